@@ -1,0 +1,1 @@
+//! octants_cpu

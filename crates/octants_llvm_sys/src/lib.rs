@@ -1,0 +1,1 @@
+//! octants_llvm_sys
