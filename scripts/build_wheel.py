@@ -1,0 +1,76 @@
+"""Builds the release wheel into dist/ and checks that it stands on its own.
+
+The wheel must run on a machine that has neither LLVM nor Rust. So the shared object inside may need the C library's own
+libraries and nothing else, and the platform tag must name the glibc that its symbols ask for.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Parts of glibc, and the compiler's support library that every glibc system carries.
+ALLOWED_LIBRARIES = {
+    "libc.so.6",
+    "libm.so.6",
+    "libdl.so.2",
+    "librt.so.1",
+    "libpthread.so.0",
+    "libgcc_s.so.1",
+    "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
+}
+
+
+def needed_libraries(shared_object: Path) -> list[str]:
+    """The shared libraries that the dynamic loader will look for."""
+    dynamic = subprocess.run(
+        ["readelf", "--dynamic", "--wide", shared_object], check=True, capture_output=True, text=True
+    ).stdout
+    return re.findall(r"\(NEEDED\)\s+Shared library: \[(.+?)\]", dynamic)
+
+
+def newest_glibc_symbol(shared_object: Path) -> tuple[int, int]:
+    """The newest GLIBC_x.y version among the symbols that the object imports."""
+    versions = subprocess.run(
+        ["readelf", "--version-info", "--wide", shared_object], check=True, capture_output=True, text=True
+    ).stdout
+    found = re.findall(r"GLIBC_(\d+)\.(\d+)", versions)
+    return max((int(major), int(minor)) for major, minor in found)
+
+
+def check(wheel: Path) -> None:
+    with tempfile.TemporaryDirectory() as scratch, zipfile.ZipFile(wheel) as archive:
+        shared_objects = [name for name in archive.namelist() if name.endswith(".so")]
+        if len(shared_objects) != 1:
+            sys.exit(f"{wheel.name}: expected one shared object inside, found {shared_objects}")
+        shared_object = Path(archive.extract(shared_objects[0], scratch))
+        foreign = sorted(set(needed_libraries(shared_object)) - ALLOWED_LIBRARIES)
+        if foreign:
+            sys.exit(f"{wheel.name}: needs libraries that a plain machine may not have: {', '.join(foreign)}")
+        glibc = newest_glibc_symbol(shared_object)
+    tag = re.search(r"manylinux_(\d+)_(\d+)", wheel.name)
+    if tag is None or (int(tag[1]), int(tag[2])) < glibc:
+        sys.exit(f"{wheel.name}: its symbols need glibc {glibc[0]}.{glibc[1]}, which its platform tag does not say")
+    if "-abi3-" not in wheel.name:
+        sys.exit(f"{wheel.name}: not an abi3 wheel")
+
+
+def main() -> None:
+    maturin = Path(sys.executable).with_name("maturin")
+    subprocess.run([maturin, "build", "--release", "--quiet", "--out", "dist"], cwd=ROOT, check=True)
+    wheels = sorted((ROOT / "dist").glob("*.whl"))
+    if len(wheels) != 1:
+        sys.exit(f"expected one wheel in dist/, found {[wheel.name for wheel in wheels]}")
+    check(wheels[0])
+    print(f"Built {wheels[0].name}: {wheels[0].stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
