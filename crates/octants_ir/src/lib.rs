@@ -1,1 +1,19 @@
-//! octants_ir
+//! The IR: structured SSA in typed-id arenas.
+//!
+//! A [`Kernel`] owns arenas of values, ops and regions. Regions nest inside ops; there are no jumps. Memory is addressed as
+//! *places* (a base and indices). This crate holds the data, the builder, the text form, and the verifier with its laws; what ops
+//! mean is the interpreter's, and how they change is the passes'.
+
+pub mod builder;
+pub mod constant;
+pub mod ids;
+pub mod kernel;
+pub mod ops;
+pub mod types;
+
+pub use builder::Builder;
+pub use constant::Const;
+pub use ids::{Arena, Id, Loc, Op, Region, SideTable, StructId, Value};
+pub use kernel::{Kernel, KernelOptions, LocData, OpData, Param, RegionData, ValueData, ValueDef};
+pub use ops::{Effect, OpKind};
+pub use types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};

@@ -1,0 +1,187 @@
+//! The IR's data: a kernel and what it is made of. Data only; builder, text, verifier and passes stand beside it.
+
+use octants_diag::Span;
+use smallvec::SmallVec;
+
+use crate::ids::{Arena, Id, Loc, Op, Region, StructId, Value};
+use crate::ops::OpKind;
+use crate::types::{Data, StructType, Type};
+
+/// One kernel: structured SSA in arenas.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    pub name: String,
+    pub options: KernelOptions,
+    /// In call order. The parameters' values are the parameters of `body`, one each.
+    pub params: Vec<Param>,
+    /// Types of the values that the kernel returns.
+    pub results: Vec<Data>,
+    pub structs: Arena<StructId, StructType>,
+    pub values: Arena<Value, ValueData>,
+    pub ops: Arena<Op, OpData>,
+    pub regions: Arena<Region, RegionData>,
+    pub locs: Arena<Loc, LocData>,
+    pub body: Region,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct KernelOptions {
+    /// Reals may be reassociated and contracted, functions approximated; NaN, infinities and the sign of zero are not kept.
+    pub fast_math: bool,
+}
+
+/// A kernel's parameter; its type is that of the value at the same position in the body's parameters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Param {
+    pub name: String,
+}
+
+/// An SSA value.
+#[derive(Clone, Copy, Debug)]
+pub struct ValueData {
+    pub ty: Type,
+    pub def: ValueDef,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ValueDef {
+    Result(Op, u32),
+    Param(Region, u32),
+}
+
+/// An operation. Dead ops stay in the arena but stand in no region.
+#[derive(Clone, Debug)]
+pub struct OpData {
+    pub kind: OpKind,
+    pub operands: SmallVec<[Value; 4]>,
+    pub results: SmallVec<[Value; 1]>,
+    pub regions: SmallVec<[Region; 2]>,
+    pub loc: Loc,
+}
+
+/// A region. The last op is its terminator.
+#[derive(Clone, Debug, Default)]
+pub struct RegionData {
+    pub params: SmallVec<[Value; 4]>,
+    pub ops: Vec<Op>,
+}
+
+/// Where an op comes from.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct LocData {
+    /// `None` for what the compiler made up.
+    pub span: Option<Span>,
+    /// The function whose text the span is in.
+    pub function: Option<String>,
+    /// The call that was inlined, for code of an inlined function.
+    pub caller: Option<Loc>,
+}
+
+impl LocData {
+    pub const NOWHERE: Self = Self { span: None, function: None, caller: None };
+}
+
+impl Kernel {
+    /// An empty kernel: a body without parameters, ops or terminator.
+    pub fn new(name: impl Into<String>) -> Self {
+        let mut regions = Arena::new();
+        let body = regions.push(RegionData::default());
+        let mut locs = Arena::new();
+        locs.push(LocData::NOWHERE);
+        Self {
+            name: name.into(),
+            options: KernelOptions::default(),
+            params: Vec::new(),
+            results: Vec::new(),
+            structs: Arena::new(),
+            values: Arena::new(),
+            ops: Arena::new(),
+            regions,
+            locs,
+            body,
+        }
+    }
+
+    pub fn ty(&self, value: Value) -> Type {
+        self.values[value].ty
+    }
+
+    /// The op that gives the value, if an op does.
+    pub fn def(&self, value: Value) -> Option<&OpData> {
+        match self.values[value].def {
+            ValueDef::Result(op, _) => Some(&self.ops[op]),
+            ValueDef::Param(..) => None,
+        }
+    }
+
+    /// The value as a constant, if it is one.
+    pub fn as_const(&self, value: Value) -> Option<crate::Const> {
+        match self.def(value)?.kind {
+            OpKind::Const(c) => Some(c),
+            _ => None,
+        }
+    }
+
+    /// The kernel's parameter that the value is, if it is one.
+    pub fn as_param(&self, value: Value) -> Option<usize> {
+        match self.values[value].def {
+            ValueDef::Param(region, index) if region == self.body => Some(index as usize),
+            _ => None,
+        }
+    }
+
+    pub fn terminator(&self, region: Region) -> Option<&OpData> {
+        self.regions[region].ops.last().map(|&op| &self.ops[op]).filter(|op| op.kind.is_terminator())
+    }
+
+    pub fn add_param(&mut self, name: impl Into<String>, ty: Type) -> Value {
+        self.params.push(Param { name: name.into() });
+        self.add_region_param(self.body, ty)
+    }
+
+    pub fn add_region(&mut self) -> Region {
+        self.regions.push(RegionData::default())
+    }
+
+    pub fn add_region_param(&mut self, region: Region, ty: Type) -> Value {
+        let index = self.regions[region].params.len() as u32;
+        let value = self.values.push(ValueData { ty, def: ValueDef::Param(region, index) });
+        self.regions[region].params.push(value);
+        value
+    }
+
+    /// A new op that stands in no region yet, with a fresh value for each result.
+    pub fn make_op(
+        &mut self,
+        kind: OpKind,
+        operands: impl IntoIterator<Item = Value>,
+        results: impl IntoIterator<Item = Type>,
+        regions: impl IntoIterator<Item = Region>,
+        loc: Loc,
+    ) -> Op {
+        let op = self.ops.push(OpData {
+            kind,
+            operands: operands.into_iter().collect(),
+            results: SmallVec::new(),
+            regions: regions.into_iter().collect(),
+            loc,
+        });
+        for (index, ty) in results.into_iter().enumerate() {
+            let value = self.values.push(ValueData { ty, def: ValueDef::Result(op, index as u32) });
+            self.ops[op].results.push(value);
+        }
+        op
+    }
+
+    /// The location, added if it is new.
+    pub fn intern_loc(&mut self, data: LocData) -> Loc {
+        // Neighbouring ops share locations, so looking at the newest few is enough to keep the arena small.
+        let newest = (self.locs.len().saturating_sub(4)..self.locs.len()).rev().map(Loc::from_index);
+        for loc in newest {
+            if self.locs[loc] == data {
+                return loc;
+            }
+        }
+        self.locs.push(data)
+    }
+}

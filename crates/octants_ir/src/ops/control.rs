@@ -1,0 +1,27 @@
+//! What a parallel loop carries besides its operands.
+
+use super::AtomicOp;
+
+/// Attributes of a `parallel_for`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ParallelFor {
+    /// How many axes: the first `2 * axes` operands are `lo, hi` of each, outermost first; the last axis runs fastest.
+    pub axes: u8,
+    /// Reductions: each takes one accumulator parameter and, in order after the bounds, a place among the operands.
+    pub reductions: Vec<Reduction>,
+    /// Iterations that one thread takes at once, where the user said so; the block size on a GPU.
+    pub block_dim: Option<u32>,
+    /// At most this many threads; 1 means strictly in order.
+    pub max_threads: Option<u32>,
+    /// A name for profiles and dumps.
+    pub name: Option<String>,
+}
+
+/// `place = op(place, all contributions)`: the accumulator starts at the op's identity in each thread and is combined into the
+/// place at the end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reduction {
+    pub op: AtomicOp,
+    /// How many operands address the place: its base, indices and components.
+    pub operands: u8,
+}

@@ -1,0 +1,11 @@
+//! From one scalar type to another; entrywise on tensors.
+
+use super::family;
+
+family! {
+    /// The result's type says to what.
+    ConvertOp {
+        Cast "cast" Any diff "By value: reals truncate toward zero to integers and saturate (NaN gives 0), integers wrap, to `u1` means non-zero.";
+        BitCast "bit_cast" Any flat "By bits: both types have one width.";
+    }
+}

@@ -1,0 +1,236 @@
+//! The ops, declared once: name, what operands they take, what the result is, effects, and one line that says what they mean.
+//!
+//! A *family* is a file here and has a file of the same name in every crate that handles it (interpreter, emitter, adjoints).
+//! [`OpKind`] lists all ops; an op's operands are stored uniformly beside its kind, so walking, cloning and replacing need no
+//! knowledge of any op. Matches over the enums are exhaustive everywhere: a new op does not compile until everyone has answered.
+
+mod arith;
+mod bits;
+mod compare;
+mod control;
+mod convert;
+mod math;
+mod memory;
+mod tensor;
+
+pub use arith::ArithOp;
+pub use bits::{BitOp, BitUnary};
+pub use compare::CompareOp;
+pub use control::{ParallelFor, Reduction};
+pub use convert::ConvertOp;
+pub use math::{MathOp, MathUnary};
+pub use memory::AtomicOp;
+pub use tensor::TensorOp;
+
+use crate::constant::Const;
+
+/// Which scalar types (or tensors of which entries) an op takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Takes {
+    /// Any scalar type.
+    Any,
+    /// Every type but `u1`.
+    Numeric,
+    Real,
+    /// Integers, `u1` among them.
+    Integral,
+}
+
+/// What the tables say of one op.
+#[derive(Clone, Copy, Debug)]
+pub struct OpInfo {
+    /// The mnemonic in text.
+    pub name: &'static str,
+    pub takes: Takes,
+    /// Whether a derivative can flow from its result to its operands.
+    pub differentiates: bool,
+    pub doc: &'static str,
+}
+
+/// Declares a family: an enum, the list of all its ops, and what the table says of each.
+macro_rules! family {
+    ($(#[$meta:meta])* $family:ident { $($variant:ident $name:literal $takes:ident $diff:ident $doc:literal;)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum $family { $(#[doc = $doc] $variant),* }
+
+        impl $family {
+            pub const ALL: &'static [$family] = &[$($family::$variant),*];
+
+            pub fn info(self) -> $crate::ops::OpInfo {
+                match self {
+                    $($family::$variant => $crate::ops::OpInfo {
+                        name: $name,
+                        takes: $crate::ops::Takes::$takes,
+                        differentiates: $crate::ops::family!(@$diff),
+                        doc: $doc,
+                    }),*
+                }
+            }
+
+            pub fn name(self) -> &'static str {
+                self.info().name
+            }
+
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|op| op.name() == name)
+            }
+        }
+    };
+    (@diff) => { true };
+    (@flat) => { false };
+}
+pub(crate) use family;
+
+/// What an op is; its operands, results and regions are in [`OpData`](crate::kernel::OpData).
+#[derive(Clone, PartialEq, Debug)]
+pub enum OpKind {
+    /// `→ scalar`
+    Const(Const),
+    /// `(a, b) → T` or `(a) → T` for `neg` and `abs`; operands and result have one type.
+    Arith(ArithOp),
+    /// `(a, b) → T`; for shifts the result has the type of `a`.
+    Bit(BitOp),
+    /// `(a) → T`; counts give `i32`.
+    BitUnary(BitUnary),
+    /// `(a, b) → u1` (entrywise on tensors).
+    Compare(CompareOp),
+    /// `(c, a, b) → T`: `a` where `c` holds, else `b`; `c` is `u1`, or a `u1` tensor of the operands' shape.
+    Select,
+    /// `(a, b) → T`
+    Math(MathOp),
+    /// `(a) → T`
+    MathUnary(MathUnary),
+    /// `(a) → T`
+    Convert(ConvertOp),
+    Tensor(TensorOp),
+    /// `(members…) → struct`
+    StructNew,
+    /// `(s) → member`
+    StructGet(u32),
+    /// `(s, v) → s` with one member replaced.
+    StructSet(u32),
+
+    /// `() → local<T>`: a variable, zero at first. Its lifetime is its region's execution.
+    Local,
+    /// `() → temp<T>`: a cell shared by the tasks of one launch, zero at first. Only at the top of a kernel.
+    Temp,
+    /// `(base, indices…, components…) → T`
+    Load,
+    /// `(base, indices…, components…) → T`, never merged, moved or cached.
+    VolatileLoad,
+    /// `(base, indices…, components…, value)`
+    Store,
+    /// `(base, indices…, components…, value) → T`: the old value.
+    Atomic(AtomicOp),
+    /// `(base, indices…, components…, expected, desired) → T`: the old value; integers only.
+    AtomicCas,
+    /// `(array) → i32`: the extent of one axis.
+    Extent(u8),
+
+    /// `(cond) → T…`; regions `then`, `else`, each yields the results.
+    If,
+    /// `(lo, hi, carried…) → carried…`; region `body(i, carried…)` yields the next carried values. Runs while `i < hi`, step 1.
+    For,
+    /// `(carried…) → carried…`; region `cond(carried…)` yields `u1, carried…`; region `body(carried…)` yields `carried…`.
+    /// Results are what `cond` yielded when it yielded false.
+    While,
+    /// `(lo₀, hi₀, lo₁, hi₁, …, reduced places…)`; region `body(i₀, i₁, …, accumulators…)` yields the accumulators.
+    ParallelFor(Box<ParallelFor>),
+    /// A serial task: region `body()`. Only at the top of a kernel, made by task splitting.
+    Serial,
+    /// Terminator of a region: its values.
+    Yield,
+    /// Terminator of the kernel's body: its results.
+    Return,
+    /// `(v)`: writes result number `n` of the kernel. Made by task splitting.
+    StoreResult(u32),
+    /// `(cond, arguments…)`: where `cond` is false, the launch fails with this message and the op's location; this thread stops.
+    /// `{}` in the message stands for the next argument.
+    Assert(Box<str>),
+}
+
+/// What an op may do besides giving a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Nothing: may be moved, merged, repeated, or removed when unused.
+    Pure,
+    /// Reads memory.
+    Read,
+    /// Writes memory, fails, or is otherwise seen from outside: stays where it is.
+    Write,
+    /// Whatever its regions do.
+    Regions,
+    /// Ends a region.
+    Terminator,
+}
+
+impl OpKind {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Const(_) => "const",
+            Self::Arith(op) => op.name(),
+            Self::Bit(op) => op.name(),
+            Self::BitUnary(op) => op.name(),
+            Self::Compare(op) => op.name(),
+            Self::Select => "select",
+            Self::Math(op) => op.name(),
+            Self::MathUnary(op) => op.name(),
+            Self::Convert(op) => op.name(),
+            Self::Tensor(op) => op.name(),
+            Self::StructNew => "struct_new",
+            Self::StructGet(_) => "struct_get",
+            Self::StructSet(_) => "struct_set",
+            Self::Local => "local",
+            Self::Temp => "temp",
+            Self::Load => "load",
+            Self::VolatileLoad => "volatile_load",
+            Self::Store => "store",
+            Self::Atomic(op) => op.name(),
+            Self::AtomicCas => "atomic_cas",
+            Self::Extent(_) => "extent",
+            Self::If => "if",
+            Self::For => "for",
+            Self::While => "while",
+            Self::ParallelFor(_) => "parallel_for",
+            Self::Serial => "serial",
+            Self::Yield => "yield",
+            Self::Return => "return",
+            Self::StoreResult(_) => "store_result",
+            Self::Assert(_) => "assert",
+        }
+    }
+
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::Const(_)
+            | Self::Arith(_)
+            | Self::Bit(_)
+            | Self::BitUnary(_)
+            | Self::Compare(_)
+            | Self::Select
+            | Self::Math(_)
+            | Self::MathUnary(_)
+            | Self::Convert(_)
+            | Self::Tensor(_)
+            | Self::StructNew
+            | Self::StructGet(_)
+            | Self::StructSet(_)
+            | Self::Extent(_) => Effect::Pure,
+            // A place has an identity: two `local` ops are two variables, though an unused one may go.
+            Self::Local | Self::Temp | Self::Load => Effect::Read,
+            Self::VolatileLoad
+            | Self::Store
+            | Self::Atomic(_)
+            | Self::AtomicCas
+            | Self::StoreResult(_)
+            | Self::Assert(_) => Effect::Write,
+            Self::If | Self::For | Self::While | Self::ParallelFor(_) | Self::Serial => Effect::Regions,
+            Self::Yield | Self::Return => Effect::Terminator,
+        }
+    }
+
+    pub fn is_terminator(&self) -> bool {
+        self.effect() == Effect::Terminator
+    }
+}
