@@ -9,6 +9,7 @@ pub mod constant;
 pub mod ids;
 pub mod kernel;
 pub mod ops;
+pub mod plan;
 pub mod types;
 
 pub use builder::Builder;
@@ -16,4 +17,7 @@ pub use constant::Const;
 pub use ids::{Arena, Id, Loc, Op, Region, SideTable, StructId, Value};
 pub use kernel::{Kernel, KernelOptions, LocData, OpData, Param, RegionData, ValueData, ValueDef};
 pub use ops::{Effect, OpKind};
+pub use plan::{
+    Access, ArgKind, ArgLayout, ArgSlot, Bound, Plan, ResultLayout, ResultSlot, Step, TempLayout, TempSlot,
+};
 pub use types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};

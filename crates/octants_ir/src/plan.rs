@@ -1,0 +1,395 @@
+//! What a launch does with a kernel: how arguments, temporaries and results lie in memory, and which tasks run over which
+//! bounds. Data, the layouts that follow from a kernel, and the evaluation of bounds; making a plan is a pass's work.
+
+use crate::ids::{Id, Op, Value};
+use crate::kernel::Kernel;
+use crate::ops::{ArithOp, OpKind};
+use crate::types::{ArrayType, Data, Scalar, ScalarClass, Type};
+
+/// A kernel in its tasks phase, seen by whoever launches it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    pub args: ArgLayout,
+    pub temps: TempLayout,
+    pub results: ResultLayout,
+    /// In order. The task number `k` of a step names its function, `<kernel>_t<k>`.
+    pub steps: Vec<Step>,
+    /// What the kernel does with each parameter's memory; nothing for parameters that are no arrays.
+    pub access: Vec<Access>,
+    /// The tasks are right only if no two array arguments overlap, unless both are only read.
+    pub needs_noalias: bool,
+}
+
+/// What a kernel does with the memory of an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Access {
+    pub read: bool,
+    pub written: bool,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Step {
+    /// The region of a `serial` op, run once.
+    Serial { task: usize, op: Op },
+    /// The region of a `parallel_for` op, run for each point of its domain.
+    Range {
+        task: usize,
+        op: Op,
+        /// `lo` and `hi` of each axis, outermost first; the last axis runs fastest.
+        axes: Vec<(Bound, Bound)>,
+        /// At most this many threads; 1 means strictly in order.
+        max_threads: Option<u32>,
+        /// Iterations that one thread takes at once, where the user said so.
+        block_dim: Option<u32>,
+        name: Option<String>,
+        /// Roughly how many instructions an iteration runs.
+        cost: u32,
+    },
+}
+
+impl Step {
+    pub fn task(&self) -> usize {
+        match self {
+            Self::Serial { task, .. } | Self::Range { task, .. } => *task,
+        }
+    }
+
+    pub fn op(&self) -> Op {
+        match self {
+            Self::Serial { op, .. } | Self::Range { op, .. } => *op,
+        }
+    }
+}
+
+/// An integer that the host evaluates at launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Bound {
+    Const(i64),
+    /// An integer parameter, by position.
+    Param(usize),
+    Extent {
+        param: usize,
+        axis: u8,
+    },
+    /// What an earlier task stored in a temporary, by its place in [`TempLayout::slots`].
+    Temp(usize),
+    /// Wraps to the type, as the op does.
+    Arith {
+        op: ArithOp,
+        ty: Scalar,
+        a: Box<Bound>,
+        b: Box<Bound>,
+    },
+    /// From an integer to an integer.
+    Cast {
+        to: Scalar,
+        value: Box<Bound>,
+    },
+}
+
+impl Bound {
+    /// Whether an earlier task must have run.
+    pub fn needs_temps(&self) -> bool {
+        match self {
+            Self::Const(_) | Self::Param(_) | Self::Extent { .. } => false,
+            Self::Temp(_) => true,
+            Self::Arith { a, b, .. } => a.needs_temps() || b.needs_temps(),
+            Self::Cast { value, .. } => value.needs_temps(),
+        }
+    }
+
+    /// The bound's value; `args` and `temps` are blocks in the plan's layouts. A `u64` comes as its bits.
+    ///
+    /// # Panics
+    /// If a block is smaller than its layout, or the bound names what the layouts do not have.
+    pub fn evaluate(&self, plan: &Plan, args: &[u8], temps: &[u8]) -> i64 {
+        match self {
+            Self::Const(value) => *value,
+            Self::Param(param) => {
+                let slot = &plan.args.slots[*param];
+                let ArgKind::Data(Data::Scalar(ty)) = slot.kind else {
+                    panic!("the bound names parameter {param}, which is no scalar")
+                };
+                read_integer(args, slot.offset, ty)
+            }
+            Self::Extent { param, axis } => {
+                read_integer(args, plan.args.slots[*param].extent_offset(*axis), Scalar::I32)
+            }
+            Self::Temp(temp) => {
+                let slot = &plan.temps.slots[*temp];
+                let ty = slot.data.scalar().expect("a bound's temporary holds a scalar");
+                read_integer(temps, slot.offset, ty)
+            }
+            Self::Arith { op, ty, a, b } => {
+                integer_arith(*op, *ty, a.evaluate(plan, args, temps), b.evaluate(plan, args, temps))
+            }
+            Self::Cast { to, value } => wrap(*to, value.evaluate(plan, args, temps)),
+        }
+    }
+}
+
+fn read_integer(block: &[u8], offset: u32, ty: Scalar) -> i64 {
+    let offset = offset as usize;
+    let mut bytes = [0; 8];
+    let width = ty.bytes() as usize;
+    bytes[..width].copy_from_slice(&block[offset..offset + width]);
+    let raw = i64::from_le_bytes(bytes);
+    // A `u1` in memory is 0 or 1 already; what else a caller wrote there means true.
+    if ty == Scalar::U1 { (raw != 0).into() } else { reduce(ty, raw) }
+}
+
+/// The low bits of `value`, extended as the type's sign says.
+fn reduce(ty: Scalar, value: i64) -> i64 {
+    let shift = 64 - ty.bits();
+    match ty.class() {
+        ScalarClass::Signed => (value << shift) >> shift,
+        ScalarClass::Bool | ScalarClass::Unsigned => (((value as u64) << shift) >> shift) as i64,
+        ScalarClass::Real => panic!("a bound is an integer"),
+    }
+}
+
+/// A cast between integers: to `u1` means non-zero.
+fn wrap(to: Scalar, value: i64) -> i64 {
+    if to == Scalar::U1 { (value != 0).into() } else { reduce(to, value) }
+}
+
+/// Two-operand integer arithmetic as the ops' table says: wraps, and division by zero gives 0. Unary ops ignore `b`.
+fn integer_arith(op: ArithOp, ty: Scalar, a: i64, b: i64) -> i64 {
+    // Wide enough that nothing here overflows, for both signs of 64 bits.
+    let wide = |v: i64| if ty.is_signed() { i128::from(v) } else { i128::from(v as u64) };
+    let (a, b) = (wide(a), wide(b));
+    let value = match op {
+        ArithOp::Add => a + b,
+        ArithOp::Sub => a - b,
+        ArithOp::Mul => a.wrapping_mul(b),
+        ArithOp::FloorDiv if b == 0 => 0,
+        ArithOp::FloorDiv => a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0),
+        ArithOp::Mod if b == 0 => 0,
+        ArithOp::Mod => {
+            let rest = a.rem_euclid(b);
+            if b < 0 && rest != 0 { rest + b } else { rest }
+        }
+        ArithOp::Div | ArithOp::RawDiv => a.checked_div(b).unwrap_or(0),
+        ArithOp::RawMod => a.checked_rem(b).unwrap_or(0),
+        ArithOp::Min => a.min(b),
+        ArithOp::Max => a.max(b),
+        ArithOp::Neg => -a,
+        ArithOp::Abs => a.abs(),
+    };
+    reduce(ty, value as i64)
+}
+
+/// The block of arguments: natural alignment, in order of the parameters.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ArgLayout {
+    pub bytes: u32,
+    pub slots: Vec<ArgSlot>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArgSlot {
+    pub offset: u32,
+    pub kind: ArgKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ArgKind {
+    /// The bytes of the value; a `u1` takes one.
+    Data(Data),
+    /// An address of eight bytes, then an `i32` for each extent, padded to a multiple of eight.
+    Array(ArrayType),
+}
+
+impl ArgSlot {
+    /// Where an array's extent of an axis lies.
+    pub fn extent_offset(&self, axis: u8) -> u32 {
+        self.offset + 8 + 4 * u32::from(axis)
+    }
+
+    pub fn array(&self) -> Option<ArrayType> {
+        match self.kind {
+            ArgKind::Array(array) => Some(array),
+            ArgKind::Data(_) => None,
+        }
+    }
+}
+
+impl ArgLayout {
+    pub fn of(kernel: &Kernel) -> Self {
+        let mut block = Block::default();
+        let params = &kernel.regions[kernel.body].params;
+        let slots = params
+            .iter()
+            .map(|&param| match kernel.ty(param) {
+                Type::Array(array) => {
+                    let bytes = 8 + (4 * u32::from(array.rank)).next_multiple_of(8);
+                    ArgSlot { offset: block.put(bytes, 8), kind: ArgKind::Array(array) }
+                }
+                Type::Data(data) | Type::Local(data) | Type::Temp(data) => {
+                    ArgSlot { offset: block.put_data(kernel, data), kind: ArgKind::Data(data) }
+                }
+            })
+            .collect();
+        Self { bytes: block.bytes(), slots }
+    }
+}
+
+/// The cells that tasks of one launch share; zero at first.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TempLayout {
+    pub bytes: u32,
+    /// One for each `temp` op, in their order.
+    pub slots: Vec<TempSlot>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TempSlot {
+    pub offset: u32,
+    pub data: Data,
+    /// The place in the kernel.
+    pub value: Value,
+}
+
+impl TempLayout {
+    pub fn of(kernel: &Kernel) -> Self {
+        let mut block = Block::default();
+        let temps = kernel.regions[kernel.body].ops.iter().filter(|&&op| kernel.ops[op].kind == OpKind::Temp);
+        let slots = temps
+            .filter_map(|&op| {
+                let value = kernel.ops[op].results[0];
+                let (data, _) = kernel.ty(value).place()?;
+                Some(TempSlot { offset: block.put_data(kernel, data), data, value })
+            })
+            .collect();
+        Self { bytes: block.bytes(), slots }
+    }
+
+    /// The slot of a `temp` op's result.
+    pub fn slot_of(&self, temp: Value) -> Option<&TempSlot> {
+        // Slots are in the order of ops, which need not be that of values.
+        self.slots.iter().find(|slot| slot.value.index() == temp.index())
+    }
+}
+
+/// The block that the kernel's results are written to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ResultLayout {
+    pub bytes: u32,
+    pub slots: Vec<ResultSlot>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResultSlot {
+    pub offset: u32,
+    pub data: Data,
+}
+
+impl ResultLayout {
+    pub fn of(kernel: &Kernel) -> Self {
+        let mut block = Block::default();
+        let slots = kernel
+            .results
+            .iter()
+            .map(|&data| ResultSlot { offset: block.put_data(kernel, data), data })
+            .collect();
+        Self { bytes: block.bytes(), slots }
+    }
+}
+
+/// Bytes and alignment of data in memory: entries of a tensor lie close, members of a struct are aligned as in C.
+pub fn size_and_align(kernel: &Kernel, data: Data) -> (u32, u32) {
+    match data {
+        Data::Scalar(scalar) => (scalar.bytes(), scalar.bytes()),
+        Data::Tensor(tensor) => (tensor.elem.bytes() * tensor.shape.count(), tensor.elem.bytes()),
+        Data::Struct(id) => {
+            let mut block = Block::default();
+            for &(_, member) in &kernel.structs[id].members {
+                block.put_data(kernel, member);
+            }
+            (block.end.next_multiple_of(block.align.max(1)), block.align.max(1))
+        }
+    }
+}
+
+/// Where a member of a struct begins.
+pub fn member_offset(kernel: &Kernel, structure: crate::StructId, member: u32) -> u32 {
+    let mut block = Block::default();
+    let mut offset = 0;
+    for &(_, data) in &kernel.structs[structure].members[..=member as usize] {
+        offset = block.put_data(kernel, data);
+    }
+    offset
+}
+
+/// A block that grows by naturally aligned pieces.
+#[derive(Default)]
+struct Block {
+    end: u32,
+    align: u32,
+}
+
+impl Block {
+    fn put(&mut self, bytes: u32, align: u32) -> u32 {
+        let offset = self.end.next_multiple_of(align);
+        self.end = offset + bytes;
+        self.align = self.align.max(align);
+        offset
+    }
+
+    fn put_data(&mut self, kernel: &Kernel, data: Data) -> u32 {
+        let (bytes, align) = size_and_align(kernel, data);
+        self.put(bytes, align)
+    }
+
+    /// The whole block's size, a multiple of eight.
+    fn bytes(&self) -> u32 {
+        self.end.next_multiple_of(8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Boundary;
+
+    #[test]
+    fn arguments_lie_as_the_layout_says_and_bounds_read_them() {
+        let mut kernel = Kernel::new("k");
+        kernel.add_param("flag", Scalar::U1.into());
+        let array = ArrayType { elem: Scalar::F32.into(), rank: 3, boundary: Boundary::Unsafe };
+        kernel.add_param("a", Type::Array(array));
+        kernel.add_param("n", Scalar::I16.into());
+        kernel.add_param("x", Type::F64);
+        let args = ArgLayout::of(&kernel);
+        let offsets: Vec<_> = args.slots.iter().map(|slot| slot.offset).collect();
+        assert_eq!((offsets, args.bytes), (vec![0, 8, 32, 40], 48));
+
+        let plan = Plan {
+            args,
+            temps: TempLayout::default(),
+            results: ResultLayout::default(),
+            steps: Vec::new(),
+            access: Vec::new(),
+            needs_noalias: false,
+        };
+        let mut block = [0; 48];
+        block[24..28].copy_from_slice(&7_i32.to_le_bytes());
+        block[32..34].copy_from_slice(&(-2_i16).to_le_bytes());
+        let extent = Box::new(Bound::Extent { param: 1, axis: 2 });
+        let n = Box::new(Bound::Cast { to: Scalar::I32, value: Box::new(Bound::Param(2)) });
+        let evaluate = |op, a: &Bound, b: &Bound| {
+            let (a, b) = (Box::new(a.clone()), Box::new(b.clone()));
+            Bound::Arith { op, ty: Scalar::I32, a, b }.evaluate(&plan, &block, &[])
+        };
+        assert_eq!(evaluate(ArithOp::FloorDiv, &extent, &n), -4);
+        assert_eq!(evaluate(ArithOp::Mod, &extent, &n), -1);
+        assert_eq!(evaluate(ArithOp::RawDiv, &extent, &n), -3);
+        assert_eq!(evaluate(ArithOp::RawMod, &extent, &n), 1);
+        assert_eq!(evaluate(ArithOp::Mod, &extent, &Bound::Const(0)), 0);
+        assert_eq!(
+            evaluate(ArithOp::FloorDiv, &Bound::Const(i32::MIN.into()), &Bound::Const(-1)),
+            i32::MIN.into()
+        );
+        assert_eq!(evaluate(ArithOp::Add, &Bound::Const(i32::MAX.into()), &Bound::Const(1)), i32::MIN.into());
+    }
+}
