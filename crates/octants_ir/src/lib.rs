@@ -10,6 +10,8 @@ pub mod ids;
 pub mod kernel;
 pub mod ops;
 pub mod plan;
+pub mod rewrite;
+pub mod text;
 pub mod types;
 
 pub use builder::Builder;

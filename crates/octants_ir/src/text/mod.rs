@@ -1,0 +1,35 @@
+//! The text form. `parse(print(k))` prints to the same bytes again, in every phase of a kernel.
+//!
+//! ```text
+//! struct0 = struct "Ray" { "origin": tensor<f32, 3>, "t": f32 }
+//!
+//! kernel @relax(%0 "x": array<f32, 1>, %1 "n": i32) -> (f32) fast_math {
+//!   %2: i32 = extent 0 %0
+//!   %3: i32 = const 0
+//!   parallel_for (%4: i32) in (%3..%2) {
+//!     %5: f32 = load %0[%4]
+//!     %6: f32 = for %7: i32 in %3..%1 carry (%8: f32 = %5) {
+//!       %9: f32 = sin %8
+//!       yield %9
+//!     }
+//!     store %0[%4], %6
+//!   }
+//!   return
+//! }
+//! ```
+//!
+//! * Printed values are numbered in order of appearance, so the text without locations is the same for the same kernel however
+//!   it was made: it is what caches are keyed by. Text that is read may name values freely (`%len`), each once in a kernel.
+//! * A place is its base with indices and components in brackets, where it has any: `load %x[%i, %j]`, `store %v, %a`.
+//! * `while carry (%a: i32 = %0) { … yield %cond, %a } do (%b: i32) { … yield %c }`: condition, then body.
+//! * `parallel_for (%i: i32, %j: i32) in (%a..%b, %c..%d) reduce (%s: f32 = atomic_add %sum[%k]) block_dim 64 max_threads 1
+//!   name "label" { … yield %t }`; all but the axes is left out where absent.
+//! * A `yield` of nothing at the end of a region is left out, and so is an `else` with nothing in it.
+//! * Reals are written with the fewest digits that read back to the same bits; infinities and NaN as `0x` and their bits.
+//! * With locations, a table stands first (`loc1 = 0:120..130 in "f" from loc0`: file, byte range, function, the inlined call)
+//!   and ops name their line of it at the end of their own.
+//! * `;` begins a comment.
+
+mod print;
+
+pub use print::{OpLines, print, print_with_locations};

@@ -1,0 +1,599 @@
+//! Writes a kernel as text. Total: a kernel that breaks laws is printed too, so that the verifier can show it.
+
+use std::fmt::Write;
+
+use crate::constant::Const;
+use crate::ids::{Loc, Op, Region, SideTable, Value};
+use crate::kernel::{Kernel, LocData};
+use crate::ops::{OpKind, ParallelFor, TensorOp};
+use crate::types::{Boundary, Data, Scalar, TensorShape, Type};
+
+/// The canonical text, without locations.
+pub fn print(kernel: &Kernel) -> String {
+    Printer::new(kernel, false).kernel()
+}
+
+/// The text with a table of locations; it reads back to the same text too.
+pub fn print_with_locations(kernel: &Kernel) -> String {
+    Printer::new(kernel, true).kernel()
+}
+
+/// The printed line of each op, for messages.
+pub struct OpLines {
+    lines: SideTable<Op, Option<String>>,
+}
+
+impl OpLines {
+    pub fn new(kernel: &Kernel) -> Self {
+        let mut printer = Printer::new(kernel, false);
+        printer.lines = Some(SideTable::new(None));
+        printer.kernel();
+        Self { lines: printer.lines.expect("set above") }
+    }
+
+    /// The line, without the regions; what the op is called where it stands in no region of the kernel.
+    pub fn line(&self, kernel: &Kernel, op: Op) -> String {
+        self.lines[op].clone().unwrap_or_else(|| format!("{} (in no region)", kernel.ops[op].kind.name()))
+    }
+}
+
+struct Printer<'k> {
+    kernel: &'k Kernel,
+    out: String,
+    depth: usize,
+    numbers: SideTable<Value, Option<u32>>,
+    next_number: u32,
+    /// Locations in order of appearance, if they are wanted.
+    locs: Option<Vec<Loc>>,
+    loc_numbers: SideTable<Loc, Option<u32>>,
+    lines: Option<SideTable<Op, Option<String>>>,
+}
+
+impl<'k> Printer<'k> {
+    fn new(kernel: &'k Kernel, locations: bool) -> Self {
+        Self {
+            kernel,
+            out: String::new(),
+            depth: 0,
+            numbers: SideTable::new(None),
+            next_number: 0,
+            locs: locations.then(Vec::new),
+            loc_numbers: SideTable::new(None),
+            lines: None,
+        }
+    }
+
+    fn kernel(&mut self) -> String {
+        let kernel = self.kernel;
+        self.push("kernel ");
+        self.symbol(&kernel.name);
+        self.push("(");
+        for (index, &value) in kernel.regions[kernel.body].params.iter().enumerate() {
+            self.comma(index);
+            self.value(value);
+            if let Some(param) = kernel.params.get(index) {
+                self.push(" ");
+                self.string(&param.name);
+            }
+            self.push(": ");
+            self.ty(kernel.ty(value));
+        }
+        self.push(")");
+        if !kernel.results.is_empty() {
+            self.push(" -> (");
+            for (index, &data) in kernel.results.iter().enumerate() {
+                self.comma(index);
+                self.data(data);
+            }
+            self.push(")");
+        }
+        if kernel.options.fast_math {
+            self.push(" fast_math");
+        }
+        self.push(" ");
+        self.block(kernel.body);
+        self.push("\n");
+        let body = std::mem::take(&mut self.out);
+        self.structs();
+        self.loc_table();
+        let mut text = std::mem::take(&mut self.out);
+        text.push_str(&body);
+        text
+    }
+
+    fn structs(&mut self) {
+        let kernel = self.kernel;
+        for (id, ty) in kernel.structs.iter() {
+            write!(self.out, "{id} = struct ").expect("a String takes all");
+            self.string(&ty.name);
+            self.push(" {");
+            for (index, (name, data)) in ty.members.iter().enumerate() {
+                self.push(if index == 0 { " " } else { ", " });
+                self.string(name);
+                self.push(": ");
+                self.data(*data);
+            }
+            self.push(" }\n");
+        }
+        if !kernel.structs.is_empty() {
+            self.push("\n");
+        }
+    }
+
+    fn loc_table(&mut self) {
+        let Some(locs) = self.locs.take() else { return };
+        for (number, &loc) in locs.iter().enumerate() {
+            let LocData { span, function, caller } = &self.kernel.locs[loc];
+            write!(self.out, "loc{number} =").expect("a String takes all");
+            match span {
+                Some(span) => write!(self.out, " {}:{}..{}", span.file.0, span.start, span.end),
+                None => write!(self.out, " nowhere"),
+            }
+            .expect("a String takes all");
+            if let Some(function) = function {
+                self.push(" in ");
+                self.string(function);
+            }
+            if let Some(caller) = caller {
+                self.push(" from ");
+                self.loc_name(*caller);
+            }
+            self.push("\n");
+        }
+        if !locs.is_empty() {
+            self.push("\n");
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    fn comma(&mut self, index: usize) {
+        if index > 0 {
+            self.push(", ");
+        }
+    }
+
+    fn number(&mut self, number: impl std::fmt::Display) {
+        write!(self.out, "{number}").expect("a String takes all");
+    }
+
+    fn symbol(&mut self, name: &str) {
+        self.push("@");
+        let plain = name
+            .chars()
+            .enumerate()
+            .all(|(i, c)| c == '_' || c.is_ascii_alphabetic() || (i > 0 && (c.is_ascii_digit() || c == '.')));
+        if plain && !name.is_empty() {
+            self.push(name);
+        } else {
+            self.string(name);
+        }
+    }
+
+    fn string(&mut self, text: &str) {
+        self.push("\"");
+        for c in text.chars() {
+            match c {
+                '"' => self.push("\\\""),
+                '\\' => self.push("\\\\"),
+                '\n' => self.push("\\n"),
+                '\t' => self.push("\\t"),
+                c if c.is_control() => {
+                    write!(self.out, "\\u{{{:x}}}", c as u32).expect("a String takes all");
+                }
+                c => self.out.push(c),
+            }
+        }
+        self.push("\"");
+    }
+
+    fn value(&mut self, value: Value) {
+        let number = if let Some(number) = self.numbers[value] {
+            number
+        } else {
+            let number = self.next_number;
+            self.next_number += 1;
+            self.numbers.set(value, Some(number));
+            number
+        };
+        self.push("%");
+        self.number(number);
+    }
+
+    fn values(&mut self, values: &[Value]) {
+        for (index, &value) in values.iter().enumerate() {
+            self.comma(index);
+            self.value(value);
+        }
+    }
+
+    fn typed(&mut self, value: Value) {
+        self.value(value);
+        self.push(": ");
+        self.ty(self.kernel.ty(value));
+    }
+
+    fn typed_list(&mut self, values: &[Value]) {
+        for (index, &value) in values.iter().enumerate() {
+            self.comma(index);
+            self.typed(value);
+        }
+    }
+
+    fn ty(&mut self, ty: Type) {
+        match ty {
+            Type::Data(data) => self.data(data),
+            Type::Array(array) => {
+                self.push("array<");
+                self.data(array.elem);
+                self.push(", ");
+                self.number(array.rank);
+                match array.boundary {
+                    Boundary::Unsafe => {}
+                    Boundary::Clamp => self.push(", clamp"),
+                }
+                self.push(">");
+            }
+            Type::Local(data) => {
+                self.push("local<");
+                self.data(data);
+                self.push(">");
+            }
+            Type::Temp(data) => {
+                self.push("temp<");
+                self.data(data);
+                self.push(">");
+            }
+        }
+    }
+
+    fn data(&mut self, data: Data) {
+        match data {
+            Data::Scalar(scalar) => self.push(scalar.name()),
+            Data::Tensor(tensor) => {
+                self.push("tensor<");
+                self.push(tensor.elem.name());
+                self.push(", ");
+                match tensor.shape {
+                    TensorShape::Vector(n) => self.number(n),
+                    TensorShape::Matrix(n, m) => {
+                        self.number(n);
+                        self.push(", ");
+                        self.number(m);
+                    }
+                }
+                self.push(">");
+            }
+            Data::Struct(id) => self.number(id),
+        }
+    }
+
+    fn line_start(&mut self) {
+        self.push("\n");
+        for _ in 0..self.depth {
+            self.push("  ");
+        }
+    }
+
+    /// `{ ops }`, a closing `yield` of nothing left out.
+    fn block(&mut self, region: Region) {
+        self.push("{");
+        self.depth += 1;
+        let ops = &self.kernel.regions[region].ops;
+        for (index, &op) in ops.iter().enumerate() {
+            if index + 1 == ops.len() && region != self.kernel.body && self.is_implied(op) {
+                break;
+            }
+            self.line_start();
+            self.op(op);
+        }
+        self.depth -= 1;
+        self.line_start();
+        self.push("}");
+    }
+
+    /// A `yield` of nothing that comes from nowhere: text does not show it.
+    fn is_implied(&self, op: Op) -> bool {
+        let data = &self.kernel.ops[op];
+        data.kind == OpKind::Yield
+            && data.operands.is_empty()
+            && data.results.is_empty()
+            && (self.locs.is_none() || self.kernel.locs[data.loc] == LocData::NOWHERE)
+    }
+
+    fn is_empty_else(&self, region: Region) -> bool {
+        let region = &self.kernel.regions[region];
+        region.params.is_empty() && region.ops.len() == 1 && self.is_implied(region.ops[0])
+    }
+
+    /// The op's own line ends here: its location, and the text for messages.
+    fn line_end(&mut self, op: Op, start: usize) {
+        if let Some(lines) = &mut self.lines {
+            lines.set(op, Some(self.out[start..].to_string()));
+        }
+        let loc = self.kernel.ops[op].loc;
+        if self.locs.is_some() && self.kernel.locs[loc] != LocData::NOWHERE {
+            self.push(" ");
+            self.loc_name(loc);
+        }
+    }
+
+    fn loc_name(&mut self, loc: Loc) {
+        let number = self.loc_number(loc);
+        self.push("loc");
+        self.number(number);
+    }
+
+    /// Callers are numbered before what they called, so the table never refers forward.
+    fn loc_number(&mut self, loc: Loc) -> u32 {
+        if let Some(number) = self.loc_numbers[loc] {
+            return number;
+        }
+        if let Some(caller) = self.kernel.locs[loc].caller {
+            self.loc_number(caller);
+        }
+        let locs = self.locs.as_mut().expect("asked only when locations are printed");
+        let number = locs.len() as u32;
+        locs.push(loc);
+        self.loc_numbers.set(loc, Some(number));
+        number
+    }
+
+    fn op(&mut self, op: Op) {
+        let kernel = self.kernel;
+        let data = &kernel.ops[op];
+        let start = self.out.len();
+        let (operands, regions) = (&data.operands[..], &data.regions[..]);
+        if !data.results.is_empty() {
+            self.typed_list(&data.results);
+            self.push(" = ");
+        }
+        match (&data.kind, regions) {
+            (OpKind::If, &[then, otherwise])
+                if operands.len() == 1
+                    && kernel.regions[then].params.is_empty()
+                    && kernel.regions[otherwise].params.is_empty() =>
+            {
+                self.push("if ");
+                self.value(operands[0]);
+                self.line_end(op, start);
+                self.push(" ");
+                self.block(then);
+                if !self.is_empty_else(otherwise) {
+                    self.push(" else ");
+                    self.block(otherwise);
+                }
+            }
+            (OpKind::For, &[body])
+                if operands.len() >= 2 && kernel.regions[body].params.len() + 1 == operands.len() =>
+            {
+                let params = &kernel.regions[body].params;
+                self.push("for ");
+                self.typed(params[0]);
+                self.push(" in ");
+                self.range(operands[0], operands[1]);
+                self.carried(&params[1..], &operands[2..]);
+                self.line_end(op, start);
+                self.push(" ");
+                self.block(body);
+            }
+            (OpKind::While, &[cond, body]) if kernel.regions[cond].params.len() == operands.len() => {
+                self.push("while");
+                self.carried(&kernel.regions[cond].params, operands);
+                self.line_end(op, start);
+                self.push(" ");
+                self.block(cond);
+                self.push(" do ");
+                if !kernel.regions[body].params.is_empty() {
+                    self.push("(");
+                    self.typed_list(&kernel.regions[body].params);
+                    self.push(") ");
+                }
+                self.block(body);
+            }
+            (OpKind::ParallelFor(attributes), &[body]) if self.is_plain_parallel(op, attributes) => {
+                self.parallel_for(op, attributes, start, body);
+            }
+            (OpKind::Serial, &[body]) if operands.is_empty() && kernel.regions[body].params.is_empty() => {
+                self.push("serial");
+                self.line_end(op, start);
+                self.push(" ");
+                self.block(body);
+            }
+            (OpKind::If | OpKind::For | OpKind::While | OpKind::ParallelFor(_) | OpKind::Serial, _)
+            | (_, [_, ..]) => self.malformed(op, start),
+            (_, []) => {
+                self.flat(op);
+                self.line_end(op, start);
+            }
+        }
+    }
+
+    /// An op whose operands and regions do not fit its syntax. The `!` is not read back.
+    fn malformed(&mut self, op: Op, start: usize) {
+        let kernel = self.kernel;
+        let data = &kernel.ops[op];
+        self.push("!");
+        self.push(data.kind.name());
+        if !data.operands.is_empty() {
+            self.push(" ");
+            self.values(&data.operands);
+        }
+        self.line_end(op, start);
+        for &region in &data.regions {
+            self.push(" (");
+            self.typed_list(&kernel.regions[region].params);
+            self.push(") ");
+            self.block(region);
+        }
+    }
+
+    fn is_plain_parallel(&self, op: Op, attributes: &ParallelFor) -> bool {
+        let data = &self.kernel.ops[op];
+        let axes = attributes.axes as usize;
+        let reduced: usize = attributes.reductions.iter().map(|r| r.operands as usize).sum();
+        data.operands.len() == 2 * axes + reduced
+            && attributes.reductions.iter().all(|r| r.operands > 0)
+            && self.kernel.regions[data.regions[0]].params.len() == axes + attributes.reductions.len()
+    }
+
+    fn parallel_for(&mut self, op: Op, attributes: &ParallelFor, start: usize, body: Region) {
+        let kernel = self.kernel;
+        let operands = &kernel.ops[op].operands;
+        let params = &kernel.regions[body].params;
+        let axes = attributes.axes as usize;
+        self.push("parallel_for (");
+        self.typed_list(&params[..axes]);
+        self.push(") in (");
+        for (axis, bounds) in operands[..2 * axes].chunks_exact(2).enumerate() {
+            self.comma(axis);
+            self.range(bounds[0], bounds[1]);
+        }
+        self.push(")");
+        if !attributes.reductions.is_empty() {
+            self.push(" reduce (");
+            let mut rest = &operands[2 * axes..];
+            for (index, reduction) in attributes.reductions.iter().enumerate() {
+                let (place, after) = rest.split_at(reduction.operands as usize);
+                rest = after;
+                self.comma(index);
+                self.typed(params[axes + index]);
+                self.push(" = ");
+                self.push(reduction.op.name());
+                self.push(" ");
+                self.place(place);
+            }
+            self.push(")");
+        }
+        if let Some(n) = attributes.block_dim {
+            self.push(" block_dim ");
+            self.number(n);
+        }
+        if let Some(n) = attributes.max_threads {
+            self.push(" max_threads ");
+            self.number(n);
+        }
+        if let Some(name) = &attributes.name {
+            self.push(" name ");
+            self.string(name);
+        }
+        self.line_end(op, start);
+        self.push(" ");
+        self.block(body);
+    }
+
+    fn range(&mut self, lo: Value, hi: Value) {
+        self.value(lo);
+        self.push("..");
+        self.value(hi);
+    }
+
+    fn carried(&mut self, params: &[Value], initial: &[Value]) {
+        if params.is_empty() {
+            return;
+        }
+        self.push(" carry (");
+        for (index, (&param, &value)) in params.iter().zip(initial).enumerate() {
+            self.comma(index);
+            self.typed(param);
+            self.push(" = ");
+            self.value(value);
+        }
+        self.push(")");
+    }
+
+    /// `base`, or `base[path]`.
+    fn place(&mut self, operands: &[Value]) {
+        let Some((&base, path)) = operands.split_first() else { return };
+        self.value(base);
+        if !path.is_empty() {
+            self.push("[");
+            self.values(path);
+            self.push("]");
+        }
+    }
+
+    /// `base[path], value…` with this many values after the path.
+    fn place_and(&mut self, operands: &[Value], values: usize) {
+        if operands.len() <= values {
+            self.values(operands);
+            return;
+        }
+        let (place, values) = operands.split_at(operands.len() - values);
+        self.place(place);
+        for &value in values {
+            self.push(", ");
+            self.value(value);
+        }
+    }
+
+    /// An op without regions, from its mnemonic on.
+    fn flat(&mut self, op: Op) {
+        let kernel = self.kernel;
+        let data = &kernel.ops[op];
+        let operands = &data.operands[..];
+        self.push(data.kind.name());
+        match &data.kind {
+            OpKind::Const(c) => {
+                let stated = data.results.first().and_then(|&r| kernel.ty(r).scalar());
+                if stated != Some(c.ty()) {
+                    self.push(" ");
+                    self.push(c.ty().name());
+                }
+                self.push(" ");
+                self.constant(*c);
+            }
+            OpKind::StructGet(n) | OpKind::StructSet(n) | OpKind::StoreResult(n) => {
+                self.push(" ");
+                self.number(n);
+            }
+            OpKind::Extent(axis) => {
+                self.push(" ");
+                self.number(axis);
+            }
+            _ => {}
+        }
+        if let OpKind::Assert(message) = &data.kind {
+            self.push(" ");
+            self.values(&operands[..operands.len().min(1)]);
+            if !operands.is_empty() {
+                self.push(", ");
+            }
+            self.string(message);
+            for &argument in operands.iter().skip(1) {
+                self.push(", ");
+                self.value(argument);
+            }
+            return;
+        }
+        if operands.is_empty() {
+            return;
+        }
+        self.push(" ");
+        match &data.kind {
+            OpKind::Load | OpKind::VolatileLoad | OpKind::Tensor(TensorOp::Get) => self.place(operands),
+            OpKind::Store | OpKind::Atomic(_) | OpKind::Tensor(TensorOp::Set) => self.place_and(operands, 1),
+            OpKind::AtomicCas => self.place_and(operands, 2),
+            _ => self.values(operands),
+        }
+    }
+
+    fn constant(&mut self, c: Const) {
+        self.push(&constant(c));
+    }
+}
+
+/// A constant as text says it, without its type.
+pub(super) fn constant(c: Const) -> String {
+    match c.ty() {
+        Scalar::U1 => if c.bits() != 0 { "true" } else { "false" }.to_string(),
+        Scalar::F16 | Scalar::F32 | Scalar::F64 if !c.as_f64().is_finite() => format!("{:#x}", c.bits()),
+        // A half is written as the single of the same value, which reads back exactly.
+        Scalar::F16 => format!("{:?}", c.as_f64() as f32),
+        Scalar::F32 => format!("{:?}", f32::from_bits(c.bits() as u32)),
+        Scalar::F64 => format!("{:?}", c.as_f64()),
+        _ => c.as_i128().expect("an integral type").to_string(),
+    }
+}
