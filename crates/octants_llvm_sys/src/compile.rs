@@ -1,0 +1,209 @@
+//! From text to an artifact: parse, optimise, emit.
+
+use std::fmt;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use llvm_sys::target_machine::LLVMCodeGenFileType;
+
+use crate::fatal;
+use crate::handles::{Context, TargetMachine};
+use crate::pipeline::OptLevel;
+use crate::target::Target;
+use crate::vector_math;
+
+/// LLVM recurses over deep expressions; a compilation's thread has room for them. Untouched pages cost nothing.
+const STACK: usize = 64 << 20;
+
+/// What to make of the text.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub target: Target,
+    pub opt: OptLevel,
+    pub output: Output,
+    /// Replace calls marked `afn` inside vectorised loops by the vector functions of the system's library, where the
+    /// system has one. These are accurate to 4 ULP.
+    pub vector_math: bool,
+    /// Also return the optimised module as text, in [`Compiled::ir`].
+    pub keep_ir: bool,
+    /// Also return assembly, in [`Compiled::assembly`].
+    pub keep_assembly: bool,
+}
+
+impl Default for Options {
+    /// An object for the host, optimised.
+    fn default() -> Options {
+        Options {
+            target: Target::host().clone(),
+            opt: OptLevel::Default,
+            output: Output::Object,
+            vector_math: true,
+            keep_ir: false,
+            keep_assembly: false,
+        }
+    }
+}
+
+/// What [`Compiled::bytes`] is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Output {
+    /// A relocatable ELF object, for [`load`](crate::load).
+    Object,
+    /// The target's assembly, such as PTX.
+    Assembly,
+}
+
+/// The result of a compilation.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    pub bytes: Vec<u8>,
+    /// The optimised module, if asked for.
+    pub ir: Option<String>,
+    /// The assembly, if asked for.
+    pub assembly: Option<String>,
+    pub timing: Timing,
+}
+
+/// Where the time of one compilation went. Does not count what the `keep_` options cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timing {
+    pub parse: Duration,
+    pub optimise: Duration,
+    pub emit: Duration,
+}
+
+/// The part of a compilation that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The text is not a valid module.
+    Parse,
+    /// LLVM does not know the target.
+    Target,
+    Optimise,
+    Emit,
+    /// LLVM stopped with an internal error at some point.
+    Fatal,
+}
+
+/// Why a text was not compiled, with LLVM's own words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileError {
+    pub stage: Stage,
+    pub message: String,
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.stage {
+            Stage::Parse => "invalid LLVM text",
+            Stage::Target => "unknown target",
+            Stage::Optimise => "optimisation failed",
+            Stage::Emit => "code generation failed",
+            Stage::Fatal => "internal error of LLVM",
+        };
+        write!(f, "{what}: {}", self.message.trim_end())
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+/// A compilation in progress on its own thread. Dropping it lets the thread finish unobserved.
+pub struct Compilation {
+    result: Receiver<Result<Compiled, CompileError>>,
+}
+
+impl Compilation {
+    /// Waits for the result.
+    pub fn wait(self) -> Result<Compiled, CompileError> {
+        self.result.recv().unwrap_or_else(|_| Err(lost()))
+    }
+
+    /// Waits for a while; `None` if it is not finished by then, so that the caller can look for interrupts. Gives the
+    /// result once.
+    pub fn wait_for(&self, patience: Duration) -> Option<Result<Compiled, CompileError>> {
+        match self.result.recv_timeout(patience) {
+            Ok(result) => Some(result),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(lost())),
+        }
+    }
+}
+
+fn lost() -> CompileError {
+    CompileError { stage: Stage::Fatal, message: "the compilation's thread ended without a result".to_owned() }
+}
+
+/// Compiles a module given as LLVM text.
+pub fn compile(text: &str, options: &Options) -> Result<Compiled, CompileError> {
+    start(text.to_owned(), options.clone()).wait()
+}
+
+/// Begins to compile a module given as LLVM text, and returns at once.
+pub fn start(text: String, options: Options) -> Compilation {
+    let (send, result) = sync_channel(1);
+    let failed = send.clone();
+    let spawned = thread::Builder::new().name("octants-llvm".to_owned()).stack_size(STACK).spawn(move || {
+        let fatal = send.clone();
+        fatal::report_to(Box::new(move |message| {
+            drop(fatal.send(Err(CompileError { stage: Stage::Fatal, message })));
+        }));
+        drop(send.send(translate(&text, &options)));
+    });
+    if let Err(error) = spawned {
+        let message = format!("cannot start a thread: {error}");
+        drop(failed.send(Err(CompileError { stage: Stage::Fatal, message })));
+    }
+    Compilation { result }
+}
+
+fn translate(text: &str, options: &Options) -> Result<Compiled, CompileError> {
+    let at = |stage| move |message| CompileError { stage, message };
+    let mut timing = Timing::default();
+    let mut clock = Instant::now();
+    let mut lap = || {
+        let now = Instant::now();
+        now - std::mem::replace(&mut clock, now)
+    };
+
+    let machine = TargetMachine::new(&options.target, options.opt).map_err(at(Stage::Target))?;
+    let context = Context::new();
+    let module = context.parse(text).map_err(at(Stage::Parse))?;
+    if !options.keep_ir {
+        context.discard_names();
+    }
+    machine.adopt(&module);
+    if let Some(width) = options.target.prefer_vector_width {
+        module.set_function_attribute(&context, "prefer-vector-width", &width.to_string());
+    }
+    if options.vector_math && options.opt != OptLevel::None {
+        vector_math::offer(&context, &module, &options.target);
+    }
+    timing.parse = lap();
+
+    if let Some(passes) = options.opt.passes() {
+        machine.run_passes(&module, passes).map_err(at(Stage::Optimise))?;
+        context.check().map_err(at(Stage::Optimise))?;
+    }
+    timing.optimise = lap();
+
+    let ir = options.keep_ir.then(|| module.print());
+    let assembly = if options.keep_assembly {
+        let copy = module.duplicate();
+        let bytes = machine.emit(copy, LLVMCodeGenFileType::LLVMAssemblyFile).map_err(at(Stage::Emit))?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    } else {
+        None
+    };
+    lap();
+
+    let kind = match options.output {
+        Output::Object => LLVMCodeGenFileType::LLVMObjectFile,
+        Output::Assembly => LLVMCodeGenFileType::LLVMAssemblyFile,
+    };
+    let bytes = machine.emit(module, kind).map_err(at(Stage::Emit))?;
+    context.check().map_err(at(Stage::Emit))?;
+    timing.emit = lap();
+
+    Ok(Compiled { bytes, ir, assembly, timing })
+}

@@ -1,0 +1,275 @@
+//! Owning handles of LLVM's objects: each releases what it holds, in the order that LLVM needs.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::marker::PhantomData;
+use std::ptr;
+
+use llvm_sys::core::{
+    LLVMAddAttributeAtIndex, LLVMContextCreate, LLVMContextDispose, LLVMContextSetDiagnosticHandler,
+    LLVMContextSetDiscardValueNames, LLVMCloneModule, LLVMCreateMemoryBufferWithMemoryRangeCopy,
+    LLVMCreateStringAttribute, LLVMDisposeMemoryBuffer, LLVMDisposeMessage, LLVMDisposeModule,
+    LLVMGetBufferSize, LLVMGetBufferStart, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity,
+    LLVMGetFirstFunction, LLVMGetNextFunction, LLVMIsDeclaration, LLVMPrintModuleToString, LLVMSetTarget,
+};
+use llvm_sys::analysis::{LLVMVerifierFailureAction, LLVMVerifyModule};
+use llvm_sys::error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage};
+use llvm_sys::ir_reader::LLVMParseIRInContext;
+use llvm_sys::prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMMemoryBufferRef, LLVMModuleRef, LLVMValueRef};
+use llvm_sys::target::{LLVMCopyStringRepOfTargetData, LLVMDisposeTargetData, LLVMSetModuleDataLayout};
+use llvm_sys::target_machine::{self as tm, LLVMCodeGenFileType, LLVMCodeModel, LLVMRelocMode};
+use llvm_sys::transforms::pass_builder::{
+    LLVMCreatePassBuilderOptions, LLVMDisposePassBuilderOptions, LLVMRunPasses,
+};
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMDiagnosticSeverity};
+
+use crate::pipeline::OptLevel;
+use crate::target::Target;
+
+/// Copies and releases a string that LLVM allocated.
+///
+/// # Safety
+/// `message` is null or came from an LLVM function that hands over ownership of its result.
+pub(crate) unsafe fn owned_message(message: *mut c_char) -> String {
+    if message.is_null() {
+        return String::new();
+    }
+    // SAFETY: a C string by contract, not used after its release.
+    unsafe {
+        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+        LLVMDisposeMessage(message);
+        text
+    }
+}
+
+/// Everything that one compilation makes. Not shared between threads.
+pub(crate) struct Context {
+    raw: LLVMContextRef,
+    /// Errors that LLVM reported without stopping. Boxed: LLVM keeps its address.
+    errors: Box<Vec<String>>,
+}
+
+impl Context {
+    pub(crate) fn new() -> Context {
+        let mut errors: Box<Vec<String>> = Box::default();
+        // SAFETY: the box outlives the context, and only this thread touches either. Without a handler LLVM would end
+        // the process at the first error.
+        let raw = unsafe {
+            let raw = LLVMContextCreate();
+            let sink = (&raw mut *errors).cast::<c_void>();
+            LLVMContextSetDiagnosticHandler(raw, Some(collect_error), sink);
+            raw
+        };
+        Context { raw, errors }
+    }
+
+    /// Parses a module from text and checks that it is well formed.
+    pub(crate) fn parse(&self, text: &str) -> Result<Module<'_>, String> {
+        // SAFETY: the buffer is a copy and the parser takes it over. The message is ours on failure.
+        unsafe {
+            let buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text.as_ptr().cast(), text.len(), c"text".as_ptr());
+            let (mut module, mut message) = (ptr::null_mut(), ptr::null_mut());
+            if LLVMParseIRInContext(self.raw, buffer, &raw mut module, &raw mut message) != 0 {
+                return Err(owned_message(message));
+            }
+            let module = Module { raw: module, context: PhantomData };
+            let mut message = ptr::null_mut();
+            let action = LLVMVerifierFailureAction::LLVMReturnStatusAction;
+            let broken = LLVMVerifyModule(module.raw, action, &raw mut message) != 0;
+            let message = owned_message(message);
+            if broken { Err(message) } else { Ok(module) }
+        }
+    }
+
+    /// New values get no names from here on. Text cannot be parsed any more, as it refers to values by name.
+    pub(crate) fn discard_names(&self) {
+        // SAFETY: a live context.
+        unsafe { LLVMContextSetDiscardValueNames(self.raw, 1) };
+    }
+
+    /// The errors so far, joined; `Ok` if there are none.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.errors.is_empty() { Ok(()) } else { Err(self.errors.join("\n")) }
+    }
+
+    pub(crate) fn raw(&self) -> LLVMContextRef {
+        self.raw
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: modules borrow the context, so none is left.
+        unsafe { LLVMContextDispose(self.raw) };
+    }
+}
+
+extern "C" fn collect_error(info: LLVMDiagnosticInfoRef, sink: *mut c_void) {
+    // SAFETY: `sink` is the box of the context that reports, on the only thread that uses it.
+    unsafe {
+        if LLVMGetDiagInfoSeverity(info) as u32 == LLVMDiagnosticSeverity::LLVMDSError as u32 {
+            let description = owned_message(LLVMGetDiagInfoDescription(info));
+            (*sink.cast::<Vec<String>>()).push(description);
+        }
+    }
+}
+
+/// One module of a context.
+pub(crate) struct Module<'c> {
+    raw: LLVMModuleRef,
+    context: PhantomData<&'c Context>,
+}
+
+impl<'c> Module<'c> {
+    pub(crate) fn raw(&self) -> LLVMModuleRef {
+        self.raw
+    }
+
+    pub(crate) fn duplicate(&self) -> Module<'c> {
+        // SAFETY: a live module; the copy belongs to the same context.
+        Module { raw: unsafe { LLVMCloneModule(self.raw) }, context: PhantomData }
+    }
+
+    pub(crate) fn print(&self) -> String {
+        // SAFETY: a live module; the string is ours.
+        unsafe { owned_message(LLVMPrintModuleToString(self.raw)) }
+    }
+
+    /// Every function, defined or only declared.
+    pub(crate) fn functions(&self) -> Vec<LLVMValueRef> {
+        let mut all = Vec::new();
+        // SAFETY: walks the module's list, which does not change meanwhile.
+        unsafe {
+            let mut next = LLVMGetFirstFunction(self.raw);
+            while !next.is_null() {
+                all.push(next);
+                next = LLVMGetNextFunction(next);
+            }
+        }
+        all
+    }
+
+    /// Gives each defined function a string attribute.
+    pub(crate) fn set_function_attribute(&self, context: &Context, key: &str, value: &str) {
+        // SAFETY: both strings are passed with their lengths and copied.
+        unsafe {
+            let attribute = LLVMCreateStringAttribute(
+                context.raw,
+                key.as_ptr().cast(),
+                key.len() as u32,
+                value.as_ptr().cast(),
+                value.len() as u32,
+            );
+            for function in self.functions() {
+                if LLVMIsDeclaration(function) == 0 {
+                    LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, attribute);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Module<'_> {
+    fn drop(&mut self) {
+        // SAFETY: owned, and the context is alive.
+        unsafe { LLVMDisposeModule(self.raw) };
+    }
+}
+
+/// LLVM's knowledge of one target.
+pub(crate) struct TargetMachine {
+    raw: tm::LLVMTargetMachineRef,
+    triple: CString,
+}
+
+impl TargetMachine {
+    pub(crate) fn new(target: &Target, level: OptLevel) -> Result<TargetMachine, String> {
+        crate::fatal::initialise();
+        let text = |what: &str, value: &str| {
+            CString::new(value).map_err(|_| format!("the target's {what} contains a zero byte: {value:?}"))
+        };
+        let triple = text("triple", &target.triple)?;
+        let cpu = text("cpu", &target.cpu)?;
+        let features = text("features", &target.features)?;
+        // SAFETY: C strings that outlive the calls; out-pointers are valid.
+        unsafe {
+            let (mut known, mut message) = (ptr::null_mut(), ptr::null_mut());
+            if tm::LLVMGetTargetFromTriple(triple.as_ptr(), &raw mut known, &raw mut message) != 0 {
+                return Err(owned_message(message));
+            }
+            let raw = tm::LLVMCreateTargetMachine(
+                known,
+                triple.as_ptr(),
+                cpu.as_ptr(),
+                features.as_ptr(),
+                level.codegen(),
+                LLVMRelocMode::LLVMRelocPIC,
+                LLVMCodeModel::LLVMCodeModelDefault,
+            );
+            if raw.is_null() {
+                return Err(format!("LLVM cannot generate code for {}", target.triple));
+            }
+            Ok(TargetMachine { raw, triple })
+        }
+    }
+
+    pub(crate) fn data_layout(&self) -> String {
+        // SAFETY: a live machine; the layout and its text are released here.
+        unsafe {
+            let layout = tm::LLVMCreateTargetDataLayout(self.raw);
+            let text = owned_message(LLVMCopyStringRepOfTargetData(layout));
+            LLVMDisposeTargetData(layout);
+            text
+        }
+    }
+
+    /// Makes the module one for this target.
+    pub(crate) fn adopt(&self, module: &Module<'_>) {
+        // SAFETY: live handles.
+        unsafe {
+            let layout = tm::LLVMCreateTargetDataLayout(self.raw);
+            LLVMSetModuleDataLayout(module.raw, layout);
+            LLVMDisposeTargetData(layout);
+            LLVMSetTarget(module.raw, self.triple.as_ptr());
+        }
+    }
+
+    pub(crate) fn run_passes(&self, module: &Module<'_>, passes: &CStr) -> Result<(), String> {
+        // SAFETY: live handles; an error and its message are consumed here.
+        unsafe {
+            let options = LLVMCreatePassBuilderOptions();
+            let error = LLVMRunPasses(module.raw, passes.as_ptr(), self.raw, options);
+            LLVMDisposePassBuilderOptions(options);
+            if error.is_null() {
+                return Ok(());
+            }
+            let message = LLVMGetErrorMessage(error);
+            let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+            LLVMDisposeErrorMessage(message);
+            Err(text)
+        }
+    }
+
+    /// Generates code. The module is used up: code generation rewrites it.
+    pub(crate) fn emit(&self, module: Module<'_>, kind: LLVMCodeGenFileType) -> Result<Vec<u8>, String> {
+        // SAFETY: live handles; buffer and message are released here.
+        unsafe {
+            let (mut buffer, mut message): (LLVMMemoryBufferRef, _) = (ptr::null_mut(), ptr::null_mut());
+            let failed =
+                tm::LLVMTargetMachineEmitToMemoryBuffer(self.raw, module.raw, kind, &raw mut message, &raw mut buffer);
+            if failed != 0 {
+                return Err(owned_message(message));
+            }
+            let start = LLVMGetBufferStart(buffer).cast::<u8>();
+            let bytes = std::slice::from_raw_parts(start, LLVMGetBufferSize(buffer)).to_vec();
+            LLVMDisposeMemoryBuffer(buffer);
+            Ok(bytes)
+        }
+    }
+}
+
+impl Drop for TargetMachine {
+    fn drop(&mut self) {
+        // SAFETY: owned.
+        unsafe { tm::LLVMDisposeTargetMachine(self.raw) };
+    }
+}

@@ -1,0 +1,84 @@
+; args: px,py,pz, ax,ay,az (f32 SoA), i64 n ; flags: reassoc nsz arcp contract afn
+define void @nbody(ptr noundef %args, i64 noundef %lo, i64 noundef %hi) #0 {
+entry:
+  %px = load ptr, ptr %args, align 8
+  %g1 = getelementptr inbounds i8, ptr %args, i64 8
+  %py = load ptr, ptr %g1, align 8
+  %g2 = getelementptr inbounds i8, ptr %args, i64 16
+  %pz = load ptr, ptr %g2, align 8
+  %g3 = getelementptr inbounds i8, ptr %args, i64 24
+  %ax = load ptr, ptr %g3, align 8
+  %g4 = getelementptr inbounds i8, ptr %args, i64 32
+  %ay = load ptr, ptr %g4, align 8
+  %g5 = getelementptr inbounds i8, ptr %args, i64 40
+  %az = load ptr, ptr %g5, align 8
+  %g6 = getelementptr inbounds i8, ptr %args, i64 48
+  %n = load i64, ptr %g6, align 8
+  %any = icmp slt i64 %lo, %hi
+  br i1 %any, label %outer, label %exit
+outer:
+  %i = phi i64 [ %lo, %entry ], [ %i1, %outend ]
+  %q0 = getelementptr inbounds float, ptr %px, i64 %i
+  %xi = load float, ptr %q0, align 4, !alias.scope !1, !noalias !2
+  %q1 = getelementptr inbounds float, ptr %py, i64 %i
+  %yi = load float, ptr %q1, align 4, !alias.scope !1, !noalias !2
+  %q2 = getelementptr inbounds float, ptr %pz, i64 %i
+  %zi = load float, ptr %q2, align 4, !alias.scope !1, !noalias !2
+  %anyj = icmp sgt i64 %n, 0
+  br i1 %anyj, label %inner, label %outend
+inner:
+  %j = phi i64 [ 0, %outer ], [ %j1, %inner ]
+  %sx = phi float [ 0.0, %outer ], [ %sx1, %inner ]
+  %sy = phi float [ 0.0, %outer ], [ %sy1, %inner ]
+  %sz = phi float [ 0.0, %outer ], [ %sz1, %inner ]
+  %r0 = getelementptr inbounds float, ptr %px, i64 %j
+  %xj = load float, ptr %r0, align 4, !alias.scope !1, !noalias !2
+  %r1 = getelementptr inbounds float, ptr %py, i64 %j
+  %yj = load float, ptr %r1, align 4, !alias.scope !1, !noalias !2
+  %r2 = getelementptr inbounds float, ptr %pz, i64 %j
+  %zj = load float, ptr %r2, align 4, !alias.scope !1, !noalias !2
+  %dx = fsub reassoc nsz arcp contract afn float %xj, %xi
+  %dy = fsub reassoc nsz arcp contract afn float %yj, %yi
+  %dz = fsub reassoc nsz arcp contract afn float %zj, %zi
+  %dx2 = fmul reassoc nsz arcp contract afn float %dx, %dx
+  %dy2 = fmul reassoc nsz arcp contract afn float %dy, %dy
+  %dz2 = fmul reassoc nsz arcp contract afn float %dz, %dz
+  %d0 = fadd reassoc nsz arcp contract afn float %dx2, %dy2
+  %d1 = fadd reassoc nsz arcp contract afn float %d0, %dz2
+  %d2 = fadd reassoc nsz arcp contract afn float %d1, 0x3F1A36E2E0000000
+  %sq = call reassoc nsz arcp contract afn float @llvm.sqrt.f32(float %d2)
+  %inv = fdiv reassoc nsz arcp contract afn float 1.0, %sq
+  %inv2 = fmul reassoc nsz arcp contract afn float %inv, %inv
+  %inv3 = fmul reassoc nsz arcp contract afn float %inv2, %inv
+  %fx = fmul reassoc nsz arcp contract afn float %dx, %inv3
+  %fy = fmul reassoc nsz arcp contract afn float %dy, %inv3
+  %fz = fmul reassoc nsz arcp contract afn float %dz, %inv3
+  %sx1 = fadd reassoc nsz arcp contract afn float %sx, %fx
+  %sy1 = fadd reassoc nsz arcp contract afn float %sy, %fy
+  %sz1 = fadd reassoc nsz arcp contract afn float %sz, %fz
+  %j1 = add nuw nsw i64 %j, 1
+  %mj = icmp slt i64 %j1, %n
+  br i1 %mj, label %inner, label %outend
+outend:
+  %tx = phi float [ 0.0, %outer ], [ %sx1, %inner ]
+  %ty = phi float [ 0.0, %outer ], [ %sy1, %inner ]
+  %tz = phi float [ 0.0, %outer ], [ %sz1, %inner ]
+  %w0 = getelementptr inbounds float, ptr %ax, i64 %i
+  store float %tx, ptr %w0, align 4, !alias.scope !2, !noalias !1
+  %w1 = getelementptr inbounds float, ptr %ay, i64 %i
+  store float %ty, ptr %w1, align 4, !alias.scope !2, !noalias !1
+  %w2 = getelementptr inbounds float, ptr %az, i64 %i
+  store float %tz, ptr %w2, align 4, !alias.scope !2, !noalias !1
+  %i1 = add nuw nsw i64 %i, 1
+  %mi = icmp slt i64 %i1, %hi
+  br i1 %mi, label %outer, label %exit
+exit:
+  ret void
+}
+declare float @llvm.sqrt.f32(float)
+attributes #0 = { nounwind }
+!0 = distinct !{!0}
+!1 = !{!3}
+!2 = !{!4}
+!3 = distinct !{!3, !0}
+!4 = distinct !{!4, !0}
