@@ -66,7 +66,9 @@ def lint() -> Count:
     return (
         check("rustfmt", "cargo", "fmt", "--all", "--check")
         + check("crate map", "cargo", "xtask", "check-deps")
-        + check("clippy", "cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings")
+        + check(
+            "clippy", "cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"
+        )
         + check("ruff", BIN / "ruff", "check", "--quiet", ".")
         + check("ruff format", BIN / "ruff", "format", "--quiet", "--check", ".")
         + check("pyright", BIN / "pyright", "--warnings")
@@ -84,16 +86,23 @@ def rust() -> Count:
         summary = re.search(r"tests? run: (\d+) passed.*", output)
         if summary is None:
             return Count(failed=1)
-        numbers = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|timed out|skipped)", summary[0])}
+        numbers = {
+            word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|timed out|skipped)", summary[0])
+        }
         count = Count(
-            numbers.get("passed", 0), numbers.get("failed", 0) + numbers.get("timed out", 0), numbers.get("skipped", 0)
+            numbers.get("passed", 0),
+            numbers.get("failed", 0) + numbers.get("timed out", 0),
+            numbers.get("skipped", 0),
         )
     else:
         code, output = stream(
-            ["cargo", "test", "--quiet", *selection, "--lib", "--bins", "--tests", "--no-fail-fast"], quiet=r"^\.*$|^running"
+            ["cargo", "test", "--quiet", *selection, "--lib", "--bins", "--tests", "--no-fail-fast"],
+            quiet=r"^\.*$|^running",
         )
         count = Count()
-        for passed, failed, ignored in re.findall(r"test result: .*? (\d+) passed; (\d+) failed; (\d+) ignored", output):
+        for passed, failed, ignored in re.findall(
+            r"test result: .*? (\d+) passed; (\d+) failed; (\d+) ignored", output
+        ):
             count += Count(int(passed), int(failed), int(ignored))
     if code != 0 and count.failed == 0:
         count.failed = 1  # it did not compile, or a test binary died
@@ -109,7 +118,9 @@ def python() -> Count:
         return Count(failed=1)
     suite = ElementTree.parse(report).getroot().find("testsuite")
     assert suite is not None
-    total, errors, failures, skipped = (int(suite.attrib[key]) for key in ("tests", "errors", "failures", "skipped"))
+    total, errors, failures, skipped = (
+        int(suite.attrib[key]) for key in ("tests", "errors", "failures", "skipped")
+    )
     count = Count(total - errors - failures - skipped, errors + failures, skipped)
     if code != 0 and count.failed == 0:
         count.failed = 1
