@@ -22,7 +22,6 @@ have_rust=$(rustc --version | cut -d' ' -f2)
 prefix=${LLVM_SYS_191_PREFIX:-/usr/lib/llvm-19}
 missing=()
 [ -x "$prefix/bin/llvm-config" ] && [ -f "$prefix/lib/libLLVMCore.a" ] || missing+=(llvm-19-dev)
-[ -f "$prefix/lib/libPolly.a" ] || missing+=(libpolly-19-dev)
 have_library() { [ "$(cc -print-file-name="$1")" != "$1" ]; }
 have_library libz.a || missing+=(zlib1g-dev)
 have_library libzstd.a || missing+=(libzstd-dev)
