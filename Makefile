@@ -48,6 +48,7 @@ format: $(VENV)/.packages ## Format Rust and Python
 .PHONY: bench
 bench: build ## Run the side-by-side benchmarks (makes a virtual environment per peer)
 	$(BIN)/python benches/run.py
+	$(BIN)/python scripts/fill_benchmark_table.py
 
 .PHONY: build
 build: $(VENV)/.installed ## Build the release wheel and install it into .venv
