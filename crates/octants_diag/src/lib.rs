@@ -3,6 +3,14 @@
 //! A diagnostic is a value: a code, one message, labelled spans, the chain of inlined calls, notes and help. Rendering is
 //! separate and is the only place that knows `annotate-snippets`.
 
+mod code;
+mod diagnostic;
+mod render;
+mod source_map;
 mod span;
 
+pub use code::{Class, Code, explain};
+pub use diagnostic::{Diagnostic, Frame, Label, Severity};
+pub use render::{Style, render, render_all};
+pub use source_map::{SourceFile, SourceMap};
 pub use span::{FileId, Span};

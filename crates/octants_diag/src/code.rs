@@ -1,0 +1,299 @@
+//! The catalogue: every code with its class, title and explanation.
+//!
+//! Codes are stable: a retired one is never given to something else. The hundreds say the area: 01 signatures, 02 names and scopes,
+//! 03 types and operators, 04 indices and arrays, 05 statements and control flow, 06 calls, 07 compile-time evaluation, 08 arguments of a
+//! launch, 09 failures of a running kernel, 10 warnings.
+
+use crate::diagnostic::Severity;
+
+/// Which exception (or which category of warning) a diagnostic becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Class {
+    Compilation,
+    Syntax,
+    Name,
+    Type,
+    Index,
+    Runtime,
+    RuntimeType,
+    Assertion,
+    /// `ValueError`: a value that does not fit an annotation.
+    Value,
+    SyntaxWarning,
+    UserWarning,
+}
+
+impl Class {
+    pub fn severity(self) -> Severity {
+        match self {
+            Self::SyntaxWarning | Self::UserWarning => Severity::Warning,
+            _ => Severity::Error,
+        }
+    }
+}
+
+macro_rules! codes {
+    ($($variant:ident $name:literal $class:ident $title:literal $text:literal;)*) => {
+        /// What kind of mistake a diagnostic is about.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Code { $(#[doc = $title] $variant),* }
+
+        impl Code {
+            pub const ALL: &'static [Code] = &[$(Code::$variant),*];
+
+            /// `OC0101`
+            pub fn name(self) -> &'static str {
+                match self { $(Code::$variant => $name),* }
+            }
+
+            pub fn class(self) -> Class {
+                match self { $(Code::$variant => Class::$class),* }
+            }
+
+            pub fn title(self) -> &'static str {
+                match self { $(Code::$variant => $title),* }
+            }
+
+            pub fn explanation(self) -> &'static str {
+                match self { $(Code::$variant => $text),* }
+            }
+        }
+    };
+}
+
+impl Code {
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.name().eq_ignore_ascii_case(name))
+    }
+
+    pub fn severity(self) -> Severity {
+        self.class().severity()
+    }
+}
+
+/// The title and the explanation of a code such as `OC0201`.
+pub fn explain(code: &str) -> Option<String> {
+    let code = Code::from_name(code)?;
+    Some(format!("{}: {}\n\n{}\n", code.name(), code.title(), code.explanation()))
+}
+
+codes! {
+    SourceUnavailable "OC0001" Syntax "the source of a function cannot be found"
+        "A kernel is compiled from its text. Functions made by `eval`, by an extension module, or in an interpreter that keeps no source have none. Put the function in a file, a notebook cell or a REPL that remembers its lines.";
+    SourceUnparsable "OC0002" Syntax "the file cannot be parsed"
+        "The file that holds the function is not valid Python, or it changed since it was imported.";
+    LambdaKernel "OC0003" Syntax "a lambda cannot be a kernel"
+        "Kernels and funcs are `def` statements: a lambda has neither annotations nor statements.";
+
+    MissingAnnotation "OC0101" Syntax "a kernel parameter without annotation"
+        "Every parameter of a kernel needs a type: `x: oc.f32`, `a: oc.types.ndarray()`, `n: oc.template()`. Only the receiver of a method needs none.";
+    VariadicParameter "OC0102" Syntax "`*args` or `**kwargs` in a signature"
+        "The number of parameters of a kernel or func is fixed.";
+    ParameterKind "OC0103" Syntax "a keyword-only or positional-only parameter"
+        "Parameters of kernels and funcs can be passed by position and by keyword; the marks `*` and `/` are not supported.";
+    DefaultValue "OC0104" Syntax "a kernel parameter with a default value"
+        "A kernel takes all its arguments at each call. Funcs may have defaults.";
+    InvalidAnnotation "OC0105" Syntax "an annotation that is not a type of the language"
+        "Accepted are scalar types (`oc.f32`, `int`, `float`, `bool`), vectors and matrices, `oc.types.ndarray(...)`, `oc.template()`.";
+    InvalidReturnAnnotation "OC0106" Syntax "a return annotation that is not a type of the language"
+        "A kernel returns nothing, a scalar, or a tuple of these: `-> oc.f32`, `-> tuple[oc.i32, oc.f32]`.";
+    ReturnWithoutAnnotation "OC0107" Syntax "a value returned from a kernel without return annotation"
+        "Say what the kernel returns: `def f() -> oc.f32:`.";
+    MissingReturn "OC0108" Syntax "a return annotation but no `return`"
+        "A function whose annotation promises a value must return one on its only path.";
+    ReturnCount "OC0109" Syntax "another number of values than the return annotation says"
+        "The tuple that is returned and the tuple in the annotation must have the same length.";
+
+    UndefinedName "OC0201" Name "a name that is not defined"
+        "Names are looked up among the local variables of the enclosing blocks, the parameters, the closure, the module and the builtins. A variable first assigned inside an `if`, `for` or `while` is gone after it.";
+    LeftScope "OC0202" Name "a variable used outside the block that defined it"
+        "Each body of an `if`, `for` or `while` is a scope of its own. Assign the variable before the block if it is needed after it.";
+    AssignToArgument "OC0203" Syntax "assignment to a kernel argument"
+        "Arguments of a kernel are read-only. Copy it to a variable first.";
+    LoopVariableShadows "OC0204" Syntax "a loop variable with the name of an existing variable"
+        "The variable of a loop is a new one in each iteration, so it may not share its name with a variable of an enclosing block.";
+    StaticRecreated "OC0205" Syntax "a variable recreated as, or over, a static one"
+        "A name bound to a compile-time value keeps that value; it cannot be assigned again in the same scope.";
+    AssignTarget "OC0206" Syntax "something that cannot be assigned to"
+        "The left side of an assignment is a variable, an element of an array, or a tuple of these.";
+    UnpackCount "OC0207" Syntax "unpacking into another number of names"
+        "The number of names on the left must be the number of values on the right.";
+    NotUnpackable "OC0208" Type "unpacking something that is not a sequence"
+        "Tuples, lists and `x.shape` can be unpacked.";
+
+    OperandTypes "OC0301" Type "operand types that an operator does not take"
+        "Bitwise operators take integers on both sides; arithmetic takes numbers.";
+    RealOnly "OC0302" Type "a function of reals applied to an integer"
+        "`sin`, `floor`, `round` and the like take real numbers only: cast first, with `oc.cast(x, oc.f32)` or `float(x)`.";
+    IntegralOnly "OC0303" Type "an operation on integers applied to a real"
+        "`~`, `popcnt`, `clz`, `ffs` work on the bits of integers.";
+    LiteralRange "OC0304" Type "an integer literal outside of the default integer type"
+        "An integer literal has the type `default_ip`. Write `oc.i64(…)` or `oc.u64(…)` around a large one, or initialise with `default_ip=oc.i64`.";
+    AnnotatedLiteralRange "OC0305" Type "a literal outside of the type that annotates it"
+        "`oc.u16(-1)` does not fit; `oc.cast(-1, oc.u16)` wraps.";
+    LiteralKind "OC0306" Type "a literal annotated with a type of another kind"
+        "`oc.f32(0)` and `oc.i32(0.0)` annotate a literal with a type that it does not have. Write `oc.f32(0.0)`, or `oc.cast(0, oc.f32)`.";
+    TypeCall "OC0307" Syntax "a type called with other than one argument"
+        "`oc.f32(x)` casts one scalar. Use `oc.cast(x, dtype)` for vectors and matrices.";
+    BitCastWidth "OC0308" Type "a bit cast between types of different widths"
+        "`oc.bit_cast` reinterprets bits; both types must have the same width.";
+    NotAValue "OC0309" Type "something that is not a number used as one"
+        "Only numbers take part in run-time expressions; arrays are indexed first, and strings, functions and other objects exist at compile time only.";
+    NotACondition "OC0310" Type "a condition that is not a scalar"
+        "The condition of an `if`, `while` or conditional expression is one number.";
+    NotADtype "OC0311" Type "something that is not a type where one is needed"
+        "`oc.cast(x, oc.f32)`: the second argument is a type of the language.";
+    AtomicTarget "OC0312" Syntax "an atomic operation on something that cannot be written"
+        "The first operand of an atomic operation is a variable or an element of an array.";
+    AtomicCasType "OC0313" Type "`atomic_cas` on a type that it does not support"
+        "Compare-and-swap works on i32, u32, i64 and u64.";
+    ReturnType "OC0314" Type "a returned value that does not fit the annotation"
+        "A number is cast to the annotated type; anything else must have it.";
+    LocalType "OC0315" Type "a value that does not fit the variable"
+        "A variable's type is fixed by its first assignment. Numbers are cast; other kinds of values cannot change.";
+    VolatileTarget "OC0316" Type "`volatile_load` of something that is not an element of an array"
+        "Only memory that others may write can be loaded as volatile.";
+
+    IndexCount "OC0401" Index "another number of indices than the array has axes"
+        "An array of rank 2 is indexed `a[i, j]`.";
+    IndexType "OC0402" Type "an index that is not an integer"
+        "Indices must be integers: write `a[int(x)]` if truncation is meant.";
+    NegativeIndex "OC0403" Syntax "a negative constant index"
+        "Indices do not count from the end: use `a[n - 1]` with `n = a.shape[0]`.";
+    NotIndexable "OC0404" Type "indexing something that has no elements"
+        "Arrays, tuples, lists and shapes can be indexed.";
+    SliceUnsupported "OC0405" Compilation "a slice of an array"
+        "Arrays are indexed element by element in a kernel.";
+    StaticIndex "OC0406" Compilation "a run-time index into a compile-time sequence"
+        "Lists and tuples exist at compile time only; index them with constants, or loop with `oc.static(range(n))`.";
+    StaticIndexRange "OC0407" Index "a constant index outside of a sequence"
+        "A shape or a tuple has fewer entries than the index asks for.";
+    CapturedArray "OC0408" Compilation "an array used in a kernel without being an argument"
+        "Arrays reach a kernel as arguments: `def f(x: oc.types.ndarray()): ...`.";
+    NoAttribute "OC0409" Compilation "an attribute that does not exist"
+        "Arrays have `shape`; host objects have what Python gives them.";
+    ArrayAsValue "OC0410" Type "a whole array used as a value"
+        "Index it: `x[i]`, or `x[None]` for an array of rank 0.";
+
+    UnsupportedStatement "OC0501" Syntax "a statement that the language does not have"
+        "Kernels consist of assignments, `if`, `for`, `while`, `break`, `continue`, `return`, `assert`, `pass` and calls.";
+    UnsupportedExpression "OC0502" Syntax "an expression that the language does not have"
+        "Among those that are missing: lambdas, sets, generators, `await`, `yield`.";
+    LoopElse "OC0503" Syntax "`else` on a loop"
+        "`for … else` and `while … else` are not supported: keep a flag.";
+    BreakOutermost "OC0504" Syntax "`break` in a parallel loop"
+        "The iterations of the outermost loop run in parallel, so there is no order in which to stop. Put `oc.loop_config(serialize=True)` before the loop to run it in order, or nest the loop.";
+    StrayBreak "OC0505" Syntax "`break` or `continue` outside of a loop"
+        "There is no loop to leave.";
+    StaticBreak "OC0506" Syntax "`break` or `continue` of a static loop inside a run-time `if` or loop"
+        "A static loop is unrolled at compile time, when a run-time condition is not known.";
+    ReturnPlace "OC0507" Syntax "`return` inside a run-time `if` or loop"
+        "A function has one exit that is known at compile time. Assign to a variable inside the block and return it at the end.";
+    LoopIterable "OC0508" Syntax "something that a loop cannot run over"
+        "Loops run over `range(...)`, `oc.ndrange(...)`, an array, `oc.grouped(...)` of these, or `oc.static(...)` of any Python iterable.";
+    RangeArguments "OC0509" Syntax "`range` with other than one or two arguments"
+        "`range(n)` and `range(begin, end)`; for a step, compute the index: `range(n)` with `i * step`.";
+    RangeBound "OC0510" Type "a loop bound that is not a number"
+        "Bounds are evaluated once and cast to i32.";
+    LoopTargets "OC0511" Syntax "another number of loop variables than axes"
+        "`for i, j in oc.ndrange(n, m)`: one variable per axis. `oc.grouped` takes exactly one.";
+    NdrangeAxes "OC0512" Syntax "`axes` of `ndrange` is not a permutation"
+        "`axes` lists every axis once, outermost first.";
+    NdrangeArgument "OC0513" Type "an argument that `ndrange` does not take"
+        "Each argument is an integer or a pair `(begin, end)` of integers.";
+    IsOperator "OC0514" Syntax "`is` on run-time values"
+        "Identity is a compile-time notion: use `==`, or write it inside `oc.static(...)`.";
+    InOperator "OC0515" Syntax "`in` on run-time values"
+        "Membership is evaluated at compile time only: `oc.static(x in xs)`.";
+    WithStatement "OC0516" Syntax "a context manager that the language does not know"
+        "Only the language's own context managers may stand in a kernel.";
+    AssertMessage "OC0517" Syntax "an assertion message that is not a constant text"
+        "The message is a string or an f-string.";
+    LoopConfig "OC0518" Syntax "`loop_config` with an argument that it does not take"
+        "`oc.loop_config(block_dim=…, serialize=…, parallelize=…, name=…)` with constants, directly before a `for`.";
+    TernaryCondition "OC0519" Syntax "a conditional expression over a tensor"
+        "The branches of `a if c else b` are chosen as a whole. Use `oc.select(c, a, b)` for entries.";
+    GroupedNesting "OC0520" Syntax "`grouped` or `static` in a place where it has no meaning"
+        "`oc.static(oc.grouped(...))` is right; `oc.grouped(oc.static(...))`, `oc.grouped(oc.grouped(...))` and nested `oc.static` are not.";
+
+    MissingArgument "OC0601" Syntax "a call without one of the arguments"
+        "Every parameter without a default needs an argument.";
+    UnexpectedArgument "OC0602" Syntax "a keyword that is not a parameter"
+        "The function has no parameter of that name.";
+    MultipleValues "OC0603" Syntax "an argument given twice"
+        "An argument is passed by position or by keyword, not both.";
+    TooManyArguments "OC0604" Syntax "more arguments than parameters"
+        "The function takes fewer arguments.";
+    KernelInKernel "OC0605" Syntax "a kernel called from a kernel or func"
+        "A kernel starts parallel work, so it is called from Python. Make the callee an `@oc.func`.";
+    NotCallable "OC0606" Type "a call of something that cannot be called"
+        "Functions, types and the language's own operations can be called.";
+    Recursion "OC0607" Compilation "funcs that inline each other without end"
+        "Funcs are inlined; recursion must be ended by a condition that is known at compile time, `if oc.static(n > 0)`.";
+    ArgumentKind "OC0608" Type "an argument of a kind that the parameter does not take"
+        "An annotated scalar parameter takes a number; arrays are passed to `oc.template()` or un-annotated parameters.";
+    FuncFromHost "OC0609" Syntax "a func called from Python"
+        "`@oc.func` functions exist inside kernels. Call it from a kernel, or mark it `@oc.pyfunc`.";
+    IntrinsicArguments "OC0610" Type "wrong arguments for an operation of the language"
+        "See the operation's documentation for its parameters.";
+    StarredArgument "OC0611" Syntax "unpacked arguments whose number is not known"
+        "`*args` at a call needs a sequence that is known at compile time; `**kwargs` are not supported.";
+    Unavailable "OC0612" Compilation "an operation that this version cannot compile"
+        "The operation belongs to the language, but no device implements it yet.";
+
+    NotStatic "OC0701" Compilation "a run-time value where a compile-time constant is needed"
+        "What stands inside `oc.static(...)` must be compile-time constants: literals, globals, template arguments, shapes of compile-time objects.";
+    HostError "OC0702" Compilation "an exception in compile-time Python code"
+        "Python code that was evaluated while compiling the kernel raised an exception.";
+    StaticAssertFailed "OC0703" Compilation "a static assertion that does not hold"
+        "`oc.static_assert(condition, message)` was false when the kernel was compiled.";
+    StaticAssertRuntime "OC0704" Type "a static assertion over a run-time value"
+        "`oc.static_assert` checks at compile time; use `assert` for run-time conditions.";
+    HostResult "OC0705" Type "the result of a compile-time call that a kernel cannot use as a value"
+        "The call returned an object that is neither a number nor an expression.";
+    StaticAssign "OC0706" Syntax "a static assignment to something other than a plain name"
+        "`x = oc.static(...)` binds a name at compile time; elements, annotated targets and augmented assignments cannot be static.";
+    StaticTrace "OC0707" Syntax "an expression used after its kernel was compiled"
+        "Expressions given to Python functions at compile time live only as long as that compilation.";
+
+    ArgumentType "OC0801" RuntimeType "an argument that cannot be converted"
+        "The value passed for a parameter does not have the kind that the annotation asks for.";
+    ArrayMismatch "OC0802" Value "an array that does not fit the annotation"
+        "Dtype, rank and layout must be those of the annotation.";
+    NoSession "OC0803" Runtime "no session"
+        "Call `oc.init()` first.";
+    StaleHandle "OC0804" Runtime "a handle of a session that was reset"
+        "Arrays, streams and events belong to the session that made them.";
+
+    AssertionFailed "OC0901" Assertion "an assertion failed in a kernel"
+        "An `assert` of the kernel was false. Assertions are compiled in with `oc.init(debug=True)`.";
+    OutOfBounds "OC0902" Assertion "an index outside of an array"
+        "Checked with `oc.init(debug=True)`.";
+    KernelInterrupted "OC0903" Runtime "a kernel was interrupted"
+        "The launch was cancelled; arrays that it writes hold whatever was written so far.";
+
+    UnrollLimit "OC1001" SyntaxWarning "a static loop with many iterations"
+        "Every iteration is compiled separately. Use a run-time loop where the index need not be a constant.";
+    PythonCall "OC1002" SyntaxWarning "a plain Python function called in a kernel"
+        "It runs once, while compiling. Mark it `@oc.func` to make it part of the kernel.";
+    LossyStore "OC1003" UserWarning "a store that loses precision"
+        "The value is cast to the type of the variable or element. Cast explicitly to silence this.";
+    IndexCast "OC1004" UserWarning "an index or bound that is cast to i32"
+        "Indices and bounds are 32-bit.";
+    LoopName "OC1005" UserWarning "`loop_config(name=…)` on a loop that is not a task"
+        "Only outermost loops become tasks with a name.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_ordered_and_explained() {
+        for pair in Code::ALL.windows(2) {
+            assert!(pair[0].name() < pair[1].name(), "{} before {}", pair[0].name(), pair[1].name());
+        }
+        assert!(explain("oc0201").unwrap().starts_with("OC0201: a name that is not defined\n"));
+        assert_eq!(explain("OC9999"), None);
+    }
+}

@@ -1,0 +1,283 @@
+//! What the front end asks of the host language. Python objects exist only behind this trait.
+//!
+//! The PyO3 crate implements it over the interpreter; tests implement it over a few Rust values. All methods take `&self`, because
+//! user code that runs inside a call may come back through the [`Tracer`] and end in another call of the host.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use octants_ir::{Boundary, Scalar, TensorShape};
+
+use crate::intrinsics::Intrinsic;
+
+/// A compile-time exception of the host language.
+#[derive(Clone)]
+pub struct HostException {
+    /// `ZeroDivisionError`
+    pub type_name: String,
+    pub message: String,
+    /// The host's own stack, as text in its own format; empty if there is none to show.
+    pub traceback: String,
+    /// The exception itself, for whoever raises the diagnostic to chain it.
+    pub cause: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+pub type HostResult<T> = Result<T, HostException>;
+
+impl HostException {
+    pub fn new(type_name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { type_name: type_name.into(), message: message.into(), traceback: String::new(), cause: None }
+    }
+}
+
+impl std::fmt::Debug for HostException {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.type_name, self.message)
+    }
+}
+
+/// A value of the kernel being lowered, as seen by host code: the host wraps it in an object whose operators call the [`Tracer`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ExprId {
+    /// Which lowering it belongs to: what [`Host::begin_trace`] gave.
+    pub trace: u64,
+    pub index: u32,
+}
+
+/// What a host object is to the language. Subclasses of a number are that number (an `IntEnum` is an `Int`), and so are the scalars
+/// of array libraries.
+#[derive(Clone, Debug)]
+pub enum Meaning<O> {
+    None,
+    Bool(bool),
+    /// An integer of at most 128 bits; a longer one is `Other`.
+    Int(i128),
+    Float(f64),
+    Str(String),
+    Tuple(Vec<O>),
+    List(Vec<O>),
+    Dict(Vec<(O, O)>),
+    Dtype(Scalar),
+    /// A callable of the language itself, or a builtin that it gives a meaning to (`range`, `min`, `int`, …).
+    Intrinsic(Intrinsic),
+    /// An `@oc.func`, to be inlined; `receiver` is the object that a method is bound to.
+    Func {
+        receiver: Option<O>,
+    },
+    /// An `@oc.kernel`.
+    Kernel,
+    /// Any other callable: runs at compile time. `known` is true for builtins, the package's own functions and modules whose use is
+    /// clearly meant; calling any other gives a warning.
+    Callable {
+        known: bool,
+    },
+    Module,
+    /// An array object that is not an argument.
+    Ndarray,
+    /// A value of a kernel that is being lowered.
+    Expr(ExprId),
+    Other,
+}
+
+/// What an annotation says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Annotation {
+    Scalar(ScalarAnnotation),
+    Tensor(ScalarAnnotation, TensorShape),
+    Array(ArrayAnnotation),
+    Template,
+    /// `None`
+    None,
+    /// `tuple[…]`, `typing.Tuple[…]` or a literal tuple of types.
+    Tuple(Vec<Annotation>),
+    Ellipsis,
+    /// Anything else; its `repr`.
+    Other(String),
+}
+
+/// A scalar type, or one that follows the session's defaults.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScalarAnnotation {
+    Is(Scalar),
+    /// Python's `int`.
+    DefaultInt,
+    /// Python's `float`.
+    DefaultFloat,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct ArrayAnnotation {
+    /// `None`: whatever arrives.
+    pub elem: Option<(ScalarAnnotation, Option<TensorShape>)>,
+    pub ndim: Option<u8>,
+    pub boundary: Boundary,
+    pub needs_grad: Option<bool>,
+}
+
+/// Where a function's source is.
+#[derive(Clone, Debug)]
+pub struct FunctionSource {
+    /// As the user knows it: a path, `<stdin>`, `<ipython-input-3>`.
+    pub file_name: String,
+    /// The whole file. The same `Arc` for the same file makes looking it up again cheap.
+    pub text: Arc<str>,
+    /// The 1-based line where the function starts: of its first decorator, or of its `def`.
+    pub line: u32,
+    pub name: String,
+    pub qualname: String,
+    /// Whether its first parameter is the receiver of a class's method (which needs no annotation).
+    pub is_method: bool,
+}
+
+/// Operators of the host language, by their spelling.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BinaryOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    FloorDiv,
+    Mod,
+    Pow,
+    Shl,
+    Shr,
+    BitAnd,
+    BitOr,
+    BitXor,
+    MatMul,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum UnaryOp {
+    Neg,
+    Pos,
+    Invert,
+    Not,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CompareOp {
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Eq,
+    Ne,
+    Is,
+    IsNot,
+    In,
+    NotIn,
+}
+
+/// A failure inside the [`Tracer`]. The host raises it as an exception of the class's name so that user code may see it; if it comes out
+/// of the call again, the front end shows its own diagnostic instead.
+#[derive(Clone, Debug)]
+pub struct TraceError {
+    pub class: octants_diag::Class,
+    pub message: String,
+}
+
+/// The kernel being lowered, as host code sees it while it runs inside one of the host's calls. Operands may be expressions or plain objects.
+pub trait Tracer<O> {
+    fn binary(&mut self, op: BinaryOp, a: &O, b: &O) -> Result<O, TraceError>;
+    fn unary(&mut self, op: UnaryOp, a: &O) -> Result<O, TraceError>;
+    fn compare(&mut self, op: CompareOp, a: &O, b: &O) -> Result<O, TraceError>;
+    fn getattr(&mut self, object: &O, name: &str) -> Result<O, TraceError>;
+    fn getitem(&mut self, object: &O, index: &O) -> Result<O, TraceError>;
+    fn setitem(&mut self, object: &O, index: &O, value: &O) -> Result<(), TraceError>;
+    /// An intrinsic, an `@oc.func` or a dtype called with at least one expression among the arguments.
+    fn call(&mut self, callee: &O, args: &[O], kwargs: &[(String, O)]) -> Result<O, TraceError>;
+    /// The text for `repr(expr)`: its type.
+    fn describe(&mut self, object: &O) -> String;
+}
+
+/// The host language.
+pub trait Host {
+    /// A handle to an object.
+    type Object: Clone;
+
+    /// A number that no earlier call gave: marks the expressions of one lowering.
+    fn begin_trace(&self) -> u64;
+
+    // Functions and names.
+    fn function(&self, function: &Self::Object) -> HostResult<FunctionSource>;
+    /// Closure cells, then module globals, then builtins.
+    fn global(&self, function: &Self::Object, name: &str) -> HostResult<Option<Self::Object>>;
+    /// What the parameter is annotated with, strings resolved; `None` if it is not. The name `return` means the result.
+    fn annotation_of(&self, function: &Self::Object, param: &str) -> HostResult<Option<Self::Object>>;
+    fn default_of(&self, function: &Self::Object, param: &str) -> HostResult<Option<Self::Object>>;
+    fn annotation(&self, object: &Self::Object) -> Annotation;
+
+    // Looking at objects.
+    fn meaning(&self, object: &Self::Object) -> Meaning<Self::Object>;
+    fn repr(&self, object: &Self::Object) -> String;
+    fn type_name(&self, object: &Self::Object) -> String;
+    /// Whether two handles are one object.
+    fn same(&self, a: &Self::Object, b: &Self::Object) -> bool;
+
+    // Making objects.
+    fn make_none(&self) -> Self::Object;
+    fn make_bool(&self, value: bool) -> Self::Object;
+    fn make_int(&self, value: i128) -> Self::Object;
+    fn make_float(&self, value: f64) -> Self::Object;
+    fn make_str(&self, value: &str) -> Self::Object;
+    fn make_tuple(&self, items: Vec<Self::Object>) -> Self::Object;
+    fn make_list(&self, items: Vec<Self::Object>) -> Self::Object;
+    fn make_dict(&self, items: Vec<(Self::Object, Self::Object)>) -> HostResult<Self::Object>;
+    fn make_slice(&self, start: Self::Object, stop: Self::Object, step: Self::Object) -> Self::Object;
+    fn make_expr(&self, id: ExprId) -> Self::Object;
+
+    // Operations; each may run user code, which may come back through the tracer.
+    fn truth(&self, object: &Self::Object, tracer: &mut dyn Tracer<Self::Object>) -> HostResult<bool>;
+    fn iterate(
+        &self,
+        object: &Self::Object,
+        tracer: &mut dyn Tracer<Self::Object>,
+    ) -> HostResult<Vec<Self::Object>>;
+    fn getattr(
+        &self,
+        object: &Self::Object,
+        name: &str,
+        tracer: &mut dyn Tracer<Self::Object>,
+    ) -> HostResult<Self::Object>;
+    fn getitem(
+        &self,
+        object: &Self::Object,
+        index: &Self::Object,
+        tracer: &mut dyn Tracer<Self::Object>,
+    ) -> HostResult<Self::Object>;
+    fn binary(
+        &self,
+        op: BinaryOp,
+        a: &Self::Object,
+        b: &Self::Object,
+        tracer: &mut dyn Tracer<Self::Object>,
+    ) -> HostResult<Self::Object>;
+    fn unary(
+        &self,
+        op: UnaryOp,
+        a: &Self::Object,
+        tracer: &mut dyn Tracer<Self::Object>,
+    ) -> HostResult<Self::Object>;
+    fn compare(
+        &self,
+        op: CompareOp,
+        a: &Self::Object,
+        b: &Self::Object,
+        tracer: &mut dyn Tracer<Self::Object>,
+    ) -> HostResult<Self::Object>;
+    fn call(
+        &self,
+        callee: &Self::Object,
+        args: &[Self::Object],
+        kwargs: &[(String, Self::Object)],
+        tracer: &mut dyn Tracer<Self::Object>,
+    ) -> HostResult<Self::Object>;
+    /// `format(object, spec)`, for text that is known at compile time.
+    fn format(
+        &self,
+        object: &Self::Object,
+        spec: &str,
+        tracer: &mut dyn Tracer<Self::Object>,
+    ) -> HostResult<String>;
+}

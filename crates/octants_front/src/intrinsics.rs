@@ -1,0 +1,101 @@
+//! The callables that the language gives a meaning to, by name.
+//!
+//! The Python package marks its functions with these names, and the host recognises builtins of the same name; what they mean is in
+//! `lower::intrinsic`.
+
+macro_rules! intrinsics {
+    ($($variant:ident $name:literal $doc:literal;)*) => {
+        /// A callable of the language.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Intrinsic { $(#[doc = $doc] $variant),* }
+
+        impl Intrinsic {
+            pub const ALL: &'static [Intrinsic] = &[$(Intrinsic::$variant),*];
+
+            pub fn name(self) -> &'static str {
+                match self { $(Intrinsic::$variant => $name),* }
+            }
+
+            /// How it is called.
+            pub fn doc(self) -> &'static str {
+                match self { $(Intrinsic::$variant => $doc),* }
+            }
+        }
+    };
+}
+
+intrinsics! {
+    Static "static" "static(*values): its arguments are evaluated at compile time.";
+    StaticAssert "static_assert" "static_assert(condition, message=None)";
+    StaticPrint "static_print" "static_print(*values): prints while compiling.";
+    Range "range" "range(end), range(begin, end)";
+    Ndrange "ndrange" "ndrange(*bounds, axes=None): each bound an integer or a pair (begin, end).";
+    Grouped "grouped" "grouped(x): loops over x with one index vector.";
+    LoopConfig "loop_config" "loop_config(*, block_dim=None, serialize=False, parallelize=None, block_dim_adaptive=True, bit_vectorize=False, name=None)";
+
+    Int "int" "int(x): cast to the default integer type.";
+    Float "float" "float(x): cast to the default real type.";
+    Bool "bool" "bool(x): non-zero.";
+    Len "len" "len(sequence): known at compile time.";
+    Print "print" "print(*values, sep=' ', end='\\n')";
+    Any "any" "any(values)";
+    All "all" "all(values)";
+
+    Abs "abs" "abs(x)";
+    Min "min" "min(a, b, …)";
+    Max "max" "max(a, b, …)";
+    Pow "pow" "pow(base, exponent)";
+    Round "round" "round(x, dtype=None): halves away from zero.";
+    Floor "floor" "floor(x, dtype=None)";
+    Ceil "ceil" "ceil(x, dtype=None)";
+    Sqrt "sqrt" "sqrt(x)";
+    Rsqrt "rsqrt" "rsqrt(x): one over the square root.";
+    Exp "exp" "exp(x)";
+    Log "log" "log(x): natural logarithm.";
+    Log2 "log2" "log2(x)";
+    Sin "sin" "sin(x)";
+    Cos "cos" "cos(x)";
+    Tan "tan" "tan(x)";
+    Tanh "tanh" "tanh(x)";
+    Asin "asin" "asin(x)";
+    Acos "acos" "acos(x)";
+    Atan2 "atan2" "atan2(y, x)";
+    Frexp "frexp" "frexp(x): mantissa and exponent.";
+    IsNan "isnan" "isnan(x)";
+    IsInf "isinf" "isinf(x)";
+    RawDiv "raw_div" "raw_div(a, b): quotient as in C.";
+    RawMod "raw_mod" "raw_mod(a, b): remainder as in C.";
+    Select "select" "select(condition, a, b): both are evaluated.";
+    Zero "zero" "zero(x): 0 of the type of x.";
+    One "one" "one(x): 1 of the type of x.";
+
+    Cast "cast" "cast(x, dtype)";
+    BitCast "bit_cast" "bit_cast(x, dtype)";
+    BitShr "bit_shr" "bit_shr(a, b): logical shift right.";
+    Popcnt "popcnt" "popcnt(x)";
+    Clz "clz" "clz(x)";
+    Ffs "ffs" "ffs(x)";
+
+    AtomicAdd "atomic_add" "atomic_add(x, y): the old value.";
+    AtomicSub "atomic_sub" "atomic_sub(x, y): the old value.";
+    AtomicMul "atomic_mul" "atomic_mul(x, y): the old value.";
+    AtomicMin "atomic_min" "atomic_min(x, y): the old value.";
+    AtomicMax "atomic_max" "atomic_max(x, y): the old value.";
+    AtomicAnd "atomic_and" "atomic_and(x, y): the old value.";
+    AtomicOr "atomic_or" "atomic_or(x, y): the old value.";
+    AtomicXor "atomic_xor" "atomic_xor(x, y): the old value.";
+    AtomicExchange "atomic_exchange" "atomic_exchange(x, y): the old value.";
+    AtomicCas "atomic_cas" "atomic_cas(x, expected, desired): the old value.";
+    VolatileLoad "volatile_load" "volatile_load(x)";
+
+    Random "random" "random(dtype=float)";
+    Randn "randn" "randn(dtype=None)";
+    ClockCounter "clock_counter" "clock_counter()";
+    ClockFreqHz "clock_freq_hz" "clock_freq_hz()";
+}
+
+impl Intrinsic {
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|intrinsic| intrinsic.name() == name)
+    }
+}
