@@ -30,6 +30,13 @@
 //!   and ops name their line of it at the end of their own.
 //! * `;` begins a comment.
 
+mod lex;
+mod parse;
+mod parse_op;
 mod print;
+#[cfg(test)]
+mod tests;
 
+pub use parse::{ParseError, parse};
+pub use parse_op::number_of;
 pub use print::{OpLines, print, print_with_locations};
