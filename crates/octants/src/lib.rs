@@ -1,1 +1,51 @@
-//! octants
+//! The facade: all that a host language needs, and nothing of Python.
+//!
+//! A [`Session`] owns a device, its memory and the kernels compiled for it. An [`NdArray`] owns device memory. A
+//! [`CompiledKernel`] is made from IR by [`Session::compile`]; it is launched with a block of argument bytes, laid out as
+//! [`CompiledKernel::args`] says, either written by the host language itself ([`CompiledKernel::launch`]) or put together by an
+//! [`Invocation`]. There is no global state: sessions live side by side, and everything here may be used by many threads.
+//!
+//! ```
+//! use std::time::Duration;
+//! use octants::ir::{Builder, Const, Kernel, Scalar, ArrayType, Boundary, Type, ops::{ArithOp, ParallelFor}};
+//! use std::sync::atomic::AtomicBool;
+//! use octants::{Invocation, NdArray, Session, SessionOptions};
+//!
+//! let mut kernel = Kernel::new("double");
+//! let x = kernel.add_param("x", Type::Array(ArrayType { elem: Scalar::F32.into(), rank: 1, boundary: Boundary::Unsafe }));
+//! let mut b = Builder::new(&mut kernel);
+//! let (zero, n) = (b.i32(0), b.extent(x, 0));
+//! b.parallel_for(&[(zero, n)], ParallelFor::default(), |b, i| {
+//!     let v = b.load(x, &[i[0]]);
+//!     let twice = b.arith(ArithOp::Add, v, v);
+//!     b.store(x, &[i[0]], twice);
+//! });
+//! b.returns(&[]);
+//!
+//! let cancel = AtomicBool::new(false);
+//! let session = Session::new(SessionOptions::default())?;
+//! let array = NdArray::new(&session, Scalar::F32.into(), &[1000])?;
+//! array.fill(&[Const::f32(21.0)])?;
+//! let double = session.compile(kernel, Duration::ZERO, &cancel)?;
+//! Invocation::new(&double).array(&array)?.launch(&cancel)?;
+//! assert_eq!(array.get(&[999])?, [Const::f32(42.0)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod array;
+mod compiled;
+mod error;
+mod invocation;
+mod options;
+mod session;
+
+pub use array::NdArray;
+pub use compiled::{CompileStatistics, CompiledKernel, Dump};
+pub use error::{Error, Fault, LaunchError};
+pub use invocation::Invocation;
+pub use octants_diag as diag;
+pub use octants_front as front;
+pub use octants_ir as ir;
+pub use octants_runtime::Arguments;
+pub use options::{Arch, SessionOptions};
+pub use session::Session;

@@ -1,1 +1,40 @@
-//! octants_hal
+//! Device verbs and their contract, and the null device.
+//!
+//! A [`Device`] is a table of verbs over one processor and its memory: allocate, copy, fill, streams, events, modules, launch.
+//! It holds no policy: pools, lifetimes, plans, guards and deferred errors are the runtime's, written once over this trait. This
+//! crate knows neither the IR nor a compiler: code reaches a device as an [`Image`], arguments as bytes.
+//!
+//! The contract, for both sides:
+//!
+//! 1. **All validation is above.** A caller passes live handles of this very device, addresses inside live allocations, sizes that
+//!    fit, arguments in the layout that the code was made for. A device need not check; a check that fails inside is a bug above,
+//!    and says so. That is why the verbs are `unsafe`.
+//! 2. **Errors are values.** Running out of memory, a refused image or a failed driver call is a [`DeviceError`]; a verb never
+//!    panics, aborts or blocks for ever. After an error the device is as it was before the verb, unless the error says `Lost`.
+//! 3. **Streams order.** Verbs on one stream take effect in the order of the calls; verbs on two streams are unordered but for
+//!    events. [`Stream::DEFAULT`] always exists. Without [`Capabilities::STREAMS`] it is the only one.
+//! 4. **Arguments are by value.** When `launch` returns, the device has read what [`Launch`] borrows, but for the addresses in it:
+//!    these stay valid until the stream has passed the launch. The same holds for the host side of a copy: with
+//!    [`Capabilities::IMMEDIATE`] the copy is done when the verb returns; otherwise the host's bytes stay valid until the stream has
+//!    passed it.
+//! 5. **A launch that faults is not an error of the verb.** Code writes the first fault into the launch's [`FaultRecord`] and
+//!    stops; whoever launched looks there.
+//! 6. **Every verb may be called from any thread**, also at the same time.
+
+// A boundary crate: the trait is the contract of device memory.
+#![allow(unsafe_code)]
+
+mod capabilities;
+mod device;
+mod error;
+mod fault;
+mod image;
+mod launch;
+pub mod null;
+
+pub use capabilities::Capabilities;
+pub use device::{Address, Device, Event, Function, Module, Stream};
+pub use error::DeviceError;
+pub use fault::{FAULT_ARGUMENTS, FaultRecord};
+pub use image::{Image, ImagePart};
+pub use launch::{Domain, Launch, LaunchMemory, RangeDomain};

@@ -1,1 +1,19 @@
-//! octants_runtime
+//! Memory, launch plans and guards: everything above the device verbs, written once over any device.
+//!
+//! A [`Context`] is one device in use, and what handles refer to: it ends when its session is reset, and every later use of a
+//! handle is refused. [`Memory`] owns an allocation. A [`LaunchPlan`] owns a kernel's code in the versions that its guards choose
+//! between, and runs the kernel's tasks in order.
+//!
+//! This crate names no vendor and no compiler: how code is made is behind [`MakeVersion`], what a device can do behind its
+//! capability bits.
+
+// A boundary crate: it is the caller that keeps the contract of the device verbs.
+#![allow(unsafe_code)]
+
+mod arguments;
+mod context;
+mod memory;
+
+pub use arguments::Arguments;
+pub use context::{Context, Stale};
+pub use memory::{Memory, MemoryError};

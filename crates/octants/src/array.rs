@@ -1,0 +1,224 @@
+//! Arrays in a session's memory.
+
+use octants_ir::{Const, Data, Scalar, TensorShape};
+use octants_runtime::{Memory, MemoryError};
+
+use crate::error::Error;
+use crate::session::Session;
+
+/// An array of scalars or small tensors, row-major, tensor entries innermost. Its memory is given back when it is dropped.
+///
+/// After [`Session::reset`] every method that would touch the memory gives [`Error::Stale`]; the memory itself lives on until the
+/// array is dropped, so that views of it never dangle.
+#[derive(Debug)]
+pub struct NdArray {
+    memory: Memory,
+    element: Data,
+    shape: Box<[i32]>,
+}
+
+impl NdArray {
+    /// A zeroed array of scalars or small tensors. An empty `shape` is one element; an extent of zero is no element at all.
+    pub fn new(session: &Session, element: Data, shape: &[i32]) -> Result<Self, Error> {
+        if element.elem().is_none() {
+            return Err(Error::invalid("an array holds scalars, vectors or matrices"));
+        }
+        let bytes = bytes_of(element, shape)?;
+        let memory = Memory::allocate(session.context(), bytes).map_err(refused)?;
+        Ok(Self { memory, element, shape: shape.into() })
+    }
+
+    pub fn element(&self) -> Data {
+        self.element
+    }
+
+    /// The type of a scalar, or of a tensor's entries.
+    pub fn scalar(&self) -> Scalar {
+        self.element.elem().expect("checked when it was made")
+    }
+
+    pub fn shape(&self) -> &[i32] {
+        &self.shape
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.memory.bytes()
+    }
+
+    /// How many scalars lie in one element.
+    pub fn entries(&self) -> usize {
+        self.element.tensor_shape().map_or(1, |shape| shape.count() as usize)
+    }
+
+    /// The address for a launch's block of arguments, in the session that the kernel was compiled in.
+    pub fn address(&self, session: &Session) -> Result<u64, Error> {
+        if !session.owns(self.memory.context()) {
+            // An array of an ended session is stale whatever the other session is.
+            self.memory.address().map_err(|_| Error::Stale { what: "array" })?;
+            return Err(Error::OtherSession { what: "array" });
+        }
+        match self.memory.address() {
+            Ok(address) => Ok(address.0),
+            Err(_) => Err(Error::Stale { what: "array" }),
+        }
+    }
+
+    /// The memory itself, for views without a copy. A view must keep the array alive. Null if there is no element.
+    pub fn host_pointer(&self) -> Result<*mut u8, Error> {
+        match self.memory.host_pointer() {
+            Ok(Some(pointer)) => Ok(pointer),
+            Ok(None) => {
+                Err(Error::Unsupported { message: "the device's memory is not the host's".to_owned() })
+            }
+            Err(_) => Err(Error::Stale { what: "array" }),
+        }
+    }
+
+    /// Sets every element: one constant for all entries, or one for each entry of the element. Each has the array's scalar type.
+    pub fn fill(&self, value: &[Const]) -> Result<(), Error> {
+        if value.len() != 1 && value.len() != self.entries() {
+            let (found, entries) = (value.len(), self.entries());
+            return Err(Error::invalid(format!(
+                "an element has {entries} entries, but the value has {found}"
+            )));
+        }
+        let mut pattern = Vec::with_capacity(value.len() * self.scalar().bytes() as usize);
+        for &constant in value {
+            pattern.extend_from_slice(self.encode(constant)?.as_slice());
+        }
+        self.memory.fill(&pattern).map_err(refused)
+    }
+
+    /// Copies all elements of an array of the same session, element type and shape.
+    pub fn copy_from(&self, other: &Self) -> Result<(), Error> {
+        if self.element != other.element || self.shape != other.shape {
+            return Err(Error::invalid(format!(
+                "cannot copy an array of shape {:?} into one of shape {:?}: element types and shapes must be equal",
+                other.shape, self.shape
+            )));
+        }
+        self.memory.copy_from(&other.memory).map_err(refused)
+    }
+
+    /// Copies all bytes from the host.
+    pub fn write(&self, from: &[u8]) -> Result<(), Error> {
+        self.whole(from.len())?;
+        self.memory.write(0, from).map_err(refused)
+    }
+
+    /// Copies all bytes to the host.
+    pub fn read(&self, to: &mut [u8]) -> Result<(), Error> {
+        self.whole(to.len())?;
+        self.memory.read(0, to).map_err(refused)
+    }
+
+    /// One element: one constant for each of its entries. Indices count from zero; a negative one counts from the end.
+    pub fn get(&self, index: &[i64]) -> Result<Vec<Const>, Error> {
+        let width = self.scalar().bytes() as usize;
+        let mut bytes = vec![0; width * self.entries()];
+        self.memory.read(self.offset(index)?, &mut bytes).map_err(refused)?;
+        Ok(bytes.chunks_exact(width).map(|one| decode(self.scalar(), one)).collect())
+    }
+
+    /// Sets one element; see [`NdArray::get`] and [`NdArray::fill`].
+    pub fn set(&self, index: &[i64], value: &[Const]) -> Result<(), Error> {
+        let entries = self.entries();
+        if value.len() != entries {
+            let found = value.len();
+            return Err(Error::invalid(format!(
+                "an element has {entries} entries, but the value has {found}"
+            )));
+        }
+        let mut bytes = Vec::with_capacity(8 * entries);
+        for &constant in value {
+            bytes.extend_from_slice(self.encode(constant)?.as_slice());
+        }
+        self.memory.write(self.offset(index)?, &bytes).map_err(refused)
+    }
+
+    fn whole(&self, bytes: usize) -> Result<(), Error> {
+        if bytes == self.bytes() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("the array has {} bytes, not {bytes}", self.bytes())))
+    }
+
+    fn encode(&self, constant: Const) -> Result<Encoded, Error> {
+        if constant.ty() == self.scalar() {
+            return Ok(Encoded::of(constant));
+        }
+        let (expected, found) = (self.scalar().name(), constant.ty().name());
+        Err(Error::invalid(format!("the array holds {expected}, but the value is {found}")))
+    }
+
+    /// Where an element begins, in bytes.
+    fn offset(&self, index: &[i64]) -> Result<usize, Error> {
+        let rank = self.shape.len();
+        if index.len() != rank {
+            let found = index.len();
+            return Err(Error::invalid(format!("{rank}d ndarray indexed with {found}d indices")));
+        }
+        let mut element = 0;
+        for (axis, (&i, &extent)) in index.iter().zip(&self.shape).enumerate() {
+            let extent = i64::from(extent);
+            let from_zero = if i < 0 { i + extent } else { i };
+            if !(0..extent).contains(&from_zero) {
+                return Err(Error::invalid(format!(
+                    "index {i} is out of bounds for axis {axis} of size {extent}"
+                )));
+            }
+            element = element * extent as usize + from_zero as usize;
+        }
+        Ok(element * self.entries() * self.scalar().bytes() as usize)
+    }
+}
+
+fn bytes_of(element: Data, shape: &[i32]) -> Result<usize, Error> {
+    let scalar = element.elem().map_or(0, Scalar::bytes) as usize;
+    let mut bytes = scalar * element.tensor_shape().map_or(1, TensorShape::count) as usize;
+    for &extent in shape {
+        let Ok(extent) = usize::try_from(extent) else {
+            return Err(Error::invalid(format!("{shape:?} is not a valid shape for ndarray")));
+        };
+        bytes = bytes.checked_mul(extent).unwrap_or(usize::MAX);
+    }
+    // No allocation is longer than a pointer difference can say.
+    if bytes > isize::MAX as usize { Err(Error::OutOfMemory { bytes: bytes as u64 }) } else { Ok(bytes) }
+}
+
+fn refused(error: MemoryError) -> Error {
+    use octants_hal::DeviceError;
+    match error {
+        MemoryError::Stale(_) => Error::Stale { what: "array" },
+        MemoryError::Device(DeviceError::OutOfMemory { bytes }) => Error::OutOfMemory { bytes: bytes as u64 },
+        MemoryError::Device(DeviceError::Unsupported { verb }) => {
+            Error::Unsupported { message: format!("the device does not support `{verb}`") }
+        }
+        MemoryError::Device(error) => Error::internal("device", error),
+        MemoryError::Range => Error::invalid("the two arrays belong to different sessions"),
+    }
+}
+
+/// A constant's bytes in memory.
+pub(crate) struct Encoded {
+    bytes: [u8; 8],
+    len: usize,
+}
+
+impl Encoded {
+    pub(crate) fn of(constant: Const) -> Self {
+        Self { bytes: constant.bits().to_le_bytes(), len: constant.ty().bytes() as usize }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// A constant from its bytes in memory; a `u1` is any byte that is not zero.
+pub(crate) fn decode(scalar: Scalar, bytes: &[u8]) -> Const {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    let bits = u64::from_le_bytes(word);
+    Const::from_bits(scalar, if scalar == Scalar::U1 { (bits != 0).into() } else { bits })
+}

@@ -1,0 +1,102 @@
+//! Everything that can go wrong, as values.
+
+use std::fmt;
+use std::sync::Arc;
+
+use octants_ir::{Const, LocData};
+
+/// Why a session, an array or a kernel was refused.
+#[derive(Clone, Debug)]
+pub enum Error {
+    /// The device has no room for an array of this many bytes. The session is as usable as before.
+    OutOfMemory { bytes: u64 },
+    /// The session of an array or a kernel was reset.
+    Stale { what: &'static str },
+    /// An array of one session reached another.
+    OtherSession { what: &'static str },
+    /// The caller asked for what cannot be: a shape, a type, an index, a number of arguments.
+    Invalid { message: String },
+    /// The device cannot do this.
+    Unsupported { message: String },
+    /// The caller's flag was raised while compiling.
+    Cancelled,
+    /// A defect of Octants: the stage that failed, and its words.
+    Internal { stage: &'static str, message: String },
+}
+
+impl Error {
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid { message: message.into() }
+    }
+
+    pub fn internal(stage: &'static str, message: impl fmt::Display) -> Self {
+        Self::Internal { stage, message: message.to_string() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfMemory { bytes } => write!(f, "out of memory: cannot allocate {bytes} bytes"),
+            Self::Stale { what } => write!(f, "this {what} belongs to a session that was reset"),
+            Self::OtherSession { what } => write!(f, "this {what} belongs to another session"),
+            Self::Invalid { message } | Self::Unsupported { message } => f.write_str(message),
+            Self::Cancelled => f.write_str("interrupted"),
+            Self::Internal { stage, message } => {
+                write!(f, "internal error of Octants ({stage}): {message}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Why a launch did not finish. What it had written by then stays written.
+#[derive(Clone, Debug)]
+pub enum LaunchError {
+    /// An `assert` of the program, or one of the compiler's own checks, failed.
+    Fault(Box<Fault>),
+    /// The caller's flag was raised.
+    Cancelled,
+    /// Nothing ran.
+    Refused(Error),
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(fault) => fault.fmt(f),
+            Self::Cancelled => f.write_str("interrupted"),
+            Self::Refused(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LaunchError {}
+
+impl From<Error> for LaunchError {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// The first check that failed in a launch.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// The kernel's name in the user's program.
+    pub kernel: Arc<str>,
+    /// The message with its arguments put in.
+    pub message: String,
+    /// The arguments themselves.
+    pub arguments: Vec<Const>,
+    /// Where the check stands: first the place itself, then the call that was inlined there, and so on outward.
+    pub locations: Vec<LocData>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (in kernel `{}`)", self.message, self.kernel)
+    }
+}
+
+impl std::error::Error for Fault {}

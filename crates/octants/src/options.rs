@@ -1,0 +1,71 @@
+//! What a session is made with.
+
+use octants_ir::Scalar;
+
+/// A kind of device.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Arch {
+    /// The host's processor: native code on a pool of threads.
+    #[default]
+    Cpu,
+    /// The host's processor, by the interpreter that defines what each op means. Slow, and the oracle of tests.
+    Reference,
+    /// No processor at all: compiles, and records what a device would be told to do. For tests of ordering.
+    Null,
+}
+
+impl Arch {
+    pub const ALL: &'static [Arch] = &[Arch::Cpu, Arch::Reference, Arch::Null];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Reference => "reference",
+            Self::Null => "null",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|arch| arch.name() == name)
+    }
+}
+
+/// Options of a session. They hold for every kernel that it compiles and are part of the key under which it keeps them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionOptions {
+    pub arch: Arch,
+    /// Threads that run kernels, the caller among them; 0 means one for each core that the process may use.
+    pub threads: usize,
+    /// Threads that compile one kernel's tasks; 0 means one for each core.
+    pub num_compile_threads: usize,
+    /// Reals may be reassociated and contracted, functions approximated.
+    pub fast_math: bool,
+    /// All run-time checks.
+    pub debug: bool,
+    /// Checks of array indices alone; `debug` implies it.
+    pub check_out_of_bound: bool,
+    /// 0 leaves all optimisation out; anything else asks for all of it.
+    pub opt_level: u8,
+    /// The type of Python's `int` in kernels: `i32` or `i64`.
+    pub default_ip: Scalar,
+    /// The type of Python's `float` in kernels: `f16`, `f32` or `f64`.
+    pub default_fp: Scalar,
+    pub random_seed: u64,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            arch: Arch::Cpu,
+            threads: 0,
+            num_compile_threads: 0,
+            fast_math: true,
+            debug: false,
+            check_out_of_bound: false,
+            opt_level: 1,
+            default_ip: Scalar::I32,
+            default_fp: Scalar::F32,
+            random_seed: 0,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a device can do, as bits: callers ask for a bit, never for a vendor.
+
+use std::fmt;
+use std::ops::BitOr;
+
+/// A set of capabilities.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Capabilities(u32);
+
+macro_rules! capabilities {
+    ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
+        impl Capabilities {
+            $($(#[$doc])* pub const $name: Self = Self(1 << $bit);)*
+        }
+
+        const NAMES: &[(Capabilities, &str)] = &[$((Capabilities::$name, stringify!($name))),*];
+    };
+}
+
+capabilities! {
+    /// Addresses of the device are addresses of the host, and the other way round.
+    HOST_MEMORY = 0;
+    /// Every verb has taken effect when it returns.
+    IMMEDIATE = 1;
+    /// More streams than the default one, and events between them.
+    STREAMS = 2;
+    /// Code reads the flag [`Launch::cancel`](crate::Launch::cancel) while it runs.
+    CANCEL = 3;
+}
+
+impl Capabilities {
+    pub const NONE: Self = Self(0);
+
+    /// Whether all of `needed` are there.
+    pub const fn has(self, needed: Self) -> bool {
+        self.0 & needed.0 == needed.0
+    }
+}
+
+impl BitOr for Capabilities {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl fmt::Debug for Capabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut names = NAMES.iter().filter(|(bit, _)| self.has(*bit)).map(|(_, name)| *name).peekable();
+        if names.peek().is_none() {
+            return f.write_str("none");
+        }
+        while let Some(name) = names.next() {
+            f.write_str(name)?;
+            if names.peek().is_some() {
+                f.write_str(" | ")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! The verbs.
+
+use crate::capabilities::Capabilities;
+use crate::error::DeviceError;
+use crate::image::Image;
+use crate::launch::Launch;
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        $($(#[$doc])* #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)] pub struct $name(pub u64);)*
+    };
+}
+
+handles! {
+    /// A place in the device's memory. On the host it is a pointer's bits.
+    Address;
+    /// A queue of verbs.
+    Stream;
+    /// A point in a stream's queue.
+    Event;
+    /// Loaded code.
+    Module;
+    /// A task's entry in a loaded module.
+    Function;
+}
+
+impl Stream {
+    /// The stream that every device has from the start.
+    pub const DEFAULT: Self = Self(0);
+}
+
+impl Address {
+    pub const NULL: Self = Self(0);
+
+    pub fn of<T>(pointer: *const T) -> Self {
+        Self(pointer as u64)
+    }
+
+    /// The same place as a pointer; meaningful with [`Capabilities::HOST_MEMORY`] alone.
+    pub fn as_ptr<T>(self) -> *mut T {
+        self.0 as *mut T
+    }
+
+    #[must_use]
+    pub fn offset(self, bytes: usize) -> Self {
+        Self(self.0 + bytes as u64)
+    }
+}
+
+/// One processor and its memory. See the crate's contract: all validation is above.
+///
+/// # Safety
+/// An implementation keeps the contract: allocations do not overlap, verbs on a stream keep their order, and no verb touches
+/// memory other than what its caller named.
+pub unsafe trait Device: Send + Sync {
+    /// A name for people.
+    fn name(&self) -> &str;
+
+    fn capabilities(&self) -> Capabilities;
+
+    /// At least `bytes` (not 0) of zeroed memory, aligned to 64.
+    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError>;
+
+    /// Gives an allocation back.
+    ///
+    /// # Safety
+    /// `address` and `bytes` are those of a live allocation of this device; nothing in any stream still uses it.
+    unsafe fn free(&self, address: Address, bytes: usize);
+
+    /// Host to device.
+    ///
+    /// # Safety
+    /// `bytes` from both addresses on are valid, for reading and writing; they do not overlap.
+    unsafe fn copy_to_device(
+        &self,
+        stream: Stream,
+        to: Address,
+        from: *const u8,
+        bytes: usize,
+    ) -> Result<(), DeviceError>;
+
+    /// Device to host.
+    ///
+    /// # Safety
+    /// As for [`Device::copy_to_device`].
+    unsafe fn copy_to_host(
+        &self,
+        stream: Stream,
+        to: *mut u8,
+        from: Address,
+        bytes: usize,
+    ) -> Result<(), DeviceError>;
+
+    /// Inside the device.
+    ///
+    /// # Safety
+    /// As for [`Device::copy_to_device`].
+    unsafe fn copy(
+        &self,
+        stream: Stream,
+        to: Address,
+        from: Address,
+        bytes: usize,
+    ) -> Result<(), DeviceError>;
+
+    /// Repeats `pattern` over `bytes`.
+    ///
+    /// # Safety
+    /// `bytes` from `to` on are valid for writing; `pattern` is not empty, and `bytes` is a multiple of its length.
+    unsafe fn fill(
+        &self,
+        stream: Stream,
+        to: Address,
+        pattern: &[u8],
+        bytes: usize,
+    ) -> Result<(), DeviceError>;
+
+    /// A new stream, ordered with no other. Needs [`Capabilities::STREAMS`].
+    fn create_stream(&self) -> Result<Stream, DeviceError>;
+
+    /// Destroys a stream once its queue is empty; waits for that.
+    ///
+    /// # Safety
+    /// `stream` is live, not the default one, and never used again.
+    unsafe fn destroy_stream(&self, stream: Stream);
+
+    /// A new event that was never recorded. Needs [`Capabilities::STREAMS`].
+    fn create_event(&self) -> Result<Event, DeviceError>;
+
+    /// Destroys an event; streams that wait for it still do.
+    ///
+    /// # Safety
+    /// `event` is live and never used again.
+    unsafe fn destroy_event(&self, event: Event);
+
+    /// The event now stands at the end of the stream's queue.
+    ///
+    /// # Safety
+    /// Both are live.
+    unsafe fn record_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError>;
+
+    /// What comes later on the stream waits until the event is passed. The host does not wait.
+    ///
+    /// # Safety
+    /// Both are live.
+    unsafe fn wait_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError>;
+
+    /// The host waits until the stream's queue is empty.
+    ///
+    /// # Safety
+    /// `stream` is live.
+    unsafe fn synchronise(&self, stream: Stream) -> Result<(), DeviceError>;
+
+    /// Makes code callable.
+    ///
+    /// # Safety
+    /// The image comes from a compiler for this device: what its functions do is what [`Launch`] lets them.
+    unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError>;
+
+    /// Gives a module's memory back.
+    ///
+    /// # Safety
+    /// `module` is live, nothing in any stream still runs its code, and its functions are never used again.
+    unsafe fn unload_module(&self, module: Module);
+
+    /// A function of a module by its symbol.
+    ///
+    /// # Safety
+    /// `module` is live.
+    unsafe fn function(&self, module: Module, symbol: &str) -> Option<Function>;
+
+    /// Runs one task. Without [`Capabilities::IMMEDIATE`] it only joins the stream's queue.
+    ///
+    /// # Safety
+    /// The stream and the function's module are live; the arguments are in the function's layout, and every address in them and
+    /// in [`Launch::memory`] is valid for what the function does with it.
+    unsafe fn launch(&self, stream: Stream, launch: &Launch<'_>) -> Result<(), DeviceError>;
+}

@@ -1,0 +1,233 @@
+//! A device without a processor: it records the verbs as text.
+//!
+//! Ordering, lifetimes and error paths of everything above the trait are tested with it, without hardware. Its addresses are made
+//! up; copies to the host leave the host's bytes alone; code never runs. One verb can be told to fail.
+
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::capabilities::Capabilities;
+use crate::device::{Address, Device, Event, Function, Module, Stream};
+use crate::error::DeviceError;
+use crate::image::Image;
+use crate::launch::{Domain, Launch};
+
+/// The null device.
+#[derive(Default)]
+pub struct NullDevice {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    trace: Vec<String>,
+    /// Handles given out so far; streams, events and modules share one numbering.
+    handles: u64,
+    allocated: u64,
+    functions: Vec<String>,
+    modules: Vec<(u64, Vec<u64>)>,
+    failing: Option<&'static str>,
+}
+
+impl NullDevice {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What was recorded since the last call, one verb each.
+    pub fn take_trace(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().trace)
+    }
+
+    /// Makes the next call of a verb fail.
+    pub fn fail_next(&self, verb: &'static str) {
+        self.state().failing = Some(verb);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a verb, or fails it.
+    fn record(&self, verb: &'static str, rest: &str) -> Result<MutexGuard<'_, State>, DeviceError> {
+        let mut state = self.state();
+        if state.failing.take_if(|failing| *failing == verb).is_some() {
+            state.trace.push(format!("{verb} {rest} !"));
+            return Err(DeviceError::Failed { verb, message: "told to fail".to_owned() });
+        }
+        state.trace.push(format!("{verb} {rest}"));
+        Ok(state)
+    }
+
+    fn handle(&self, verb: &'static str) -> Result<u64, DeviceError> {
+        let mut state = self.record(verb, "")?;
+        state.handles += 1;
+        let handle = state.handles;
+        let line = state.trace.last_mut().expect("just recorded");
+        write!(line, "-> {handle}").expect("writing to a string");
+        Ok(handle)
+    }
+}
+
+// SAFETY: allocations are disjoint numbers, and no memory is touched at all.
+unsafe impl Device for NullDevice {
+    fn name(&self) -> &'static str {
+        "null"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::STREAMS
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
+        let mut state = self.record("allocate", &bytes.to_string())?;
+        // Far from zero, and each allocation apart from its neighbours.
+        let address = 0x1000_0000 + state.allocated;
+        state.allocated += (bytes as u64).next_multiple_of(64) + 64;
+        Ok(Address(address))
+    }
+
+    unsafe fn free(&self, _address: Address, bytes: usize) {
+        self.state().trace.push(format!("free {bytes}"));
+    }
+
+    unsafe fn copy_to_device(
+        &self,
+        stream: Stream,
+        _to: Address,
+        _from: *const u8,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        self.record("copy_to_device", &format!("{bytes} on {}", stream.0)).map(drop)
+    }
+
+    unsafe fn copy_to_host(
+        &self,
+        stream: Stream,
+        _to: *mut u8,
+        _from: Address,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        self.record("copy_to_host", &format!("{bytes} on {}", stream.0)).map(drop)
+    }
+
+    unsafe fn copy(
+        &self,
+        stream: Stream,
+        _to: Address,
+        _from: Address,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        self.record("copy", &format!("{bytes} on {}", stream.0)).map(drop)
+    }
+
+    unsafe fn fill(
+        &self,
+        stream: Stream,
+        _to: Address,
+        pattern: &[u8],
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        self.record("fill", &format!("{bytes} with {pattern:02x?} on {}", stream.0)).map(drop)
+    }
+
+    fn create_stream(&self) -> Result<Stream, DeviceError> {
+        self.handle("create_stream").map(Stream)
+    }
+
+    unsafe fn destroy_stream(&self, stream: Stream) {
+        self.state().trace.push(format!("destroy_stream {}", stream.0));
+    }
+
+    fn create_event(&self) -> Result<Event, DeviceError> {
+        self.handle("create_event").map(Event)
+    }
+
+    unsafe fn destroy_event(&self, event: Event) {
+        self.state().trace.push(format!("destroy_event {}", event.0));
+    }
+
+    unsafe fn record_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError> {
+        self.record("record_event", &format!("{} on {}", event.0, stream.0)).map(drop)
+    }
+
+    unsafe fn wait_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError> {
+        self.record("wait_event", &format!("{} on {}", event.0, stream.0)).map(drop)
+    }
+
+    unsafe fn synchronise(&self, stream: Stream) -> Result<(), DeviceError> {
+        self.record("synchronise", &stream.0.to_string()).map(drop)
+    }
+
+    unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
+        let mut state = self.record("load_module", image.name)?;
+        state.handles += 1;
+        let module = state.handles;
+        let first = state.functions.len() as u64;
+        state.functions.extend(image.parts.iter().map(|part| part.symbol.to_owned()));
+        let functions = (first..state.functions.len() as u64).collect();
+        state.modules.push((module, functions));
+        Ok(Module(module))
+    }
+
+    unsafe fn unload_module(&self, module: Module) {
+        let mut state = self.state();
+        state.modules.retain(|(live, _)| *live != module.0);
+        state.trace.push(format!("unload_module {}", module.0));
+    }
+
+    unsafe fn function(&self, module: Module, symbol: &str) -> Option<Function> {
+        let state = self.state();
+        let (_, functions) = state.modules.iter().find(|(live, _)| *live == module.0)?;
+        functions.iter().copied().find(|&f| state.functions[f as usize] == symbol).map(Function)
+    }
+
+    unsafe fn launch(&self, stream: Stream, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        let name = self.state().functions[launch.function.0 as usize].clone();
+        let points = match &launch.domain {
+            Domain::Once => "once".to_owned(),
+            Domain::Range(range) => {
+                let axes: Vec<_> =
+                    range.bounds.chunks(2).map(|axis| format!("{}..{}", axis[0], axis[1])).collect();
+                axes.join(" x ")
+            }
+        };
+        self.record("launch", &format!("{name} {points} on {}", stream.0)).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbs_are_recorded_in_order_and_one_can_be_told_to_fail() {
+        let device = NullDevice::new();
+        let one = device.allocate(100).unwrap();
+        let two = device.allocate(1).unwrap();
+        assert!(two.0 >= one.0 + 100, "allocations are disjoint");
+        device.fail_next("create_event");
+        let stream = device.create_stream().unwrap();
+        assert!(device.create_event().is_err());
+        let event = device.create_event().unwrap();
+        // SAFETY: the null device touches no memory, and the handles are its own.
+        unsafe {
+            device.record_event(Stream::DEFAULT, event).unwrap();
+            device.wait_event(stream, event).unwrap();
+            device.free(one, 100);
+        }
+        assert_eq!(
+            device.take_trace(),
+            [
+                "allocate 100",
+                "allocate 1",
+                "create_stream -> 1",
+                "create_event  !",
+                "create_event -> 2",
+                "record_event 2 on 0",
+                "wait_event 2 on 1",
+                "free 100",
+            ]
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! One device in use.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use octants_hal::{Device, DeviceError, Stream};
+
+/// A device, whether its session still lives, and what is allocated on it. Handles hold it by [`Arc`], so that the device outlives
+/// them; two handles belong together if they hold the same one.
+pub struct Context {
+    device: Arc<dyn Device>,
+    ended: AtomicBool,
+    allocations: AtomicUsize,
+    bytes: AtomicU64,
+}
+
+/// The session that a handle belongs to was reset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stale;
+
+impl fmt::Display for Stale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it belongs to a session that was reset")
+    }
+}
+
+impl std::error::Error for Stale {}
+
+impl Context {
+    pub fn new(device: Arc<dyn Device>) -> Arc<Self> {
+        Arc::new(Self {
+            device,
+            ended: AtomicBool::new(false),
+            allocations: AtomicUsize::new(0),
+            bytes: AtomicU64::new(0),
+        })
+    }
+
+    pub fn device(&self) -> &dyn Device {
+        &*self.device
+    }
+
+    /// Ends the context: handles are stale from now on. Their memory is given back when they are dropped, so that whoever still
+    /// looks at it (a view of another library) never looks at somebody else's.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    pub fn check(&self) -> Result<(), Stale> {
+        if self.ended.load(Ordering::Acquire) { Err(Stale) } else { Ok(()) }
+    }
+
+    /// Waits until the default stream has done everything.
+    pub fn synchronise(&self) -> Result<(), DeviceError> {
+        // SAFETY: the default stream always lives.
+        unsafe { self.device.synchronise(Stream::DEFAULT) }
+    }
+
+    /// How many allocations live.
+    pub fn allocations(&self) -> usize {
+        self.allocations.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes they hold.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_allocation(&self, bytes: usize) {
+        self.allocations.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_release(&self, bytes: usize) {
+        self.allocations.fetch_sub(1, Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("device", &self.device.name())
+            .field("ended", &self.check().is_err())
+            .field("allocations", &self.allocations())
+            .field("bytes", &self.bytes())
+            .finish()
+    }
+}
