@@ -19,9 +19,7 @@ def main() -> None:
     start = time.perf_counter()
     oc.init(arch=oc.cpu)
     milliseconds = (time.perf_counter() - start) * 1e3
-    print(
-        f"Octants {oc.__version_str__} on {len(os.sched_getaffinity(0))} cores, ready in {milliseconds:.0f} ms"
-    )
+    print(f"Octants {oc.__version_str__} on {len(os.sched_getaffinity(0))} cores, ready in {milliseconds:.0f} ms")
     julia.main(out)
     galaxies.main(out)
     print(f"\nDone in {time.perf_counter() - start:.1f} s. Look into {out}/")

@@ -30,9 +30,7 @@ def save_animation(path: Path, frames: list[np.ndarray], seconds_per_frame: floa
             data = _compress(frame)
             if len(frames) > 1:
                 delay = round(seconds_per_frame * 1000)
-                _chunk(
-                    file, b"fcTL", struct.pack(">IIIIIHHBB", sequence, width, height, 0, 0, delay, 1000, 0, 0)
-                )
+                _chunk(file, b"fcTL", struct.pack(">IIIIIHHBB", sequence, width, height, 0, 0, delay, 1000, 0, 0))
                 sequence += 1
             if number == 0:
                 _chunk(file, b"IDAT", data)

@@ -57,9 +57,7 @@ def check(wheel: Path) -> None:
         glibc = newest_glibc_symbol(shared_object)
     tag = re.search(r"manylinux_(\d+)_(\d+)", wheel.name)
     if tag is None or (int(tag[1]), int(tag[2])) < glibc:
-        sys.exit(
-            f"{wheel.name}: its symbols need glibc {glibc[0]}.{glibc[1]}, which its platform tag does not say"
-        )
+        sys.exit(f"{wheel.name}: its symbols need glibc {glibc[0]}.{glibc[1]}, which its platform tag does not say")
     if "-abi3-" not in wheel.name:
         sys.exit(f"{wheel.name}: not an abi3 wheel")
 

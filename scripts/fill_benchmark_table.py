@@ -16,9 +16,7 @@ def main() -> None:
         sys.exit(f"{table.relative_to(ROOT)} does not exist; run the benchmarks first")
     readme = ROOT / "README.md"
     body = table.read_text(encoding="utf-8").strip()
-    text, count = MARKS.subn(
-        lambda marks: f"{marks[1]}{body}\n{marks[2]}", readme.read_text(encoding="utf-8")
-    )
+    text, count = MARKS.subn(lambda marks: f"{marks[1]}{body}\n{marks[2]}", readme.read_text(encoding="utf-8"))
     if count != 1:
         sys.exit("README.md does not have the two marks of the benchmark table, once")
     readme.write_text(text, encoding="utf-8")

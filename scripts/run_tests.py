@@ -66,9 +66,7 @@ def lint() -> Count:
     return (
         check("rustfmt", "cargo", "fmt", "--all", "--check")
         + check("crate map", "cargo", "xtask", "check-deps")
-        + check(
-            "clippy", "cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"
-        )
+        + check("clippy", "cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings")
         + check("ruff", BIN / "ruff", "check", "--quiet", ".")
         + check("ruff format", BIN / "ruff", "format", "--quiet", "--check", ".")
         + check("pyright", BIN / "pyright", "--warnings")
@@ -86,9 +84,7 @@ def rust() -> Count:
         summary = re.search(r"tests? run: (\d+) passed.*", output)
         if summary is None:
             return Count(failed=1)
-        numbers = {
-            word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|timed out|skipped)", summary[0])
-        }
+        numbers = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|timed out|skipped)", summary[0])}
         count = Count(
             numbers.get("passed", 0),
             numbers.get("failed", 0) + numbers.get("timed out", 0),
@@ -118,9 +114,7 @@ def python() -> Count:
         return Count(failed=1)
     suite = ElementTree.parse(report).getroot().find("testsuite")
     assert suite is not None
-    total, errors, failures, skipped = (
-        int(suite.attrib[key]) for key in ("tests", "errors", "failures", "skipped")
-    )
+    total, errors, failures, skipped = (int(suite.attrib[key]) for key in ("tests", "errors", "failures", "skipped"))
     count = Count(total - errors - failures - skipped, errors + failures, skipped)
     if code != 0 and count.failed == 0:
         count.failed = 1
