@@ -1,1 +1,50 @@
-//! octants_python
+//! The boundary to Python: conversions, the gateway, exceptions. No compiler logic.
+//!
+//! Each class of the compiled half has a file. [`host`] is the front end's view of live Python objects; [`errors`] maps every error
+//! to an exception; [`interrupt`] is Ctrl-C.
+
+// A boundary crate: it talks to the interpreter, to numpy's memory and to the system's signals.
+#![allow(unsafe_code)]
+// Signatures that PyO3 asks for.
+#![allow(clippy::needless_pass_by_value, clippy::trivially_copy_pass_by_ref, clippy::unnecessary_wraps)]
+
+mod arguments;
+mod dtype;
+mod errors;
+mod expr;
+mod func;
+mod host;
+mod interrupt;
+mod kernel;
+mod ndarray;
+mod number;
+mod numpy;
+mod runtime;
+mod source;
+mod template;
+
+use pyo3::prelude::*;
+
+/// What a code of a diagnostic means, or nothing if there is no such code.
+#[pyfunction]
+fn explain(code: &str) -> Option<String> {
+    octants::diag::explain(code)
+}
+
+#[pymodule]
+fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("llvm_version", octants::llvm_version())?;
+    module.add_class::<dtype::DataType>()?;
+    module.add_class::<expr::Expr>()?;
+    module.add_class::<func::Func>()?;
+    module.add_class::<kernel::Kernel>()?;
+    module.add_class::<ndarray::Ndarray>()?;
+    module.add_class::<runtime::Runtime>()?;
+    module.add("dtypes", dtype::table(py)?)?;
+    module.add_function(wrap_pyfunction!(dtype::dtype_by_name, module)?)?;
+    module.add_function(wrap_pyfunction!(expr::trace_call, module)?)?;
+    module.add_function(wrap_pyfunction!(explain, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! From diagnostics and errors of the facade to Python exceptions.
+
+use octants::diag::{Class, Code, Diagnostic, Frame, SourceMap, Style, render_all};
+use octants::front::TraceError;
+use octants::{Error, LaunchError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// The name of the exception class for a class of diagnostics.
+pub fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::Syntax => "OctantsSyntaxError",
+        Class::Type => "OctantsTypeError",
+        Class::Compilation => "OctantsCompilationError",
+        Class::Name => "OctantsNameError",
+        Class::Index => "OctantsIndexError",
+        Class::Runtime => "OctantsRuntimeError",
+        Class::RuntimeType => "OctantsRuntimeTypeError",
+        Class::Assertion => "OctantsAssertionError",
+        Class::Value => "ValueError",
+        Class::SyntaxWarning => "SyntaxWarning",
+        Class::UserWarning => "UserWarning",
+    }
+}
+
+/// An exception of the package's own, by its class's name.
+pub fn exception(py: Python<'_>, class: &str, message: &str) -> PyErr {
+    let found = py
+        .import(if class.starts_with("Octants") { "octants.exceptions" } else { "builtins" })
+        .and_then(|module| module.getattr(class))
+        .and_then(|class| Ok(class.cast_into::<PyType>()?));
+    match found {
+        Ok(class) => PyErr::from_type(class, message.to_string()),
+        Err(_) => PyRuntimeError::new_err(message.to_string()),
+    }
+}
+
+pub fn trace_error(py: Python<'_>, error: &TraceError) -> PyErr {
+    exception(py, class_name(error.class), &error.message)
+}
+
+/// The exception for a refused program: the class of the first diagnostic, the text of all.
+pub fn from_diagnostics(py: Python<'_>, diagnostics: &[Diagnostic], map: &SourceMap) -> PyErr {
+    let Some(first) = diagnostics.first() else {
+        return PyRuntimeError::new_err("a program was refused without a diagnostic; this is a bug in Octants");
+    };
+    let cause = first.cause.as_ref().and_then(|cause| cause.downcast_ref::<PyErr>()).map(|e| e.clone_ref(py));
+    // The user's Ctrl-C, or an exit asked for inside compile-time code, is no compile error.
+    if let Some(cause) = &cause {
+        if !cause.is_instance_of::<pyo3::exceptions::PyException>(py) {
+            return cause.clone_ref(py);
+        }
+    }
+    let text = render_all(diagnostics, map, Style::Plain);
+    let error = exception(py, class_name(first.class()), &text);
+    error.set_cause(py, cause);
+    let value = error.value(py);
+    // The exception is whole without the attribute, which is for programs that look.
+    let _ = value.setattr("code", first.code.name());
+    error
+}
+
+/// Shows warnings of the compiler through Python's own `warnings`.
+pub fn warn(py: Python<'_>, warnings: &[Diagnostic], map: &SourceMap) -> PyResult<()> {
+    for warning in warnings {
+        let category = match warning.class() {
+            Class::SyntaxWarning => py.get_type::<pyo3::exceptions::PySyntaxWarning>(),
+            _ => py.get_type::<pyo3::exceptions::PyUserWarning>(),
+        };
+        let text = render_all(std::slice::from_ref(warning), map, Style::Plain);
+        let warn = py.import("warnings")?.getattr("warn")?;
+        warn.call1((text, category, 2))?;
+    }
+    Ok(())
+}
+
+/// One diagnostic as an exception.
+pub fn from_diagnostic(py: Python<'_>, diagnostic: Diagnostic, map: &SourceMap) -> PyErr {
+    from_diagnostics(py, &[diagnostic], map)
+}
+
+/// A diagnostic that stands in no file.
+pub fn plain(py: Python<'_>, code: Code, message: impl Into<String>) -> PyErr {
+    from_diagnostic(py, Diagnostic::new(code, message), &SourceMap::new())
+}
+
+/// An error of a session or an array.
+pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
+    match error {
+        Error::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        Error::Stale { .. } | Error::OtherSession { .. } => {
+            let help = "arrays end with the session that made them: make them again after oc.init() or oc.reset()";
+            from_diagnostic(py, Diagnostic::new(Code::StaleHandle, error.to_string()).help(help), &SourceMap::new())
+        }
+        Error::Invalid { message } => exception(py, "OctantsRuntimeError", message),
+        Error::Unsupported { message } => exception(py, "OctantsRuntimeError", message),
+        Error::Cancelled => PyKeyboardInterrupt::new_err(()),
+        Error::Internal { stage, message } => bug(&format!("{stage}: {message}")),
+    }
+}
+
+/// A launch that did not finish.
+pub fn from_launch(py: Python<'_>, error: &LaunchError, map: &SourceMap) -> PyErr {
+    match error {
+        LaunchError::Refused(error) => from_error(py, error),
+        LaunchError::Cancelled => {
+            // Python's own handler has seen the signal too; what it raises is what the user expects.
+            match py.check_signals() {
+                Err(raised) => raised,
+                Ok(()) => plain(py, Code::KernelInterrupted, "the kernel was interrupted; what it had written stays written"),
+            }
+        }
+        LaunchError::Fault(fault) => {
+            let mut diagnostic = Diagnostic::new(Code::AssertionFailed, fault.message.clone());
+            let mut places = fault.locations.iter();
+            diagnostic.span = places.next().and_then(|place| place.span);
+            let mut inner = fault.locations.first().and_then(|place| place.function.clone());
+            for place in places {
+                if let Some(call) = place.span {
+                    diagnostic.frames.insert(0, Frame { function: inner.unwrap_or_default(), call });
+                }
+                inner = place.function.clone();
+            }
+            diagnostic.notes.push(format!("in the kernel `{}`", fault.kernel));
+            from_diagnostic(py, diagnostic, map)
+        }
+    }
+}
+
+/// Runs what may panic; a panic is a defect of ours and says so.
+pub fn gateway<T>(run: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
+        Ok(result) => result,
+        Err(payload) => {
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without text");
+            Err(bug(&format!("internal error of Octants: {text}")))
+        }
+    }
+}
+
+/// Says that something of ours is broken.
+pub fn bug(what: &str) -> PyErr {
+    PyErr::new::<PyRuntimeError, _>(format!("{what}. This is a bug in Octants; please report it with the program that shows it"))
+}
+

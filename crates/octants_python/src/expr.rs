@@ -1,0 +1,194 @@
+//! A value of the kernel being lowered, in the hands of Python code that runs at compile time.
+//!
+//! Each operator hands over to the front end's tracer, which appends to the kernel. The tracer is reached through a stack of this
+//! thread: an entry lives exactly as long as the host call that it was given to.
+
+use std::cell::RefCell;
+
+use octants::front::host::{BinaryOp, CompareOp, UnaryOp};
+use octants::front::{ExprId, TraceError, Tracer};
+use pyo3::basic::CompareOp as RichCompare;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::errors;
+
+type Object<'py> = Bound<'py, PyAny>;
+type DynTracer = dyn Tracer<Object<'static>>;
+
+thread_local! {
+    static TRACERS: RefCell<Vec<*mut DynTracer>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Makes the tracer the current one while `run` runs.
+pub fn tracing<'py, R>(tracer: &mut dyn Tracer<Object<'py>>, run: impl FnOnce() -> R) -> R {
+    struct Pop;
+    impl Drop for Pop {
+        fn drop(&mut self) {
+            TRACERS.with_borrow_mut(|stack| stack.pop());
+        }
+    }
+    let pointer: *mut (dyn Tracer<Object<'py>> + '_) = tracer;
+    // SAFETY: only the lifetimes change. The pointer is popped before `tracer` ends, also when `run` panics, and is used only on
+    // this thread, which stays attached to the interpreter.
+    let pointer: *mut DynTracer = unsafe { std::mem::transmute(pointer) };
+    TRACERS.with_borrow_mut(|stack| stack.push(pointer));
+    let _pop = Pop;
+    run()
+}
+
+/// Calls the current tracer.
+fn with_tracer<'py, R>(
+    py: Python<'py>,
+    run: impl FnOnce(&mut dyn Tracer<Object<'py>>) -> Result<R, TraceError>,
+) -> PyResult<R> {
+    let Some(pointer) = TRACERS.with_borrow(|stack| stack.last().copied()) else {
+        return Err(PyRuntimeError::new_err("a value of a kernel outlived the compilation that it belongs to"));
+    };
+    // SAFETY: the entry is alive (see `tracing`), and the front end does not touch the tracer while it waits for the host call.
+    let tracer: &mut dyn Tracer<Object<'py>> = unsafe { std::mem::transmute::<*mut DynTracer, _>(pointer) };
+    run(tracer).map_err(|error| errors::trace_error(py, &error))
+}
+
+#[pyclass(frozen, module = "octants")]
+pub struct Expr {
+    pub id: ExprId,
+}
+
+/// If the argument is an expression, the call as part of the kernel.
+pub fn call_in_trace<'py>(callee: &Object<'py>, argument: &Object<'py>) -> Option<PyResult<Object<'py>>> {
+    argument.is_instance_of::<Expr>().then(|| {
+        with_tracer(callee.py(), |tracer| tracer.call(callee, std::slice::from_ref(argument), &[]))
+    })
+}
+
+/// A call of the language's own function from compile-time Python code, some argument being an expression.
+#[pyfunction]
+pub fn trace_call<'py>(
+    callee: &Object<'py>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: &Bound<'py, PyDict>,
+) -> PyResult<Object<'py>> {
+    let args: Vec<_> = args.iter().collect();
+    let kwargs: Vec<(String, Object<'py>)> =
+        kwargs.iter().map(|(name, value)| Ok((name.extract()?, value))).collect::<PyResult<_>>()?;
+    with_tracer(callee.py(), |tracer| tracer.call(callee, &args, &kwargs))
+}
+
+fn binary<'py>(op: BinaryOp, a: &Object<'py>, b: &Object<'py>) -> PyResult<Object<'py>> {
+    with_tracer(a.py(), |tracer| tracer.binary(op, a, b))
+}
+
+fn unary<'py>(op: UnaryOp, a: &Object<'py>) -> PyResult<Object<'py>> {
+    with_tracer(a.py(), |tracer| tracer.unary(op, a))
+}
+
+macro_rules! operators {
+    ($($name:ident $reflected:ident $op:ident),* $(,)?) => {
+        #[pymethods]
+        impl Expr {
+            $(
+                fn $name<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
+                    binary(BinaryOp::$op, slf.as_any(), other)
+                }
+                fn $reflected<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
+                    binary(BinaryOp::$op, other, slf.as_any())
+                }
+            )*
+
+            fn __pow__<'py>(
+                slf: &Bound<'py, Self>,
+                other: &Object<'py>,
+                _modulo: &Object<'py>,
+            ) -> PyResult<Object<'py>> {
+                binary(BinaryOp::Pow, slf.as_any(), other)
+            }
+
+            fn __rpow__<'py>(
+                slf: &Bound<'py, Self>,
+                other: &Object<'py>,
+                _modulo: &Object<'py>,
+            ) -> PyResult<Object<'py>> {
+                binary(BinaryOp::Pow, other, slf.as_any())
+            }
+
+            fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
+                unary(UnaryOp::Neg, slf.as_any())
+            }
+
+            fn __pos__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
+                unary(UnaryOp::Pos, slf.as_any())
+            }
+
+            fn __invert__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
+                unary(UnaryOp::Invert, slf.as_any())
+            }
+
+            fn __abs__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
+                let abs = slf.py().import("builtins")?.getattr("abs")?;
+                with_tracer(slf.py(), |tracer| tracer.call(&abs, &[slf.as_any().clone()], &[]))
+            }
+
+            fn __richcmp__<'py>(
+                slf: &Bound<'py, Self>,
+                other: &Object<'py>,
+                op: RichCompare,
+            ) -> PyResult<Object<'py>> {
+                let op = match op {
+                    RichCompare::Lt => CompareOp::Lt,
+                    RichCompare::Le => CompareOp::Le,
+                    RichCompare::Eq => CompareOp::Eq,
+                    RichCompare::Ne => CompareOp::Ne,
+                    RichCompare::Gt => CompareOp::Gt,
+                    RichCompare::Ge => CompareOp::Ge,
+                };
+                with_tracer(slf.py(), |tracer| tracer.compare(op, slf.as_any(), other))
+            }
+
+            fn __hash__(&self) -> u64 {
+                self.id.trace ^ (u64::from(self.id.index) << 32)
+            }
+
+            fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Object<'py>> {
+                with_tracer(slf.py(), |tracer| tracer.getattr(slf.as_any(), name))
+            }
+
+            fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Object<'py>) -> PyResult<Object<'py>> {
+                with_tracer(slf.py(), |tracer| tracer.getitem(slf.as_any(), index))
+            }
+
+            fn __setitem__<'py>(slf: &Bound<'py, Self>, index: &Object<'py>, value: &Object<'py>) -> PyResult<()> {
+                with_tracer(slf.py(), |tracer| tracer.setitem(slf.as_any(), index, value))
+            }
+
+            fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
+                Err(errors::exception(
+                    slf.py(),
+                    "OctantsTypeError",
+                    "a value that is known only when the kernel runs cannot decide an `if`, `while` or `and` in a Python \
+                     function that runs while compiling; make that function an @oc.func",
+                ))
+            }
+
+            fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+                with_tracer(slf.py(), |tracer| Ok(tracer.describe(slf.as_any())))
+            }
+        }
+    };
+}
+
+operators! {
+    __add__ __radd__ Add,
+    __sub__ __rsub__ Sub,
+    __mul__ __rmul__ Mul,
+    __truediv__ __rtruediv__ Div,
+    __floordiv__ __rfloordiv__ FloorDiv,
+    __mod__ __rmod__ Mod,
+    __lshift__ __rlshift__ Shl,
+    __rshift__ __rrshift__ Shr,
+    __and__ __rand__ BitAnd,
+    __or__ __ror__ BitOr,
+    __xor__ __rxor__ BitXor,
+    __matmul__ __rmatmul__ MatMul,
+}

@@ -1,0 +1,79 @@
+//! `@oc.func`: a function that kernels inline.
+
+use octants::front::{FunctionKind, check_signature};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFunction, PyTuple};
+
+use crate::expr::{self, Expr};
+use crate::host::PyHost;
+use crate::runtime::Runtime;
+use crate::errors;
+
+#[pyclass(frozen, module = "octants", dict)]
+pub struct Func {
+    pub function: Py<PyFunction>,
+    /// The object that a method is bound to.
+    pub receiver: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl Func {
+    #[new]
+    fn new(py: Python<'_>, function: Bound<'_, PyFunction>, runtime: &Runtime) -> PyResult<Self> {
+        check_signature(&PyHost::new(py), runtime.sources(), function.as_any(), FunctionKind::Func)
+            .map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, runtime.sources().map()))?;
+        Ok(Self { function: function.unbind(), receiver: None })
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let given = kwargs.map_or_else(|| PyDict::new(py), Bound::clone);
+        if args.iter().chain(given.values().iter()).any(|arg| arg.is_instance_of::<Expr>()) {
+            return expr::trace_call(slf.as_any(), args, &given);
+        }
+        let name: String = slf.getattr("__name__")?.extract()?;
+        Err(errors::exception(
+            py,
+            "OctantsSyntaxError",
+            &format!(
+                "error[OC0609]: the func `{name}` was called from ordinary Python; an @oc.func runs inside kernels only\n  = help: \
+                 call it from an @oc.kernel, or take the decorator away to run it as plain Python"
+            ),
+        ))
+    }
+
+    fn __get__(
+        slf: &Bound<'_, Self>,
+        instance: Option<&Bound<'_, PyAny>>,
+        _owner: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let Some(instance) = instance else { return Ok(slf.clone().into_any().unbind()) };
+        let function = slf.get().function.clone_ref(slf.py());
+        let bound = Self { function, receiver: Some(instance.clone().unbind()) };
+        Ok(Bound::new(slf.py(), bound)?.into_any().unbind())
+    }
+
+    #[getter]
+    fn __wrapped__(&self, py: Python<'_>) -> Py<PyFunction> {
+        self.function.clone_ref(py)
+    }
+
+    #[getter]
+    fn __name__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.function.bind(py).getattr("__name__")
+    }
+
+    #[getter]
+    fn __doc__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.function.bind(py).getattr("__doc__")
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        Ok(format!("<octants func {}>", slf.getattr("__name__")?))
+    }
+}

@@ -1,0 +1,494 @@
+//! The front end's view of Python: the trait `Host` over the live interpreter.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use octants::front::host::{BinaryOp, CompareOp, UnaryOp};
+use octants::front::{
+    Annotation, ArrayAnnotation, ExprId, FunctionSource, Host, HostException, HostResult, Intrinsic, Meaning,
+    ScalarAnnotation, Tracer,
+};
+use octants::ir::Boundary;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyCFunction, PyDict, PyEllipsis, PyFloat, PyFunction, PyInt, PyList, PyModule, PySlice, PyString, PyTuple,
+    PyType,
+};
+
+use crate::dtype::{self, DataType, TypeLike};
+use crate::expr::{self, Expr};
+use crate::func::Func;
+use crate::kernel::Kernel;
+use crate::ndarray::Ndarray;
+use crate::{numpy, source};
+
+type Object<'py> = Bound<'py, PyAny>;
+type DynTracer<'t, 'py> = &'t mut dyn Tracer<Object<'py>>;
+
+/// Modules whose functions are meant to run while compiling, so that no warning is due.
+const KNOWN_MODULES: &[&str] = &["builtins", "math", "cmath", "operator", "numpy", "functools", "itertools", "octants"];
+
+/// Builtins that the language gives a meaning to.
+const BUILTINS: &[Intrinsic] = &[
+    Intrinsic::Range,
+    Intrinsic::Int,
+    Intrinsic::Float,
+    Intrinsic::Bool,
+    Intrinsic::Len,
+    Intrinsic::Print,
+    Intrinsic::Any,
+    Intrinsic::All,
+    Intrinsic::Abs,
+    Intrinsic::Min,
+    Intrinsic::Max,
+    Intrinsic::Pow,
+    Intrinsic::Round,
+];
+
+#[derive(Clone, Copy)]
+pub struct PyHost<'py> {
+    py: Python<'py>,
+}
+
+impl<'py> PyHost<'py> {
+    pub fn new(py: Python<'py>) -> Self {
+        Self { py }
+    }
+
+    /// A Python exception as the front end sees it.
+    fn exception(&self, error: PyErr) -> HostException {
+        exception(self.py, error)
+    }
+
+    fn result<T>(&self, result: PyResult<T>) -> HostResult<T> {
+        result.map_err(|error| self.exception(error))
+    }
+
+    /// The plain function behind a kernel, a func or a bound method.
+    fn plain_function(&self, object: &Object<'py>) -> PyResult<Bound<'py, PyFunction>> {
+        if let Ok(func) = object.cast::<Func>() {
+            return Ok(func.get().function.bind(self.py).clone());
+        }
+        if let Ok(kernel) = object.cast::<Kernel>() {
+            return Ok(kernel.get().function.bind(self.py).clone());
+        }
+        Ok(object.cast::<PyFunction>()?.clone())
+    }
+
+    fn annotation_object(&self, function: &Object<'py>, param: &str) -> PyResult<Option<Object<'py>>> {
+        let function = self.plain_function(function)?;
+        let annotations = function.getattr("__annotations__")?.cast_into::<PyDict>()?;
+        let Some(annotation) = annotations.get_item(param)? else { return Ok(None) };
+        if !annotation.is_instance_of::<PyString>() {
+            return Ok(Some(annotation));
+        }
+        let globals = function.getattr("__globals__")?;
+        let locals = PyDict::new(self.py);
+        for (name, cell) in closure(&function)? {
+            if let Ok(value) = cell.getattr("cell_contents") {
+                locals.set_item(name, value)?;
+            }
+        }
+        let eval = self.py.import("builtins")?.getattr("eval")?;
+        Ok(Some(eval.call1((annotation, globals, locals))?))
+    }
+
+    fn array_annotation(&self, object: &Object<'py>) -> PyResult<ArrayAnnotation> {
+        let dtype = object.getattr("dtype")?;
+        let elem = if dtype.is_none() { None } else { scalar_annotation(&dtype).map(|scalar| (scalar, None)) };
+        let boundary =
+            if object.getattr("boundary")?.eq("clamp")? { Boundary::Clamp } else { Boundary::Unsafe };
+        Ok(ArrayAnnotation {
+            elem,
+            ndim: object.getattr("ndim")?.extract()?,
+            boundary,
+            needs_grad: object.getattr("needs_grad")?.extract()?,
+        })
+    }
+
+    fn global_object(&self, function: &Object<'py>, name: &str) -> PyResult<Option<Object<'py>>> {
+        let function = self.plain_function(function)?;
+        for (free, cell) in closure(&function)? {
+            if free.to_str()? == name {
+                // A cell that is still empty belongs to a name that is assigned later.
+                return Ok(cell.getattr("cell_contents").ok());
+            }
+        }
+        let globals = function.getattr("__globals__")?.cast_into::<PyDict>()?;
+        if let Some(value) = globals.get_item(name)? {
+            return Ok(Some(value));
+        }
+        Ok(self.py.import("builtins")?.getattr_opt(name)?)
+    }
+
+    /// The language's own callables carry a mark; builtins are known by identity.
+    fn intrinsic(&self, object: &Object<'py>) -> Option<Intrinsic> {
+        if object.is_instance_of::<PyCFunction>() || object.is_instance_of::<PyType>() {
+            let name = object.getattr("__name__").ok()?;
+            let name = name.cast::<PyString>().ok()?.to_str().ok()?.to_owned();
+            let known = BUILTINS.iter().copied().find(|intrinsic| intrinsic.name() == name);
+            if let Some(intrinsic) = known {
+                let builtin = self.py.import("builtins").ok()?.getattr(intrinsic.name()).ok()?;
+                if object.is(&builtin) {
+                    return Some(intrinsic);
+                }
+            }
+        }
+        if !object.is_callable() {
+            return None;
+        }
+        let mark = object.getattr_opt("__octants__").ok()??;
+        Intrinsic::from_name(mark.cast::<PyString>().ok()?.to_str().ok()?)
+    }
+
+    fn is_known_callable(&self, object: &Object<'py>) -> bool {
+        if object.is_instance_of::<PyCFunction>() {
+            return true;
+        }
+        let Ok(module) = object.getattr("__module__") else { return true };
+        let Ok(module) = module.cast::<PyString>() else { return true };
+        let name = module.to_string();
+        KNOWN_MODULES.contains(&name.split('.').next().unwrap_or_default())
+    }
+}
+
+pub fn exception(py: Python<'_>, error: PyErr) -> HostException {
+    let type_name = error.get_type(py).name().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
+    let message = error.value(py).to_string();
+    let traceback =
+        error.traceback(py).and_then(|traceback| traceback.format().ok()).map_or_else(String::new, |t| t.trim_end().to_owned());
+    let cause: Arc<dyn Any + Send + Sync> = Arc::new(error);
+    HostException { type_name, message, traceback, cause: Some(cause) }
+}
+
+/// Names and cells that a function closes over.
+fn closure<'py>(function: &Bound<'py, PyFunction>) -> PyResult<Vec<(Bound<'py, PyString>, Object<'py>)>> {
+    let cells = function.getattr("__closure__")?;
+    let Ok(cells) = cells.cast_into::<PyTuple>() else { return Ok(Vec::new()) };
+    let names = function.getattr("__code__")?.getattr("co_freevars")?.cast_into::<PyTuple>()?;
+    names.iter().zip(cells.iter()).map(|(name, cell)| Ok((name.cast_into::<PyString>()?, cell))).collect()
+}
+
+pub fn scalar_annotation(object: &Object<'_>) -> Option<ScalarAnnotation> {
+    Some(match dtype::type_like(object)? {
+        TypeLike::Is(scalar) => ScalarAnnotation::Is(scalar),
+        TypeLike::DefaultInt => ScalarAnnotation::DefaultInt,
+        TypeLike::DefaultFloat => ScalarAnnotation::DefaultFloat,
+    })
+}
+
+impl<'py> Host for PyHost<'py> {
+    type Object = Object<'py>;
+
+    fn begin_trace(&self) -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn function(&self, function: &Object<'py>) -> HostResult<FunctionSource> {
+        self.result(self.plain_function(function).and_then(|function| source::of(&function)))
+    }
+
+    fn global(&self, function: &Object<'py>, name: &str) -> HostResult<Option<Object<'py>>> {
+        self.result(self.global_object(function, name))
+    }
+
+    fn annotation_of(&self, function: &Object<'py>, param: &str) -> HostResult<Option<Object<'py>>> {
+        self.result(self.annotation_object(function, param))
+    }
+
+    fn default_of(&self, function: &Object<'py>, param: &str) -> HostResult<Option<Object<'py>>> {
+        let find = || {
+            let function = self.plain_function(function)?;
+            let Ok(defaults) = function.getattr("__defaults__")?.cast_into::<PyTuple>() else { return Ok(None) };
+            let code = function.getattr("__code__")?;
+            let count: usize = code.getattr("co_argcount")?.extract()?;
+            let names = code.getattr("co_varnames")?.cast_into::<PyTuple>()?;
+            for (position, name) in names.iter().take(count).enumerate() {
+                if name.eq(param)? {
+                    let first = count - defaults.len();
+                    return if position >= first { Ok(Some(defaults.get_item(position - first)?)) } else { Ok(None) };
+                }
+            }
+            Ok(None)
+        };
+        self.result(find())
+    }
+
+    fn annotation(&self, object: &Object<'py>) -> Annotation {
+        let other = || Annotation::Other(self.repr(object));
+        if object.is_none() {
+            return Annotation::None;
+        }
+        if let Some(scalar) = scalar_annotation(object) {
+            return Annotation::Scalar(scalar);
+        }
+        if object.is_instance_of::<PyEllipsis>() {
+            return Annotation::Ellipsis;
+        }
+        if let Ok(tuple) = object.cast::<PyTuple>() {
+            return Annotation::Tuple(tuple.iter().map(|item| self.annotation(&item)).collect());
+        }
+        let Ok(types) = self.py.import("octants.types") else { return other() };
+        let class = |name: &str| types.getattr(name).and_then(|c| Ok(c.cast_into::<PyType>()?));
+        if let Ok(array) = class("NdarrayType") {
+            let instance = if object.is(&array) { array.call0() } else { Ok(object.clone()) };
+            if let Ok(instance) = instance {
+                if instance.is_instance(&array).unwrap_or(false) {
+                    return self.array_annotation(&instance).map_or_else(|_| other(), Annotation::Array);
+                }
+            }
+        }
+        if let Ok(template) = class("Template") {
+            if object.is(&template) || object.is_instance(&template).unwrap_or(false) {
+                return Annotation::Template;
+            }
+        }
+        // `tuple[a, b]` and `typing.Tuple[a, b]`
+        if let Ok(Some(origin)) = object.getattr_opt("__origin__") {
+            if origin.is(self.py.get_type::<PyTuple>()) {
+                if let Ok(items) = object.getattr("__args__").and_then(|args| Ok(args.cast_into::<PyTuple>()?)) {
+                    return Annotation::Tuple(items.iter().map(|item| self.annotation(&item)).collect());
+                }
+            }
+        }
+        other()
+    }
+
+    fn meaning(&self, object: &Object<'py>) -> Meaning<Object<'py>> {
+        if object.is_none() {
+            return Meaning::None;
+        }
+        if let Ok(value) = object.cast::<PyBool>() {
+            return Meaning::Bool(value.is_true());
+        }
+        if object.is_instance_of::<PyInt>() {
+            return object.extract().map_or(Meaning::Other, Meaning::Int);
+        }
+        if let Ok(value) = object.cast::<PyFloat>() {
+            return Meaning::Float(value.value());
+        }
+        if let Ok(value) = object.cast::<PyString>() {
+            return value.to_str().map_or(Meaning::Other, |text| Meaning::Str(text.to_owned()));
+        }
+        if let Ok(items) = object.cast::<PyTuple>() {
+            return Meaning::Tuple(items.iter().collect());
+        }
+        if let Ok(items) = object.cast::<PyList>() {
+            return Meaning::List(items.iter().collect());
+        }
+        if let Ok(items) = object.cast::<PyDict>() {
+            return Meaning::Dict(items.iter().collect());
+        }
+        if let Ok(dtype) = object.cast::<DataType>() {
+            return Meaning::Dtype(dtype.get().scalar);
+        }
+        if let Ok(expr) = object.cast::<Expr>() {
+            return Meaning::Expr(expr.get().id);
+        }
+        if let Ok(func) = object.cast::<Func>() {
+            return Meaning::Func { receiver: func.get().receiver.as_ref().map(|r| r.bind(self.py).clone()) };
+        }
+        if object.is_instance_of::<Kernel>() {
+            return Meaning::Kernel;
+        }
+        if object.is_instance_of::<Ndarray>() || numpy::View::of(object).is_some() {
+            return self.scalar_of_library(object).unwrap_or(Meaning::Ndarray);
+        }
+        if object.is_instance_of::<PyModule>() {
+            return Meaning::Module;
+        }
+        if let Some(intrinsic) = self.intrinsic(object) {
+            return Meaning::Intrinsic(intrinsic);
+        }
+        if let Some(TypeLike::Is(scalar)) = dtype::type_like(object) {
+            return Meaning::Dtype(scalar);
+        }
+        if let Some(number) = self.scalar_of_library(object) {
+            return number;
+        }
+        if object.is_callable() {
+            return Meaning::Callable { known: self.is_known_callable(object) };
+        }
+        Meaning::Other
+    }
+
+    fn repr(&self, object: &Object<'py>) -> String {
+        object.repr().map_or_else(|_| "<object>".to_owned(), |text| text.to_string())
+    }
+
+    fn type_name(&self, object: &Object<'py>) -> String {
+        object.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string())
+    }
+
+    fn same(&self, a: &Object<'py>, b: &Object<'py>) -> bool {
+        a.is(b)
+    }
+
+    fn make_none(&self) -> Object<'py> {
+        self.py.None().into_bound(self.py)
+    }
+
+    fn make_bool(&self, value: bool) -> Object<'py> {
+        PyBool::new(self.py, value).to_owned().into_any()
+    }
+
+    fn make_int(&self, value: i128) -> Object<'py> {
+        value.into_pyobject(self.py).expect("an integer becomes an object").into_any()
+    }
+
+    fn make_float(&self, value: f64) -> Object<'py> {
+        PyFloat::new(self.py, value).into_any()
+    }
+
+    fn make_str(&self, value: &str) -> Object<'py> {
+        PyString::new(self.py, value).into_any()
+    }
+
+    fn make_tuple(&self, items: Vec<Object<'py>>) -> Object<'py> {
+        PyTuple::new(self.py, items).expect("a tuple can be made").into_any()
+    }
+
+    fn make_list(&self, items: Vec<Object<'py>>) -> Object<'py> {
+        PyList::new(self.py, items).expect("a list can be made").into_any()
+    }
+
+    fn make_dict(&self, items: Vec<(Object<'py>, Object<'py>)>) -> HostResult<Object<'py>> {
+        let dict = PyDict::new(self.py);
+        for (key, value) in items {
+            self.result(dict.set_item(key, value))?;
+        }
+        Ok(dict.into_any())
+    }
+
+    fn make_slice(&self, start: Object<'py>, stop: Object<'py>, step: Object<'py>) -> Object<'py> {
+        let class = self.py.get_type::<PySlice>();
+        class.call1((start, stop, step)).expect("a slice can be made")
+    }
+
+    fn make_expr(&self, id: ExprId) -> Object<'py> {
+        Bound::new(self.py, Expr { id }).expect("a small object can be allocated").into_any()
+    }
+
+    fn truth(&self, object: &Object<'py>, tracer: DynTracer<'_, 'py>) -> HostResult<bool> {
+        self.result(expr::tracing(tracer, || object.is_truthy()))
+    }
+
+    fn iterate(&self, object: &Object<'py>, tracer: DynTracer<'_, 'py>) -> HostResult<Vec<Object<'py>>> {
+        self.result(expr::tracing(tracer, || object.try_iter()?.collect()))
+    }
+
+    fn getattr(&self, object: &Object<'py>, name: &str, tracer: DynTracer<'_, 'py>) -> HostResult<Object<'py>> {
+        self.result(expr::tracing(tracer, || object.getattr(name)))
+    }
+
+    fn getitem(
+        &self,
+        object: &Object<'py>,
+        index: &Object<'py>,
+        tracer: DynTracer<'_, 'py>,
+    ) -> HostResult<Object<'py>> {
+        self.result(expr::tracing(tracer, || object.get_item(index)))
+    }
+
+    fn binary(
+        &self,
+        op: BinaryOp,
+        a: &Object<'py>,
+        b: &Object<'py>,
+        tracer: DynTracer<'_, 'py>,
+    ) -> HostResult<Object<'py>> {
+        self.result(expr::tracing(tracer, || match op {
+            BinaryOp::Add => a.add(b),
+            BinaryOp::Sub => a.sub(b),
+            BinaryOp::Mul => a.mul(b),
+            BinaryOp::Div => a.div(b),
+            BinaryOp::FloorDiv => a.floor_div(b),
+            BinaryOp::Mod => a.rem(b),
+            BinaryOp::Pow => a.pow(b, self.py.None()),
+            BinaryOp::Shl => a.lshift(b),
+            BinaryOp::Shr => a.rshift(b),
+            BinaryOp::BitAnd => a.bitand(b),
+            BinaryOp::BitOr => a.bitor(b),
+            BinaryOp::BitXor => a.bitxor(b),
+            BinaryOp::MatMul => a.matmul(b),
+        }))
+    }
+
+    fn unary(&self, op: UnaryOp, a: &Object<'py>, tracer: DynTracer<'_, 'py>) -> HostResult<Object<'py>> {
+        self.result(expr::tracing(tracer, || match op {
+            UnaryOp::Neg => a.neg(),
+            UnaryOp::Pos => a.pos(),
+            UnaryOp::Invert => a.bitnot(),
+            UnaryOp::Not => Ok(self.make_bool(!a.is_truthy()?)),
+        }))
+    }
+
+    fn compare(
+        &self,
+        op: CompareOp,
+        a: &Object<'py>,
+        b: &Object<'py>,
+        tracer: DynTracer<'_, 'py>,
+    ) -> HostResult<Object<'py>> {
+        use pyo3::basic::CompareOp as Rich;
+        self.result(expr::tracing(tracer, || match op {
+            CompareOp::Lt => a.rich_compare(b, Rich::Lt),
+            CompareOp::Le => a.rich_compare(b, Rich::Le),
+            CompareOp::Gt => a.rich_compare(b, Rich::Gt),
+            CompareOp::Ge => a.rich_compare(b, Rich::Ge),
+            CompareOp::Eq => a.rich_compare(b, Rich::Eq),
+            CompareOp::Ne => a.rich_compare(b, Rich::Ne),
+            CompareOp::Is => Ok(self.make_bool(a.is(b))),
+            CompareOp::IsNot => Ok(self.make_bool(!a.is(b))),
+            CompareOp::In => Ok(self.make_bool(b.contains(a)?)),
+            CompareOp::NotIn => Ok(self.make_bool(!b.contains(a)?)),
+        }))
+    }
+
+    fn call(
+        &self,
+        callee: &Object<'py>,
+        args: &[Object<'py>],
+        kwargs: &[(String, Object<'py>)],
+        tracer: DynTracer<'_, 'py>,
+    ) -> HostResult<Object<'py>> {
+        self.result(expr::tracing(tracer, || {
+            let args = PyTuple::new(self.py, args)?;
+            if kwargs.is_empty() {
+                return callee.call1(args);
+            }
+            let named = PyDict::new(self.py);
+            for (name, value) in kwargs {
+                named.set_item(name, value)?;
+            }
+            callee.call(args, Some(&named))
+        }))
+    }
+
+    fn format(&self, object: &Object<'py>, spec: &str, tracer: DynTracer<'_, 'py>) -> HostResult<String> {
+        self.result(expr::tracing(tracer, || {
+            let format = self.py.import("builtins")?.getattr("format")?;
+            format.call1((object, spec))?.extract()
+        }))
+    }
+}
+
+impl<'py> PyHost<'py> {
+    /// Scalars of array libraries (`numpy.float32(1)`, a 0-d tensor) as the number that they are.
+    fn scalar_of_library(&self, object: &Object<'py>) -> Option<Meaning<Object<'py>>> {
+        if object.is_instance_of::<PyType>() || object.is_instance_of::<Ndarray>() {
+            return None;
+        }
+        let shape = object.getattr_opt("shape").ok()??;
+        if shape.len().ok()? != 0 {
+            return None;
+        }
+        let item = object.call_method0("item").ok()?;
+        match self.meaning(&item) {
+            number @ (Meaning::Bool(_) | Meaning::Int(_) | Meaning::Float(_)) => Some(number),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Arrays in device memory, as Python objects.
+
+use octants::NdArray;
+use octants::diag::Code;
+use octants::ir::Const;
+use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::dtype::{self, DataType};
+use crate::runtime::Runtime;
+use crate::{errors, number, numpy};
+
+/// An array of scalars in the memory of the current session. Freed when nothing refers to it.
+#[pyclass(frozen, subclass, weakref, module = "octants")]
+pub struct Ndarray {
+    pub array: NdArray,
+    runtime: Py<Runtime>,
+}
+
+/// The extents that a shape argument means: an integer, or a sequence of integers.
+fn extents(shape: &Bound<'_, PyAny>) -> PyResult<Vec<i32>> {
+    let invalid = || {
+        let text = shape.repr().map_or_else(|_| "it".to_owned(), |repr| repr.to_string());
+        errors::exception(
+            shape.py(),
+            "OctantsRuntimeError",
+            &format!("{text} is not a valid shape for ndarray: extents are integers from 1 to 2147483647"),
+        )
+    };
+    let extent = |object: &Bound<'_, PyAny>| -> PyResult<i32> {
+        match number::wrapped_integer(object) {
+            Some(_) => object.extract::<i32>().ok().filter(|&n| n > 0).ok_or_else(invalid),
+            None => Err(invalid()),
+        }
+    };
+    if number::wrapped_integer(shape).is_some() {
+        return Ok(vec![extent(shape)?]);
+    }
+    let Ok(items) = shape.try_iter() else { return Err(invalid()) };
+    let extents = items.map(|item| extent(&item?)).collect::<PyResult<Vec<i32>>>()?;
+    if extents.len() > 12 { Err(invalid()) } else { Ok(extents) }
+}
+
+impl Ndarray {
+    fn failed(py: Python<'_>, error: &octants::Error) -> PyErr {
+        errors::from_error(py, error)
+    }
+
+    fn constant(&self, value: &Bound<'_, PyAny>) -> PyResult<Const> {
+        let scalar = self.array.scalar();
+        dtype::constant_from(value, scalar).map_err(|_| {
+            let found = value.get_type().name().map_or_else(|_| "object".to_owned(), |n| n.to_string());
+            PyTypeError::new_err(format!("an element of type {} cannot be set to a {found}", scalar.name()))
+        })
+    }
+
+    /// The element that a host index means, checked.
+    fn index(&self, index: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+        let py = index.py();
+        let shape = self.array.shape();
+        let items: Vec<Bound<'_, PyAny>> = if let Ok(tuple) = index.cast::<PyTuple>() {
+            tuple.iter().collect()
+        } else if index.is_none() {
+            Vec::new()
+        } else {
+            vec![index.clone()]
+        };
+        if items.len() != shape.len() {
+            let message = format!("{}d ndarray indexed with {}d indices", shape.len(), items.len());
+            return Err(errors::plain(py, Code::IndexCount, message));
+        }
+        let mut found = Vec::with_capacity(items.len());
+        for (axis, (item, &extent)) in items.iter().zip(shape).enumerate() {
+            if number::wrapped_integer(item).is_none() {
+                let kind = item.get_type().name()?.to_string();
+                return Err(errors::plain(py, Code::IndexType, format!("an index is an integer, not {kind}")));
+            }
+            let i: i64 = item.extract()?;
+            let from_zero = if i < 0 { i + i64::from(extent) } else { i };
+            if !(0..i64::from(extent)).contains(&from_zero) {
+                let message = format!("index {i} is out of bounds for axis {axis} of an ndarray of shape {shape:?}");
+                return Err(errors::exception(py, "OctantsIndexError", &message));
+            }
+            found.push(from_zero);
+        }
+        Ok(found)
+    }
+
+    fn extents(&self) -> Vec<usize> {
+        self.array.shape().iter().map(|&n| n as usize).collect()
+    }
+
+    fn same_shape(&self, view: &numpy::View<'_, '_>) -> bool {
+        let shape = self.array.shape();
+        shape.len() == view.shape().len() && shape.iter().zip(view.shape()).all(|(&a, &b)| a as isize == b)
+    }
+}
+
+#[pymethods]
+impl Ndarray {
+    #[new]
+    fn new(runtime: &Bound<'_, Runtime>, dtype: &Bound<'_, PyAny>, shape: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = dtype.py();
+        let Some(scalar) = runtime.get().scalar_of(dtype)? else {
+            return Err(PyTypeError::new_err(format!("{} is not a data type", dtype.repr()?)));
+        };
+        let extents = extents(shape)?;
+        let current = runtime.get().current(py)?;
+        let array = py
+            .detach(|| NdArray::new(&current.session, scalar.into(), &extents))
+            .map_err(|error| Self::failed(py, &error))?;
+        Ok(Self { array, runtime: runtime.clone().unbind() })
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.array.shape())
+    }
+
+    #[getter]
+    fn element_shape<'py>(&self, py: Python<'py>) -> Bound<'py, PyTuple> {
+        PyTuple::empty(py)
+    }
+
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, DataType> {
+        dtype::object_of(py, self.array.scalar()).clone()
+    }
+
+    #[getter]
+    fn element_type<'py>(&self, py: Python<'py>) -> Bound<'py, DataType> {
+        self.dtype(py)
+    }
+
+    /// Sets every element.
+    fn fill(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let constant = self.constant(value)?;
+        py.detach(|| self.array.fill(&[constant])).map_err(|error| Self::failed(py, &error))
+    }
+
+    /// Copies all elements of another array of the same type and shape.
+    fn copy_from(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Ok(other) = other.cast::<Ndarray>() else {
+            return Err(PyAssertionError::new_err(format!("copy_from takes an ndarray, not {}", other.get_type().name()?)));
+        };
+        let other = &other.get().array;
+        if other.scalar() != self.array.scalar() || other.shape() != self.array.shape() {
+            return Err(PyAssertionError::new_err(format!(
+                "copy_from needs equal types and shapes: this is {} {:?}, the other {} {:?}",
+                self.array.scalar().name(),
+                self.array.shape(),
+                other.scalar().name(),
+                other.shape()
+            )));
+        }
+        py.detach(|| self.array.copy_from(other)).map_err(|error| Self::failed(py, &error))
+    }
+
+    /// A numpy array with the elements. `copy=True`: its own copy. `copy=None`: shares the memory if possible. `copy=False`: shares
+    /// the memory or refuses.
+    #[pyo3(signature = (dtype=None, *, copy=Some(true)))]
+    fn to_numpy<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let this = slf.get();
+        let convert_to = match dtype {
+            None => None,
+            Some(dtype) => match this.runtime.get().scalar_of(dtype)? {
+                Some(scalar) => Some(scalar).filter(|&s| s != this.array.scalar()),
+                None => return Err(PyTypeError::new_err(format!("{} is not a data type", dtype.repr()?))),
+            },
+        };
+        if copy != Some(true) && convert_to.is_none() {
+            return py.import("numpy")?.call_method1("asarray", (slf,));
+        }
+        if copy == Some(false) {
+            return Err(PyValueError::new_err("Zero-copy not available: the data type is to be converted"));
+        }
+        let out = numpy::empty(py, &this.extents(), this.array.scalar())?;
+        let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
+        let (data, bytes) = (view.data() as usize, this.array.bytes());
+        py.detach(|| {
+            // SAFETY: the new array has as many bytes, and nobody else knows it yet.
+            let to = unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) };
+            this.array.read(to)
+        })
+        .map_err(|error| Self::failed(py, &error))?;
+        match convert_to {
+            Some(scalar) => out.call_method1("astype", (dtype::numpy_name(scalar),)),
+            None => Ok(out),
+        }
+    }
+
+    /// Sets all elements from a numpy array of the same shape; other types are converted.
+    fn from_numpy(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Some(view) = numpy::View::of(array) else {
+            let found = array.get_type().name()?.to_string();
+            return Err(PyTypeError::new_err(format!("from_numpy takes a numpy array, not {found}")));
+        };
+        if !self.same_shape(&view) {
+            let shape = self.array.shape();
+            return Err(PyValueError::new_err(format!(
+                "shapes differ: the ndarray has shape {shape:?}, the numpy array {:?}",
+                view.shape()
+            )));
+        }
+        let dense = numpy::contiguous(array, self.array.scalar())?;
+        let view = numpy::View::of(&dense).ok_or_else(|| errors::bug("numpy.asarray made no array"))?;
+        let (data, bytes) = (view.data() as usize, view.bytes());
+        py.detach(|| {
+            // SAFETY: a contiguous array of that many bytes, kept alive by `dense`.
+            let from = unsafe { std::slice::from_raw_parts(data as *const u8, bytes) };
+            self.array.write(from)
+        })
+        .map_err(|error| Self::failed(py, &error))
+    }
+
+    /// How numpy looks at the memory without a copy.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let pointer = self.array.host_pointer().map_err(|error| Self::failed(py, &error))?;
+        let scalar = self.array.scalar();
+        let kind = if scalar == octants::ir::Scalar::U1 {
+            "|b1".to_owned()
+        } else {
+            let letter = if scalar.is_real() {
+                'f'
+            } else if scalar.is_signed() {
+                'i'
+            } else {
+                'u'
+            };
+            format!("<{letter}{}", scalar.bytes())
+        };
+        let interface = PyDict::new(py);
+        interface.set_item("shape", self.shape(py)?)?;
+        interface.set_item("typestr", kind)?;
+        interface.set_item("data", (pointer as usize, false))?;
+        interface.set_item("version", 3)?;
+        Ok(interface)
+    }
+
+    fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = index.py();
+        let index = self.index(index)?;
+        let found = self.array.get(&index).map_err(|error| Self::failed(py, &error))?;
+        dtype::constant_to(py, found[0])
+    }
+
+    fn __setitem__(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let index = self.index(index)?;
+        let constant = self.constant(value)?;
+        self.array.set(&index, &[constant]).map_err(|error| Self::failed(value.py(), &error))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.get();
+        let shape = this.shape(slf.py())?;
+        Ok(format!("<octants.ndarray {} {}>", this.array.scalar().name(), shape.repr()?))
+    }
+
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let this = slf.get();
+        let py = slf.py();
+        let copy = slf.get_type().call1((&this.runtime, this.dtype(py), this.shape(py)?))?;
+        copy.cast::<Ndarray>()?.get().copy_from(py, slf.as_any())?;
+        Ok(copy)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let rebuild = py.import("octants._session")?.getattr("rebuild_ndarray")?;
+        let data = Self::to_numpy(slf, None, Some(true))?;
+        Ok((rebuild, (slf.get().dtype(py), data)).into_pyobject(py)?.into_any())
+    }
+}

@@ -1,0 +1,40 @@
+//! Python numbers as machine numbers, without a detour where the object is exactly an `int` or a `float`.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt};
+
+/// The low 64 bits of an integer (`int`, `bool`, or anything with `__index__`); `None` if it is no integer.
+pub fn wrapped_integer(object: &Bound<'_, PyAny>) -> Option<PyResult<u64>> {
+    if object.is_exact_instance_of::<PyInt>() || object.is_exact_instance_of::<PyBool>() {
+        return Some(low_bits(object));
+    }
+    if object.is_exact_instance_of::<PyFloat>() {
+        return None;
+    }
+    // SAFETY: the object is alive; a null result is an exception, which `from_owned_ptr_or_err` takes.
+    let index = unsafe { Bound::from_owned_ptr_or_err(object.py(), ffi::PyNumber_Index(object.as_ptr())) };
+    index.ok().map(|index| low_bits(&index))
+}
+
+fn low_bits(integer: &Bound<'_, PyAny>) -> PyResult<u64> {
+    // SAFETY: the object is an `int`; the call masks and sets an exception only for what is none.
+    let bits = unsafe { ffi::PyLong_AsUnsignedLongLongMask(integer.as_ptr()) };
+    if bits == u64::MAX {
+        if let Some(error) = PyErr::take(integer.py()) {
+            return Err(error);
+        }
+    }
+    Ok(bits)
+}
+
+/// A real number from a `float`, an integer, or anything with `__float__`; `None` if it is no number.
+pub fn real(object: &Bound<'_, PyAny>) -> Option<f64> {
+    if let Ok(float) = object.cast_exact::<PyFloat>() {
+        return Some(float.value());
+    }
+    if object.is_instance_of::<pyo3::types::PyString>() {
+        return None;
+    }
+    object.extract().ok()
+}

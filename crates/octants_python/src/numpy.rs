@@ -1,0 +1,155 @@
+//! numpy arrays, read without linking numpy: where its data lies, its extents and its type.
+//!
+//! The first fields of an array object have been the same in all versions of numpy 1 and 2; they are numpy's own stable ABI, which
+//! every compiled extension relies on.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use octants::ir::Scalar;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
+
+use crate::dtype;
+
+#[repr(C)]
+struct ArrayObject {
+    head: ffi::PyObject,
+    data: *mut c_char,
+    nd: c_int,
+    dimensions: *mut isize,
+    strides: *mut isize,
+    base: *mut ffi::PyObject,
+    descr: *mut Descr,
+    flags: c_int,
+}
+
+#[repr(C)]
+struct Descr {
+    head: ffi::PyObject,
+    typeobj: *mut c_void,
+    kind: c_char,
+    kind_char: c_char,
+    byteorder: c_char,
+    former_flags: c_char,
+    type_num: c_int,
+}
+
+const C_CONTIGUOUS: c_int = 0x1;
+const F_CONTIGUOUS: c_int = 0x2;
+const ALIGNED: c_int = 0x100;
+const WRITEABLE: c_int = 0x400;
+
+/// numpy's class `ndarray`, once somebody has imported numpy.
+static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+fn ndarray_class(py: Python<'_>) -> Option<&Py<PyType>> {
+    if let Some(class) = NDARRAY.get(py) {
+        return Some(class);
+    }
+    let modules = py.import("sys").ok()?.getattr("modules").ok()?.cast_into::<PyDict>().ok()?;
+    let numpy = modules.get_item("numpy").ok()??;
+    let class = numpy.getattr("ndarray").ok()?.cast_into::<PyType>().ok()?;
+    let _ = NDARRAY.set(py, class.unbind());
+    NDARRAY.get(py)
+}
+
+/// A look at an array object; valid while the object lives and is not resized.
+pub struct View<'a, 'py> {
+    object: &'a Bound<'py, PyAny>,
+    raw: *const ArrayObject,
+}
+
+impl<'a, 'py> View<'a, 'py> {
+    /// The object as an array, if it is one.
+    pub fn of(object: &'a Bound<'py, PyAny>) -> Option<Self> {
+        let class = ndarray_class(object.py())?;
+        // SAFETY: both are live objects; the call has no side effect.
+        let is_array = unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), class.as_ptr().cast()) } != 0;
+        is_array.then(|| Self { object, raw: object.as_ptr() as *const ArrayObject })
+    }
+
+    fn raw(&self) -> &ArrayObject {
+        // SAFETY: the object is an instance of numpy's ndarray, which begins with these fields.
+        unsafe { &*self.raw }
+    }
+
+    pub fn object(&self) -> &'a Bound<'py, PyAny> {
+        self.object
+    }
+
+    pub fn data(&self) -> *mut u8 {
+        self.raw().data.cast()
+    }
+
+    pub fn shape(&self) -> &[isize] {
+        let raw = self.raw();
+        if raw.nd == 0 {
+            return &[];
+        }
+        // SAFETY: numpy keeps `nd` extents there while the array lives.
+        unsafe { std::slice::from_raw_parts(raw.dimensions, raw.nd as usize) }
+    }
+
+    pub fn is_c_contiguous(&self) -> bool {
+        self.raw().flags & C_CONTIGUOUS != 0
+    }
+
+    pub fn is_f_contiguous(&self) -> bool {
+        self.raw().flags & F_CONTIGUOUS != 0
+    }
+
+    pub fn is_writeable(&self) -> bool {
+        self.raw().flags & WRITEABLE != 0
+    }
+
+    pub fn is_aligned(&self) -> bool {
+        self.raw().flags & ALIGNED != 0
+    }
+
+    /// The type of its elements, if it is one of ours in this machine's byte order.
+    pub fn scalar(&self) -> Option<Scalar> {
+        // SAFETY: an array has a descriptor, which begins with these fields.
+        let descr = unsafe { &*self.raw().descr };
+        if !matches!(descr.byteorder as u8, b'=' | b'|' | b'<') {
+            return None;
+        }
+        // numpy's type numbers; `long` and `long long` are both 64 bits wide where we run.
+        match descr.type_num {
+            0 => Some(Scalar::U1),
+            1 => Some(Scalar::I8),
+            2 => Some(Scalar::U8),
+            3 => Some(Scalar::I16),
+            4 => Some(Scalar::U16),
+            5 => Some(Scalar::I32),
+            6 => Some(Scalar::U32),
+            7 | 9 => Some(Scalar::I64),
+            8 | 10 => Some(Scalar::U64),
+            11 => Some(Scalar::F32),
+            12 => Some(Scalar::F64),
+            23 => Some(Scalar::F16),
+            _ => None,
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        let count: usize = self.shape().iter().map(|&n| n as usize).product();
+        count * self.scalar().map_or(0, |s| s.bytes() as usize)
+    }
+}
+
+/// A new array of numpy's, not initialised.
+pub fn empty<'py>(py: Python<'py>, shape: &[usize], scalar: Scalar) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = py.import("numpy")?;
+    numpy.getattr("empty")?.call1((PyTuple::new(py, shape)?, dtype::numpy_name(scalar)))
+}
+
+/// The argument as a C-contiguous array of the type, converted and copied only where needed.
+pub fn contiguous<'py>(object: &Bound<'py, PyAny>, scalar: Scalar) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    let options = PyDict::new(py);
+    options.set_item("dtype", dtype::numpy_name(scalar))?;
+    options.set_item("order", "C")?;
+    py.import("numpy")?.getattr("asarray")?.call((object,), Some(&options))
+}

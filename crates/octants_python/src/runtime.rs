@@ -1,0 +1,152 @@
+//! The current session. The Python package makes one `Runtime` and gives it to everything that needs a session.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use octants::front::{LowerOptions, Sources};
+use octants::ir::Scalar;
+use octants::{Arch, Session, SessionOptions};
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::dtype::{self, DataType, TypeLike};
+use crate::{errors, interrupt};
+
+#[pyclass(frozen, module = "octants")]
+pub struct Runtime {
+    sources: Sources,
+    current: RwLock<Option<Current>>,
+    /// Counts sessions: what was specialised in another one is not looked at again.
+    epoch: AtomicU64,
+}
+
+/// A session with what the front end needs to know of its options.
+#[derive(Clone)]
+pub struct Current {
+    pub session: Session,
+    pub lower: LowerOptions,
+    pub epoch: u64,
+}
+
+impl Runtime {
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// The current session, started with default options if there is none.
+    pub fn current(&self, py: Python<'_>) -> PyResult<Current> {
+        if let Some(current) = self.get() {
+            return Ok(current);
+        }
+        py.import("octants")?.call_method0("init")?;
+        self.get().ok_or_else(|| errors::bug("oc.init() started no session"))
+    }
+
+    fn get(&self) -> Option<Current> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn replace(&self, current: Option<Current>) -> Option<Current> {
+        std::mem::replace(&mut *self.current.write().unwrap_or_else(PoisonError::into_inner), current)
+    }
+
+    /// The scalar type that an object means in the current session.
+    pub fn scalar_of(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+        Ok(match dtype::type_like(object) {
+            None => None,
+            Some(TypeLike::Is(scalar)) => Some(scalar),
+            Some(TypeLike::DefaultInt) => Some(self.current(object.py())?.lower.default_ip),
+            Some(TypeLike::DefaultFloat) => Some(self.current(object.py())?.lower.default_fp),
+        })
+    }
+}
+
+fn option<'py, T>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py>,
+    for<'a> PyErr: From<<T as FromPyObject<'a, 'py>>::Error>,
+{
+    let value = options.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+    Ok(value.extract()?)
+}
+
+#[pymethods]
+impl Runtime {
+    #[new]
+    fn new() -> Self {
+        Self { sources: Sources::new(), current: RwLock::new(None), epoch: AtomicU64::new(0) }
+    }
+
+    /// Starts a session and makes it the current one; the one before it ends.
+    fn start(
+        &self,
+        py: Python<'_>,
+        arch: &str,
+        default_fp: &Bound<'_, DataType>,
+        default_ip: &Bound<'_, DataType>,
+        options: &Bound<'_, PyDict>,
+    ) -> PyResult<()> {
+        let arch = Arch::from_name(arch).ok_or_else(|| PyValueError::new_err(format!("no arch is named {arch}")))?;
+        let threads: Option<usize> = option(options, "cpu_max_num_threads")?;
+        let session_options = SessionOptions {
+            arch,
+            threads: threads.unwrap_or(0),
+            num_compile_threads: option(options, "num_compile_threads")?,
+            fast_math: option(options, "fast_math")?,
+            debug: option(options, "debug")?,
+            check_out_of_bound: option(options, "check_out_of_bound")?,
+            opt_level: option::<u8>(options, "opt_level")?.min(3),
+            default_ip: default_ip.get().scalar,
+            default_fp: default_fp.get().scalar,
+            random_seed: option::<i64>(options, "random_seed")? as u64,
+        };
+        let lower = LowerOptions {
+            default_fp: session_options.default_fp,
+            default_ip: session_options.default_ip,
+            debug: session_options.debug,
+            fast_math: session_options.fast_math,
+            short_circuit: option(options, "short_circuit_operators")?,
+            unrolling_limit: option(options, "unrolling_limit")?,
+        };
+        self.end(py);
+        let session = py.detach(|| Session::new(session_options)).map_err(|error| errors::from_error(py, &error))?;
+        let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
+        self.replace(Some(Current { session, lower, epoch }));
+        interrupt::install();
+        Ok(())
+    }
+
+    /// Ends the current session: its arrays refuse from now on, kernels compile again when called.
+    fn end(&self, py: Python<'_>) {
+        if let Some(old) = self.replace(None) {
+            self.epoch.fetch_add(1, Ordering::AcqRel);
+            py.detach(|| old.session.reset());
+        }
+    }
+
+    /// Waits until everything launched so far is done.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(current) = self.get() else { return Ok(()) };
+        py.detach(|| current.session.sync()).map_err(|error| errors::from_error(py, &error))
+    }
+
+    #[getter]
+    fn arch(&self) -> Option<&'static str> {
+        self.get().map(|current| current.session.options().arch.name())
+    }
+
+    #[getter]
+    fn live_arrays(&self) -> usize {
+        self.get().map_or(0, |current| current.session.live_arrays())
+    }
+
+    #[getter]
+    fn live_bytes(&self) -> u64 {
+        self.get().map_or(0, |current| current.session.live_bytes())
+    }
+}

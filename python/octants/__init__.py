@@ -1,0 +1,131 @@
+"""Octants compiles Python functions into native parallel kernels.
+
+>>> import octants as oc
+>>> oc.init(arch=oc.cpu)
+>>> @oc.kernel
+... def scale(x: oc.types.ndarray(dtype=oc.f32, ndim=1), a: oc.f32):
+...     for i in x:
+...         x[i] *= a
+"""
+
+from __future__ import annotations
+
+from . import _session, math, types
+from ._language import (
+    abs,  # noqa: A004
+    acos,
+    asin,
+    atan2,
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_exchange,
+    atomic_max,
+    atomic_min,
+    atomic_mul,
+    atomic_or,
+    atomic_sub,
+    atomic_xor,
+    bit_cast,
+    bit_shr,
+    cast,
+    ceil,
+    cos,
+    exp,
+    floor,
+    grouped,
+    log,
+    loop_config,
+    max,  # noqa: A004
+    min,  # noqa: A004
+    ndrange,
+    one,
+    pow,  # noqa: A004
+    raw_div,
+    raw_mod,
+    round,  # noqa: A004
+    rsqrt,
+    select,
+    sin,
+    sqrt,
+    static,
+    static_assert,
+    static_print,
+    tan,
+    tanh,
+    volatile_load,
+    zero,
+)
+from ._octants import Ndarray, explain
+from ._octants import __version__ as __version_str__
+from ._session import (
+    ScalarNdarray,
+    amdgpu,
+    arm64,
+    cpu,
+    cuda,
+    func,
+    gpu,
+    init,
+    kernel,
+    metal,
+    ndarray,
+    reference,
+    reset,
+    sync,
+    vulkan,
+    x64,
+    x86_64,
+)
+from .exceptions import (
+    OctantsAssertionError,
+    OctantsCompilationError,
+    OctantsNameError,
+    OctantsRuntimeError,
+    OctantsRuntimeTypeError,
+    OctantsSyntaxError,
+    OctantsTypeError,
+    QuadrantsAssertionError,
+    QuadrantsCompilationError,
+    QuadrantsNameError,
+    QuadrantsRuntimeError,
+    QuadrantsRuntimeTypeError,
+    QuadrantsSyntaxError,
+    QuadrantsTypeError,
+)
+from .types import (
+    Template,
+    f16,
+    f32,
+    f64,
+    float16,
+    float32,
+    float64,
+    i8,
+    i16,
+    i32,
+    i64,
+    int8,
+    int16,
+    int32,
+    int64,
+    template,
+    u1,
+    u8,
+    u16,
+    u32,
+    u64,
+    uint1,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+__version__ = tuple(int(part) for part in __version_str__.split("."))
+
+
+def __getattr__(name: str):
+    if name == "cfg":
+        return _session.cfg
+    raise AttributeError(f"module 'octants' has no attribute {name!r}")

@@ -1,0 +1,321 @@
+"""Names of the kernel language that are functions: math, casts, atomics, loops, compile-time values.
+
+Inside a kernel the compiler recognises each by its mark ``__octants__`` and never runs the Python body. On the host the body
+runs: through numpy where that has a meaning, else it says that the name belongs in a kernel.
+"""
+
+from __future__ import annotations
+
+import builtins
+
+from ._octants import Expr, trace_call
+from .exceptions import OctantsSyntaxError
+
+
+def _numpy():
+    import numpy
+
+    return numpy
+
+
+def _marked(name: str):
+    """Gives a function its mark. Called from compile-time Python code with a value of the kernel, it becomes part of the kernel."""
+
+    def mark(function):
+        def call(*args, **kwargs):
+            for argument in (*args, *kwargs.values()):
+                if type(argument) is Expr:
+                    return trace_call(call, args, kwargs)
+            return function(*args, **kwargs)
+
+        call.__octants__ = name
+        call.__name__, call.__qualname__, call.__doc__ = name, name, function.__doc__
+        call.__module__, call.__wrapped__ = function.__module__, function
+        return call
+
+    return mark
+
+
+def _only_in_kernels(name: str) -> OctantsSyntaxError:
+    return OctantsSyntaxError(f"oc.{name} can only be used inside a kernel or func")
+
+
+# ---- math ----------------------------------------------------------------------------------------------------------------
+
+
+@_marked("sin")
+def sin(x):
+    """Sine of a real."""
+    return _numpy().sin(x)
+
+
+@_marked("cos")
+def cos(x):
+    """Cosine of a real."""
+    return _numpy().cos(x)
+
+
+@_marked("tan")
+def tan(x):
+    """Tangent of a real."""
+    return _numpy().tan(x)
+
+
+@_marked("tanh")
+def tanh(x):
+    """Hyperbolic tangent of a real."""
+    return _numpy().tanh(x)
+
+
+@_marked("asin")
+def asin(x):
+    """Arcsine of a real."""
+    return _numpy().arcsin(x)
+
+
+@_marked("acos")
+def acos(x):
+    """Arccosine of a real."""
+    return _numpy().arccos(x)
+
+
+@_marked("atan2")
+def atan2(y, x):
+    """The angle of the point ``(x, y)``."""
+    return _numpy().arctan2(y, x)
+
+
+@_marked("exp")
+def exp(x):
+    """e to the power of ``x``."""
+    return _numpy().exp(x)
+
+
+@_marked("log")
+def log(x):
+    """Natural logarithm."""
+    return _numpy().log(x)
+
+
+@_marked("sqrt")
+def sqrt(x):
+    """Square root."""
+    return _numpy().sqrt(x)
+
+
+@_marked("rsqrt")
+def rsqrt(x):
+    """One over the square root."""
+    return 1 / _numpy().sqrt(x)
+
+
+@_marked("floor")
+def floor(x, dtype=None):
+    """The greatest integer not above ``x``, as a real or as ``dtype``."""
+    return _typed(_numpy().floor(x), dtype)
+
+
+@_marked("ceil")
+def ceil(x, dtype=None):
+    """The least integer not below ``x``, as a real or as ``dtype``."""
+    return _typed(_numpy().ceil(x), dtype)
+
+
+@_marked("round")
+def round(x, dtype=None):  # noqa: A001
+    """The nearest integer, halves away from zero, as a real or as ``dtype``."""
+    np = _numpy()
+    return _typed(np.trunc(x + np.copysign(0.5, x)), dtype)
+
+
+@_marked("abs")
+def abs(x):  # noqa: A001
+    """Magnitude."""
+    return _numpy().abs(x)
+
+
+@_marked("min")
+def min(x, *others):  # noqa: A001
+    """The least of its arguments."""
+    return builtins.min(x, *others) if others else x
+
+
+@_marked("max")
+def max(x, *others):  # noqa: A001
+    """The greatest of its arguments."""
+    return builtins.max(x, *others) if others else x
+
+
+@_marked("pow")
+def pow(base, exponent):  # noqa: A001
+    """``base ** exponent``."""
+    return base**exponent
+
+
+@_marked("select")
+def select(cond, a, b):
+    """``a`` where ``cond`` holds, else ``b``; both are evaluated."""
+    return _numpy().where(cond, a, b)[()]
+
+
+@_marked("raw_div")
+def raw_div(a, b):
+    """Division as in C: integers truncate toward zero."""
+    if isinstance(a, int) and isinstance(b, int):
+        quotient = builtins.abs(a) // builtins.abs(b)
+        return quotient if (a < 0) == (b < 0) else -quotient
+    return a / b
+
+
+@_marked("raw_mod")
+def raw_mod(a, b):
+    """Remainder as in C: it has the sign of ``a``."""
+    return a - b * raw_div(a, b) if isinstance(a, int) and isinstance(b, int) else _numpy().fmod(a, b)
+
+
+@_marked("bit_shr")
+def bit_shr(a, b):
+    """Shift right with zeros coming in, whatever the sign of ``a``."""
+    return (a & 0xFFFFFFFF) >> b
+
+
+@_marked("zero")
+def zero(x):
+    """Zero of the type of ``x``."""
+    return x * 0
+
+
+@_marked("one")
+def one(x):
+    """One of the type of ``x``."""
+    return x * 0 + 1
+
+
+# ---- types ---------------------------------------------------------------------------------------------------------------
+
+
+def _typed(x, dtype):
+    return x if dtype is None else cast(x, dtype)
+
+
+@_marked("cast")
+def cast(x, dtype):
+    """``x`` converted by value to ``dtype``."""
+    from .types import to_numpy_type
+
+    return _numpy().asarray(x).astype(to_numpy_type(dtype))[()]
+
+
+@_marked("bit_cast")
+def bit_cast(x, dtype):
+    """The bits of ``x`` read as ``dtype``, which must be as wide."""
+    from .types import to_numpy_type
+
+    return _numpy().asarray(x).view(to_numpy_type(dtype))[()]
+
+
+# ---- atomics -------------------------------------------------------------------------------------------------------------
+
+
+def _atomic(name: str, meaning: str):
+    def atomic(x, y):
+        raise _only_in_kernels(name)
+
+    atomic.__doc__ = f"``x = {meaning}`` as one indivisible step; gives the old value of ``x``."
+    return _marked(name)(atomic)
+
+
+atomic_add = _atomic("atomic_add", "x + y")
+atomic_sub = _atomic("atomic_sub", "x - y")
+atomic_mul = _atomic("atomic_mul", "x * y")
+atomic_min = _atomic("atomic_min", "min(x, y)")
+atomic_max = _atomic("atomic_max", "max(x, y)")
+atomic_and = _atomic("atomic_and", "x & y")
+atomic_or = _atomic("atomic_or", "x | y")
+atomic_xor = _atomic("atomic_xor", "x ^ y")
+atomic_exchange = _atomic("atomic_exchange", "y")
+
+
+@_marked("atomic_cas")
+def atomic_cas(x, expected, desired):
+    """Stores ``desired`` in ``x`` if it holds ``expected``, as one indivisible step; gives the old value."""
+    raise _only_in_kernels("atomic_cas")
+
+
+@_marked("volatile_load")
+def volatile_load(target):
+    """Reads an array element anew each time: never merged, moved or cached."""
+    raise _only_in_kernels("volatile_load")
+
+
+# ---- loops and compile-time values ---------------------------------------------------------------------------------------
+
+
+@_marked("static")
+def static(x, *others):
+    """Evaluates its argument while compiling: a condition picks a branch, a loop is unrolled."""
+    return (x, *others) if others else x
+
+
+@_marked("static_assert")
+def static_assert(cond, msg=None):
+    """Refuses the program while compiling if ``cond`` is false."""
+    assert cond, msg
+
+
+@_marked("static_print")
+def static_print(*args, sep=" ", end="\n"):
+    """Prints while compiling."""
+    print(*args, sep=sep, end=end)
+
+
+@_marked("grouped")
+def grouped(x):
+    """Iterates with one vector index in place of one variable for each axis."""
+    return x
+
+
+@_marked("loop_config")
+def loop_config(*, block_dim=None, serialize=False, parallelize=None, block_dim_adaptive=True, bit_vectorize=False, name=None):
+    """Says how the next ``for`` runs."""
+    raise _only_in_kernels("loop_config")
+
+
+class ndrange:
+    """The product of ranges: ``for i, j in oc.ndrange(n, (1, m))``. On the host, an iterator of tuples."""
+
+    __octants__ = "ndrange"
+
+    def __init__(self, *bounds, axes=None):
+        self.bounds = [_bounds_of(b) for b in bounds]
+        if axes is not None and sorted(axes) != list(range(len(bounds))):
+            raise OctantsSyntaxError(f"axes={axes!r} must be a permutation of 0..{len(bounds) - 1}")
+        self.axes = None if axes is None else tuple(axes)
+
+    def __iter__(self):
+        from itertools import product
+
+        order = self.axes or tuple(range(len(self.bounds)))
+        for nested in product(*(range(*self.bounds[axis]) for axis in order)):
+            index = [0] * len(order)
+            for axis, value in zip(order, nested, strict=True):
+                index[axis] = value
+            yield tuple(index)
+
+    def __repr__(self):
+        return f"ndrange({', '.join(map(repr, self.bounds))})"
+
+
+def _bounds_of(bound) -> tuple[int, int]:
+    from operator import index
+
+    try:
+        if isinstance(bound, (tuple, list)):
+            begin, end = (index(b) for b in bound)
+        else:
+            begin, end = 0, index(bound)
+    except (TypeError, ValueError):
+        from .exceptions import OctantsTypeError
+
+        raise OctantsTypeError(f"oc.ndrange takes integers or (begin, end) pairs of them, not {bound!r}") from None
+    return begin, builtins.max(begin, end)

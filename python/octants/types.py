@@ -1,0 +1,103 @@
+"""Types: scalars, and annotations of kernel parameters."""
+
+from __future__ import annotations
+
+from ._octants import DataType, dtypes
+
+f16: DataType = dtypes["f16"]
+f32: DataType = dtypes["f32"]
+f64: DataType = dtypes["f64"]
+i8: DataType = dtypes["i8"]
+i16: DataType = dtypes["i16"]
+i32: DataType = dtypes["i32"]
+i64: DataType = dtypes["i64"]
+u1: DataType = dtypes["u1"]
+u8: DataType = dtypes["u8"]
+u16: DataType = dtypes["u16"]
+u32: DataType = dtypes["u32"]
+u64: DataType = dtypes["u64"]
+
+float16, float32, float64 = f16, f32, f64
+int8, int16, int32, int64 = i8, i16, i32, i64
+uint1, uint8, uint16, uint32, uint64 = u1, u8, u16, u32, u64
+
+
+def to_numpy_type(dtype):
+    """The numpy dtype of an Octants dtype (or of Python's ``int``, ``float``, ``bool``)."""
+    import numpy
+
+    return numpy.dtype(DataType.of(dtype).numpy_name)
+
+
+def is_integral(dtype) -> bool:
+    """Whether a type is an integer (``u1`` counts)."""
+    return DataType.of(dtype).is_integral
+
+
+def is_real(dtype) -> bool:
+    """Whether a type is a floating-point type."""
+    return not DataType.of(dtype).is_integral
+
+
+def is_signed(dtype) -> bool:
+    """Whether a type has negative values."""
+    return DataType.of(dtype).is_signed
+
+
+class NdarrayType:
+    """Annotation of an array parameter: ``x: oc.types.ndarray(dtype=oc.f32, ndim=2)``.
+
+    What is left out is taken from the argument. ``boundary="clamp"`` clamps each index into the shape.
+    """
+
+    __slots__ = ("boundary", "dtype", "ndim", "needs_grad")
+
+    def __init__(
+        self, dtype=None, ndim=None, element_dim=None, element_shape=None, field_dim=None, needs_grad=None, boundary="unsafe"
+    ):
+        if field_dim is not None:
+            raise ValueError("oc.types.ndarray has no field_dim; the number of axes is ndim")
+        if element_dim not in (None, 0) or element_shape not in (None, ()):
+            raise ValueError("arrays of vectors and matrices are not supported yet: element_dim and element_shape must be left out")
+        if boundary not in ("unsafe", "clamp"):
+            raise ValueError(f'boundary is "unsafe" or "clamp", not {boundary!r}')
+        if ndim is not None and (not isinstance(ndim, int) or isinstance(ndim, bool) or not 0 <= ndim <= 12):
+            raise ValueError(f"ndim is an integer from 0 to 12, not {ndim!r}")
+        self.dtype = None if dtype is None else DataType.of(dtype)
+        self.ndim = ndim
+        self.needs_grad = needs_grad
+        self.boundary = boundary
+
+    def __repr__(self):
+        parts = [f"{name}={value!r}" for name in self.__slots__ if (value := getattr(self, name)) is not None]
+        return f"oc.types.ndarray({', '.join(parts)})"
+
+    @classmethod
+    def __class_getitem__(cls, item):
+        items = item if isinstance(item, tuple) else (item,)
+        if len(items) > 2:
+            raise TypeError(f"NDArray[dtype, ndim] takes at most two arguments, not {len(items)}")
+        return cls(*items)
+
+
+ndarray = NdarrayType
+NDArray = NdarrayType
+
+
+class Template:
+    """Annotation of a parameter whose value is known while compiling."""
+
+    def __init__(self, *_args, **_kwargs):
+        pass
+
+    def __repr__(self):
+        return "oc.template()"
+
+
+template = Template
+
+__all__ = [
+    "NDArray", "Template", "f16", "f32", "f64", "float16", "float32", "float64", "i16", "i32", "i64", "i8", "int16", "int32",
+    "int64", "int8", "is_integral", "is_real", "is_signed", "ndarray", "template", "u1", "u16", "u32", "u64", "u8", "uint1",
+    "uint16", "uint32", "uint64", "uint8",
+]  # fmt: skip
