@@ -1,0 +1,6 @@
+import octants as qd
+
+
+@qd.kernel
+def run():
+    pass

@@ -1,0 +1,6 @@
+from numba import njit
+
+
+@njit
+def run():
+    pass

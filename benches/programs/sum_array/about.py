@@ -1,0 +1,26 @@
+"""The sum of {n:,} f32 added atomically into an array of one element."""
+
+import numpy as np
+from harness.programs import Tolerance
+from harness.targets import SpeedOf
+
+TITLE = "sum into an array"
+GROUP = "throughput"
+ORDER = 3
+SIZES = {"full": {"n": 64 << 20}, "quick": {"n": 16 << 20}}
+OUTPUTS = ("total",)
+TOLERANCE = Tolerance(rtol=1e-4)
+TARGETS = (SpeedOf(0.9, "c"),)
+
+
+def inputs(n):
+    x = np.random.default_rng(1).random(n, dtype=np.float32)
+    return {"x": x, "total": np.zeros(1, np.float32)}
+
+
+def reference(data):
+    return {"total": np.array([data["x"].sum(dtype=np.float64)])}
+
+
+def bytes_moved(n):
+    return 4 * n

@@ -1,0 +1,27 @@
+"""The sum of {n:,} f32 accumulated in a scalar of the kernel and returned."""
+
+import numpy as np
+from harness.programs import Tolerance
+from harness.targets import SpeedOf
+
+TITLE = "sum returned"
+GROUP = "throughput"
+ORDER = 4
+SIZES = {"full": {"n": 64 << 20}, "quick": {"n": 16 << 20}}
+OUTPUTS = ()
+RETURNS = "float32"
+TOLERANCE = Tolerance(rtol=1e-4)
+TARGETS = (SpeedOf(0.9, "c"),)
+
+
+def inputs(n):
+    x = np.random.default_rng(1).random(n, dtype=np.float32)
+    return {"x": x}
+
+
+def reference(data):
+    return {"returned": data["x"].sum(dtype=np.float64)}
+
+
+def bytes_moved(n):
+    return 4 * n

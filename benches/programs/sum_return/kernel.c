@@ -1,0 +1,9 @@
+#include <stdint.h>
+
+float run(const float *restrict x, int64_t n) {
+    float s = 0.0f;
+#pragma omp parallel for simd reduction(+ : s)
+    for (int64_t i = 0; i < n; i++)
+        s += x[i];
+    return s;
+}
