@@ -1,0 +1,67 @@
+//! The memory that a CPU task sees: what its function is called with, and how a failing task reports.
+//!
+//! A task is `extern "C" fn(args: *const u8, frame: *const Frame, lo: i64, hi: i64)`. `args` is a block in the plan's
+//! [`ArgLayout`](octants_ir::plan::ArgLayout). A serial task is called once with `lo = hi = 0`; a range task with any `[lo, hi)`
+//! of its flattened iteration space, last axis fastest. Data only: whoever launches fills a frame, emitted code reads it by
+//! the offsets below.
+
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+
+/// What all calls of one launch share.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Frame {
+    /// A block in the plan's `TempLayout`, aligned to eight; null if that is empty.
+    pub temps: *mut u8,
+    /// A block in the plan's `ResultLayout`, aligned to eight; null if that is empty.
+    pub results: *mut u8,
+    /// Where the first failing task writes.
+    pub fault: *mut Fault,
+    /// `lo, hi` of each axis of the step that is running, outermost first. Each fits an `i32`, and `lo <= hi`.
+    pub bounds: *const i64,
+    /// One byte (an `i8` to the code, never wider): not zero as soon as the launch should stop. Long loops poll it; the task then
+    /// returns early.
+    pub cancel: *const AtomicBool,
+}
+
+impl Frame {
+    pub(crate) const TEMPS: usize = offset_of!(Frame, temps);
+    pub(crate) const RESULTS: usize = offset_of!(Frame, results);
+    pub(crate) const FAULT: usize = offset_of!(Frame, fault);
+    pub(crate) const BOUNDS: usize = offset_of!(Frame, bounds);
+    pub(crate) const CANCEL: usize = offset_of!(Frame, cancel);
+}
+
+/// The failure that a launch ends with: the first one wins.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Fault {
+    /// [`Fault::NONE`], then [`Fault::TAKEN`] by one task, then [`Fault::WRITTEN`] once the rest is there.
+    pub state: AtomicU32,
+    /// The index of the failed `assert` op in the kernel that was emitted.
+    pub op: u32,
+    /// The op's operands after the condition, as many as fit: integers extended to 64 bits as their sign says, `u1` as 0 or
+    /// 1, reals as the bits of an `f64`.
+    pub arguments: [u64; Fault::ARGUMENTS],
+}
+
+impl Fault {
+    pub const NONE: u32 = 0;
+    pub const TAKEN: u32 = 1;
+    pub const WRITTEN: u32 = 2;
+    /// How many arguments are kept.
+    pub const ARGUMENTS: usize = 8;
+
+    pub(crate) const STATE_OFFSET: usize = offset_of!(Fault, state);
+    pub(crate) const OP_OFFSET: usize = offset_of!(Fault, op);
+    pub(crate) const ARGUMENTS_OFFSET: usize = offset_of!(Fault, arguments);
+}
+
+/// The name of a task's function: ASCII letters, digits and underscores, whatever the kernel's name is.
+pub fn task_symbol(kernel: &str, task: usize) -> String {
+    let mut symbol: String =
+        kernel.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
+    symbol.push_str(&format!("_t{task}"));
+    symbol
+}

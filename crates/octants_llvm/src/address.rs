@@ -1,0 +1,324 @@
+//! From places to addresses.
+//!
+//! **Index arithmetic is exact.** The index of an unchecked array is computed in 64 bits from the sums, differences and
+//! products by loop-invariant values that it is made of, each leaf extended from its 32 bits. It differs from the wrapped
+//! 32-bit value only where that overflowed, and such an index is outside the array anyway. LLVM then sees addresses that are
+//! affine in the loop's counter. The clamped index is the wrapped one, since clamping defines it everywhere.
+
+use octants_ir::ops::{ArithOp, ConvertOp};
+use octants_ir::{ArrayType, Boundary, Data, OpKind, Scalar, TensorShape, Type, Value};
+
+use crate::alias::Class;
+use crate::emitter::Emitter;
+use crate::value::{Ptr, Ty, Typed, Val, in_memory};
+
+/// A 64-bit index or offset in elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Index {
+    /// `base + lane * stride`
+    Linear { base: Val, stride: i64 },
+    /// Something else in each lane.
+    Lanes(Val),
+}
+
+impl Index {
+    pub fn uniform(base: Val) -> Self {
+        Self::Linear { base, stride: 0 }
+    }
+}
+
+/// Where an access goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// One cell, for all lanes.
+    One(Ptr),
+    /// As many cells as there are lanes, one behind the other.
+    Run(Ptr),
+    /// One cell for each lane.
+    Each(Ptr),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Address {
+    pub target: Target,
+    pub scalar: Scalar,
+    pub class: Class,
+    /// Whether the components were inside their shape, where that is not known beforehand.
+    pub inside: Option<Val>,
+}
+
+/// Sums of that many bits fit 64 bits with room to spare.
+const EXACT_BITS: u32 = 62;
+
+impl Emitter<'_> {
+    /// The address of one scalar: base, indices, components.
+    pub(crate) fn address(&mut self, path: &[Value]) -> Address {
+        let (base, path) = path.split_first().expect("an address begins with a base");
+        match self.kernel.ty(*base) {
+            Type::Array(array) => {
+                let param = self.array_param(*base);
+                let (indices, components) = path.split_at(array.rank.into());
+                let offset = self.array_offset(param, array, indices);
+                let (offset, inside) = self.add_components(offset, array.elem, components);
+                let pointer = self.array_base(param);
+                let class = if self.options.noalias { Class::Array(param) } else { Class::Arrays };
+                let scalar = elem_of(array.elem);
+                Address { target: self.element(pointer, scalar, offset), scalar, class, inside }
+            }
+            Type::Temp(data) => {
+                let slots = &self.plan.temps.slots;
+                let slot = slots.iter().position(|slot| slot.value == *base);
+                let slot = slot.unwrap_or_else(|| panic!("{base} has no slot in the plan"));
+                let bytes = slots[slot].offset as usize;
+                let block = self.temps_block();
+                let pointer = self.offset(block, bytes);
+                let (offset, inside) = self.add_components(Index::uniform(Val::i64(0)), data, path);
+                let scalar = elem_of(data);
+                Address { target: self.element(pointer, scalar, offset), scalar, class: Class::Temp(slot), inside }
+            }
+            Type::Local(data) => {
+                let pointer = self.locals[*base].unwrap_or_else(|| panic!("{base} has no alloca"));
+                let (offset, inside) = self.add_components(Index::uniform(Val::i64(0)), data, path);
+                let scalar = elem_of(data);
+                let target = if self.lanes == 1 {
+                    self.element(pointer, scalar, offset)
+                } else {
+                    self.lane_element(pointer, scalar, offset)
+                };
+                Address { target, scalar, class: Class::Local, inside }
+            }
+            Type::Data(_) => panic!("{base} is no place"),
+        }
+    }
+
+    /// The row-major offset in elements.
+    fn array_offset(&mut self, param: usize, array: ArrayType, indices: &[Value]) -> Index {
+        let mut offset = Index::uniform(Val::i64(0));
+        for (axis, &index) in indices.iter().enumerate() {
+            let index = match array.boundary {
+                Boundary::Unsafe => self.exact(index, 6).0,
+                Boundary::Clamp => self.clamped(param, axis as u8, index),
+            };
+            if axis == 0 {
+                offset = index;
+            } else {
+                let extent = self.extent(param, axis as u8).1;
+                let rows = self.index_mul(offset, extent);
+                offset = self.index_add("add", rows, index);
+            }
+        }
+        offset
+    }
+
+    /// An index in 64 bits, and how many bits its magnitude may take.
+    fn exact(&mut self, value: Value, depth: u32) -> (Index, u32) {
+        if let Some(counter) = self.counters[value] {
+            return (counter, 32);
+        }
+        if let Some(c) = self.kernel.as_const(value) {
+            return (Index::uniform(Val::int(Scalar::I64, c.as_i128().unwrap_or_default())), 32);
+        }
+        let def = self.kernel.def(value).filter(|_| depth > 0 && self.kernel.ty(value) == Type::I32);
+        if let Some(def) = def {
+            let (a, b) = match def.operands[..] {
+                [a, b] => (a, b),
+                _ => return (self.exact_leaf(value), 32),
+            };
+            match def.kind {
+                OpKind::Arith(op @ (ArithOp::Add | ArithOp::Sub)) => {
+                    let (a, a_bits) = self.exact(a, depth - 1);
+                    let (b, b_bits) = self.exact(b, depth - 1);
+                    let bits = a_bits.max(b_bits) + 1;
+                    if bits <= EXACT_BITS {
+                        return (self.index_add(op.name(), a, b), bits);
+                    }
+                }
+                OpKind::Arith(ArithOp::Mul) if self.is_invariant(a, 4) || self.is_invariant(b, 4) => {
+                    let (factor, other) = if self.is_invariant(b, 4) { (b, a) } else { (a, b) };
+                    let (other, other_bits) = self.exact(other, depth - 1);
+                    let (factor, factor_bits) = self.exact(factor, depth - 1);
+                    if let Index::Linear { base, stride: 0 } = factor
+                        && other_bits + factor_bits <= EXACT_BITS + 2
+                    {
+                        return (self.index_mul(other, base), other_bits + factor_bits);
+                    }
+                }
+                _ => {}
+            }
+        }
+        (self.exact_leaf(value), 32)
+    }
+
+    fn exact_leaf(&mut self, value: Value) -> Index {
+        let leaf = self.get(value);
+        self.index_of(leaf)
+    }
+
+    fn index_of(&mut self, v: Val) -> Index {
+        let wide = self.resize(v, Scalar::I64);
+        if wide.lanes == 1 { Index::uniform(wide) } else { Index::Lanes(wide) }
+    }
+
+    /// Whether a value is the same in all iterations of all loops, plainly.
+    fn is_invariant(&self, value: Value, depth: u32) -> bool {
+        if self.kernel.as_param(value).is_some() {
+            return true;
+        }
+        let Some(def) = self.kernel.def(value) else { return false };
+        match def.kind {
+            OpKind::Const(_) | OpKind::Extent(_) => true,
+            OpKind::Arith(_) | OpKind::Convert(ConvertOp::Cast) if depth > 0 => {
+                def.operands.iter().all(|&operand| self.is_invariant(operand, depth - 1))
+            }
+            _ => false,
+        }
+    }
+
+    /// The index clamped into the axis.
+    fn clamped(&mut self, param: usize, axis: u8, index: Value) -> Index {
+        let index = self.get(index);
+        let extent = self.extent(param, axis).0;
+        let last = self.binary("sub", extent, Val::int(Scalar::I32, 1));
+        let below = self.intrinsic("llvm.smin", &[index, last], "");
+        let inside = self.intrinsic("llvm.smax", &[below, Val::int(Scalar::I32, 0)], "");
+        self.index_of(inside)
+    }
+
+    /// An index as a vector of 64-bit numbers.
+    fn index_lanes(&mut self, index: Index) -> Val {
+        match index {
+            Index::Lanes(v) => v,
+            Index::Linear { base, stride } => {
+                let lanes = self.lanes;
+                let base = self.spread(base, lanes);
+                if stride == 0 {
+                    return base;
+                }
+                let steps = Val::lane_ids(Scalar::I64, lanes);
+                let steps = if stride == 1 { steps } else { self.exact_mul(steps, Val::i64(stride)) };
+                self.exact_sum("add", base, steps)
+            }
+        }
+    }
+
+    /// `add` or `sub`.
+    fn index_add(&mut self, instruction: &str, a: Index, b: Index) -> Index {
+        if let (Index::Linear { base: x, stride: s }, Index::Linear { base: y, stride: t }) = (a, b) {
+            let stride = if instruction == "sub" { s.checked_sub(t) } else { s.checked_add(t) };
+            if let Some(stride) = stride {
+                return Index::Linear { base: self.exact_sum(instruction, x, y), stride };
+            }
+        }
+        let (a, b) = (self.index_lanes(a), self.index_lanes(b));
+        Index::Lanes(self.exact_sum(instruction, a, b))
+    }
+
+    /// Times a factor that is the same in all lanes.
+    fn index_mul(&mut self, index: Index, factor: Val) -> Index {
+        match index {
+            Index::Linear { base, stride: 0 } => Index::uniform(self.exact_mul(base, factor)),
+            Index::Linear { base, stride } => {
+                let known = factor.as_int().and_then(|f| i64::try_from(f).ok()?.checked_mul(stride));
+                match known {
+                    Some(stride) => Index::Linear { base: self.exact_mul(base, factor), stride },
+                    None => {
+                        let lanes = self.index_lanes(index);
+                        Index::Lanes(self.exact_mul(lanes, factor))
+                    }
+                }
+            }
+            Index::Lanes(lanes) => Index::Lanes(self.exact_mul(lanes, factor)),
+        }
+    }
+
+    fn exact_sum(&mut self, instruction: &str, a: Val, b: Val) -> Val {
+        match (a.as_int(), b.as_int()) {
+            (_, Some(0)) if a.lanes >= b.lanes => a,
+            (Some(0), _) if instruction == "add" && b.lanes >= a.lanes => b,
+            _ => self.binary(if instruction == "sub" { "sub nsw" } else { "add nsw" }, a, b),
+        }
+    }
+
+    fn exact_mul(&mut self, a: Val, b: Val) -> Val {
+        match (a.as_int(), b.as_int()) {
+            (_, Some(1)) if a.lanes >= b.lanes => a,
+            (Some(0), _) if a.lanes >= b.lanes => a,
+            (Some(x), Some(y)) if a.lanes == b.lanes && a.lanes == 1 => Val::int(Scalar::I64, x * y),
+            _ => self.binary("mul nsw", a, b),
+        }
+    }
+
+    /// Adds the components' part to an offset counted in cells, and counts it in scalars.
+    ///
+    /// A component outside the shape addresses some entry: never memory outside the cell.
+    fn add_components(&mut self, cells: Index, data: Data, components: &[Value]) -> (Index, Option<Val>) {
+        let Some(shape) = data.tensor_shape() else { return (cells, None) };
+        assert_eq!(components.len(), shape.rank(), "a task addresses single scalars");
+        let cells = self.index_mul(cells, Val::i64(shape.count().into()));
+        let mut inside = None;
+        let mut entry = Index::uniform(Val::i64(0));
+        for (&component, dim) in components.iter().zip(shape.dims()) {
+            let component = self.component(component, dim, &mut inside);
+            entry = self.index_mul(entry, Val::i64(dim.into()));
+            entry = self.index_add("add", entry, component);
+        }
+        debug_assert!(matches!(shape, TensorShape::Vector(_) | TensorShape::Matrix(..)));
+        (self.index_add("add", cells, entry), inside)
+    }
+
+    fn component(&mut self, component: Value, dim: u32, inside: &mut Option<Val>) -> Index {
+        let value = self.get(component);
+        if let Some(known) = value.as_int()
+            && (0..i128::from(dim)).contains(&known)
+        {
+            return Index::uniform(Val::int(Scalar::I64, known));
+        }
+        let wide = self.resize(value, Scalar::I64).read_as(Scalar::U64);
+        let within = self.compare("ult", wide, Val::int(Scalar::U64, dim.into()));
+        *inside = Some(match *inside {
+            Some(others) => self.binary("and", others, within),
+            None => within,
+        });
+        let last = Val::int(Scalar::U64, (dim - 1).into());
+        let clamped = self.intrinsic("llvm.umin", &[wide, last], "");
+        self.index_of(clamped.read_as(Scalar::I64))
+    }
+
+    /// The address of an element of an array of scalars.
+    fn element(&mut self, base: impl std::fmt::Display, scalar: Scalar, offset: Index) -> Target {
+        let ty = Ty::new(in_memory(scalar), 1);
+        match offset {
+            Index::Linear { base: offset, stride: stride @ (0 | 1) } => {
+                let pointer =
+                    self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {base}, {}", Typed(offset)));
+                if stride == 0 { Target::One(pointer) } else { Target::Run(pointer) }
+            }
+            _ => {
+                let lanes = self.index_lanes(offset);
+                let pointer =
+                    self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {base}, {}", Typed(lanes)));
+                Target::Each(pointer)
+            }
+        }
+    }
+
+    /// The address in a widened variable, which holds each of its scalars once for each lane.
+    fn lane_element(&mut self, base: Ptr, scalar: Scalar, offset: Index) -> Target {
+        let lanes = Val::i64(self.lanes.into());
+        let offset = match offset {
+            Index::Linear { base, stride: 0 } => Index::Linear { base: self.exact_mul(base, lanes), stride: 1 },
+            _ => {
+                let entries = self.index_lanes(offset);
+                let first = self.exact_mul(entries, lanes);
+                let ids = Val::lane_ids(Scalar::I64, self.lanes);
+                Index::Lanes(self.exact_sum("add", first, ids))
+            }
+        };
+        self.element(base, scalar, offset)
+    }
+}
+
+/// The scalar that a cell is made of.
+pub(crate) fn elem_of(data: Data) -> Scalar {
+    data.elem().unwrap_or_else(|| panic!("a cell of a task holds scalars or tensors, not {data:?}"))
+}

@@ -1,0 +1,80 @@
+//! Alias facts: which accesses can never meet, as LLVM's scoped metadata.
+//!
+//! Every access belongs to one class of memory. Classes never overlap: the launch's own blocks by construction, two array
+//! arguments because the launch guard compared them (else all arrays are one class).
+
+use crate::module::{Module, Node};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Class {
+    /// The array of a parameter.
+    Array(usize),
+    /// Any array, where arguments may overlap.
+    Arrays,
+    /// The slot of a temporary.
+    Temp(usize),
+    Results,
+    /// A variable: its alloca says enough.
+    Local,
+}
+
+struct Scope {
+    class: Class,
+    own: Node,
+    others: Node,
+}
+
+#[derive(Default)]
+pub(crate) struct Scopes {
+    scopes: Vec<Scope>,
+    /// Accesses whose order between iterations of the parallel loop is free.
+    group: Option<Node>,
+}
+
+impl Scopes {
+    /// From here on accesses are of iterations that do not depend on each other. Gives the group for the loop.
+    pub fn begin_independent(&mut self, module: &mut Module) -> Node {
+        let group = module.node("distinct !{}".to_owned());
+        self.group = Some(group);
+        group
+    }
+
+    pub fn end_independent(&mut self) {
+        self.group = None;
+    }
+
+    /// What is written behind an access of the class.
+    pub fn suffix(&mut self, module: &mut Module, class: Class) -> String {
+        if class == Class::Local {
+            return String::new();
+        }
+        let scope = match self.scopes.iter().position(|scope| scope.class == class) {
+            Some(index) => &self.scopes[index],
+            None => {
+                let (own, others) = (module.reserve_node(), module.reserve_node());
+                self.scopes.push(Scope { class, own, others });
+                &self.scopes[self.scopes.len() - 1]
+            }
+        };
+        let mut suffix = format!(", !alias.scope {}, !noalias {}", scope.own, scope.others);
+        if let Some(group) = self.group {
+            suffix.push_str(&format!(", !llvm.access.group {group}"));
+        }
+        suffix
+    }
+
+    /// Writes the nodes, now that all classes are known.
+    pub fn finish(self, module: &mut Module) {
+        if self.scopes.is_empty() {
+            return;
+        }
+        let domain = module.distinct_node("");
+        let ids: Vec<_> = self.scopes.iter().map(|_| module.distinct_node(&format!(", {domain}"))).collect();
+        for (index, scope) in self.scopes.iter().enumerate() {
+            module.set_node(scope.own, format!("!{{{}}}", ids[index]));
+            let others: Vec<_> =
+                (0..ids.len()).filter(|&other| other != index).map(|other| ids[other].to_string()).collect();
+            module.set_node(scope.others, format!("!{{{}}}", others.join(", ")));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The argument block and the frame: read in the entry block, once, before anything is written.
+
+use octants_ir::plan::ArgKind;
+use octants_ir::{Scalar, Value};
+
+use crate::abi::Frame;
+use crate::emitter::Emitter;
+use crate::value::{Ptr, Ty, Val, in_memory};
+
+/// What has been read of one parameter.
+#[derive(Clone, Default)]
+pub(crate) struct ParamRegisters {
+    base: Option<Ptr>,
+    /// By axis: as `i32`, and as the same extended to 64 bits.
+    extents: Vec<Option<(Val, Val)>>,
+}
+
+impl Emitter<'_> {
+    /// The value of a scalar parameter.
+    pub(crate) fn load_param(&mut self, param: usize) -> Val {
+        let slot = self.plan.args.slots[param];
+        let ArgKind::Data(data) = slot.kind else { panic!("parameter {param} is a place, not a value") };
+        let scalar = data.scalar().unwrap_or_else(|| panic!("parameter {param} is no scalar"));
+        let value = self.load_entry("%args", slot.offset as usize, in_memory(scalar));
+        if scalar != Scalar::U1 {
+            return value;
+        }
+        self.f.in_entry(|f| f.value(Ty::new(Scalar::U1, 1), format_args!("icmp ne i8 {value}, 0")))
+    }
+
+    /// The base address of an array parameter.
+    pub(crate) fn array_base(&mut self, param: usize) -> Ptr {
+        if let Some(base) = self.params[param].base {
+            return base;
+        }
+        let offset = self.plan.args.slots[param].offset as usize;
+        let base = self.load_pointer("%args", offset);
+        self.params[param].base = Some(base);
+        base
+    }
+
+    /// An extent of an array parameter, as `i32` and as `i64`.
+    pub(crate) fn extent(&mut self, param: usize, axis: u8) -> (Val, Val) {
+        let extents = &mut self.params[param].extents;
+        if extents.len() <= axis.into() {
+            extents.resize(usize::from(axis) + 1, None);
+        }
+        if let Some(extent) = extents[usize::from(axis)] {
+            return extent;
+        }
+        let offset = self.plan.args.slots[param].extent_offset(axis) as usize;
+        let narrow = self.load_entry("%args", offset, Scalar::I32);
+        // An extent is never negative.
+        let wide = self
+            .f
+            .in_entry(|f| f.value(Ty::new(Scalar::I64, 1), format_args!("zext nneg i32 {narrow} to i64")));
+        self.params[param].extents[usize::from(axis)] = Some((narrow, wide));
+        (narrow, wide)
+    }
+
+    /// The parameter that an array value is.
+    pub(crate) fn array_param(&self, array: Value) -> usize {
+        self.kernel.as_param(array).unwrap_or_else(|| panic!("{array} is an array, but no parameter"))
+    }
+
+    pub(crate) fn temps_block(&mut self) -> Ptr {
+        match self.temps {
+            Some(block) => block,
+            None => {
+                let block = self.load_pointer("%frame", Frame::TEMPS);
+                *self.temps.insert(block)
+            }
+        }
+    }
+
+    pub(crate) fn results_block(&mut self) -> Ptr {
+        match self.results {
+            Some(block) => block,
+            None => {
+                let block = self.load_pointer("%frame", Frame::RESULTS);
+                *self.results.insert(block)
+            }
+        }
+    }
+
+    pub(crate) fn cancel_flag(&mut self) -> Ptr {
+        match self.cancel {
+            Some(flag) => flag,
+            None => {
+                let flag = self.load_pointer("%frame", Frame::CANCEL);
+                *self.cancel.insert(flag)
+            }
+        }
+    }
+
+    /// `lo` and `hi` of each axis of the range that is running.
+    pub(crate) fn load_bounds(&mut self, axes: usize) -> Vec<(Val, Val)> {
+        let bounds = self.load_pointer("%frame", Frame::BOUNDS).to_string();
+        (0..axes)
+            .map(|axis| {
+                let lo = self.load_entry(&bounds, 16 * axis, Scalar::I64);
+                (lo, self.load_entry(&bounds, 16 * axis + 8, Scalar::I64))
+            })
+            .collect()
+    }
+
+    fn load_pointer(&mut self, base: &str, offset: usize) -> Ptr {
+        let never_changes = self.module.empty_node();
+        let address = self.entry_offset(base, offset);
+        self.f.in_entry(|f| {
+            f.pointer(format_args!(
+                "load ptr, ptr {address}, align 8, !invariant.load {never_changes}, !noundef {never_changes}"
+            ))
+        })
+    }
+
+    fn load_entry(&mut self, base: &str, offset: usize, scalar: Scalar) -> Val {
+        let never_changes = self.module.empty_node();
+        let address = self.entry_offset(base, offset);
+        let (ty, align) = (Ty::new(scalar, 1), scalar.bytes());
+        self.f.in_entry(|f| {
+            f.value(
+                ty,
+                format_args!(
+                    "load {ty}, ptr {address}, align {align}, !invariant.load {never_changes}, !noundef {never_changes}"
+                ),
+            )
+        })
+    }
+
+    fn entry_offset(&mut self, base: &str, bytes: usize) -> String {
+        if bytes == 0 {
+            return base.to_owned();
+        }
+        let instruction = format_args!("getelementptr inbounds i8, ptr {base}, i64 {bytes}");
+        self.f.in_entry(|f| f.pointer(instruction)).to_string()
+    }
+}

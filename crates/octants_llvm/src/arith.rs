@@ -1,0 +1,197 @@
+//! Arithmetic. Integers wrap, so no instruction here carries `nsw` or `nuw`; divisors are made safe before dividing, so that
+//! nothing traps and nothing is undefined.
+
+use octants_ir::ops::ArithOp;
+use octants_ir::Scalar;
+
+use crate::emitter::Emitter;
+use crate::value::Val;
+
+impl Emitter<'_> {
+    /// Two operands, or the same one twice for `neg` and `abs`.
+    pub(crate) fn arith(&mut self, op: ArithOp, a: Val, b: Val) -> Val {
+        if a.ty.is_real() {
+            self.real_arith(op, a, b)
+        } else if a.ty == Scalar::U1 {
+            self.bool_arith(op, a, b)
+        } else {
+            self.int_arith(op, a, b)
+        }
+    }
+
+    fn real_arith(&mut self, op: ArithOp, a: Val, b: Val) -> Val {
+        match op {
+            ArithOp::Add => self.real_binary("fadd", a, b),
+            ArithOp::Sub => self.real_binary("fsub", a, b),
+            ArithOp::Mul => self.real_binary("fmul", a, b),
+            ArithOp::Div | ArithOp::RawDiv => self.real_binary("fdiv", a, b),
+            ArithOp::FloorDiv => {
+                let quotient = self.real_binary("fdiv", a, b);
+                self.intrinsic("llvm.floor", &[quotient], "")
+            }
+            ArithOp::Mod => {
+                let quotient = self.real_arith(ArithOp::FloorDiv, a, b);
+                let multiple = self.real_binary("fmul", quotient, b);
+                self.real_binary("fsub", a, multiple)
+            }
+            ArithOp::RawMod => self.real_binary("frem", a, b),
+            ArithOp::Min => self.real_extreme("llvm.minnum", "olt", a, b),
+            ArithOp::Max => self.real_extreme("llvm.maxnum", "ogt", a, b),
+            ArithOp::Neg => {
+                let flags = self.flags();
+                self.f.value(a.ty(), format_args!("fneg {flags}{} {a}", a.ty()))
+            }
+            ArithOp::Abs => self.intrinsic("llvm.fabs", &[a], ""),
+        }
+    }
+
+    /// A NaN loses; with fast math it need not, and a comparison is one instruction with the selection.
+    fn real_extreme(&mut self, intrinsic: &str, predicate: &str, a: Val, b: Val) -> Val {
+        if self.flags().is_empty() {
+            return self.intrinsic(intrinsic, &[a, b], "");
+        }
+        let first = self.compare(predicate, a, b);
+        self.select(first, a, b)
+    }
+
+    /// One bit: a sum is an exclusive or, a product an and.
+    fn bool_arith(&mut self, op: ArithOp, a: Val, b: Val) -> Val {
+        match op {
+            ArithOp::Add | ArithOp::Sub => self.binary("xor", a, b),
+            ArithOp::Mul | ArithOp::Min => self.binary("and", a, b),
+            ArithOp::Max => self.binary("or", a, b),
+            ArithOp::Abs | ArithOp::Neg => a,
+            // 0 by anything and anything by 0 give 0; 1 by 1 gives 1, and leaves no remainder.
+            ArithOp::Div | ArithOp::FloorDiv | ArithOp::RawDiv => self.binary("and", a, b),
+            ArithOp::Mod | ArithOp::RawMod => self.binary("xor", a, a),
+        }
+    }
+
+    fn int_arith(&mut self, op: ArithOp, a: Val, b: Val) -> Val {
+        let signed = a.ty.is_signed();
+        match op {
+            ArithOp::Add => self.binary("add", a, b),
+            ArithOp::Sub => self.binary("sub", a, b),
+            ArithOp::Mul => self.binary("mul", a, b),
+            ArithOp::Div | ArithOp::RawDiv => self.truncating(a, b).quotient,
+            ArithOp::RawMod => self.remainder(a, b),
+            ArithOp::FloorDiv if signed => self.floor_div(a, b),
+            ArithOp::FloorDiv => self.truncating(a, b).quotient,
+            ArithOp::Mod if signed => self.floor_mod(a, b),
+            ArithOp::Mod => self.remainder(a, b),
+            ArithOp::Min => self.intrinsic(if signed { "llvm.smin" } else { "llvm.umin" }, &[a, b], ""),
+            ArithOp::Max => self.intrinsic(if signed { "llvm.smax" } else { "llvm.umax" }, &[a, b], ""),
+            ArithOp::Neg => self.binary("sub", Val::int(a.ty, 0), a),
+            ArithOp::Abs if signed => self.intrinsic("llvm.abs", &[a], ", i1 false"),
+            ArithOp::Abs => a,
+        }
+    }
+
+    /// A divisor that neither traps nor overflows, and what must be put right afterwards.
+    fn safe_divisor(&mut self, b: Val) -> Divisor {
+        match b.as_int() {
+            Some(0) => Divisor { safe: one(b), zero: When::Always, minus_one: When::Never },
+            Some(-1) => Divisor { safe: one(b), zero: When::Never, minus_one: When::Always },
+            Some(_) => Divisor { safe: b, zero: When::Never, minus_one: When::Never },
+            None => {
+                let zero = self.compare("eq", b, Val::int(b.ty, 0));
+                if !b.ty.is_signed() {
+                    let safe = self.select(zero, one(b), b);
+                    return Divisor { safe, zero: When::If(zero), minus_one: When::Never };
+                }
+                let minus_one = self.compare("eq", b, Val::int(b.ty, -1));
+                let either = self.binary("or", zero, minus_one);
+                let safe = self.select(either, one(b), b);
+                Divisor { safe, zero: When::If(zero), minus_one: When::If(minus_one) }
+            }
+        }
+    }
+
+    /// Toward zero; by zero gives 0, by −1 the negation.
+    fn truncating(&mut self, a: Val, b: Val) -> Truncating {
+        let divisor = self.safe_divisor(b);
+        let divide = if a.ty.is_signed() { "sdiv" } else { "udiv" };
+        let mut quotient = self.binary(divide, a, divisor.safe);
+        if divisor.minus_one != When::Never {
+            let negated = self.binary("sub", Val::int(a.ty, 0), a);
+            quotient = self.when(divisor.minus_one, negated, quotient);
+        }
+        quotient = self.when(divisor.zero, Val::int(a.ty, 0), quotient);
+        Truncating { quotient, safe: divisor.safe }
+    }
+
+    fn when(&mut self, when: When, then: Val, otherwise: Val) -> Val {
+        match when {
+            When::Never => otherwise,
+            When::Always => then,
+            When::If(condition) => self.select(condition, then, otherwise),
+        }
+    }
+
+    /// With the sign of `a`. The safe divisor 1 leaves the 0 that both special cases ask for.
+    fn remainder(&mut self, a: Val, b: Val) -> Val {
+        let divisor = self.safe_divisor(b);
+        self.binary(if a.ty.is_signed() { "srem" } else { "urem" }, a, divisor.safe)
+    }
+
+    fn floor_div(&mut self, a: Val, b: Val) -> Val {
+        if let Some(shift) = power_of_two(b) {
+            return self.binary("ashr", a, Val::int(a.ty, shift.into()));
+        }
+        let Truncating { quotient, safe } = self.truncating(a, b);
+        let remainder = self.binary("srem", a, safe);
+        let lower = self.signs_differ(remainder, safe);
+        let one_less = self.binary("add", quotient, Val::int(a.ty, -1));
+        self.select(lower, one_less, quotient)
+    }
+
+    fn floor_mod(&mut self, a: Val, b: Val) -> Val {
+        if let Some(shift) = power_of_two(b) {
+            return self.binary("and", a, Val::int(a.ty, (1_i128 << shift) - 1));
+        }
+        let divisor = self.safe_divisor(b);
+        let remainder = self.binary("srem", a, divisor.safe);
+        let lower = self.signs_differ(remainder, divisor.safe);
+        let shifted = self.binary("add", remainder, divisor.safe);
+        self.select(lower, shifted, remainder)
+    }
+
+    /// Whether a remainder is not zero and has another sign than the divisor.
+    fn signs_differ(&mut self, remainder: Val, divisor: Val) -> Val {
+        if divisor.as_int().is_some_and(|b| b > 0) {
+            return self.compare("slt", remainder, Val::int(remainder.ty, 0));
+        }
+        let inexact = self.compare("ne", remainder, Val::int(remainder.ty, 0));
+        let signs = self.binary("xor", remainder, divisor);
+        let differ = self.compare("slt", signs, Val::int(signs.ty, 0));
+        self.binary("and", inexact, differ)
+    }
+}
+
+struct Divisor {
+    safe: Val,
+    zero: When,
+    minus_one: When,
+}
+
+struct Truncating {
+    quotient: Val,
+    safe: Val,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Never,
+    Always,
+    If(Val),
+}
+
+fn one(like: Val) -> Val {
+    Val { lanes: 1, ..Val::int(like.ty, 1) }
+}
+
+/// The exponent, if the value is a constant positive power of two that the type can hold as such.
+fn power_of_two(v: Val) -> Option<u32> {
+    let value = v.as_int()?;
+    (value > 0 && value.count_ones() == 1).then(|| value.trailing_zeros())
+}

@@ -1,0 +1,150 @@
+//! Updates of memory that other threads may see: one instruction where LLVM has one, else a loop of compare-and-exchange.
+
+use octants_ir::ops::{ArithOp, AtomicOp};
+use octants_ir::{Scalar, Value};
+
+use crate::address::Address;
+use crate::alias::Class;
+use crate::emitter::Emitter;
+use crate::value::{Ty, Typed, Val, bits_of, in_memory};
+
+impl Emitter<'_> {
+    /// Gives the old value.
+    pub(crate) fn atomic(&mut self, op: AtomicOp, path: &[Value], value: Val) -> Val {
+        let address = self.address(path);
+        self.atomic_at(op, address, value)
+    }
+
+    pub(crate) fn atomic_at(&mut self, op: AtomicOp, address: Address, value: Val) -> Val {
+        if address.class == Class::Local {
+            // Nobody else sees a variable.
+            let old = self.load_at(address);
+            let new = self.combine(op, old, value);
+            self.store_at(address, new);
+            return old;
+        }
+        let pointer = self.one_cell(address);
+        let suffix = self.scopes.suffix(&mut self.module, address.class);
+        let align = address.scalar.bytes();
+        let Some(instruction) = instruction(op, address.scalar) else {
+            return self.exchange_loop(op, address, value);
+        };
+        let value = self.to_memory(value);
+        let old = self.f.value(
+            value.ty(),
+            format_args!("atomicrmw {instruction} ptr {pointer}, {} monotonic, align {align}{suffix}", Typed(value)),
+        );
+        self.from_memory(old, address.scalar)
+    }
+
+    /// Tries until no other thread was faster. Where the cell would stay as it is, nothing is written.
+    fn exchange_loop(&mut self, op: AtomicOp, address: Address, value: Val) -> Val {
+        let pointer = self.one_cell(address);
+        let suffix = self.scopes.suffix(&mut self.module, address.class);
+        let scalar = address.scalar;
+        let cell = Ty::new(bits_of(in_memory(scalar)), 1);
+        let align = scalar.bytes();
+        let first = self
+            .f
+            .value(cell, format_args!("load atomic {cell}, ptr {pointer} monotonic, align {align}{suffix}"));
+        let (before, head, attempt, done) =
+            (self.f.block(), self.f.new_label(), self.f.new_label(), self.f.new_label());
+        self.f.jump(head);
+        self.f.begin(head);
+        let seen = self.f.phi(cell);
+        let old = self.bit_cast(seen.value, in_memory(scalar));
+        let old = self.from_memory(old, scalar);
+        let new = self.combine(op, old, value);
+        let new = self.to_memory(new);
+        let new = self.bits(new);
+        let same = self.compare("eq", new, seen.value);
+        self.f.branch(same, done, attempt);
+
+        self.f.begin(attempt);
+        let (latest, exchanged) = self.compare_exchange(pointer, seen.value, new, align, &suffix);
+        self.f.fill(seen, &[(first, before), (latest, attempt)]);
+        self.f.branch(exchanged, done, head);
+        self.f.begin(done);
+        old
+    }
+
+    /// What the cell held, and whether it was replaced.
+    fn compare_exchange(
+        &mut self,
+        pointer: crate::value::Ptr,
+        expected: Val,
+        desired: Val,
+        align: u32,
+        suffix: &str,
+    ) -> (Val, Val) {
+        let ty = expected.ty();
+        let pair = self.f.define(format_args!(
+            "cmpxchg ptr {pointer}, {}, {} monotonic monotonic, align {align}{suffix}",
+            Typed(expected),
+            Typed(desired)
+        ));
+        let old = self.f.value(ty, format_args!("extractvalue {{ {ty}, i1 }} %v{pair}, 0"));
+        let exchanged = self
+            .f
+            .value(Ty::new(Scalar::U1, 1), format_args!("extractvalue {{ {ty}, i1 }} %v{pair}, 1"));
+        (old, exchanged)
+    }
+
+    pub(crate) fn atomic_cas(&mut self, path: &[Value], expected: Val, desired: Val) -> Val {
+        let address = self.address(path);
+        if address.class == Class::Local {
+            let old = self.load_at(address);
+            let equal = self.compare("eq", old, expected);
+            let new = self.select(equal, desired, old);
+            self.store_at(address, new);
+            return old;
+        }
+        let pointer = self.one_cell(address);
+        let suffix = self.scopes.suffix(&mut self.module, address.class);
+        let (expected, desired) = (self.to_memory(expected), self.to_memory(desired));
+        let (expected, desired) = (self.bits(expected), self.bits(desired));
+        let align = address.scalar.bytes();
+        let (old, _) = self.compare_exchange(pointer, expected, desired, align, &suffix);
+        let old = self.bit_cast(old, in_memory(address.scalar));
+        self.from_memory(old, address.scalar)
+    }
+
+    /// `op(cell, value)` on values.
+    pub(crate) fn combine(&mut self, op: AtomicOp, cell: Val, value: Val) -> Val {
+        match op {
+            AtomicOp::Add => self.arith(ArithOp::Add, cell, value),
+            AtomicOp::Sub => self.arith(ArithOp::Sub, cell, value),
+            AtomicOp::Mul => self.arith(ArithOp::Mul, cell, value),
+            AtomicOp::Min => self.arith(ArithOp::Min, cell, value),
+            AtomicOp::Max => self.arith(ArithOp::Max, cell, value),
+            AtomicOp::And => self.binary("and", cell, value),
+            AtomicOp::Or => self.binary("or", cell, value),
+            AtomicOp::Xor => self.binary("xor", cell, value),
+            AtomicOp::Exchange => value,
+        }
+    }
+}
+
+/// LLVM's instruction for an update, where it has one that is as good as a loop. Least and greatest go by a loop of ours: it
+/// writes nothing where the cell stays as it is.
+fn instruction(op: AtomicOp, scalar: Scalar) -> Option<&'static str> {
+    if scalar == Scalar::U1 {
+        return match op {
+            AtomicOp::Add | AtomicOp::Sub | AtomicOp::Xor => Some("xor"),
+            AtomicOp::Mul | AtomicOp::Min | AtomicOp::And => Some("and"),
+            AtomicOp::Max | AtomicOp::Or => Some("or"),
+            AtomicOp::Exchange => Some("xchg"),
+        };
+    }
+    match op {
+        AtomicOp::Exchange => Some("xchg"),
+        AtomicOp::Add if scalar == Scalar::F16 => None,
+        AtomicOp::Sub if scalar == Scalar::F16 => None,
+        AtomicOp::Add => Some(if scalar.is_real() { "fadd" } else { "add" }),
+        AtomicOp::Sub => Some(if scalar.is_real() { "fsub" } else { "sub" }),
+        AtomicOp::And => Some("and"),
+        AtomicOp::Or => Some("or"),
+        AtomicOp::Xor => Some("xor"),
+        AtomicOp::Mul | AtomicOp::Min | AtomicOp::Max => None,
+    }
+}

@@ -1,0 +1,231 @@
+//! `if`, `for` and `while` where one decision holds for all lanes. Loops carry their values in phis.
+//!
+//! Where lanes decide differently, [`mask`](crate::mask) takes over.
+
+use octants_ir::{Op, OpKind, Region, Scalar, Value};
+
+use crate::address::Index;
+use crate::emitter::Emitter;
+use crate::function::Phi;
+use crate::value::{Label, Ty, Val};
+
+/// Trips of an inner loop that LLVM unrolls: such a loop is not one to wait for.
+pub(crate) const SHORT_TRIPS: i128 = 16;
+
+impl Emitter<'_> {
+    /// The type of what stands for a value where control flow meets: a vector if lanes differ.
+    pub(crate) fn joined_ty(&self, value: Value) -> Ty {
+        let lanes = if self.varying[value] { self.lanes } else { 1 };
+        Ty::new(self.scalar(value), lanes)
+    }
+
+    pub(crate) fn if_op(&mut self, op: Op) {
+        let data = &self.kernel.ops[op];
+        let condition = self.get(data.operands[0]);
+        if condition.lanes > 1 {
+            return self.masked_if(op, condition);
+        }
+        let (then, otherwise) = (data.regions[0], data.regions[1]);
+        let joined: Vec<_> = data.results.iter().map(|&result| self.joined_ty(result)).collect();
+        let done = self.f.new_label();
+        let before = self.f.block();
+        let then_label = if self.is_bare(then) { done } else { self.f.new_label() };
+        let else_label = if self.is_bare(otherwise) { done } else { self.f.new_label() };
+        if then_label == done && else_label == done {
+            // Nothing but a choice.
+            let (a, b) = (self.region(then), self.region(otherwise));
+            for (index, &result) in data.results.iter().enumerate() {
+                let chosen = self.select(condition, a[index], b[index]);
+                let chosen = self.spread(chosen, joined[index].lanes);
+                self.set(result, chosen);
+            }
+            return;
+        }
+        // A bare region yields what is known here already; it has to be spread here too.
+        let mut from_then = (Vec::new(), before);
+        let mut from_else = (Vec::new(), before);
+        if then_label == done {
+            from_then.0 = self.yielded(then, &joined);
+        }
+        if else_label == done {
+            from_else.0 = self.yielded(otherwise, &joined);
+        }
+        self.f.branch(condition, then_label, else_label);
+        if then_label != done {
+            self.f.begin(then_label);
+            from_then = (self.yielded(then, &joined), self.f.block());
+            self.f.jump(done);
+        }
+        if else_label != done {
+            self.f.begin(else_label);
+            from_else = (self.yielded(otherwise, &joined), self.f.block());
+            self.f.jump(done);
+        }
+        self.f.begin(done);
+        for (index, &result) in data.results.iter().enumerate() {
+            let incoming = [(from_then.0[index], from_then.1), (from_else.0[index], from_else.1)];
+            let value = self.f.join(joined[index], &incoming);
+            self.set(result, value);
+        }
+    }
+
+    /// Whether a region only yields, without constants or ops of its own.
+    pub(crate) fn is_bare(&self, region: Region) -> bool {
+        let ops = &self.kernel.regions[region].ops;
+        ops.iter().all(|&op| matches!(self.kernel.ops[op].kind, OpKind::Yield | OpKind::Const(_)))
+    }
+
+    /// Emits a region and gives what it yields in the given types.
+    pub(crate) fn yielded(&mut self, region: Region, types: &[Ty]) -> Vec<Val> {
+        let values = self.region(region);
+        values.iter().zip(types).map(|(&value, ty)| self.spread(value, ty.lanes)).collect()
+    }
+
+    pub(crate) fn for_op(&mut self, op: Op) {
+        let data = &self.kernel.ops[op];
+        let (lo, hi) = (self.get(data.operands[0]), self.get(data.operands[1]));
+        if lo.lanes > 1 || hi.lanes > 1 {
+            return self.masked_for(op, lo, hi);
+        }
+        let body = data.regions[0];
+        let params = &self.kernel.regions[body].params;
+        let (&index, carried) = params.split_first().expect("a loop's body has an index");
+        let types: Vec<_> = carried.iter().map(|&value| self.joined_ty(value)).collect();
+        let initial: Vec<_> = data.operands[2..].iter().map(|&value| self.get(value)).collect();
+        let initial: Vec<_> =
+            initial.iter().zip(&types).map(|(&value, ty)| self.spread(value, ty.lanes)).collect();
+
+        let narrow = self.scalar(index);
+        // A counter of 64 bits makes addresses affine; it cannot overflow, since it stays below `hi`.
+        let wide = if narrow == Scalar::U64 { Scalar::U64 } else { Scalar::I64 };
+        let (lo, hi) = (self.resize(lo, wide), self.resize(hi, wide));
+        let less = if wide.is_signed() { "slt" } else { "ult" };
+        let (head, done) = (self.f.new_label(), self.f.new_label());
+        let before = self.f.block();
+        let runs = match (lo.as_int(), hi.as_int()) {
+            (Some(lo), Some(hi)) => Some(lo < hi),
+            _ => None,
+        };
+        match runs {
+            Some(true) => self.f.jump(head),
+            Some(false) => {
+                // The region's values are never used.
+                for (&result, &value) in data.results.iter().zip(&initial) {
+                    self.set(result, value);
+                }
+                return;
+            }
+            None => {
+                let any = self.compare(less, lo, hi);
+                self.f.branch(any, head, done);
+            }
+        }
+
+        self.f.begin(head);
+        let counter = self.f.phi(Ty::new(wide, 1));
+        let phis: Vec<Phi> = types.iter().map(|&ty| self.f.phi(ty)).collect();
+        let seen = if narrow == wide { counter.value } else { self.resize(counter.value, narrow) };
+        self.set(index, seen.read_as(narrow));
+        self.counters.set(index, Some(Index::uniform(counter.value.read_as(Scalar::I64))));
+        for (&param, phi) in carried.iter().zip(&phis) {
+            self.set(param, phi.value);
+        }
+        let next = self.yielded(body, &types);
+        if self.polls(op) {
+            self.poll_cancel();
+        }
+        let step = if wide.is_signed() { "add nsw" } else { "add nuw" };
+        let stepped = self.binary(step, counter.value, Val::int(wide, 1));
+        let more = self.compare(less, stepped, hi);
+        let latch = self.f.block();
+        self.f.branch(more, head, done);
+        self.f.fill(counter, &[(lo, before), (stepped, latch)]);
+        for (index, &phi) in phis.iter().enumerate() {
+            self.f.fill(phi, &[(initial[index], before), (next[index], latch)]);
+        }
+
+        self.f.begin(done);
+        for (index, &result) in data.results.iter().enumerate() {
+            let value = if runs.is_some() {
+                next[index]
+            } else {
+                self.f.join(types[index], &[(initial[index], before), (next[index], latch)])
+            };
+            self.set(result, value);
+        }
+    }
+
+    pub(crate) fn while_op(&mut self, op: Op) {
+        if self.lanes > 1 && self.decides_by_lane(op) {
+            return self.masked_while(op);
+        }
+        let data = &self.kernel.ops[op];
+        let (condition, body) = (data.regions[0], data.regions[1]);
+        let types: Vec<_> = data.results.iter().map(|&value| self.joined_ty(value)).collect();
+        let initial: Vec<_> = data.operands.iter().map(|&value| self.get(value)).collect();
+        let initial: Vec<_> =
+            initial.iter().zip(&types).map(|(&value, ty)| self.spread(value, ty.lanes)).collect();
+        let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
+        let before = self.f.block();
+        self.f.jump(head);
+
+        self.f.begin(head);
+        let phis: Vec<Phi> = types.iter().map(|&ty| self.f.phi(ty)).collect();
+        self.bind(condition, &phis.iter().map(|phi| phi.value).collect::<Vec<_>>());
+        let mut tested = self.region(condition);
+        let holds = tested.remove(0);
+        let tested: Vec<_> =
+            tested.iter().zip(&types).map(|(&value, ty)| self.spread(value, ty.lanes)).collect();
+        self.f.branch(holds, inside, done);
+
+        self.f.begin(inside);
+        self.bind(body, &tested);
+        let next = self.yielded(body, &types);
+        self.poll_cancel();
+        let latch = self.f.block();
+        self.f.jump(head);
+        self.fill_phis(&phis, &initial, before, &next, latch);
+
+        self.f.begin(done);
+        for (&result, &value) in data.results.iter().zip(&tested) {
+            self.set(result, value);
+        }
+    }
+
+    pub(crate) fn fill_phis(&mut self, phis: &[Phi], initial: &[Val], before: Label, next: &[Val], latch: Label) {
+        for (index, &phi) in phis.iter().enumerate() {
+            self.f.fill(phi, &[(initial[index], before), (next[index], latch)]);
+        }
+    }
+
+    /// Sets a region's parameters.
+    pub(crate) fn bind(&mut self, region: Region, values: &[Val]) {
+        for (&param, &value) in self.kernel.regions[region].params.iter().zip(values) {
+            self.set(param, value);
+        }
+    }
+
+    /// Whether a `for` asks for cancellation: where an iteration holds another loop, it may take long, and a poll is nothing
+    /// beside that. An innermost loop does not ask, so that it vectorises; it ends by itself.
+    pub(crate) fn polls(&self, op: Op) -> bool {
+        let mut inner_loops = false;
+        octants_ir::rewrite::walk(self.kernel, self.kernel.ops[op].regions[0], &mut |inner| {
+            inner_loops |= match self.kernel.ops[inner].kind {
+                OpKind::While => true,
+                OpKind::For => !self.is_short(inner),
+                _ => false,
+            };
+        });
+        inner_loops
+    }
+
+    /// Whether a `for` runs a few times only, known beforehand.
+    pub(crate) fn is_short(&self, op: Op) -> bool {
+        let operands = &self.kernel.ops[op].operands;
+        let bound = |value| self.kernel.as_const(value).and_then(octants_ir::Const::as_i128);
+        match (bound(operands[0]), bound(operands[1])) {
+            (Some(lo), Some(hi)) => hi - lo <= SHORT_TRIPS,
+            _ => false,
+        }
+    }
+}

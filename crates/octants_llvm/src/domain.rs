@@ -1,0 +1,278 @@
+//! The loops of a range task: a chunk `[lo, hi)` of the flattened iteration space as rows of the last axis.
+//!
+//! The innermost loop is a plain counted one over neighbouring iterations, so that it vectorises. The chunk's first point is
+//! found by division once; the outer indices then count on like an odometer.
+
+use octants_ir::ops::ParallelFor;
+use octants_ir::{Op, OpKind, Region, Scalar};
+
+use crate::address::Index;
+use crate::emitter::Emitter;
+use crate::module::Node;
+use crate::uniform::varying_values;
+use crate::value::{Ty, Val};
+use crate::widen;
+
+const COUNTER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
+
+/// What the row loops need to know.
+struct Domain<'k> {
+    attributes: &'k ParallelFor,
+    body: Region,
+    /// Iterations do not depend on each other.
+    group: Option<Node>,
+    /// How many neighbouring iterations run at once.
+    lanes: Option<u32>,
+}
+
+impl Emitter<'_> {
+    /// The whole task of a `parallel_for`.
+    pub(crate) fn range(&mut self, op: Op) {
+        let data = &self.kernel.ops[op];
+        let OpKind::ParallelFor(attributes) = &data.kind else { panic!("{op} is no parallel loop") };
+        let axes = usize::from(attributes.axes);
+        let bounds = self.load_bounds(axes);
+        let in_order = attributes.max_threads == Some(1);
+        let group = (!in_order).then(|| self.scopes.begin_independent(&mut self.module));
+        let body = data.regions[0];
+        let lanes = widen::lanes(self.kernel, op, self.options);
+        let domain = Domain { attributes, body, group, lanes };
+
+        let initial = self.identities(attributes, body);
+        let totals = if axes == 1 {
+            let (first, _) = bounds[0];
+            let begin = self.f.value(COUNTER, format_args!("add nsw i64 {first}, %lo"));
+            let end = self.f.value(COUNTER, format_args!("add nsw i64 {first}, %hi"));
+            self.row(&domain, begin, end, &initial, true)
+        } else {
+            self.rows(&domain, &bounds, &initial)
+        };
+        self.scopes.end_independent();
+        self.combine_totals(op, &totals);
+    }
+
+    /// Several axes: row after row.
+    fn rows(&mut self, domain: &Domain<'_>, bounds: &[(Val, Val)], initial: &[Val]) -> Vec<Val> {
+        let indices = &self.kernel.regions[domain.body].params[..bounds.len()];
+        let (&(row_lo, row_hi), outer) = bounds.split_last().expect("a domain has an axis");
+        let entry = self.f.block();
+        let (setup, head, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
+        let any = self.f.value(Ty::new(Scalar::U1, 1), format_args!("icmp slt i64 %lo, %hi"));
+        self.f.branch(any, setup, done);
+
+        // Not empty, so no extent is zero.
+        self.f.begin(setup);
+        let count = self.f.value(COUNTER, format_args!("sub nuw nsw i64 %hi, %lo"));
+        let mut rest = None;
+        let mut start = Vec::new();
+        for &(lo, hi) in bounds[1..].iter().rev() {
+            let extent = self.binary("sub nsw", hi, lo);
+            let flat = rest.map_or_else(|| "%lo".to_owned(), |v: Val| v.to_string());
+            let place = self.f.value(COUNTER, format_args!("urem i64 {flat}, {extent}"));
+            rest = Some(self.f.value(COUNTER, format_args!("udiv i64 {flat}, {extent}")));
+            start.push(self.binary("add nsw", lo, place));
+        }
+        start.push(self.binary("add nsw", bounds[0].0, rest.expect("there are several axes")));
+        start.reverse();
+        let column = start.pop().expect("a domain has an axis");
+        self.f.jump(head);
+
+        self.f.begin(head);
+        let left = self.f.phi(COUNTER);
+        let begin = self.f.phi(COUNTER);
+        let at: Vec<_> = start.iter().map(|_| self.f.phi(COUNTER)).collect();
+        let totals: Vec<_> = initial.iter().map(|value| self.f.phi(value.ty())).collect();
+        for (&index, phi) in indices.iter().zip(&at) {
+            let narrow = self.resize(phi.value, self.scalar(index));
+            self.set(index, narrow);
+            self.counters.set(index, Some(Index::uniform(phi.value)));
+        }
+        let room = self.binary("sub nsw", row_hi, begin.value);
+        let length = self.intrinsic("llvm.umin", &[left.value, room], "");
+        let end = self.binary("add nsw", begin.value, length);
+        let held: Vec<_> = totals.iter().map(|phi| phi.value).collect();
+        let summed = self.row(domain, begin.value, end, &held, false);
+
+        let left_over = self.binary("sub nuw nsw", left.value, length);
+        // The next row: the last outer index counts on, and each that is full starts over and moves the one before it.
+        let mut carry = None;
+        let mut next = Vec::new();
+        for (phi, &(lo, hi)) in at.iter().zip(outer).rev() {
+            let stepped = self.binary("add nsw", phi.value, Val::i64(1));
+            let moved = match carry {
+                Some(carry) => self.select(carry, stepped, phi.value),
+                None => stepped,
+            };
+            let full = self.compare("eq", moved, hi);
+            next.push(self.select(full, lo, moved));
+            carry = Some(full);
+        }
+        next.reverse();
+        let more = self.compare("ne", left_over, Val::i64(0));
+        let latch = self.f.block();
+        self.f.branch(more, head, done);
+        self.f.fill(left, &[(count, setup), (left_over, latch)]);
+        self.f.fill(begin, &[(column, setup), (row_lo, latch)]);
+        for (axis, &phi) in at.iter().enumerate() {
+            self.f.fill(phi, &[(start[axis], setup), (next[axis], latch)]);
+        }
+        for (index, &phi) in totals.iter().enumerate() {
+            self.f.fill(phi, &[(initial[index], setup), (summed[index], latch)]);
+        }
+
+        self.f.begin(done);
+        let incoming: Vec<_> = initial.iter().zip(&summed).collect();
+        incoming
+            .iter()
+            .map(|&(&none, &some)| self.f.join(none.ty(), &[(none, entry), (some, latch)]))
+            .collect()
+    }
+
+    /// One row: the widened loop as far as it goes, then the scalar one. Gives the accumulators.
+    fn row(
+        &mut self,
+        domain: &Domain<'_>,
+        begin: Val,
+        end: Val,
+        totals: &[Val],
+        may_be_empty: bool,
+    ) -> Vec<Val> {
+        let Some(lanes) = domain.lanes else {
+            return self.scalar_row(domain, begin, end, totals, may_be_empty);
+        };
+        let length = self.binary("sub nsw", end, begin);
+        let whole = self.binary("and", length, Val::i64(-i64::from(lanes)));
+        let middle = self.binary("add nsw", begin, whole);
+        let totals = self.wide_row(domain, lanes, begin, middle, totals);
+        self.scalar_row(domain, middle, end, &totals, true)
+    }
+
+    fn scalar_row(
+        &mut self,
+        domain: &Domain<'_>,
+        begin: Val,
+        end: Val,
+        totals: &[Val],
+        may_be_empty: bool,
+    ) -> Vec<Val> {
+        let axis = usize::from(domain.attributes.axes) - 1;
+        let params = &self.kernel.regions[domain.body].params;
+        let (index, accumulators) = (params[axis], &params[axis + 1..]);
+        let before = self.f.block();
+        let (head, done) = (self.f.new_label(), self.f.new_label());
+        if may_be_empty {
+            let any = self.compare("slt", begin, end);
+            self.f.branch(any, head, done);
+        } else {
+            self.f.jump(head);
+        }
+
+        self.f.begin(head);
+        let counter = self.f.phi(COUNTER);
+        let phis: Vec<_> = totals.iter().map(|value| self.f.phi(value.ty())).collect();
+        let narrow = self.resize(counter.value, self.scalar(index));
+        self.set(index, narrow);
+        self.counters.set(index, Some(Index::uniform(counter.value)));
+        for (&accumulator, phi) in accumulators.iter().zip(&phis) {
+            self.set(accumulator, phi.value);
+        }
+        let next = self.region(domain.body);
+        let stepped = self.binary("add nsw", counter.value, Val::i64(1));
+        let more = self.compare("slt", stepped, end);
+        let latch = self.f.block();
+        self.close_loop(domain, more, head, done, domain.lanes.is_some());
+        self.f.fill(counter, &[(begin, before), (stepped, latch)]);
+        self.fill_phis(&phis, totals, before, &next, latch);
+
+        self.f.begin(done);
+        if !may_be_empty {
+            return next;
+        }
+        totals
+            .iter()
+            .zip(&next)
+            .map(|(&none, &some)| self.f.join(none.ty(), &[(none, before), (some, latch)]))
+            .collect()
+    }
+
+    /// A row whose length is a multiple of the lanes.
+    fn wide_row(&mut self, domain: &Domain<'_>, lanes: u32, begin: Val, end: Val, totals: &[Val]) -> Vec<Val> {
+        let axis = usize::from(domain.attributes.axes) - 1;
+        let params = &self.kernel.regions[domain.body].params;
+        let (index, accumulators) = (params[axis], &params[axis + 1..]);
+        self.varying = varying_values(self.kernel, domain.body, &params[axis..]);
+        let before = self.f.block();
+        let (head, gather, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
+        let any = self.compare("slt", begin, end);
+        self.f.branch(any, head, done);
+
+        self.f.begin(head);
+        let counter = self.f.phi(COUNTER);
+        let start: Vec<_> = self.identities(domain.attributes, domain.body);
+        let start: Vec<_> = start.iter().map(|&identity| self.spread(identity, lanes)).collect();
+        let phis: Vec<_> = start.iter().map(|value| self.f.phi(value.ty())).collect();
+        self.lanes = lanes;
+        let narrow = self.resize(counter.value, self.scalar(index));
+        let first = self.spread(narrow, lanes);
+        let indices = self.binary("add", first, Val::lane_ids(narrow.ty, lanes));
+        self.set(index, indices);
+        self.counters.set(index, Some(Index::Linear { base: counter.value, stride: 1 }));
+        for (&accumulator, phi) in accumulators.iter().zip(&phis) {
+            self.set(accumulator, phi.value);
+        }
+        let next = self.region(domain.body);
+        let next: Vec<_> = next.iter().map(|&value| self.spread(value, lanes)).collect();
+        self.lanes = 1;
+        let stepped = self.binary("add nsw", counter.value, Val::i64(lanes.into()));
+        let more = self.compare("slt", stepped, end);
+        let latch = self.f.block();
+        self.close_loop(domain, more, head, gather, true);
+        self.f.fill(counter, &[(begin, before), (stepped, latch)]);
+        self.fill_phis(&phis, &start, before, &next, latch);
+
+        self.f.begin(gather);
+        let sums: Vec<_> = next
+            .iter()
+            .zip(totals)
+            .zip(&domain.attributes.reductions)
+            .map(|((&lanes, &total), reduction)| self.reduce_lanes(reduction.op, total, lanes))
+            .collect();
+        let end_of_gather = self.f.block();
+        self.f.jump(done);
+        self.f.begin(done);
+        totals
+            .iter()
+            .zip(&sums)
+            .map(|(&none, &some)| self.f.join(none.ty(), &[(none, before), (some, end_of_gather)]))
+            .collect()
+    }
+
+    /// The back edge of a row's loop. `final_form` says that LLVM should leave the loop as it is.
+    fn close_loop(
+        &mut self,
+        domain: &Domain<'_>,
+        more: Val,
+        head: crate::value::Label,
+        done: crate::value::Label,
+        final_form: bool,
+    ) {
+        let mut facts = String::new();
+        if let Some(group) = domain.group {
+            let parallel = self.module.node(format!("!{{!\"llvm.loop.parallel_accesses\", {group}}}"));
+            facts.push_str(&format!(", {parallel}"));
+        }
+        if final_form {
+            let vectorised = self.module.node("!{!\"llvm.loop.isvectorized\", i32 1}".to_owned());
+            let not_unrolled = self.module.node("!{!\"llvm.loop.unroll.disable\"}".to_owned());
+            facts.push_str(&format!(", {vectorised}, {not_unrolled}"));
+        }
+        if facts.is_empty() {
+            self.f.branch(more, head, done);
+        } else {
+            let node = self.module.distinct_node(&facts);
+            self.f.terminate(format_args!(
+                "br i1 {more}, label %{head}, label %{done}, !llvm.loop {node}"
+            ));
+        }
+    }
+}

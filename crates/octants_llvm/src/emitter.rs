@@ -1,0 +1,262 @@
+//! The state of one task's emission, and the instructions that op families are written with.
+//!
+//! Every instruction here takes scalars or vectors alike: an operand that is the same for all lanes is spread where another
+//! is a vector, so an op family says what it means once, for the scalar and for the widened loop.
+
+use octants_ir::plan::Plan;
+use octants_ir::{Const, Kernel, Scalar, SideTable, Value};
+
+use crate::EmitOptions;
+use crate::address::Index;
+use crate::alias::Scopes;
+use crate::args::ParamRegisters;
+use crate::function::Function;
+use crate::module::Module;
+use crate::value::{Label, Ptr, Ty, Typed, Val, bits_of};
+
+/// Allowed where the user asked for fast math. Neither `nnan` nor `ninf`: a NaN must not become an undefined branch, and
+/// `is_nan` stays right.
+const FAST: &str = "reassoc nsz arcp contract afn ";
+
+pub(crate) struct Emitter<'k> {
+    pub kernel: &'k Kernel,
+    pub plan: &'k Plan,
+    pub options: &'k EmitOptions,
+    pub f: Function,
+    pub module: Module,
+    pub scopes: Scopes,
+    /// What stands for each IR value emitted so far.
+    values: SideTable<Value, Option<Val>>,
+    /// The exact 64-bit form of loop indices.
+    pub counters: SideTable<Value, Option<Index>>,
+    /// The allocas of `local` ops.
+    pub locals: SideTable<Value, Option<Ptr>>,
+    pub params: Vec<ParamRegisters>,
+    pub temps: Option<Ptr>,
+    pub results: Option<Ptr>,
+    pub cancel: Option<Ptr>,
+    /// How many lanes a varying value has: 1 while the scalar loop is written.
+    pub lanes: u32,
+    /// Which values differ between lanes; of use only where `lanes > 1`.
+    pub varying: SideTable<Value, bool>,
+    /// The lanes that run, where not all do.
+    pub mask: Option<Val>,
+    /// Where a task that gives up ends.
+    stop: Option<Label>,
+}
+
+impl<'k> Emitter<'k> {
+    pub fn new(kernel: &'k Kernel, plan: &'k Plan, options: &'k EmitOptions) -> Self {
+        Self {
+            kernel,
+            plan,
+            options,
+            f: Function::new(),
+            module: Module::default(),
+            scopes: Scopes::default(),
+            values: SideTable::new(None),
+            counters: SideTable::new(None),
+            locals: SideTable::new(None),
+            params: vec![ParamRegisters::default(); kernel.params.len()],
+            temps: None,
+            results: None,
+            cancel: None,
+            lanes: 1,
+            varying: SideTable::new(false),
+            mask: None,
+            stop: None,
+        }
+    }
+
+    /// What stands for a value.
+    pub fn get(&mut self, value: Value) -> Val {
+        if let Some(val) = self.values[value] {
+            return val;
+        }
+        let param = self.kernel.as_param(value);
+        let param = param.unwrap_or_else(|| panic!("{value} is used before it was emitted"));
+        let val = self.load_param(param);
+        self.set(value, val);
+        val
+    }
+
+    pub fn set(&mut self, value: Value, val: Val) {
+        self.values.set(value, Some(val));
+    }
+
+    /// The scalar type of an IR value. After scalarisation values have no other.
+    pub fn scalar(&self, value: Value) -> Scalar {
+        self.kernel
+            .ty(value)
+            .scalar()
+            .unwrap_or_else(|| panic!("{value} is no scalar, as all values of a task must be"))
+    }
+
+    /// Flags of instructions on reals.
+    pub fn flags(&self) -> &'static str {
+        if self.kernel.options.fast_math { FAST } else { "" }
+    }
+
+    /// The block in which a task that gives up returns.
+    pub fn stop_block(&mut self) -> Label {
+        *self.stop.get_or_insert_with(|| self.f.new_label())
+    }
+
+    /// Ends the function: the task is done.
+    pub fn finish_blocks(&mut self) {
+        self.f.terminate(format_args!("ret void"));
+        if let Some(stop) = self.stop {
+            self.f.begin(stop);
+            self.f.terminate(format_args!("ret void"));
+        }
+    }
+
+    /// The value in each lane.
+    pub fn spread(&mut self, v: Val, lanes: u32) -> Val {
+        if v.lanes == lanes {
+            return v;
+        }
+        debug_assert_eq!(v.lanes, 1, "only what is the same for all lanes can be spread");
+        if v.as_const().is_some() {
+            return Val { lanes, ..v };
+        }
+        let ty = Ty::new(v.ty, lanes);
+        let first = self.f.value(ty, format_args!("insertelement {ty} poison, {}, i64 0", Typed(v)));
+        self.f.value(
+            ty,
+            format_args!("shufflevector {ty} {first}, {ty} poison, <{lanes} x i32> zeroinitializer"),
+        )
+    }
+
+    /// Both with as many lanes as the wider one.
+    pub fn alike(&mut self, a: Val, b: Val) -> (Val, Val) {
+        let lanes = a.lanes.max(b.lanes);
+        (self.spread(a, lanes), self.spread(b, lanes))
+    }
+
+    /// An instruction on two integers or bit patterns; the result has the type of `a`.
+    pub fn binary(&mut self, instruction: &str, a: Val, b: Val) -> Val {
+        let (a, b) = self.alike(a, b);
+        self.f.value(a.ty(), format_args!("{instruction} {} {a}, {b}", a.ty()))
+    }
+
+    /// An instruction on two reals, with the task's flags.
+    pub fn real_binary(&mut self, instruction: &str, a: Val, b: Val) -> Val {
+        let (a, b) = self.alike(a, b);
+        let flags = self.flags();
+        self.f.value(a.ty(), format_args!("{instruction} {flags}{} {a}, {b}", a.ty()))
+    }
+
+    /// `icmp` or `fcmp`, as the operands' type says.
+    pub fn compare(&mut self, predicate: &str, a: Val, b: Val) -> Val {
+        let (a, b) = self.alike(a, b);
+        let instruction = if a.ty.is_real() { "fcmp" } else { "icmp" };
+        let ty = Ty::new(Scalar::U1, a.lanes);
+        self.f.value(ty, format_args!("{instruction} {predicate} {} {a}, {b}", a.ty()))
+    }
+
+    pub fn select(&mut self, c: Val, a: Val, b: Val) -> Val {
+        let (a, b) = self.alike(a, b);
+        let (a, b) = (self.spread(a, a.lanes.max(c.lanes)), self.spread(b, b.lanes.max(c.lanes)));
+        self.f.value(a.ty(), format_args!("select {}, {}, {}", Typed(c), Typed(a), Typed(b)))
+    }
+
+    pub fn not(&mut self, a: Val) -> Val {
+        self.binary("xor", a, Val::constant(Const::from_bits(a.ty, u64::MAX)))
+    }
+
+    /// A conversion instruction.
+    pub fn convert(&mut self, instruction: &str, a: Val, to: Scalar) -> Val {
+        let ty = Ty::new(to, a.lanes);
+        self.f.value(ty, format_args!("{instruction} {} to {ty}", Typed(a)))
+    }
+
+    /// An integer in another width, extended as its own type says.
+    pub fn resize(&mut self, a: Val, to: Scalar) -> Val {
+        if let Some(value) = a.as_int() {
+            return Val { lanes: a.lanes, ..Val::constant(Const::from_bits(to, value as u64)) };
+        }
+        match to.bits().cmp(&a.ty.bits()) {
+            std::cmp::Ordering::Less => self.convert("trunc", a, to),
+            std::cmp::Ordering::Equal => a.read_as(to),
+            std::cmp::Ordering::Greater if a.ty.is_signed() => self.convert("sext", a, to),
+            std::cmp::Ordering::Greater => self.convert("zext", a, to),
+        }
+    }
+
+    /// The bits of a real as an integer, or back.
+    pub fn bit_cast(&mut self, a: Val, to: Scalar) -> Val {
+        if a.ty.is_real() == to.is_real() {
+            return a.read_as(to);
+        }
+        self.convert("bitcast", a, to)
+    }
+
+    pub fn bits(&mut self, a: Val) -> Val {
+        self.bit_cast(a, bits_of(a.ty))
+    }
+
+    /// A call of an intrinsic that is overloaded by its result; `extra` is what follows the operands.
+    pub fn intrinsic(&mut self, name: &str, operands: &[Val], extra: &str) -> Val {
+        let lanes = operands.iter().map(|v| v.lanes).max().unwrap_or(1);
+        let operands: Vec<_> = operands.iter().map(|&v| self.spread(v, lanes)).collect();
+        let ty = operands[0].ty();
+        let symbol = format!("{name}.{}", ty.mangled());
+        let flags = if ty.scalar.is_real() { self.flags() } else { "" };
+        let types: Vec<_> = operands.iter().map(|v| v.ty().to_string()).collect();
+        let typed: Vec<_> = operands.iter().map(|&v| Typed(v).to_string()).collect();
+        self.module.declare(&symbol, || {
+            let extra = if extra.is_empty() { "" } else { ", i1" };
+            format!("declare {ty} @{symbol}({}{extra})", types.join(", "))
+        });
+        self.f.value(ty, format_args!("call {flags}{ty} @{symbol}({}{extra})", typed.join(", ")))
+    }
+
+    /// A call of a function of the C library, lane by lane.
+    pub fn library_call(&mut self, name: &str, operands: &[Val]) -> Val {
+        let lanes = operands.iter().map(|v| v.lanes).max().unwrap_or(1);
+        let ty = Ty::new(operands[0].ty, 1);
+        let flags = self.flags();
+        self.module.declare(name, || {
+            let types = vec![ty.to_string(); operands.len()];
+            format!("declare {ty} @{name}({}) #1", types.join(", "))
+        });
+        let mut call = |e: &mut Self, operands: &[Val]| {
+            let typed: Vec<_> = operands.iter().map(|&v| Typed(v).to_string()).collect();
+            e.f.value(ty, format_args!("call {flags}{ty} @{name}({})", typed.join(", ")))
+        };
+        if lanes == 1 {
+            return call(self, operands);
+        }
+        let mut result = None;
+        for lane in 0..lanes {
+            let operands: Vec<_> = operands.iter().map(|&v| self.lane(v, lane)).collect();
+            let value = call(self, &operands);
+            result = Some(self.with_lane(result, value, lane, lanes));
+        }
+        result.expect("a vector has lanes")
+    }
+
+    /// What one lane holds.
+    pub fn lane(&mut self, v: Val, lane: u32) -> Val {
+        if v.lanes == 1 || v.as_const().is_some() {
+            return Val { lanes: 1, ..v };
+        }
+        self.f.value(Ty::new(v.ty, 1), format_args!("extractelement {}, i64 {lane}", Typed(v)))
+    }
+
+    /// A vector with one lane replaced; `None` is one that holds nothing yet.
+    pub fn with_lane(&mut self, vector: Option<Val>, value: Val, lane: u32, lanes: u32) -> Val {
+        let ty = Ty::new(value.ty, lanes);
+        let vector = vector.map_or_else(|| "poison".to_owned(), |v| v.to_string());
+        self.f.value(ty, format_args!("insertelement {ty} {vector}, {}, i64 {lane}", Typed(value)))
+    }
+
+    /// The address so many bytes behind another.
+    pub fn offset(&mut self, base: impl std::fmt::Display, bytes: usize) -> String {
+        if bytes == 0 {
+            return base.to_string();
+        }
+        self.f.pointer(format_args!("getelementptr inbounds i8, ptr {base}, i64 {bytes}")).to_string()
+    }
+}

@@ -1,0 +1,65 @@
+//! Failing assertions and requests to stop.
+
+use octants_ir::{Id, Op, Scalar};
+
+use crate::abi::{Fault, Frame};
+use crate::emitter::Emitter;
+use crate::value::{Typed, Val};
+
+impl Emitter<'_> {
+    /// Where the condition is false the task records the failure, unless another was first, and returns.
+    pub(crate) fn assertion(&mut self, op: Op) {
+        let (condition, arguments) =
+            self.kernel.ops[op].operands.split_first().expect("an assertion has a condition");
+        let condition = self.get(*condition);
+        let (holds, fails) = (self.f.new_label(), self.f.new_label());
+        let unlikely = self.module.cold_node();
+        self.f.terminate(format_args!("br i1 {condition}, label %{holds}, label %{fails}, !prof {unlikely}"));
+        self.f.begin(fails);
+        let arguments: Vec<_> =
+            arguments.iter().take(Fault::ARGUMENTS).map(|&value| self.get(value)).collect();
+        self.record(op, &arguments);
+        self.f.begin(holds);
+    }
+
+    fn record(&mut self, op: Op, arguments: &[Val]) {
+        let address = self.offset("%frame", Frame::FAULT);
+        let fault = self.f.pointer(format_args!("load ptr, ptr {address}, align 8"));
+        let state = self.offset(fault, Fault::STATE_OFFSET);
+        let (none, taken, written) = (Fault::NONE, Fault::TAKEN, Fault::WRITTEN);
+        let pair = self
+            .f
+            .define(format_args!("cmpxchg ptr {state}, i32 {none}, i32 {taken} acq_rel monotonic, align 4"));
+        let first = self.f.define(format_args!("extractvalue {{ i32, i1 }} %v{pair}, 1"));
+        let (write, stop) = (self.f.new_label(), self.stop_block());
+        self.f.terminate(format_args!("br i1 %v{first}, label %{write}, label %{stop}"));
+
+        self.f.begin(write);
+        let address = self.offset(fault, Fault::OP_OFFSET);
+        self.f.line(format_args!("store i32 {}, ptr {address}, align 4", op.index()));
+        for (index, &argument) in arguments.iter().enumerate() {
+            let argument = if argument.ty.is_real() {
+                self.cast(argument, Scalar::F64)
+            } else {
+                self.resize(argument, Scalar::I64)
+            };
+            let address = self.offset(fault, Fault::ARGUMENTS_OFFSET + 8 * index);
+            self.f.line(format_args!("store {}, ptr {address}, align 8", Typed(argument)));
+        }
+        self.f.line(format_args!("store atomic i32 {written}, ptr {state} release, align 4"));
+        self.f.jump(stop);
+    }
+
+    /// At the back edge of a loop that may run for long: returns if the launch should stop.
+    ///
+    /// Volatile keeps it in the loop; `unordered` lets other memory accesses pass.
+    pub(crate) fn poll_cancel(&mut self) {
+        let flag = self.cancel_flag();
+        let set = self.f.define(format_args!("load atomic volatile i32, ptr {flag} unordered, align 4"));
+        let clear = self.f.define(format_args!("icmp eq i32 %v{set}, 0"));
+        let (go_on, stop) = (self.f.new_label(), self.stop_block());
+        let unlikely = self.module.cold_node();
+        self.f.terminate(format_args!("br i1 %v{clear}, label %{go_on}, label %{stop}, !prof {unlikely}"));
+        self.f.begin(go_on);
+    }
+}

@@ -1,0 +1,201 @@
+//! Control flow where lanes decide differently: each side runs for the lanes that want it, under a mask.
+//!
+//! A lane that does not run computes something all the same; it is never poison, and nobody reads it. Memory is only touched
+//! where the mask says so. **Masked code with memory accesses runs only if some lane does**, so an access that is the same
+//! for all lanes needs no mask.
+
+use octants_ir::{Const, Effect, Op, OpKind, Region, Scalar};
+
+use crate::address::Index;
+use crate::emitter::Emitter;
+use crate::function::Phi;
+use crate::value::{Ty, Val};
+
+/// So many plain instructions are cheaper than a branch around them.
+const BRANCHLESS_OPS: usize = 12;
+
+impl Emitter<'_> {
+    /// The mask as an integer with one bit per lane, in a register.
+    pub(crate) fn mask_bits(&mut self, mask: Val) -> u32 {
+        let lanes = mask.lanes;
+        self.f.define(format_args!("bitcast <{lanes} x i1> {mask} to i{lanes}"))
+    }
+
+    /// Whether any lane holds true.
+    pub(crate) fn any_lane(&mut self, mask: Val) -> Val {
+        if mask.lanes == 1 {
+            return mask;
+        }
+        let (bits, lanes) = (self.mask_bits(mask), mask.lanes);
+        self.f.value(Ty::new(Scalar::U1, 1), format_args!("icmp ne i{lanes} %v{bits}, 0"))
+    }
+
+    /// The lanes that run and hold true.
+    fn narrowed(&mut self, condition: Val) -> Val {
+        let condition = self.spread(condition, self.lanes);
+        match self.mask {
+            Some(mask) => self.binary("and", mask, condition),
+            None => condition,
+        }
+    }
+
+    /// Runs `emit` with another mask.
+    fn under<R>(&mut self, mask: Val, emit: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = self.mask.replace(mask);
+        let result = emit(self);
+        self.mask = outer;
+        result
+    }
+
+    /// Whether the lanes may want different numbers of iterations of a `while`.
+    pub(crate) fn decides_by_lane(&self, op: Op) -> bool {
+        let condition = self.kernel.ops[op].regions[0];
+        self.kernel.terminator(condition).is_some_and(|terminator| self.varying[terminator.operands[0]])
+    }
+
+    pub(crate) fn masked_if(&mut self, op: Op, condition: Val) {
+        let data = &self.kernel.ops[op];
+        let inverse = self.not(condition);
+        let then_mask = self.narrowed(condition);
+        let else_mask = self.narrowed(inverse);
+        let a = self.masked_region(data.regions[0], then_mask);
+        let b = self.masked_region(data.regions[1], else_mask);
+        for (index, &result) in data.results.iter().enumerate() {
+            let chosen = self.select(condition, a[index], b[index]);
+            self.set(result, chosen);
+        }
+    }
+
+    /// A region under a mask, skipped if no lane wants it; what it yields is then something.
+    fn masked_region(&mut self, region: Region, mask: Val) -> Vec<Val> {
+        if self.is_branchless(region) {
+            return self.under(mask, |e| e.region(region));
+        }
+        let (runs, done) = (self.f.new_label(), self.f.new_label());
+        let any = self.any_lane(mask);
+        let before = self.f.block();
+        self.f.branch(any, runs, done);
+        self.f.begin(runs);
+        let values = self.under(mask, |e| e.region(region));
+        let end = self.f.block();
+        self.f.jump(done);
+        self.f.begin(done);
+        values
+            .iter()
+            .map(|&value| {
+                let nothing = Val { lanes: value.lanes, ..Val::constant(Const::from_bits(value.ty, 0)) };
+                self.f.join(value.ty(), &[(value, end), (nothing, before)])
+            })
+            .collect()
+    }
+
+    /// Whether a region is a few cheap instructions without effects.
+    fn is_branchless(&self, region: Region) -> bool {
+        let ops = &self.kernel.regions[region].ops;
+        ops.len() <= BRANCHLESS_OPS
+            && ops.iter().all(|&op| {
+                let kind = &self.kernel.ops[op].kind;
+                let cheap = !matches!(kind, OpKind::Math(_) | OpKind::MathUnary(_));
+                matches!(kind, OpKind::Yield) || kind.effect() == Effect::Pure && cheap
+            })
+    }
+
+    /// A `for` whose bounds differ between lanes. Lanes that begin alike keep one counter.
+    pub(crate) fn masked_for(&mut self, op: Op, lo: Val, hi: Val) {
+        let data = &self.kernel.ops[op];
+        let body = data.regions[0];
+        let params = &self.kernel.regions[body].params;
+        let (&index, carried) = params.split_first().expect("a loop's body has an index");
+        let initial: Vec<_> = data.operands[2..].iter().map(|&value| self.get(value)).collect();
+        let initial: Vec<_> = initial.iter().map(|&value| self.spread(value, self.lanes)).collect();
+        let less = if lo.ty.is_signed() { "slt" } else { "ult" };
+        let within = self.compare(less, lo, hi);
+        let active = self.narrowed(within);
+        let any = self.any_lane(active);
+        let (head, done) = (self.f.new_label(), self.f.new_label());
+        let before = self.f.block();
+        self.f.branch(any, head, done);
+
+        self.f.begin(head);
+        let counter = self.f.phi(lo.ty());
+        let mask = self.f.phi(active.ty());
+        let phis: Vec<Phi> = initial.iter().map(|value| self.f.phi(value.ty())).collect();
+        self.set(index, counter.value);
+        for (&param, phi) in carried.iter().zip(&phis) {
+            self.set(param, phi.value);
+        }
+        let wide = self.resize(counter.value, Scalar::I64);
+        let exact = if wide.lanes == 1 { Index::uniform(wide) } else { Index::Lanes(wide) };
+        self.counters.set(index, Some(exact));
+        let yielded = self.under(mask.value, |e| e.region(body));
+        let next: Vec<_> =
+            yielded.iter().zip(&phis).map(|(&value, phi)| self.select(mask.value, value, phi.value)).collect();
+        if self.polls(op) {
+            self.poll_cancel();
+        }
+        let stepped = self.binary("add", counter.value, Val::int(lo.ty, 1));
+        let within = self.compare(less, stepped, hi);
+        let still = self.binary("and", mask.value, within);
+        let any = self.any_lane(still);
+        let latch = self.f.block();
+        self.f.branch(any, head, done);
+        self.f.fill(counter, &[(lo, before), (stepped, latch)]);
+        self.f.fill(mask, &[(active, before), (still, latch)]);
+        self.fill_phis(&phis, &initial, before, &next, latch);
+
+        self.f.begin(done);
+        for (position, &result) in data.results.iter().enumerate() {
+            let incoming = [(initial[position], before), (next[position], latch)];
+            let value = self.f.join(initial[position].ty(), &incoming);
+            self.set(result, value);
+        }
+    }
+
+    /// A `while` that lanes leave one by one: it runs until none is left. A lane that has left keeps what it had.
+    pub(crate) fn masked_while(&mut self, op: Op) {
+        let data = &self.kernel.ops[op];
+        let (condition, body) = (data.regions[0], data.regions[1]);
+        let initial: Vec<_> = data.operands.iter().map(|&value| self.get(value)).collect();
+        let initial: Vec<_> = initial.iter().map(|&value| self.spread(value, self.lanes)).collect();
+        let all = self.narrowed(Val::constant(Const::bool(true)));
+        let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
+        let before = self.f.block();
+        self.f.jump(head);
+
+        self.f.begin(head);
+        let mask = self.f.phi(all.ty());
+        let phis: Vec<Phi> = initial.iter().map(|value| self.f.phi(value.ty())).collect();
+        let held: Vec<_> = phis.iter().map(|phi| phi.value).collect();
+        self.bind(condition, &held);
+        let mut tested = self.under(mask.value, |e| e.region(condition));
+        let holds = tested.remove(0);
+        let tested: Vec<_> = tested
+            .iter()
+            .zip(&held)
+            .map(|(&value, &old)| if value == old { old } else { self.select(mask.value, value, old) })
+            .collect();
+        let holds = self.spread(holds, self.lanes);
+        let still = self.binary("and", mask.value, holds);
+        let any = self.any_lane(still);
+        self.f.branch(any, inside, done);
+
+        self.f.begin(inside);
+        self.bind(body, &tested);
+        let yielded = self.under(still, |e| e.region(body));
+        let next: Vec<_> = yielded
+            .iter()
+            .zip(&tested)
+            .map(|(&value, &old)| if value == old { old } else { self.select(still, value, old) })
+            .collect();
+        self.poll_cancel();
+        let latch = self.f.block();
+        self.f.jump(head);
+        self.f.fill(mask, &[(all, before), (still, latch)]);
+        self.fill_phis(&phis, &initial, before, &next, latch);
+
+        self.f.begin(done);
+        for (&result, &value) in data.results.iter().zip(&tested) {
+            self.set(result, value);
+        }
+    }
+}

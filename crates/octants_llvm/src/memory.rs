@@ -1,0 +1,189 @@
+//! Variables, loads and stores.
+
+use octants_ir::{Const, Scalar, Type, Value};
+
+use crate::address::{Address, Target, elem_of};
+use crate::alias::Class;
+use crate::emitter::Emitter;
+use crate::value::{Ptr, Ty, Typed, Val, in_memory};
+
+impl Emitter<'_> {
+    /// A variable: room in the function's frame, zeroed here, each time that the op runs.
+    pub(crate) fn local(&mut self, local: Value) {
+        let Type::Local(data) = self.kernel.ty(local) else { panic!("{local} is no variable") };
+        let scalar = in_memory(elem_of(data));
+        let scalars = data.tensor_shape().map_or(1, |shape| shape.count()) * self.lanes;
+        let ty = format!("[{scalars} x {}]", Ty::new(scalar, 1));
+        // Wide enough for any vector register.
+        let align = if self.lanes == 1 { scalar.bytes() } else { 64 };
+        let pointer = self.f.in_entry(|f| f.pointer(format_args!("alloca {ty}, align {align}")));
+        self.locals.set(local, Some(pointer));
+        // All lanes: one that does not run here has no such variable.
+        self.f.line(format_args!("store {ty} zeroinitializer, ptr {pointer}, align {align}"));
+    }
+
+    pub(crate) fn load(&mut self, path: &[Value]) -> Val {
+        let address = self.address(path);
+        self.load_at(address)
+    }
+
+    pub(crate) fn load_at(&mut self, address: Address) -> Val {
+        let scalar = in_memory(address.scalar);
+        let align = scalar.bytes();
+        let suffix = self.scopes.suffix(&mut self.module, address.class);
+        let lanes = self.lanes;
+        let loaded = match (address.target, self.mask) {
+            (Target::One(p), _) => {
+                let ty = Ty::new(scalar, 1);
+                self.f.value(ty, format_args!("load {ty}, ptr {p}, align {align}{suffix}"))
+            }
+            (Target::Run(p), None) => {
+                let ty = Ty::new(scalar, lanes);
+                self.f.value(ty, format_args!("load {ty}, ptr {p}, align {align}{suffix}"))
+            }
+            (Target::Run(p), Some(mask)) => {
+                let ty = Ty::new(scalar, lanes);
+                let symbol = format!("llvm.masked.load.{}.p0", ty.mangled());
+                self.module.declare(&symbol, || {
+                    format!("declare {ty} @{symbol}(ptr, i32 immarg, <{lanes} x i1>, {ty})")
+                });
+                self.f.value(
+                    ty,
+                    format_args!(
+                        "call {ty} @{symbol}(ptr {p}, i32 {align}, {}, {ty} zeroinitializer){suffix}",
+                        Typed(mask)
+                    ),
+                )
+            }
+            (Target::Each(p), mask) => {
+                let ty = Ty::new(scalar, lanes);
+                let symbol = format!("llvm.masked.gather.{}.v{lanes}p0", ty.mangled());
+                self.module.declare(&symbol, || {
+                    format!("declare {ty} @{symbol}(<{lanes} x ptr>, i32 immarg, <{lanes} x i1>, {ty})")
+                });
+                let mask = mask.unwrap_or_else(|| all_lanes(lanes));
+                self.f.value(
+                    ty,
+                    format_args!(
+                        "call {ty} @{symbol}(<{lanes} x ptr> {p}, i32 {align}, {}, {ty} zeroinitializer){suffix}",
+                        Typed(mask)
+                    ),
+                )
+            }
+        };
+        self.from_memory(loaded, address.scalar)
+    }
+
+    /// A load that is never merged, moved or cached; other threads may be writing the cell.
+    pub(crate) fn volatile_load(&mut self, path: &[Value]) -> Val {
+        let address = self.address(path);
+        let scalar = in_memory(address.scalar);
+        let (ty, align) = (Ty::new(scalar, 1), scalar.bytes());
+        let pointer = self.one_cell(address);
+        let suffix = self.scopes.suffix(&mut self.module, address.class);
+        let loaded = self
+            .f
+            .value(ty, format_args!("load atomic volatile {ty}, ptr {pointer} monotonic, align {align}{suffix}"));
+        self.from_memory(loaded, address.scalar)
+    }
+
+    pub(crate) fn store(&mut self, path: &[Value], value: Val) {
+        let address = self.address(path);
+        self.store_at(address, value);
+    }
+
+    pub(crate) fn store_at(&mut self, address: Address, value: Val) {
+        let value = match address.inside {
+            // Nothing is replaced outside the shape.
+            Some(inside) => {
+                let old = self.load_at(address);
+                self.select(inside, value, old)
+            }
+            None => value,
+        };
+        let value = self.to_memory(value);
+        let align = value.ty.bytes();
+        let suffix = self.scopes.suffix(&mut self.module, address.class);
+        let lanes = self.lanes;
+        match (address.target, self.mask) {
+            (Target::One(p), _) => {
+                let value = self.last_lane(value);
+                self.f.line(format_args!("store {}, ptr {p}, align {align}{suffix}", Typed(value)));
+            }
+            (Target::Run(p), None) => {
+                let value = self.spread(value, lanes);
+                self.f.line(format_args!("store {}, ptr {p}, align {align}{suffix}", Typed(value)));
+            }
+            (Target::Run(p), Some(mask)) => {
+                let value = self.spread(value, lanes);
+                let ty = value.ty();
+                let symbol = format!("llvm.masked.store.{}.p0", ty.mangled());
+                self.module.declare(&symbol, || {
+                    format!("declare void @{symbol}({ty}, ptr, i32 immarg, <{lanes} x i1>)")
+                });
+                self.f.line(format_args!(
+                    "call void @{symbol}({}, ptr {p}, i32 {align}, {}){suffix}",
+                    Typed(value),
+                    Typed(mask)
+                ));
+            }
+            (Target::Each(p), mask) => {
+                let value = self.spread(value, lanes);
+                let ty = value.ty();
+                let symbol = format!("llvm.masked.scatter.{}.v{lanes}p0", ty.mangled());
+                self.module.declare(&symbol, || {
+                    format!("declare void @{symbol}({ty}, <{lanes} x ptr>, i32 immarg, <{lanes} x i1>)")
+                });
+                let mask = mask.unwrap_or_else(|| all_lanes(lanes));
+                self.f.line(format_args!(
+                    "call void @{symbol}({}, <{lanes} x ptr> {p}, i32 {align}, {}){suffix}",
+                    Typed(value),
+                    Typed(mask)
+                ));
+            }
+        }
+    }
+
+    /// What the last lane that runs holds: of several stores to one cell the last one stays.
+    fn last_lane(&mut self, v: Val) -> Val {
+        match self.mask {
+            _ if v.lanes == 1 => v,
+            None => self.lane(v, v.lanes - 1),
+            Some(mask) => {
+                let bits = self.mask_bits(mask);
+                let width = v.lanes;
+                let symbol = format!("llvm.ctlz.i{width}");
+                self.module.declare(&symbol, || format!("declare i{width} @{symbol}(i{width}, i1)"));
+                let above =
+                    self.f.define(format_args!("call i{width} @{symbol}(i{width} %v{bits}, i1 true)"));
+                let last = self.f.define(format_args!("sub i{width} {}, %v{above}", width - 1));
+                self.f.value(
+                    Ty::new(v.ty, 1),
+                    format_args!("extractelement {}, i{width} %v{last}", Typed(v)),
+                )
+            }
+        }
+    }
+
+    /// The address of an access that is not widened.
+    pub(crate) fn one_cell(&self, address: Address) -> Ptr {
+        match address.target {
+            Target::One(pointer) => pointer,
+            Target::Run(_) | Target::Each(_) => panic!("an access that cannot be widened has several cells"),
+        }
+    }
+
+    /// A `u1` is any byte but 0.
+    pub(crate) fn from_memory(&mut self, v: Val, scalar: Scalar) -> Val {
+        if scalar == Scalar::U1 { self.compare("ne", v, Val::int(v.ty, 0)) } else { v.read_as(scalar) }
+    }
+
+    /// A `u1` becomes the byte 0 or 1.
+    pub(crate) fn to_memory(&mut self, v: Val) -> Val {
+        if v.ty == Scalar::U1 { self.resize(v, Scalar::U8) } else { v }
+    }
+}
+
+fn all_lanes(lanes: u32) -> Val {
+    Val { lanes, ..Val::constant(Const::bool(true)) }
+}

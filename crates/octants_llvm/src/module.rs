@@ -1,0 +1,95 @@
+//! What surrounds a function in a module: the target, declarations, attributes and metadata nodes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A metadata node, `!3`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Node(u32);
+
+impl std::fmt::Display for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "!{}", self.0)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Module {
+    /// By name, so that they are written once and in a fixed order.
+    declarations: BTreeMap<String, String>,
+    /// What is written behind the `=` of each node.
+    nodes: Vec<String>,
+    empty: Option<Node>,
+    cold: Option<Node>,
+}
+
+impl Module {
+    /// Declares a function; the text is the whole line.
+    pub fn declare(&mut self, name: &str, line: impl FnOnce() -> String) {
+        if !self.declarations.contains_key(name) {
+            self.declarations.insert(name.to_owned(), line());
+        }
+    }
+
+    pub fn node(&mut self, text: String) -> Node {
+        self.nodes.push(text);
+        Node(self.nodes.len() as u32 - 1)
+    }
+
+    /// A node that is unlike any other, with itself as the first element.
+    pub fn distinct_node(&mut self, rest: &str) -> Node {
+        let node = Node(self.nodes.len() as u32);
+        self.node(format!("distinct !{{{node}{rest}}}"))
+    }
+
+    /// A node whose text comes later.
+    pub fn reserve_node(&mut self) -> Node {
+        self.node(String::new())
+    }
+
+    pub fn set_node(&mut self, node: Node, text: String) {
+        self.nodes[node.0 as usize] = text;
+    }
+
+    pub fn empty_node(&mut self) -> Node {
+        if let Some(node) = self.empty {
+            return node;
+        }
+        let node = self.node("!{}".to_owned());
+        *self.empty.insert(node)
+    }
+
+    /// Branch weights: the first target is taken, but for failures.
+    pub fn cold_node(&mut self) -> Node {
+        if let Some(node) = self.cold {
+            return node;
+        }
+        let node = self.node("!{!\"branch_weights\", i32 1048575, i32 1}".to_owned());
+        *self.cold.insert(node)
+    }
+
+    /// The module's text around a function's.
+    pub fn finish(self, triple: &str, data_layout: &str, function: &str) -> String {
+        let mut text = String::with_capacity(function.len() + 64 * self.nodes.len() + 512);
+        let mut line = |arguments: std::fmt::Arguments<'_>| {
+            writeln!(text, "{arguments}").expect("writing to a string");
+        };
+        if !data_layout.is_empty() {
+            line(format_args!("target datalayout = \"{data_layout}\""));
+        }
+        if !triple.is_empty() {
+            line(format_args!("target triple = \"{triple}\"\n"));
+        }
+        line(format_args!("{function}"));
+        for declaration in self.declarations.values() {
+            line(format_args!("{declaration}"));
+        }
+        // No `mustprogress` and no `willreturn` on the task: an endless loop of the user's is an endless loop.
+        line(format_args!("\nattributes #0 = {{ nounwind }}"));
+        line(format_args!("attributes #1 = {{ nounwind willreturn memory(none) }}"));
+        for (index, node) in self.nodes.iter().enumerate() {
+            line(format_args!("!{index} = {node}"));
+        }
+        text
+    }
+}

@@ -1,0 +1,113 @@
+//! Walks regions and hands each op to its family.
+
+use octants_ir::{Op, OpKind, Region};
+
+use crate::emitter::Emitter;
+use crate::value::{Val, in_memory};
+
+impl Emitter<'_> {
+    /// Emits the ops of a region and gives what it yields.
+    pub(crate) fn region(&mut self, region: Region) -> Vec<Val> {
+        let ops = &self.kernel.regions[region].ops;
+        let (last, ops) = ops.split_last().expect("a region ends in a terminator");
+        for &op in ops {
+            self.op(op);
+        }
+        self.kernel.ops[*last].operands.iter().map(|&value| self.get(value)).collect()
+    }
+
+    pub(crate) fn op(&mut self, op: Op) {
+        let data = &self.kernel.ops[op];
+        let operands = &data.operands[..];
+        let result = match &data.kind {
+            OpKind::Const(c) => Val::constant(*c),
+            OpKind::Arith(arith) => {
+                let a = self.get(operands[0]);
+                let b = operands.get(1).map_or(a, |&b| self.get(b));
+                self.arith(*arith, a, b)
+            }
+            OpKind::Bit(bit) => {
+                let (a, b) = (self.get(operands[0]), self.get(operands[1]));
+                self.bit(*bit, a, b)
+            }
+            OpKind::BitUnary(bit) => {
+                let a = self.get(operands[0]);
+                self.bit_unary(*bit, a)
+            }
+            OpKind::Compare(compare) => {
+                let (a, b) = (self.get(operands[0]), self.get(operands[1]));
+                self.comparison(*compare, a, b)
+            }
+            OpKind::Select => {
+                let (c, a, b) = (self.get(operands[0]), self.get(operands[1]), self.get(operands[2]));
+                self.select(c, a, b)
+            }
+            OpKind::Math(math) => {
+                let (a, b) = (self.get(operands[0]), self.get(operands[1]));
+                self.math(*math, a, b)
+            }
+            OpKind::MathUnary(math) => {
+                let a = self.get(operands[0]);
+                self.math_unary(*math, a)
+            }
+            OpKind::Convert(convert) => {
+                let a = self.get(operands[0]);
+                let to = self.scalar(data.results[0]);
+                self.conversion(*convert, a, to)
+            }
+            OpKind::Extent(axis) => {
+                let param = self.array_param(operands[0]);
+                self.extent(param, *axis).0
+            }
+            OpKind::Load => self.load(operands),
+            OpKind::VolatileLoad => self.volatile_load(operands),
+            OpKind::Atomic(atomic) => {
+                let (&value, path) = operands.split_last().expect("an update has a value");
+                let value = self.get(value);
+                self.atomic(*atomic, path, value)
+            }
+            OpKind::AtomicCas => {
+                let (path, values) = operands.split_at(operands.len() - 2);
+                let (expected, desired) = (self.get(values[0]), self.get(values[1]));
+                self.atomic_cas(path, expected, desired)
+            }
+            OpKind::Store => {
+                let (&value, path) = operands.split_last().expect("a store has a value");
+                let value = self.get(value);
+                return self.store(path, value);
+            }
+            OpKind::Local => return self.local(data.results[0]),
+            OpKind::StoreResult(index) => {
+                let value = self.get(operands[0]);
+                return self.store_result(*index, value);
+            }
+            OpKind::Assert(_) => return self.assertion(op),
+            OpKind::If => return self.if_op(op),
+            OpKind::For => return self.for_op(op),
+            OpKind::While => return self.while_op(op),
+            // The laws of the tasks phase: tasks stand at the top, and every value is a scalar.
+            OpKind::Tensor(_) | OpKind::StructNew | OpKind::StructGet(_) | OpKind::StructSet(_) => {
+                panic!("{op} ({}) should have become scalars", data.kind.name())
+            }
+            OpKind::Temp | OpKind::Serial | OpKind::ParallelFor(_) | OpKind::Yield | OpKind::Return => {
+                panic!("{op} ({}) stands inside a task", data.kind.name())
+            }
+        };
+        self.set(data.results[0], result);
+    }
+
+    fn store_result(&mut self, index: u32, value: Val) {
+        let slot = self.plan.results.slots[index as usize];
+        let scalar = slot.data.scalar().unwrap_or_else(|| panic!("result {index} is no scalar"));
+        debug_assert_eq!(scalar, value.ty, "a result has the type of its slot");
+        let value = self.to_memory(value);
+        let block = self.results_block();
+        let address = self.offset(block, slot.offset as usize);
+        let suffix = self.scopes.suffix(&mut self.module, crate::alias::Class::Results);
+        self.f.line(format_args!(
+            "store {}, ptr {address}, align {}{suffix}",
+            crate::value::Typed(value),
+            in_memory(scalar).bytes()
+        ));
+    }
+}

@@ -1,0 +1,82 @@
+//! Reductions of a parallel loop: accumulators that start at the op's identity and are combined into their places at the end
+//! of a chunk.
+
+use octants_ir::ops::{AtomicOp, ParallelFor};
+use octants_ir::{Const, Op, OpKind, Region, Scalar};
+
+use crate::emitter::Emitter;
+use crate::value::{Ty, Typed, Val};
+
+impl Emitter<'_> {
+    /// What each accumulator starts with.
+    pub(crate) fn identities(&self, attributes: &ParallelFor, body: Region) -> Vec<Val> {
+        let accumulators = &self.kernel.regions[body].params[attributes.axes.into()..];
+        let reductions = attributes.reductions.iter();
+        reductions.zip(accumulators).map(|(r, &value)| identity(r.op, self.scalar(value))).collect()
+    }
+
+    /// Combines a chunk's totals into the places that the loop's operands name.
+    pub(crate) fn combine_totals(&mut self, op: Op, totals: &[Val]) {
+        let data = &self.kernel.ops[op];
+        let OpKind::ParallelFor(attributes) = &data.kind else { panic!("{op} is no parallel loop") };
+        let mut operands = &data.operands[2 * usize::from(attributes.axes)..];
+        for (reduction, &total) in attributes.reductions.iter().zip(totals) {
+            let (path, rest) = operands.split_at(reduction.operands.into());
+            operands = rest;
+            self.atomic(reduction.op, path, total);
+        }
+    }
+
+    /// All lanes of a vector of accumulators and a scalar total, in one.
+    pub(crate) fn reduce_lanes(&mut self, op: AtomicOp, total: Val, lanes: Val) -> Val {
+        let op = accumulates(op);
+        let mut lanes = lanes;
+        while lanes.lanes > 1 {
+            let half = lanes.lanes / 2;
+            let low = self.half(lanes, 0);
+            let high = self.half(lanes, half);
+            lanes = self.combine(op, low, high);
+        }
+        let lanes = Val { lanes: 1, ..lanes };
+        self.combine(op, total, lanes)
+    }
+
+    /// Half of the lanes, from a lane on; a single one as a scalar.
+    fn half(&mut self, v: Val, from: u32) -> Val {
+        let half = v.lanes / 2;
+        if half == 1 {
+            return self.lane(v, from);
+        }
+        let picks: Vec<_> = (from..from + half).map(|lane| format!("i32 {lane}")).collect();
+        let ty = Ty::new(v.ty, half);
+        self.f.value(
+            ty,
+            format_args!(
+                "shufflevector {}, {} poison, <{half} x i32> < {} >",
+                Typed(v),
+                v.ty(),
+                picks.join(", ")
+            ),
+        )
+    }
+}
+
+/// How two accumulators make one: what is subtracted in the end is summed before.
+fn accumulates(op: AtomicOp) -> AtomicOp {
+    if op == AtomicOp::Sub { AtomicOp::Add } else { op }
+}
+
+/// `op(identity, x)` is `x`; for a difference, what changes nothing.
+fn identity(op: AtomicOp, ty: Scalar) -> Val {
+    match op {
+        AtomicOp::Add | AtomicOp::Sub | AtomicOp::Or | AtomicOp::Xor => {
+            Val::constant(Const::from_bits(ty, 0))
+        }
+        AtomicOp::Mul => Val::constant(Const::from_i128(ty, 1)),
+        AtomicOp::And => Val::constant(Const::from_bits(ty, u64::MAX)),
+        AtomicOp::Min => Val::constant(Const::from_f64(ty, f64::INFINITY)),
+        AtomicOp::Max if ty == Scalar::U1 => Val::constant(Const::bool(false)),
+        AtomicOp::Max => Val::constant(Const::from_f64(ty, f64::NEG_INFINITY)),
+        AtomicOp::Exchange => panic!("an exchange is no reduction"),
+    }
+}

@@ -1,0 +1,68 @@
+//! One task's module: what the task needs of the kernel's top, then its body.
+
+use octants_ir::plan::{Plan, Step};
+use octants_ir::rewrite::walk;
+use octants_ir::{Effect, Kernel, Op, OpKind, SideTable, ValueDef};
+
+use crate::abi::task_symbol;
+use crate::emitter::Emitter;
+use crate::{EmitOptions, TaskText};
+
+pub(crate) fn emit(kernel: &Kernel, plan: &Plan, step: &Step, options: &EmitOptions) -> TaskText {
+    let mut e = Emitter::new(kernel, plan, options);
+    for op in launch_ops(kernel, step.op()) {
+        e.op(op);
+    }
+    match step {
+        Step::Serial { op, .. } => {
+            e.region(kernel.ops[*op].regions[0]);
+        }
+        Step::Range { op, .. } => e.range(*op),
+    }
+    e.finish_blocks();
+
+    let symbol = task_symbol(&kernel.name, step.task());
+    let Emitter { f, mut module, scopes, .. } = e;
+    scopes.finish(&mut module);
+    let args = match plan.args.bytes {
+        0 => "ptr noundef %args".to_owned(),
+        bytes => format!("ptr noalias noundef nonnull readonly align 8 dereferenceable({bytes}) %args"),
+    };
+    let function = format!(
+        "define void @{symbol}({args}, ptr noundef nonnull align 8 %frame, i64 noundef %lo, i64 noundef %hi) #0 {{\n{}}}\n",
+        f.finish()
+    );
+    TaskText { symbol, text: module.finish(&options.triple, &options.data_layout, &function) }
+}
+
+/// The pure ops at the kernel's top that a task's body and the places of its reductions are computed from, in order.
+fn launch_ops(kernel: &Kernel, task: Op) -> Vec<Op> {
+    let mut needed = SideTable::new(false);
+    let mark = |needed: &mut SideTable<Op, bool>, op: Op| {
+        for &operand in &kernel.ops[op].operands {
+            if let ValueDef::Result(def, _) = kernel.values[operand].def {
+                needed.set(def, true);
+            }
+        }
+    };
+    for &region in &kernel.ops[task].regions {
+        walk(kernel, region, &mut |op| mark(&mut needed, op));
+    }
+    if let OpKind::ParallelFor(attributes) = &kernel.ops[task].kind {
+        // The bounds come with the frame.
+        for &operand in &kernel.ops[task].operands[2 * usize::from(attributes.axes)..] {
+            if let ValueDef::Result(def, _) = kernel.values[operand].def {
+                needed.set(def, true);
+            }
+        }
+    }
+    let mut ops = Vec::new();
+    for &op in kernel.regions[kernel.body].ops.iter().rev() {
+        if needed[op] && kernel.ops[op].kind.effect() == Effect::Pure {
+            mark(&mut needed, op);
+            ops.push(op);
+        }
+    }
+    ops.reverse();
+    ops
+}
