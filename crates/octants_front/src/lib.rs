@@ -5,20 +5,22 @@
 //!
 //! **Nothing here keeps a Python object, a global or a cache of lowered code:** [`Sources`] remembers parsed text, and that is all.
 
+mod ast;
 pub mod host;
 mod intrinsics;
+mod parse;
 mod signature;
 mod sources;
 
 use octants_diag::Diagnostic;
-use octants_ir::{ArrayType, Data, Kernel, Scalar};
+use octants_ir::{ArrayType, Kernel, Scalar};
 
 pub use host::{
     Annotation, ArrayAnnotation, ExprId, FunctionSource, Host, HostException, HostResult, Meaning,
     ScalarAnnotation, TraceError, Tracer,
 };
 pub use intrinsics::Intrinsic;
-pub use signature::{FunctionKind, ParamSpec, Returns, Signature};
+pub use signature::{FunctionKind, ParamSpec, Returns, Signature, check_signature};
 pub use sources::Sources;
 
 /// What a call specialises a parameter to.

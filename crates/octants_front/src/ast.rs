@@ -1,0 +1,186 @@
+//! The syntax tree of a function, as far as the language goes. Spans are absolute in the whole file.
+//!
+//! What the language does not have is kept as `Unsupported` with the name that Python's own `ast` gives it, so that code in a branch that
+//! is never compiled may contain anything.
+
+use std::sync::Arc;
+
+use octants_diag::Span;
+
+use crate::host::{BinaryOp, CompareOp, UnaryOp};
+
+pub type Name = Arc<str>;
+
+#[derive(Debug)]
+pub struct Function {
+    pub name: Name,
+    pub name_span: Span,
+    pub params: Vec<Param>,
+    /// `*args` and `**kwargs`.
+    pub variadic: Vec<Span>,
+    pub returns: Option<Span>,
+    pub body: Vec<Stmt>,
+    pub is_async: bool,
+    /// Names that some statement of the body assigns to, sorted: parameters and loop variables among them need a variable of their own.
+    pub assigned: Vec<Name>,
+}
+
+impl Function {
+    pub fn assigns(&self, name: &str) -> bool {
+        self.assigned.binary_search_by(|known| (**known).cmp(name)).is_ok()
+    }
+}
+
+#[derive(Debug)]
+pub struct Param {
+    pub name: Name,
+    pub span: Span,
+    pub annotation: Option<Span>,
+    pub default: Option<Span>,
+    pub kind: ParamKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ParamKind {
+    Plain,
+    PositionalOnly,
+    KeywordOnly,
+}
+
+#[derive(Debug)]
+pub struct Stmt {
+    /// Of a compound statement only its head.
+    pub span: Span,
+    pub kind: StmtKind,
+}
+
+#[derive(Debug)]
+pub enum StmtKind {
+    Expr(Expr),
+    Assign { targets: Vec<Expr>, value: Expr },
+    AugAssign { target: Expr, op: BinaryOp, value: Expr },
+    AnnAssign { target: Expr, annotation: Expr, value: Option<Expr> },
+    If { test: Expr, body: Vec<Stmt>, orelse: Vec<Stmt> },
+    While { test: Expr, body: Vec<Stmt>, orelse: Option<Span> },
+    For { target: Expr, iter: Expr, body: Vec<Stmt>, orelse: Option<Span> },
+    Break,
+    Continue,
+    Return(Option<Expr>),
+    Assert { test: Expr, message: Option<Expr> },
+    Pass,
+    With(Span),
+    Unsupported(&'static str),
+}
+
+#[derive(Debug)]
+pub struct Expr {
+    pub span: Span,
+    pub kind: ExprKind,
+}
+
+#[derive(Debug)]
+pub enum ExprKind {
+    None,
+    Bool(bool),
+    Int(i128),
+    /// An integer literal of more than 127 bits.
+    HugeInt,
+    Float(f64),
+    Str(Name),
+    FString(Vec<TextPart>),
+    Name(Name),
+    Attribute {
+        value: Box<Expr>,
+        name: Name,
+    },
+    Subscript {
+        value: Box<Expr>,
+        index: Box<Expr>,
+    },
+    Slice {
+        start: Option<Box<Expr>>,
+        stop: Option<Box<Expr>>,
+        step: Option<Box<Expr>>,
+    },
+    Tuple(Vec<Expr>),
+    List(Vec<Expr>),
+    /// An item without a key is `**mapping`.
+    Dict(Vec<(Option<Expr>, Expr)>),
+    ListComp {
+        element: Box<Expr>,
+        generators: Vec<Generator>,
+    },
+    DictComp {
+        key: Box<Expr>,
+        value: Box<Expr>,
+        generators: Vec<Generator>,
+    },
+    Starred(Box<Expr>),
+    Binary {
+        op: BinaryOp,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    Unary {
+        op: UnaryOp,
+        operand: Box<Expr>,
+    },
+    /// `and`, `or`.
+    Logical {
+        op: LogicalOp,
+        operands: Vec<Expr>,
+    },
+    Compare {
+        left: Box<Expr>,
+        rest: Vec<(CompareOp, Expr)>,
+    },
+    IfElse {
+        test: Box<Expr>,
+        body: Box<Expr>,
+        orelse: Box<Expr>,
+    },
+    Call {
+        callee: Box<Expr>,
+        args: Vec<Expr>,
+        keywords: Vec<Keyword>,
+    },
+    /// `name := value`
+    Named {
+        name: Name,
+        name_span: Span,
+        value: Box<Expr>,
+    },
+    Unsupported(&'static str),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LogicalOp {
+    And,
+    Or,
+}
+
+#[derive(Debug)]
+pub struct Keyword {
+    /// `None` for `**mapping`.
+    pub name: Option<Name>,
+    pub span: Span,
+    pub value: Expr,
+}
+
+#[derive(Debug)]
+pub struct Generator {
+    pub target: Expr,
+    pub iter: Expr,
+    pub conditions: Vec<Expr>,
+}
+
+/// A part of an f-string.
+#[derive(Debug)]
+pub enum TextPart {
+    Text(Name),
+    /// `{value:spec}`; a spec with nested fields is `None`.
+    Field {
+        value: Expr,
+        spec: Option<Name>,
+    },
+}
