@@ -23,7 +23,8 @@ fn main() {
         Ok("aarch64") => "aarch64",
         other => fail(&format!("octants compiles for x86_64 and aarch64 hosts, not for {other:?}")),
     };
-    let mut components = vec!["passes".to_owned(), "irreader".to_owned(), "target".to_owned(), format!("{host}codegen")];
+    let mut components =
+        vec!["passes".to_owned(), "irreader".to_owned(), "target".to_owned(), format!("{host}codegen")];
     if available.contains(&"nvptxcodegen") {
         components.push("nvptxcodegen".to_owned());
         println!("cargo:rustc-cfg=nvptx");
@@ -71,7 +72,8 @@ fn find_llvm_config() -> PathBuf {
     if let Some(prefix) = env::var_os(PREFIX) {
         candidates.push(PathBuf::from(prefix).join("bin").join("llvm-config"));
     }
-    candidates.extend(["llvm-config-19", "/usr/lib/llvm-19/bin/llvm-config", "llvm-config"].map(PathBuf::from));
+    candidates
+        .extend(["llvm-config-19", "/usr/lib/llvm-19/bin/llvm-config", "llvm-config"].map(PathBuf::from));
     let mut others = Vec::new();
     for candidate in candidates {
         if let Ok(output) = Command::new(&candidate).arg("--version").output() {
@@ -83,7 +85,9 @@ fn find_llvm_config() -> PathBuf {
         }
     }
     let found = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
-    fail(&format!("LLVM 19 was not found{found}; install the package llvm-19-dev, or set {PREFIX} to its prefix"))
+    fail(&format!(
+        "LLVM 19 was not found{found}; install the package llvm-19-dev, or set {PREFIX} to its prefix"
+    ))
 }
 
 fn ask(program: &Path, arguments: &[&str]) -> String {

@@ -1,6 +1,6 @@
 //! Says how long each part of a compilation takes.
 //!
-//! `cargo run --release -p octants_llvm_sys --example compile_time [--thorough|--none] [--asm] FILE.ll...`
+//! `cargo run --release -p octants_llvm_sys --example compile_time [--thorough|--none] [--asm] [--passes=LIST] FILE.ll...`
 
 use std::fs;
 use std::process::exit;
@@ -17,6 +17,9 @@ fn main() {
             "--thorough" => options.opt = OptLevel::Thorough,
             "--none" => options.opt = OptLevel::None,
             "--asm" => print_assembly = true,
+            _ if argument.starts_with("--passes=") => {
+                options.passes = Some(argument["--passes=".len()..].to_owned())
+            }
             _ => files.push(argument),
         }
     }
@@ -24,6 +27,9 @@ fn main() {
         eprintln!("give some files of LLVM text");
         exit(2);
     }
+    let begin = Instant::now();
+    octants_llvm_sys::warm_up().wait().expect("a compiler");
+    println!("warm-up {:.1} ms", begin.elapsed().as_secs_f64() * 1e3);
     println!("{:24} {:>8} {:>8} {:>8} {:>8} {:>8}", "ms", "parse", "optimise", "emit", "whole", "load");
     for (index, file) in files.iter().enumerate() {
         let text = fs::read_to_string(file).expect("a readable file");
@@ -34,7 +40,7 @@ fn main() {
             continue;
         }
         let mut best = [Duration::MAX; 5];
-        for round in 0..15 {
+        for round in 0..rounds() {
             let begin = Instant::now();
             let compiled =
                 start(text.clone(), options.clone()).wait().unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -62,4 +68,8 @@ fn row(name: &str, times: [Duration; 5]) {
         print!(" {:8.3}", time.as_secs_f64() * 1e3);
     }
     println!();
+}
+
+fn rounds() -> usize {
+    std::env::var("ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(15)
 }

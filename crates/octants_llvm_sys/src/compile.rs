@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use llvm_sys::target_machine::LLVMCodeGenFileType;
 
-use crate::fatal;
-use crate::handles::{Context, TargetMachine};
+use crate::fatal::Inside;
+use crate::handles::Context;
+use crate::machines::Lease;
 use crate::pipeline::OptLevel;
 use crate::target::Target;
 use crate::vector_math;
@@ -21,6 +22,8 @@ const STACK: usize = 64 << 20;
 pub struct Options {
     pub target: Target,
     pub opt: OptLevel,
+    /// Run this pipeline, in the syntax of LLVM's `opt -passes=`, instead of the one that `opt` stands for.
+    pub passes: Option<String>,
     pub output: Output,
     /// Replace calls marked `afn` inside vectorised loops by the vector functions of the system's library, where the
     /// system has one. These are accurate to 4 ULP.
@@ -37,6 +40,7 @@ impl Default for Options {
         Options {
             target: Target::host().clone(),
             opt: OptLevel::Default,
+            passes: None,
             output: Output::Object,
             vector_math: true,
             keep_ir: false,
@@ -131,7 +135,10 @@ impl Compilation {
 }
 
 fn lost() -> CompileError {
-    CompileError { stage: Stage::Fatal, message: "the compilation's thread ended without a result".to_owned() }
+    CompileError {
+        stage: Stage::Fatal,
+        message: "the compilation's thread ended without a result".to_owned(),
+    }
 }
 
 /// Compiles a module given as LLVM text.
@@ -144,17 +151,27 @@ pub fn start(text: String, options: Options) -> Compilation {
     let (send, result) = sync_channel(1);
     let failed = send.clone();
     let spawned = thread::Builder::new().name("octants-llvm".to_owned()).stack_size(STACK).spawn(move || {
-        let fatal = send.clone();
-        fatal::report_to(Box::new(move |message| {
-            drop(fatal.send(Err(CompileError { stage: Stage::Fatal, message })));
+        let on_fatal = send.clone();
+        let inside = Inside::enter(Box::new(move |message| {
+            drop(on_fatal.send(Err(CompileError { stage: Stage::Fatal, message })));
         }));
-        drop(send.send(translate(&text, &options)));
+        let result = translate(&text, &options);
+        drop(inside);
+        // Nobody may be waiting any more.
+        drop(send.send(result));
     });
     if let Err(error) = spawned {
         let message = format!("cannot start a thread: {error}");
         drop(failed.send(Err(CompileError { stage: Stage::Fatal, message })));
     }
     Compilation { result }
+}
+
+/// Brings what every compilation needs into memory and fills LLVM's tables, on a thread of its own. A first
+/// compilation that follows takes half the time. Waiting for the result is allowed, but pointless.
+pub fn warm_up() -> Compilation {
+    const TEXT: &str = include_str!("warm_up.ll");
+    start(TEXT.to_owned(), Options::default())
 }
 
 fn translate(text: &str, options: &Options) -> Result<Compiled, CompileError> {
@@ -166,7 +183,7 @@ fn translate(text: &str, options: &Options) -> Result<Compiled, CompileError> {
         now - std::mem::replace(&mut clock, now)
     };
 
-    let machine = TargetMachine::new(&options.target, options.opt).map_err(at(Stage::Target))?;
+    let machine = Lease::take(&options.target, options.opt).map_err(at(Stage::Target))?;
     let context = Context::new();
     let module = context.parse(text).map_err(at(Stage::Parse))?;
     if !options.keep_ir {
@@ -181,8 +198,9 @@ fn translate(text: &str, options: &Options) -> Result<Compiled, CompileError> {
     }
     timing.parse = lap();
 
-    if let Some(passes) = options.opt.passes() {
-        machine.run_passes(&module, passes).map_err(at(Stage::Optimise))?;
+    let passes = options.passes.clone().or_else(|| options.opt.passes(module.has_private_functions()));
+    if let Some(passes) = passes {
+        machine.run_passes(&module, &passes).map_err(at(Stage::Optimise))?;
         context.check().map_err(at(Stage::Optimise))?;
     }
     timing.optimise = lap();

@@ -68,8 +68,9 @@ struct Bytes<'a>(&'a [u8]);
 impl<'a> Bytes<'a> {
     fn slice(&self, start: u64, length: u64) -> Result<&'a [u8], String> {
         let end = start.checked_add(length);
-        end.and_then(|end| self.0.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?))
-            .ok_or_else(|| format!("{length} bytes at {start} lie outside of the object of {} bytes", self.0.len()))
+        end.and_then(|end| self.0.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)).ok_or_else(
+            || format!("{length} bytes at {start} lie outside of the object of {} bytes", self.0.len()),
+        )
     }
 
     fn array<const N: usize>(&self, at: u64) -> Result<[u8; N], String> {
@@ -139,13 +140,17 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Object<'_>, String> {
     let table = file.u64(40)?;
     let (count, names) = (file.u16(60)?, file.u16(62)?);
     let headers = (0..u64::from(count))
-        .map(|index| Header::read(&file, table.checked_add(index * 64).ok_or("a table outside of the object")?))
+        .map(|index| {
+            Header::read(&file, table.checked_add(index * 64).ok_or("a table outside of the object")?)
+        })
         .collect::<Result<Vec<_>, String>>()?;
 
     let names = headers.get(usize::from(names)).ok_or("no section names")?;
     let names = Bytes(file.slice(names.offset, names.size)?);
-    let sections =
-        headers.iter().map(|header| read_section(&file, &names, header)).collect::<Result<Vec<_>, String>>()?;
+    let sections = headers
+        .iter()
+        .map(|header| read_section(&file, &names, header))
+        .collect::<Result<Vec<_>, String>>()?;
 
     let mut symbols = Vec::new();
     if let Some(header) = headers.iter().find(|header| header.kind == SHT_SYMTAB) {

@@ -1,34 +1,65 @@
-//! One-time set-up of LLVM, and its fatal errors turned into values.
+//! One-time set-up of LLVM, and its ways of ending a process turned into values.
 //!
 //! LLVM reports a few conditions ("cannot select", "unsupported relocation") through a process-wide handler and exits
 //! if that handler returns. Unwinding out of it would run through C++ frames that do not expect it. So each
 //! compilation runs on a thread of its own; the handler posts the message to whoever waits for that compilation and
 //! never returns. The price of such an error, which is always a bug of ours, is one parked thread.
+//!
+//! When the process exits while a compilation nobody waits for is still running, LLVM's global objects would be
+//! destroyed under it. So the exit waits for those threads.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char};
 use std::sync::Once;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use llvm_sys::error_handling::LLVMInstallFatalErrorHandler;
 use llvm_sys::target;
 
-type Report = Box<dyn FnOnce(String)>;
+/// Called with the message of a fatal error.
+pub(crate) type Report = Box<dyn FnOnce(String)>;
 
 thread_local! {
     static REPORT: RefCell<Option<Report>> = const { RefCell::new(None) };
 }
 
-/// Says where a fatal error of LLVM on this thread goes. The thread does not continue after such an error.
-pub(crate) fn report_to(report: Report) {
-    REPORT.with(|slot| *slot.borrow_mut() = Some(report));
+/// Threads inside LLVM at the moment.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+/// The process that those threads belong to: a forked child has none of them.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// How long an exit waits for them.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Marks the current thread as one inside LLVM.
+pub(crate) struct Inside(());
+
+impl Inside {
+    /// `report` gets the message if LLVM fails fatally on this thread. The thread does not continue after that.
+    pub(crate) fn enter(report: Report) -> Inside {
+        initialise();
+        REPORT.with(|slot| *slot.borrow_mut() = Some(report));
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        Inside(())
+    }
 }
 
-/// Registers the targets and the handler. Does nothing the second time.
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
+        REPORT.with(|slot| *slot.borrow_mut() = None);
+    }
+}
+
+/// Registers the targets and the handlers. Does nothing the second time.
 pub(crate) fn initialise() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: these only fill LLVM's tables; `Once` keeps them from running twice or at the same time.
+        PROCESS.store(std::process::id(), Ordering::SeqCst);
+        // SAFETY: these only fill tables; `Once` keeps them from running twice or at the same time.
         unsafe {
+            libc::atexit(wait_for_threads);
             LLVMInstallFatalErrorHandler(Some(fatal));
             #[cfg(target_arch = "x86_64")]
             {
@@ -55,16 +86,24 @@ pub(crate) fn initialise() {
     });
 }
 
+extern "C" fn wait_for_threads() {
+    if PROCESS.load(Ordering::SeqCst) != std::process::id() {
+        return;
+    }
+    let begin = Instant::now();
+    while INSIDE.load(Ordering::SeqCst) > 0 && begin.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 extern "C" fn fatal(reason: *const c_char) {
     // SAFETY: LLVM passes a C string that lives for the duration of the call.
     let reason = unsafe { CStr::from_ptr(reason) }.to_string_lossy().into_owned();
-    let report = REPORT.with(|slot| slot.borrow_mut().take());
-    match report {
-        Some(report) => report(reason),
-        // Not on a compilation's thread: no one waits, and LLVM ends the process with the message on return.
-        None => return,
-    }
+    // Without a report this is not a compilation's thread: on return LLVM ends the process with the message.
+    let Some(report) = REPORT.with(|slot| slot.borrow_mut().take()) else { return };
+    INSIDE.fetch_sub(1, Ordering::SeqCst);
+    report(reason);
     loop {
-        std::thread::park();
+        thread::park();
     }
 }

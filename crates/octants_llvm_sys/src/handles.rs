@@ -4,23 +4,26 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
 use std::ptr;
 
-use llvm_sys::core::{
-    LLVMAddAttributeAtIndex, LLVMContextCreate, LLVMContextDispose, LLVMContextSetDiagnosticHandler,
-    LLVMContextSetDiscardValueNames, LLVMCloneModule, LLVMCreateMemoryBufferWithMemoryRangeCopy,
-    LLVMCreateStringAttribute, LLVMDisposeMemoryBuffer, LLVMDisposeMessage, LLVMDisposeModule,
-    LLVMGetBufferSize, LLVMGetBufferStart, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity,
-    LLVMGetFirstFunction, LLVMGetNextFunction, LLVMIsDeclaration, LLVMPrintModuleToString, LLVMSetTarget,
-};
 use llvm_sys::analysis::{LLVMVerifierFailureAction, LLVMVerifyModule};
+use llvm_sys::core::{
+    LLVMAddAttributeAtIndex, LLVMCloneModule, LLVMContextCreate, LLVMContextDispose,
+    LLVMContextSetDiagnosticHandler, LLVMContextSetDiscardValueNames,
+    LLVMCreateMemoryBufferWithMemoryRangeCopy, LLVMCreateStringAttribute, LLVMDisposeMemoryBuffer,
+    LLVMDisposeMessage, LLVMDisposeModule, LLVMGetBufferSize, LLVMGetBufferStart, LLVMGetDiagInfoDescription,
+    LLVMGetDiagInfoSeverity, LLVMGetFirstFunction, LLVMGetLinkage, LLVMGetNextFunction, LLVMIsDeclaration,
+    LLVMPrintModuleToString, LLVMSetTarget,
+};
 use llvm_sys::error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage};
 use llvm_sys::ir_reader::LLVMParseIRInContext;
-use llvm_sys::prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMMemoryBufferRef, LLVMModuleRef, LLVMValueRef};
+use llvm_sys::prelude::{
+    LLVMContextRef, LLVMDiagnosticInfoRef, LLVMMemoryBufferRef, LLVMModuleRef, LLVMValueRef,
+};
 use llvm_sys::target::{LLVMCopyStringRepOfTargetData, LLVMDisposeTargetData, LLVMSetModuleDataLayout};
 use llvm_sys::target_machine::{self as tm, LLVMCodeGenFileType, LLVMCodeModel, LLVMRelocMode};
 use llvm_sys::transforms::pass_builder::{
     LLVMCreatePassBuilderOptions, LLVMDisposePassBuilderOptions, LLVMRunPasses,
 };
-use llvm_sys::{LLVMAttributeFunctionIndex, LLVMDiagnosticSeverity};
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMDiagnosticSeverity, LLVMLinkage};
 
 use crate::pipeline::OptLevel;
 use crate::target::Target;
@@ -66,7 +69,8 @@ impl Context {
     pub(crate) fn parse(&self, text: &str) -> Result<Module<'_>, String> {
         // SAFETY: the buffer is a copy and the parser takes it over. The message is ours on failure.
         unsafe {
-            let buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text.as_ptr().cast(), text.len(), c"text".as_ptr());
+            let buffer =
+                LLVMCreateMemoryBufferWithMemoryRangeCopy(text.as_ptr().cast(), text.len(), c"text".as_ptr());
             let (mut module, mut message) = (ptr::null_mut(), ptr::null_mut());
             if LLVMParseIRInContext(self.raw, buffer, &raw mut module, &raw mut message) != 0 {
                 return Err(owned_message(message));
@@ -148,6 +152,15 @@ impl<'c> Module<'c> {
         all
     }
 
+    /// Whether a function is defined that nothing outside of the module can call.
+    pub(crate) fn has_private_functions(&self) -> bool {
+        self.functions().into_iter().any(|function| {
+            // SAFETY: a function of the live module.
+            let (declared, linkage) = unsafe { (LLVMIsDeclaration(function) != 0, LLVMGetLinkage(function)) };
+            !declared && matches!(linkage, LLVMLinkage::LLVMInternalLinkage | LLVMLinkage::LLVMPrivateLinkage)
+        })
+    }
+
     /// Gives each defined function a string attribute.
     pub(crate) fn set_function_attribute(&self, context: &Context, key: &str, value: &str) {
         // SAFETY: both strings are passed with their lengths and copied.
@@ -180,6 +193,9 @@ pub(crate) struct TargetMachine {
     raw: tm::LLVMTargetMachineRef,
     triple: CString,
 }
+
+// SAFETY: a machine is tied to no thread and no context; it only must not be used by two threads at once.
+unsafe impl Send for TargetMachine {}
 
 impl TargetMachine {
     pub(crate) fn new(target: &Target, level: OptLevel) -> Result<TargetMachine, String> {
@@ -233,7 +249,9 @@ impl TargetMachine {
         }
     }
 
-    pub(crate) fn run_passes(&self, module: &Module<'_>, passes: &CStr) -> Result<(), String> {
+    pub(crate) fn run_passes(&self, module: &Module<'_>, passes: &str) -> Result<(), String> {
+        let passes =
+            CString::new(passes).map_err(|_| "the list of passes contains a zero byte".to_owned())?;
         // SAFETY: live handles; an error and its message are consumed here.
         unsafe {
             let options = LLVMCreatePassBuilderOptions();
@@ -254,8 +272,13 @@ impl TargetMachine {
         // SAFETY: live handles; buffer and message are released here.
         unsafe {
             let (mut buffer, mut message): (LLVMMemoryBufferRef, _) = (ptr::null_mut(), ptr::null_mut());
-            let failed =
-                tm::LLVMTargetMachineEmitToMemoryBuffer(self.raw, module.raw, kind, &raw mut message, &raw mut buffer);
+            let failed = tm::LLVMTargetMachineEmitToMemoryBuffer(
+                self.raw,
+                module.raw,
+                kind,
+                &raw mut message,
+                &raw mut buffer,
+            );
             if failed != 0 {
                 return Err(owned_message(message));
             }

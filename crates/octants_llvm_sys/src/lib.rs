@@ -30,13 +30,16 @@ mod elf;
 mod fatal;
 mod handles;
 mod load;
+mod machines;
 mod pipeline;
 mod relocate;
 mod resolve;
 mod target;
 mod vector_math;
 
-pub use compile::{Compilation, CompileError, Compiled, Options, Output, Stage, Timing, compile, start};
+pub use compile::{
+    Compilation, CompileError, Compiled, Options, Output, Stage, Timing, compile, start, warm_up,
+};
 pub use load::{LoadError, Loaded, load};
 pub use pipeline::OptLevel;
 pub use target::Target;

@@ -209,7 +209,10 @@ fn link(
             Place::Absolute => Ok(symbol_info.value),
             Place::Section(section) => match plan.sections[section] {
                 Some(at) => Ok(base + at as u64 + symbol_info.value),
-                None => Err(format!("it refers to section {}, which is not loaded", object.sections[section].name)),
+                None => Err(format!(
+                    "it refers to section {}, which is not loaded",
+                    object.sections[section].name
+                )),
             },
         }
     };

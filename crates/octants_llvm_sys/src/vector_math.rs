@@ -13,9 +13,9 @@ use llvm_sys::core::{
     LLVMAddAttributeAtIndex, LLVMAddCallSiteAttribute, LLVMAddFunction, LLVMAddGlobal, LLVMArrayType2,
     LLVMConstArray2, LLVMCreateEnumAttribute, LLVMCreateStringAttribute, LLVMDoubleTypeInContext,
     LLVMFloatTypeInContext, LLVMFunctionType, LLVMGetCalledValue, LLVMGetEnumAttributeKindForName,
-    LLVMGetFastMathFlags, LLVMGetFirstUse, LLVMGetNamedFunction, LLVMGetNextUse, LLVMGetUser, LLVMGetValueName2,
-    LLVMIsACallInst, LLVMIsDeclaration, LLVMPointerTypeInContext, LLVMSetInitializer, LLVMSetLinkage, LLVMSetSection,
-    LLVMVectorType,
+    LLVMGetFastMathFlags, LLVMGetFirstUse, LLVMGetNamedFunction, LLVMGetNextUse, LLVMGetUser,
+    LLVMGetValueName2, LLVMIsACallInst, LLVMIsDeclaration, LLVMPointerTypeInContext, LLVMSetInitializer,
+    LLVMSetLinkage, LLVMSetSection, LLVMVectorType,
 };
 use llvm_sys::prelude::LLVMValueRef;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMFastMathApproxFunc, LLVMLinkage};
@@ -208,8 +208,11 @@ fn declare(context: &Context, module: &Module<'_>, scalar: &Scalar, variant: &Va
         if !LLVMGetNamedFunction(module.raw(), name.as_ptr()).is_null() {
             return;
         }
-        let element =
-            if scalar.double { LLVMDoubleTypeInContext(context.raw()) } else { LLVMFloatTypeInContext(context.raw()) };
+        let element = if scalar.double {
+            LLVMDoubleTypeInContext(context.raw())
+        } else {
+            LLVMFloatTypeInContext(context.raw())
+        };
         let vector = LLVMVectorType(element, variant.lanes);
         let mut parameters = vec![vector; scalar.arity];
         let signature = LLVMFunctionType(vector, parameters.as_mut_ptr(), scalar.arity as u32, 0);

@@ -23,9 +23,8 @@ pub(crate) const AARCH64: Machine = Machine { through, apply, stub };
 fn through(kind: u32) -> Option<Through> {
     match kind {
         ABS64 | PREL64 | PREL32 | ADR_PREL_LO21 | ADR_PREL_PG_HI21 | ADD_ABS_LO12_NC => Some(Through::Itself),
-        LDST8_ABS_LO12_NC | LDST16_ABS_LO12_NC | LDST32_ABS_LO12_NC | LDST64_ABS_LO12_NC | LDST128_ABS_LO12_NC => {
-            Some(Through::Itself)
-        }
+        LDST8_ABS_LO12_NC | LDST16_ABS_LO12_NC | LDST32_ABS_LO12_NC | LDST64_ABS_LO12_NC
+        | LDST128_ABS_LO12_NC => Some(Through::Itself),
         JUMP26 | CALL26 => Some(Through::Stub),
         ADR_GOT_PAGE | LD64_GOT_LO12_NC => Some(Through::Slot),
         _ => None,

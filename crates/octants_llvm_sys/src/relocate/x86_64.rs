@@ -59,7 +59,9 @@ mod tests {
         assert_eq!(field, [0xfc, 0x0f, 0, 0, 0, 0, 0, 0]);
         apply(R_64, &mut field, 0x1000, 0x7f00_0000_2000, 8).unwrap();
         assert_eq!(u64::from_le_bytes(field), 0x7f00_0000_2008);
-        assert!(apply(R_PLT32, &mut field, 0x1000, 0x7f00_0000_2000, -4).unwrap_err().contains("out of reach"));
+        assert!(
+            apply(R_PLT32, &mut field, 0x1000, 0x7f00_0000_2000, -4).unwrap_err().contains("out of reach")
+        );
         assert!(apply(R_64, &mut field[..7], 0, 0, 0).unwrap_err().contains("end of a section"));
     }
 }

@@ -3,15 +3,16 @@ entry:
   %x = load ptr, ptr %args, align 8, !invariant.load !9
   %ap = getelementptr inbounds i8, ptr %args, i64 8
   %a = load float, ptr %ap, align 4, !invariant.load !9
-  %any = icmp slt i64 %lo, %hi
-  br i1 %any, label %loop, label %exit
+  br label %loop
 loop:
-  %i = phi i64 [ %lo, %entry ], [ %i1, %loop ]
+  %i = phi i64 [ %lo, %entry ], [ %i1, %body ]
+  %more = icmp slt i64 %i, %hi
+  br i1 %more, label %body, label %exit
+body:
   %xi = getelementptr inbounds float, ptr %x, i64 %i
   store float %a, ptr %xi, align 4
   %i1 = add nuw nsw i64 %i, 1
-  %more = icmp slt i64 %i1, %hi
-  br i1 %more, label %loop, label %exit
+  br label %loop
 exit:
   ret void
 }

@@ -12,10 +12,12 @@ entry:
   %maxit = load i32, ptr %g4, align 4, !invariant.load !9
   %g5 = getelementptr inbounds i8, ptr %args, i64 28
   %scale = load float, ptr %g5, align 4, !invariant.load !9
-  %any = icmp slt i64 %lo, %hi
-  br i1 %any, label %outer, label %exit
+  br label %outer
 outer:
   %k = phi i64 [ %lo, %entry ], [ %k1, %outend ]
+  %mi = icmp slt i64 %k, %hi
+  br i1 %mi, label %obody, label %exit
+obody:
   %r = udiv i64 %k, %w
   %c = urem i64 %k, %w
   %rf = uitofp i64 %r to float
@@ -26,9 +28,9 @@ outer:
   %zy0 = fsub fast float %zy0m, 1.0
   br label %head
 head:
-  %it = phi i32 [ 0, %outer ], [ %it1, %body ]
-  %zx = phi float [ %zx0, %outer ], [ %zx1, %body ]
-  %zy = phi float [ %zy0, %outer ], [ %zy1, %body ]
+  %it = phi i32 [ 0, %obody ], [ %it1, %body ]
+  %zx = phi float [ %zx0, %obody ], [ %zx1, %body ]
+  %zy = phi float [ %zy0, %obody ], [ %zy1, %body ]
   %zx2 = fmul fast float %zx, %zx
   %zy2 = fmul fast float %zy, %zy
   %n2 = fadd fast float %zx2, %zy2
@@ -50,8 +52,7 @@ outend:
   %q = getelementptr inbounds float, ptr %out, i64 %k
   store float %res, ptr %q, align 4
   %k1 = add nuw nsw i64 %k, 1
-  %mi = icmp slt i64 %k1, %hi
-  br i1 %mi, label %outer, label %exit
+  br label %outer
 exit:
   ret void
 }

@@ -14,23 +14,27 @@ entry:
   %az = load ptr, ptr %g5, align 8
   %g6 = getelementptr inbounds i8, ptr %args, i64 48
   %n = load i64, ptr %g6, align 8
-  %any = icmp slt i64 %lo, %hi
-  br i1 %any, label %outer, label %exit
+  br label %outer
 outer:
   %i = phi i64 [ %lo, %entry ], [ %i1, %outend ]
+  %mi = icmp slt i64 %i, %hi
+  br i1 %mi, label %obody, label %exit
+obody:
   %q0 = getelementptr inbounds float, ptr %px, i64 %i
   %xi = load float, ptr %q0, align 4, !alias.scope !1, !noalias !2
   %q1 = getelementptr inbounds float, ptr %py, i64 %i
   %yi = load float, ptr %q1, align 4, !alias.scope !1, !noalias !2
   %q2 = getelementptr inbounds float, ptr %pz, i64 %i
   %zi = load float, ptr %q2, align 4, !alias.scope !1, !noalias !2
-  %anyj = icmp sgt i64 %n, 0
-  br i1 %anyj, label %inner, label %outend
+  br label %inner
 inner:
-  %j = phi i64 [ 0, %outer ], [ %j1, %inner ]
-  %sx = phi float [ 0.0, %outer ], [ %sx1, %inner ]
-  %sy = phi float [ 0.0, %outer ], [ %sy1, %inner ]
-  %sz = phi float [ 0.0, %outer ], [ %sz1, %inner ]
+  %j = phi i64 [ 0, %obody ], [ %j1, %ibody ]
+  %sx = phi float [ 0.0, %obody ], [ %sx1, %ibody ]
+  %sy = phi float [ 0.0, %obody ], [ %sy1, %ibody ]
+  %sz = phi float [ 0.0, %obody ], [ %sz1, %ibody ]
+  %mj = icmp slt i64 %j, %n
+  br i1 %mj, label %ibody, label %outend
+ibody:
   %r0 = getelementptr inbounds float, ptr %px, i64 %j
   %xj = load float, ptr %r0, align 4, !alias.scope !1, !noalias !2
   %r1 = getelementptr inbounds float, ptr %py, i64 %j
@@ -57,21 +61,16 @@ inner:
   %sy1 = fadd reassoc nsz arcp contract afn float %sy, %fy
   %sz1 = fadd reassoc nsz arcp contract afn float %sz, %fz
   %j1 = add nuw nsw i64 %j, 1
-  %mj = icmp slt i64 %j1, %n
-  br i1 %mj, label %inner, label %outend
+  br label %inner
 outend:
-  %tx = phi float [ 0.0, %outer ], [ %sx1, %inner ]
-  %ty = phi float [ 0.0, %outer ], [ %sy1, %inner ]
-  %tz = phi float [ 0.0, %outer ], [ %sz1, %inner ]
   %w0 = getelementptr inbounds float, ptr %ax, i64 %i
-  store float %tx, ptr %w0, align 4, !alias.scope !2, !noalias !1
+  store float %sx, ptr %w0, align 4, !alias.scope !2, !noalias !1
   %w1 = getelementptr inbounds float, ptr %ay, i64 %i
-  store float %ty, ptr %w1, align 4, !alias.scope !2, !noalias !1
+  store float %sy, ptr %w1, align 4, !alias.scope !2, !noalias !1
   %w2 = getelementptr inbounds float, ptr %az, i64 %i
-  store float %tz, ptr %w2, align 4, !alias.scope !2, !noalias !1
+  store float %sz, ptr %w2, align 4, !alias.scope !2, !noalias !1
   %i1 = add nuw nsw i64 %i, 1
-  %mi = icmp slt i64 %i1, %hi
-  br i1 %mi, label %outer, label %exit
+  br label %outer
 exit:
   ret void
 }

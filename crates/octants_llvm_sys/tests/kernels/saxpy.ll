@@ -5,10 +5,12 @@ entry:
   %y = load ptr, ptr %yp, align 8, !invariant.load !9
   %ap = getelementptr inbounds i8, ptr %args, i64 16
   %a = load float, ptr %ap, align 4, !invariant.load !9
-  %any = icmp slt i64 %lo, %hi
-  br i1 %any, label %loop, label %exit
+  br label %loop
 loop:
-  %i = phi i64 [ %lo, %entry ], [ %i1, %loop ]
+  %i = phi i64 [ %lo, %entry ], [ %i1, %body ]
+  %more = icmp slt i64 %i, %hi
+  br i1 %more, label %body, label %exit
+body:
   %xi = getelementptr inbounds float, ptr %x, i64 %i
   %yi = getelementptr inbounds float, ptr %y, i64 %i
   %xv = load float, ptr %xi, align 4, !alias.scope !1, !noalias !2
@@ -17,8 +19,7 @@ loop:
   %s = fadd contract float %m, %yv
   store float %s, ptr %yi, align 4, !alias.scope !2, !noalias !1
   %i1 = add nuw nsw i64 %i, 1
-  %more = icmp slt i64 %i1, %hi
-  br i1 %more, label %loop, label %exit
+  br label %loop
 exit:
   ret void
 }

@@ -8,10 +8,12 @@ entry:
   %n = load i64, ptr %p2, align 8, !invariant.load !9, !range !10
   %p3 = getelementptr inbounds i8, ptr %args, i64 24
   %w = load i64, ptr %p3, align 8, !invariant.load !9, !range !10
-  %any = icmp slt i64 %lo, %hi
-  br i1 %any, label %rows, label %exit
+  br label %rows
 rows:
   %k = phi i64 [ %lo, %entry ], [ %k1, %rowend ]
+  %mr = icmp slt i64 %k, %hi
+  br i1 %mr, label %row, label %exit
+row:
   %r = udiv i64 %k, %w
   %rw = mul nuw nsw i64 %r, %w
   %c = sub nuw nsw i64 %k, %rw
@@ -22,7 +24,10 @@ rows:
   %i = add nuw nsw i64 %r, 1
   br label %cols
 cols:
-  %jj = phi i64 [ %c, %rows ], [ %jj1, %cols ]
+  %jj = phi i64 [ %c, %row ], [ %jj1, %col ]
+  %more = icmp slt i64 %jj, %cend
+  br i1 %more, label %col, label %rowend
+col:
   %j = add nuw nsw i64 %jj, 1
   %im = add nsw i64 %i, -1
   %ip = add nsw i64 %i, 1
@@ -51,12 +56,10 @@ cols:
   %q4 = getelementptr inbounds float, ptr %b, i64 %o4b
   store float %s3, ptr %q4, align 4, !alias.scope !2, !noalias !1
   %jj1 = add nuw nsw i64 %jj, 1
-  %more = icmp ult i64 %jj1, %cend
-  br i1 %more, label %cols, label %rowend
+  br label %cols
 rowend:
   %k1 = add nuw nsw i64 %k, %len
-  %mr = icmp ult i64 %k1, %hi
-  br i1 %mr, label %rows, label %exit
+  br label %rows
 exit:
   ret void
 }
