@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use octants_hal::{Device, DeviceError, Stream};
+use octants_hal::{Capabilities, Device, DeviceError, Stream};
 
 /// A device, whether its session still lives, and what is allocated on it. Handles hold it by [`Arc`], so that the device outlives
 /// them; two handles belong together if they hold the same one.
@@ -55,6 +55,11 @@ impl Context {
     pub fn synchronise(&self) -> Result<(), DeviceError> {
         // SAFETY: the default stream always lives.
         unsafe { self.device.synchronise(Stream::DEFAULT) }
+    }
+
+    /// Waits, unless every verb is over when it returns.
+    pub(crate) fn settle(&self) -> Result<(), DeviceError> {
+        if self.device.capabilities().has(Capabilities::IMMEDIATE) { Ok(()) } else { self.synchronise() }
     }
 
     /// How many allocations live.

@@ -12,8 +12,18 @@
 
 mod arguments;
 mod context;
+mod domain;
+mod guard;
+mod invocation;
 mod memory;
+mod plan;
+mod run_here;
+mod run_remote;
+mod version;
 
 pub use arguments::Arguments;
 pub use context::{Context, Stale};
+pub use invocation::{ArgumentError, Invocation};
 pub use memory::{Memory, MemoryError};
+pub use plan::{FaultReport, LaunchFailure, LaunchPlan};
+pub use version::{Assumptions, Code, MakeVersion, TaskCode, Version};

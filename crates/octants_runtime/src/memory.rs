@@ -101,7 +101,8 @@ impl Memory {
         unsafe {
             self.context.device().copy_to_device(Stream::DEFAULT, to, from.as_ptr(), from.len())?;
         }
-        self.settle()
+        // The host's side is borrowed for this call alone.
+        Ok(self.context.settle()?)
     }
 
     /// Copies bytes at `offset` to the host, and waits.
@@ -111,7 +112,8 @@ impl Memory {
         unsafe {
             self.context.device().copy_to_host(Stream::DEFAULT, to.as_mut_ptr(), from, to.len())?;
         }
-        self.settle()
+        // The host's side is borrowed for this call alone.
+        Ok(self.context.settle()?)
     }
 
     /// Copies all of another allocation of the same context and size.
@@ -136,14 +138,6 @@ impl Memory {
         }
         Ok((bytes != 0).then(|| self.address.offset(offset)))
     }
-
-    /// The host's side of a copy is borrowed for the call alone, so the copy must be over.
-    fn settle(&self) -> Result<(), MemoryError> {
-        if !self.context.device().capabilities().has(Capabilities::IMMEDIATE) {
-            self.context.synchronise()?;
-        }
-        Ok(())
-    }
 }
 
 impl Drop for Memory {
@@ -153,7 +147,7 @@ impl Drop for Memory {
             return;
         }
         // Work in the stream may still use it. If waiting fails, the device is past using anything.
-        drop(self.settle());
+        drop(self.context.settle());
         // SAFETY: allocated by this device with this size, and nobody has a handle any more.
         unsafe { self.context.device().free(self.address, self.bytes) };
     }

@@ -1,0 +1,44 @@
+//! The points of a parallel loop, from its bounds at launch.
+
+use octants_hal::{Domain, RangeDomain};
+use octants_ir::plan::{Plan, Step};
+use smallvec::SmallVec;
+
+use crate::plan::Ended;
+
+/// Bounds of all axes; the usual numbers of axes need no allocation.
+pub(crate) type Bounds = SmallVec<[i64; 8]>;
+
+/// The points that a step runs for; `None` if there are none. `bounds` keeps what the domain refers to.
+pub(crate) fn domain<'b>(
+    plan: &Plan,
+    step: &Step,
+    args: &[u8],
+    temps: &[u8],
+    bounds: &'b mut Bounds,
+) -> Result<Option<Domain<'b>>, Ended> {
+    let Step::Range { axes, max_threads, block_dim, cost, .. } = step else {
+        return Ok(Some(Domain::Once));
+    };
+    bounds.clear();
+    let mut points = Some(1_u64);
+    for (lo, hi) in axes {
+        let (lo, hi) = (lo.evaluate(plan, args, temps), hi.evaluate(plan, args, temps));
+        if lo >= hi {
+            return Ok(None);
+        }
+        points = points.and_then(|points| points.checked_mul(hi.wrapping_sub(lo) as u64));
+        bounds.push(lo);
+        bounds.push(hi);
+    }
+    match points {
+        Some(points) if i64::try_from(points).is_ok() => Ok(Some(Domain::Range(RangeDomain {
+            bounds,
+            points,
+            max_threads: *max_threads,
+            block: *block_dim,
+            cost: *cost,
+        }))),
+        _ => Err(Ended::TooManyPoints),
+    }
+}

@@ -1,0 +1,166 @@
+//! The guard at launch: do arrays overlap?
+//!
+//! Code that assumes "no two array arguments share memory, unless both are only read" is right only where that holds; a launch
+//! knows all addresses and sizes, so it looks.
+
+use octants_ir::plan::{Access, ArgLayout};
+use octants_ir::{Data, TensorShape};
+
+/// What to read of a block of arguments to tell whether arrays overlap.
+#[derive(Debug)]
+pub(crate) struct OverlapGuard {
+    arrays: Vec<GuardedArray>,
+}
+
+#[derive(Debug)]
+struct GuardedArray {
+    offset: usize,
+    rank: usize,
+    element_bytes: u64,
+    written: bool,
+}
+
+/// The bytes of one array: `start..end`.
+#[derive(Clone, Copy, Default)]
+struct Range {
+    start: u64,
+    end: u64,
+    written: bool,
+}
+
+/// Up to this many arrays are compared pair by pair, without allocating.
+const FEW: usize = 16;
+
+impl OverlapGuard {
+    /// `access` says of each parameter whether the kernel writes its memory.
+    pub fn new(args: &ArgLayout, access: &[Access]) -> Self {
+        let mut arrays: Vec<_> = args
+            .slots
+            .iter()
+            .zip(access)
+            .filter_map(|(slot, access)| {
+                let array = slot.array()?;
+                (access.read || access.written).then(|| GuardedArray {
+                    offset: slot.offset as usize,
+                    rank: array.rank.into(),
+                    element_bytes: element_bytes(array.elem),
+                    written: access.written,
+                })
+            })
+            .collect();
+        // With nothing written, or nothing beside it, nothing can clash.
+        if arrays.len() < 2 || arrays.iter().all(|array| !array.written) {
+            arrays.clear();
+        }
+        Self { arrays }
+    }
+
+    /// Whether arrays can overlap at all.
+    pub fn is_needed(&self) -> bool {
+        !self.arrays.is_empty()
+    }
+
+    /// Whether two arrays in this block share memory and one of them is written.
+    pub fn overlaps(&self, args: &[u8]) -> bool {
+        if self.arrays.len() > FEW {
+            return many_overlap(self.arrays.iter().map(|array| array.range(args)).collect());
+        }
+        let mut ranges = [Range::default(); FEW];
+        for (range, array) in ranges.iter_mut().zip(&self.arrays) {
+            *range = array.range(args);
+        }
+        let ranges = &ranges[..self.arrays.len()];
+        ranges.iter().enumerate().any(|(n, a)| {
+            ranges[..n].iter().any(|b| a.start < b.end && b.start < a.end && (a.written || b.written))
+        })
+    }
+}
+
+impl GuardedArray {
+    fn range(&self, args: &[u8]) -> Range {
+        let start = u64::from_le_bytes(word(args, self.offset));
+        let mut bytes = self.element_bytes;
+        for axis in 0..self.rank {
+            // Extents are never negative; what lies in memory has fewer than 2⁶⁴ bytes.
+            let extent = u32::from_le_bytes(word(args, self.offset + 8 + 4 * axis));
+            bytes = bytes.wrapping_mul(extent.into());
+        }
+        Range { start, end: start.wrapping_add(bytes), written: self.written }
+    }
+}
+
+fn word<const N: usize>(args: &[u8], offset: usize) -> [u8; N] {
+    args[offset..offset + N].try_into().expect("a slice of that length")
+}
+
+fn many_overlap(mut ranges: Vec<Range>) -> bool {
+    ranges.retain(|range| range.start < range.end);
+    ranges.sort_unstable_by_key(|range| range.start);
+    // Among the ranges that began already, how far all of them reach, and how far the written ones do.
+    let (mut all, mut written) = (0, 0);
+    for range in ranges {
+        if range.start < written || (range.written && range.start < all) {
+            return true;
+        }
+        all = all.max(range.end);
+        if range.written {
+            written = written.max(range.end);
+        }
+    }
+    false
+}
+
+fn element_bytes(data: Data) -> u64 {
+    let scalar = data.elem().expect("arrays hold scalars or tensors").bytes();
+    u64::from(scalar) * u64::from(data.tensor_shape().map_or(1, TensorShape::count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octants_ir::{ArrayType, Boundary, Kernel, Scalar, Type};
+
+    /// A guard over `written.len()` arrays of rank one, and a block with these `(address, extent)`s.
+    fn clash(written: &[bool], arrays: &[(u64, u32)]) -> bool {
+        let mut kernel = Kernel::new("k");
+        let ty = Type::Array(ArrayType { elem: Scalar::F32.into(), rank: 1, boundary: Boundary::Unsafe });
+        for n in 0..written.len() {
+            kernel.add_param(format!("a{n}"), ty);
+        }
+        let layout = ArgLayout::of(&kernel);
+        let access: Vec<_> = written.iter().map(|&written| Access { read: true, written }).collect();
+        let mut block = vec![0; layout.bytes as usize];
+        for (slot, (address, extent)) in layout.slots.iter().zip(arrays) {
+            let at = slot.offset as usize;
+            block[at..at + 8].copy_from_slice(&address.to_le_bytes());
+            block[at + 8..at + 12].copy_from_slice(&extent.to_le_bytes());
+        }
+        OverlapGuard::new(&layout, &access).overlaps(&block)
+    }
+
+    #[test]
+    fn only_shared_bytes_with_a_writer_clash() {
+        assert!(!clash(&[true], &[(64, 10)]));
+        assert!(!clash(&[true, false], &[(64, 16), (128, 16)]), "neighbours touch but share nothing");
+        assert!(clash(&[true, false], &[(64, 17), (128, 16)]));
+        assert!(clash(&[false, true], &[(64, 100), (64, 100)]));
+        assert!(!clash(&[false, false], &[(64, 100), (64, 100)]));
+        assert!(!clash(&[false, false, true], &[(64, 10), (64, 10), (1000, 5)]));
+        assert!(!clash(&[true, true], &[(64, 0), (64, 10)]), "an empty array shares nothing");
+    }
+
+    #[test]
+    fn many_arrays_answer_as_few_do() {
+        let apart: Vec<_> = (0..40_u64).map(|n| (n * 100, 25)).collect();
+        let mut written = [false; 40];
+        written[7] = true;
+        assert!(!clash(&written, &apart));
+        let mut close = apart.clone();
+        close[39] = (701, 3);
+        assert!(clash(&written, &close));
+        close[39] = (601, 20);
+        assert!(!clash(&written, &close), "two that are only read");
+        close[39] = (601, 25);
+        assert!(clash(&written, &close));
+    }
+}

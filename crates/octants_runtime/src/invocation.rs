@@ -1,0 +1,140 @@
+//! A checked way to launch: arguments one by one, in the order of the parameters.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use octants_ir::plan::{ArgKind, ArgSlot};
+use octants_ir::{Const, Data, TensorShape};
+
+use crate::arguments::Arguments;
+use crate::memory::Memory;
+use crate::plan::{LaunchFailure, LaunchPlan};
+use crate::version::MakeVersion;
+
+/// Arguments for one launch of a plan. Borrows the memory until the launch is over.
+pub struct Invocation<'a, M: MakeVersion> {
+    plan: &'a LaunchPlan<M>,
+    block: Vec<u8>,
+    given: usize,
+}
+
+/// An argument that does not fit its parameter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ArgumentError {
+    /// Another number of arguments than parameters.
+    Count { expected: usize, found: usize },
+    /// The parameter at this position takes something else.
+    Type { position: usize, expected: ArgKind },
+    /// The elements do not fit into the memory.
+    Size { position: usize },
+    /// The memory's session was reset.
+    Stale,
+    /// The memory belongs to another session.
+    OtherSession,
+}
+
+impl fmt::Display for ArgumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count { expected, found } => write!(f, "{expected} arguments are expected, not {found}"),
+            Self::Type { position, expected: ArgKind::Array(array) } => {
+                write!(f, "argument {position} is to be an array of rank {} of {:?}", array.rank, array.elem)
+            }
+            Self::Type { position, expected: ArgKind::Data(data) } => {
+                write!(f, "argument {position} is to be {data:?}")
+            }
+            Self::Size { position } => write!(f, "argument {position} has more elements than memory"),
+            Self::Stale => f.write_str("this array belongs to a session that was reset"),
+            Self::OtherSession => f.write_str("this array belongs to another session"),
+        }
+    }
+}
+
+impl std::error::Error for ArgumentError {}
+
+impl<'a, M: MakeVersion> Invocation<'a, M> {
+    pub fn new(plan: &'a LaunchPlan<M>) -> Self {
+        Self { plan, block: vec![0; plan.args().bytes as usize], given: 0 }
+    }
+
+    /// The next argument is an array in this memory, of the parameter's element type and rank.
+    pub fn array(mut self, memory: &'a Memory, element: Data, shape: &[i32]) -> Result<Self, ArgumentError> {
+        let (position, slot) = self.next()?;
+        let fits =
+            slot.array().is_some_and(|array| array.elem == element && shape.len() == array.rank.into());
+        if !fits {
+            return Err(ArgumentError::Type { position, expected: slot.kind });
+        }
+        let address = memory.address().map_err(|_| ArgumentError::Stale)?;
+        if !Arc::ptr_eq(memory.context(), self.plan.context()) {
+            return Err(ArgumentError::OtherSession);
+        }
+        let mut bytes = Some(bytes_of(element));
+        for &extent in shape {
+            bytes = bytes.zip(usize::try_from(extent).ok()).and_then(|(b, extent)| b.checked_mul(extent));
+        }
+        if bytes.is_none_or(|bytes| bytes > memory.bytes()) {
+            return Err(ArgumentError::Size { position });
+        }
+        self.put(slot.offset, &address.0.to_le_bytes());
+        for (axis, extent) in shape.iter().enumerate() {
+            self.put(slot.extent_offset(axis as u8), &extent.to_le_bytes());
+        }
+        Ok(self)
+    }
+
+    /// The next argument is a scalar, or a tensor given by its entries, of the parameter's type.
+    pub fn data(mut self, entries: &[Const]) -> Result<Self, ArgumentError> {
+        let (position, slot) = self.next()?;
+        let mismatch = ArgumentError::Type { position, expected: slot.kind };
+        let ArgKind::Data(data) = slot.kind else { return Err(mismatch) };
+        let count = data.tensor_shape().map_or(1, TensorShape::count) as usize;
+        if entries.len() != count || entries.iter().any(|entry| Some(entry.ty()) != data.elem()) {
+            return Err(mismatch);
+        }
+        let mut offset = slot.offset;
+        for entry in entries {
+            let width = entry.ty().bytes();
+            self.put(offset, &entry.bits().to_le_bytes()[..width as usize]);
+            offset += width;
+        }
+        Ok(self)
+    }
+
+    /// Runs the kernel.
+    pub fn launch(
+        self,
+        results: &mut [u8],
+        cancel: &AtomicBool,
+    ) -> Result<Result<(), LaunchFailure<M::Error>>, ArgumentError> {
+        let expected = self.plan.args().slots.len();
+        if self.given != expected {
+            return Err(ArgumentError::Count { expected, found: self.given });
+        }
+        // SAFETY: every array parameter was given memory that holds its elements and is borrowed until now; memory of a session may
+        // be written.
+        let arguments = unsafe { Arguments::new(&self.block) };
+        Ok(self.plan.launch(arguments, results, cancel))
+    }
+
+    fn next(&mut self) -> Result<(usize, ArgSlot), ArgumentError> {
+        let (position, slots) = (self.given, &self.plan.args().slots);
+        self.given += 1;
+        match slots.get(position) {
+            Some(slot) => Ok((position, *slot)),
+            None => Err(ArgumentError::Count { expected: slots.len(), found: self.given }),
+        }
+    }
+
+    fn put(&mut self, offset: u32, bytes: &[u8]) {
+        let offset = offset as usize;
+        self.block[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+/// Bytes of a scalar or a tensor; a struct has no arguments of its own.
+fn bytes_of(data: Data) -> usize {
+    let scalar = data.elem().map_or(0, octants_ir::Scalar::bytes) as usize;
+    scalar * data.tensor_shape().map_or(1, TensorShape::count) as usize
+}

@@ -1,0 +1,200 @@
+//! A kernel ready to be launched: its code in the versions that exist so far, and the guard that chooses between them.
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use octants_hal::{Capabilities, DeviceError, FAULT_ARGUMENTS};
+use octants_ir::plan::{Access, ArgLayout, ResultLayout};
+
+use crate::arguments::Arguments;
+use crate::context::Context;
+use crate::guard::OverlapGuard;
+use crate::version::{Assumptions, MakeVersion, Version};
+use crate::{run_here, run_remote};
+
+/// A kernel's code and how to launch it. The version for arrays that do not overlap is there from the start; the other is made
+/// when a launch first needs it.
+pub struct LaunchPlan<M: MakeVersion> {
+    context: Arc<Context>,
+    maker: M,
+    guard: OverlapGuard,
+    apart: Version<M::Info>,
+    overlapping: OnceLock<Version<M::Info>>,
+    /// Held while the other version is made, so that it is made once.
+    making: Mutex<()>,
+    /// Whether tasks run on memory of the host, and are over when the verb returns.
+    here: bool,
+}
+
+/// Why a launch did not finish.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LaunchFailure<E> {
+    /// The session was reset.
+    Stale,
+    /// The caller's flag was raised.
+    Cancelled,
+    /// A block has another size than its layout.
+    BlockSize {
+        expected: usize,
+        found: usize,
+    },
+    /// A parallel loop over more points than 63 bits can count.
+    TooManyPoints,
+    /// A check failed.
+    Fault(FaultReport),
+    Device(DeviceError),
+    /// The version that the launch needs could not be made.
+    Version(E),
+}
+
+/// The first check that failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FaultReport {
+    /// Which version ran.
+    pub assume: Assumptions,
+    /// Which check, in that version's numbering.
+    pub site: u32,
+    pub arguments: [u64; FAULT_ARGUMENTS],
+}
+
+/// What running a version can end with, apart from the making of one.
+pub(crate) enum Ended {
+    Cancelled,
+    TooManyPoints,
+    Fault { site: u32, arguments: [u64; FAULT_ARGUMENTS] },
+    Device(DeviceError),
+}
+
+impl From<DeviceError> for Ended {
+    fn from(error: DeviceError) -> Self {
+        Self::Device(error)
+    }
+}
+
+impl<M: MakeVersion> LaunchPlan<M> {
+    /// Makes the version for arrays that do not overlap.
+    pub fn new(context: &Arc<Context>, maker: M, cancel: &AtomicBool) -> Result<Self, M::Error> {
+        let apart = make(context, &maker, Assumptions { noalias: true }, cancel)?;
+        let guard = OverlapGuard::new(&apart.plan().args, &apart.plan().access);
+        Ok(Self {
+            context: Arc::clone(context),
+            maker,
+            guard,
+            apart,
+            overlapping: OnceLock::new(),
+            making: Mutex::new(()),
+            here: context.device().capabilities().has(Capabilities::HOST_MEMORY | Capabilities::IMMEDIATE),
+        })
+    }
+
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub fn maker(&self) -> &M {
+        &self.maker
+    }
+
+    /// The layout of arguments: the same in every version.
+    pub fn args(&self) -> &ArgLayout {
+        &self.apart.plan().args
+    }
+
+    /// The layout of results: the same in every version.
+    pub fn results(&self) -> &ResultLayout {
+        &self.apart.plan().results
+    }
+
+    /// What the kernel does with the memory of each parameter.
+    pub fn access(&self) -> &[Access] {
+        &self.apart.plan().access
+    }
+
+    /// A version that was made already.
+    pub fn version(&self, assume: Assumptions) -> Option<&Version<M::Info>> {
+        if assume.noalias { Some(&self.apart) } else { self.overlapping.get() }
+    }
+
+    /// Runs the kernel's tasks in order and waits for the last.
+    pub fn launch(
+        &self,
+        args: Arguments<'_>,
+        results: &mut [u8],
+        cancel: &AtomicBool,
+    ) -> Result<(), LaunchFailure<M::Error>> {
+        if self.context.check().is_err() {
+            return Err(LaunchFailure::Stale);
+        }
+        let args = args.bytes();
+        check_size(args.len(), self.args().bytes)?;
+        check_size(results.len(), self.results().bytes)?;
+        let noalias = !self.guard.is_needed() || !self.guard.overlaps(args);
+        let version = if noalias { &self.apart } else { self.overlapping_version(cancel)? };
+        // SAFETY: whoever made `Arguments` vouches for the addresses; the sizes were checked, and the code was made for them.
+        let ended = unsafe {
+            if self.here {
+                run_here::run(version, args, results, cancel)
+            } else {
+                run_remote::run(version, args, results, cancel)
+            }
+        };
+        ended.map_err(|ended| match ended {
+            Ended::Cancelled => LaunchFailure::Cancelled,
+            Ended::TooManyPoints => LaunchFailure::TooManyPoints,
+            Ended::Device(error) => LaunchFailure::Device(error),
+            Ended::Fault { site, arguments } => {
+                LaunchFailure::Fault(FaultReport { assume: Assumptions { noalias }, site, arguments })
+            }
+        })
+    }
+
+    #[cold]
+    fn overlapping_version(&self, cancel: &AtomicBool) -> Result<&Version<M::Info>, LaunchFailure<M::Error>> {
+        if let Some(version) = self.overlapping.get() {
+            return Ok(version);
+        }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(version) = self.overlapping.get() {
+            return Ok(version);
+        }
+        let version = make(&self.context, &self.maker, Assumptions { noalias: false }, cancel)
+            .map_err(LaunchFailure::Version)?;
+        Ok(self.overlapping.get_or_init(|| version))
+    }
+}
+
+fn make<M: MakeVersion>(
+    context: &Arc<Context>,
+    maker: &M,
+    assume: Assumptions,
+    cancel: &AtomicBool,
+) -> Result<Version<M::Info>, M::Error> {
+    let code = maker.make(assume, cancel)?;
+    let started = Instant::now();
+    let mut version = Version::load(context, code).map_err(|error| maker.refused(error))?;
+    maker.loaded(version.info_mut(), started.elapsed());
+    Ok(version)
+}
+
+fn check_size<E>(found: usize, expected: u32) -> Result<(), LaunchFailure<E>> {
+    let expected = expected as usize;
+    if found == expected { Ok(()) } else { Err(LaunchFailure::BlockSize { expected, found }) }
+}
+
+impl<E: fmt::Display> fmt::Display for LaunchFailure<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stale => f.write_str("the kernel belongs to a session that was reset"),
+            Self::Cancelled => f.write_str("interrupted"),
+            Self::BlockSize { expected, found } => {
+                write!(f, "a block of arguments or results has {found} bytes instead of {expected}")
+            }
+            Self::TooManyPoints => f.write_str("a parallel loop has more points than can be counted"),
+            Self::Fault(report) => write!(f, "check {} failed", report.site),
+            Self::Device(error) => error.fmt(f),
+            Self::Version(error) => error.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A kernel's code under some assumptions, loaded on a device.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use octants_hal::{DeviceError, Function, Image, ImagePart, Module};
+use octants_ir::plan::Plan;
+
+use crate::context::Context;
+
+/// What code may take for granted; the launch's guards see to it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Assumptions {
+    /// No two array arguments overlap, unless both are only read.
+    pub noalias: bool,
+}
+
+/// Makes versions of one kernel when a launch first needs them.
+pub trait MakeVersion: Send + Sync {
+    /// What the maker wants to find again beside the code.
+    type Info: Send + Sync;
+    type Error;
+
+    /// Compiles. Raising `cancel` may end it early, with an error.
+    fn make(&self, assume: Assumptions, cancel: &AtomicBool) -> Result<Code<Self::Info>, Self::Error>;
+
+    /// The device refused the code.
+    fn refused(&self, error: DeviceError) -> Self::Error;
+
+    /// The code was loaded, in this time.
+    fn loaded(&self, info: &mut Self::Info, time: std::time::Duration);
+}
+
+/// Compiled code on its way to the device.
+pub struct Code<I> {
+    pub name: String,
+    pub plan: Plan,
+    /// A function for each task, in the order of the tasks' numbers.
+    pub tasks: Vec<TaskCode>,
+    pub info: I,
+}
+
+pub struct TaskCode {
+    pub symbol: String,
+    pub bytes: Vec<u8>,
+}
+
+/// Loaded code. Unloaded when dropped.
+pub struct Version<I> {
+    context: Arc<Context>,
+    module: Module,
+    /// By task number.
+    functions: Vec<Function>,
+    plan: Plan,
+    info: I,
+}
+
+impl<I> Version<I> {
+    pub(crate) fn load(context: &Arc<Context>, code: Code<I>) -> Result<Self, DeviceError> {
+        let Code { name, plan, tasks, info } = code;
+        let parts: Vec<_> =
+            tasks.iter().map(|task| ImagePart { symbol: &task.symbol, bytes: &task.bytes }).collect();
+        // SAFETY: the maker compiled it for this device.
+        let module = unsafe { context.device().load_module(&Image { name: &name, parts: &parts })? };
+        let mut version = Self { context: Arc::clone(context), module, functions: Vec::new(), plan, info };
+        for task in &tasks {
+            // SAFETY: the module was just loaded.
+            let function = unsafe { context.device().function(module, &task.symbol) };
+            let Some(function) = function else {
+                let message = format!("`{name}` does not define `{}`", task.symbol);
+                return Err(DeviceError::BadImage { message });
+            };
+            version.functions.push(function);
+        }
+        let named = version.plan.steps.iter().map(|step| step.task() + 1).max().unwrap_or(0);
+        if named > version.functions.len() {
+            let message = format!("`{name}` has {named} tasks, but code for {}", version.functions.len());
+            return Err(DeviceError::BadImage { message });
+        }
+        Ok(version)
+    }
+
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub fn info(&self) -> &I {
+        &self.info
+    }
+
+    pub(crate) fn info_mut(&mut self) -> &mut I {
+        &mut self.info
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// The code of a task; it is there for every step of the plan.
+    pub(crate) fn function(&self, task: usize) -> Function {
+        self.functions[task]
+    }
+}
+
+impl<I> Drop for Version<I> {
+    fn drop(&mut self) {
+        // A launch may still be in the stream; if waiting fails, the device is past running anything.
+        drop(self.context.settle());
+        // SAFETY: loaded by this device, and nobody can launch it any more.
+        unsafe { self.context.device().unload_module(self.module) };
+    }
+}

@@ -1,0 +1,178 @@
+//! What the runtime tells a device to do, in which order: seen on the null device.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use octants_hal::DeviceError;
+use octants_hal::null::NullDevice;
+use octants_ir::plan::{Access, ArgLayout, Bound, Plan, ResultLayout, Step, TempLayout};
+use octants_ir::{ArrayType, Boundary, Builder, Const, Id, Kernel, Op, Scalar, Type};
+use octants_runtime::{
+    ArgumentError, Assumptions, Code, Context, Invocation, LaunchFailure, LaunchPlan, MakeVersion, Memory,
+    TaskCode,
+};
+
+/// A serial task that leaves the length in a temporary, then a loop over the rows of `a` and that many columns.
+fn plan() -> Plan {
+    let mut kernel = Kernel::new("k");
+    let array = ArrayType { elem: Scalar::F32.into(), rank: 1, boundary: Boundary::Unsafe };
+    kernel.add_param("a", Type::Array(array));
+    kernel.add_param("b", Type::Array(array));
+    kernel.results.push(Scalar::F64.into());
+    Builder::new(&mut kernel).temp(Scalar::I32.into());
+    let op = Op::from_index(0);
+    let extent = Bound::Extent { param: 0, axis: 0 };
+    let axes = vec![(Bound::Const(2), extent), (Bound::Temp(0), Bound::Const(7))];
+    let (max_threads, block_dim, name, cost) = (None, None, None, 1);
+    Plan {
+        args: ArgLayout::of(&kernel),
+        temps: TempLayout::of(&kernel),
+        results: ResultLayout::of(&kernel),
+        steps: vec![
+            Step::Serial { task: 0, op },
+            Step::Range { task: 1, op, axes, max_threads, block_dim, name, cost },
+        ],
+        access: vec![Access { read: true, written: false }, Access { read: true, written: true }],
+        needs_noalias: true,
+    }
+}
+
+#[derive(Default)]
+struct Maker {
+    made: AtomicUsize,
+}
+
+impl MakeVersion for Maker {
+    type Info = ();
+    type Error = DeviceError;
+
+    fn make(&self, assume: Assumptions, _cancel: &AtomicBool) -> Result<Code<()>, DeviceError> {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        let prefix = if assume.noalias { "apart" } else { "overlapping" };
+        let task = |n| TaskCode { symbol: format!("{prefix}_t{n}"), bytes: Vec::new() };
+        Ok(Code { name: prefix.to_owned(), plan: plan(), tasks: vec![task(0), task(1)], info: () })
+    }
+
+    fn refused(&self, error: DeviceError) -> DeviceError {
+        error
+    }
+
+    fn loaded(&self, (): &mut (), _time: std::time::Duration) {}
+}
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+fn setup() -> (Arc<NullDevice>, Arc<Context>, LaunchPlan<Maker>) {
+    let device = Arc::new(NullDevice::new());
+    let context = Context::new(device.clone());
+    let plan = LaunchPlan::new(&context, Maker::default(), &NEVER).unwrap();
+    device.take_trace();
+    (device, context, plan)
+}
+
+fn launch(plan: &LaunchPlan<Maker>, a: &Memory, b: &Memory) -> Result<(), LaunchFailure<DeviceError>> {
+    let f32s = Scalar::F32.into();
+    let invocation = Invocation::new(plan).array(a, f32s, &[10]).unwrap().array(b, f32s, &[10]).unwrap();
+    invocation.launch(&mut [0; 8], &NEVER).unwrap()
+}
+
+#[test]
+fn a_launch_owns_its_memory_and_waits_only_for_what_it_reads() {
+    let (device, context, plan) = setup();
+    let (a, b) = (Memory::allocate(&context, 40).unwrap(), Memory::allocate(&context, 40).unwrap());
+    device.take_trace();
+    launch(&plan, &a, &b).unwrap();
+    assert_eq!(
+        device.take_trace(),
+        [
+            "allocate 88",
+            "launch apart_t0 once on 0",
+            "copy_to_host 8 on 0",
+            "synchronise 0",
+            "launch apart_t1 2..10 x 0..7 on 0",
+            "copy_to_host 72 on 0",
+            "synchronise 0",
+            "copy_to_host 8 on 0",
+            "synchronise 0",
+            "synchronise 0",
+            "free 88",
+        ]
+    );
+}
+
+#[test]
+fn overlapping_arrays_get_their_own_version_which_is_made_once() {
+    let (device, context, plan) = setup();
+    let a = Memory::allocate(&context, 40).unwrap();
+    let launches = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| launch(&plan, &a, &a))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(launches, [const { Ok(()) }; 4]);
+    let trace = device.take_trace();
+    let count = |what: &str| trace.iter().filter(|line| line.starts_with(what)).count();
+    assert_eq!(count("load_module overlapping"), 1);
+    assert_eq!(count("launch overlapping_t1"), 4);
+    assert_eq!(count("launch apart"), 0);
+    assert_eq!(plan.maker().made.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_failed_verb_leaves_nothing_behind() {
+    let (device, context, plan) = setup();
+    let (a, b) = (Memory::allocate(&context, 40).unwrap(), Memory::allocate(&context, 40).unwrap());
+    for verb in ["allocate", "launch", "copy_to_host", "synchronise"] {
+        device.fail_next(verb);
+        let failed = launch(&plan, &a, &b);
+        assert!(
+            matches!(&failed, Err(LaunchFailure::Device(DeviceError::Failed { verb: v, .. })) if *v == verb),
+            "{verb}: {failed:?}"
+        );
+        assert_eq!((context.allocations(), context.bytes()), (2, 80), "after a failed {verb}");
+    }
+    launch(&plan, &a, &b).unwrap();
+}
+
+#[test]
+fn handles_of_an_ended_session_are_refused_and_never_reach_the_device() {
+    let (device, context, plan) = setup();
+    let (a, b) = (Memory::allocate(&context, 40).unwrap(), Memory::allocate(&context, 40).unwrap());
+    let f32s = Scalar::F32.into();
+    let early = Invocation::new(&plan).array(&a, f32s, &[10]).unwrap().array(&b, f32s, &[10]).unwrap();
+    context.end();
+    device.take_trace();
+    assert_eq!(early.launch(&mut [0; 8], &NEVER).unwrap(), Err(LaunchFailure::Stale));
+    assert!(Invocation::new(&plan).array(&a, f32s, &[10]).is_err());
+    assert!(a.fill(&[0; 4]).is_err() && a.read(0, &mut [0; 4]).is_err() && a.address().is_err());
+    assert!(Memory::allocate(&context, 8).is_err());
+    assert_eq!(device.take_trace(), [""; 0]);
+    drop((a, b));
+    assert_eq!(context.allocations(), 0, "memory is given back all the same");
+}
+
+#[test]
+fn arguments_are_compared_with_the_parameters() {
+    let (_device, context, plan) = setup();
+    let a = Memory::allocate(&context, 40).unwrap();
+    let (f32s, f64s) = (Scalar::F32.into(), Scalar::F64.into());
+    let text =
+        |result: Result<Invocation<'_, Maker>, ArgumentError>| result.err().map(|error| error.to_string());
+    assert_eq!(
+        text(Invocation::new(&plan).array(&a, f64s, &[5])).as_deref(),
+        Some("argument 0 is to be an array of rank 1 of Scalar(F32)")
+    );
+    assert!(text(Invocation::new(&plan).array(&a, f32s, &[2, 5])).is_some());
+    assert_eq!(
+        text(Invocation::new(&plan).array(&a, f32s, &[11])).as_deref(),
+        Some("argument 0 has more elements than memory")
+    );
+    assert!(text(Invocation::new(&plan).data(&[Const::f32(1.0)])).is_some());
+    let one = Invocation::new(&plan).array(&a, f32s, &[10]).unwrap();
+    assert_eq!(one.launch(&mut [0; 8], &NEVER).unwrap_err().to_string(), "2 arguments are expected, not 1");
+    let other = Context::new(Arc::new(NullDevice::new()));
+    let foreign = Memory::allocate(&other, 40).unwrap();
+    assert_eq!(
+        text(Invocation::new(&plan).array(&foreign, f32s, &[10])).as_deref(),
+        Some("this array belongs to another session")
+    );
+}
