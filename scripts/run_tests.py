@@ -74,35 +74,39 @@ def lint() -> Count:
 
 
 def rust() -> Count:
-    """Unit tests, integration tests and filetests of every crate that can run without a Python interpreter."""
-    # The filter leaves out the extension module, whose tests are the Python ones.
-    selection = ["--workspace", "--exclude", "octants_python"]
+    """Unit tests, integration tests, filetests and documentation tests of every crate."""
+    # The extension module needs an interpreter around it: its tests are the Python ones.
+    workspace = ["--workspace", "--exclude", "octants_python", "--no-fail-fast"]
     if shutil.which("cargo-nextest"):
-        code, output = stream(
-            ["cargo", "nextest", "run", *selection, "--no-fail-fast", "--status-level=fail", "--cargo-quiet"]
-        )
-        summary = re.search(r"tests? run: (\d+) passed.*", output)
-        if summary is None:
-            return Count(failed=1)
-        numbers = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|timed out|skipped)", summary[0])}
-        count = Count(
-            numbers.get("passed", 0),
-            numbers.get("failed", 0) + numbers.get("timed out", 0),
-            numbers.get("skipped", 0),
-        )
+        count = nextest(workspace)
     else:
-        code, output = stream(
-            ["cargo", "test", "--quiet", *selection, "--lib", "--bins", "--tests", "--no-fail-fast"],
-            quiet=r"^\.*$|^running",
-        )
-        count = Count()
-        for passed, failed, ignored in re.findall(
-            r"test result: .*? (\d+) passed; (\d+) failed; (\d+) ignored", output
-        ):
-            count += Count(int(passed), int(failed), int(ignored))
-    if code != 0 and count.failed == 0:
-        count.failed = 1  # it did not compile, or a test binary died
-    return count
+        count = cargo_test([*workspace, "--lib", "--bins", "--tests"])
+    return count + cargo_test([*workspace, "--doc"])
+
+
+def nextest(selection: list[str]) -> Count:
+    code, output = stream(["cargo", "nextest", "run", *selection, "--status-level=fail", "--cargo-quiet"])
+    summary = re.search(r"tests? run: (\d+) passed.*", output)
+    if summary is None:
+        return Count(failed=1)
+    numbers = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|timed out|skipped)", summary[0])}
+    failed = numbers.get("failed", 0) + numbers.get("timed out", 0)
+    return died(code, Count(numbers.get("passed", 0), failed, numbers.get("skipped", 0)))
+
+
+def cargo_test(selection: list[str]) -> Count:
+    code, output = stream(
+        ["cargo", "test", "--quiet", *selection], quiet=r"^[.i]*( \d+/\d+)?$|^running|^test result: ok"
+    )
+    count = Count()
+    for passed, failed, ignored in re.findall(r"test result: .*? (\d+) passed; (\d+) failed; (\d+) ignored", output):
+        count += Count(int(passed), int(failed), int(ignored))
+    return died(code, count)
+
+
+def died(code: int, count: Count) -> Count:
+    """A command that failed without a failed test did not compile, or a process of it was killed: that counts too."""
+    return Count(count.passed, 1, count.skipped) if code != 0 and count.failed == 0 else count
 
 
 def python() -> Count:
@@ -115,10 +119,7 @@ def python() -> Count:
     suite = ElementTree.parse(report).getroot().find("testsuite")
     assert suite is not None
     total, errors, failures, skipped = (int(suite.attrib[key]) for key in ("tests", "errors", "failures", "skipped"))
-    count = Count(total - errors - failures - skipped, errors + failures, skipped)
-    if code != 0 and count.failed == 0:
-        count.failed = 1
-    return count
+    return died(code, Count(total - errors - failures - skipped, errors + failures, skipped))
 
 
 SUITES: dict[str, Callable[[], Count]] = {"lint": lint, "rust": rust, "python": python}
