@@ -1,1 +1,27 @@
-//! octants_passes
+//! Analyses, rewrites and task splitting, and the pass manager.
+//!
+//! A pass is one file (or folder) named by a verb, which begins with a before-and-after in IR text. The manager holds the one ordered
+//! list and gives every pass dumps, timing, bisection and verification. Passes change kernels; they know no device, no
+//! Python and no text of any target, and they never fail: a program that cannot be compiled was refused before.
+
+pub mod analysis;
+mod demote_atomics;
+mod make_plan;
+mod manager;
+mod privatise_reductions;
+mod promote_locals;
+mod scalarise;
+mod simplify;
+mod slots;
+mod split_tasks;
+mod sweep;
+mod update;
+
+pub use demote_atomics::demote_atomics;
+pub use make_plan::make_plan;
+pub use manager::{Assumptions, Dump, Outcome, PIPELINE, Pass, PipelineOptions, run_pass, run_pipeline};
+pub use privatise_reductions::privatise_reductions;
+pub use promote_locals::promote_locals;
+pub use scalarise::scalarise;
+pub use simplify::simplify;
+pub use split_tasks::split_tasks;

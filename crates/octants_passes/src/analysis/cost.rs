@@ -1,0 +1,61 @@
+//! Roughly how many instructions a region runs.
+
+use octants_ir::ops::{ArithOp, MathOp};
+use octants_ir::{Const, Kernel, Op, OpKind, Region};
+
+/// A loop whose trip count is not known counts as this many.
+const UNKNOWN_TRIPS: u32 = 64;
+const MATH: u32 = 16;
+const DIVISION: u32 = 6;
+const ATOMIC: u32 = 20;
+
+pub fn cost(kernel: &Kernel, region: Region) -> u32 {
+    kernel.regions[region].ops.iter().fold(0, |sum: u32, &op| sum.saturating_add(cost_of(kernel, op)))
+}
+
+fn cost_of(kernel: &Kernel, op: Op) -> u32 {
+    let data = &kernel.ops[op];
+    let inner = |index: usize| cost(kernel, data.regions[index]);
+    match &data.kind {
+        OpKind::Const(_)
+        | OpKind::Extent(_)
+        | OpKind::Local
+        | OpKind::Temp
+        | OpKind::Yield
+        | OpKind::Return
+        | OpKind::Tensor(_)
+        | OpKind::StructNew
+        | OpKind::StructGet(_)
+        | OpKind::StructSet(_) => 0,
+        OpKind::Arith(
+            ArithOp::Div | ArithOp::FloorDiv | ArithOp::Mod | ArithOp::RawDiv | ArithOp::RawMod,
+        ) => DIVISION,
+        OpKind::Arith(_)
+        | OpKind::Bit(_)
+        | OpKind::BitUnary(_)
+        | OpKind::Compare(_)
+        | OpKind::Select
+        | OpKind::Convert(_)
+        | OpKind::Load
+        | OpKind::Store
+        | OpKind::StoreResult(_)
+        | OpKind::Assert(_) => 1,
+        OpKind::VolatileLoad => 2,
+        OpKind::Math(MathOp::Pow | MathOp::Atan2) => 2 * MATH,
+        OpKind::MathUnary(_) => MATH,
+        OpKind::Atomic(_) | OpKind::AtomicCas => ATOMIC,
+        OpKind::If => 1 + inner(0).max(inner(1)),
+        OpKind::For => {
+            let bound = |index: usize| kernel.as_const(data.operands[index]).and_then(Const::as_i128);
+            let trips = match (bound(0), bound(1)) {
+                (Some(lo), Some(hi)) => u32::try_from((hi - lo).max(0)).unwrap_or(u32::MAX),
+                _ => UNKNOWN_TRIPS,
+            };
+            (1 + inner(0)).saturating_mul(trips)
+        }
+        OpKind::While => {
+            (1_u32.saturating_add(inner(0)).saturating_add(inner(1))).saturating_mul(UNKNOWN_TRIPS)
+        }
+        OpKind::ParallelFor(_) | OpKind::Serial => inner(0),
+    }
+}

@@ -1,0 +1,10 @@
+//! Facts about a kernel that passes ask for: forms of indices, who touches which array, what an iteration costs. Analyses change
+//! nothing.
+
+mod access;
+mod cost;
+mod index;
+
+pub use access::{ArrayUse, accesses_of, array_access, array_uses};
+pub use cost::cost;
+pub use index::Affine;

@@ -1,0 +1,167 @@
+//! Turns an atomic update into a plain one where no other thread can touch the place.
+//!
+//! Before:
+//! ```text
+//! parallel_for (%i: i32) in (%0..%n) {
+//!   %1: f32 = atomic_add %a[%i], %x
+//! }
+//! ```
+//! After:
+//! ```text
+//! parallel_for (%i: i32) in (%0..%n) {
+//!   %1: f32 = load %a[%i]
+//!   %2: f32 = add %1, %x
+//!   store %a[%i], %2
+//! }
+//! ```
+//!
+//! No other thread can touch it when the op runs outside parallel loops, or in one with `max_threads 1`; when it is a local
+//! declared by the iteration; or when it is an array element that belongs to the iteration: each parallel index stands, plus or
+//! minus something that is the same for all iterations, at one position of the index of *every* write to that array in the loop.
+//! Reads elsewhere do not matter: against an atomic update, too, they see the old or the new element. Arrays may overlap, shifted even, so
+//! another array that is written in the loop bars it, unless arguments are assumed not to alias. Indices that are clamped are
+//! not distinct.
+//!
+//! Expects scalars; either phase.
+
+use octants_ir::ops::ParallelFor;
+use octants_ir::rewrite::{ValueMap, regions_in};
+use octants_ir::{Boundary, Builder, Kernel, Op, OpKind, Region, SideTable, Type, Value};
+
+use crate::analysis::{Affine, ArrayUse, accesses_of};
+use crate::manager::Assumptions;
+use crate::update::{address, updated_by};
+
+pub fn demote_atomics(kernel: &mut Kernel, assumptions: Assumptions) {
+    let mut demotion = Demotion { names: ValueMap::new(), changed: false };
+    for op in kernel.regions[kernel.body].ops.clone() {
+        let OpKind::ParallelFor(attributes) = kernel.ops[op].kind.clone() else { continue };
+        let body = kernel.ops[op].regions[0];
+        let private = if attributes.max_threads == Some(1) {
+            Private::Everything
+        } else {
+            Private::Some {
+                inside: values_in(kernel, body),
+                owned: owned_arrays(kernel, op, &attributes, assumptions),
+            }
+        };
+        demotion.region(kernel, body, &private);
+    }
+    // What is left at the top, and in regions of ops there, runs on one thread.
+    demotion.region(kernel, kernel.body, &Private::Everything);
+    if demotion.changed {
+        octants_ir::rewrite::replace_values(kernel, kernel.body, &demotion.names);
+    }
+}
+
+/// Which places no other thread can touch.
+enum Private {
+    Everything,
+    Some {
+        /// Values defined by the iteration.
+        inside: SideTable<Value, bool>,
+        owned: Vec<Value>,
+    },
+}
+
+impl Private {
+    fn has(&self, base: Value) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Some { inside, owned } => inside[base] || owned.contains(&base),
+        }
+    }
+}
+
+fn values_in(kernel: &Kernel, region: Region) -> SideTable<Value, bool> {
+    let mut inside = SideTable::new(false);
+    for region in regions_in(kernel, region) {
+        let data = &kernel.regions[region];
+        let results = data.ops.iter().flat_map(|&op| &kernel.ops[op].results);
+        for &value in data.params.iter().chain(results) {
+            inside.set(value, true);
+        }
+    }
+    inside
+}
+
+/// Arrays whose written elements each belong to one iteration.
+fn owned_arrays(kernel: &Kernel, op: Op, attributes: &ParallelFor, assumptions: Assumptions) -> Vec<Value> {
+    let body = kernel.ops[op].regions[0];
+    let inside = values_in(kernel, body);
+    let axes = &kernel.regions[body].params[..attributes.axes.into()];
+    let writes: Vec<_> = accesses_of(kernel, body)
+        .into_iter()
+        .filter(|access| access.writes && matches!(kernel.ty(access.base), Type::Array(_)))
+        .collect();
+    let mut arrays: Vec<Value> = writes.iter().map(|access| access.base).collect();
+    arrays.sort_unstable();
+    arrays.dedup();
+    if arrays.len() > 1 && !assumptions.noalias {
+        return Vec::new();
+    }
+    arrays.retain(|&array| {
+        let Type::Array(ty) = kernel.ty(array) else { return false };
+        let to_array: Vec<_> = writes.iter().filter(|access| access.base == array).collect();
+        ty.boundary == Boundary::Unsafe
+            && axes.iter().all(|&axis| {
+                (0..ty.rank.into())
+                    .any(|position| stands_at(kernel, &to_array, position, axis, axes, &inside))
+            })
+    });
+    arrays
+}
+
+/// Whether all accesses have one and the same index at the position, and that tells iterations along the axis apart.
+fn stands_at(
+    kernel: &Kernel,
+    accesses: &[&ArrayUse],
+    position: usize,
+    axis: Value,
+    axes: &[Value],
+    inside: &SideTable<Value, bool>,
+) -> bool {
+    let form = |access: &ArrayUse| Affine::of(kernel, access.path[position]);
+    let Some(first) = form(accesses[0]) else { return false };
+    let tells_apart = matches!(first.coefficient(axis), 1 | -1)
+        && first.terms.iter().all(|&(term, _)| term == axis || (!axes.contains(&term) && !inside[term]));
+    tells_apart && accesses[1..].iter().all(|access| form(access).as_ref() == Some(&first))
+}
+
+struct Demotion {
+    names: ValueMap,
+    changed: bool,
+}
+
+impl Demotion {
+    fn region(&mut self, kernel: &mut Kernel, region: Region, private: &Private) {
+        for op in std::mem::take(&mut kernel.regions[region].ops) {
+            let data = &kernel.ops[op];
+            let updates = matches!(data.kind, OpKind::Atomic(_) | OpKind::AtomicCas);
+            if updates && private.has(data.operands[0]) {
+                self.plain(kernel, region, op);
+                continue;
+            }
+            let inner = data.regions.clone();
+            let is_task = matches!(data.kind, OpKind::ParallelFor(_));
+            kernel.regions[region].ops.push(op);
+            if !is_task {
+                for inner in inner {
+                    self.region(kernel, inner, private);
+                }
+            }
+        }
+    }
+
+    fn plain(&mut self, kernel: &mut Kernel, region: Region, op: Op) {
+        let data = &kernel.ops[op];
+        let (loc, result) = (data.loc, data.results[0]);
+        let path = address(&data.kind, &data.operands).expect("an update has an address").to_vec();
+        let mut b = Builder::at(kernel, region, loc);
+        let old = b.load(path[0], &path[1..]);
+        let new = updated_by(&mut b, op, old);
+        b.store(path[0], &path[1..], new);
+        self.names.insert(result, old);
+        self.changed = true;
+    }
+}

@@ -1,0 +1,74 @@
+//! From a kernel in its tasks phase to what a launch does with it.
+
+use octants_ir::ops::ConvertOp;
+use octants_ir::{ArgLayout, Bound, Const, Kernel, OpKind, Plan, ResultLayout, Step, TempLayout, Value};
+
+use crate::analysis::{array_access, cost};
+use crate::manager::Assumptions;
+use crate::split_tasks::launch::as_division;
+
+/// # Panics
+/// If the kernel is not in the tasks phase.
+pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
+    let temps = TempLayout::of(kernel);
+    let mut steps = Vec::new();
+    for &op in &kernel.regions[kernel.body].ops {
+        let data = &kernel.ops[op];
+        let task = steps.len();
+        match &data.kind {
+            OpKind::Serial => steps.push(Step::Serial { task, op }),
+            OpKind::ParallelFor(attributes) => {
+                let bounds = &data.operands[..2 * attributes.axes as usize];
+                let bound = |value| bound(kernel, &temps, value);
+                steps.push(Step::Range {
+                    task,
+                    op,
+                    axes: bounds.chunks_exact(2).map(|axis| (bound(axis[0]), bound(axis[1]))).collect(),
+                    max_threads: attributes.max_threads,
+                    block_dim: attributes.block_dim,
+                    name: attributes.name.clone(),
+                    cost: cost(kernel, data.regions[0]).max(1),
+                });
+            }
+            _ => {}
+        }
+    }
+    let access = array_access(kernel);
+    let touched = access.iter().filter(|a| a.read || a.written).count();
+    let needs_noalias = assumptions.noalias && touched > 1 && access.iter().any(|a| a.written);
+    Plan {
+        args: ArgLayout::of(kernel),
+        temps,
+        results: ResultLayout::of(kernel),
+        steps,
+        access,
+        needs_noalias,
+    }
+}
+
+fn bound(kernel: &Kernel, temps: &TempLayout, value: Value) -> Bound {
+    if let Some(param) = kernel.as_param(value) {
+        return Bound::Param(param);
+    }
+    let boxed = |value| Box::new(bound(kernel, temps, value));
+    let ty = kernel.ty(value).scalar().expect("a bound is a scalar");
+    let op = kernel.def(value).expect("a bound is a parameter or an op's result");
+    if let Some((division, dividend, divisor)) = as_division(kernel, value) {
+        return Bound::Arith { op: division, ty, a: boxed(dividend), b: Box::new(Bound::Const(divisor)) };
+    }
+    match (&op.kind, &op.operands[..]) {
+        (OpKind::Const(c), _) => Bound::Const(Const::as_i128(*c).map_or(0, |c| c as i64)),
+        (OpKind::Extent(axis), &[array]) => {
+            let param = kernel.as_param(array).expect("an array is a parameter");
+            Bound::Extent { param, axis: *axis }
+        }
+        (OpKind::Load, &[temp]) => {
+            let slot = temps.slots.iter().position(|slot| slot.value == temp);
+            Bound::Temp(slot.expect("a bound is loaded from a temporary"))
+        }
+        (OpKind::Arith(op), &[a]) => Bound::Arith { op: *op, ty, a: boxed(a), b: Box::new(Bound::Const(0)) },
+        (OpKind::Arith(op), &[a, b]) => Bound::Arith { op: *op, ty, a: boxed(a), b: boxed(b) },
+        (OpKind::Convert(ConvertOp::Cast), &[a]) => Bound::Cast { to: ty, value: boxed(a) },
+        (other, _) => panic!("`{}` is no bound that the host computes", other.name()),
+    }
+}

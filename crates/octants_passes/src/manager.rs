@@ -1,0 +1,164 @@
+//! The pass manager: the one list of passes, and what every pass gets from it: dumps, timing, bisection, verification.
+
+use std::time::{Duration, Instant};
+
+use octants_ir::text::print;
+use octants_ir::verify::{Phase, verify_as};
+use octants_ir::{Kernel, Plan};
+
+use crate::demote_atomics::demote_atomics;
+use crate::make_plan::make_plan;
+use crate::privatise_reductions::privatise_reductions;
+use crate::promote_locals::promote_locals;
+use crate::scalarise::scalarise;
+use crate::simplify::simplify;
+use crate::split_tasks::split_tasks;
+
+/// What passes may take for granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Assumptions {
+    /// No two array arguments overlap, unless both are only read. A guard at launch has seen to it.
+    pub noalias: bool,
+}
+
+/// One entry of the pipeline.
+pub struct Pass {
+    pub name: &'static str,
+    /// Without it the result is no plan; bisection leaves it in.
+    pub required: bool,
+    /// Why it stands where it stands.
+    pub reason: &'static str,
+    /// The phase that it leaves; all expect the structured one.
+    pub leaves: Phase,
+    run: fn(&mut Kernel, Assumptions),
+}
+
+/// All passes, in order.
+pub static PIPELINE: &[Pass] = &[
+    Pass {
+        name: "scalarise",
+        required: true,
+        reason: "first: every pass after it knows scalars only, and fixed components of locals become locals of their own",
+        leaves: Phase::Structured,
+        run: |kernel, _| scalarise(kernel),
+    },
+    Pass {
+        name: "promote_locals",
+        required: false,
+        reason: "after scalarise, whose locals it promotes; before all that looks at values",
+        leaves: Phase::Structured,
+        run: |kernel, _| promote_locals(kernel),
+    },
+    Pass {
+        name: "simplify",
+        required: false,
+        reason: "after promotion, which leaves slots that nobody reads; index forms and invariant places are plain after it",
+        leaves: Phase::Structured,
+        run: |kernel, _| simplify(kernel),
+    },
+    Pass {
+        name: "demote_atomics",
+        required: false,
+        reason: "needs plain index forms; before privatise_reductions, so that what is owned is not taken for shared",
+        leaves: Phase::Structured,
+        run: demote_atomics,
+    },
+    Pass {
+        name: "privatise_reductions",
+        required: false,
+        reason: "what is still atomic is shared by iterations; leaves its accumulators as locals",
+        leaves: Phase::Structured,
+        run: privatise_reductions,
+    },
+    Pass {
+        name: "promote_locals",
+        required: false,
+        reason: "again, for the accumulators and for locals that only atomics kept",
+        leaves: Phase::Structured,
+        run: |kernel, _| promote_locals(kernel),
+    },
+    Pass {
+        name: "simplify",
+        required: false,
+        reason: "again, for what the accumulators' slots and demoted updates left",
+        leaves: Phase::Structured,
+        run: |kernel, _| simplify(kernel),
+    },
+    Pass {
+        name: "split_tasks",
+        required: true,
+        reason: "last: nothing may move between tasks after it",
+        leaves: Phase::Tasks,
+        run: |kernel, _| split_tasks(kernel),
+    },
+];
+
+/// Is told the pass's number and name and the kernel after it.
+pub type Dump<'a> = &'a mut dyn FnMut(usize, &str, &Kernel);
+
+/// How to run the pipeline.
+#[derive(Default)]
+pub struct PipelineOptions<'a> {
+    pub assumptions: Assumptions,
+    /// Called with the kernel as it came (number 0, "input") and after each pass.
+    pub dump: Option<Dump<'a>>,
+    /// Of the passes that are not required, only this many are run: halve it to find the pass that breaks a kernel.
+    pub limit: Option<usize>,
+    /// Verify after each pass. Debug builds always do.
+    pub verify: bool,
+}
+
+/// What the pipeline made of a kernel.
+#[derive(Debug)]
+pub struct Outcome {
+    /// In the tasks phase.
+    pub kernel: Kernel,
+    pub plan: Plan,
+    /// Each pass that ran, and how long it took.
+    pub timings: Vec<(&'static str, Duration)>,
+}
+
+/// From the structured phase to tasks and a plan.
+///
+/// # Panics
+/// If verification is on and a pass broke a law: that is a bug of the pass.
+pub fn run_pipeline(mut kernel: Kernel, mut options: PipelineOptions<'_>) -> Outcome {
+    let mut timings = Vec::with_capacity(PIPELINE.len());
+    if let Some(dump) = options.dump.as_mut() {
+        dump(0, "input", &kernel);
+    }
+    let mut left = options.limit.unwrap_or(usize::MAX);
+    for (index, pass) in PIPELINE.iter().enumerate() {
+        if !pass.required {
+            if left == 0 {
+                continue;
+            }
+            left -= 1;
+        }
+        let begin = Instant::now();
+        (pass.run)(&mut kernel, options.assumptions);
+        timings.push((pass.name, begin.elapsed()));
+        if let Some(dump) = options.dump.as_mut() {
+            dump(index + 1, pass.name, &kernel);
+        }
+        if options.verify || cfg!(debug_assertions) {
+            verify_after(pass, &kernel);
+        }
+    }
+    let plan = make_plan(&kernel, options.assumptions);
+    Outcome { kernel, plan, timings }
+}
+
+/// Runs one pass by its name; `false` if there is none of that name.
+pub fn run_pass(name: &str, kernel: &mut Kernel, assumptions: Assumptions) -> bool {
+    let Some(pass) = PIPELINE.iter().find(|pass| pass.name == name) else { return false };
+    (pass.run)(kernel, assumptions);
+    true
+}
+
+fn verify_after(pass: &Pass, kernel: &Kernel) {
+    if let Err(broken) = verify_as(kernel, pass.leaves) {
+        let broken: Vec<_> = broken.iter().map(ToString::to_string).collect();
+        panic!("{} broke laws of the IR:\n{}\n{}", pass.name, broken.join("\n"), print(kernel));
+    }
+}

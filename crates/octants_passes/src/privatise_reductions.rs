@@ -1,0 +1,266 @@
+//! Turns atomic updates of one place by all iterations into a reduction: each thread accumulates on its own, and the loop combines.
+//!
+//! Before:
+//! ```text
+//! parallel_for (%i: i32) in (%0..%n) {
+//!   %1: f32 = load %a[%i]
+//!   %2: f32 = atomic_add %sum, %1
+//! }
+//! ```
+//! After:
+//! ```text
+//! parallel_for (%i: i32) in (%0..%n) reduce (%s: f32 = atomic_add %sum) {
+//!   %acc: local<f32> = local
+//!   store %acc, %s
+//!   %1: f32 = load %a[%i]
+//!   %3: f32 = load %acc
+//!   %4: f32 = add %3, %1
+//!   store %acc, %4
+//!   %5: f32 = load %acc
+//!   yield %5
+//! }
+//! ```
+//! The accumulator is a local so that updates may stand inside `if`s and loops; `promote_locals` makes it a value.
+//!
+//! Acts when the old value is not used, the place is the same for all iterations, and the loop touches that array or variable in
+//! no other way. Sums and differences share one accumulator. Another array in the loop might be the same memory, so arrays are only
+//! reduced into where arguments are assumed not to alias, or where no other array is touched.
+//!
+//! Expects scalars, and that what iterations own is not atomic any more. Structured phase.
+
+use octants_ir::ops::{AtomicOp, ParallelFor, Reduction};
+use octants_ir::rewrite::{ValueMap, clone_op, use_counts, walk};
+use octants_ir::{Builder, Const, Effect, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
+
+use crate::analysis::{ArrayUse, accesses_of};
+use crate::manager::Assumptions;
+use crate::update::updated_by;
+
+pub fn privatise_reductions(kernel: &mut Kernel, assumptions: Assumptions) {
+    let counts = use_counts(kernel);
+    let body = kernel.body;
+    for op in std::mem::take(&mut kernel.regions[body].ops) {
+        if let OpKind::ParallelFor(attributes) = kernel.ops[op].kind.clone() {
+            // One thread in order gains nothing.
+            if attributes.max_threads != Some(1) {
+                for group in find_groups(kernel, op, &counts, assumptions) {
+                    privatise(kernel, op, &group);
+                }
+            }
+        }
+        kernel.regions[body].ops.push(op);
+    }
+}
+
+/// Updates of one place by one kind of reduction.
+struct Group {
+    reduction: AtomicOp,
+    base: Value,
+    /// As the first update has it; the others' are equal.
+    path: Vec<Value>,
+    key: Vec<PathKey>,
+    updates: Vec<Op>,
+}
+
+/// When two indices are the same for all iterations.
+#[derive(PartialEq)]
+enum PathKey {
+    Const(Const),
+    Value(Value),
+}
+
+fn reduction_of(op: AtomicOp) -> Option<AtomicOp> {
+    match op {
+        AtomicOp::Add | AtomicOp::Sub => Some(AtomicOp::Add),
+        AtomicOp::Mul | AtomicOp::Min | AtomicOp::Max | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => {
+            Some(op)
+        }
+        AtomicOp::Exchange => None,
+    }
+}
+
+fn find_groups(
+    kernel: &Kernel,
+    op: Op,
+    counts: &SideTable<Value, u32>,
+    assumptions: Assumptions,
+) -> Vec<Group> {
+    let body = kernel.ops[op].regions[0];
+    let mut inside = SideTable::new(false);
+    walk(kernel, body, &mut |op| inside.set(op, true));
+    let mut loop_values = Invariance { kernel, inside, body };
+    let accesses = accesses_of(kernel, body);
+    let mut groups: Vec<Group> = Vec::new();
+    let mut barred: Vec<Value> = Vec::new();
+    for access in &accesses {
+        let grouped = grouped(kernel, access, counts, &mut loop_values, &mut groups);
+        if grouped.is_none() && !barred.contains(&access.base) {
+            barred.push(access.base);
+        }
+    }
+    let alone = |base: Value| {
+        assumptions.noalias
+            || !matches!(kernel.ty(base), Type::Array(_))
+            || accesses
+                .iter()
+                .all(|other| other.base == base || !matches!(kernel.ty(other.base), Type::Array(_)))
+    };
+    let fits: Vec<_> = groups
+        .iter()
+        .map(|group| {
+            !barred.contains(&group.base)
+                && alone(group.base)
+                && groups.iter().all(|other| {
+                    other.base != group.base
+                        || other.reduction == group.reduction
+                        || distinct(&other.key, &group.key)
+                })
+        })
+        .collect();
+    let mut fits = fits.into_iter();
+    groups.retain(|_| fits.next().unwrap_or(false));
+    groups
+}
+
+/// Puts the access into its group; `None` if it is no update that a reduction can do.
+fn grouped(
+    kernel: &Kernel,
+    access: &ArrayUse,
+    counts: &SideTable<Value, u32>,
+    loop_values: &mut Invariance<'_>,
+    groups: &mut Vec<Group>,
+) -> Option<()> {
+    let data = &kernel.ops[access.op];
+    let OpKind::Atomic(op) = data.kind else { return None };
+    let reduction = reduction_of(op)?;
+    if counts[data.results[0]] > 0 || !loop_values.is_invariant(access.base) {
+        return None;
+    }
+    if !access.path.iter().all(|&index| loop_values.is_invariant(index)) {
+        return None;
+    }
+    let key: Vec<_> = access
+        .path
+        .iter()
+        .map(|&index| kernel.as_const(index).map_or(PathKey::Value(index), PathKey::Const))
+        .collect();
+    let known = groups
+        .iter_mut()
+        .find(|group| group.base == access.base && group.key == key && group.reduction == reduction);
+    match known {
+        Some(group) => group.updates.push(access.op),
+        None => groups.push(Group {
+            reduction,
+            base: access.base,
+            path: access.path.clone(),
+            key,
+            updates: vec![access.op],
+        }),
+    }
+    Some(())
+}
+
+/// Whether two paths can never address one place: somewhere both have a constant, and not the same.
+fn distinct(a: &[PathKey], b: &[PathKey]) -> bool {
+    a.iter().zip(b).any(|pair| match pair {
+        (PathKey::Const(a), PathKey::Const(b)) => a != b,
+        _ => false,
+    })
+}
+
+/// Which values are the same for all iterations.
+struct Invariance<'k> {
+    kernel: &'k Kernel,
+    inside: SideTable<Op, bool>,
+    body: Region,
+}
+
+impl Invariance<'_> {
+    /// Defined outside, or computed inside from nothing but such values.
+    fn is_invariant(&self, value: Value) -> bool {
+        self.invariant_within(value, &mut 16)
+    }
+
+    fn invariant_within(&self, value: Value, left: &mut u32) -> bool {
+        match self.kernel.values[value].def {
+            ValueDef::Param(region, _) => region == self.kernel.body && region != self.body,
+            ValueDef::Result(op, _) if !self.inside[op] => true,
+            ValueDef::Result(op, _) => {
+                let data = &self.kernel.ops[op];
+                if *left == 0 || data.kind.effect() != Effect::Pure {
+                    return false;
+                }
+                *left -= 1;
+                data.operands.iter().all(|&operand| self.invariant_within(operand, left))
+            }
+        }
+    }
+}
+
+/// The value as it is known before the loop: itself, or its computation copied to the end of the kernel's body so far.
+fn hoisted(kernel: &mut Kernel, value: Value, inside: &SideTable<Op, bool>, copies: &mut ValueMap) -> Value {
+    let ValueDef::Result(op, _) = kernel.values[value].def else { return value };
+    if !inside[op] {
+        return value;
+    }
+    if let Some(copy) = copies.get(value) {
+        return copy;
+    }
+    for operand in kernel.ops[op].operands.clone() {
+        hoisted(kernel, operand, inside, copies);
+    }
+    let copy = clone_op(kernel, op, copies);
+    let body = kernel.body;
+    kernel.regions[body].ops.push(copy);
+    copies.map(value)
+}
+
+fn privatise(kernel: &mut Kernel, op: Op, group: &Group) {
+    let body = kernel.ops[op].regions[0];
+    let loc = kernel.ops[op].loc;
+    let mut inside = SideTable::new(false);
+    walk(kernel, body, &mut |op| inside.set(op, true));
+    let mut copies = ValueMap::new();
+    let path: Vec<_> = group.path.iter().map(|&index| hoisted(kernel, index, &inside, &mut copies)).collect();
+    let operands = 1 + path.len() as u8;
+    kernel.ops[op].operands.push(group.base);
+    kernel.ops[op].operands.extend(path);
+    if let OpKind::ParallelFor(attributes) = &mut kernel.ops[op].kind {
+        let attributes: &mut ParallelFor = attributes;
+        attributes.reductions.push(Reduction { op: group.reduction, operands });
+    }
+    let first = group.updates[0];
+    let ty = kernel.ty(kernel.ops[first].results[0]);
+    let data = ty.data().expect("an update gives data");
+    let begin = kernel.add_region_param(body, ty);
+
+    let rest = std::mem::take(&mut kernel.regions[body].ops);
+    let mut b = Builder::at(kernel, body, loc);
+    let accumulator = b.local(data);
+    b.store(accumulator, &[], begin);
+    kernel.regions[body].ops.extend(rest);
+    accumulate(kernel, body, &group.updates, accumulator);
+
+    let end = kernel.regions[body].ops.pop().expect("a region ends in a terminator");
+    let total = Builder::at(kernel, body, loc).load(accumulator, &[]);
+    kernel.ops[end].operands.push(total);
+    kernel.regions[body].ops.push(end);
+}
+
+/// The updates become updates of the accumulator.
+fn accumulate(kernel: &mut Kernel, region: Region, updates: &[Op], accumulator: Value) {
+    for op in std::mem::take(&mut kernel.regions[region].ops) {
+        if updates.contains(&op) {
+            let loc = kernel.ops[op].loc;
+            let mut b = Builder::at(kernel, region, loc);
+            let old = b.load(accumulator, &[]);
+            let new = updated_by(&mut b, op, old);
+            b.store(accumulator, &[], new);
+            continue;
+        }
+        kernel.regions[region].ops.push(op);
+        for inner in kernel.ops[op].regions.clone() {
+            accumulate(kernel, inner, updates, accumulator);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Which pure ops are the same: kind, operands and result type. Scopes follow regions, so that what is found dominates.
+
+use std::collections::HashMap;
+
+use octants_ir::{Kernel, Op, OpKind, Type, Value};
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    kind: (u8, u64),
+    operands: Vec<Value>,
+    ty: Type,
+}
+
+/// Pure ops seen on the way here.
+#[derive(Default)]
+pub(super) struct Numbering {
+    known: HashMap<Key, Value>,
+    /// Keys in order of arrival, and how many there were when each open scope began.
+    arrivals: Vec<Key>,
+    scopes: Vec<usize>,
+}
+
+impl Numbering {
+    pub(super) fn enter(&mut self) {
+        self.scopes.push(self.arrivals.len());
+    }
+
+    pub(super) fn leave(&mut self) {
+        let begin = self.scopes.pop().unwrap_or(0);
+        for key in self.arrivals.drain(begin..) {
+            self.known.remove(&key);
+        }
+    }
+
+    /// The value of an earlier op that is the same as this one; otherwise this one is known from now on.
+    pub(super) fn find_or_add(&mut self, kernel: &Kernel, op: Op) -> Option<Value> {
+        let data = &kernel.ops[op];
+        let kind = number(&data.kind)?;
+        let result = *data.results.first()?;
+        let key = Key { kind, operands: data.operands.to_vec(), ty: kernel.ty(result) };
+        if let Some(&earlier) = self.known.get(&key) {
+            return Some(earlier);
+        }
+        self.known.insert(key.clone(), result);
+        self.arrivals.push(key);
+        None
+    }
+}
+
+/// A number for the op with its attributes; `None` if it is not pure.
+fn number(kind: &OpKind) -> Option<(u8, u64)> {
+    Some(match kind {
+        OpKind::Const(c) => (0, c.bits()),
+        OpKind::Arith(op) => (1, *op as u64),
+        OpKind::Bit(op) => (2, *op as u64),
+        OpKind::BitUnary(op) => (3, *op as u64),
+        OpKind::Compare(op) => (4, *op as u64),
+        OpKind::Select => (5, 0),
+        OpKind::Math(op) => (6, *op as u64),
+        OpKind::MathUnary(op) => (7, *op as u64),
+        OpKind::Convert(op) => (8, *op as u64),
+        OpKind::Tensor(op) => (9, *op as u64),
+        OpKind::StructNew => (10, 0),
+        OpKind::StructGet(member) => (11, (*member).into()),
+        OpKind::StructSet(member) => (12, (*member).into()),
+        OpKind::Extent(axis) => (13, (*axis).into()),
+        OpKind::Local
+        | OpKind::Temp
+        | OpKind::Load
+        | OpKind::VolatileLoad
+        | OpKind::Store
+        | OpKind::Atomic(_)
+        | OpKind::AtomicCas
+        | OpKind::If
+        | OpKind::For
+        | OpKind::While
+        | OpKind::ParallelFor(_)
+        | OpKind::Serial
+        | OpKind::Yield
+        | OpKind::Return
+        | OpKind::StoreResult(_)
+        | OpKind::Assert(_) => return None,
+    })
+}

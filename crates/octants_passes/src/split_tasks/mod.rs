@@ -1,0 +1,322 @@
+//! Cuts a kernel into tasks: each `parallel_for` is one, and so is each run of other ops between them. What tasks share goes
+//! through temporaries.
+//!
+//! Before:
+//! ```text
+//! %2: i32 = const 0
+//! %3: i32 = load %a[%2]
+//! %4: i32 = extent 0 %a
+//! parallel_for (%5: i32) in (%2..%4) {
+//!   store %a[%5], %3
+//! }
+//! return %3
+//! ```
+//! After:
+//! ```text
+//! %1: temp<i32> = temp
+//! %2: i32 = const 0
+//! %3: i32 = extent 0 %a
+//! serial {
+//!   %4: i32 = const 0
+//!   %5: i32 = load %a[%4]
+//!   store %1, %5
+//!   store_result 0 %5
+//! }
+//! parallel_for (%6: i32) in (%2..%3) {
+//!   %7: i32 = load %1
+//!   store %a[%6], %7
+//! }
+//! return
+//! ```
+//!
+//! Expects the structured phase with scalars, leaves the tasks phase:
+//! * the body holds `temp`s, then pure ops on scalar parameters and extents, then tasks; right before a `parallel_for` also loads of
+//!   temporaries that its bounds or reductions need;
+//! * a task refers to parameters, temporaries and its own values; what a launch knows it computes again, at its beginning;
+//! * results are stored where they are first known.
+//!
+//! A bound that the host cannot compute (see [`launch`]) is stored by a task and loaded. A store of zero into a fresh variable
+//! is dropped, since temporaries begin as zero. A run of ops that does nothing is no task.
+
+pub(crate) mod launch;
+
+use octants_ir::rewrite::{ValueMap, clone_op, free_values, replace_values, walk};
+use octants_ir::{Builder, Kernel, Op, OpKind, Region, SideTable, Type, Value};
+
+use crate::sweep::sweep;
+use launch::LaunchTime;
+
+pub fn split_tasks(kernel: &mut Kernel) {
+    drop_zero_stores(kernel);
+    let launch = LaunchTime::find(kernel);
+    let tasks = find_tasks(kernel, &launch);
+    let sharing = Sharing::find(kernel, &launch, &tasks);
+    let split = Split { kernel, launch, sharing, temps: ValueMap::new() };
+    split.build(tasks);
+    sweep(kernel);
+}
+
+/// A store of zero at the top into a local that nothing touched yet.
+fn drop_zero_stores(kernel: &mut Kernel) {
+    let body = kernel.body;
+    let mut touched = SideTable::new(false);
+    let ops = std::mem::take(&mut kernel.regions[body].ops);
+    for op in ops {
+        let data = &kernel.ops[op];
+        if let (OpKind::Store, &[local, value]) = (&data.kind, &data.operands[..]) {
+            let is_local = matches!(kernel.ty(local), Type::Local(_));
+            let zero = kernel.as_const(value).is_some_and(|c| c.bits() == 0);
+            if is_local && zero && !touched[local] {
+                continue;
+            }
+        }
+        for_operands(kernel, op, &mut |operand| touched.set(operand, true));
+        kernel.regions[body].ops.push(op);
+    }
+}
+
+/// Operands of the op and of all ops inside it.
+fn for_operands(kernel: &Kernel, op: Op, visit: &mut impl FnMut(Value)) {
+    kernel.ops[op].operands.iter().copied().for_each(&mut *visit);
+    for &region in &kernel.ops[op].regions {
+        walk(kernel, region, &mut |op| kernel.ops[op].operands.iter().copied().for_each(&mut *visit));
+    }
+}
+
+enum Task {
+    Serial {
+        ops: Vec<Op>,
+        /// Results of the kernel that it stores.
+        results: Vec<(u32, Value)>,
+    },
+    Range(Op),
+}
+
+/// The kernel's ops in tasks. Locals and what a launch knows belong to none.
+fn find_tasks(kernel: &Kernel, launch: &LaunchTime) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    let mut returned = Vec::new();
+    let mut home: SideTable<Value, Option<usize>> = SideTable::new(None);
+    for &op in &kernel.regions[kernel.body].ops {
+        let data = &kernel.ops[op];
+        match data.kind {
+            OpKind::ParallelFor(_) => tasks.push(Task::Range(op)),
+            OpKind::Return => returned = data.operands.to_vec(),
+            OpKind::Local => {}
+            _ if data.results.len() == 1 && launch.knows(data.results[0]) => {}
+            _ => {
+                if !matches!(tasks.last(), Some(Task::Serial { .. })) {
+                    tasks.push(Task::Serial { ops: Vec::new(), results: Vec::new() });
+                }
+                let number = tasks.len() - 1;
+                if let Some(Task::Serial { ops, .. }) = tasks.last_mut() {
+                    ops.push(op);
+                }
+                for &result in &data.results {
+                    home.set(result, Some(number));
+                }
+            }
+        }
+    }
+    for (number, value) in (0..).zip(returned) {
+        // Where it is computed; if every task knows it, in whichever runs on one thread.
+        let any_serial = || tasks.iter().rposition(|task| matches!(task, Task::Serial { .. }));
+        let at = home[value].or_else(any_serial).unwrap_or_else(|| {
+            tasks.push(Task::Serial { ops: Vec::new(), results: Vec::new() });
+            tasks.len() - 1
+        });
+        if let Task::Serial { results, .. } = &mut tasks[at] {
+            results.push((number, value));
+        }
+    }
+    tasks
+}
+
+/// What more than one task needs.
+struct Sharing {
+    /// Values and locals that become temporaries, in the order in which they are defined.
+    shared: Vec<Value>,
+    is_shared: SideTable<Value, bool>,
+    /// Where a local lives that only one serial task uses.
+    local_of: SideTable<Value, Option<usize>>,
+}
+
+impl Sharing {
+    fn find(kernel: &Kernel, launch: &LaunchTime, tasks: &[Task]) -> Self {
+        let mut home: SideTable<Value, Option<usize>> = SideTable::new(None);
+        for (number, task) in tasks.iter().enumerate() {
+            if let Task::Serial { ops, .. } = task {
+                for &result in ops.iter().flat_map(|&op| &kernel.ops[op].results) {
+                    home.set(result, Some(number));
+                }
+            }
+        }
+        let mut top = SideTable::new(false);
+        let definitions = kernel.regions[kernel.body].ops.iter().flat_map(|&op| &kernel.ops[op].results);
+        for &result in definitions.clone() {
+            top.set(result, true);
+        }
+        let mut sharing =
+            Self { shared: Vec::new(), is_shared: SideTable::new(false), local_of: SideTable::new(None) };
+        for (number, task) in tasks.iter().enumerate() {
+            let mut visit = |value: Value| {
+                if !top[value] || launch.knows(value) {
+                    return;
+                }
+                let shared = match kernel.ty(value) {
+                    Type::Local(_) => {
+                        let serial = matches!(task, Task::Serial { .. });
+                        let user = sharing.local_of.get_mut(value);
+                        let first = user.is_none();
+                        !serial || *user.get_or_insert(number) != number && !first
+                    }
+                    _ => home[value] != Some(number),
+                };
+                if shared {
+                    sharing.is_shared.set(value, true);
+                }
+            };
+            match task {
+                Task::Serial { ops, results } => {
+                    ops.iter().for_each(|&op| for_operands(kernel, op, &mut visit));
+                    results.iter().for_each(|&(_, value)| visit(value));
+                }
+                Task::Range(op) => for_operands(kernel, *op, &mut visit),
+            }
+        }
+        sharing.shared = definitions.copied().filter(|&value| sharing.is_shared[value]).collect();
+        sharing
+    }
+}
+
+struct Split<'k> {
+    kernel: &'k mut Kernel,
+    launch: LaunchTime,
+    sharing: Sharing,
+    /// The temporary of each shared value or local.
+    temps: ValueMap,
+}
+
+impl Split<'_> {
+    fn build(mut self, tasks: Vec<Task>) {
+        let body = self.kernel.body;
+        let old = std::mem::take(&mut self.kernel.regions[body].ops);
+        let terminator = *old.last().expect("a kernel's body ends in a return");
+        self.make_temps();
+        for &op in &old {
+            if matches!(self.kernel.ops[op].results[..], [result] if self.launch.knows(result)) {
+                self.kernel.regions[body].ops.push(op);
+            }
+        }
+        let unshared: Vec<_> =
+            old.iter().copied().filter(|&op| self.kernel.ops[op].kind == OpKind::Local).collect();
+        for (number, task) in tasks.into_iter().enumerate() {
+            match task {
+                Task::Serial { ops, results } => {
+                    let locals = unshared.iter().copied().filter(|&op| {
+                        let local = self.kernel.ops[op].results[0];
+                        !self.sharing.is_shared[local] && self.sharing.local_of[local] == Some(number)
+                    });
+                    let locals: Vec<_> = locals.collect();
+                    self.serial(locals, ops, &results);
+                }
+                Task::Range(op) => self.range(op),
+            }
+        }
+        self.kernel.ops[terminator].operands.clear();
+        self.kernel.regions[body].ops.push(terminator);
+    }
+
+    fn make_temps(&mut self) {
+        for &value in &self.sharing.shared {
+            let (data, loc) = match (self.kernel.ty(value), self.kernel.def(value)) {
+                (Type::Data(data) | Type::Local(data), Some(op)) => (data, op.loc),
+                (other, _) => unreachable!("{value} of type {other:?} is shared by tasks"),
+            };
+            let body = self.kernel.body;
+            let temp = Builder::at(self.kernel, body, loc).temp(data);
+            self.temps.insert(value, temp);
+        }
+    }
+
+    fn serial(&mut self, locals: Vec<Op>, ops: Vec<Op>, results: &[(u32, Value)]) {
+        let region = self.kernel.add_region();
+        let loc =
+            ops.first().map_or(self.kernel.ops[self.kernel.ops.ids().next().expect("an op")].loc, |&op| {
+                self.kernel.ops[op].loc
+            });
+        self.kernel.regions[region].ops = locals;
+        for op in ops {
+            self.kernel.regions[region].ops.push(op);
+            let loc = self.kernel.ops[op].loc;
+            for result in self.kernel.ops[op].results.clone() {
+                if let Some(temp) = self.temps.get(result) {
+                    Builder::at(self.kernel, region, loc).store(temp, &[], result);
+                }
+            }
+        }
+        let mut b = Builder::at(self.kernel, region, loc);
+        for &(number, value) in results {
+            b.op(OpKind::StoreResult(number), [value], [], []);
+        }
+        b.yields(&[]);
+        self.bring_in(region);
+        let body = self.kernel.body;
+        Builder::at(self.kernel, body, loc).op(OpKind::Serial, [], [], [region]);
+    }
+
+    fn range(&mut self, op: Op) {
+        let body = self.kernel.body;
+        let loc = self.kernel.ops[op].loc;
+        for index in 0..self.kernel.ops[op].operands.len() {
+            let operand = self.kernel.ops[op].operands[index];
+            if let Some(temp) = self.temps.get(operand) {
+                let is_place = self.kernel.ty(operand).is_place();
+                let known = if is_place { temp } else { Builder::at(self.kernel, body, loc).load(temp, &[]) };
+                self.kernel.ops[op].operands[index] = known;
+            }
+        }
+        self.kernel.regions[body].ops.push(op);
+        self.bring_in(self.kernel.ops[op].regions[0]);
+    }
+
+    /// What the task's region uses from outside is computed or loaded at its beginning.
+    fn bring_in(&mut self, region: Region) {
+        let mut map = ValueMap::new();
+        let mut head = Vec::new();
+        for value in free_values(self.kernel, region) {
+            self.bring(value, &mut head, &mut map);
+        }
+        // What a task defines itself was never outside, though a copy of it may be a temporary elsewhere.
+        head.extend(std::mem::take(&mut self.kernel.regions[region].ops));
+        self.kernel.regions[region].ops = head;
+        replace_values(self.kernel, region, &map);
+    }
+
+    fn bring(&mut self, value: Value, head: &mut Vec<Op>, map: &mut ValueMap) {
+        if self.kernel.as_param(value).is_some() || map.get(value).is_some() {
+            return;
+        }
+        match (self.temps.get(value), self.kernel.ty(value)) {
+            (Some(temp), Type::Data(data)) => {
+                let loc =
+                    self.kernel.def(value).map_or_else(|| unreachable!("{value} is an op's"), |op| op.loc);
+                let load = self.kernel.make_op(OpKind::Load, [temp], [data.into()], [], loc);
+                head.push(load);
+                map.insert(value, self.kernel.ops[load].results[0]);
+            }
+            (Some(temp), _) => map.insert(value, temp),
+            // Temporaries that stores in this task name already.
+            (None, Type::Temp(_)) => {}
+            (None, _) => {
+                let octants_ir::ValueDef::Result(op, _) = self.kernel.values[value].def else {
+                    unreachable!("{value} is no parameter of the kernel")
+                };
+                for operand in self.kernel.ops[op].operands.clone() {
+                    self.bring(operand, head, map);
+                }
+                head.push(clone_op(self.kernel, op, map));
+            }
+        }
+    }
+}
