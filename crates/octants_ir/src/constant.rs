@@ -17,6 +17,15 @@ impl Const {
         Self { ty, bits: bits & mask }
     }
 
+    /// A constant from its little-endian bytes in memory; a `u1` is any byte that is not zero.
+    pub fn from_bytes(ty: Scalar, bytes: &[u8]) -> Self {
+        let mut word = [0; 8];
+        let width = ty.bytes() as usize;
+        word[..width].copy_from_slice(&bytes[..width]);
+        let bits = u64::from_le_bytes(word);
+        Self::from_bits(ty, if ty == Scalar::U1 { (bits != 0).into() } else { bits })
+    }
+
     pub fn ty(self) -> Scalar {
         self.ty
     }
@@ -44,7 +53,9 @@ impl Const {
     /// An integer wrapped to the type, or converted to the nearest real.
     pub fn from_i128(ty: Scalar, value: i128) -> Self {
         match ty.class() {
-            ScalarClass::Real => Self::from_f64(ty, value as f64),
+            // A single is rounded once; what a half can hold, a single holds exactly.
+            ScalarClass::Real if ty == Scalar::F64 => Self::f64(value as f64),
+            ScalarClass::Real => Self::from_f64(ty, f64::from(value as f32)),
             ScalarClass::Bool => Self::bool(value != 0),
             ScalarClass::Signed | ScalarClass::Unsigned => Self::from_bits(ty, value as u64),
         }
@@ -53,7 +64,7 @@ impl Const {
     /// A real rounded to the type; integral types truncate toward zero and saturate, NaN gives 0.
     pub fn from_f64(ty: Scalar, value: f64) -> Self {
         match ty {
-            Scalar::F16 => Self { ty, bits: f16::from_f64(value).to_bits().into() },
+            Scalar::F16 => Self { ty, bits: half_from_f64(value).to_bits().into() },
             Scalar::F32 => Self::f32(value as f32),
             Scalar::F64 => Self::f64(value),
             Scalar::U1 => Self::bool(value != 0.0),
@@ -92,5 +103,34 @@ impl Const {
 
     pub fn is_zero(self) -> bool {
         if self.ty.is_real() { self.as_f64() == 0.0 } else { self.bits == 0 }
+    }
+}
+
+/// Rounded once. By way of the nearest single it would be rounded twice, so the single is rounded to odd: it keeps on which side
+/// of a half's tie the value was.
+fn half_from_f64(value: f64) -> f16 {
+    let nearest = value as f32;
+    let exact = f64::from(nearest);
+    if exact == value || !nearest.is_finite() || nearest.to_bits() & 1 == 1 {
+        return f16::from_f32(nearest);
+    }
+    let bits = nearest.to_bits();
+    f16::from_f32(f32::from_bits(if exact.abs() > value.abs() { bits - 1 } else { bits + 1 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_real_is_rounded_once() {
+        // Just above the tie between 1 and the next half: the nearest single is the tie itself.
+        let above_tie = 1.0 + f64::powi(2.0, -11) + f64::powi(2.0, -40);
+        assert_eq!(Const::from_f64(Scalar::F16, above_tie).bits(), 0x3c01);
+        assert_eq!(Const::from_f64(Scalar::F16, -above_tie).bits(), 0xbc01);
+        assert_eq!(Const::from_f64(Scalar::F16, 1.0 + f64::powi(2.0, -11)).bits(), 0x3c00);
+        // Just above the tie between two singles, beyond what a double holds.
+        let integer = (1_i128 << 54) + (1 << 30) + 1;
+        assert_eq!(Const::from_i128(Scalar::F32, integer).as_f64(), ((1_i128 << 54) + (1 << 31)) as f64);
     }
 }

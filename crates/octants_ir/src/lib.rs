@@ -13,6 +13,7 @@ pub mod plan;
 pub mod rewrite;
 pub mod text;
 pub mod types;
+pub mod verify;
 
 pub use builder::Builder;
 pub use constant::Const;
@@ -23,3 +24,4 @@ pub use plan::{
     Access, ArgKind, ArgLayout, ArgSlot, Bound, Plan, ResultLayout, ResultSlot, Step, TempLayout, TempSlot,
 };
 pub use types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
+pub use verify::{Law, Phase, Violation, verify};

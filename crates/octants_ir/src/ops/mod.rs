@@ -23,6 +23,7 @@ pub use memory::AtomicOp;
 pub use tensor::TensorOp;
 
 use crate::constant::Const;
+use crate::types::Scalar;
 
 /// Which scalar types (or tensors of which entries) an op takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +35,27 @@ pub enum Takes {
     Real,
     /// Integers, `u1` among them.
     Integral,
+}
+
+impl Takes {
+    pub fn admits(self, scalar: Scalar) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Numeric => scalar != Scalar::U1,
+            Self::Real => scalar.is_real(),
+            Self::Integral => scalar.is_integral(),
+        }
+    }
+
+    /// As a message says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any scalars",
+            Self::Numeric => "numbers",
+            Self::Real => "reals",
+            Self::Integral => "integers",
+        }
+    }
 }
 
 /// What the tables say of one op.

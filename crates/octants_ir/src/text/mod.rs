@@ -36,6 +36,7 @@ mod parse_op;
 mod print;
 #[cfg(test)]
 mod tests;
+mod type_text;
 
 pub use parse::{ParseError, parse};
 pub use parse_op::number_of;

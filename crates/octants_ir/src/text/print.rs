@@ -6,7 +6,7 @@ use crate::constant::Const;
 use crate::ids::{Loc, Op, Region, SideTable, Value};
 use crate::kernel::{Kernel, LocData};
 use crate::ops::{OpKind, ParallelFor, TensorOp};
-use crate::types::{Boundary, Data, Scalar, TensorShape, Type};
+use crate::types::Scalar;
 
 /// The canonical text, without locations.
 pub fn print(kernel: &Kernel) -> String {
@@ -76,14 +76,14 @@ impl<'k> Printer<'k> {
                 self.string(&param.name);
             }
             self.push(": ");
-            self.ty(kernel.ty(value));
+            self.show(kernel.ty(value));
         }
         self.push(")");
         if !kernel.results.is_empty() {
             self.push(" -> (");
             for (index, &data) in kernel.results.iter().enumerate() {
                 self.comma(index);
-                self.data(data);
+                self.show(data);
             }
             self.push(")");
         }
@@ -111,7 +111,7 @@ impl<'k> Printer<'k> {
                 self.push(if index == 0 { " " } else { ", " });
                 self.string(name);
                 self.push(": ");
-                self.data(*data);
+                self.show(data);
             }
             self.push(" }\n");
         }
@@ -155,8 +155,8 @@ impl<'k> Printer<'k> {
         }
     }
 
-    fn number(&mut self, number: impl std::fmt::Display) {
-        write!(self.out, "{number}").expect("a String takes all");
+    fn show(&mut self, item: impl std::fmt::Display) {
+        write!(self.out, "{item}").expect("a String takes all");
     }
 
     fn symbol(&mut self, name: &str) {
@@ -199,7 +199,7 @@ impl<'k> Printer<'k> {
             number
         };
         self.push("%");
-        self.number(number);
+        self.show(number);
     }
 
     fn values(&mut self, values: &[Value]) {
@@ -212,61 +212,13 @@ impl<'k> Printer<'k> {
     fn typed(&mut self, value: Value) {
         self.value(value);
         self.push(": ");
-        self.ty(self.kernel.ty(value));
+        self.show(self.kernel.ty(value));
     }
 
     fn typed_list(&mut self, values: &[Value]) {
         for (index, &value) in values.iter().enumerate() {
             self.comma(index);
             self.typed(value);
-        }
-    }
-
-    fn ty(&mut self, ty: Type) {
-        match ty {
-            Type::Data(data) => self.data(data),
-            Type::Array(array) => {
-                self.push("array<");
-                self.data(array.elem);
-                self.push(", ");
-                self.number(array.rank);
-                match array.boundary {
-                    Boundary::Unsafe => {}
-                    Boundary::Clamp => self.push(", clamp"),
-                }
-                self.push(">");
-            }
-            Type::Local(data) => {
-                self.push("local<");
-                self.data(data);
-                self.push(">");
-            }
-            Type::Temp(data) => {
-                self.push("temp<");
-                self.data(data);
-                self.push(">");
-            }
-        }
-    }
-
-    fn data(&mut self, data: Data) {
-        match data {
-            Data::Scalar(scalar) => self.push(scalar.name()),
-            Data::Tensor(tensor) => {
-                self.push("tensor<");
-                self.push(tensor.elem.name());
-                self.push(", ");
-                match tensor.shape {
-                    TensorShape::Vector(n) => self.number(n),
-                    TensorShape::Matrix(n, m) => {
-                        self.number(n);
-                        self.push(", ");
-                        self.number(m);
-                    }
-                }
-                self.push(">");
-            }
-            Data::Struct(id) => self.number(id),
         }
     }
 
@@ -323,7 +275,7 @@ impl<'k> Printer<'k> {
     fn loc_name(&mut self, loc: Loc) {
         let number = self.loc_number(loc);
         self.push("loc");
-        self.number(number);
+        self.show(number);
     }
 
     /// Callers are numbered before what they called, so the table never refers forward.
@@ -469,11 +421,11 @@ impl<'k> Printer<'k> {
         }
         if let Some(n) = attributes.block_dim {
             self.push(" block_dim ");
-            self.number(n);
+            self.show(n);
         }
         if let Some(n) = attributes.max_threads {
             self.push(" max_threads ");
-            self.number(n);
+            self.show(n);
         }
         if let Some(name) = &attributes.name {
             self.push(" name ");
@@ -547,11 +499,11 @@ impl<'k> Printer<'k> {
             }
             OpKind::StructGet(n) | OpKind::StructSet(n) | OpKind::StoreResult(n) => {
                 self.push(" ");
-                self.number(n);
+                self.show(n);
             }
             OpKind::Extent(axis) => {
                 self.push(" ");
-                self.number(axis);
+                self.show(axis);
             }
             _ => {}
         }

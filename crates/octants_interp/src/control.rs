@@ -1,0 +1,106 @@
+//! Branches, loops and assertions. Iterations of a parallel loop run in order, the last axis fastest.
+
+use octants_ir::ops::ParallelFor;
+use octants_ir::{Const, Data, Op, Value};
+
+use crate::arith;
+use crate::datum::Datum;
+use crate::machine::Machine;
+use crate::trap::{Trap, TrapKind};
+
+impl Machine<'_> {
+    fn set_results(&mut self, op: Op, values: Vec<Datum>) {
+        let kernel = self.kernel;
+        for (&result, datum) in kernel.ops[op].results.iter().zip(values) {
+            self.set(result, datum);
+        }
+    }
+
+    pub fn if_op(&mut self, op: Op) -> Result<(), Trap> {
+        let regions = &self.kernel.ops[op].regions;
+        let taken = if self.operand(op, 0).is_true() { regions[0] } else { regions[1] };
+        let yielded = self.region(taken, [])?;
+        self.set_results(op, yielded);
+        Ok(())
+    }
+
+    /// `lo` and `hi`, as integers of the bounds' type.
+    fn bounds(&self, lo: Value, hi: Value) -> (i128, i128) {
+        (self.get(lo).integer(), self.get(hi).integer())
+    }
+
+    fn index(&self, bound: Value, index: i128) -> Datum {
+        Datum::Scalar(Const::from_bits(self.get(bound).scalar().ty(), index as u64))
+    }
+
+    pub fn for_op(&mut self, op: Op) -> Result<(), Trap> {
+        let data = &self.kernel.ops[op];
+        let (lo, hi) = self.bounds(data.operands[0], data.operands[1]);
+        let mut carried = self.operand_data(&data.operands[2..]);
+        for index in lo..hi {
+            let index = self.index(data.operands[0], index);
+            carried = self.region(data.regions[0], [index].into_iter().chain(carried))?;
+        }
+        self.set_results(op, carried);
+        Ok(())
+    }
+
+    pub fn while_op(&mut self, op: Op) -> Result<(), Trap> {
+        let data = &self.kernel.ops[op];
+        let (cond, body) = (data.regions[0], data.regions[1]);
+        let mut carried = self.operand_data(&data.operands);
+        loop {
+            let mut yielded = self.region(cond, carried)?.into_iter();
+            let holds = yielded.next().is_some_and(|condition| condition.is_true());
+            if !holds {
+                self.set_results(op, yielded.collect());
+                return Ok(());
+            }
+            carried = self.region(body, yielded)?;
+        }
+    }
+
+    pub fn parallel_for(&mut self, op: Op, attributes: &ParallelFor) -> Result<(), Trap> {
+        let data = &self.kernel.ops[op];
+        let (bounds, mut places) = data.operands.split_at(2 * attributes.axes as usize);
+        let ranges: Vec<_> = bounds.chunks_exact(2).map(|b| self.bounds(b[0], b[1])).collect();
+        let params = &self.kernel.regions[data.regions[0]].params;
+        let accumulators = params[attributes.axes as usize..].iter().zip(&attributes.reductions);
+        let mut accumulated: Vec<_> = accumulators
+            .map(|(&param, reduction)| {
+                let data = self.kernel.ty(param).data().unwrap_or(Data::Scalar(octants_ir::Scalar::I32));
+                Datum::zero(self.kernel, data).map(|zero| arith::identity(reduction.op, zero.ty()))
+            })
+            .collect();
+        if ranges.iter().all(|&(lo, hi)| lo < hi) {
+            let mut at: Vec<_> = ranges.iter().map(|&(lo, _)| lo).collect();
+            'points: loop {
+                let indices: Vec<_> =
+                    at.iter().zip(bounds.chunks_exact(2)).map(|(&i, b)| self.index(b[0], i)).collect();
+                accumulated = self.region(data.regions[0], indices.into_iter().chain(accumulated))?;
+                for (index, &(lo, hi)) in at.iter_mut().zip(&ranges).rev() {
+                    *index += 1;
+                    if *index < hi {
+                        continue 'points;
+                    }
+                    *index = lo;
+                }
+                break;
+            }
+        }
+        for (reduction, accumulator) in attributes.reductions.iter().zip(accumulated) {
+            let (place, rest) = places.split_at(reduction.operands as usize);
+            places = rest;
+            self.combine(op, reduction.op, place, &accumulator)?;
+        }
+        Ok(())
+    }
+
+    pub fn assert_op(&mut self, op: Op, message: &str) -> Result<(), Trap> {
+        if self.operand(op, 0).is_true() {
+            return Ok(());
+        }
+        let arguments = self.kernel.ops[op].operands[1..].iter().map(|&v| self.get(v).scalar()).collect();
+        self.trap(op, TrapKind::Assert { message: message.into(), arguments })
+    }
+}

@@ -1,0 +1,212 @@
+//! The state of a run: what each value holds, and what runs an op by handing it to its family.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use octants_ir::{Data, Id, Kernel, Op, OpKind, Region, Type, Value};
+
+use crate::address_space::AddressSpace;
+use crate::datum::Datum;
+use crate::trap::{Trap, TrapKind};
+use crate::{arith, bits, compare, convert, math, tensor};
+
+/// An argument.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Arg {
+    Data(Datum),
+    /// Elements in row-major order from the address on.
+    Array {
+        address: u64,
+        shape: Vec<i32>,
+    },
+}
+
+/// What ends a run that would go on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits<'a> {
+    /// At most this many ops.
+    pub steps: Option<u64>,
+    /// Raised by another thread, it ends the run soon.
+    pub cancel: Option<&'a AtomicBool>,
+}
+
+pub(crate) struct Machine<'a> {
+    pub kernel: &'a Kernel,
+    args: &'a [Arg],
+    pub memory: &'a mut dyn AddressSpace,
+    limits: &'a Limits<'a>,
+    steps: u64,
+    /// By value: what it is, or for a `local` or `temp` what the cell holds now.
+    values: Vec<Datum>,
+    pub results: Vec<Datum>,
+}
+
+impl<'a> Machine<'a> {
+    pub fn new(
+        kernel: &'a Kernel,
+        args: &'a [Arg],
+        memory: &'a mut dyn AddressSpace,
+        limits: &'a Limits<'a>,
+    ) -> Result<Self, Trap> {
+        let unset = Datum::Scalar(octants_ir::Const::bool(false));
+        let mut values = vec![unset; kernel.values.len()];
+        let params = &kernel.regions[kernel.body].params;
+        let refuse = |message: String| Err(Trap::nowhere(TrapKind::Arguments(message)));
+        if params.len() != args.len() {
+            return refuse(format!("{} arguments for {} parameters", args.len(), params.len()));
+        }
+        for (index, (&param, arg)) in params.iter().zip(args).enumerate() {
+            match (kernel.ty(param), arg) {
+                (Type::Data(data), Arg::Data(datum)) if datum.fits(kernel, data) => {
+                    values[param.index()] = datum.clone();
+                }
+                (Type::Array(array), Arg::Array { shape, .. })
+                    if shape.len() == array.rank as usize && shape.iter().all(|&extent| extent >= 0) => {}
+                (ty, _) => return refuse(format!("argument {index} is no {ty}")),
+            }
+        }
+        let results = kernel.results.iter().map(|&data| Datum::zero(kernel, data)).collect();
+        Ok(Self { kernel, args, memory, limits, steps: 0, values, results })
+    }
+
+    pub fn run(mut self) -> Result<Vec<Datum>, Trap> {
+        let returned = self.ops(self.kernel.body)?;
+        // A kernel that is split into tasks stores its results and returns nothing.
+        Ok(if returned.is_empty() { self.results } else { returned })
+    }
+
+    pub fn get(&self, value: Value) -> &Datum {
+        &self.values[value.index()]
+    }
+
+    pub fn set(&mut self, value: Value, datum: Datum) {
+        self.values[value.index()] = datum;
+    }
+
+    pub fn cell(&mut self, place: Value) -> &mut Datum {
+        &mut self.values[place.index()]
+    }
+
+    pub fn operand(&self, op: Op, index: usize) -> &Datum {
+        self.get(self.kernel.ops[op].operands[index])
+    }
+
+    pub fn operand_data(&self, values: &[Value]) -> Vec<Datum> {
+        values.iter().map(|&v| self.get(v).clone()).collect()
+    }
+
+    /// The address and shape of an array, and which parameter it is.
+    pub fn array(&self, base: Value) -> (usize, u64, &'a [i32]) {
+        let param = self.kernel.as_param(base).unwrap_or_default();
+        match &self.args[param] {
+            Arg::Array { address, shape } => (param, *address, shape),
+            Arg::Data(_) => (param, 0, &[]),
+        }
+    }
+
+    pub fn trap<T>(&self, op: Op, kind: TrapKind) -> Result<T, Trap> {
+        Err(Trap::at(self.kernel, op, kind))
+    }
+
+    fn step(&mut self, op: Op) -> Result<(), Trap> {
+        self.steps += 1;
+        if self.limits.steps.is_some_and(|limit| self.steps > limit) {
+            return self.trap(op, TrapKind::StepLimit);
+        }
+        // An atomic read per op would be most of an op's time.
+        if self.steps.is_multiple_of(256)
+            && self.limits.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+        {
+            return self.trap(op, TrapKind::Cancelled);
+        }
+        Ok(())
+    }
+
+    /// Runs a region with its parameters set; what its terminator hands on.
+    pub fn region(
+        &mut self,
+        region: Region,
+        params: impl IntoIterator<Item = Datum>,
+    ) -> Result<Vec<Datum>, Trap> {
+        let kernel = self.kernel;
+        for (&param, datum) in kernel.regions[region].params.iter().zip(params) {
+            self.set(param, datum);
+        }
+        self.ops(region)
+    }
+
+    fn ops(&mut self, region: Region) -> Result<Vec<Datum>, Trap> {
+        let kernel = self.kernel;
+        for &op in &kernel.regions[region].ops {
+            self.step(op)?;
+            if kernel.ops[op].kind.is_terminator() {
+                return Ok(self.operand_data(&kernel.ops[op].operands));
+            }
+            self.op(op)?;
+        }
+        Ok(Vec::new())
+    }
+
+    fn op(&mut self, op: Op) -> Result<(), Trap> {
+        let kernel = self.kernel;
+        let data = &kernel.ops[op];
+        let value = match &data.kind {
+            OpKind::Const(c) => Datum::Scalar(*c),
+            OpKind::Arith(arith) if arith.operands() == 1 => {
+                self.operand(op, 0).map(|a| arith::unary(*arith, a))
+            }
+            OpKind::Arith(arith) => {
+                self.operand(op, 0).zip(self.operand(op, 1), |a, b| arith::binary(*arith, a, b))
+            }
+            OpKind::Bit(bit) => self.operand(op, 0).zip(self.operand(op, 1), |a, b| bits::binary(*bit, a, b)),
+            OpKind::BitUnary(bit) => self.operand(op, 0).map(|a| bits::unary(*bit, a)),
+            OpKind::Compare(compare) => {
+                self.operand(op, 0).zip(self.operand(op, 1), |a, b| compare::compare(*compare, a, b))
+            }
+            OpKind::Select => compare::select(self.operand(op, 0), self.operand(op, 1), self.operand(op, 2)),
+            OpKind::Math(math) => {
+                self.operand(op, 0).zip(self.operand(op, 1), |a, b| math::binary(*math, a, b))
+            }
+            OpKind::MathUnary(math) => self.operand(op, 0).map(|a| math::unary(*math, a)),
+            OpKind::Convert(convert) => {
+                let to = self.result_data(op).elem().unwrap_or(octants_ir::Scalar::I32);
+                self.operand(op, 0).map(|a| convert::convert(*convert, a, to))
+            }
+            OpKind::Tensor(tensor) => {
+                let operands = self.operand_data(&data.operands);
+                tensor::tensor(*tensor, self.result_data(op), &operands)
+            }
+            OpKind::StructNew | OpKind::StructGet(_) | OpKind::StructSet(_) => {
+                let operands = self.operand_data(&data.operands);
+                tensor::structure(&data.kind, self.result_data(op), operands)
+            }
+            OpKind::Local | OpKind::Temp => Datum::zero(kernel, self.result_data(op)),
+            OpKind::Load | OpKind::VolatileLoad => self.load(op)?,
+            OpKind::Store => return self.store(op),
+            OpKind::Atomic(atomic) => self.atomic(op, *atomic)?,
+            OpKind::AtomicCas => self.atomic_cas(op)?,
+            OpKind::Extent(axis) => self.extent(op, *axis),
+            OpKind::If => return self.if_op(op),
+            OpKind::For => return self.for_op(op),
+            OpKind::While => return self.while_op(op),
+            OpKind::ParallelFor(attributes) => return self.parallel_for(op, attributes),
+            OpKind::Serial => return self.region(data.regions[0], []).map(drop),
+            OpKind::StoreResult(number) => {
+                self.results[*number as usize] = self.operand(op, 0).clone();
+                return Ok(());
+            }
+            OpKind::Assert(message) => return self.assert_op(op, message),
+            // They end the region's loop before they come here.
+            OpKind::Yield | OpKind::Return => return Ok(()),
+        };
+        self.set(data.results[0], value);
+        Ok(())
+    }
+
+    /// What the only result is, or what the cell holds that it names.
+    fn result_data(&self, op: Op) -> Data {
+        match self.kernel.ty(self.kernel.ops[op].results[0]) {
+            Type::Data(data) | Type::Local(data) | Type::Temp(data) => data,
+            Type::Array(array) => array.elem,
+        }
+    }
+}

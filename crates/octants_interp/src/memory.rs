@@ -1,0 +1,158 @@
+//! Loads, stores and updates of places.
+
+use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
+use octants_ir::plan::size_and_align;
+use octants_ir::{Boundary, Const, Data, Op, Type, Value};
+
+use crate::datum::Datum;
+use crate::machine::Machine;
+use crate::trap::{Trap, TrapKind};
+use crate::{arith, bits, tensor};
+
+/// A cell that a base and a path address.
+enum Cell {
+    /// In the array's memory; `None` for a component outside the shape, which is read as the first and never written.
+    Memory { address: u64, data: Data, inside: bool },
+    /// In a `local` or `temp`, with the components of one entry, if one is meant.
+    Variable { place: Value, components: Vec<Datum> },
+}
+
+pub fn update(op: AtomicOp, old: Const, value: Const) -> Const {
+    match op {
+        AtomicOp::Add => arith::binary(ArithOp::Add, old, value),
+        AtomicOp::Sub => arith::binary(ArithOp::Sub, old, value),
+        AtomicOp::Mul => arith::binary(ArithOp::Mul, old, value),
+        AtomicOp::Min => arith::binary(ArithOp::Min, old, value),
+        AtomicOp::Max => arith::binary(ArithOp::Max, old, value),
+        AtomicOp::And => bits::binary(BitOp::And, old, value),
+        AtomicOp::Or => bits::binary(BitOp::Or, old, value),
+        AtomicOp::Xor => bits::binary(BitOp::Xor, old, value),
+        AtomicOp::Exchange => value,
+    }
+}
+
+impl Machine<'_> {
+    fn address(&self, op: Op, place: &[Value]) -> Result<Cell, Trap> {
+        let (base, path) = (place[0], &place[1..]);
+        let Type::Array(array) = self.kernel.ty(base) else {
+            return Ok(Cell::Variable { place: base, components: self.operand_data(path) });
+        };
+        let (param, start, shape) = self.array(base);
+        let (indices, components) = path.split_at(array.rank as usize);
+        let mut element: u64 = 0;
+        for (axis, (&index, &extent)) in indices.iter().zip(shape).enumerate() {
+            let mut index = self.get(index).integer();
+            if array.boundary == Boundary::Clamp {
+                index = index.min(i128::from(extent) - 1).max(0);
+            }
+            let inside = u64::try_from(index).ok().filter(|_| index < i128::from(extent));
+            let Some(inside) = inside else {
+                return self.trap(op, TrapKind::OutOfBounds { param, axis: axis as u8, index, extent });
+            };
+            // Extents are below 2^31 and their product is the array's size, so nothing real overflows here; a caller that
+            // lies about a shape gets an address without memory.
+            element = element.wrapping_mul(extent as u64).wrapping_add(inside);
+        }
+        let (size, _) = size_and_align(self.kernel, array.elem);
+        let address = start.wrapping_add(element.wrapping_mul(size.into()));
+        let (Data::Tensor(ty), [_, ..]) = (array.elem, components) else {
+            return Ok(Cell::Memory { address, data: array.elem, inside: true });
+        };
+        let position = tensor::position(ty.shape, &self.operand_data(components));
+        let offset = position.unwrap_or(0) as u64 * u64::from(ty.elem.bytes());
+        let data = Data::Scalar(ty.elem);
+        Ok(Cell::Memory { address: address.wrapping_add(offset), data, inside: position.is_some() })
+    }
+
+    fn read(&self, op: Op, cell: &Cell) -> Result<Datum, Trap> {
+        match cell {
+            Cell::Memory { address, data, .. } => {
+                let mut bytes = vec![0; size_and_align(self.kernel, *data).0 as usize];
+                match self.memory.read(*address, &mut bytes) {
+                    Ok(()) => Ok(Datum::from_bytes(self.kernel, *data, &bytes)),
+                    Err(fault) => self.trap(op, TrapKind::Memory(fault)),
+                }
+            }
+            Cell::Variable { place, components } if components.is_empty() => Ok(self.get(*place).clone()),
+            Cell::Variable { place, components } => Ok(tensor::get(self.get(*place), components)),
+        }
+    }
+
+    fn write(&mut self, op: Op, cell: &Cell, value: &Datum) -> Result<(), Trap> {
+        match cell {
+            Cell::Memory { inside: false, .. } => Ok(()),
+            Cell::Memory { address, data, .. } => {
+                let mut bytes = vec![0; size_and_align(self.kernel, *data).0 as usize];
+                // What lies between members of a struct stays as it is.
+                let read = match data {
+                    Data::Struct(_) => self.memory.read(*address, &mut bytes),
+                    Data::Scalar(_) | Data::Tensor(_) => Ok(()),
+                };
+                value.to_bytes(self.kernel, &mut bytes);
+                match read.and_then(|()| self.memory.write(*address, &bytes)) {
+                    Ok(()) => Ok(()),
+                    Err(fault) => self.trap(op, TrapKind::Memory(fault)),
+                }
+            }
+            Cell::Variable { place, components } if components.is_empty() => {
+                self.set(*place, value.clone());
+                Ok(())
+            }
+            Cell::Variable { place, components } => {
+                tensor::set(self.cell(*place), components, value);
+                Ok(())
+            }
+        }
+    }
+
+    pub fn load(&mut self, op: Op) -> Result<Datum, Trap> {
+        let cell = self.address(op, &self.kernel.ops[op].operands)?;
+        self.read(op, &cell)
+    }
+
+    pub fn store(&mut self, op: Op) -> Result<(), Trap> {
+        let operands = &self.kernel.ops[op].operands;
+        let (value, place) = operands.split_last().expect("the laws give it a value");
+        let cell = self.address(op, place)?;
+        let value = self.get(*value).clone();
+        self.write(op, &cell, &value)
+    }
+
+    pub fn atomic(&mut self, op: Op, atomic: AtomicOp) -> Result<Datum, Trap> {
+        let operands = &self.kernel.ops[op].operands;
+        let (value, place) = operands.split_last().expect("the laws give it a value");
+        let value = self.get(*value).clone();
+        self.combine(op, atomic, place, &value)
+    }
+
+    /// `cell = op(cell, value)`; what was there before.
+    pub fn combine(
+        &mut self,
+        op: Op,
+        atomic: AtomicOp,
+        place: &[Value],
+        value: &Datum,
+    ) -> Result<Datum, Trap> {
+        let cell = self.address(op, place)?;
+        let old = self.read(op, &cell)?;
+        self.write(op, &cell, &old.zip(value, |old, value| update(atomic, old, value)))?;
+        Ok(old)
+    }
+
+    pub fn atomic_cas(&mut self, op: Op) -> Result<Datum, Trap> {
+        let operands = &self.kernel.ops[op].operands;
+        let (place, values) = operands.split_at(operands.len() - 2);
+        let cell = self.address(op, place)?;
+        let old = self.read(op, &cell)?;
+        if old == *self.get(values[0]) {
+            let desired = self.get(values[1]).clone();
+            self.write(op, &cell, &desired)?;
+        }
+        Ok(old)
+    }
+
+    pub fn extent(&mut self, op: Op, axis: u8) -> Datum {
+        let (_, _, shape) = self.array(self.kernel.ops[op].operands[0]);
+        Datum::Scalar(Const::i32(shape[axis as usize]))
+    }
+}

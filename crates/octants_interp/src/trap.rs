@@ -1,0 +1,80 @@
+//! Why a run ended early.
+
+use std::fmt;
+
+use octants_ir::{Const, Kernel, Loc, Op, Violation};
+
+use crate::address_space::MemoryFault;
+
+/// A run that ended early, and at which op.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Trap {
+    pub kind: TrapKind,
+    /// `None` where no op was running yet.
+    pub op: Option<Op>,
+    /// The op's location, in the kernel's table.
+    pub loc: Option<Loc>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum TrapKind {
+    /// An `assert` did not hold.
+    Assert { message: Box<str>, arguments: Vec<Const> },
+    /// An index outside its array; also any index into an array without elements.
+    OutOfBounds { param: usize, axis: u8, index: i128, extent: i32 },
+    /// An array's memory is not there.
+    Memory(MemoryFault),
+    /// More ops than [`Limits::steps`](crate::Limits) allows.
+    StepLimit,
+    /// The flag of [`Limits::cancel`](crate::Limits) was raised.
+    Cancelled,
+    /// The arguments are not what the kernel's parameters say.
+    Arguments(String),
+    /// The kernel breaks laws of the IR.
+    Malformed(Vec<Violation>),
+}
+
+impl Trap {
+    pub(crate) fn nowhere(kind: TrapKind) -> Self {
+        Self { kind, op: None, loc: None }
+    }
+
+    pub(crate) fn at(kernel: &Kernel, op: Op, kind: TrapKind) -> Self {
+        Self { kind, op: Some(op), loc: Some(kernel.ops[op].loc) }
+    }
+}
+
+impl fmt::Display for Trap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            TrapKind::Assert { message, arguments } => {
+                f.write_str("assertion failed: ")?;
+                let mut parts = message.split("{}");
+                f.write_str(parts.next().unwrap_or_default())?;
+                for (part, &argument) in parts.zip(arguments) {
+                    match argument.as_i128() {
+                        Some(integer) => write!(f, "{integer}{part}")?,
+                        None => write!(f, "{:?}{part}", argument.as_f64())?,
+                    }
+                }
+                Ok(())
+            }
+            TrapKind::OutOfBounds { param, axis, index, extent } => {
+                write!(
+                    f,
+                    "index {index} is out of bounds for axis {axis} of parameter {param}, which has {extent}"
+                )
+            }
+            TrapKind::Memory(fault) => fault.fmt(f),
+            TrapKind::StepLimit => f.write_str("the limit of steps is reached"),
+            TrapKind::Cancelled => f.write_str("cancelled"),
+            TrapKind::Arguments(message) => f.write_str(message),
+            TrapKind::Malformed(violations) => match violations.first() {
+                Some(violation) => write!(f, "the kernel is malformed: {violation}"),
+                None => f.write_str("the kernel is malformed"),
+            },
+        }
+    }
+}
+
+impl std::error::Error for Trap {}

@@ -1,0 +1,156 @@
+//! Control: conditions, bounds, carried values, reductions, and what ends a kernel.
+
+use super::{Law, Phase, Verifier};
+use crate::ids::{Op, Region, Value};
+use crate::ops::{AtomicOp, ParallelFor};
+use crate::types::Type;
+
+fn list(types: &[Type]) -> String {
+    let names: Vec<_> = types.iter().map(ToString::to_string).collect();
+    format!("({})", names.join(", "))
+}
+
+impl Verifier<'_> {
+    pub(super) fn carries(&mut self, op: Op, what: &str, found: &[Type], expected: &[Type]) {
+        if found != expected {
+            self.breaks(Law::Carried, op, format!("{what}: {}, not {}", list(found), list(expected)));
+        }
+    }
+
+    fn params(&self, region: Region) -> Vec<Type> {
+        self.types(&self.kernel.regions[region].params)
+    }
+
+    fn condition(&mut self, op: Op, value: Value) {
+        self.is_type(Law::Condition, op, "the condition", value, Type::U1);
+    }
+
+    pub(super) fn if_op(&mut self, op: Op) {
+        if self.takes_operands(op, 1) {
+            self.condition(op, self.operands(op)[0]);
+        }
+        let results = self.types(self.results(op));
+        for &region in &self.kernel.ops[op].regions {
+            self.carries(op, "a branch's parameters", &self.params(region), &[]);
+            self.carries(op, "a branch yields", &self.yielded(region), &results);
+        }
+    }
+
+    /// `lo`, `hi` and the index of one axis.
+    fn axis(&mut self, op: Op, lo: Value, hi: Value, index: Option<Type>) {
+        let ty = self.ty(lo);
+        if !self.is_integer(lo) || self.ty(hi) != ty || index != Some(ty) {
+            let index = index.map_or("none".to_string(), |ty| ty.to_string());
+            self.breaks(Law::Bounds, op, format!("bounds {ty} and {}, index {index}", self.ty(hi)));
+        }
+    }
+
+    pub(super) fn for_op(&mut self, op: Op) {
+        if !self.takes_at_least(op, 2) {
+            return;
+        }
+        let operands = self.operands(op);
+        let body = self.kernel.ops[op].regions[0];
+        let params = self.params(body);
+        self.axis(op, operands[0], operands[1], params.first().copied());
+        let carried = self.types(&operands[2..]);
+        self.carries(op, "the body's parameters", params.get(1..).unwrap_or_default(), &carried);
+        self.carries(op, "the body yields", &self.yielded(body), &carried);
+        self.carries(op, "results", &self.types(self.results(op)), &carried);
+    }
+
+    pub(super) fn while_op(&mut self, op: Op) {
+        let carried = self.types(self.operands(op));
+        let &[cond, body] = &self.kernel.ops[op].regions[..] else { return };
+        self.carries(op, "the condition's parameters", &self.params(cond), &carried);
+        self.carries(op, "the body's parameters", &self.params(body), &carried);
+        let yielded = self.yielded(cond);
+        if yielded.first() != Some(&Type::U1) {
+            let found = yielded.first().map_or("nothing".to_string(), ToString::to_string);
+            self.breaks(Law::Condition, op, format!("the condition is {found}, not u1"));
+        }
+        self.carries(op, "the condition yields", yielded.get(1..).unwrap_or_default(), &carried);
+        self.carries(op, "the body yields", &self.yielded(body), &carried);
+        self.carries(op, "results", &self.types(self.results(op)), &carried);
+    }
+
+    pub(super) fn parallel_for(&mut self, op: Op, attributes: &ParallelFor) {
+        self.gives(op, 0);
+        if attributes.block_dim == Some(0) || attributes.max_threads == Some(0) {
+            self.breaks(Law::Attributes, op, "a number of threads is zero");
+        }
+        let axes = attributes.axes as usize;
+        let reduced: usize = attributes.reductions.iter().map(|r| r.operands as usize).sum();
+        if !self.takes_operands(op, 2 * axes + reduced) {
+            return;
+        }
+        if axes == 0 {
+            self.breaks(Law::Bounds, op, "has no axis");
+        }
+        let operands = self.operands(op);
+        let body = self.kernel.ops[op].regions[0];
+        let params = self.params(body);
+        for (axis, bounds) in operands[..2 * axes].chunks_exact(2).enumerate() {
+            self.axis(op, bounds[0], bounds[1], params.get(axis).copied());
+        }
+        let accumulators = params.get(axes..).unwrap_or_default();
+        let mut places = &operands[2 * axes..];
+        let mut cells = Vec::new();
+        for reduction in &attributes.reductions {
+            let (place, rest) = places.split_at(reduction.operands as usize);
+            places = rest;
+            match reduction.op {
+                AtomicOp::Sub | AtomicOp::Exchange => {
+                    self.breaks(Law::Reduction, op, format!("{} cannot be reduced", reduction.op.name()));
+                }
+                AtomicOp::Add
+                | AtomicOp::Mul
+                | AtomicOp::Min
+                | AtomicOp::Max
+                | AtomicOp::And
+                | AtomicOp::Or
+                | AtomicOp::Xor => {}
+            }
+            let Some(cell) = self.cell(op, place) else { return };
+            if !cell.elem().is_some_and(|elem| reduction.op.info().takes.admits(elem)) {
+                self.breaks(Law::Reduction, op, format!("{} of {cell}", reduction.op.name()));
+            }
+            cells.push(cell);
+        }
+        if accumulators != cells {
+            let message = format!("accumulators {} for cells {}", list(accumulators), list(&cells));
+            self.breaks(Law::Reduction, op, message);
+        }
+        self.carries(op, "the body yields", &self.yielded(body), &cells);
+    }
+
+    pub(super) fn return_op(&mut self, op: Op) {
+        self.gives(op, 0);
+        let found = self.types(self.operands(op));
+        let expected: Vec<Type> = match self.phase {
+            Phase::Structured => self.kernel.results.iter().map(|&data| data.into()).collect(),
+            Phase::Tasks => Vec::new(),
+        };
+        if found != expected {
+            self.breaks(Law::Returned, op, format!("returns {}, not {}", list(&found), list(&expected)));
+        }
+    }
+
+    pub(super) fn assert_op(&mut self, op: Op, message: &str) {
+        self.gives(op, 0);
+        if !self.takes_at_least(op, 1) {
+            return;
+        }
+        let (&condition, arguments) = self.operands(op).split_first().expect("counted above");
+        self.condition(op, condition);
+        let blanks = message.matches("{}").count();
+        if blanks != arguments.len() {
+            self.breaks(Law::Message, op, format!("{blanks} blanks for {} arguments", arguments.len()));
+        }
+        for &argument in arguments {
+            if self.ty(argument).scalar().is_none() {
+                self.breaks(Law::Message, op, format!("an argument is {}", self.ty(argument)));
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Every law that the verifier checks.
+
+#[rustfmt::skip]
+macro_rules! all_laws { ($declare:ident) => { $declare! {
+    1 Tree "An op stands once in one region; a region belongs to one op, the body to the kernel alone.";
+    2 Regions "An op has as many regions as its kind has.";
+    3 Terminator "A region ends in its only terminator: the body in `return`, every other in `yield`.";
+    4 Definition "A value says truly which op or region defines it, and is defined once.";
+    5 Visible "An operand is defined earlier in the same region, or in a region around it.";
+    6 Params "A kernel names each parameter of its body; those are data or arrays. Other regions' parameters are data.";
+    7 KnownTypes "Types name structs of the kernel; members of a struct name earlier ones; a tensor has entries.";
+    8 OperandCount "An op has as many operands as its kind takes.";
+    9 ResultCount "An op has as many results as its kind gives.";
+    10 Takes "Operands are of the scalars, or tensors of them, that the op's table names.";
+    11 OneType "Operands that the table puts together have one type.";
+    12 ResultType "A result has the type that follows from the operands.";
+    13 Shift "A shift's amount is an integer, or a tensor of them with the shape of what is shifted.";
+    14 Power "An exponent is integral with the shape of the base, or has the base's real type.";
+    15 Select "A selecting condition is `u1`, or a `u1` tensor with the shape of the arms.";
+    16 Convert "A conversion keeps the shape; `bit_cast` keeps the width too.";
+    17 Tensor "A tensor is made of as many scalars of its type as it has entries; components are as many integers as its rank.";
+    18 Struct "Members exist, and have the types that their struct says.";
+    19 PlaceUse "A place is only ever the base of an access, of `extent`, or of a reduction.";
+    20 Path "A base is a place; its path is one integer per index, and then none or one integer per component.";
+    21 Cell "What is loaded, stored or updated has the type of the addressed cell.";
+    22 Atomic "An atomic update takes what its table names; `atomic_cas` takes integers, one scalar at a time.";
+    23 Extent "`extent` names an axis that its array has, and gives `i32`.";
+    24 Condition "The condition of `if`, `while` and `assert` is `u1`.";
+    25 Bounds "Bounds and index of one loop axis are of one integer type; a parallel loop has an axis.";
+    26 Carried "Carried values, their parameters, what is yielded and what results have the same types in the same order.";
+    27 Reduction "A reduction is a sum, product, least, greatest or bitwise op; its accumulator has its cell's type.";
+    28 Attributes "`block_dim` and `max_threads` are not zero.";
+    29 Top "`parallel_for`, `serial` and `temp` stand in the kernel's body only.";
+    30 Returned "The kernel returns values of its results' types; split into tasks, it returns none.";
+    31 Message "An assertion's message has one `{}` per argument, and arguments are scalars.";
+    32 StoreResult "`store_result` names a result of the kernel and has its type; it stands inside a task.";
+    33 Split "Once there is a `temp`, `serial` or `store_result`, the body holds only tasks, temps and what the host evaluates at launch.";
+    34 TaskValues "A task uses the kernel's parameters, temps, and values of its own.";
+    35 Scalars "In a task, values are scalars: tensors stay in memory and are addressed by component; only a stored result is made whole.";
+    36 AllResults "Each result of a split kernel is stored by some task.";
+} } }
+
+/// Declares the laws: an enum, the list of them, number and text of each.
+macro_rules! laws {
+    ($($number:literal $law:ident $text:literal;)*) => {
+        /// A law of the IR.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Law { $(#[doc = $text] $law = $number),* }
+
+        impl Law {
+            pub const ALL: &'static [Law] = &[$(Law::$law),*];
+
+            pub fn number(self) -> u32 {
+                self as u32
+            }
+
+            pub fn text(self) -> &'static str {
+                match self { $(Law::$law => $text),* }
+            }
+        }
+    };
+}
+all_laws!(laws);

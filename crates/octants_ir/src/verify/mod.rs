@@ -1,0 +1,226 @@
+//! Checks a kernel against the laws of the IR, which stand in `laws`. A kernel that keeps them can be printed, interpreted and compiled; a pass that breaks one is wrong.
+//!
+//! Structure is checked in `regions`, ops by what they touch in `values`, `places` and `control`, and what holds only once a
+//! kernel is split in `tasks`. Laws say nothing about what a program does: an index out of bounds breaks none.
+
+mod control;
+mod laws;
+mod places;
+mod regions;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::fmt;
+
+pub use laws::Law;
+
+use crate::ids::{Op, SideTable, Value};
+use crate::kernel::Kernel;
+use crate::ops::OpKind;
+use crate::text::OpLines;
+use crate::types::Type;
+
+/// A broken law.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    pub law: Law,
+    /// The op that breaks it; `None` for the kernel's own head.
+    pub op: Option<Op>,
+    /// The op's printed line, or the kernel's name.
+    pub line: String,
+    /// How.
+    pub message: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (law, number) = (self.law, self.law.number());
+        write!(f, "`{}`: {} (law {number}, {law:?}: {})", self.line, self.message, law.text())
+    }
+}
+
+/// Which ops a kernel may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// As the front end leaves it: no `temp`, `serial` or `store_result`.
+    Structured,
+    /// Split into tasks.
+    Tasks,
+}
+
+/// Checks every law; the phase follows from the ops.
+pub fn verify(kernel: &Kernel) -> Result<(), Vec<Violation>> {
+    verify_as(kernel, phase_of(kernel))
+}
+
+/// Checks every law, those of split kernels if the phase says so.
+pub fn verify_as(kernel: &Kernel, phase: Phase) -> Result<(), Vec<Violation>> {
+    let mut verifier = Verifier { kernel, phase, broken: Vec::new() };
+    regions::check(&mut verifier);
+    // Ops can be looked at only if the tree is one, and types only if their structs exist.
+    if verifier.broken.is_empty() {
+        verifier.ops();
+        if phase == Phase::Tasks {
+            tasks::check(&mut verifier);
+        }
+    }
+    if verifier.broken.is_empty() {
+        return Ok(());
+    }
+    let lines = OpLines::new(kernel);
+    let describe = |(law, op, message): (Law, Option<Op>, String)| Violation {
+        law,
+        op,
+        line: op.map_or_else(|| format!("kernel @{}", kernel.name), |op| lines.line(kernel, op)),
+        message,
+    };
+    Err(verifier.broken.into_iter().map(describe).collect())
+}
+
+/// `Tasks` if any op that only task splitting makes is there.
+pub fn phase_of(kernel: &Kernel) -> Phase {
+    let mut phase = Phase::Structured;
+    let mut seen = SideTable::new(false);
+    let mut regions = vec![kernel.body];
+    while let Some(region) = regions.pop() {
+        if std::mem::replace(seen.get_mut(region), true) {
+            continue;
+        }
+        for &op in &kernel.regions[region].ops {
+            if matches!(kernel.ops[op].kind, OpKind::Temp | OpKind::Serial | OpKind::StoreResult(_)) {
+                phase = Phase::Tasks;
+            }
+            regions.extend(&kernel.ops[op].regions);
+        }
+    }
+    phase
+}
+
+struct Verifier<'k> {
+    kernel: &'k Kernel,
+    phase: Phase,
+    broken: Vec<(Law, Option<Op>, String)>,
+}
+
+impl<'k> Verifier<'k> {
+    fn breaks(&mut self, law: Law, op: Op, message: impl Into<String>) {
+        self.broken.push((law, Some(op), message.into()));
+    }
+
+    fn kernel_breaks(&mut self, law: Law, message: impl Into<String>) {
+        self.broken.push((law, None, message.into()));
+    }
+
+    fn ty(&self, value: Value) -> Type {
+        self.kernel.ty(value)
+    }
+
+    fn operands(&self, op: Op) -> &'k [Value] {
+        &self.kernel.ops[op].operands
+    }
+
+    fn results(&self, op: Op) -> &'k [Value] {
+        &self.kernel.ops[op].results
+    }
+
+    fn types(&self, values: &[Value]) -> Vec<Type> {
+        values.iter().map(|&v| self.ty(v)).collect()
+    }
+
+    /// What the region's terminator hands on.
+    fn yielded(&self, region: crate::Region) -> Vec<Type> {
+        self.kernel.terminator(region).map(|t| self.types(&t.operands)).unwrap_or_default()
+    }
+
+    /// Exactly this many operands; whether it is so.
+    fn takes_operands(&mut self, op: Op, count: usize) -> bool {
+        let found = self.operands(op).len();
+        if found != count {
+            self.breaks(Law::OperandCount, op, format!("takes {count} operands, has {found}"));
+        }
+        found == count
+    }
+
+    fn takes_at_least(&mut self, op: Op, count: usize) -> bool {
+        let found = self.operands(op).len();
+        if found < count {
+            self.breaks(Law::OperandCount, op, format!("takes at least {count} operands, has {found}"));
+        }
+        found >= count
+    }
+
+    fn gives(&mut self, op: Op, count: usize) -> bool {
+        let found = self.results(op).len();
+        if found != count {
+            self.breaks(Law::ResultCount, op, format!("gives {count} results, has {found}"));
+        }
+        found == count
+    }
+
+    /// One result, of this type.
+    fn gives_type(&mut self, op: Op, ty: impl Into<Type>) {
+        if self.gives(op, 1) {
+            self.is_type(Law::ResultType, op, "the result", self.results(op)[0], ty);
+        }
+    }
+
+    fn is_type(&mut self, law: Law, op: Op, what: &str, value: Value, ty: impl Into<Type>) {
+        let (found, ty) = (self.ty(value), ty.into());
+        if found != ty {
+            self.breaks(law, op, format!("{what} is {found}, not {ty}"));
+        }
+    }
+
+    fn ops(&mut self) {
+        let kernel = self.kernel;
+        for op in crate::rewrite::ops_in(kernel, kernel.body) {
+            self.place_uses(op);
+            self.op(op);
+        }
+    }
+
+    fn op(&mut self, op: Op) {
+        match &self.kernel.ops[op].kind {
+            OpKind::Const(c) => {
+                self.takes_operands(op, 0);
+                self.gives_type(op, c.ty());
+            }
+            OpKind::Arith(arith) => self.arith(op, *arith),
+            OpKind::Bit(bit) => self.bit(op, *bit),
+            OpKind::BitUnary(bit) => self.bit_unary(op, *bit),
+            OpKind::Compare(compare) => self.compare(op, *compare),
+            OpKind::Select => self.select(op),
+            OpKind::Math(math) => self.math(op, *math),
+            OpKind::MathUnary(math) => self.math_unary(op, *math),
+            OpKind::Convert(convert) => self.convert(op, *convert),
+            OpKind::Tensor(tensor) => self.tensor(op, *tensor),
+            OpKind::StructNew => self.struct_new(op),
+            OpKind::StructGet(member) => self.struct_get(op, *member),
+            OpKind::StructSet(member) => self.struct_set(op, *member),
+            OpKind::Local | OpKind::Temp => self.variable(op),
+            OpKind::Load | OpKind::VolatileLoad => self.load(op),
+            OpKind::Store => self.store(op),
+            OpKind::Atomic(atomic) => self.atomic(op, *atomic),
+            OpKind::AtomicCas => self.atomic_cas(op),
+            OpKind::Extent(axis) => self.extent(op, *axis),
+            OpKind::If => self.if_op(op),
+            OpKind::For => self.for_op(op),
+            OpKind::While => self.while_op(op),
+            OpKind::ParallelFor(attributes) => self.parallel_for(op, attributes),
+            OpKind::Serial => {
+                self.takes_operands(op, 0);
+                self.gives(op, 0);
+                let body = self.kernel.ops[op].regions[0];
+                self.carries(op, "yielded", &self.yielded(body), &[]);
+            }
+            OpKind::Yield => {
+                self.gives(op, 0);
+            }
+            OpKind::Return => self.return_op(op),
+            OpKind::StoreResult(number) => self.store_result(op, *number),
+            OpKind::Assert(message) => self.assert_op(op, message),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Structure: the tree of regions, terminators, definitions and what is visible where, and that types exist.
+
+use super::{Law, Verifier};
+use crate::ids::{Id, Op, Region, SideTable, Value};
+use crate::kernel::ValueDef;
+use crate::ops::OpKind;
+use crate::types::{Data, Type};
+
+pub(super) fn check(verifier: &mut Verifier) {
+    known_types(verifier);
+    kernel_params(verifier);
+    let walk = Walk {
+        ops: SideTable::new(false),
+        regions: SideTable::new(false),
+        defined: SideTable::new(false),
+        visible: SideTable::new(false),
+        top: verifier.kernel.body,
+    };
+    let body = verifier.kernel.body;
+    Checker { v: verifier, walk }.region(None, body);
+}
+
+/// What was met on the way.
+struct Walk {
+    ops: SideTable<Op, bool>,
+    regions: SideTable<Region, bool>,
+    /// Ever defined.
+    defined: SideTable<Value, bool>,
+    /// Defined above, here.
+    visible: SideTable<Value, bool>,
+    top: Region,
+}
+
+struct Checker<'v, 'k> {
+    v: &'v mut Verifier<'k>,
+    walk: Walk,
+}
+
+impl Checker<'_, '_> {
+    fn region(&mut self, owner: Option<Op>, region: Region) {
+        if std::mem::replace(self.walk.regions.get_mut(region), true) {
+            if let Some(op) = owner {
+                self.v.breaks(Law::Tree, op, format!("{region} belongs to another op too"));
+            }
+            return;
+        }
+        let kernel = self.v.kernel;
+        let data = &kernel.regions[region];
+        let mut own = Vec::new();
+        for (index, &param) in data.params.iter().enumerate() {
+            self.define(owner, param, ValueDef::Param(region, index as u32));
+            own.push(param);
+            if let Some(op) = owner
+                && kernel.ty(param).data().is_none()
+            {
+                self.v.breaks(
+                    Law::Params,
+                    op,
+                    format!("a region's parameter is {}, no data", kernel.ty(param)),
+                );
+            }
+        }
+        for (index, &op) in data.ops.iter().enumerate() {
+            self.op(region, op, index + 1 == data.ops.len());
+            own.extend(&kernel.ops[op].results);
+        }
+        if data.ops.is_empty() {
+            match owner {
+                Some(op) => self.v.breaks(Law::Terminator, op, "a region of it is empty"),
+                None => self.v.kernel_breaks(Law::Terminator, "the body is empty"),
+            }
+        }
+        for value in own {
+            self.walk.visible.set(value, false);
+        }
+    }
+
+    fn define(&mut self, op: Option<Op>, value: Value, def: ValueDef) {
+        let twice = std::mem::replace(self.walk.defined.get_mut(value), true);
+        if twice || self.v.kernel.values[value].def != def {
+            let message = if twice {
+                "defines a value that is defined before"
+            } else {
+                "a value it defines says otherwise"
+            };
+            match op {
+                Some(op) => self.v.breaks(Law::Definition, op, message),
+                None => self.v.kernel_breaks(Law::Definition, message),
+            }
+        }
+        self.walk.visible.set(value, true);
+    }
+
+    fn op(&mut self, region: Region, op: Op, last: bool) {
+        if std::mem::replace(self.walk.ops.get_mut(op), true) {
+            self.v.breaks(Law::Tree, op, "stands in two places");
+            return;
+        }
+        let data = &self.v.kernel.ops[op];
+        let is_top = region == self.walk.top;
+        let fits = match data.kind {
+            OpKind::Return => last && is_top,
+            OpKind::Yield => last && !is_top,
+            _ => !last,
+        };
+        if !fits {
+            let message = match (last, data.kind.is_terminator()) {
+                (false, _) => "ends a region, but is not its last op",
+                (true, true) => "ends a region of the other kind",
+                (true, false) => "is the last op of its region, but ends none",
+            };
+            self.v.breaks(Law::Terminator, op, message);
+        }
+        for (index, &operand) in data.operands.iter().enumerate() {
+            if !self.walk.visible[operand] {
+                let message = if self.walk.defined[operand] {
+                    "is defined in a region that is over"
+                } else {
+                    "is not defined before"
+                };
+                self.v.breaks(Law::Visible, op, format!("operand {index} {message}"));
+            }
+        }
+        let expected = match data.kind {
+            OpKind::If | OpKind::While => 2,
+            OpKind::For | OpKind::ParallelFor(_) | OpKind::Serial => 1,
+            _ => 0,
+        };
+        if data.regions.len() != expected {
+            let found = data.regions.len();
+            self.v.breaks(Law::Regions, op, format!("has {expected} regions by its kind, but {found}"));
+        }
+        let only_top = matches!(data.kind, OpKind::ParallelFor(_) | OpKind::Serial | OpKind::Temp);
+        if only_top && !is_top {
+            self.v.breaks(Law::Top, op, "stands inside another op");
+        }
+        for &inner in &data.regions {
+            self.region(Some(op), inner);
+        }
+        for (index, &result) in data.results.iter().enumerate() {
+            self.define(Some(op), result, ValueDef::Result(op, index as u32));
+        }
+    }
+}
+
+fn kernel_params(verifier: &mut Verifier) {
+    let kernel = verifier.kernel;
+    let params = &kernel.regions[kernel.body].params;
+    if params.len() != kernel.params.len() {
+        let (names, values) = (kernel.params.len(), params.len());
+        verifier.kernel_breaks(Law::Params, format!("{names} parameters are named, the body has {values}"));
+    }
+    for &param in params {
+        if matches!(kernel.ty(param), Type::Local(_) | Type::Temp(_)) {
+            verifier.kernel_breaks(Law::Params, format!("a parameter is {}", kernel.ty(param)));
+        }
+    }
+}
+
+fn known_types(verifier: &mut Verifier) {
+    let kernel = verifier.kernel;
+    let structs = kernel.structs.len();
+    for (id, ty) in kernel.structs.iter() {
+        for (name, data) in &ty.members {
+            if !is_known(*data, id.index()) {
+                verifier.kernel_breaks(Law::KnownTypes, format!("member {name:?} of {id} is {data}"));
+            }
+        }
+    }
+    for (_, value) in kernel.values.iter() {
+        let data = match value.ty {
+            Type::Data(data) | Type::Local(data) | Type::Temp(data) => data,
+            Type::Array(array) => array.elem,
+        };
+        if !is_known(data, structs) {
+            verifier.kernel_breaks(Law::KnownTypes, format!("a value is {}", value.ty));
+        }
+    }
+    for &data in &kernel.results {
+        if !is_known(data, structs) {
+            verifier.kernel_breaks(Law::KnownTypes, format!("a result is {data}"));
+        }
+    }
+}
+
+fn is_known(data: Data, structs: usize) -> bool {
+    match data {
+        Data::Scalar(_) => true,
+        Data::Tensor(tensor) => tensor.shape.count() > 0,
+        Data::Struct(id) => id.index() < structs,
+    }
+}
