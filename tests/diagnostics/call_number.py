@@ -1,0 +1,10 @@
+# raises OctantsTypeError
+import octants as oc
+
+n = 3
+
+@oc.kernel
+def f() -> int:
+    return n(1)
+
+f()

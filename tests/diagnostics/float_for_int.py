@@ -1,0 +1,8 @@
+# raises OctantsRuntimeTypeError
+import octants as oc
+
+@oc.kernel
+def f(a: int) -> int:
+    return a
+
+f(1.5)

@@ -1,0 +1,9 @@
+# raises OctantsTypeError
+import octants as oc
+
+@oc.kernel
+def f(x: oc.types.ndarray(dtype=oc.f32, ndim=1)):
+    for i in range(10):
+        x[i / 2] = 1.0
+
+f(oc.ndarray(oc.f32, 10))

@@ -1,0 +1,4 @@
+# raises OctantsSyntaxError
+import octants as oc
+
+f = oc.kernel(lambda: 1)

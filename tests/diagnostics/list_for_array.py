@@ -1,0 +1,9 @@
+# raises OctantsRuntimeTypeError
+import octants as oc
+
+@oc.kernel
+def f(x: oc.types.ndarray(dtype=oc.f32, ndim=1)):
+    for i in x:
+        x[i] = 1.0
+
+f([1.0, 2.0])

@@ -1,0 +1,10 @@
+# raises OctantsSyntaxError
+import octants as oc
+
+@oc.kernel
+def f():
+    match 1:
+        case 1:
+            pass
+
+f()

@@ -1,0 +1,8 @@
+# raises OctantsSyntaxError
+import octants as oc
+
+@oc.kernel
+def f(x: oc.types.ndarray(dtype=oc.f32, ndim=1)) -> float:
+    return x[-1]
+
+f(oc.ndarray(oc.f32, 10))

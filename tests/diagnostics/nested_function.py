@@ -1,0 +1,9 @@
+# raises OctantsSyntaxError
+import octants as oc
+
+@oc.kernel
+def f():
+    def g():
+        pass
+
+f()

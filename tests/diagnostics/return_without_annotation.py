@@ -1,0 +1,8 @@
+# raises OctantsSyntaxError
+import octants as oc
+
+@oc.kernel
+def f(n: int):
+    return n + 1
+
+f(1)

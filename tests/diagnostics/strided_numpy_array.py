@@ -1,0 +1,11 @@
+# raises ValueError
+import octants as oc
+
+import numpy as np
+
+@oc.kernel
+def f(x: oc.types.ndarray(dtype=oc.f32, ndim=1)):
+    for i in x:
+        x[i] = 1.0
+
+f(np.zeros(10, dtype=np.float32)[::2])

@@ -1,0 +1,8 @@
+# raises OctantsTypeError
+import octants as oc
+
+@oc.kernel
+def f(n: int) -> int:
+    return n + "one"
+
+f(1)

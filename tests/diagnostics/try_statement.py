@@ -1,0 +1,11 @@
+# raises OctantsSyntaxError
+import octants as oc
+
+@oc.kernel
+def f():
+    try:
+        pass
+    except ValueError:
+        pass
+
+f()

@@ -1,0 +1,8 @@
+# raises OctantsNameError
+import octants as oc
+
+@oc.kernel
+def f() -> int:
+    return foo + 1
+
+f()

@@ -1,0 +1,145 @@
+"""Sessions: options, defaults, the environment, interruption, where kernels may be defined."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import octants as oc
+
+
+def run(program: str, *, timeout=60, **environment) -> subprocess.CompletedProcess:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("OC_")} | environment
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=timeout, env=env
+    )
+
+
+def test_unknown_options():
+    with pytest.raises(KeyError, match="did you mean fast_math"):
+        oc.init(fast_maht=True)
+    with pytest.raises(KeyError, match="derived"):
+        oc.init(default_up=oc.u32)
+    with pytest.raises(ValueError, match="default_fp"):
+        oc.init(default_fp=oc.i32)
+    with pytest.raises(TypeError, match="arch"):
+        oc.init(arch="cpu")
+
+
+def test_fallback():
+    with pytest.warns(UserWarning, match="using the CPU"):
+        oc.init(arch=oc.metal, log_level="error")
+    with pytest.raises(RuntimeError, match="metal"):
+        oc.init(arch=oc.metal, enable_fallback=False)
+
+
+def test_default_types():
+    @oc.kernel
+    def third() -> float:
+        return 1 / 3
+
+    oc.init(default_fp=oc.f64, log_level="error")
+    assert third() == 1 / 3
+    assert oc.cfg.default_fp is oc.f64
+    oc.init(default_fp=oc.f32, log_level="error")
+    assert third() == float(np.float32(1) / np.float32(3))
+    assert oc.ndarray(float, 2).dtype is oc.f32
+
+
+def test_required_version():
+    oc.init(require_version=oc.__version_str__, log_level="error")
+    with pytest.raises(Exception, match="requires"):
+        oc.init(require_version=f"{oc.__version__[0]}.{oc.__version__[1] + 1}.0")
+
+
+def test_environment_variables():
+    program = """
+        import octants as oc
+        oc.init()
+        print(oc.cfg.arch, oc.cfg.debug, oc.cfg.default_ip)
+    """
+    done = run(program, OC_ARCH="reference", OC_DEBUG="1", OC_DEFAULT_IP="64")
+    assert done.stdout.splitlines()[-1] == "oc.reference True i64", done.stderr
+    assert "ValueError" in run(program, OC_DEFAULT_FP="16").stderr
+
+
+def test_kernels_start_a_session_by_themselves():
+    oc.reset()
+
+    @oc.kernel
+    def one() -> int:
+        return 1
+
+    assert one() == 1
+
+
+def test_kernels_survive_a_reset():
+    @oc.kernel
+    def one() -> int:
+        return 1
+
+    assert one() == 1
+    oc.reset()
+    assert one() == 1
+
+
+def test_source_that_cannot_be_found():
+    namespace = {"oc": oc}
+    with pytest.raises(oc.OctantsSyntaxError, match="cannot be found"):
+        exec("@oc.kernel\ndef f():\n    pass", namespace)
+
+
+def test_kernels_typed_at_the_prompt():
+    done = subprocess.run(
+        [sys.executable, "-i"],
+        input="import readline\nfor line in ['@oc.kernel', 'def two() -> int:', '    return 2']: readline.add_history(line)\n\n"
+        "import octants as oc\n@oc.kernel\ndef two() -> int:\n    return 2\n\nprint('result', two())\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "result 2" in done.stdout, done.stderr
+
+
+ENDLESS = {
+    "parallel": "for i in range(2_000_000_000):\n        for j in range(1_000_000):\n            x[i % 4] += j % 3",
+    "while": "n = 1\n    while n > 0:\n        n = n % 7 + 1\n    x[0] = n",
+}
+
+
+@pytest.mark.parametrize("kind", sorted(ENDLESS))
+def test_ctrl_c_stops_an_endless_kernel(kind, tmp_path):
+    program = tmp_path / "endless.py"
+    program.write_text(
+        "import octants as oc\noc.init(log_level='error')\n\n\n@oc.kernel\n"
+        f"def endless(x: oc.types.ndarray(dtype=oc.i32, ndim=1)):\n    {ENDLESS[kind]}\n\n\n"
+        "x = oc.ndarray(oc.i32, 4)\nprint('ready', flush=True)\ntry:\n    endless(x)\nexcept KeyboardInterrupt:\n"
+        "    print('interrupted', x.shape, flush=True)\n"
+    )
+    child = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "ready\n"
+        import time
+
+        time.sleep(1.0)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+    finally:
+        child.kill()
+    assert "interrupted (4,)" in out, err
+
+
+def test_import_does_not_import_numpy():
+    done = run("import octants as oc, sys; oc.init(); print('numpy' in sys.modules)")
+    assert done.stdout.splitlines()[-1] == "False", done.stderr
+
+
+def test_explain_on_the_command_line():
+    done = subprocess.run([sys.executable, "-m", "octants", "explain", "OC0201"], capture_output=True, text=True)
+    assert done.returncode == 0 and "not defined" in done.stdout
+    done = subprocess.run([sys.executable, "-m", "octants", "explain", "OC9999"], capture_output=True, text=True)
+    assert done.returncode == 1
