@@ -66,12 +66,13 @@ impl Machine<'_> {
         let ranges: Vec<_> = bounds.chunks_exact(2).map(|b| self.bounds(b[0], b[1])).collect();
         let params = &self.kernel.regions[data.regions[0]].params;
         let accumulators = params[attributes.axes as usize..].iter().zip(&attributes.reductions);
-        let mut accumulated: Vec<_> = accumulators
+        let identities: Vec<_> = accumulators
             .map(|(&param, reduction)| {
                 let data = self.kernel.ty(param).data().unwrap_or(Data::Scalar(octants_ir::Scalar::I32));
                 Datum::zero(self.kernel, data).map(|zero| arith::identity(reduction.op, zero.ty()))
             })
             .collect();
+        let mut accumulated = identities.clone();
         if ranges.iter().all(|&(lo, hi)| lo < hi) {
             let mut at: Vec<_> = ranges.iter().map(|&(lo, _)| lo).collect();
             'points: loop {
@@ -88,10 +89,13 @@ impl Machine<'_> {
                 break;
             }
         }
-        for (reduction, accumulator) in attributes.reductions.iter().zip(accumulated) {
+        let totals = accumulated.into_iter().zip(identities);
+        for (reduction, (total, identity)) in attributes.reductions.iter().zip(totals) {
             let (place, rest) = places.split_at(reduction.operands as usize);
             places = rest;
-            self.combine(op, reduction.op, place, &accumulator)?;
+            if total != identity {
+                self.combine(op, reduction.op, place, &total)?;
+            }
         }
         Ok(())
     }

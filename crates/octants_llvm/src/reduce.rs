@@ -15,7 +15,8 @@ impl Emitter<'_> {
         reductions.zip(accumulators).map(|(r, &value)| identity(r.op, self.scalar(value))).collect()
     }
 
-    /// Combines a chunk's totals into the places that the loop's operands name.
+    /// Combines a chunk's totals into the places that the loop's operands name. A place that nothing was contributed to is not
+    /// touched: it may lie outside its array.
     pub(crate) fn combine_totals(&mut self, op: Op, totals: &[Val]) {
         let data = &self.kernel.ops[op];
         let OpKind::ParallelFor(attributes) = &data.kind else { panic!("{op} is no parallel loop") };
@@ -23,7 +24,14 @@ impl Emitter<'_> {
         for (reduction, &total) in attributes.reductions.iter().zip(totals) {
             let (path, rest) = operands.split_at(reduction.operands.into());
             operands = rest;
+            let unequal = if total.ty.is_real() { "une" } else { "ne" };
+            let contributed = self.compare(unequal, total, identity(reduction.op, total.ty));
+            let (combine, done) = (self.f.new_label(), self.f.new_label());
+            self.f.branch(contributed, combine, done);
+            self.f.begin(combine);
             self.atomic(reduction.op, path, total);
+            self.f.jump(done);
+            self.f.begin(done);
         }
     }
 

@@ -35,7 +35,8 @@ pub(crate) fn emit(kernel: &Kernel, plan: &Plan, step: &Step, options: &EmitOpti
     TaskText { symbol, text: module.finish(&options.triple, &options.data_layout, &function) }
 }
 
-/// The pure ops at the kernel's top that a task's body and the places of its reductions are computed from, in order.
+/// The pure ops and loads of temps at the kernel's top that a task's body and the places of its reductions are computed from, in
+/// order.
 fn launch_ops(kernel: &Kernel, task: Op) -> Vec<Op> {
     let mut needed = SideTable::new(false);
     let mark = |needed: &mut SideTable<Op, bool>, op: Op| {
@@ -58,7 +59,8 @@ fn launch_ops(kernel: &Kernel, task: Op) -> Vec<Op> {
     }
     let mut ops = Vec::new();
     for &op in kernel.regions[kernel.body].ops.iter().rev() {
-        if needed[op] && kernel.ops[op].kind.effect() == Effect::Pure {
+        let kind = &kernel.ops[op].kind;
+        if needed[op] && (kind.effect() == Effect::Pure || *kind == OpKind::Load) {
             mark(&mut needed, op);
             ops.push(op);
         }

@@ -18,7 +18,8 @@ pub struct ParallelFor {
 }
 
 /// `place = op(place, all contributions)`: the accumulator starts at the op's identity in each thread and is combined into the
-/// place at the end.
+/// place at the end. An accumulator that is still the identity is not combined: a place that no iteration contributes to is never
+/// touched, and so may lie outside its array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reduction {
     pub op: AtomicOp,
