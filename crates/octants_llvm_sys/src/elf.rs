@@ -114,16 +114,16 @@ struct Header {
 }
 
 impl Header {
-    fn read(file: &Bytes<'_>, at: u64) -> Result<Header, String> {
+    fn read(table: &Bytes<'_>, at: u64) -> Result<Header, String> {
         Ok(Header {
-            name: file.u32(at)?,
-            kind: file.u32(at + 4)?,
-            flags: file.u64(at + 8)?,
-            offset: file.u64(at + 24)?,
-            size: file.u64(at + 32)?,
-            link: file.u32(at + 40)?,
-            info: file.u32(at + 44)?,
-            align: file.u64(at + 48)?,
+            name: table.u32(at)?,
+            kind: table.u32(at + 4)?,
+            flags: table.u64(at + 8)?,
+            offset: table.u64(at + 24)?,
+            size: table.u64(at + 32)?,
+            link: table.u32(at + 40)?,
+            info: table.u32(at + 44)?,
+            align: table.u64(at + 48)?,
         })
     }
 }
@@ -139,10 +139,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Object<'_>, String> {
     let machine = file.u16(18)?;
     let table = file.u64(40)?;
     let (count, names) = (file.u16(60)?, file.u16(62)?);
+    let table = Bytes(file.slice(table, u64::from(count) * 64)?);
     let headers = (0..u64::from(count))
-        .map(|index| {
-            Header::read(&file, table.checked_add(index * 64).ok_or("a table outside of the object")?)
-        })
+        .map(|index| Header::read(&table, index * 64))
         .collect::<Result<Vec<_>, String>>()?;
 
     let names = headers.get(usize::from(names)).ok_or("no section names")?;
