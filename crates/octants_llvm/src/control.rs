@@ -2,7 +2,7 @@
 //!
 //! Where lanes decide differently, [`mask`](crate::mask) takes over.
 
-use octants_ir::{Op, OpKind, Region, Scalar, Value};
+use octants_ir::{Kernel, Op, OpKind, Region, Scalar, Value};
 
 use crate::address::Index;
 use crate::emitter::Emitter;
@@ -10,7 +10,7 @@ use crate::function::Phi;
 use crate::value::{Label, Ty, Val};
 
 /// Trips of an inner loop that LLVM unrolls: such a loop is not one to wait for.
-pub(crate) const SHORT_TRIPS: i128 = 16;
+const SHORT_TRIPS: i128 = 16;
 
 impl Emitter<'_> {
     /// The type of what stands for a value where control flow meets: a vector if lanes differ.
@@ -212,20 +212,20 @@ impl Emitter<'_> {
         octants_ir::rewrite::walk(self.kernel, self.kernel.ops[op].regions[0], &mut |inner| {
             inner_loops |= match self.kernel.ops[inner].kind {
                 OpKind::While => true,
-                OpKind::For => !self.is_short(inner),
+                OpKind::For => !is_short(self.kernel, inner),
                 _ => false,
             };
         });
         inner_loops
     }
+}
 
-    /// Whether a `for` runs a few times only, known beforehand.
-    pub(crate) fn is_short(&self, op: Op) -> bool {
-        let operands = &self.kernel.ops[op].operands;
-        let bound = |value| self.kernel.as_const(value).and_then(octants_ir::Const::as_i128);
-        match (bound(operands[0]), bound(operands[1])) {
-            (Some(lo), Some(hi)) => hi - lo <= SHORT_TRIPS,
-            _ => false,
-        }
+/// Whether a `for` runs a few times only, known beforehand.
+pub(crate) fn is_short(kernel: &Kernel, op: Op) -> bool {
+    let operands = &kernel.ops[op].operands;
+    let bound = |value| kernel.as_const(value).and_then(octants_ir::Const::as_i128);
+    match (bound(operands[0]), bound(operands[1])) {
+        (Some(lo), Some(hi)) => hi - lo <= SHORT_TRIPS,
+        _ => false,
     }
 }

@@ -9,9 +9,8 @@ use octants_ir::{Op, OpKind, Region, Scalar};
 use crate::address::Index;
 use crate::emitter::Emitter;
 use crate::module::Node;
-use crate::uniform::varying_values;
-use crate::value::{Ty, Val};
-use crate::widen;
+use crate::value::{Label, Ty, Val};
+use crate::widen::{self, Widening};
 
 const COUNTER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 
@@ -21,8 +20,8 @@ struct Domain<'k> {
     body: Region,
     /// Iterations do not depend on each other.
     group: Option<Node>,
-    /// How many neighbouring iterations run at once.
-    lanes: Option<u32>,
+    /// How several neighbouring iterations run at once.
+    widening: Option<Widening>,
 }
 
 impl Emitter<'_> {
@@ -35,8 +34,8 @@ impl Emitter<'_> {
         let in_order = attributes.max_threads == Some(1);
         let group = (!in_order).then(|| self.scopes.begin_independent(&mut self.module));
         let body = data.regions[0];
-        let lanes = widen::lanes(self.kernel, op, self.options);
-        let domain = Domain { attributes, body, group, lanes };
+        let widening = widen::widening(self.kernel, op, self.options);
+        let domain = Domain { attributes, body, group, widening };
 
         let initial = self.identities(attributes, body);
         let totals = if axes == 1 {
@@ -128,7 +127,7 @@ impl Emitter<'_> {
             .collect()
     }
 
-    /// One row: the widened loop as far as it goes, then the scalar one. Gives the accumulators.
+    /// One row. Gives the accumulators.
     fn row(
         &mut self,
         domain: &Domain<'_>,
@@ -137,14 +136,19 @@ impl Emitter<'_> {
         totals: &[Val],
         may_be_empty: bool,
     ) -> Vec<Val> {
-        let Some(lanes) = domain.lanes else {
+        let Some(widening) = &domain.widening else {
             return self.scalar_row(domain, begin, end, totals, may_be_empty);
         };
+        self.varying = widening.varying.clone();
+        if !widening.unmasked_body {
+            return self.wide_row(domain, widening.lanes, (begin, end), totals, true);
+        }
+        // Whole vectors, then what is left under a mask.
         let length = self.binary("sub nsw", end, begin);
-        let whole = self.binary("and", length, Val::i64(-i64::from(lanes)));
+        let whole = self.binary("and", length, Val::i64(-i64::from(widening.lanes)));
         let middle = self.binary("add nsw", begin, whole);
-        let totals = self.wide_row(domain, lanes, begin, middle, totals);
-        self.scalar_row(domain, middle, end, &totals, true)
+        let totals = self.wide_row(domain, widening.lanes, (begin, middle), totals, false);
+        self.wide_row(domain, widening.lanes, (middle, end), &totals, true)
     }
 
     fn scalar_row(
@@ -180,7 +184,7 @@ impl Emitter<'_> {
         let stepped = self.binary("add nsw", counter.value, Val::i64(1));
         let more = self.compare("slt", stepped, end);
         let latch = self.f.block();
-        self.close_loop(domain, more, head, done, domain.lanes.is_some());
+        self.close_loop(domain, more, head, done);
         self.f.fill(counter, &[(begin, before), (stepped, latch)]);
         self.fill_phis(&phis, totals, before, &next, latch);
 
@@ -195,12 +199,18 @@ impl Emitter<'_> {
             .collect()
     }
 
-    /// A row whose length is a multiple of the lanes.
-    fn wide_row(&mut self, domain: &Domain<'_>, lanes: u32, begin: Val, end: Val, totals: &[Val]) -> Vec<Val> {
+    /// A row, or part of one, several iterations at a time; the last ones under a mask if there may be fewer.
+    fn wide_row(
+        &mut self,
+        domain: &Domain<'_>,
+        lanes: u32,
+        (begin, end): (Val, Val),
+        totals: &[Val],
+        masked: bool,
+    ) -> Vec<Val> {
         let axis = usize::from(domain.attributes.axes) - 1;
         let params = &self.kernel.regions[domain.body].params;
         let (index, accumulators) = (params[axis], &params[axis + 1..]);
-        self.varying = varying_values(self.kernel, domain.body, &params[axis..]);
         let before = self.f.block();
         let (head, gather, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let any = self.compare("slt", begin, end);
@@ -220,13 +230,22 @@ impl Emitter<'_> {
         for (&accumulator, phi) in accumulators.iter().zip(&phis) {
             self.set(accumulator, phi.value);
         }
-        let next = self.region(domain.body);
-        let next: Vec<_> = next.iter().map(|&value| self.spread(value, lanes)).collect();
-        self.lanes = 1;
+        self.mask = masked.then(|| self.lanes_before(counter.value, end));
+        let mask = self.mask;
+        let yielded = self.region(domain.body);
+        let next: Vec<_> = yielded
+            .iter()
+            .zip(&phis)
+            .map(|(&value, phi)| match mask {
+                Some(mask) => self.select(mask, value, phi.value),
+                None => self.spread(value, lanes),
+            })
+            .collect();
+        (self.lanes, self.mask) = (1, None);
         let stepped = self.binary("add nsw", counter.value, Val::i64(lanes.into()));
         let more = self.compare("slt", stepped, end);
         let latch = self.f.block();
-        self.close_loop(domain, more, head, gather, true);
+        self.close_loop(domain, more, head, gather);
         self.f.fill(counter, &[(begin, before), (stepped, latch)]);
         self.fill_phis(&phis, &start, before, &next, latch);
 
@@ -247,21 +266,22 @@ impl Emitter<'_> {
             .collect()
     }
 
-    /// The back edge of a row's loop. `final_form` says that LLVM should leave the loop as it is.
-    fn close_loop(
-        &mut self,
-        domain: &Domain<'_>,
-        more: Val,
-        head: crate::value::Label,
-        done: crate::value::Label,
-        final_form: bool,
-    ) {
+    /// The lanes whose iterations come before the end.
+    fn lanes_before(&mut self, counter: Val, end: Val) -> Val {
+        let left = self.binary("sub nsw", end, counter);
+        let left = self.intrinsic("llvm.umin", &[left, Val::i64(self.lanes.into())], "");
+        let left = self.resize(left, Scalar::U32);
+        self.compare("ult", Val::lane_ids(Scalar::U32, self.lanes), left)
+    }
+
+    /// The back edge of a row's loop. A widened one is left as it is.
+    fn close_loop(&mut self, domain: &Domain<'_>, more: Val, head: Label, done: Label) {
         let mut facts = String::new();
         if let Some(group) = domain.group {
             let parallel = self.module.node(format!("!{{!\"llvm.loop.parallel_accesses\", {group}}}"));
             facts.push_str(&format!(", {parallel}"));
         }
-        if final_form {
+        if domain.widening.is_some() {
             let vectorised = self.module.node("!{!\"llvm.loop.isvectorized\", i32 1}".to_owned());
             let not_unrolled = self.module.node("!{!\"llvm.loop.unroll.disable\"}".to_owned());
             facts.push_str(&format!(", {vectorised}, {not_unrolled}"));

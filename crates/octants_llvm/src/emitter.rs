@@ -221,7 +221,7 @@ impl<'k> Emitter<'k> {
             let types = vec![ty.to_string(); operands.len()];
             format!("declare {ty} @{name}({}) #1", types.join(", "))
         });
-        let mut call = |e: &mut Self, operands: &[Val]| {
+        let call = |e: &mut Self, operands: &[Val]| {
             let typed: Vec<_> = operands.iter().map(|&v| Typed(v).to_string()).collect();
             e.f.value(ty, format_args!("call {flags}{ty} @{name}({})", typed.join(", ")))
         };

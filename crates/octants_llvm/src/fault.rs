@@ -55,8 +55,8 @@ impl Emitter<'_> {
     /// Volatile keeps it in the loop; `unordered` lets other memory accesses pass.
     pub(crate) fn poll_cancel(&mut self) {
         let flag = self.cancel_flag();
-        let set = self.f.define(format_args!("load atomic volatile i32, ptr {flag} unordered, align 4"));
-        let clear = self.f.define(format_args!("icmp eq i32 %v{set}, 0"));
+        let set = self.f.define(format_args!("load atomic volatile i8, ptr {flag} unordered, align 1"));
+        let clear = self.f.define(format_args!("icmp eq i8 %v{set}, 0"));
         let (go_on, stop) = (self.f.new_label(), self.stop_block());
         let unlikely = self.module.cold_node();
         self.f.terminate(format_args!("br i1 %v{clear}, label %{go_on}, label %{stop}, !prof {unlikely}"));

@@ -3,7 +3,6 @@
 use octants_ir::{Const, Scalar, Type, Value};
 
 use crate::address::{Address, Target, elem_of};
-use crate::alias::Class;
 use crate::emitter::Emitter;
 use crate::value::{Ptr, Ty, Typed, Val, in_memory};
 

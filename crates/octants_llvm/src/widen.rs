@@ -1,10 +1,283 @@
 //! Whether a parallel loop is worth widening across its iterations, and how far.
+//!
+//! LLVM vectorises innermost loops only. A body without loops is left to it. A body with loops runs for several neighbouring
+//! iterations at once, each in a lane of vectors, if every op has a form for vectors and the inner loops gain by it: their
+//! accesses are the same for all lanes or next to each other, or have enough arithmetic around them.
 
-use octants_ir::{Kernel, Op};
+use octants_ir::ops::{ArithOp, AtomicOp, MathOp, MathUnary, ParallelFor};
+use octants_ir::rewrite::walk;
+use octants_ir::{Data, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
 use crate::EmitOptions;
+use crate::uniform::varying_values;
 
-/// How many neighbouring iterations of the last axis run at once; `None` leaves the loop to LLVM's vectoriser.
-pub(crate) fn lanes(_kernel: &Kernel, _op: Op, options: &EmitOptions) -> Option<u32> {
-    options.force_lanes
+/// How a widened loop is written.
+#[derive(Clone, Debug)]
+pub(crate) struct Widening {
+    /// How many neighbouring iterations of the last axis run at once.
+    pub lanes: u32,
+    pub varying: SideTable<Value, bool>,
+    /// The inner loops touch memory lane by lane: whole vectors should do so without a mask.
+    pub unmasked_body: bool,
+}
+
+/// So many arithmetic instructions in inner loops make up for an access that is scattered.
+const WORK_PER_SCATTERED_ACCESS: u32 = 4;
+/// Vectors that a value may be spread over, so that their latencies overlap.
+const MOST_VECTORS: u32 = 4;
+
+/// `None` leaves the loop to LLVM's vectoriser.
+pub(crate) fn widening(kernel: &Kernel, op: Op, options: &EmitOptions) -> Option<Widening> {
+    let data = &kernel.ops[op];
+    let OpKind::ParallelFor(attributes) = &data.kind else { return None };
+    if attributes.max_threads == Some(1) || !can_widen(kernel, data.regions[0], attributes) {
+        return None;
+    }
+    let body = data.regions[0];
+    let axis = usize::from(attributes.axes) - 1;
+    let params = &kernel.regions[body].params;
+    let varying = varying_values(kernel, body, &params[axis..]);
+    let mut survey = Survey {
+        kernel,
+        varying: &varying,
+        index: params[axis],
+        loops: 0,
+        work: 0,
+        scattered: 0,
+        lane_accesses: 0,
+        bits: 32,
+        pressure: 1,
+    };
+    survey.region(body, 0);
+    let unmasked_body = survey.lane_accesses > 0;
+    if let Some(lanes) = options.force_lanes {
+        return Some(Widening { lanes, varying, unmasked_body });
+    }
+    if survey.loops == 0 || survey.work < WORK_PER_SCATTERED_ACCESS * survey.scattered {
+        return None;
+    }
+    let vector = options.vector_bits / survey.bits;
+    if vector < 2 {
+        return None;
+    }
+    let registers = if options.vector_bits >= 512 { 32 } else { 16 };
+    let vectors = (registers / survey.pressure).clamp(1, MOST_VECTORS);
+    // A power of two.
+    let vectors = 1 << vectors.ilog2();
+    Some(Widening { lanes: vector * vectors, varying, unmasked_body })
+}
+
+/// Whether every op has a form for vectors whose results are exactly the scalar ones.
+fn can_widen(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> bool {
+    let mut can = attributes.reductions.iter().zip(accumulators(kernel, body, attributes)).all(|(r, scalar)| {
+        // Reals are summed lane by lane, in another order than one by one.
+        let in_any_order = !scalar.is_real() || kernel.options.fast_math;
+        in_any_order || matches!(r.op, AtomicOp::Min | AtomicOp::Max)
+    });
+    walk(kernel, body, &mut |op| {
+        let data = &kernel.ops[op];
+        can &= match &data.kind {
+            // Seen from outside, one lane after the other.
+            OpKind::Atomic(_) | OpKind::AtomicCas | OpKind::VolatileLoad => false,
+            OpKind::Assert(_) | OpKind::StoreResult(_) => false,
+            _ => true,
+        };
+    });
+    can
+}
+
+fn accumulators(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> Vec<Scalar> {
+    let params = &kernel.regions[body].params[usize::from(attributes.axes)..];
+    params.iter().filter_map(|&param| kernel.ty(param).scalar()).collect()
+}
+
+/// What a body does inside its loops.
+struct Survey<'k> {
+    kernel: &'k Kernel,
+    varying: &'k SideTable<Value, bool>,
+    /// The index whose neighbours run at once.
+    index: Value,
+    /// Loops that LLVM will not unroll.
+    loops: u32,
+    /// Varying arithmetic.
+    work: u32,
+    /// Accesses whose lanes lie apart, or calls that are made lane by lane.
+    scattered: u32,
+    /// Accesses that differ between lanes at all.
+    lane_accesses: u32,
+    /// The widest varying type.
+    bits: u32,
+    /// Most varying values that are alive at once.
+    pressure: u32,
+}
+
+impl Survey<'_> {
+    fn region(&mut self, region: Region, depth: u32) {
+        let kernel = self.kernel;
+        for &op in &kernel.regions[region].ops {
+            let data = &kernel.ops[op];
+            let inner = match data.kind {
+                OpKind::For => {
+                    self.loops += u32::from(!crate::control::is_short(kernel, op));
+                    depth + 1
+                }
+                OpKind::While => {
+                    self.loops += 1;
+                    depth + 1
+                }
+                _ => depth,
+            };
+            for &region in &data.regions {
+                self.region(region, inner);
+            }
+            if depth > 0 {
+                self.count(op);
+            }
+        }
+        if depth > 0 {
+            self.pressure = self.pressure.max(self.pressure_in(region));
+        }
+    }
+
+    fn count(&mut self, op: Op) {
+        let data = &self.kernel.ops[op];
+        for &result in data.results.iter().filter(|&&result| self.varying[result]) {
+            if let Some(scalar) = self.kernel.ty(result).scalar() {
+                self.bits = self.bits.max(scalar.bits());
+            }
+        }
+        let varies = data.operands.iter().any(|&operand| self.varying[operand]);
+        match &data.kind {
+            OpKind::Load | OpKind::Store => {
+                let path = match data.kind {
+                    OpKind::Store => &data.operands[..data.operands.len() - 1],
+                    _ => &data.operands[..],
+                };
+                match self.stride(path) {
+                    Some(0) if !matches!(self.kernel.ty(path[0]), Type::Local(_)) => {}
+                    Some(0 | 1) => self.lane_accesses += 1,
+                    _ => {
+                        self.lane_accesses += 1;
+                        self.scattered += 1;
+                    }
+                }
+            }
+            _ if !varies => {}
+            OpKind::Arith(arith) => {
+                let real = self.kernel.ty(data.operands[0]).elem().is_some_and(Scalar::is_real);
+                let divides = matches!(
+                    arith,
+                    ArithOp::Div | ArithOp::FloorDiv | ArithOp::Mod | ArithOp::RawDiv | ArithOp::RawMod
+                );
+                let by_constant = data.operands.get(1).is_some_and(|&b| self.kernel.as_const(b).is_some());
+                match (divides, real) {
+                    // No vector instruction divides integers or takes such a remainder.
+                    (true, false) if !by_constant => self.scattered += 1,
+                    (true, true) if *arith == ArithOp::RawMod => self.scattered += 1,
+                    (true, _) => self.work += 4,
+                    (false, _) => self.work += 1,
+                }
+            }
+            OpKind::Math(MathOp::Pow | MathOp::Atan2) => self.scattered += 1,
+            OpKind::MathUnary(unary) => match unary {
+                MathUnary::Sqrt | MathUnary::Rsqrt => self.work += 4,
+                MathUnary::Floor | MathUnary::Ceil | MathUnary::Round => self.work += 1,
+                MathUnary::IsNan | MathUnary::IsInf => self.work += 1,
+                MathUnary::FrexpMantissa | MathUnary::FrexpExponent => self.work += 4,
+                // Calls of the C library, one for each lane.
+                MathUnary::Exp
+                | MathUnary::Log
+                | MathUnary::Log2
+                | MathUnary::Sin
+                | MathUnary::Cos
+                | MathUnary::Tan
+                | MathUnary::Tanh
+                | MathUnary::Asin
+                | MathUnary::Acos => self.scattered += 16,
+            },
+            OpKind::Bit(_) | OpKind::BitUnary(_) | OpKind::Compare(_) | OpKind::Select | OpKind::Convert(_) => {
+                self.work += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// How far apart in memory the accesses of neighbouring lanes are, in scalars; `None` if that is not fixed.
+    fn stride(&self, path: &[Value]) -> Option<i64> {
+        let (&base, path) = path.split_first()?;
+        let (data, rank) = self.kernel.ty(base).place()?;
+        let (indices, components) = path.split_at(rank);
+        if components.iter().any(|&component| self.varying[component]) {
+            return None;
+        }
+        let (&last, outer) = match indices.split_last() {
+            Some(split) => split,
+            None => return Some(0),
+        };
+        if outer.iter().any(|&index| self.varying[index]) {
+            return None;
+        }
+        let scalars = match data {
+            Data::Tensor(tensor) => i64::from(tensor.shape.count()),
+            _ => 1,
+        };
+        self.index_stride(last)?.checked_mul(scalars)
+    }
+
+    fn index_stride(&self, value: Value) -> Option<i64> {
+        if !self.varying[value] {
+            return Some(0);
+        }
+        if value == self.index {
+            return Some(1);
+        }
+        let def = self.kernel.def(value)?;
+        let factor = |value: Value| i64::try_from(self.kernel.as_const(value)?.as_i128()?).ok();
+        match def.kind {
+            OpKind::Arith(ArithOp::Add) => {
+                self.index_stride(def.operands[0])?.checked_add(self.index_stride(def.operands[1])?)
+            }
+            OpKind::Arith(ArithOp::Sub) => {
+                self.index_stride(def.operands[0])?.checked_sub(self.index_stride(def.operands[1])?)
+            }
+            OpKind::Arith(ArithOp::Mul) => {
+                let (a, b) = (def.operands[0], def.operands[1]);
+                match (factor(a), factor(b)) {
+                    (_, Some(factor)) => self.index_stride(a)?.checked_mul(factor),
+                    (Some(factor), None) => self.index_stride(b)?.checked_mul(factor),
+                    (None, None) => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Most varying values alive at once while the region runs once, what it carries and takes from outside among them.
+    fn pressure_in(&self, region: Region) -> u32 {
+        let kernel = self.kernel;
+        let mut alive: SideTable<Value, bool> = SideTable::new(false);
+        let mut count = 0_u32;
+        let mut most = 0;
+        for &op in kernel.regions[region].ops.iter().rev() {
+            let data = &kernel.ops[op];
+            for &result in &data.results {
+                if alive[result] {
+                    alive.set(result, false);
+                    count -= 1;
+                }
+            }
+            let mut uses = data.operands.to_vec();
+            for &inner in &data.regions {
+                walk(kernel, inner, &mut |op| uses.extend(&kernel.ops[op].operands));
+            }
+            for operand in uses {
+                if self.varying[operand] && !alive[operand] {
+                    alive.set(operand, true);
+                    count += 1;
+                }
+            }
+            most = most.max(count);
+        }
+        most
+    }
 }

@@ -1,0 +1,183 @@
+//! Runs kernels of the tasks phase: text in, LLVM, native code, memory out.
+
+#![allow(unsafe_code, dead_code)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use octants_ir::plan::{Access, ArgKind, ArgLayout, Bound, Plan, ResultLayout, Step, TempLayout};
+use octants_ir::{Const, Data, Kernel, OpKind, Scalar, Value};
+use octants_llvm::abi::{Fault, Frame};
+use octants_llvm::{EmitOptions, emit_cpu};
+use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
+
+type Task = unsafe extern "C" fn(*const u8, *const Frame, i64, i64);
+
+pub struct Program {
+    pub kernel: Kernel,
+    pub plan: Plan,
+    tasks: Vec<(Loaded, Task)>,
+}
+
+pub enum Arg<'a> {
+    Scalar(Const),
+    Array(&'a mut [u8], &'a [i32]),
+}
+
+/// What a launch left behind.
+pub struct Outcome {
+    pub results: Vec<u8>,
+    pub temps: Vec<u8>,
+    /// The failed op and its arguments.
+    pub fault: Option<(u32, [u64; Fault::ARGUMENTS])>,
+}
+
+/// The plan of a kernel in its tasks phase.
+pub fn plan_of(kernel: &Kernel) -> Plan {
+    let mut steps = Vec::new();
+    for &op in &kernel.regions[kernel.body].ops {
+        let task = steps.len();
+        match &kernel.ops[op].kind {
+            OpKind::Serial => steps.push(Step::Serial { task, op }),
+            OpKind::ParallelFor(attributes) => {
+                let operands = &kernel.ops[op].operands;
+                let axes = (0..usize::from(attributes.axes))
+                    .map(|axis| (bound_of(kernel, operands[2 * axis]), bound_of(kernel, operands[2 * axis + 1])))
+                    .collect();
+                let (max_threads, block_dim) = (attributes.max_threads, attributes.block_dim);
+                steps.push(Step::Range { task, op, axes, max_threads, block_dim, name: None, cost: 1 });
+            }
+            _ => {}
+        }
+    }
+    Plan {
+        args: ArgLayout::of(kernel),
+        temps: TempLayout::of(kernel),
+        results: ResultLayout::of(kernel),
+        steps,
+        access: vec![Access { read: true, written: true }; kernel.params.len()],
+        needs_noalias: false,
+    }
+}
+
+fn bound_of(kernel: &Kernel, value: Value) -> Bound {
+    if let Some(param) = kernel.as_param(value) {
+        return Bound::Param(param);
+    }
+    let def = kernel.def(value).expect("a bound is a launch-time value");
+    match def.kind {
+        OpKind::Const(c) => Bound::Const(c.as_i128().unwrap() as i64),
+        OpKind::Extent(axis) => Bound::Extent { param: kernel.as_param(def.operands[0]).unwrap(), axis },
+        ref kind => panic!("the harness evaluates no {}", kind.name()),
+    }
+}
+
+impl Program {
+    pub fn parse(text: &str, options: &EmitOptions, opt: OptLevel) -> Self {
+        let kernel = octants_ir::text::parse(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+        Self::new(kernel, options, opt)
+    }
+
+    pub fn new(kernel: Kernel, options: &EmitOptions, opt: OptLevel) -> Self {
+        let plan = plan_of(&kernel);
+        let tasks = emit_cpu(&kernel, &plan, options)
+            .iter()
+            .map(|task| {
+                let options = Options { opt, ..Options::default() };
+                let object =
+                    compile(&task.text, &options).unwrap_or_else(|error| panic!("{error}\n{}", task.text));
+                let code = load(&object.bytes, &[]).unwrap();
+                let symbol = code.symbol(&task.symbol).expect("the module defines its function");
+                // SAFETY: the emitter defines the function with this signature.
+                let function = unsafe { std::mem::transmute::<*const (), Task>(symbol) };
+                (code, function)
+            })
+            .collect();
+        Self { kernel, plan, tasks }
+    }
+
+    /// Runs all steps; ranges in chunks of so many iterations.
+    pub fn run(&self, arguments: &mut [Arg<'_>], chunk: i64) -> Outcome {
+        let mut args = vec![0_u64; self.plan.args.bytes as usize / 8];
+        for (slot, argument) in self.plan.args.slots.iter().zip(arguments) {
+            let block = bytes_of(&mut args);
+            match (slot.kind, argument) {
+                (ArgKind::Data(Data::Scalar(ty)), Arg::Scalar(c)) => {
+                    assert_eq!(ty, c.ty());
+                    put(block, slot.offset, &c.bits().to_le_bytes()[..ty.bytes() as usize]);
+                }
+                (ArgKind::Array(array), Arg::Array(bytes, extents)) => {
+                    assert_eq!(extents.len(), usize::from(array.rank));
+                    put(block, slot.offset, &(bytes.as_mut_ptr() as u64).to_le_bytes());
+                    for (axis, extent) in extents.iter().enumerate() {
+                        put(block, slot.extent_offset(axis as u8), &extent.to_le_bytes());
+                    }
+                }
+                (kind, _) => panic!("no argument for {kind:?}"),
+            }
+        }
+        let mut temps = vec![0_u64; self.plan.temps.bytes as usize / 8];
+        let mut results = vec![0_u64; self.plan.results.bytes as usize / 8];
+        let mut fault = Fault::default();
+        let cancel = AtomicBool::new(false);
+        for (step, (_, task)) in self.plan.steps.iter().zip(&self.tasks) {
+            let bounds: Vec<i64> = match step {
+                Step::Serial { .. } => Vec::new(),
+                Step::Range { axes, .. } => axes
+                    .iter()
+                    .flat_map(|(lo, hi)| [lo, hi])
+                    .map(|bound| bound.evaluate(&self.plan, bytes_of(&mut args), bytes_of(&mut temps)))
+                    .collect(),
+            };
+            let frame = Frame {
+                temps: temps.as_mut_ptr().cast(),
+                results: results.as_mut_ptr().cast(),
+                fault: &raw mut fault,
+                bounds: bounds.as_ptr(),
+                cancel: &raw const cancel,
+            };
+            let args: *const u8 = args.as_ptr().cast();
+            // SAFETY: blocks are as the plan lays them out, and arrays as long as their extents say.
+            let call = |lo, hi| unsafe { task(args, &raw const frame, lo, hi) };
+            if let Step::Serial { .. } = step {
+                call(0, 0);
+                continue;
+            }
+            let points: i64 = bounds.chunks(2).map(|axis| (axis[1] - axis[0]).max(0)).product();
+            let mut lo = 0;
+            while lo < points && fault.state.load(Ordering::Relaxed) == Fault::NONE {
+                let hi = points.min(lo + chunk);
+                call(lo, hi);
+                lo = hi;
+            }
+        }
+        let failed = fault.state.load(Ordering::Acquire);
+        assert!(failed == Fault::NONE || failed == Fault::WRITTEN);
+        Outcome {
+            results: bytes_of(&mut results).to_vec(),
+            temps: bytes_of(&mut temps).to_vec(),
+            fault: (failed != Fault::NONE).then_some((fault.op, fault.arguments)),
+        }
+    }
+}
+
+fn put(block: &mut [u8], offset: u32, bytes: &[u8]) {
+    block[offset as usize..offset as usize + bytes.len()].copy_from_slice(bytes);
+}
+
+pub fn bytes_of(words: &mut [u64]) -> &mut [u8] {
+    // SAFETY: any bytes are words, and the other way round.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len() * 8) }
+}
+
+/// Reads element number `index` of an array of scalars.
+pub fn read(bytes: &[u8], ty: Scalar, index: usize) -> Const {
+    let width = ty.bytes() as usize;
+    let mut word = [0; 8];
+    word[..width].copy_from_slice(&bytes[index * width..(index + 1) * width]);
+    Const::from_bits(ty, u64::from_le_bytes(word))
+}
+
+pub fn write(bytes: &mut [u8], index: usize, value: Const) {
+    let width = value.ty().bytes() as usize;
+    bytes[index * width..(index + 1) * width].copy_from_slice(&value.bits().to_le_bytes()[..width]);
+}
