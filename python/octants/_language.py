@@ -28,9 +28,9 @@ def _marked(name: str):
                     return trace_call(call, args, kwargs)
             return function(*args, **kwargs)
 
-        call.__octants__ = name
+        setattr(call, "__octants__", name)  # noqa: B010
         call.__name__, call.__qualname__, call.__doc__ = name, name, function.__doc__
-        call.__module__, call.__wrapped__ = function.__module__, function
+        call.__module__ = function.__module__
         return call
 
     return mark
