@@ -1,0 +1,156 @@
+//! The threads that run parallel loops.
+//!
+//! A loop over `0..total` is cut into one contiguous span per thread, as a static schedule would, so that a thread
+//! streams through memory and finds in its caches what it left there at the last loop. A thread takes its span in
+//! chunks that become smaller towards the end; when it is done it takes chunks from the spans of others. The caller is
+//! one of the threads. Idle workers watch for the next loop for a while, then sleep.
+//!
+//! Laws:
+//! * A loop never waits for a thread to begin: whatever nobody has taken, its caller does itself. So loops may nest,
+//!   and any number of threads may run loops at once.
+//! * A loop of one chunk touches no other thread, no lock and no memory of the pool that changes.
+//! * When [`Pool::run`] returns or unwinds, no thread is inside the loop's body.
+//! * A forked child may use the pool: it gets threads of its own at its first loop.
+//!
+//! This knows nothing of kernels or devices: a body is a closure over a range.
+
+mod crew;
+mod fork;
+mod job;
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::time::Duration;
+
+use crew::Crew;
+use job::Job;
+
+/// What a loop runs: the thread's number within this loop, and a range of iterations. Numbers are below
+/// [`Pool::threads`]; no two threads have the same one at the same time, so it may index private memory.
+pub type Body<'a> = &'a (dyn Fn(usize, u64, u64) + Sync);
+
+/// How a loop is to be run.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule<'a> {
+    /// Fewest iterations that are worth handing to a thread on their own. Zero counts as one.
+    pub grain: u64,
+    /// Most threads to use, the caller included. More than the pool has means all.
+    pub max_threads: usize,
+    /// Looked at between chunks: once it is set, no further chunk is begun.
+    pub cancel: Option<&'a AtomicBool>,
+}
+
+/// Whether all iterations were run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    Completed,
+    Cancelled,
+}
+
+/// A set of threads. Dropping it ends them.
+pub struct Pool {
+    /// Never null. Only replaced in a forked child, where the threads of the old crew do not exist.
+    crew: AtomicPtr<Crew>,
+    threads: usize,
+    patience: Duration,
+}
+
+/// How long an idle worker watches for the next loop before it sleeps. Waking a sleeping thread takes longer than many
+/// loops; on the other hand a watching thread is a busy processor.
+pub const PATIENCE: Duration = Duration::from_micros(50);
+
+impl Pool {
+    /// A pool in which `threads` threads run a loop, the caller included: it starts one fewer. Zero means one per
+    /// processor that this process may use.
+    pub fn new(threads: usize) -> Pool {
+        Pool::with_patience(threads, PATIENCE)
+    }
+
+    /// As [`Pool::new`], with another time that idle workers watch before they sleep.
+    pub fn with_patience(threads: usize, patience: Duration) -> Pool {
+        let threads = if threads == 0 { processors() } else { threads };
+        fork::watch();
+        let crew = AtomicPtr::new(Box::into_raw(Box::new(Crew::hire(threads - 1, patience))));
+        Pool { crew, threads, patience }
+    }
+
+    /// How many threads may run one loop, the caller included.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Runs `body` over all of `0..total`, each iteration once, on several threads. Returns when all is done.
+    ///
+    /// # Panics
+    /// If the body does. Other threads finish the chunks that they have begun, then the caller gets one of the panics.
+    pub fn run(&self, total: u64, schedule: &Schedule<'_>, body: Body<'_>) -> Outcome {
+        if schedule.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+            return Outcome::Cancelled;
+        }
+        let grain = schedule.grain.max(1);
+        let worth = total.div_ceil(grain);
+        let threads = self.threads.min(schedule.max_threads).min(usize::try_from(worth).unwrap_or(usize::MAX));
+        if worth <= 1 {
+            if total > 0 {
+                body(0, 0, total);
+            }
+            return Outcome::Completed;
+        }
+
+        let job = Job::new(total, grain, threads.max(1), schedule.cancel, body);
+        if threads > 1 {
+            self.crew().run(&job);
+        } else {
+            job.work(0);
+        }
+        if let Some(panic) = job.take_panic() {
+            resume_unwind(panic);
+        }
+        if job.cancelled() { Outcome::Cancelled } else { Outcome::Completed }
+    }
+
+    fn crew(&self) -> &Crew {
+        let current = self.crew.load(Ordering::Acquire);
+        // SAFETY: never null; what it points to is only freed by `drop`, which excludes all other uses.
+        let crew = unsafe { &*current };
+        if crew.is_of_this_process() {
+            return crew;
+        }
+        // In a child of the process that made the pool. The old crew is left alone for ever: its lock may have been
+        // held by a thread that does not exist here.
+        let fresh = Box::into_raw(Box::new(Crew::hire(self.threads - 1, self.patience)));
+        match self.crew.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: as above.
+            Ok(_) => unsafe { &*fresh },
+            Err(other) => {
+                // SAFETY: `fresh` was never shared; `other` as above.
+                unsafe {
+                    drop(Box::from_raw(fresh));
+                    &*other
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // SAFETY: made by `Box::into_raw`, and no loop is running, as nobody else has a reference.
+        let crew = unsafe { Box::from_raw(*self.crew.get_mut()) };
+        if crew.is_of_this_process() {
+            crew.dismiss();
+        } else {
+            // Its threads cannot be joined here, and its lock may be held for ever.
+            std::mem::forget(crew);
+        }
+    }
+}
+
+/// How many processors this process may use.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[cfg(test)]
+mod tests;

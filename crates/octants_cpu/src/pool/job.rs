@@ -1,0 +1,181 @@
+//! One loop while it is running: who has taken which part of it.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use super::Body;
+
+/// A chunk is this part of what is left of a span: big enough to stream, small enough to leave something to steal.
+const PART: u64 = 8;
+/// Chunks begin at multiples of this, so that vectorised loops have no odd iterations but at the very end.
+const ALIGNMENT: u64 = 64;
+
+/// A contiguous part of the loop, on a cache line of its own. Its owner takes from it first, then anyone.
+#[repr(align(128))]
+struct Span {
+    /// The next iteration that nobody has taken; `end` when there is none.
+    next: AtomicU64,
+    end: u64,
+    /// Whether a thread owns it. Only changed under the crew's lock.
+    owned: AtomicBool,
+}
+
+pub(super) struct Job<'a> {
+    body: Body<'a>,
+    grain: u64,
+    spans: Box<[Span]>,
+    cancel: Option<&'a AtomicBool>,
+    /// Set by the cancellation flag of the caller, or by a panic: begin no further chunk.
+    stop: AtomicBool,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    /// Workers inside. Grows only under the crew's lock while the job is listed there.
+    inside: AtomicUsize,
+    caller: Thread,
+}
+
+impl<'a> Job<'a> {
+    /// A loop over `0..total` for at most `threads` threads. The caller owns the first span.
+    pub(super) fn new(
+        total: u64,
+        grain: u64,
+        threads: usize,
+        cancel: Option<&'a AtomicBool>,
+        body: Body<'a>,
+    ) -> Job<'a> {
+        let count = threads as u64;
+        // Without overflow for any total: the quotient for each, and one more for the first few.
+        let (each, extra) = (total / count, total % count);
+        let boundary = |index: u64| {
+            let exact = each * index + index.min(extra);
+            if index < count && each >= grain.max(ALIGNMENT) * 2 { exact - exact % ALIGNMENT } else { exact }
+        };
+        let spans = (0..count)
+            .map(|index| Span {
+                next: AtomicU64::new(boundary(index)),
+                end: boundary(index + 1),
+                owned: AtomicBool::new(index == 0),
+            })
+            .collect();
+        Job {
+            body,
+            grain,
+            spans,
+            cancel,
+            stop: AtomicBool::new(false),
+            panic: Mutex::new(None),
+            inside: AtomicUsize::new(0),
+            caller: thread::current(),
+        }
+    }
+
+    /// How many threads beside the caller could take part.
+    pub(super) fn wanted(&self) -> usize {
+        self.spans.len() - 1
+    }
+
+    /// Lets a worker in, preferably to the span that it had in the last loop of this shape. The caller of this holds
+    /// the crew's lock, and the job is listed. Returns the worker's number within the loop.
+    pub(super) fn join(&self, favourite: usize) -> Option<usize> {
+        let free = |index: &usize| {
+            let span = &self.spans[*index];
+            !span.owned.load(Ordering::Relaxed)
+        };
+        let index = Some(favourite)
+            .filter(|favourite| *favourite < self.spans.len())
+            .filter(free)
+            .or_else(|| (0..self.spans.len()).find(free))?;
+        if self.is_exhausted() {
+            return None;
+        }
+        self.spans[index].owned.store(true, Ordering::Relaxed);
+        self.inside.fetch_add(1, Ordering::Relaxed);
+        Some(index)
+    }
+
+    /// Whether nothing is left to take.
+    fn is_exhausted(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.spans.iter().all(|span| span.next.load(Ordering::Relaxed) >= span.end)
+    }
+
+    /// Runs chunks until none is left, first those of the own span. Panics of the body end up in the job.
+    pub(super) fn work(&self, number: usize) {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            for step in 0..self.spans.len() {
+                let span = &self.spans[(number + step) % self.spans.len()];
+                while let Some((begin, end)) = self.take(span) {
+                    (self.body)(number, begin, end);
+                }
+            }
+        }));
+        if let Err(panic) = result {
+            self.stop.store(true, Ordering::Relaxed);
+            self.panic.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(panic);
+        }
+    }
+
+    fn take(&self, span: &Span) -> Option<(u64, u64)> {
+        let mut begin = span.next.load(Ordering::Relaxed);
+        loop {
+            if begin >= span.end || self.should_stop() {
+                return None;
+            }
+            let left = span.end - begin;
+            let mut end = begin + (left / PART).max(self.grain).min(left);
+            if end - begin >= ALIGNMENT {
+                end = end.checked_next_multiple_of(ALIGNMENT).map_or(span.end, |end| end.min(span.end));
+            }
+            // A rest that is not worth a chunk goes with this one.
+            if span.end - end < self.grain {
+                end = span.end;
+            }
+            match span.next.compare_exchange_weak(begin, end, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Some((begin, end)),
+                Err(now) => begin = now,
+            }
+        }
+    }
+
+    fn should_stop(&self) -> bool {
+        if self.stop.load(Ordering::Relaxed) {
+            return true;
+        }
+        let cancelled = self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+        if cancelled {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        cancelled
+    }
+
+    /// Called by a worker as the last thing that it does with the job: the job may be gone right after.
+    pub(super) fn leave(&self) {
+        let caller = self.caller.clone();
+        if self.inside.fetch_sub(1, Ordering::Release) == 1 {
+            caller.unpark();
+        }
+    }
+
+    /// Waits until no worker is inside. The job must not be listed any more.
+    pub(super) fn wait(&self, patience: Duration) {
+        let begin = Instant::now();
+        while self.inside.load(Ordering::Acquire) > 0 {
+            if begin.elapsed() < patience {
+                std::hint::spin_loop();
+            } else {
+                thread::park();
+            }
+        }
+    }
+
+    pub(super) fn take_panic(&self) -> Option<Box<dyn Any + Send>> {
+        self.panic.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+    }
+
+    /// Whether the loop was stopped before its end.
+    pub(super) fn cancelled(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
