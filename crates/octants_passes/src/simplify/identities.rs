@@ -86,7 +86,9 @@ impl Round<'_> {
             return Some(a);
         }
         let constant = self.as_const(b);
-        if constant.is_none() && self.as_const(a).is_some() && matches!(op, Add | Mul | Min | Max) {
+        // Of two zeros, or of NaNs, which one a real `min` or `max` gives may depend on the order.
+        let commutes = matches!(op, Add | Mul) || (matches!(op, Min | Max) && !site.ty.is_real());
+        if constant.is_none() && self.as_const(a).is_some() && commutes {
             return self.again(site, OpKind::Arith(op), &[b, a]);
         }
         if site.ty.is_real() {

@@ -166,9 +166,7 @@ impl Sharing {
                 let shared = match kernel.ty(value) {
                     Type::Local(_) => {
                         let serial = matches!(task, Task::Serial { .. });
-                        let user = sharing.local_of.get_mut(value);
-                        let first = user.is_none();
-                        !serial || *user.get_or_insert(number) != number && !first
+                        !serial || *sharing.local_of.get_mut(value).get_or_insert(number) != number
                     }
                     _ => home[value] != Some(number),
                 };
