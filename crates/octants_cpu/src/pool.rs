@@ -90,7 +90,8 @@ impl Pool {
         }
         let grain = schedule.grain.max(1);
         let worth = total.div_ceil(grain);
-        let threads = self.threads.min(schedule.max_threads).min(usize::try_from(worth).unwrap_or(usize::MAX));
+        let threads =
+            self.threads.min(schedule.max_threads).min(usize::try_from(worth).unwrap_or(usize::MAX));
         if worth <= 1 {
             if total > 0 {
                 body(0, 0, total);

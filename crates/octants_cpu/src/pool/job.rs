@@ -98,7 +98,8 @@ impl<'a> Job<'a> {
 
     /// Whether nothing is left to take.
     fn is_exhausted(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.spans.iter().all(|span| span.next.load(Ordering::Relaxed) >= span.end)
+        self.stop.load(Ordering::Relaxed)
+            || self.spans.iter().all(|span| span.next.load(Ordering::Relaxed) >= span.end)
     }
 
     /// Runs chunks until none is left, first those of the own span. Panics of the body end up in the job.

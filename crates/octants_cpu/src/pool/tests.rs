@@ -161,10 +161,15 @@ fn many_threads_run_loops_at_once() {
                 let mut random = caller + 1;
                 for _ in 0..300 {
                     // A linear congruence is random enough to vary the shapes.
-                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    random = random
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1_442_695_040_888_963_407);
                     let total = (random >> 40) % 5000;
-                    let schedule =
-                        Schedule { grain: random % 97, max_threads: (random >> 20) as usize % 6, cancel: None };
+                    let schedule = Schedule {
+                        grain: random % 97,
+                        max_threads: (random >> 20) as usize % 6,
+                        cancel: None,
+                    };
                     check(&pool, total, &schedule);
                     if random % 64 == 0 {
                         thread::sleep(Duration::from_micros(random % 200));
