@@ -6,7 +6,7 @@
 //! affine in the loop's counter. The clamped index is the wrapped one, since clamping defines it everywhere.
 
 use octants_ir::ops::{ArithOp, ConvertOp};
-use octants_ir::{ArrayType, Boundary, Data, OpKind, Scalar, TensorShape, Type, Value};
+use octants_ir::{ArrayType, Boundary, Data, OpKind, Scalar, Type, Value};
 
 use crate::alias::Class;
 use crate::emitter::Emitter;
@@ -250,7 +250,7 @@ impl Emitter<'_> {
 
     /// Adds the components' part to an offset counted in cells, and counts it in scalars.
     ///
-    /// A component outside the shape addresses some entry: never memory outside the cell.
+    /// Components outside the shape address the first entry: never memory outside the cell.
     fn add_components(&mut self, cells: Index, data: Data, components: &[Value]) -> (Index, Option<Val>) {
         let Some(shape) = data.tensor_shape() else { return (cells, None) };
         assert_eq!(components.len(), shape.rank(), "a task addresses single scalars");
@@ -262,10 +262,18 @@ impl Emitter<'_> {
             entry = self.index_mul(entry, Val::i64(dim.into()));
             entry = self.index_add("add", entry, component);
         }
-        debug_assert!(matches!(shape, TensorShape::Vector(_) | TensorShape::Matrix(..)));
+        if let Some(inside) = inside {
+            let entries = match entry {
+                Index::Linear { base, stride: 0 } if inside.lanes == 1 => base,
+                _ => self.index_lanes(entry),
+            };
+            let entries = self.select(inside, entries, Val::i64(0));
+            entry = if entries.lanes == 1 { Index::uniform(entries) } else { Index::Lanes(entries) };
+        }
         (self.index_add("add", cells, entry), inside)
     }
 
+    /// One component in 64 bits; notes whether it is inside its dimension, where that is not known.
     fn component(&mut self, component: Value, dim: u32, inside: &mut Option<Val>) -> Index {
         let value = self.get(component);
         if let Some(known) = value.as_int()
@@ -273,15 +281,13 @@ impl Emitter<'_> {
         {
             return Index::uniform(Val::int(Scalar::I64, known));
         }
-        let wide = self.resize(value, Scalar::I64).read_as(Scalar::U64);
-        let within = self.compare("ult", wide, Val::int(Scalar::U64, dim.into()));
+        let wide = self.resize(value, Scalar::I64);
+        let within = self.compare("ult", wide, Val::i64(dim.into()));
         *inside = Some(match *inside {
             Some(others) => self.binary("and", others, within),
             None => within,
         });
-        let last = Val::int(Scalar::U64, (dim - 1).into());
-        let clamped = self.intrinsic("llvm.umin", &[wide, last], "");
-        self.index_of(clamped.read_as(Scalar::I64))
+        self.index_of(wide)
     }
 
     /// The address of an element of an array of scalars.

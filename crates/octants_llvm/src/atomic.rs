@@ -12,10 +12,26 @@ impl Emitter<'_> {
     /// Gives the old value.
     pub(crate) fn atomic(&mut self, op: AtomicOp, path: &[Value], value: Val) -> Val {
         let address = self.address(path);
-        self.atomic_at(op, address, value)
+        self.update_inside(address, |e, address| e.atomic_at(op, address, value))
     }
 
-    pub(crate) fn atomic_at(&mut self, op: AtomicOp, address: Address, value: Val) -> Val {
+    /// An update with components outside their shape changes nothing.
+    fn update_inside(&mut self, address: Address, update: impl FnOnce(&mut Self, Address) -> Val) -> Val {
+        let Some(inside) = address.inside else { return update(self, address) };
+        let address = Address { inside: None, ..address };
+        let old = self.load_at(address);
+        let before = self.f.block();
+        let (write, done) = (self.f.new_label(), self.f.new_label());
+        self.f.branch(inside, write, done);
+        self.f.begin(write);
+        let updated = update(self, address);
+        let end = self.f.block();
+        self.f.jump(done);
+        self.f.begin(done);
+        self.f.join(old.ty(), &[(old, before), (updated, end)])
+    }
+
+    fn atomic_at(&mut self, op: AtomicOp, address: Address, value: Val) -> Val {
         if address.class == Class::Local {
             // Nobody else sees a variable.
             let old = self.load_at(address);
@@ -92,6 +108,10 @@ impl Emitter<'_> {
 
     pub(crate) fn atomic_cas(&mut self, path: &[Value], expected: Val, desired: Val) -> Val {
         let address = self.address(path);
+        self.update_inside(address, |e, address| e.atomic_cas_at(address, expected, desired))
+    }
+
+    fn atomic_cas_at(&mut self, address: Address, expected: Val, desired: Val) -> Val {
         if address.class == Class::Local {
             let old = self.load_at(address);
             let equal = self.compare("eq", old, expected);

@@ -1,4 +1,5 @@
-//! `if`, `for` and `while` where one decision holds for all lanes. Loops carry their values in phis.
+//! `if`, `for` and `while` where one decision holds for all lanes. Loops carry their values in phis and test at their head, as
+//! they do in the IR: LLVM rotates them when it is time.
 //!
 //! Where lanes decide differently, [`mask`](crate::mask) takes over.
 
@@ -99,33 +100,20 @@ impl Emitter<'_> {
         // A counter of 64 bits makes addresses affine; it cannot overflow, since it stays below `hi`.
         let wide = if narrow == Scalar::U64 { Scalar::U64 } else { Scalar::I64 };
         let (lo, hi) = (self.resize(lo, wide), self.resize(hi, wide));
-        let less = if wide.is_signed() { "slt" } else { "ult" };
-        let (head, done) = (self.f.new_label(), self.f.new_label());
+        let (less, step) = if wide.is_signed() { ("slt", "add nsw") } else { ("ult", "add nuw") };
+        let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
-        let runs = match (lo.as_int(), hi.as_int()) {
-            (Some(lo), Some(hi)) => Some(lo < hi),
-            _ => None,
-        };
-        match runs {
-            Some(true) => self.f.jump(head),
-            Some(false) => {
-                // The region's values are never used.
-                for (&result, &value) in data.results.iter().zip(&initial) {
-                    self.set(result, value);
-                }
-                return;
-            }
-            None => {
-                let any = self.compare(less, lo, hi);
-                self.f.branch(any, head, done);
-            }
-        }
+        self.f.jump(head);
 
         self.f.begin(head);
         let counter = self.f.phi(Ty::new(wide, 1));
         let phis: Vec<Phi> = types.iter().map(|&ty| self.f.phi(ty)).collect();
-        let seen = if narrow == wide { counter.value } else { self.resize(counter.value, narrow) };
-        self.set(index, seen.read_as(narrow));
+        let more = self.compare(less, counter.value, hi);
+        self.f.branch(more, inside, done);
+
+        self.f.begin(inside);
+        let seen = self.resize(counter.value, narrow);
+        self.set(index, seen);
         self.counters.set(index, Some(Index::uniform(counter.value.read_as(Scalar::I64))));
         for (&param, phi) in carried.iter().zip(&phis) {
             self.set(param, phi.value);
@@ -134,24 +122,15 @@ impl Emitter<'_> {
         if self.polls(op) {
             self.poll_cancel();
         }
-        let step = if wide.is_signed() { "add nsw" } else { "add nuw" };
         let stepped = self.binary(step, counter.value, Val::int(wide, 1));
-        let more = self.compare(less, stepped, hi);
         let latch = self.f.block();
-        self.f.branch(more, head, done);
+        self.f.jump(head);
         self.f.fill(counter, &[(lo, before), (stepped, latch)]);
-        for (index, &phi) in phis.iter().enumerate() {
-            self.f.fill(phi, &[(initial[index], before), (next[index], latch)]);
-        }
+        self.fill_phis(&phis, &initial, before, &next, latch);
 
         self.f.begin(done);
-        for (index, &result) in data.results.iter().enumerate() {
-            let value = if runs.is_some() {
-                next[index]
-            } else {
-                self.f.join(types[index], &[(initial[index], before), (next[index], latch)])
-            };
-            self.set(result, value);
+        for (&result, phi) in data.results.iter().zip(&phis) {
+            self.set(result, phi.value);
         }
     }
 

@@ -42,7 +42,7 @@ impl Emitter<'_> {
             let (first, _) = bounds[0];
             let begin = self.f.value(COUNTER, format_args!("add nsw i64 {first}, %lo"));
             let end = self.f.value(COUNTER, format_args!("add nsw i64 {first}, %hi"));
-            self.row(&domain, begin, end, &initial, true)
+            self.row(&domain, begin, end, &initial)
         } else {
             self.rows(&domain, &bounds, &initial)
         };
@@ -55,7 +55,13 @@ impl Emitter<'_> {
         let indices = &self.kernel.regions[domain.body].params[..bounds.len()];
         let (&(row_lo, row_hi), outer) = bounds.split_last().expect("a domain has an axis");
         let entry = self.f.block();
-        let (setup, head, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
+        let (setup, head, inside, ready, done) = (
+            self.f.new_label(),
+            self.f.new_label(),
+            self.f.new_label(),
+            self.f.new_label(),
+            self.f.new_label(),
+        );
         let any = self.f.value(Ty::new(Scalar::U1, 1), format_args!("icmp slt i64 %lo, %hi"));
         self.f.branch(any, setup, done);
 
@@ -81,6 +87,10 @@ impl Emitter<'_> {
         let begin = self.f.phi(COUNTER);
         let at: Vec<_> = start.iter().map(|_| self.f.phi(COUNTER)).collect();
         let totals: Vec<_> = initial.iter().map(|value| self.f.phi(value.ty())).collect();
+        let more = self.compare("ne", left.value, Val::i64(0));
+        self.f.branch(more, inside, ready);
+
+        self.f.begin(inside);
         for (&index, phi) in indices.iter().zip(&at) {
             let narrow = self.resize(phi.value, self.scalar(index));
             self.set(index, narrow);
@@ -90,7 +100,7 @@ impl Emitter<'_> {
         let length = self.intrinsic("llvm.umin", &[left.value, room], "");
         let end = self.binary("add nsw", begin.value, length);
         let held: Vec<_> = totals.iter().map(|phi| phi.value).collect();
-        let summed = self.row(domain, begin.value, end, &held, false);
+        let summed = self.row(domain, begin.value, end, &held);
 
         let left_over = self.binary("sub nuw nsw", left.value, length);
         // The next row: the last outer index counts on, and each that is full starts over and moves the one before it.
@@ -107,37 +117,26 @@ impl Emitter<'_> {
             carry = Some(full);
         }
         next.reverse();
-        let more = self.compare("ne", left_over, Val::i64(0));
         let latch = self.f.block();
-        self.f.branch(more, head, done);
+        self.f.jump(head);
         self.f.fill(left, &[(count, setup), (left_over, latch)]);
         self.f.fill(begin, &[(column, setup), (row_lo, latch)]);
         for (axis, &phi) in at.iter().enumerate() {
             self.f.fill(phi, &[(start[axis], setup), (next[axis], latch)]);
         }
-        for (index, &phi) in totals.iter().enumerate() {
-            self.f.fill(phi, &[(initial[index], setup), (summed[index], latch)]);
-        }
+        self.fill_phis(&totals, initial, setup, &summed, latch);
 
+        self.f.begin(ready);
+        self.f.jump(done);
         self.f.begin(done);
-        let incoming: Vec<_> = initial.iter().zip(&summed).collect();
-        incoming
-            .iter()
-            .map(|&(&none, &some)| self.f.join(none.ty(), &[(none, entry), (some, latch)]))
-            .collect()
+        let incoming = initial.iter().zip(&held);
+        incoming.map(|(&none, &some)| self.f.join(none.ty(), &[(none, entry), (some, ready)])).collect()
     }
 
     /// One row. Gives the accumulators.
-    fn row(
-        &mut self,
-        domain: &Domain<'_>,
-        begin: Val,
-        end: Val,
-        totals: &[Val],
-        may_be_empty: bool,
-    ) -> Vec<Val> {
+    fn row(&mut self, domain: &Domain<'_>, begin: Val, end: Val, totals: &[Val]) -> Vec<Val> {
         let Some(widening) = &domain.widening else {
-            return self.scalar_row(domain, begin, end, totals, may_be_empty);
+            return self.scalar_row(domain, begin, end, totals);
         };
         self.varying = widening.varying.clone();
         if !widening.unmasked_body {
@@ -151,29 +150,21 @@ impl Emitter<'_> {
         self.wide_row(domain, widening.lanes, (middle, end), &totals, true)
     }
 
-    fn scalar_row(
-        &mut self,
-        domain: &Domain<'_>,
-        begin: Val,
-        end: Val,
-        totals: &[Val],
-        may_be_empty: bool,
-    ) -> Vec<Val> {
+    fn scalar_row(&mut self, domain: &Domain<'_>, begin: Val, end: Val, totals: &[Val]) -> Vec<Val> {
         let axis = usize::from(domain.attributes.axes) - 1;
         let params = &self.kernel.regions[domain.body].params;
         let (index, accumulators) = (params[axis], &params[axis + 1..]);
+        let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
-        let (head, done) = (self.f.new_label(), self.f.new_label());
-        if may_be_empty {
-            let any = self.compare("slt", begin, end);
-            self.f.branch(any, head, done);
-        } else {
-            self.f.jump(head);
-        }
+        self.f.jump(head);
 
         self.f.begin(head);
         let counter = self.f.phi(COUNTER);
         let phis: Vec<_> = totals.iter().map(|value| self.f.phi(value.ty())).collect();
+        let more = self.compare("slt", counter.value, end);
+        self.f.branch(more, inside, done);
+
+        self.f.begin(inside);
         let narrow = self.resize(counter.value, self.scalar(index));
         self.set(index, narrow);
         self.counters.set(index, Some(Index::uniform(counter.value)));
@@ -182,21 +173,13 @@ impl Emitter<'_> {
         }
         let next = self.region(domain.body);
         let stepped = self.binary("add nsw", counter.value, Val::i64(1));
-        let more = self.compare("slt", stepped, end);
         let latch = self.f.block();
-        self.close_loop(domain, more, head, done);
+        self.close_loop(domain, head);
         self.f.fill(counter, &[(begin, before), (stepped, latch)]);
         self.fill_phis(&phis, totals, before, &next, latch);
 
         self.f.begin(done);
-        if !may_be_empty {
-            return next;
-        }
-        totals
-            .iter()
-            .zip(&next)
-            .map(|(&none, &some)| self.f.join(none.ty(), &[(none, before), (some, latch)]))
-            .collect()
+        phis.iter().map(|phi| phi.value).collect()
     }
 
     /// A row, or part of one, several iterations at a time; the last ones under a mask if there may be fewer.
@@ -211,16 +194,19 @@ impl Emitter<'_> {
         let axis = usize::from(domain.attributes.axes) - 1;
         let params = &self.kernel.regions[domain.body].params;
         let (index, accumulators) = (params[axis], &params[axis + 1..]);
+        let start: Vec<_> = self.identities(domain.attributes, domain.body);
+        let start: Vec<_> = start.iter().map(|&identity| self.spread(identity, lanes)).collect();
+        let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
-        let (head, gather, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
-        let any = self.compare("slt", begin, end);
-        self.f.branch(any, head, done);
+        self.f.jump(head);
 
         self.f.begin(head);
         let counter = self.f.phi(COUNTER);
-        let start: Vec<_> = self.identities(domain.attributes, domain.body);
-        let start: Vec<_> = start.iter().map(|&identity| self.spread(identity, lanes)).collect();
         let phis: Vec<_> = start.iter().map(|value| self.f.phi(value.ty())).collect();
+        let more = self.compare("slt", counter.value, end);
+        self.f.branch(more, inside, done);
+
+        self.f.begin(inside);
         self.lanes = lanes;
         let narrow = self.resize(counter.value, self.scalar(index));
         let first = self.spread(narrow, lanes);
@@ -243,26 +229,17 @@ impl Emitter<'_> {
             .collect();
         (self.lanes, self.mask) = (1, None);
         let stepped = self.binary("add nsw", counter.value, Val::i64(lanes.into()));
-        let more = self.compare("slt", stepped, end);
         let latch = self.f.block();
-        self.close_loop(domain, more, head, gather);
+        self.close_loop(domain, head);
         self.f.fill(counter, &[(begin, before), (stepped, latch)]);
         self.fill_phis(&phis, &start, before, &next, latch);
 
-        self.f.begin(gather);
-        let sums: Vec<_> = next
-            .iter()
-            .zip(totals)
-            .zip(&domain.attributes.reductions)
-            .map(|((&lanes, &total), reduction)| self.reduce_lanes(reduction.op, total, lanes))
-            .collect();
-        let end_of_gather = self.f.block();
-        self.f.jump(done);
         self.f.begin(done);
-        totals
-            .iter()
-            .zip(&sums)
-            .map(|(&none, &some)| self.f.join(none.ty(), &[(none, before), (some, end_of_gather)]))
+        let reductions = domain.attributes.reductions.iter();
+        let accumulated: Vec<_> = phis.iter().map(|phi| phi.value).collect();
+        reductions
+            .zip(accumulated.iter().zip(totals))
+            .map(|(reduction, (&lanes, &total))| self.reduce_lanes(reduction.op, total, lanes))
             .collect()
     }
 
@@ -275,7 +252,7 @@ impl Emitter<'_> {
     }
 
     /// The back edge of a row's loop. A widened one is left as it is.
-    fn close_loop(&mut self, domain: &Domain<'_>, more: Val, head: Label, done: Label) {
+    fn close_loop(&mut self, domain: &Domain<'_>, head: Label) {
         let mut facts = String::new();
         if let Some(group) = domain.group {
             let parallel = self.module.node(format!("!{{!\"llvm.loop.parallel_accesses\", {group}}}"));
@@ -287,12 +264,10 @@ impl Emitter<'_> {
             facts.push_str(&format!(", {vectorised}, {not_unrolled}"));
         }
         if facts.is_empty() {
-            self.f.branch(more, head, done);
+            self.f.jump(head);
         } else {
             let node = self.module.distinct_node(&facts);
-            self.f.terminate(format_args!(
-                "br i1 {more}, label %{head}, label %{done}, !llvm.loop {node}"
-            ));
+            self.f.terminate(format_args!("br label %{head}, !llvm.loop {node}"));
         }
     }
 }

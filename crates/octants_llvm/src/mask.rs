@@ -31,7 +31,7 @@ impl Emitter<'_> {
     }
 
     /// The lanes that run and hold true.
-    fn narrowed(&mut self, condition: Val) -> Val {
+    pub(crate) fn narrowed(&mut self, condition: Val) -> Val {
         let condition = self.spread(condition, self.lanes);
         match self.mask {
             Some(mask) => self.binary("and", mask, condition),
@@ -40,7 +40,7 @@ impl Emitter<'_> {
     }
 
     /// Runs `emit` with another mask.
-    fn under<R>(&mut self, mask: Val, emit: impl FnOnce(&mut Self) -> R) -> R {
+    pub(crate) fn under<R>(&mut self, mask: Val, emit: impl FnOnce(&mut Self) -> R) -> R {
         let outer = self.mask.replace(mask);
         let result = emit(self);
         self.mask = outer;
@@ -109,17 +109,21 @@ impl Emitter<'_> {
         let initial: Vec<_> = data.operands[2..].iter().map(|&value| self.get(value)).collect();
         let initial: Vec<_> = initial.iter().map(|&value| self.spread(value, self.lanes)).collect();
         let less = if lo.ty.is_signed() { "slt" } else { "ult" };
-        let within = self.compare(less, lo, hi);
-        let active = self.narrowed(within);
-        let any = self.any_lane(active);
-        let (head, done) = (self.f.new_label(), self.f.new_label());
+        let all = self.narrowed(Val::constant(Const::bool(true)));
+        let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
-        self.f.branch(any, head, done);
+        self.f.jump(head);
 
         self.f.begin(head);
         let counter = self.f.phi(lo.ty());
-        let mask = self.f.phi(active.ty());
+        let mask = self.f.phi(all.ty());
         let phis: Vec<Phi> = initial.iter().map(|value| self.f.phi(value.ty())).collect();
+        let within = self.compare(less, counter.value, hi);
+        let still = self.binary("and", mask.value, within);
+        let any = self.any_lane(still);
+        self.f.branch(any, inside, done);
+
+        self.f.begin(inside);
         self.set(index, counter.value);
         for (&param, phi) in carried.iter().zip(&phis) {
             self.set(param, phi.value);
@@ -127,27 +131,23 @@ impl Emitter<'_> {
         let wide = self.resize(counter.value, Scalar::I64);
         let exact = if wide.lanes == 1 { Index::uniform(wide) } else { Index::Lanes(wide) };
         self.counters.set(index, Some(exact));
-        let yielded = self.under(mask.value, |e| e.region(body));
+        let yielded = self.under(still, |e| e.region(body));
         let next: Vec<_> =
-            yielded.iter().zip(&phis).map(|(&value, phi)| self.select(mask.value, value, phi.value)).collect();
+            yielded.iter().zip(&phis).map(|(&value, phi)| self.select(still, value, phi.value)).collect();
         if self.polls(op) {
             self.poll_cancel();
         }
+        // A lane that has left is at its end and stays there: its counter may wrap, its mask does not come back.
         let stepped = self.binary("add", counter.value, Val::int(lo.ty, 1));
-        let within = self.compare(less, stepped, hi);
-        let still = self.binary("and", mask.value, within);
-        let any = self.any_lane(still);
         let latch = self.f.block();
-        self.f.branch(any, head, done);
+        self.f.jump(head);
         self.f.fill(counter, &[(lo, before), (stepped, latch)]);
-        self.f.fill(mask, &[(active, before), (still, latch)]);
+        self.f.fill(mask, &[(all, before), (still, latch)]);
         self.fill_phis(&phis, &initial, before, &next, latch);
 
         self.f.begin(done);
-        for (position, &result) in data.results.iter().enumerate() {
-            let incoming = [(initial[position], before), (next[position], latch)];
-            let value = self.f.join(initial[position].ty(), &incoming);
-            self.set(result, value);
+        for (&result, phi) in data.results.iter().zip(&phis) {
+            self.set(result, phi.value);
         }
     }
 

@@ -91,15 +91,26 @@ impl Emitter<'_> {
         self.store_at(address, value);
     }
 
+    /// Nothing is replaced by a store with components outside their shape.
     pub(crate) fn store_at(&mut self, address: Address, value: Val) {
-        let value = match address.inside {
-            // Nothing is replaced outside the shape.
-            Some(inside) => {
-                let old = self.load_at(address);
-                self.select(inside, value, old)
+        match address.inside {
+            None => self.write_at(address, value),
+            Some(inside) if inside.lanes == 1 => {
+                let (write, done) = (self.f.new_label(), self.f.new_label());
+                self.f.branch(inside, write, done);
+                self.f.begin(write);
+                self.write_at(address, value);
+                self.f.jump(done);
+                self.f.begin(done);
             }
-            None => value,
-        };
+            Some(inside) => {
+                let lanes = self.narrowed(inside);
+                self.under(lanes, |e| e.write_at(address, value));
+            }
+        }
+    }
+
+    fn write_at(&mut self, address: Address, value: Val) {
         let value = self.to_memory(value);
         let align = value.ty.bytes();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
