@@ -136,6 +136,10 @@ impl NdArray {
         self.memory.write(self.offset(index)?, &bytes).map_err(refused)
     }
 
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     fn whole(&self, bytes: usize) -> Result<(), Error> {
         if bytes == self.bytes() {
             return Ok(());
@@ -180,7 +184,7 @@ fn bytes_of(element: Data, shape: &[i32]) -> Result<usize, Error> {
         let Ok(extent) = usize::try_from(extent) else {
             return Err(Error::invalid(format!("{shape:?} is not a valid shape for ndarray")));
         };
-        bytes = bytes.checked_mul(extent).unwrap_or(usize::MAX);
+        bytes = bytes.saturating_mul(extent);
     }
     // No allocation is longer than a pointer difference can say.
     if bytes > isize::MAX as usize { Err(Error::OutOfMemory { bytes: bytes as u64 }) } else { Ok(bytes) }

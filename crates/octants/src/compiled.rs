@@ -1,26 +1,22 @@
-//! A kernel's native code, ready to be launched.
+//! A kernel's code, ready to be launched.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use octants_ir::Kernel;
 use octants_ir::plan::{Access, ArgLayout, ResultLayout};
-use octants_runtime::Arguments;
+use octants_runtime::{Arguments, Assumptions, Context, LaunchFailure, LaunchPlan};
 
 use crate::error::{Error, LaunchError};
-use crate::session::Session;
+use crate::fault::describe;
+use crate::recipe::Recipe;
 
 /// A kernel compiled in a session.
 pub struct CompiledKernel {
-    session: Session,
-    kernel: Kernel,
-    args: ArgLayout,
-    results: ResultLayout,
-    access: Vec<Access>,
-    statistics: CompileStatistics,
+    plan: LaunchPlan<Recipe>,
 }
 
-/// Where the time of a compilation went. Of tasks that compile at the same time, the longest counts.
+/// Where the time of a compilation went.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CompileStatistics {
     /// From the source to IR, as the front end told.
@@ -29,13 +25,19 @@ pub struct CompileStatistics {
     pub passes: Duration,
     /// From IR to LLVM text.
     pub emit: Duration,
-    /// LLVM: parse, optimise, and emit an object.
+    /// LLVM: parse, optimise, and emit objects. Tasks compile at the same time; this is what the caller waited.
     pub llvm: Duration,
-    /// From an object to callable code.
+    /// From objects to callable code.
     pub load: Duration,
     pub tasks: usize,
-    /// Bytes of native code and its constants.
+    /// Bytes of the objects.
     pub code_bytes: usize,
+}
+
+impl CompileStatistics {
+    pub fn total(&self) -> Duration {
+        self.lower + self.passes + self.emit + self.llvm + self.load
+    }
 }
 
 /// A text that shows a kernel at some point of its way.
@@ -51,50 +53,84 @@ pub enum Dump {
 }
 
 impl CompiledKernel {
-    pub fn name(&self) -> &str {
-        &self.kernel.name
+    pub(crate) fn new(context: &Arc<Context>, recipe: Recipe, cancel: &AtomicBool) -> Result<Self, Error> {
+        Ok(Self { plan: LaunchPlan::new(context, recipe, cancel)? })
     }
 
-    pub fn session(&self) -> &Session {
-        &self.session
+    pub fn name(&self) -> &str {
+        &self.plan.maker().kernel.name
     }
 
     /// How a launch's block of arguments is laid out.
     pub fn args(&self) -> &ArgLayout {
-        &self.args
+        self.plan.args()
     }
 
     /// How the block of results is laid out.
     pub fn results(&self) -> &ResultLayout {
-        &self.results
+        self.plan.results()
     }
 
     /// What the kernel does with the memory of each parameter.
     pub fn access(&self) -> &[Access] {
-        &self.access
+        self.plan.access()
     }
 
+    /// Of the version for arrays that do not overlap, which is made first.
     pub fn statistics(&self) -> CompileStatistics {
-        self.statistics
+        self.version().1.statistics
+    }
+
+    /// Whether a launch with overlapping arrays has been, and made a version of its own.
+    pub fn has_overlapping_version(&self) -> bool {
+        self.plan.version(Assumptions { noalias: false }).is_some()
     }
 
     /// A text that shows the kernel at some point of its way. `None` where the device has no such thing.
     pub fn dump(&self, what: Dump) -> Result<Option<String>, Error> {
-        let _ = what;
-        Ok(None)
+        let (plan, info) = self.version();
+        self.plan.maker().dump(what, &info.kernel, plan)
     }
 
     /// Runs the kernel. `args` is laid out as [`CompiledKernel::args`] says, `results` has [`CompiledKernel::results`]`.bytes`.
     ///
     /// Neither allocates nor locks nor counts references when the kernel's temporaries are small. Which version of the code runs is
     /// chosen here, by comparing the arrays' addresses in the block: arrays may overlap, and may be the same one twice.
+    #[inline]
     pub fn launch(
         &self,
         args: Arguments<'_>,
         results: &mut [u8],
         cancel: &AtomicBool,
     ) -> Result<(), LaunchError> {
-        let _ = (args, results, cancel);
-        Err(LaunchError::Refused(Error::internal("launch", "no device runs yet")))
+        self.plan.launch(args, results, cancel).map_err(|failure| self.explain(failure))
+    }
+
+    pub(crate) fn plan(&self) -> &LaunchPlan<Recipe> {
+        &self.plan
+    }
+
+    #[cold]
+    pub(crate) fn explain(&self, failure: LaunchFailure<Error>) -> LaunchError {
+        let refused = LaunchError::Refused;
+        match failure {
+            LaunchFailure::Stale => refused(Error::Stale { what: "kernel" }),
+            LaunchFailure::Cancelled => LaunchError::Cancelled,
+            LaunchFailure::BlockSize { .. } => refused(Error::internal("launch", failure)),
+            LaunchFailure::TooManyPoints => refused(Error::invalid(failure.to_string())),
+            LaunchFailure::Device(error) => refused(Error::internal("device", error)),
+            LaunchFailure::Version(Error::Cancelled) => LaunchError::Cancelled,
+            LaunchFailure::Version(error) => refused(error),
+            LaunchFailure::Fault(report) => match self.plan.version(report.assume) {
+                Some(version) => LaunchError::Fault(Box::new(describe(&version.info().kernel, &report))),
+                None => refused(Error::internal("launch", "a version that was never made has failed")),
+            },
+        }
+    }
+
+    fn version(&self) -> (&octants_ir::Plan, &crate::recipe::VersionInfo) {
+        let version = self.plan.version(Assumptions { noalias: true });
+        let version = version.expect("this version is there from the start");
+        (version.plan(), version.info())
     }
 }

@@ -33,10 +33,13 @@
 //! ```
 
 mod array;
+mod cache;
 mod compiled;
 mod error;
+mod fault;
 mod invocation;
 mod options;
+mod recipe;
 mod session;
 
 pub use array::NdArray;

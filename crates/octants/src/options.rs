@@ -31,7 +31,7 @@ impl Arch {
 }
 
 /// Options of a session. They hold for every kernel that it compiles and are part of the key under which it keeps them.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionOptions {
     pub arch: Arch,
     /// Threads that run kernels, the caller among them; 0 means one for each core that the process may use.

@@ -4,13 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use octants_cpu::{CpuDevice, ReferenceDevice};
+use octants_hal::Device;
 use octants_hal::null::NullDevice;
-use octants_ir::Kernel;
+use octants_ir::{Kernel, OpKind, text, verify};
 use octants_runtime::Context;
 
+use crate::cache::Cache;
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
-use crate::options::SessionOptions;
+use crate::options::{Arch, SessionOptions};
+use crate::recipe::Recipe;
 
 /// A device in use. Cloning gives another handle of the same session.
 #[derive(Clone)]
@@ -21,22 +25,38 @@ pub struct Session {
 struct Inner {
     options: SessionOptions,
     context: Arc<Context>,
+    kernels: Cache<CompiledKernel>,
 }
 
 impl Session {
     /// Opens the device.
     pub fn new(options: SessionOptions) -> Result<Self, Error> {
-        let context = Context::new(Arc::new(NullDevice::new()));
-        Ok(Self { inner: Arc::new(Inner { options, context }) })
+        let device: Arc<dyn Device> = match options.arch {
+            Arch::Cpu => Arc::new(CpuDevice::new(options.threads)),
+            Arch::Reference => Arc::new(ReferenceDevice::new()),
+            Arch::Null => Arc::new(NullDevice::new()),
+        };
+        Ok(Self::over(device, options))
+    }
+
+    /// A session over a null device that the caller keeps, to look at its trace. `options.arch` is taken as [`Arch::Null`].
+    pub fn over_null(device: Arc<NullDevice>, options: SessionOptions) -> Self {
+        Self::over(device, SessionOptions { arch: Arch::Null, ..options })
+    }
+
+    fn over(device: Arc<dyn Device>, options: SessionOptions) -> Self {
+        let context = Context::new(device);
+        Self { inner: Arc::new(Inner { options, context, kernels: Cache::new() }) }
     }
 
     pub fn options(&self) -> &SessionOptions {
         &self.inner.options
     }
 
-    /// Ends the session: arrays and kernels that it gave out refuse from now on, and its kernels' code goes with the last handle.
+    /// Ends the session: arrays and kernels that it gave out refuse from now on, and their memory goes with the last handle.
     pub fn reset(&self) {
         self.inner.context.end();
+        self.inner.kernels.clear();
     }
 
     pub fn is_live(&self) -> bool {
@@ -61,14 +81,26 @@ impl Session {
 
     /// Native code for a kernel in its structured phase. Equal IR is compiled once, also if two threads ask at the same time: the
     /// second one waits. `lowering` is how long the front end took, for the statistics. Raising `cancel` ends the wait.
+    ///
+    /// A kernel is relaxed in its reals if both it and the session allow that.
     pub fn compile(
         &self,
-        kernel: Kernel,
+        mut kernel: Kernel,
         lowering: Duration,
         cancel: &AtomicBool,
     ) -> Result<Arc<CompiledKernel>, Error> {
-        let _ = (kernel, lowering, cancel);
-        Err(Error::internal("compile", "no device compiles yet"))
+        let Inner { options, context, kernels } = &*self.inner;
+        context.check().map_err(|_| Error::Stale { what: "session" })?;
+        if let Err(violations) = verify(&kernel) {
+            let all: Vec<_> = violations.iter().map(ToString::to_string).collect();
+            return Err(Error::internal("verify", all.join("; ")));
+        }
+        kernel.options.fast_math &= options.fast_math;
+        let key = key(&kernel, options);
+        kernels.get_or_make(&key, cancel, || {
+            let recipe = Recipe { kernel, options: *options, lowering };
+            CompiledKernel::new(context, recipe, cancel)
+        })
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {
@@ -78,4 +110,11 @@ impl Session {
     pub(crate) fn owns(&self, context: &Arc<Context>) -> bool {
         Arc::ptr_eq(&self.inner.context, context)
     }
+}
+
+/// What a kernel is kept under. Options are the session's, so the text is enough; it has locations where a launch can tell of one.
+fn key(kernel: &Kernel, options: &SessionOptions) -> String {
+    let can_fail = options.arch == Arch::Reference
+        || kernel.ops.iter().any(|(_, op)| matches!(op.kind, OpKind::Assert(_)));
+    if can_fail { text::print_with_locations(kernel) } else { text::print(kernel) }
 }

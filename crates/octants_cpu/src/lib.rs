@@ -1,1 +1,20 @@
-//! octants_cpu
+//! Devices whose memory is the host's: native code on a pool of threads, and the interpreter.
+//!
+//! [`CpuDevice`] is the table of device verbs over LLVM's objects and the [`pool`]; [`compile_native`] makes the objects. The
+//! [`ReferenceDevice`] runs the interpreter on the same kind of memory. Policy (plans, guards, lifetimes) is the runtime's.
+
+// A boundary crate: it owns raw memory and calls generated code.
+#![allow(unsafe_code)]
+
+mod compile;
+mod device;
+mod host;
+mod memory;
+pub mod pool;
+mod reference;
+
+pub use compile::{
+    NativeCode, NativeError, NativeOptions, NativeTask, NativeText, compile_native, native_text,
+};
+pub use device::CpuDevice;
+pub use reference::ReferenceDevice;

@@ -1,0 +1,83 @@
+//! From the record that code wrote to what a person reads.
+
+use octants_ir::{Arena, Const, Id, Kernel, Loc, LocData, Op, OpKind, Scalar};
+use octants_runtime::FaultReport;
+
+use crate::error::Fault;
+
+/// `kernel` is the one that the faulting code was made from.
+pub(crate) fn describe(kernel: &Kernel, report: &FaultReport) -> Fault {
+    let op = &kernel.ops[Op::from_index(report.site as usize)];
+    let (message, arguments) = if let OpKind::Assert(message) = &op.kind {
+        let operands = op.operands.iter().skip(1).zip(report.arguments);
+        let arguments: Vec<_> =
+            operands.filter_map(|(&value, bits)| Some(decode(kernel.ty(value).scalar()?, bits))).collect();
+        (put_in(message, &arguments), arguments)
+    } else {
+        // Any other op is an access that the device itself checks: parameter, axis, index, extent.
+        let [param, axis, index, extent, ..] = report.arguments;
+        let name = kernel.params.get(param as usize).map_or("?", |param| &param.name);
+        let index = Const::from_bits(Scalar::I64, index);
+        let at = index.as_i128().unwrap_or_default();
+        let message =
+            format!("index {at} is out of bounds for axis {axis} of `{name}`, which has size {extent}");
+        (message, vec![index, Const::from_bits(Scalar::I64, extent)])
+    };
+    Fault { kernel: kernel.name.as_str().into(), message, arguments, locations: chain(&kernel.locs, op.loc) }
+}
+
+/// The place itself, then each call that was inlined.
+fn chain(locs: &Arena<Loc, LocData>, innermost: Loc) -> Vec<LocData> {
+    let next = |loc: &Loc| locs[*loc].caller;
+    std::iter::successors(Some(innermost), next).map(|loc| locs[loc].clone()).collect()
+}
+
+fn decode(scalar: Scalar, word: u64) -> Const {
+    if scalar.is_real() {
+        Const::from_f64(scalar, f64::from_bits(word))
+    } else {
+        Const::from_bits(scalar, word)
+    }
+}
+
+/// `{}` stands for the next argument; one without an argument stays.
+fn put_in(message: &str, arguments: &[Const]) -> String {
+    let mut parts = message.split("{}");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    let mut arguments = arguments.iter();
+    for part in parts {
+        match arguments.next() {
+            Some(&argument) => text.push_str(&shown(argument)),
+            None => text.push_str("{}"),
+        }
+        text.push_str(part);
+    }
+    text
+}
+
+fn shown(value: Const) -> String {
+    match value.ty() {
+        Scalar::U1 => if value.is_zero() { "False" } else { "True" }.to_owned(),
+        // With as many digits as the type has, not as a double would.
+        Scalar::F16 | Scalar::F32 => format!("{:?}", value.as_f64() as f32),
+        Scalar::F64 => format!("{:?}", value.as_f64()),
+        _ => value.as_i128().unwrap_or_default().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_shown_as_their_type_says() {
+        let arguments = [
+            decode(Scalar::I8, (-3_i64) as u64),
+            decode(Scalar::F32, f64::from(0.1_f32).to_bits()),
+            decode(Scalar::U1, 1),
+            decode(Scalar::U64, u64::MAX),
+        ];
+        assert_eq!(put_in("{} {} {} {} {}", &arguments), "-3 0.1 True 18446744073709551615 {}");
+        assert_eq!(put_in("plain", &arguments), "plain");
+    }
+}

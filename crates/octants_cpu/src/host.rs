@@ -1,0 +1,120 @@
+//! Copies and fills of the host's memory, and what devices of the host have in common.
+
+use octants_hal::DeviceError;
+
+/// Fills and copies are cut into pieces that begin at multiples of this, which keeps every piece aligned.
+pub(crate) const LINE: usize = 64;
+
+pub(crate) fn unsupported<T>(verb: &'static str) -> Result<T, DeviceError> {
+    Err(DeviceError::Unsupported { verb })
+}
+
+/// # Safety
+/// Both ranges are valid and do not overlap.
+pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
+    // SAFETY: the caller says so.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+}
+
+/// Repeats `pattern` over `bytes`.
+///
+/// # Safety
+/// The range is valid for writing, and `pattern` is not empty.
+pub(crate) unsafe fn fill(to: *mut u8, pattern: &[u8], bytes: usize) {
+    // SAFETY: the caller says so, and the filler is asked for a range that begins with the pattern.
+    unsafe { Filler::new(pattern).fill(to, bytes) };
+}
+
+/// A pattern made ready to be repeated fast.
+pub(crate) enum Filler {
+    /// All bytes are equal.
+    Byte(u8),
+    /// The pattern's length divides a word.
+    Word(u64),
+    /// The pattern, repeated to a multiple of a line.
+    Block(Vec<u8>),
+}
+
+impl Filler {
+    pub fn new(pattern: &[u8]) -> Self {
+        if pattern.iter().all(|&byte| byte == pattern[0]) {
+            return Self::Byte(pattern[0]);
+        }
+        if matches!(pattern.len(), 2 | 4 | 8) {
+            let mut word = [0; 8];
+            for piece in word.chunks_exact_mut(pattern.len()) {
+                piece.copy_from_slice(pattern);
+            }
+            return Self::Word(u64::from_ne_bytes(word));
+        }
+        let mut block = pattern.to_vec();
+        while !block.len().is_multiple_of(LINE) {
+            block.extend_from_slice(pattern);
+        }
+        Self::Block(block)
+    }
+
+    /// Pieces that begin at a multiple of this begin with the pattern, and on a line if the whole does.
+    pub fn period(&self) -> usize {
+        match self {
+            Self::Byte(_) | Self::Word(_) => LINE,
+            Self::Block(block) => block.len(),
+        }
+    }
+
+    /// # Safety
+    /// The range is valid for writing, and begins where the pattern does.
+    pub unsafe fn fill(&self, to: *mut u8, bytes: usize) {
+        // SAFETY: every write lies inside the range.
+        unsafe {
+            match self {
+                Self::Byte(byte) => to.write_bytes(*byte, bytes),
+                Self::Word(word) => {
+                    let words = std::slice::from_raw_parts_mut(to.cast::<[u8; 8]>(), bytes / 8);
+                    words.fill(word.to_ne_bytes());
+                    let rest = bytes % 8;
+                    copy(to.add(bytes - rest), word.to_ne_bytes().as_ptr(), rest);
+                }
+                Self::Block(block) => repeat(to, block, bytes),
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The range is valid for writing.
+unsafe fn repeat(to: *mut u8, block: &[u8], bytes: usize) {
+    let mut at = 0;
+    while at < bytes {
+        let piece = block.len().min(bytes - at);
+        // SAFETY: inside the range.
+        unsafe { copy(to.add(at), block.as_ptr(), piece) };
+        at += piece;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_of_any_length_repeat_from_any_address() {
+        for (pattern, bytes) in [
+            (&[7_u8][..], 100),
+            (&[1, 2], 34),
+            (&[1, 2, 3, 4], 1004),
+            (&[1, 2, 3, 4, 5, 6, 7, 8], 8 * 9),
+            (&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], 12 * 41),
+            (&[5, 5, 5, 5], 64),
+        ] {
+            for shift in [0, 2, 8] {
+                let mut memory = vec![0_u8; bytes + 16];
+                // SAFETY: the range lies inside the buffer.
+                unsafe { fill(memory.as_mut_ptr().add(shift), pattern, bytes) };
+                let expected: Vec<_> = pattern.iter().copied().cycle().take(bytes).collect();
+                assert_eq!(memory[shift..shift + bytes], expected);
+                assert!(memory[..shift].iter().chain(&memory[shift + bytes..]).all(|&byte| byte == 0));
+            }
+        }
+    }
+}

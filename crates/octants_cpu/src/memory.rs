@@ -1,0 +1,169 @@
+//! Memory of the host: zeroed, aligned, and counted against what the machine has.
+//!
+//! The system hands out address space generously and ends the process when the pages are touched and there are none. So what arrays
+//! hold is counted here, and an allocation that could never be backed is an error while that can still be said.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fs;
+use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use octants_hal::{Address, DeviceError};
+
+/// A cache line, and the widest vector.
+const ALIGN: usize = 64;
+
+/// The size of a huge page; allocations from here on are mappings of their own, which begin on such a page.
+const HUGE: usize = 2 << 20;
+
+/// Bytes given out, and how many there may be.
+pub(crate) struct HostMemory {
+    live: AtomicU64,
+    limit: u64,
+}
+
+impl HostMemory {
+    pub fn new() -> Self {
+        Self { live: AtomicU64::new(0), limit: backed_by_machine() }
+    }
+
+    /// Zeroed memory. Pages of large allocations come into being when they are first touched.
+    pub fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
+        let within = |live: u64| live.checked_add(bytes as u64).filter(|&live| live <= self.limit);
+        if self.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_err() {
+            return Err(DeviceError::OutOfMemory { bytes });
+        }
+        let pointer = if bytes >= HUGE { map(bytes) } else { small(bytes) };
+        pointer.map(|pointer| Address::of(pointer)).ok_or_else(|| {
+            self.live.fetch_sub(bytes as u64, Ordering::Relaxed);
+            DeviceError::OutOfMemory { bytes }
+        })
+    }
+
+    /// # Safety
+    /// Allocated here with this size, and not freed yet.
+    pub unsafe fn free(&self, address: Address, bytes: usize) {
+        // SAFETY: the caller says so; the size tells which way it was allocated.
+        unsafe {
+            if bytes >= HUGE {
+                unmap(address.as_ptr(), bytes.next_multiple_of(HUGE));
+            } else if let Some(layout) = layout(bytes) {
+                dealloc(address.as_ptr(), layout);
+            }
+        }
+        self.live.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes, ALIGN).ok()
+}
+
+fn small(bytes: usize) -> Option<*mut u8> {
+    // SAFETY: the contract of `allocate` excludes zero bytes.
+    let pointer = unsafe { alloc_zeroed(layout(bytes)?) };
+    (!pointer.is_null()).then_some(pointer)
+}
+
+/// Whole huge pages, beginning on one.
+fn map(bytes: usize) -> Option<*mut u8> {
+    let wanted = bytes.checked_next_multiple_of(HUGE)?;
+    let length = wanted.checked_add(HUGE)?;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a fresh private mapping disturbs nothing.
+    let start = unsafe { libc::mmap(ptr::null_mut(), length, access, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return None;
+    }
+    let start = start.cast::<u8>();
+    let before = start.align_offset(HUGE);
+    // SAFETY: both ends and the middle lie in the mapping just made; nobody knows it yet.
+    unsafe {
+        let begin = start.add(before);
+        unmap(start, before);
+        unmap(begin.add(wanted), length - before - wanted);
+        // Only advice: a system without huge pages serves small ones.
+        libc::madvise(begin.cast(), wanted, libc::MADV_HUGEPAGE);
+        Some(begin)
+    }
+}
+
+/// # Safety
+/// Whole pages of a mapping of ours that nobody uses.
+unsafe fn unmap(start: *mut u8, bytes: usize) {
+    if bytes > 0 {
+        // SAFETY: the caller says so.
+        unsafe { libc::munmap(start.cast(), bytes) };
+    }
+}
+
+/// How many bytes the machine, or the group of processes that we are in, can back: memory and swap.
+fn backed_by_machine() -> u64 {
+    // SAFETY: plain questions to the system.
+    let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    let memory = match (u64::try_from(pages), u64::try_from(size)) {
+        (Ok(pages), Ok(size)) => pages.saturating_mul(size),
+        _ => u64::MAX,
+    };
+    let machine = memory.saturating_add(swap().unwrap_or(0));
+    match group_limit() {
+        Ok(Some(limit)) => machine.min(limit),
+        Ok(None) | Err(_) => machine,
+    }
+}
+
+fn swap() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("SwapTotal:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
+/// The limit of a container, where there is one.
+fn group_limit() -> io::Result<Option<u64>> {
+    let text = fs::read_to_string("/sys/fs/cgroup/memory.max")?;
+    Ok(text.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_zero_and_aligned_and_comes_back() {
+        let memory = HostMemory::new();
+        for bytes in [1, 63, 4096, HUGE - 1, HUGE, 3 * HUGE + 5] {
+            let address = memory.allocate(bytes).unwrap();
+            assert_eq!(address.0 % 64, 0);
+            assert_eq!(memory.live.load(Ordering::Relaxed), bytes as u64);
+            // SAFETY: our own allocation of that size.
+            unsafe {
+                let all = std::slice::from_raw_parts_mut(address.as_ptr::<u8>(), bytes);
+                assert!(all.iter().all(|&byte| byte == 0));
+                all.fill(0xaa);
+                memory.free(address, bytes);
+            }
+        }
+        assert_eq!(memory.live.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn more_than_the_machine_has_is_refused_and_costs_nothing() {
+        let memory = HostMemory::new();
+        for bytes in [10 << 40, isize::MAX as usize, usize::MAX] {
+            assert_eq!(memory.allocate(bytes), Err(DeviceError::OutOfMemory { bytes }));
+        }
+        assert_eq!(memory.live.load(Ordering::Relaxed), 0);
+        // One that fits alone is refused beside others.
+        let some = HostMemory { live: AtomicU64::new(0), limit: 100_000 };
+        let first = some.allocate(60_000).unwrap();
+        assert!(some.allocate(60_000).is_err());
+        // SAFETY: allocated just now.
+        unsafe { some.free(first, 60_000) };
+        let again = some.allocate(60_000).unwrap();
+        // SAFETY: allocated just now.
+        unsafe { some.free(again, 60_000) };
+    }
+}

@@ -1,0 +1,252 @@
+//! The reference device: the interpreter on the host's memory.
+//!
+//! A module is IR text in any phase, and its one function is the whole kernel: the interpreter runs what the front end made, so that
+//! passes and backends can be held against it. Every index is checked, whatever the options.
+
+use octants_hal::{
+    Address, Capabilities, Device, DeviceError, Event, FAULT_ARGUMENTS, FaultRecord, Function, Image, Launch,
+    Module, Stream,
+};
+use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, Trap, TrapKind, run};
+use octants_ir::plan::{ArgKind, ArgLayout, ResultLayout, size_and_align};
+use octants_ir::{Const, Id, Kernel, text};
+
+use crate::host::{self, unsupported};
+use crate::memory::HostMemory;
+
+/// The interpreter as a device.
+pub struct ReferenceDevice {
+    memory: HostMemory,
+}
+
+/// A kernel to interpret, and where its arguments and results lie.
+struct Interpreted {
+    symbol: String,
+    kernel: Kernel,
+    args: ArgLayout,
+    results: ResultLayout,
+}
+
+impl ReferenceDevice {
+    pub fn new() -> Self {
+        Self { memory: HostMemory::new() }
+    }
+}
+
+impl Default for ReferenceDevice {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+// SAFETY: allocations are the system's, and every verb is over when it returns. The interpreter checks indices against extents.
+unsafe impl Device for ReferenceDevice {
+    fn name(&self) -> &'static str {
+        "reference"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::HOST_MEMORY | Capabilities::IMMEDIATE | Capabilities::CANCEL
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
+        self.memory.allocate(bytes)
+    }
+
+    unsafe fn free(&self, address: Address, bytes: usize) {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { self.memory.free(address, bytes) };
+    }
+
+    unsafe fn copy_to_device(
+        &self,
+        _stream: Stream,
+        to: Address,
+        from: *const u8,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { host::copy(to.as_ptr(), from, bytes) };
+        Ok(())
+    }
+
+    unsafe fn copy_to_host(
+        &self,
+        _stream: Stream,
+        to: *mut u8,
+        from: Address,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { host::copy(to, from.as_ptr(), bytes) };
+        Ok(())
+    }
+
+    unsafe fn copy(
+        &self,
+        _stream: Stream,
+        to: Address,
+        from: Address,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { host::copy(to.as_ptr(), from.as_ptr(), bytes) };
+        Ok(())
+    }
+
+    unsafe fn fill(
+        &self,
+        _stream: Stream,
+        to: Address,
+        pattern: &[u8],
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { host::fill(to.as_ptr(), pattern, bytes) };
+        Ok(())
+    }
+
+    fn create_stream(&self) -> Result<Stream, DeviceError> {
+        unsupported("create_stream")
+    }
+
+    unsafe fn destroy_stream(&self, _stream: Stream) {}
+
+    fn create_event(&self) -> Result<Event, DeviceError> {
+        unsupported("create_event")
+    }
+
+    unsafe fn destroy_event(&self, _event: Event) {}
+
+    unsafe fn record_event(&self, _stream: Stream, _event: Event) -> Result<(), DeviceError> {
+        unsupported("record_event")
+    }
+
+    unsafe fn wait_event(&self, _stream: Stream, _event: Event) -> Result<(), DeviceError> {
+        unsupported("wait_event")
+    }
+
+    unsafe fn synchronise(&self, _stream: Stream) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
+        let [part] = image.parts else {
+            let message = format!("`{}` is not one kernel", image.name);
+            return Err(DeviceError::BadImage { message });
+        };
+        let refuse = |message: String| DeviceError::BadImage { message };
+        let source = str::from_utf8(part.bytes).map_err(|error| refuse(error.to_string()))?;
+        let kernel = text::parse(source).map_err(|error| refuse(error.to_string()))?;
+        let (args, results) = (ArgLayout::of(&kernel), ResultLayout::of(&kernel));
+        let loaded = Box::new(Interpreted { symbol: part.symbol.to_owned(), kernel, args, results });
+        Ok(Module(Box::into_raw(loaded) as u64))
+    }
+
+    unsafe fn unload_module(&self, module: Module) {
+        // SAFETY: made by `load_module`, and never used again.
+        drop(unsafe { Box::from_raw(module.0 as *mut Interpreted) });
+    }
+
+    unsafe fn function(&self, module: Module, symbol: &str) -> Option<Function> {
+        // SAFETY: made by `load_module`, and alive.
+        let loaded = unsafe { &*(module.0 as *const Interpreted) };
+        (loaded.symbol == symbol).then_some(Function(module.0))
+    }
+
+    unsafe fn launch(&self, _stream: Stream, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        // SAFETY: a function is its module, which is alive.
+        let loaded = unsafe { &*(launch.function.0 as *const Interpreted) };
+        let kernel = &loaded.kernel;
+        let args: Vec<_> = loaded
+            .args
+            .slots
+            .iter()
+            .map(|slot| match slot.kind {
+                ArgKind::Data(data) => {
+                    let (size, _) = size_and_align(kernel, data);
+                    Arg::Data(Datum::from_bytes(
+                        kernel,
+                        data,
+                        &launch.args[slot.offset as usize..][..size as usize],
+                    ))
+                }
+                ArgKind::Array(array) => {
+                    let address = u64::from_le_bytes(bytes_at(launch.args, slot.offset));
+                    let extent = |axis| i32::from_le_bytes(bytes_at(launch.args, slot.extent_offset(axis)));
+                    Arg::Array { address, shape: (0..array.rank).map(extent).collect() }
+                }
+            })
+            .collect();
+        let limits = Limits { cancel: Some(launch.cancel), ..Limits::default() };
+        match run(kernel, &args, &mut WholeMemory, &limits) {
+            Ok(values) => {
+                for (value, slot) in values.iter().zip(&loaded.results.slots) {
+                    let (size, _) = size_and_align(kernel, slot.data);
+                    let at = launch.memory.results.offset(slot.offset as usize).as_ptr::<u8>();
+                    // SAFETY: the results' block has the size of the layout, and is ours until the verb returns.
+                    value.to_bytes(kernel, unsafe { std::slice::from_raw_parts_mut(at, size as usize) });
+                }
+                Ok(())
+            }
+            // SAFETY: the record is the launch's own.
+            Err(trap) => report(&trap, unsafe { &mut *launch.memory.fault.as_ptr::<FaultRecord>() }),
+        }
+    }
+}
+
+fn bytes_at<const N: usize>(block: &[u8], offset: u32) -> [u8; N] {
+    let offset = offset as usize;
+    block[offset..offset + N].try_into().expect("a slice of that length")
+}
+
+/// Writes a trap of the program into the record, as native code does; others are errors of the verb.
+fn report(trap: &Trap, record: &mut FaultRecord) -> Result<(), DeviceError> {
+    let mut arguments = [0; FAULT_ARGUMENTS];
+    match (&trap.kind, trap.op) {
+        // The caller knows.
+        (TrapKind::Cancelled, _) => return Ok(()),
+        (TrapKind::Assert { arguments: values, .. }, Some(op)) => {
+            for (argument, &value) in arguments.iter_mut().zip(values) {
+                *argument = encode(value);
+            }
+            record.site = op.index() as u32;
+        }
+        (&TrapKind::OutOfBounds { param, axis, index, extent }, Some(op)) => {
+            arguments[..4].copy_from_slice(&[param as u64, axis.into(), index as u64, extent as u64]);
+            record.site = op.index() as u32;
+        }
+        _ => return Err(DeviceError::Failed { verb: "launch", message: trap.to_string() }),
+    }
+    record.arguments = arguments;
+    *record.state.get_mut() = 2;
+    Ok(())
+}
+
+/// Integers extended as their sign says, reals as the bits of an `f64`.
+fn encode(value: Const) -> u64 {
+    value.as_i128().map_or_else(|| value.as_f64().to_bits(), |integer| integer as u64)
+}
+
+/// The host's memory. The interpreter has checked indices against extents, and whoever launched vouches for these.
+struct WholeMemory;
+
+impl AddressSpace for WholeMemory {
+    fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), MemoryFault> {
+        if address == 0 {
+            return Err(MemoryFault { address, bytes: bytes.len() });
+        }
+        // SAFETY: inside an array that the launch's caller vouches for.
+        unsafe { std::ptr::copy_nonoverlapping(address as *const u8, bytes.as_mut_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        if address == 0 {
+            return Err(MemoryFault { address, bytes: bytes.len() });
+        }
+        // SAFETY: inside an array that the launch's caller vouches for.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
+        Ok(())
+    }
+}
