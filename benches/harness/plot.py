@@ -22,6 +22,7 @@ def draw(document: dict[str, Any], path: Path) -> bool:
     # The same document gives the same bytes.
     matplotlib.rcParams |= {
         "svg.hashsalt": "octants",
+        "svg.fonttype": "none",
         "font.size": 9,
         "axes.spines.top": False,
         "axes.spines.right": False,

@@ -126,7 +126,8 @@ def described(document: dict[str, Any]) -> str:
     text = (
         f"{host['cpu']}, {host['cores']} cores ({caches}), {host['memory_GiB']} GiB, {host['system']}, "
         f"Python {host['python']}; {versions}. "
-        f"Best of {document['rounds']} interleaved rounds, {document['size']} sizes; load average {load['before']} before, {load['after']} after."
+        f"Best of {document['rounds']} interleaved rounds, {document['size']} sizes; "
+        f"load average {load['before']} before, {load['after']} after."
     )
     if any(figure["disturbed"] for figure in document["figures"]):
         text += " † Other work kept the machine busy in every turn of this system."

@@ -1,7 +1,6 @@
 """The sum of {n:,} f32 added atomically into an array of one element."""
 
 import numpy as np
-from harness.programs import Tolerance
 from harness.targets import SpeedOf
 
 TITLE = "sum into an array"
@@ -9,12 +8,12 @@ GROUP = "throughput"
 ORDER = 3
 SIZES = {"full": {"n": 64 << 20}, "quick": {"n": 16 << 20}}
 OUTPUTS = ("total",)
-TOLERANCE = Tolerance(rtol=1e-4)
 TARGETS = (SpeedOf(0.9, "c"),)
 
 
 def inputs(n):
-    x = np.random.default_rng(1).random(n, dtype=np.float32)
+    # Ones and zeros with a sum below 2**24: exact in f32 in whatever order they are added.
+    x = (np.random.default_rng(1).random(n, dtype=np.float32) < 0.125).astype(np.float32)
     return {"x": x, "total": np.zeros(1, np.float32)}
 
 

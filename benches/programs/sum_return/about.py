@@ -1,7 +1,6 @@
 """The sum of {n:,} f32 accumulated in a scalar of the kernel and returned."""
 
 import numpy as np
-from harness.programs import Tolerance
 from harness.targets import SpeedOf
 
 TITLE = "sum returned"
@@ -10,12 +9,12 @@ ORDER = 4
 SIZES = {"full": {"n": 64 << 20}, "quick": {"n": 16 << 20}}
 OUTPUTS = ()
 RETURNS = "float32"
-TOLERANCE = Tolerance(rtol=1e-4)
 TARGETS = (SpeedOf(0.9, "c"),)
 
 
 def inputs(n):
-    x = np.random.default_rng(1).random(n, dtype=np.float32)
+    # Ones and zeros with a sum below 2**24: exact in f32 in whatever order they are added.
+    x = (np.random.default_rng(1).random(n, dtype=np.float32) < 0.125).astype(np.float32)
     return {"x": x}
 
 
