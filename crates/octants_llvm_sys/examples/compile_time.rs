@@ -18,7 +18,7 @@ fn main() {
             "--none" => options.opt = OptLevel::None,
             "--asm" => print_assembly = true,
             _ if argument.starts_with("--passes=") => {
-                options.passes = Some(argument["--passes=".len()..].to_owned())
+                options.passes = Some(argument["--passes=".len()..].to_owned());
             }
             _ => files.push(argument),
         }

@@ -9,13 +9,15 @@
 //! destroyed under it. So the exit waits for those threads.
 
 use std::cell::RefCell;
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use llvm_sys::error_handling::LLVMInstallFatalErrorHandler;
+use llvm_sys::support::LLVMParseCommandLineOptions;
 use llvm_sys::target;
 
 /// Called with the message of a fatal error.
@@ -52,6 +54,12 @@ impl Drop for Inside {
     }
 }
 
+/// Settings that LLVM only takes from a command line, behind the program's name.
+///
+/// A vectorised loop leaves up to `width * interleaving` iterations over. By default LLVM vectorises these again, at a
+/// smaller width, only in loops of 16 elements or more; rows of a grid are short enough for 8 to matter.
+const SETTINGS: [&CStr; 2] = [c"octants", c"-epilogue-vectorization-minimum-VF=8"];
+
 /// Registers the targets and the handlers. Does nothing the second time.
 pub(crate) fn initialise() {
     static ONCE: Once = Once::new();
@@ -61,6 +69,8 @@ pub(crate) fn initialise() {
         unsafe {
             libc::atexit(wait_for_threads);
             LLVMInstallFatalErrorHandler(Some(fatal));
+            let settings = SETTINGS.map(CStr::as_ptr);
+            LLVMParseCommandLineOptions(settings.len() as c_int, settings.as_ptr(), ptr::null());
             #[cfg(target_arch = "x86_64")]
             {
                 target::LLVMInitializeX86TargetInfo();

@@ -1,5 +1,6 @@
 //! Owning handles of LLVM's objects: each releases what it holds, in the order that LLVM needs.
 
+use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
 use std::ptr;
@@ -48,17 +49,17 @@ pub(crate) unsafe fn owned_message(message: *mut c_char) -> String {
 pub(crate) struct Context {
     raw: LLVMContextRef,
     /// Errors that LLVM reported without stopping. Boxed: LLVM keeps its address.
-    errors: Box<Vec<String>>,
+    errors: Box<RefCell<Vec<String>>>,
 }
 
 impl Context {
     pub(crate) fn new() -> Context {
-        let mut errors: Box<Vec<String>> = Box::default();
+        let errors: Box<RefCell<Vec<String>>> = Box::default();
         // SAFETY: the box outlives the context, and only this thread touches either. Without a handler LLVM would end
         // the process at the first error.
         let raw = unsafe {
             let raw = LLVMContextCreate();
-            let sink = (&raw mut *errors).cast::<c_void>();
+            let sink = (&raw const *errors).cast_mut().cast::<c_void>();
             LLVMContextSetDiagnosticHandler(raw, Some(collect_error), sink);
             raw
         };
@@ -92,7 +93,8 @@ impl Context {
 
     /// The errors so far, joined; `Ok` if there are none.
     pub(crate) fn check(&self) -> Result<(), String> {
-        if self.errors.is_empty() { Ok(()) } else { Err(self.errors.join("\n")) }
+        let errors = self.errors.borrow();
+        if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
     }
 
     pub(crate) fn raw(&self) -> LLVMContextRef {
@@ -112,7 +114,7 @@ extern "C" fn collect_error(info: LLVMDiagnosticInfoRef, sink: *mut c_void) {
     unsafe {
         if LLVMGetDiagInfoSeverity(info) as u32 == LLVMDiagnosticSeverity::LLVMDSError as u32 {
             let description = owned_message(LLVMGetDiagInfoDescription(info));
-            (*sink.cast::<Vec<String>>()).push(description);
+            (*sink.cast::<RefCell<Vec<String>>>()).borrow_mut().push(description);
         }
     }
 }
@@ -268,6 +270,7 @@ impl TargetMachine {
     }
 
     /// Generates code. The module is used up: code generation rewrites it.
+    #[allow(clippy::needless_pass_by_value)]
     pub(crate) fn emit(&self, module: Module<'_>, kind: LLVMCodeGenFileType) -> Result<Vec<u8>, String> {
         // SAFETY: live handles; buffer and message are released here.
         unsafe {

@@ -63,7 +63,10 @@ impl Loaded {
 
 impl fmt::Debug for Loaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loaded").field("size", &self.size()).field("functions", &self.functions).finish()
+        f.debug_struct("Loaded")
+            .field("size", &self.size())
+            .field("functions", &self.functions)
+            .finish_non_exhaustive()
     }
 }
 

@@ -3,6 +3,8 @@
 // Calls generated code through function pointers.
 #![allow(unsafe_code)]
 
+use std::fmt::Write as _;
+
 use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
 
 fn loaded(text: &str, opt: OptLevel, symbols: &[(&str, *const ())]) -> Loaded {
@@ -77,11 +79,11 @@ fn constants_variables_and_tables() {
 fn switches_become_jump_tables() {
     let mut text = "define i32 @f(i32 %x, ptr %p) {\n switch i32 %x, label %none [\n".to_owned();
     for case in 0..20 {
-        text += &format!("i32 {case}, label %c{case}\n");
+        let _ = writeln!(text, "i32 {case}, label %c{case}");
     }
     text += "]\nnone: ret i32 -1\n";
     for case in 0..20 {
-        text += &format!("c{case}: store volatile i32 {}, ptr %p\n ret i32 {}\n", case, case * case + 3);
+        let _ = writeln!(text, "c{case}: store volatile i32 {case}, ptr %p\n ret i32 {}", case * case + 3);
     }
     text += "}";
     for opt in LEVELS {

@@ -1,4 +1,4 @@
-//! Relocations of AArch64, as LLVM emits them for position-independent code of the small model.
+//! Relocations of `AArch64`, as LLVM emits them for position-independent code of the small model.
 
 use super::{Machine, STUB, Through, head, out_of_reach};
 
@@ -65,6 +65,7 @@ fn apply(kind: u32, bytes: &mut [u8], place: u64, symbol: u64, addend: i64) -> R
 }
 
 /// Bits of an instruction to replace.
+#[derive(Clone, Copy)]
 struct Field {
     mask: u32,
     value: u32,

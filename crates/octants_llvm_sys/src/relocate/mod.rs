@@ -14,13 +14,14 @@ pub(crate) enum Through {
     Slot,
 }
 
+type Apply = fn(kind: u32, bytes: &mut [u8], place: u64, symbol: u64, addend: i64) -> Result<(), String>;
+
 /// Everything that a machine must say of itself.
 pub(crate) struct Machine {
     /// How a relocation of this kind reaches its symbol; `None` if the kind is unknown.
     pub(crate) through: fn(kind: u32) -> Option<Through>,
     /// Patches `bytes`, which will be at address `place`, to refer to `symbol + addend`.
-    pub(crate) apply:
-        fn(kind: u32, bytes: &mut [u8], place: u64, symbol: u64, addend: i64) -> Result<(), String>,
+    pub(crate) apply: Apply,
     /// Code that jumps to the address.
     pub(crate) stub: fn(address: u64) -> [u8; STUB],
 }
