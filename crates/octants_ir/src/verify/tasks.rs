@@ -1,7 +1,7 @@
 //! What holds once a kernel is split into tasks.
 
 use super::{Law, Verifier};
-use crate::ids::{Op, Region, Value};
+use crate::ids::{Op, Region};
 use crate::kernel::ValueDef;
 use crate::ops::{Effect, OpKind, TensorOp};
 use crate::rewrite;
@@ -66,21 +66,32 @@ fn task_values(verifier: &mut Verifier, op: Op, body: Region) {
     }
 }
 
-/// Tensors and structs are made only where a whole result is stored, and read only from a parameter.
+/// Nothing computes with tensors or structs: they are only taken apart and put together, where memory or the kernel's head
+/// has them whole.
 fn scalars(verifier: &mut Verifier, op: Op) {
     let kernel = verifier.kernel;
     let data = &kernel.ops[op];
-    let is_whole = |value: Value| kernel.ty(value).data().is_some_and(|d| !matches!(d, Data::Scalar(_)));
-    let makes_whole = matches!(data.kind, OpKind::StructNew | OpKind::Tensor(TensorOp::New));
-    if data.results.iter().any(|&result| is_whole(result)) && !makes_whole {
-        verifier.breaks(Law::Scalars, op, "gives more than a scalar");
-    }
-    let stores_whole = matches!(data.kind, OpKind::StoreResult(_) | OpKind::StructNew);
-    let reads_part = matches!(data.kind, OpKind::StructGet(_) | OpKind::Tensor(TensorOp::Get));
-    for &operand in data.operands.iter().filter(|&&operand| is_whole(operand)) {
-        let part_of_param = reads_part && kernel.as_param(operand).is_some();
-        if !stores_whole && !part_of_param {
-            verifier.breaks(Law::Scalars, op, format!("takes {}", kernel.ty(operand)));
+    for &value in data.results.iter().chain(&data.operands) {
+        let fits = match kernel.ty(value).data() {
+            None | Some(Data::Scalar(_)) => true,
+            Some(Data::Tensor(_)) => is_assembly(&data.kind),
+            Some(Data::Struct(_)) => {
+                is_assembly(&data.kind)
+                    || matches!(data.kind, OpKind::Load | OpKind::VolatileLoad | OpKind::Store)
+            }
+        };
+        if !fits {
+            verifier.breaks(Law::Scalars, op, format!("has {} whole", kernel.ty(value)));
         }
     }
+}
+
+fn is_assembly(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::StructNew
+            | OpKind::StructGet(_)
+            | OpKind::Tensor(TensorOp::New | TensorOp::Get)
+            | OpKind::StoreResult(_)
+    )
 }

@@ -1,0 +1,40 @@
+//! The LLVM text of a kernel's tasks. A kernel that is not split yet goes through the pipeline first.
+
+use octants_ir::verify::phase_of;
+use octants_ir::{Kernel, Phase};
+use octants_llvm::{EmitOptions, emit_cpu};
+use octants_passes::{Assumptions, PipelineOptions, make_plan, run_pipeline};
+
+use super::{Found, verified};
+use crate::file::{Case, Head};
+
+pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<Found, String> {
+    verified(&kernel, "at first")?;
+    let assumptions = Assumptions { noalias: head.noalias };
+    let (kernel, plan) = match phase_of(&kernel) {
+        Phase::Tasks => {
+            let plan = make_plan(&kernel, assumptions);
+            (kernel, plan)
+        }
+        Phase::Structured => {
+            let outcome = run_pipeline(kernel, PipelineOptions { assumptions, ..PipelineOptions::default() });
+            (outcome.kernel, outcome.plan)
+        }
+    };
+    let default = EmitOptions::default();
+    let options = EmitOptions {
+        noalias: head.noalias,
+        vector_bits: head.vector_bits.unwrap_or(default.vector_bits),
+        force_lanes: head.lanes,
+        ..default
+    };
+    let mut output = String::new();
+    for task in emit_cpu(&kernel, &plan, &options) {
+        if !output.is_empty() {
+            output.push('\n');
+        }
+        output += task.text.trim_end();
+        output.push('\n');
+    }
+    Ok(Found { input: case.input.clone(), notes: case.notes.clone(), output: Some(output) })
+}

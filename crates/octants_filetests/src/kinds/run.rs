@@ -1,0 +1,116 @@
+//! A kernel that is run: `; run: arguments => results`. Unless the head says otherwise it is also run after each pass of the
+//! pipeline, with and without the assumption that arrays do not overlap (they do not here), and with its scalar arguments
+//! known to the passes and not, and must do the same.
+
+use octants_interp::{Arg, Buffers, Datum, Limits, run as interpret};
+use octants_ir::rewrite::{ValueMap, replace_values};
+use octants_ir::verify::phase_of;
+use octants_ir::{Builder, Kernel, OpKind, Phase, Type};
+use octants_passes::{Assumptions, PipelineOptions, run_pipeline};
+
+use super::{Found, verified};
+use crate::file::{Case, Head};
+use crate::values;
+
+/// What a test may run at most, unless it says.
+const STEPS: u64 = 10_000_000;
+
+pub fn run(head: &Head, case: &Case, kernel: &Kernel) -> Result<Found, String> {
+    verified(kernel, "at first")?;
+    let steps = head.steps.unwrap_or(STEPS);
+    let mut notes = Vec::new();
+    let mut ran = false;
+    for note in &case.notes {
+        let Some(line) = note.strip_prefix("; run:") else {
+            notes.push(note.clone());
+            continue;
+        };
+        ran = true;
+        let (arguments, _) = line.split_once("=>").unwrap_or((line, ""));
+        let arguments = arguments.trim();
+        let outcome = outcome(kernel, arguments, steps)?;
+        if !head.interpreter_only && !outcome.starts_with("trap:") && phase_of(kernel) == Phase::Structured {
+            passes_keep(kernel, arguments, steps, &outcome)?;
+            let known = with_known_scalars(kernel, arguments)?;
+            passes_keep(&known, arguments, steps, &outcome)
+                .map_err(|e| format!("with known scalars, {e}"))?;
+        }
+        let space = if arguments.is_empty() { "" } else { " " };
+        let result = if outcome.is_empty() { String::new() } else { format!(" {outcome}") };
+        notes.push(format!("; run:{space}{arguments} =>{result}"));
+    }
+    if !ran {
+        return Err("no `; run:` line stands below it".into());
+    }
+    Ok(Found { input: case.input.clone(), notes, output: None })
+}
+
+/// Results, then arrays that changed, as they are written behind `=>`.
+fn outcome(kernel: &Kernel, arguments: &str, steps: u64) -> Result<String, String> {
+    let mut memory = Buffers::new();
+    let args = values::arguments(kernel, arguments, &mut memory)?;
+    let before = memory.clone();
+    let limits = Limits { steps: Some(steps), cancel: None };
+    let results = match interpret(kernel, &args, &mut memory, &limits) {
+        Ok(results) => results,
+        Err(trap) => return Ok(format!("trap: {trap}")),
+    };
+    let mut shown: Vec<_> = results.iter().map(values::show).collect();
+    for (index, arg) in args.iter().enumerate() {
+        let param = kernel.regions[kernel.body].params[index];
+        if let (Arg::Array { address, shape }, Type::Array(array)) = (arg, kernel.ty(param)) {
+            let bytes = memory.bytes(*address);
+            if bytes != before.bytes(*address) {
+                let name = &kernel.params[index].name;
+                shown.push(format!("{name} = {}", values::show_array(kernel, array, shape, bytes)));
+            }
+        }
+    }
+    Ok(shown.join(", "))
+}
+
+/// The kernel with constants in the place of its scalar parameters, so that passes can compute what the interpreter does.
+fn with_known_scalars(kernel: &Kernel, arguments: &str) -> Result<Kernel, String> {
+    let args = values::arguments(kernel, arguments, &mut Buffers::new())?;
+    let mut kernel = kernel.clone();
+    let mut known = ValueMap::new();
+    let mut constants = Vec::new();
+    for (index, arg) in args.iter().enumerate() {
+        if let Arg::Data(Datum::Scalar(c)) = arg {
+            let nowhere = Builder::new(&mut kernel).loc;
+            let op = kernel.make_op(OpKind::Const(*c), [], [c.ty().into()], [], nowhere);
+            known.insert(kernel.regions[kernel.body].params[index], kernel.ops[op].results[0]);
+            constants.push(op);
+        }
+    }
+    let body = kernel.body;
+    replace_values(&mut kernel, body, &known);
+    kernel.regions[body].ops.splice(0..0, constants);
+    Ok(kernel)
+}
+
+fn passes_keep(kernel: &Kernel, arguments: &str, steps: u64, expected: &str) -> Result<(), String> {
+    for noalias in [false, true] {
+        let mut wrong = None;
+        let mut look = |_, pass: &str, kernel: &Kernel| {
+            if wrong.is_some() {
+                return;
+            }
+            // What passes add (copies of bounds, temporaries) takes steps of its own.
+            let found = outcome(kernel, arguments, steps.saturating_mul(4));
+            if found.as_deref() != Ok(expected) {
+                let text = octants_ir::text::print(kernel);
+                wrong = Some(format!(
+                    "after `{pass}` (noalias {noalias}) {arguments} gives {found:?}, not {expected:?}:\n{text}"
+                ));
+            }
+        };
+        let assumptions = Assumptions { noalias };
+        let options = PipelineOptions { assumptions, dump: Some(&mut look), limit: None, verify: true };
+        run_pipeline(kernel.clone(), options);
+        if let Some(message) = wrong {
+            return Err(message);
+        }
+    }
+    Ok(())
+}
