@@ -10,6 +10,8 @@ use octants_llvm::abi::{Fault, Frame};
 use octants_llvm::{EmitOptions, emit_cpu};
 use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
 
+pub mod oracle;
+
 type Task = unsafe extern "C" fn(*const u8, *const Frame, i64, i64);
 
 pub struct Program {
