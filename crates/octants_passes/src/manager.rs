@@ -162,3 +162,53 @@ fn verify_after(pass: &Pass, kernel: &Kernel) {
         panic!("{} broke laws of the IR:\n{}\n{}", pass.name, broken.join("\n"), print(kernel));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octants_ir::text::parse;
+
+    fn double() -> Kernel {
+        let text = r#"kernel @double(%0 "a": array<i32, 1>, %1 "n": i32) {
+            %2: i32 = const 0
+            parallel_for (%3: i32) in (%2..%1) {
+              %4: local<i32> = local
+              store %4, %3
+              %5: i32 = load %4
+              %6: i32 = atomic_add %0[%3], %5
+            }
+            return
+        }"#;
+        parse(text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_limit_runs_the_first_passes_and_those_that_are_required() {
+        let names = |limit| {
+            let mut seen = Vec::new();
+            let mut dump = |_: usize, name: &str, _: &Kernel| seen.push(name.to_string());
+            let options = PipelineOptions { limit, dump: Some(&mut dump), ..PipelineOptions::default() };
+            let outcome = run_pipeline(double(), options);
+            assert_eq!(outcome.timings.len() + 1, seen.len());
+            (seen, print(&outcome.kernel))
+        };
+        let (none, text) = names(Some(0));
+        assert_eq!(none, ["input", "scalarise", "split_tasks"]);
+        assert!(text.contains("local") && text.contains("atomic_add"));
+        let (two, text) = names(Some(2));
+        assert_eq!(two, ["input", "scalarise", "promote_locals", "simplify", "split_tasks"]);
+        assert!(!text.contains("local") && text.contains("atomic_add"));
+        let (all, text) = names(None);
+        assert_eq!(all.len(), PIPELINE.len() + 1);
+        assert!(!text.contains("atomic_add"));
+    }
+
+    #[test]
+    #[should_panic(expected = "broke laws of the IR")]
+    fn a_pass_that_breaks_a_law_is_named() {
+        let mut kernel = double();
+        let body = kernel.body;
+        kernel.regions[body].ops.reverse();
+        verify_after(&PIPELINE[0], &kernel);
+    }
+}

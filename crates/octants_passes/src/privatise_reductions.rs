@@ -88,12 +88,12 @@ fn find_groups(
     let body = kernel.ops[op].regions[0];
     let mut inside = SideTable::new(false);
     walk(kernel, body, &mut |op| inside.set(op, true));
-    let mut loop_values = Invariance { kernel, inside, body };
+    let loop_values = Invariance { kernel, inside };
     let accesses = accesses_of(kernel, body);
     let mut groups: Vec<Group> = Vec::new();
     let mut barred: Vec<Value> = Vec::new();
     for access in &accesses {
-        let grouped = grouped(kernel, access, counts, &mut loop_values, &mut groups);
+        let grouped = grouped(kernel, access, counts, &loop_values, &mut groups);
         if grouped.is_none() && !barred.contains(&access.base) {
             barred.push(access.base);
         }
@@ -127,7 +127,7 @@ fn grouped(
     kernel: &Kernel,
     access: &ArrayUse,
     counts: &SideTable<Value, u32>,
-    loop_values: &mut Invariance<'_>,
+    loop_values: &Invariance<'_>,
     groups: &mut Vec<Group>,
 ) -> Option<()> {
     let data = &kernel.ops[access.op];
@@ -172,7 +172,6 @@ fn distinct(a: &[PathKey], b: &[PathKey]) -> bool {
 struct Invariance<'k> {
     kernel: &'k Kernel,
     inside: SideTable<Op, bool>,
-    body: Region,
 }
 
 impl Invariance<'_> {
@@ -183,7 +182,7 @@ impl Invariance<'_> {
 
     fn invariant_within(&self, value: Value, left: &mut u32) -> bool {
         match self.kernel.values[value].def {
-            ValueDef::Param(region, _) => region == self.kernel.body && region != self.body,
+            ValueDef::Param(region, _) => region == self.kernel.body,
             ValueDef::Result(op, _) if !self.inside[op] => true,
             ValueDef::Result(op, _) => {
                 let data = &self.kernel.ops[op];

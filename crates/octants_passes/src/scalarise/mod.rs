@@ -32,7 +32,7 @@ mod locals;
 
 use octants_ir::ops::TensorOp;
 use octants_ir::rewrite::ValueMap;
-use octants_ir::{Builder, Data, Kernel, Op, OpKind, Region, SideTable, Type, Value};
+use octants_ir::{Builder, Data, Kernel, Op, OpKind, Region, SideTable, TensorShape, Type, Value};
 
 use crate::slots::{set_params, set_results};
 use locals::LocalUses;
@@ -182,7 +182,6 @@ impl Scalarise<'_> {
                 self.access(region, op);
             }
             OpKind::Return | OpKind::StoreResult(_) => self.give(region, op),
-            OpKind::Assert(_) => self.assert(region, op),
             _ => self.keep(region, op),
         }
     }
@@ -221,12 +220,8 @@ impl Scalarise<'_> {
         let entries = match kind {
             TensorOp::New => operands.to_vec(),
             TensorOp::Splat => {
-                let count = self
-                    .kernel
-                    .ty(result)
-                    .data()
-                    .and_then(Data::tensor_shape)
-                    .map_or(1, |shape| shape.count());
+                let count =
+                    self.kernel.ty(result).data().and_then(Data::tensor_shape).map_or(1, TensorShape::count);
                 vec![operands[0]; count as usize]
             }
             TensorOp::Get => vec![self.get_entry(region, op, operands[0], &operands[1..])],
@@ -281,23 +276,5 @@ impl Scalarise<'_> {
             .collect();
         self.kernel.ops[op].operands = whole.into();
         self.kernel.regions[region].ops.push(op);
-    }
-
-    /// An aggregate in a message is shown as its entries in brackets.
-    fn assert(&mut self, region: Region, op: Op) {
-        let data = self.kernel.ops[op].clone();
-        let OpKind::Assert(message) = data.kind else { unreachable!("the caller saw an assert") };
-        if data.operands.iter().any(|&operand| self.aggregate(operand).is_some()) {
-            let mut pieces = message.split("{}");
-            let mut expanded = pieces.next().unwrap_or_default().to_string();
-            for (&argument, piece) in data.operands[1..].iter().zip(pieces) {
-                let slots = vec!["{}"; self.leaves_of(argument).len()].join(", ");
-                let bracketed = self.aggregate(argument).is_some();
-                expanded += &if bracketed { format!("[{slots}]") } else { slots };
-                expanded += piece;
-            }
-            self.kernel.ops[op].kind = OpKind::Assert(expanded.into());
-        }
-        self.keep(region, op);
     }
 }

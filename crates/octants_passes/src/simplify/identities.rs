@@ -63,10 +63,13 @@ impl Round<'_> {
         Some((x, self.as_const(c)?))
     }
 
+    /// The op with other operands, or another op, as what stands for the result.
+    #[expect(clippy::unnecessary_wraps, reason = "every rule gives an option")]
     pub(super) fn again(&mut self, site: &Site, kind: OpKind, operands: &[Value]) -> Option<Value> {
         Some(self.emit(site.region, kind, operands.iter().copied(), site.ty, site.loc))
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "every rule gives an option")]
     pub(super) fn number(&mut self, site: &Site, value: i128) -> Option<Value> {
         Some(self.constant(site.region, Const::from_i128(site.ty, value), site.loc))
     }
@@ -128,11 +131,11 @@ impl Round<'_> {
                 let negated = self.constant(site.region, negated, site.loc);
                 self.again(site, OpKind::Arith(ArithOp::Add), &[a, negated])
             }
-            (ArithOp::FloorDiv, _) | (ArithOp::RawDiv, _) if op == ArithOp::FloorDiv || unsigned => {
+            (ArithOp::FloorDiv | ArithOp::RawDiv, _) if op == ArithOp::FloorDiv || unsigned => {
                 let shift = self.number(site, power?)?;
                 self.again(site, OpKind::Bit(BitOp::Shr), &[a, shift])
             }
-            (ArithOp::Mod, _) | (ArithOp::RawMod, _) if op == ArithOp::Mod || unsigned => {
+            (ArithOp::Mod | ArithOp::RawMod, _) if op == ArithOp::Mod || unsigned => {
                 power?;
                 let mask = self.number(site, c - 1)?;
                 self.again(site, OpKind::Bit(BitOp::And), &[a, mask])

@@ -176,8 +176,12 @@ impl Sharing {
             };
             match task {
                 Task::Serial { ops, results } => {
-                    ops.iter().for_each(|&op| for_operands(kernel, op, &mut visit));
-                    results.iter().for_each(|&(_, value)| visit(value));
+                    for &op in ops {
+                        for_operands(kernel, op, &mut visit);
+                    }
+                    for &(_, value) in results {
+                        visit(value);
+                    }
                 }
                 Task::Range(op) => for_operands(kernel, *op, &mut visit),
             }

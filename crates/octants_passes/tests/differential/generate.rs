@@ -13,10 +13,8 @@ use crate::random::Random;
 /// Every array has this many elements along each axis.
 pub const EXTENT: i32 = 8;
 pub const SCALARS: [Scalar; 6] = [Scalar::I32, Scalar::F32, Scalar::U8, Scalar::I64, Scalar::U1, Scalar::F64];
-pub const PAIR: Data =
-    Data::Tensor(TensorType { elem: Scalar::I32, shape: TensorShape::Vector(2) });
-pub const MATRIX: Data =
-    Data::Tensor(TensorType { elem: Scalar::F32, shape: TensorShape::Matrix(2, 3) });
+pub const PAIR: Data = Data::Tensor(TensorType { elem: Scalar::I32, shape: TensorShape::Vector(2) });
+pub const MATRIX: Data = Data::Tensor(TensorType { elem: Scalar::F32, shape: TensorShape::Matrix(2, 3) });
 const BIG: Data = Data::Tensor(TensorType { elem: Scalar::I32, shape: TensorShape::Matrix(5, 5) });
 
 struct Local {
@@ -215,7 +213,8 @@ impl Generator {
         match ty {
             Scalar::U1 => b.bit_unary(BitUnary::Not, x),
             _ if ty.is_real() && self.random.chance(2) => {
-                let op = self.random.pick(&[MathUnary::Floor, MathUnary::Sqrt, MathUnary::Sin, MathUnary::Round]);
+                let op =
+                    self.random.pick(&[MathUnary::Floor, MathUnary::Sqrt, MathUnary::Sin, MathUnary::Round]);
                 b.math_unary(op, x)
             }
             _ if ty.is_integral() && self.random.chance(2) => b.bit_unary(BitUnary::Not, x),

@@ -67,7 +67,8 @@ fn same(a: &Outcome, b: &Outcome) -> bool {
         bytes.chunks_exact(4).map(|word| without_payload(Const::from_bytes(ty, word))).collect()
     };
     let arrays = a_arrays.iter().zip(b_arrays).enumerate();
-    a_results == b_results && arrays.into_iter().all(|(index, (a, b))| words(a, index == 1) == words(b, index == 1))
+    a_results == b_results
+        && arrays.into_iter().all(|(index, (a, b))| words(a, index == 1) == words(b, index == 1))
 }
 
 /// How often the passes had something to do.
@@ -85,7 +86,8 @@ impl Acted {
         self.reductions += text_has(after, " reduce (");
         self.demotions += usize::from(atomics(after) < atomics(before));
         self.temporaries += text_has(after, "= temp\n");
-        self.loads_of_bounds += usize::from(after.lines().any(|line| line.starts_with("  %") && line.contains("= load")));
+        self.loads_of_bounds +=
+            usize::from(after.lines().any(|line| line.starts_with("  %") && line.contains("= load")));
     }
 }
 

@@ -1,0 +1,96 @@
+//! What a launch is told to do: steps, bounds that the host computes, temporaries, and what must not alias.
+
+use octants_ir::ops::ArithOp;
+use octants_ir::text::parse;
+use octants_ir::{Access, Bound, Plan, Scalar, Step};
+use octants_passes::{Assumptions, PipelineOptions, run_pipeline};
+
+fn plan(text: &str, noalias: bool) -> Plan {
+    let kernel = parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let options = PipelineOptions { assumptions: Assumptions { noalias }, ..PipelineOptions::default() };
+    run_pipeline(kernel, options).plan
+}
+
+const HALVES: &str = r#"kernel @halves(%0 "x": array<f32, 1>, %1 "y": array<i32, 1>, %2 "n": i32) -> (i32) {
+  %3: i32 = const 0
+  %4: i32 = const 2
+  %5: i32 = floor_div %2, %4
+  %6: i32 = extent 0 %0
+  %7: i32 = const 8
+  %8: i32 = mod %6, %7
+  parallel_for (%9: i32, %10: i32) in (%5..%8, %3..%2) block_dim 64 name "first" {
+    for %11: i32 in %3..%9 {
+      %12: f32 = load %0[%11]
+      %13: f32 = sin %12
+      %14: i32 = cast %13
+      %15: i32 = atomic_add %1[%14], %10
+    }
+  }
+  %16: i32 = load %1[%3]
+  parallel_for (%17: i32) in (%3..%16) {
+    store %1[%17], %17
+  }
+  return %16
+}"#;
+
+#[test]
+fn bounds_are_what_the_kernel_computes() {
+    let plan = plan(HALVES, false);
+    let [first, Step::Serial { .. }, second] = &plan.steps[..] else { panic!("{:?}", plan.steps) };
+    let Step::Range { axes, block_dim, name, cost, .. } = first else { panic!("{first:?}") };
+    assert_eq!((*block_dim, name.as_deref()), (Some(64), Some("first")));
+    assert!(*cost > 64 * 16, "an unknown loop with a sine in it costs {cost}");
+
+    let mut args = vec![0; plan.args.bytes as usize];
+    let mut put = |offset: u32, value: i32| {
+        args[offset as usize..offset as usize + 4].copy_from_slice(&value.to_le_bytes());
+    };
+    put(plan.args.slots[0].extent_offset(0), 21);
+    put(plan.args.slots[2].offset, -7);
+    let bounds: Vec<_> = axes
+        .iter()
+        .map(|(lo, hi)| (lo.evaluate(&plan, &args, &[]), hi.evaluate(&plan, &args, &[])))
+        .collect();
+    assert_eq!(bounds, [(-4, 5), (0, -7)]);
+
+    let Step::Range { axes, .. } = second else { panic!("{second:?}") };
+    assert!(matches!(axes[..], [(Bound::Const(0), Bound::Temp(0))]));
+    let mut temps = vec![0; plan.temps.bytes as usize];
+    temps[..4].copy_from_slice(&9_i32.to_le_bytes());
+    assert_eq!(axes[0].1.evaluate(&plan, &args, &temps), 9);
+}
+
+#[test]
+fn a_plan_says_what_is_touched_and_what_must_not_overlap() {
+    let touched = |read, written| Access { read, written };
+    let careful = plan(HALVES, false);
+    assert_eq!(careful.access, [touched(true, false), touched(true, true), touched(false, false)]);
+    assert!(!careful.needs_noalias);
+    assert!(plan(HALVES, true).needs_noalias);
+    let only_one = r#"kernel @one(%0 "x": array<f32, 1>, %1 "y": array<f32, 1>) {
+      %2: i32 = const 0
+      %3: i32 = extent 0 %1
+      parallel_for (%4: i32) in (%2..%3) {
+        %5: f32 = load %0[%4]
+        store %0[%4], %5
+      }
+      return
+    }"#;
+    assert!(
+        !plan(only_one, true).needs_noalias,
+        "an array of which only the extent is used overlaps nothing"
+    );
+}
+
+#[test]
+fn a_division_by_a_power_of_two_stays_a_division_for_the_host() {
+    let plan = plan(HALVES, false);
+    let Step::Range { axes, .. } = &plan.steps[0] else { panic!("{:?}", plan.steps) };
+    let half = Bound::Arith {
+        op: ArithOp::FloorDiv,
+        ty: Scalar::I32,
+        a: Box::new(Bound::Param(2)),
+        b: Box::new(Bound::Const(2)),
+    };
+    assert_eq!(axes[0].0, half);
+}
