@@ -298,8 +298,11 @@ impl Round<'_> {
         let collapses = match op {
             ConvertOp::BitCast => true,
             ConvertOp::Cast => {
+                // A real saturates where an integer wraps.
+                let saturates =
+                    from.is_real() && wraps(first) && wraps(site.ty) && !keeps_value(first, site.ty);
                 // Nothing was lost on the way, or integers only ever lose high bits that the last type does not keep either.
-                keeps_value(first, from)
+                (keeps_value(first, from) && !saturates)
                     || (wraps(first) && wraps(from) && wraps(site.ty) && from.bits() >= site.ty.bits())
             }
         };
