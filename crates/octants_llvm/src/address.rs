@@ -74,7 +74,12 @@ impl Emitter<'_> {
                 let pointer = self.offset(block, bytes);
                 let (offset, inside) = self.add_components(Index::uniform(Val::i64(0)), data, path);
                 let scalar = elem_of(data);
-                Address { target: self.element(pointer, scalar, offset), scalar, class: Class::Temp(slot), inside }
+                Address {
+                    target: self.element(pointer, scalar, offset),
+                    scalar,
+                    class: Class::Temp(slot),
+                    inside,
+                }
             }
             Type::Local(data) => {
                 let pointer = self.locals[*base].unwrap_or_else(|| panic!("{base} has no alloca"));
@@ -219,12 +224,11 @@ impl Emitter<'_> {
             Index::Linear { base, stride: 0 } => Index::uniform(self.exact_mul(base, factor)),
             Index::Linear { base, stride } => {
                 let known = factor.as_int().and_then(|f| i64::try_from(f).ok()?.checked_mul(stride));
-                match known {
-                    Some(stride) => Index::Linear { base: self.exact_mul(base, factor), stride },
-                    None => {
-                        let lanes = self.index_lanes(index);
-                        Index::Lanes(self.exact_mul(lanes, factor))
-                    }
+                if let Some(stride) = known {
+                    Index::Linear { base: self.exact_mul(base, factor), stride }
+                } else {
+                    let lanes = self.index_lanes(index);
+                    Index::Lanes(self.exact_mul(lanes, factor))
                 }
             }
             Index::Lanes(lanes) => Index::Lanes(self.exact_mul(lanes, factor)),
@@ -293,32 +297,28 @@ impl Emitter<'_> {
     /// The address of an element of an array of scalars.
     fn element(&mut self, base: impl std::fmt::Display, scalar: Scalar, offset: Index) -> Target {
         let ty = Ty::new(in_memory(scalar), 1);
-        match offset {
-            Index::Linear { base: offset, stride: stride @ (0 | 1) } => {
-                let pointer =
-                    self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {base}, {}", Typed(offset)));
-                if stride == 0 { Target::One(pointer) } else { Target::Run(pointer) }
-            }
-            _ => {
-                let lanes = self.index_lanes(offset);
-                let pointer =
-                    self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {base}, {}", Typed(lanes)));
-                Target::Each(pointer)
-            }
+        if let Index::Linear { base: offset, stride: stride @ (0 | 1) } = offset {
+            let pointer =
+                self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {base}, {}", Typed(offset)));
+            if stride == 0 { Target::One(pointer) } else { Target::Run(pointer) }
+        } else {
+            let lanes = self.index_lanes(offset);
+            let pointer =
+                self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {base}, {}", Typed(lanes)));
+            Target::Each(pointer)
         }
     }
 
     /// The address in a widened variable, which holds each of its scalars once for each lane.
     fn lane_element(&mut self, base: Ptr, scalar: Scalar, offset: Index) -> Target {
         let lanes = Val::i64(self.lanes.into());
-        let offset = match offset {
-            Index::Linear { base, stride: 0 } => Index::Linear { base: self.exact_mul(base, lanes), stride: 1 },
-            _ => {
-                let entries = self.index_lanes(offset);
-                let first = self.exact_mul(entries, lanes);
-                let ids = Val::lane_ids(Scalar::I64, self.lanes);
-                Index::Lanes(self.exact_sum("add", first, ids))
-            }
+        let offset = if let Index::Linear { base, stride: 0 } = offset {
+            Index::Linear { base: self.exact_mul(base, lanes), stride: 1 }
+        } else {
+            let entries = self.index_lanes(offset);
+            let first = self.exact_mul(entries, lanes);
+            let ids = Val::lane_ids(Scalar::I64, self.lanes);
+            Index::Lanes(self.exact_sum("add", first, ids))
         };
         self.element(base, scalar, offset)
     }

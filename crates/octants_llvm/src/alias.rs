@@ -48,13 +48,12 @@ impl Scopes {
         if class == Class::Local {
             return String::new();
         }
-        let scope = match self.scopes.iter().position(|scope| scope.class == class) {
-            Some(index) => &self.scopes[index],
-            None => {
-                let (own, others) = (module.reserve_node(), module.reserve_node());
-                self.scopes.push(Scope { class, own, others });
-                &self.scopes[self.scopes.len() - 1]
-            }
+        let scope = if let Some(index) = self.scopes.iter().position(|scope| scope.class == class) {
+            &self.scopes[index]
+        } else {
+            let (own, others) = (module.reserve_node(), module.reserve_node());
+            self.scopes.push(Scope { class, own, others });
+            &self.scopes[self.scopes.len() - 1]
         };
         let mut suffix = format!(", !alias.scope {}, !noalias {}", scope.own, scope.others);
         if let Some(group) = self.group {

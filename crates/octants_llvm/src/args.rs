@@ -64,32 +64,29 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn temps_block(&mut self) -> Ptr {
-        match self.temps {
-            Some(block) => block,
-            None => {
-                let block = self.load_pointer("%frame", Frame::TEMPS);
-                *self.temps.insert(block)
-            }
+        if let Some(block) = self.temps {
+            block
+        } else {
+            let block = self.load_pointer("%frame", Frame::TEMPS);
+            *self.temps.insert(block)
         }
     }
 
     pub(crate) fn results_block(&mut self) -> Ptr {
-        match self.results {
-            Some(block) => block,
-            None => {
-                let block = self.load_pointer("%frame", Frame::RESULTS);
-                *self.results.insert(block)
-            }
+        if let Some(block) = self.results {
+            block
+        } else {
+            let block = self.load_pointer("%frame", Frame::RESULTS);
+            *self.results.insert(block)
         }
     }
 
     pub(crate) fn cancel_flag(&mut self) -> Ptr {
-        match self.cancel {
-            Some(flag) => flag,
-            None => {
-                let flag = self.load_pointer("%frame", Frame::CANCEL);
-                *self.cancel.insert(flag)
-            }
+        if let Some(flag) = self.cancel {
+            flag
+        } else {
+            let flag = self.load_pointer("%frame", Frame::CANCEL);
+            *self.cancel.insert(flag)
         }
     }
 

@@ -1,8 +1,8 @@
 //! Arithmetic. Integers wrap, so no instruction here carries `nsw` or `nuw`; divisors are made safe before dividing, so that
 //! nothing traps and nothing is undefined.
 
-use octants_ir::ops::ArithOp;
 use octants_ir::Scalar;
+use octants_ir::ops::ArithOp;
 
 use crate::emitter::Emitter;
 use crate::value::Val;

@@ -48,7 +48,10 @@ impl Emitter<'_> {
         let value = self.to_memory(value);
         let old = self.f.value(
             value.ty(),
-            format_args!("atomicrmw {instruction} ptr {pointer}, {} monotonic, align {align}{suffix}", Typed(value)),
+            format_args!(
+                "atomicrmw {instruction} ptr {pointer}, {} monotonic, align {align}{suffix}",
+                Typed(value)
+            ),
         );
         self.from_memory(old, address.scalar)
     }
@@ -100,9 +103,8 @@ impl Emitter<'_> {
             Typed(desired)
         ));
         let old = self.f.value(ty, format_args!("extractvalue {{ {ty}, i1 }} %v{pair}, 0"));
-        let exchanged = self
-            .f
-            .value(Ty::new(Scalar::U1, 1), format_args!("extractvalue {{ {ty}, i1 }} %v{pair}, 1"));
+        let exchanged =
+            self.f.value(Ty::new(Scalar::U1, 1), format_args!("extractvalue {{ {ty}, i1 }} %v{pair}, 1"));
         (old, exchanged)
     }
 

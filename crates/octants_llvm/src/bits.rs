@@ -1,7 +1,7 @@
 //! Bit patterns of integers.
 
-use octants_ir::ops::{BitOp, BitUnary};
 use octants_ir::Scalar;
+use octants_ir::ops::{BitOp, BitUnary};
 
 use crate::emitter::Emitter;
 use crate::value::Val;
@@ -27,7 +27,9 @@ impl Emitter<'_> {
         // Widths are powers of two, so the low bits say the rest modulo the width, for any type of the amount.
         let amount = self.resize(amount, a.ty);
         let amount = match amount.as_const() {
-            Some(c) => Val { lanes: amount.lanes, ..Val::int(a.ty, (c.bits() & u64::from(width - 1)).into()) },
+            Some(c) => {
+                Val { lanes: amount.lanes, ..Val::int(a.ty, (c.bits() & u64::from(width - 1)).into()) }
+            }
             None => self.binary("and", amount, Val::int(a.ty, (width - 1).into())),
         };
         self.binary(instruction, a, amount)

@@ -171,7 +171,14 @@ impl Emitter<'_> {
         }
     }
 
-    pub(crate) fn fill_phis(&mut self, phis: &[Phi], initial: &[Val], before: Label, next: &[Val], latch: Label) {
+    pub(crate) fn fill_phis(
+        &mut self,
+        phis: &[Phi],
+        initial: &[Val],
+        before: Label,
+        next: &[Val],
+        latch: Label,
+    ) {
         for (index, &phi) in phis.iter().enumerate() {
             self.f.fill(phi, &[(initial[index], before), (next[index], latch)]);
         }

@@ -146,7 +146,8 @@ impl Function {
     pub fn finish(mut self) -> String {
         debug_assert!(self.current.is_none(), "the last block has ended");
         self.pending.sort_by_key(|&(position, _)| position);
-        let mut text = String::with_capacity(self.entry.len() + self.code.len() + 64 * self.pending.len() + 32);
+        let mut text =
+            String::with_capacity(self.entry.len() + self.code.len() + 64 * self.pending.len() + 32);
         text.push_str("entry:\n");
         text.push_str(&self.entry);
         text.push_str("  br label %b0\n");

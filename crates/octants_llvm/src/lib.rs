@@ -57,7 +57,13 @@ pub struct EmitOptions {
 
 impl Default for EmitOptions {
     fn default() -> Self {
-        Self { noalias: true, triple: String::new(), data_layout: String::new(), vector_bits: 256, force_lanes: None }
+        Self {
+            noalias: true,
+            triple: String::new(),
+            data_layout: String::new(),
+            vector_bits: 256,
+            force_lanes: None,
+        }
     }
 }
 

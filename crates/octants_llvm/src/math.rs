@@ -1,7 +1,7 @@
 //! Functions of reals, and powers.
 
-use octants_ir::ops::{ArithOp, MathOp, MathUnary};
 use octants_ir::Scalar;
+use octants_ir::ops::{ArithOp, MathOp, MathUnary};
 
 use crate::emitter::Emitter;
 use crate::value::{Val, bits_of};

@@ -11,7 +11,7 @@ impl Emitter<'_> {
     pub(crate) fn local(&mut self, local: Value) {
         let Type::Local(data) = self.kernel.ty(local) else { panic!("{local} is no variable") };
         let scalar = in_memory(elem_of(data));
-        let scalars = data.tensor_shape().map_or(1, |shape| shape.count()) * self.lanes;
+        let scalars = data.tensor_shape().map_or(1, octants_ir::TensorShape::count) * self.lanes;
         let ty = format!("[{scalars} x {}]", Ty::new(scalar, 1));
         // Wide enough for any vector register.
         let align = if self.lanes == 1 { scalar.bytes() } else { 64 };
@@ -80,9 +80,10 @@ impl Emitter<'_> {
         let (ty, align) = (Ty::new(scalar, 1), scalar.bytes());
         let pointer = self.one_cell(address);
         let suffix = self.scopes.suffix(&mut self.module, address.class);
-        let loaded = self
-            .f
-            .value(ty, format_args!("load atomic volatile {ty}, ptr {pointer} monotonic, align {align}{suffix}"));
+        let loaded = self.f.value(
+            ty,
+            format_args!("load atomic volatile {ty}, ptr {pointer} monotonic, align {align}{suffix}"),
+        );
         self.from_memory(loaded, address.scalar)
     }
 
@@ -167,10 +168,7 @@ impl Emitter<'_> {
                 let above =
                     self.f.define(format_args!("call i{width} @{symbol}(i{width} %v{bits}, i1 true)"));
                 let last = self.f.define(format_args!("sub i{width} {}, %v{above}", width - 1));
-                self.f.value(
-                    Ty::new(v.ty, 1),
-                    format_args!("extractelement {}, i{width} %v{last}", Typed(v)),
-                )
+                self.f.value(Ty::new(v.ty, 1), format_args!("extractelement {}, i{width} %v{last}", Typed(v)))
             }
         }
     }

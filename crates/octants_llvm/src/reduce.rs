@@ -37,7 +37,6 @@ impl Emitter<'_> {
 
     /// All lanes of a vector of accumulators and a scalar total, in one.
     pub(crate) fn reduce_lanes(&mut self, op: AtomicOp, total: Val, lanes: Val) -> Val {
-        let op = accumulates(op);
         let mut lanes = lanes;
         while lanes.lanes > 1 {
             let half = lanes.lanes / 2;
@@ -69,22 +68,15 @@ impl Emitter<'_> {
     }
 }
 
-/// How two accumulators make one: what is subtracted in the end is summed before.
-fn accumulates(op: AtomicOp) -> AtomicOp {
-    if op == AtomicOp::Sub { AtomicOp::Add } else { op }
-}
-
-/// `op(identity, x)` is `x`; for a difference, what changes nothing.
+/// `op(identity, x)` is `x`.
 fn identity(op: AtomicOp, ty: Scalar) -> Val {
     match op {
-        AtomicOp::Add | AtomicOp::Sub | AtomicOp::Or | AtomicOp::Xor => {
-            Val::constant(Const::from_bits(ty, 0))
-        }
+        AtomicOp::Add | AtomicOp::Or | AtomicOp::Xor => Val::constant(Const::from_bits(ty, 0)),
         AtomicOp::Mul => Val::constant(Const::from_i128(ty, 1)),
         AtomicOp::And => Val::constant(Const::from_bits(ty, u64::MAX)),
         AtomicOp::Min => Val::constant(Const::from_f64(ty, f64::INFINITY)),
         AtomicOp::Max if ty == Scalar::U1 => Val::constant(Const::bool(false)),
         AtomicOp::Max => Val::constant(Const::from_f64(ty, f64::NEG_INFINITY)),
-        AtomicOp::Exchange => panic!("an exchange is no reduction"),
+        AtomicOp::Sub | AtomicOp::Exchange => panic!("{} is no reduction", op.name()),
     }
 }

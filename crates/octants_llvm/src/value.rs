@@ -116,7 +116,9 @@ impl Val {
     #[must_use]
     pub fn read_as(self, ty: Scalar) -> Self {
         match self.atom {
-            Atom::Const(c) => Self { atom: Atom::Const(Const::from_bits(ty, c.bits())), ty, lanes: self.lanes },
+            Atom::Const(c) => {
+                Self { atom: Atom::Const(Const::from_bits(ty, c.bits())), ty, lanes: self.lanes }
+            }
             _ => Self { ty, ..self },
         }
     }

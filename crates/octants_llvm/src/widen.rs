@@ -69,11 +69,12 @@ pub(crate) fn widening(kernel: &Kernel, op: Op, options: &EmitOptions) -> Option
 
 /// Whether every op has a form for vectors whose results are exactly the scalar ones.
 fn can_widen(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> bool {
-    let mut can = attributes.reductions.iter().zip(accumulators(kernel, body, attributes)).all(|(r, scalar)| {
-        // Reals are summed lane by lane, in another order than one by one.
-        let in_any_order = !scalar.is_real() || kernel.options.fast_math;
-        in_any_order || matches!(r.op, AtomicOp::Min | AtomicOp::Max)
-    });
+    let mut can =
+        attributes.reductions.iter().zip(accumulators(kernel, body, attributes)).all(|(r, scalar)| {
+            // Reals are summed lane by lane, in another order than one by one.
+            let in_any_order = !scalar.is_real() || kernel.options.fast_math;
+            in_any_order || matches!(r.op, AtomicOp::Min | AtomicOp::Max)
+        });
     walk(kernel, body, &mut |op| {
         let data = &kernel.ops[op];
         can &= match &data.kind {
@@ -195,7 +196,11 @@ impl Survey<'_> {
                 | MathUnary::Asin
                 | MathUnary::Acos => self.scattered += 16,
             },
-            OpKind::Bit(_) | OpKind::BitUnary(_) | OpKind::Compare(_) | OpKind::Select | OpKind::Convert(_) => {
+            OpKind::Bit(_)
+            | OpKind::BitUnary(_)
+            | OpKind::Compare(_)
+            | OpKind::Select
+            | OpKind::Convert(_) => {
                 self.work += 1;
             }
             _ => {}

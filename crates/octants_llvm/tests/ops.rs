@@ -4,9 +4,7 @@
 mod harness;
 
 use harness::oracle::{Input, Random, Tolerance, check};
-use octants_ir::ops::{
-    ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, MathOp, MathUnary, ParallelFor, Takes,
-};
+use octants_ir::ops::{ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, MathOp, MathUnary, ParallelFor, Takes};
 use octants_ir::{ArrayType, Boundary, Builder, Const, Kernel, Scalar, Type, Value};
 
 const COUNT: usize = 211;
@@ -43,10 +41,8 @@ impl Elementwise {
             .enumerate()
             .map(|(index, &ty)| kernel.add_param(format!("in{index}"), array(ty)))
             .collect();
-        let given = types
-            .iter()
-            .map(|&ty| Input::array(ty, &random.values(ty, COUNT), &[COUNT as i32]))
-            .collect();
+        let given =
+            types.iter().map(|&ty| Input::array(ty, &random.values(ty, COUNT), &[COUNT as i32])).collect();
         Self { kernel, inputs, given, outputs: Vec::new() }
     }
 
@@ -63,8 +59,11 @@ impl Elementwise {
         if self.outputs.is_empty() {
             return;
         }
-        let places: Vec<_> =
-            self.outputs.iter().map(|(name, ty, _)| self.kernel.add_param(name.clone(), array(*ty))).collect();
+        let places: Vec<_> = self
+            .outputs
+            .iter()
+            .map(|(name, ty, _)| self.kernel.add_param(name.clone(), array(*ty)))
+            .collect();
         for (_, ty, _) in &self.outputs {
             self.given.push(Input::array(*ty, &[Const::from_bits(*ty, 0); COUNT], &[COUNT as i32]));
         }

@@ -37,8 +37,7 @@ impl Generator {
 
     /// A value of the type: one that is there, or a constant.
     fn pick(&mut self, b: &mut Builder<'_>, pool: &[Value], ty: Scalar) -> Value {
-        let fitting: Vec<_> =
-            pool.iter().copied().filter(|&v| b.kernel.ty(v) == Type::from(ty)).collect();
+        let fitting: Vec<_> = pool.iter().copied().filter(|&v| b.kernel.ty(v) == Type::from(ty)).collect();
         if fitting.is_empty() || self.below(6) == 0 {
             let small = self.below(9) as i128 - 3;
             return b.constant(if ty.is_real() {
@@ -164,7 +163,7 @@ impl Generator {
                 9..11 => {
                     let lo = if self.below(2) == 0 { b.i32(0) } else { self.bound(b, &pool) };
                     let hi = self.bound(b, &pool);
-                    let types: Vec<_> = (0..1 + self.below(3)).map(|_| self.ty()).collect();
+                    let types: Vec<_> = (0..=self.below(3)).map(|_| self.ty()).collect();
                     let carried: Vec<_> = types.iter().map(|&ty| self.pick(b, &pool, ty)).collect();
                     let results = b.for_range(lo, hi, &carried, |b, index, carried| {
                         let mut inner = pool.clone();
@@ -177,7 +176,7 @@ impl Generator {
                 }
                 _ => {
                     let bound = self.bound(b, &pool);
-                    let types: Vec<_> = (0..1 + self.below(3)).map(|_| self.ty()).collect();
+                    let types: Vec<_> = (0..=self.below(3)).map(|_| self.ty()).collect();
                     let zero = b.i32(0);
                     let mut carried = vec![zero];
                     carried.extend(types.iter().map(|&ty| self.pick(b, &pool, ty)));
@@ -239,7 +238,9 @@ fn program(seed: u64) -> (Kernel, Vec<Input>) {
     let shape = &extents[..axes];
     let count: i32 = shape.iter().product();
     let mut inputs = Vec::new();
-    for (ty, rank, shape) in [(Scalar::I32, 1, vec![29]), (Scalar::F32, 2, vec![5, 7]), (Scalar::U1, 1, vec![9])] {
+    for (ty, rank, shape) in
+        [(Scalar::I32, 1, vec![29]), (Scalar::F32, 2, vec![5, 7]), (Scalar::U1, 1, vec![9])]
+    {
         g.sources.push((kernel.add_param(ty.name(), array(ty, rank, Boundary::Clamp)), rank.into()));
         let count: i32 = shape.iter().product();
         inputs.push(Input::array(ty, &g.random.values(ty, count as usize), &shape));
@@ -272,7 +273,7 @@ fn program(seed: u64) -> (Kernel, Vec<Input>) {
 #[test]
 fn random_programs_do_what_the_interpreter_does() {
     // More with the environment variable, for a longer search.
-    let count = std::env::var("OCTANTS_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
+    let count = std::env::var("OCTANTS_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(15);
     let first = std::env::var("OCTANTS_FIRST").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
     for seed in first..first + count {
         let (kernel, inputs) = program(seed);

@@ -1,9 +1,13 @@
-//! Whole tasks: loops, places, reductions, faults.
+//! Whole tasks: chunks, reductions, temporaries and results, faults, cancellation, order.
 
 mod harness;
 
-use harness::{Arg, Program, read};
-use octants_ir::{Const, Scalar};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use harness::oracle::{Input, Random, check};
+use harness::{Arg, Program};
+use octants_ir::{Const, Id, Scalar};
 use octants_llvm::EmitOptions;
 use octants_llvm_sys::OptLevel;
 
@@ -15,8 +19,252 @@ fn to_f32s(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
 }
 
+fn kernel(text: &str) -> octants_ir::Kernel {
+    octants_ir::text::parse(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
+}
+
 #[test]
-fn a_range_runs_in_any_chunks() {
+fn arrays_that_overlap_are_seen_as_such() {
+    // Without the promise that arrays do not overlap, a store to one is seen in the other.
+    let text = r#"
+kernel @twice(%0 "x": array<f32, 1>, %1 "y": array<f32, 1>) {
+  serial {
+    %2: i32 = const 0
+    %3: f32 = load %0[%2]
+    %4: f32 = add %3, %3
+    store %1[%2], %4
+    %5: f32 = load %0[%2]
+    %6: i32 = const 1
+    store %1[%6], %5
+  }
+  return
+}"#;
+    let options = EmitOptions { noalias: false, ..EmitOptions::default() };
+    let program = Program::parse(text, &options, OptLevel::Default);
+    let mut x = f32s(&[3.0, 0.0]);
+    let same = x.as_mut_ptr();
+    // SAFETY: the harness only takes addresses; the kernel may see them overlap.
+    #[allow(unsafe_code)]
+    let y = unsafe { std::slice::from_raw_parts_mut(same, 8) };
+    program.run(&mut [Arg::Array(&mut x, &[2]), Arg::Array(y, &[2])], 1);
+    assert_eq!(to_f32s(&x), [6.0, 6.0]);
+}
+
+#[test]
+fn reductions_combine_chunks_and_lanes() {
+    for &ty in Scalar::ALL {
+        let ops: &[(&str, &str)] = if ty.is_real() {
+            &[("atomic_min", "min"), ("atomic_max", "max")]
+        } else if ty == Scalar::U1 {
+            &[("atomic_and", "and"), ("atomic_or", "or"), ("atomic_xor", "xor")]
+        } else {
+            &[
+                ("atomic_add", "add"),
+                ("atomic_mul", "mul"),
+                ("atomic_min", "min"),
+                ("atomic_max", "max"),
+                ("atomic_and", "and"),
+                ("atomic_or", "or"),
+                ("atomic_xor", "xor"),
+            ]
+        };
+        let name = ty.name();
+        let mut text =
+            format!("kernel @reduce_{name}(%x \"x\": array<{name}, 2>, %r \"r\": array<{name}, 1>) {{\n");
+        text += "  %zero: i32 = const 0\n  %rows: i32 = extent 0 %x\n  %columns: i32 = extent 1 %x\n";
+        for (index, (atomic, op)) in ops.iter().enumerate() {
+            text += &format!(
+                "  %k{index}: i32 = const {index}
+  parallel_for (%i{index}: i32, %j{index}: i32) in (%zero..%rows, %zero..%columns) reduce (%a{index}: {name} = {atomic} %r[%k{index}]) {{
+    %v{index}: {name} = load %x[%i{index}, %j{index}]
+    %b{index}: {name} = {op} %a{index}, %v{index}
+    yield %b{index}
+  }}\n"
+            );
+        }
+        text += "  return\n}";
+        let mut random = Random(11);
+        let x = Input::array(ty, &random.values(ty, 3 * 31), &[3, 31]);
+        let r = Input::array(ty, &random.values(ty, ops.len()), &[ops.len() as i32]);
+        check(&kernel(&text), &[x, r], |_| 0.0);
+    }
+}
+
+#[test]
+fn a_sum_of_reals_is_near_in_any_order() {
+    let text = r#"
+kernel @sum(%x "x": array<f32, 1>) -> (f32) fast_math {
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %x
+  %t: temp<f32> = temp
+  parallel_for (%i: i32) in (%zero..%n) reduce (%s: f32 = atomic_add %t) {
+    %v: f32 = load %x[%i]
+    %s1: f32 = add %s, %v
+    yield %s1
+  }
+  serial {
+    %r: f32 = load %t
+    store_result 0 %r
+  }
+  return
+}"#;
+    let values: Vec<_> = (0..1000).map(|i| Const::f32(i as f32 * 0.25)).collect();
+    check(&kernel(text), &[Input::array(Scalar::F32, &values, &[1000])], |_| 8.0);
+}
+
+#[test]
+fn scalars_of_all_types_come_in_and_go_out() {
+    let types: Vec<_> = Scalar::ALL.iter().map(|ty| ty.name()).collect();
+    let params: Vec<_> = types.iter().enumerate().map(|(i, ty)| format!("%p{i} \"p{i}\": {ty}")).collect();
+    let stores: Vec<_> = (0..types.len()).map(|i| format!("store_result {i} %p{i}")).collect();
+    let text = format!(
+        "kernel @echo({}) -> ({}) {{\n serial {{\n{}\n }}\n return\n}}",
+        params.join(", "),
+        types.join(", "),
+        stores.join("\n")
+    );
+    let mut random = Random(12);
+    let inputs: Vec<_> = Scalar::ALL.iter().map(|&ty| Input::Scalar(random.value(ty))).collect();
+    check(&kernel(&text), &inputs, |_| 0.0);
+}
+
+#[test]
+fn the_first_failed_assertion_stops_the_launch_and_tells_its_arguments() {
+    let text = r#"
+kernel @guard(%x "x": array<f32, 1>, %n "n": i32) {
+  %zero: i32 = const 0
+  parallel_for (%i: i32) in (%zero..%n) {
+    %three: i32 = const 3
+    %low: u1 = lt %i, %three
+    %half: f32 = const 0.5
+    assert %low, "index {} {}", %i, %half
+    store %x[%i], %half
+  }
+  return
+}"#;
+    for opt in [OptLevel::None, OptLevel::Default] {
+        let program = Program::parse(text, &EmitOptions::default(), opt);
+        let mut x = f32s(&[0.0; 8]);
+        let outcome = program.run(&mut [Arg::Array(&mut x, &[8]), Arg::Scalar(Const::i32(8))], 8);
+        assert_eq!(to_f32s(&x), [0.5, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        let (op, arguments) = outcome.fault.expect("the fourth iteration fails");
+        let op = &program.kernel.ops[octants_ir::Op::from_index(op as usize)];
+        assert_eq!(op.kind.name(), "assert");
+        assert_eq!(arguments[..3], [3, 0.5_f64.to_bits(), 0]);
+
+        let mut x = f32s(&[0.0; 8]);
+        let outcome = program.run(&mut [Arg::Array(&mut x, &[8]), Arg::Scalar(Const::i32(3))], 8);
+        assert!(outcome.fault.is_none());
+    }
+}
+
+#[test]
+fn an_endless_loop_ends_when_the_launch_is_cancelled() {
+    // The loop has no effect: if it were assumed to end, nothing would be left of it.
+    let body = "
+    %one: i32 = const 1
+    %r: i32 = while carry (%a: i32 = %one) {
+      %more: u1 = ne %a, %zero
+      yield %more, %a
+    } do (%b: i32) {
+      yield %b
+    }";
+    let serial = format!("serial {{\n %zero: i32 = const 0 {body}\n store %x[%zero], %r\n }}");
+    let range = format!(
+        "%c: i32 = const 0\n %d: i32 = const 64\n parallel_for (%i: i32) in (%c..%d) {{\n %zero: i32 = const 0 {body}\n store %x[%i], %r\n }}"
+    );
+    for (task, lanes) in [(&serial, None), (&range, None), (&range, Some(16))] {
+        let text = format!("kernel @endless(%x \"x\": array<i32, 1>) {{\n{task}\n return\n}}");
+        let options = EmitOptions { force_lanes: lanes, ..EmitOptions::default() };
+        let program = Program::parse(&text, &options, OptLevel::Default);
+        let cancel = AtomicBool::new(false);
+        let mut x = vec![0; 256];
+        let started = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(30));
+                cancel.store(true, Ordering::Relaxed);
+            });
+            program.run_until(&mut [Arg::Array(&mut x, &[64])], 64, &cancel);
+        });
+        assert!(started.elapsed() >= Duration::from_millis(30), "the loop ended by itself");
+        assert_eq!(x, vec![0; 256], "what comes after the loop never ran");
+    }
+}
+
+#[test]
+fn one_thread_means_strictly_in_order() {
+    // Each iteration needs what the one before it wrote: neither LLVM nor widening may run two at once.
+    let text = r#"
+kernel @prefix(%x "x": array<i32, 1>) {
+  %one: i32 = const 1
+  %n: i32 = extent 0 %x
+  parallel_for (%i: i32) in (%one..%n) max_threads 1 {
+    %o: i32 = const 1
+    %h: i32 = sub %i, %o
+    %a: i32 = load %x[%h]
+    %b: i32 = load %x[%i]
+    %c: i32 = add %a, %b
+    store %x[%i], %c
+  }
+  return
+}"#;
+    let values: Vec<_> = (0..100).map(Const::i32).collect();
+    check(&kernel(text), &[Input::array(Scalar::I32, &values, &[100])], |_| 0.0);
+}
+
+#[test]
+fn tests_for_nan_hold_with_fast_math() {
+    let text = r#"
+kernel @test(%x "x": array<f32, 1>, %nan "nan": array<u1, 1>, %inf "inf": array<u1, 1>) fast_math {
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %x
+  parallel_for (%i: i32) in (%zero..%n) {
+    %v: f32 = load %x[%i]
+    %w: f32 = mul %v, %v
+    %a: u1 = is_nan %w
+    store %nan[%i], %a
+    %b: u1 = is_inf %w
+    store %inf[%i], %b
+  }
+  return
+}"#;
+    let values: Vec<_> =
+        [0.0, f32::NAN, f32::INFINITY, 1e30, -1.0].iter().cycle().take(50).map(|&v| Const::f32(v)).collect();
+    let flags = vec![Const::bool(false); 50];
+    let flags = Input::array(Scalar::U1, &flags, &[50]);
+    check(&kernel(text), &[Input::array(Scalar::F32, &values, &[50]), flags.clone(), flags], |_| 0.0);
+}
+
+#[test]
+fn tensors_in_arrays_are_addressed_by_components() {
+    let text = r#"
+kernel @turn(%m "m": array<tensor<f32, 2, 3>, 2>, %k "k": array<i32, 1>) {
+  %zero: i32 = const 0
+  %r: i32 = extent 0 %m
+  %c: i32 = extent 1 %m
+  parallel_for (%i: i32, %j: i32) in (%zero..%r, %zero..%c) {
+    %one: i32 = const 1
+    %two: i32 = const 2
+    %d: i32 = load %k[%j]
+    %a: f32 = load %m[%i, %j, %one, %d]
+    %b: f32 = load %m[%i, %j, %one, %two]
+    %s: f32 = add %a, %b
+    store %m[%i, %j, %d, %one], %s
+    %old: f32 = atomic_add %m[%i, %j, %d, %d], %b
+    store %m[%i, %j, %one, %one], %old
+  }
+  return
+}"#;
+    let values: Vec<_> = (0..3 * 21 * 6).map(|i| Const::f32(i as f32)).collect();
+    // Some components are outside their dimension.
+    let components: Vec<_> = (0..21).map(|i| Const::i32(i % 5 - 1)).collect();
+    let m = Input::array(Scalar::F32, &values, &[3, 21]);
+    check(&kernel(text), &[m, Input::array(Scalar::I32, &components, &[21])], |_| 0.0);
+}
+
+#[test]
+fn chunks_of_a_saxpy_leave_no_gap() {
     let text = r#"
 kernel @saxpy(%a "a": f32, %x "x": array<f32, 1>, %y "y": array<f32, 1>) {
   %zero: i32 = const 0
@@ -33,16 +281,14 @@ kernel @saxpy(%a "a": f32, %x "x": array<f32, 1>, %y "y": array<f32, 1>) {
     for noalias in [false, true] {
         let options = EmitOptions { noalias, ..EmitOptions::default() };
         let program = Program::parse(text, &options, OptLevel::Default);
-        for chunk in [1, 7, 1000] {
-            let n = 103;
+        for (n, chunk) in [(103, 1), (103, 7), (103, 1000), (0, 1), (1, 1)] {
             let mut x = f32s(&(0..n).map(|i| i as f32).collect::<Vec<_>>());
             let mut y = f32s(&(0..n).map(|i| 1.0 - i as f32).collect::<Vec<_>>());
-            let mut args =
-                [Arg::Scalar(Const::f32(2.0)), Arg::Array(&mut x, &[n]), Arg::Array(&mut y, &[n])];
+            let mut args = [Arg::Scalar(Const::f32(2.0)), Arg::Array(&mut x, &[n]), Arg::Array(&mut y, &[n])];
             program.run(&mut args, chunk);
             let expected: Vec<_> = (0..n).map(|i| 1.0 + i as f32).collect();
             assert_eq!(to_f32s(&y), expected);
+            assert_eq!(n, (y.len() / 4) as i32);
         }
     }
-    let _ = read(&[0, 0, 0, 0], Scalar::F32, 0);
 }

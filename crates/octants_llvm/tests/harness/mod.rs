@@ -43,7 +43,9 @@ pub fn plan_of(kernel: &Kernel) -> Plan {
             OpKind::ParallelFor(attributes) => {
                 let operands = &kernel.ops[op].operands;
                 let axes = (0..usize::from(attributes.axes))
-                    .map(|axis| (bound_of(kernel, operands[2 * axis]), bound_of(kernel, operands[2 * axis + 1])))
+                    .map(|axis| {
+                        (bound_of(kernel, operands[2 * axis]), bound_of(kernel, operands[2 * axis + 1]))
+                    })
                     .collect();
                 let (max_threads, block_dim) = (attributes.max_threads, attributes.block_dim);
                 steps.push(Step::Range { task, op, axes, max_threads, block_dim, name: None, cost: 1 });
@@ -99,6 +101,11 @@ impl Program {
 
     /// Runs all steps; ranges in chunks of so many iterations.
     pub fn run(&self, arguments: &mut [Arg<'_>], chunk: i64) -> Outcome {
+        self.run_until(arguments, chunk, &AtomicBool::new(false))
+    }
+
+    /// Likewise, until somebody raises the flag.
+    pub fn run_until(&self, arguments: &mut [Arg<'_>], chunk: i64, cancel: &AtomicBool) -> Outcome {
         let mut args = vec![0_u64; self.plan.args.bytes as usize / 8];
         for (slot, argument) in self.plan.args.slots.iter().zip(arguments) {
             let block = bytes_of(&mut args);
@@ -120,7 +127,6 @@ impl Program {
         let mut temps = vec![0_u64; self.plan.temps.bytes as usize / 8];
         let mut results = vec![0_u64; self.plan.results.bytes as usize / 8];
         let mut fault = Fault::default();
-        let cancel = AtomicBool::new(false);
         for (step, (_, task)) in self.plan.steps.iter().zip(&self.tasks) {
             let bounds: Vec<i64> = match step {
                 Step::Serial { .. } => Vec::new(),
@@ -135,7 +141,7 @@ impl Program {
                 results: results.as_mut_ptr().cast(),
                 fault: &raw mut fault,
                 bounds: bounds.as_ptr(),
-                cancel: &raw const cancel,
+                cancel,
             };
             let args: *const u8 = args.as_ptr().cast();
             // SAFETY: blocks are as the plan lays them out, and arrays as long as their extents say.

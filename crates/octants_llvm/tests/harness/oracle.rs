@@ -12,7 +12,11 @@ use super::{Arg, Program, read};
 pub enum Input {
     Scalar(Const),
     /// Scalars in row-major order, tensor entries innermost.
-    Array { ty: Scalar, bytes: Vec<u8>, shape: Vec<i32> },
+    Array {
+        ty: Scalar,
+        bytes: Vec<u8>,
+        shape: Vec<i32>,
+    },
 }
 
 impl Input {
