@@ -68,7 +68,7 @@ pub enum StmtKind {
     Return(Option<Expr>),
     Assert { test: Expr, message: Option<Expr> },
     Pass,
-    With(Span),
+    With,
     Unsupported(&'static str),
 }
 

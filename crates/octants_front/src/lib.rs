@@ -8,6 +8,7 @@
 mod ast;
 pub mod host;
 mod intrinsics;
+mod lower;
 mod parse;
 mod signature;
 mod sources;
@@ -20,6 +21,7 @@ pub use host::{
     ScalarAnnotation, TraceError, Tracer,
 };
 pub use intrinsics::Intrinsic;
+pub use lower::lower_kernel;
 pub use signature::{FunctionKind, ParamSpec, Returns, Signature, check_signature};
 pub use sources::Sources;
 
@@ -69,9 +71,3 @@ pub struct Lowered {
     pub returns: Returns,
     pub warnings: Vec<Diagnostic>,
 }
-
-// The two entry points, both generic over the host:
-//
-// `check_signature(host: &H, sources: &Sources, function: &H::Object, kind: FunctionKind) -> Result<Signature, Vec<Diagnostic>>`
-// `lower_kernel(host: &H, sources: &Sources, function: &H::Object, args: &[ArgSpec<H::Object>], options: &LowerOptions)
-//    -> Result<Lowered, Vec<Diagnostic>>`, one `ArgSpec` per parameter, the receiver of a method among them (as a template).

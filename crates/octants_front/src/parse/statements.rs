@@ -123,7 +123,7 @@ fn stmt(file: FileId, statement: &py::Stmt) -> Stmt {
         py::Stmt::With(s) => {
             let items = s.items.iter().map(Ranged::range).reduce(TextRange::cover);
             span = head(file, s.range, items.unwrap_or(s.range));
-            if s.is_async { StmtKind::Unsupported("AsyncWith") } else { StmtKind::With(span) }
+            if s.is_async { StmtKind::Unsupported("AsyncWith") } else { StmtKind::With }
         }
         py::Stmt::FunctionDef(s) => {
             span = head(file, TextRange::empty(s.name.start()), s.name.range());
@@ -205,7 +205,7 @@ fn collect_assigned(body: &[Stmt], names: &mut Vec<Name>) {
             StmtKind::Break
             | StmtKind::Continue
             | StmtKind::Pass
-            | StmtKind::With(_)
+            | StmtKind::With
             | StmtKind::Unsupported(_) => {}
         }
     }

@@ -1,0 +1,476 @@
+//! Assignment: new variables, stores, unpacking, augmented assignment.
+
+use octants_diag::{Code, Span};
+use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
+use octants_ir::{Data, Scalar, Value};
+
+use super::Lowerer;
+use super::error::Fallible;
+use super::scope::{AliasKind, Binding};
+use super::term::{Place, Term};
+use crate::ast::{Expr, ExprKind, Name};
+use crate::host::{BinaryOp, Host};
+
+impl<H: Host> Lowerer<'_, H> {
+    /// `a = b = value`
+    pub(super) fn assign(&mut self, targets: &[Expr], value: &Expr) -> Fallible<()> {
+        let term = self.expr(value)?;
+        if let Term::Static(inner) = term {
+            for target in targets {
+                self.assign_static(target, &inner, value.span)?;
+            }
+            return Ok(());
+        }
+        // All of the right side is evaluated before anything is stored.
+        let term = self.settle(term, value.span)?;
+        for target in targets {
+            self.assign_to(target, term.clone(), value.span)?;
+        }
+        Ok(())
+    }
+
+    /// The term is settled; `from` is where it stands.
+    fn assign_to(&mut self, target: &Expr, term: Term<H::Object>, from: Span) -> Fallible<()> {
+        match &target.kind {
+            ExprKind::Name(name) => self.assign_name_from(name, term, target.span, from),
+            ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                let items = self.unpack(&term, targets.len(), target.span, from)?;
+                for (target, item) in targets.iter().zip(items) {
+                    let item = self.settle(item, from)?;
+                    self.assign_to(target, item, from)?;
+                }
+                Ok(())
+            }
+            ExprKind::Subscript { .. } => {
+                let place = self.place(target)?;
+                self.store(&place, term, from)
+            }
+            _ => Err(self.not_assignable(target)),
+        }
+    }
+
+    fn not_assignable(&self, target: &Expr) -> Box<octants_diag::Diagnostic> {
+        self.error_with_help(
+            Code::AssignTarget,
+            target.span,
+            "this cannot be assigned to",
+            "assign to a variable, an element of an array, or a tuple of these",
+        )
+    }
+
+    pub(super) fn assign_name(&mut self, name: &Name, term: Term<H::Object>, span: Span) -> Fallible<()> {
+        self.assign_name_from(name, term, span, span)
+    }
+
+    fn assign_name_from(
+        &mut self,
+        name: &Name,
+        term: Term<H::Object>,
+        span: Span,
+        from: Span,
+    ) -> Fallible<()> {
+        let binding = self.frame().lookup(name).cloned();
+        match binding {
+            None => self.define_at(name, term, span, from),
+            Some(Binding::Variable { place, .. }) => {
+                self.store(&Place { base: place, path: Vec::new(), shared: false }, term, from)
+            }
+            Some(Binding::Alias { term: Term::Place(place), kind: AliasKind::Reference, .. }) => {
+                self.store(&place, term, from)
+            }
+            Some(Binding::Alias { kind, term: old, span: defined }) => {
+                Err(self.not_reassignable(name, kind, &old, defined, span))
+            }
+        }
+    }
+
+    fn define_at(&mut self, name: &Name, term: Term<H::Object>, span: Span, from: Span) -> Fallible<()> {
+        if let Term::None | Term::Str(_) = term {
+            let what = self.describe(&term);
+            return Err(self.error_with_help(
+                Code::NotAValue,
+                from,
+                format!("{what} cannot be held by a variable"),
+                "variables hold numbers; name a compile-time value with `x = oc.static(...)`",
+            ));
+        }
+        let in_span = term.is_static();
+        self.define(name, term, if in_span { from } else { span })
+    }
+
+    fn not_reassignable(
+        &mut self,
+        name: &Name,
+        kind: AliasKind,
+        old: &Term<H::Object>,
+        defined: Span,
+        span: Span,
+    ) -> Box<octants_diag::Diagnostic> {
+        let diagnostic = match kind {
+            AliasKind::Argument => self
+                .diagnostic(
+                    Code::AssignToArgument,
+                    span,
+                    format!("Kernel argument \"{name}\" is immutable in the kernel"),
+                )
+                .help(format!("copy it to a variable first: `{name}_ = {name}`")),
+            AliasKind::Static => self
+                .diagnostic(
+                    Code::StaticRecreated,
+                    span,
+                    format!("Recreating variables is not allowed: \"{name}\" is a compile-time value"),
+                )
+                .help("use another name"),
+            AliasKind::Reference | AliasKind::Constant => {
+                let what = self.describe(old);
+                self.diagnostic(
+                    Code::AssignTarget,
+                    span,
+                    format!("\"{name}\" stands for {what} that cannot be assigned to"),
+                )
+            }
+            AliasKind::Named => {
+                let what = self.describe(old);
+                self.diagnostic(
+                    Code::LocalType,
+                    span,
+                    format!("\"{name}\" holds {what} and cannot be assigned again"),
+                )
+                .help("use another name")
+            }
+        };
+        Box::new(diagnostic.label(defined, "bound here"))
+    }
+
+    /// `x = oc.static(...)`: another name for a compile-time value.
+    fn assign_static(&mut self, target: &Expr, term: &Term<H::Object>, from: Span) -> Fallible<()> {
+        match &target.kind {
+            ExprKind::Name(name) => {
+                if let Some(binding) = self.frame().lookup(name) {
+                    return Err(Box::new(
+                        self.diagnostic(
+                            Code::StaticRecreated,
+                            target.span,
+                            format!("Recreating variables is not allowed: \"{name}\""),
+                        )
+                        .label(binding.span(), "already bound here")
+                        .help("use another name"),
+                    ));
+                }
+                let binding =
+                    Binding::Alias { term: term.clone(), kind: AliasKind::Static, span: target.span };
+                self.frame_mut().declare(name.clone(), binding);
+                Ok(())
+            }
+            ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                let items = self.unpack(term, targets.len(), target.span, from)?;
+                for (target, item) in targets.iter().zip(items) {
+                    self.assign_static(target, &item, from)?;
+                }
+                Ok(())
+            }
+            _ => Err(self.error_with_help(
+                Code::StaticAssign,
+                target.span,
+                "Static assign cannot be used on elements in arrays",
+                "remove `oc.static`, or assign to a plain name",
+            )),
+        }
+    }
+
+    /// As many items as there are names on the left.
+    pub(super) fn unpack(
+        &mut self,
+        term: &Term<H::Object>,
+        count: usize,
+        span: Span,
+        from: Span,
+    ) -> Fallible<Vec<Term<H::Object>>> {
+        let items = match self.items(term, from)? {
+            Some(items) => items,
+            None => self.entries(term, from)?.ok_or_else(|| {
+                let what = self.describe(term);
+                self.error(Code::NotUnpackable, from, format!("{what} cannot be unpacked"))
+            })?,
+        };
+        if items.len() != count {
+            let known = items.len();
+            return Err(Box::new(
+                self.diagnostic(
+                    Code::UnpackCount,
+                    span,
+                    format!("{known} values cannot be unpacked into {count} names"),
+                )
+                .label(from, format!("has {known} values")),
+            ));
+        }
+        Ok(items)
+    }
+
+    /// The entries of a vector.
+    fn entries(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<Option<Vec<Term<H::Object>>>> {
+        let Term::Value(value) = term else { return Ok(None) };
+        let Data::Tensor(tensor) = self.data(*value) else { return Ok(None) };
+        if tensor.shape.rank() != 1 {
+            return Ok(None);
+        }
+        let entry = |at: u32| {
+            let component = self.at(span).i32(at as i32);
+            Term::Value(self.at(span).tensor_get(*value, &[component]))
+        };
+        Ok(Some((0..tensor.shape.count()).map(entry).collect()))
+    }
+
+    /// `x: T = value`
+    pub(super) fn assign_annotated(
+        &mut self,
+        target: &Expr,
+        annotation: &Expr,
+        value: Option<&Expr>,
+        span: Span,
+    ) -> Fallible<()> {
+        let ExprKind::Name(name) = &target.kind else { return Err(self.not_assignable(target)) };
+        let Some(value) = value else {
+            return Err(self.error_with_help(
+                Code::UnsupportedStatement,
+                span,
+                "a declaration without a value is not supported",
+                format!("write `{}: {} = 0`", name, self.text(annotation.span)),
+            ));
+        };
+        let annotated = self.static_expr(annotation)?;
+        let dtype = self.dtype(&annotated, annotation.span)?;
+        let term = self.expr(value)?;
+        if let Term::Static(_) = term {
+            return Err(self.error_with_help(
+                Code::StaticAssign,
+                span,
+                "Static assign cannot be used with type annotations",
+                "remove the annotation or `oc.static`",
+            ));
+        }
+        let value = self.value_stored_as(term, dtype, value.span)?;
+        if self.frame().lookup(name).is_some() {
+            return self.assign_name_from(name, Term::Value(value), target.span, span);
+        }
+        self.define(name, Term::Value(value), target.span)
+    }
+
+    /// A place that an expression names.
+    pub(super) fn place(&mut self, target: &Expr) -> Fallible<Place> {
+        match self.expr(target)? {
+            Term::Place(place) => Ok(place),
+            _ => Err(self.not_assignable(target)),
+        }
+    }
+
+    /// What a place holds.
+    pub(super) fn place_data(&self, place: &Place) -> Data {
+        match self.kernel.ty(place.base).place() {
+            Some((data, rank)) if place.path.len() > rank => data.elem().map_or(data, Data::from),
+            Some((data, _)) => data,
+            None => Data::Scalar(Scalar::I32),
+        }
+    }
+
+    /// Stores a number, cast to what the place holds.
+    pub(super) fn store(&mut self, place: &Place, term: Term<H::Object>, span: Span) -> Fallible<()> {
+        let data = self.place_data(place);
+        let value = self.value_for(data, term, span)?;
+        self.at(span).store(place.base, &place.path, value);
+        Ok(())
+    }
+
+    /// A term converted to what a place holds; a scalar is spread over a tensor's entries.
+    fn value_for(&mut self, data: Data, term: Term<H::Object>, span: Span) -> Fallible<Value> {
+        let settled = self.settle(term, span)?;
+        let fits = match &settled {
+            Term::Value(value) => {
+                let shape = self.data(*value).tensor_shape();
+                shape.is_none() || shape == data.tensor_shape()
+            }
+            Term::Index(values) => {
+                data.tensor_shape().is_some_and(|shape| shape.count() as usize == values.len())
+            }
+            Term::Bool(_) | Term::Int(_) | Term::Float(_) => true,
+            _ => false,
+        };
+        let Some(elem) = data.elem().filter(|_| fits) else {
+            let (what, of) = (self.describe(&settled), super::convert::describe_data(data));
+            return Err(self.error(Code::LocalType, span, format!("cannot assign {what} to {of}")));
+        };
+        let value = self.value_stored_as(settled, elem, span)?;
+        Ok(match (data, self.data(value)) {
+            (Data::Tensor(_), Data::Scalar(_)) => self.at(span).splat(data, value),
+            _ => value,
+        })
+    }
+
+    /// `target op= value`: atomic on what other iterations may touch.
+    pub(super) fn assign_augmented(
+        &mut self,
+        target: &Expr,
+        op: BinaryOp,
+        value: &Expr,
+        span: Span,
+    ) -> Fallible<()> {
+        let place = match &target.kind {
+            ExprKind::Name(name) => self.variable(name, target.span)?,
+            ExprKind::Subscript { .. } => self.place(target)?,
+            _ => return Err(self.not_assignable(target)),
+        };
+        let term = self.expr(value)?;
+        if let Term::Static(_) = term {
+            // A compile-time number is as good as any other here.
+        }
+        let term = self.settle(term, value.span)?;
+        let Some(combine) = Combine::of(op) else {
+            let old = self.at(target.span).load(place.base, &place.path);
+            let result = self.binary(op, (Term::Value(old), target.span), (term, value.span), span)?;
+            return self.store(&place, result, span);
+        };
+        let data = self.place_data(&place);
+        if combine.is_bitwise() {
+            self.check_bitwise(combine, data, &term, value.span, span)?;
+        }
+        let value = self.value_for(data, term, value.span)?;
+        self.combine(combine, &place, value, span);
+        Ok(())
+    }
+
+    fn check_bitwise(
+        &mut self,
+        combine: Combine,
+        data: Data,
+        term: &Term<H::Object>,
+        value_span: Span,
+        span: Span,
+    ) -> Fallible<()> {
+        let value_type = match term {
+            Term::Float(_) => self.options.default_fp,
+            Term::Value(value) => self.elem(*value),
+            _ => Scalar::I32,
+        };
+        let target_type = data.elem().unwrap_or(Scalar::I32);
+        if target_type.is_integral() && value_type.is_integral() {
+            return Ok(());
+        }
+        Err(Box::new(
+            self.diagnostic(
+                Code::OperandTypes,
+                span,
+                format!(
+                    "unsupported operand type(s) for '{}=': '{}' and '{}'",
+                    combine.symbol(),
+                    target_type.name(),
+                    value_type.name()
+                ),
+            )
+            .label(value_span, "bitwise operators take integers"),
+        ))
+    }
+
+    /// `place = combine(place, value)`, returning the old value. The value has the place's type.
+    pub(super) fn combine(&mut self, combine: Combine, place: &Place, value: Value, span: Span) -> Value {
+        let mut builder = self.at(span);
+        if place.shared {
+            return builder.atomic(combine.atomic(), place.base, &place.path, value);
+        }
+        let old = builder.load(place.base, &place.path);
+        let new = match combine {
+            Combine::Add => builder.arith(ArithOp::Add, old, value),
+            Combine::Sub => builder.arith(ArithOp::Sub, old, value),
+            Combine::Mul => builder.arith(ArithOp::Mul, old, value),
+            Combine::Min => builder.arith(ArithOp::Min, old, value),
+            Combine::Max => builder.arith(ArithOp::Max, old, value),
+            Combine::And => builder.bit(BitOp::And, old, value),
+            Combine::Or => builder.bit(BitOp::Or, old, value),
+            Combine::Xor => builder.bit(BitOp::Xor, old, value),
+            Combine::Exchange => value,
+        };
+        builder.store(place.base, &place.path, new);
+        old
+    }
+
+    /// The place of a name that augmented assignment changes.
+    fn variable(&mut self, name: &Name, span: Span) -> Fallible<Place> {
+        match self.frame().lookup(name).cloned() {
+            None => Err(Box::new(self.undefined(name, span))),
+            Some(Binding::Alias { term: Term::Place(place), kind: AliasKind::Reference, .. }) => Ok(place),
+            Some(Binding::Alias { kind, term, span: defined }) => {
+                Err(self.not_reassignable(name, kind, &term, defined, span))
+            }
+            Some(Binding::Variable { place, in_parallel, .. }) => {
+                let shared = self.in_parallel && !in_parallel;
+                Ok(Place { base: place, path: Vec::new(), shared })
+            }
+        }
+    }
+}
+
+/// Updates that have an atomic form.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Combine {
+    Add,
+    Sub,
+    Mul,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    Exchange,
+}
+
+impl Combine {
+    /// The operators whose augmented assignment is atomic; the others are load, op, store.
+    fn of(op: BinaryOp) -> Option<Self> {
+        match op {
+            BinaryOp::Add => Some(Self::Add),
+            BinaryOp::Sub => Some(Self::Sub),
+            BinaryOp::BitAnd => Some(Self::And),
+            BinaryOp::BitOr => Some(Self::Or),
+            BinaryOp::BitXor => Some(Self::Xor),
+            BinaryOp::Mul
+            | BinaryOp::Div
+            | BinaryOp::FloorDiv
+            | BinaryOp::Mod
+            | BinaryOp::Pow
+            | BinaryOp::Shl
+            | BinaryOp::Shr
+            | BinaryOp::MatMul => None,
+        }
+    }
+
+    pub(super) fn is_bitwise(self) -> bool {
+        matches!(self, Self::And | Self::Or | Self::Xor)
+    }
+
+    fn symbol(self) -> &'static str {
+        match self {
+            Self::And => "&",
+            Self::Or => "|",
+            Self::Xor => "^",
+            Self::Add => "+",
+            Self::Sub => "-",
+            Self::Mul => "*",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Exchange => "exchange",
+        }
+    }
+
+    fn atomic(self) -> AtomicOp {
+        match self {
+            Self::Add => AtomicOp::Add,
+            Self::Sub => AtomicOp::Sub,
+            Self::Mul => AtomicOp::Mul,
+            Self::Min => AtomicOp::Min,
+            Self::Max => AtomicOp::Max,
+            Self::And => AtomicOp::And,
+            Self::Or => AtomicOp::Or,
+            Self::Xor => AtomicOp::Xor,
+            Self::Exchange => AtomicOp::Exchange,
+        }
+    }
+}

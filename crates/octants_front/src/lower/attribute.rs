@@ -1,0 +1,63 @@
+//! Attributes: of arrays, and of host objects at compile time.
+
+use octants_diag::{Code, Span};
+
+use super::Lowerer;
+use super::error::Fallible;
+use super::term::Term;
+use crate::host::{Host, Meaning};
+
+impl<H: Host> Lowerer<'_, H> {
+    pub(super) fn attribute(
+        &mut self,
+        term: Term<H::Object>,
+        name: &str,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        match term {
+            Term::Static(inner) => self.attribute(*inner, name, span),
+            Term::Object(object) => {
+                if let Meaning::Expr(id) = self.host.meaning(&object) {
+                    let inner = self.expression(id, span)?;
+                    return self.attribute(inner, name, span);
+                }
+                self.host_attribute(&object, name, span)
+            }
+            Term::Array(array) if name == "shape" => Ok(Term::Shape(array)),
+            literal if literal.is_static() => {
+                let object = self.to_object(&literal)?;
+                self.host_attribute(&object, name, span)
+            }
+            other => {
+                let what = self.describe(&other);
+                let diagnostic =
+                    self.diagnostic(Code::NoAttribute, span, format!("{what} has no attribute `{name}`"));
+                Err(Box::new(match other {
+                    Term::Array(_) => diagnostic.help("in a kernel an array has only `shape`"),
+                    _ => diagnostic,
+                }))
+            }
+        }
+    }
+
+    fn host_attribute(&mut self, object: &H::Object, name: &str, span: Span) -> Fallible<Term<H::Object>> {
+        if matches!(self.host.meaning(object), Meaning::Ndarray) {
+            // Says that the array must be an argument.
+            self.resolve(object.clone(), span)?;
+        }
+        let host = self.host;
+        match host.getattr(object, name, self) {
+            Ok(object) => Ok(Term::Object(object)),
+            Err(exception) if exception.type_name == "AttributeError" => {
+                let mut diagnostic = self.diagnostic(
+                    Code::NoAttribute,
+                    span,
+                    format!("AttributeError: {}", exception.message),
+                );
+                diagnostic.cause = exception.cause;
+                Err(Box::new(diagnostic))
+            }
+            Err(exception) => Err(self.host_error(exception, span)),
+        }
+    }
+}

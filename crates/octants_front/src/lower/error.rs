@@ -1,0 +1,61 @@
+//! Making diagnostics of what is being lowered.
+
+use octants_diag::{Code, Diagnostic, Frame, Span};
+
+use super::Lowerer;
+use crate::host::{Host, HostException};
+
+pub(super) type Fallible<T> = Result<T, Box<Diagnostic>>;
+
+impl<H: Host> Lowerer<'_, H> {
+    /// A diagnostic at a span, with the chain of inlined calls above it.
+    pub(super) fn diagnostic(&self, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(code, message).at(span).inlined_from(self.inlined_calls())
+    }
+
+    pub(super) fn error(&self, code: Code, span: Span, message: impl Into<String>) -> Box<Diagnostic> {
+        Box::new(self.diagnostic(code, span, message))
+    }
+
+    pub(super) fn error_with_help(
+        &self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Box<Diagnostic> {
+        Box::new(self.diagnostic(code, span, message).help(help))
+    }
+
+    /// Collects a warning, once per place in the text: unrolled and inlined code repeats.
+    pub(super) fn warn(&mut self, diagnostic: Diagnostic) {
+        let known = |w: &Diagnostic| w.code == diagnostic.code && w.span == diagnostic.span;
+        if !self.warnings.iter().any(known) {
+            self.warnings.push(diagnostic);
+        }
+    }
+
+    fn inlined_calls(&self) -> Vec<Frame> {
+        let call = |frame: &super::Frame<H::Object>| Some((frame.name.clone(), frame.call.as_ref()?.span));
+        self.frames.iter().filter_map(call).map(|(function, call)| Frame { function, call }).collect()
+    }
+
+    /// An exception that host code raised while it was evaluated at compile time.
+    pub(super) fn host_error(&mut self, exception: HostException, span: Span) -> Box<Diagnostic> {
+        if let Some(failure) = self.trace_failure.take() {
+            return failure;
+        }
+        let message = if exception.message.is_empty() {
+            exception.type_name.clone()
+        } else {
+            format!("{}: {}", exception.type_name, exception.message)
+        };
+        let mut diagnostic =
+            self.diagnostic(Code::HostError, span, message).marked("evaluated at compile time");
+        if !exception.traceback.is_empty() {
+            diagnostic = diagnostic.note(format!("Python's own stack:\n{}", exception.traceback.trim_end()));
+        }
+        diagnostic.cause = exception.cause;
+        Box::new(diagnostic)
+    }
+}

@@ -1,0 +1,209 @@
+//! Expressions, by kind of node.
+
+use octants_diag::{Code, Span};
+
+use super::Lowerer;
+use super::error::Fallible;
+use super::promote::promote;
+use super::term::Term;
+use crate::ast::{Expr, ExprKind, TextPart};
+use crate::host::Host;
+
+impl<H: Host> Lowerer<'_, H> {
+    pub(super) fn expr(&mut self, expr: &Expr) -> Fallible<Term<H::Object>> {
+        let span = expr.span;
+        match &expr.kind {
+            ExprKind::None => Ok(Term::None),
+            ExprKind::Bool(value) => Ok(Term::Bool(*value)),
+            ExprKind::Int(value) => Ok(Term::Int(*value)),
+            ExprKind::HugeInt => {
+                Err(self.error(Code::LiteralRange, span, "integer literal exceeded the range of every type"))
+            }
+            ExprKind::Float(value) => Ok(Term::Float(*value)),
+            ExprKind::Str(text) => Ok(Term::Str(text.clone())),
+            ExprKind::FString(parts) => self.static_text(parts),
+            ExprKind::Name(name) => self.name(name, span),
+            ExprKind::Attribute { value, name } => {
+                let object = self.expr(value)?;
+                self.attribute(object, name, span)
+            }
+            ExprKind::Subscript { value, index } => {
+                let base = self.expr(value)?;
+                self.subscript(base, value, index, span)
+            }
+            ExprKind::Slice { .. } => Err(self.error(
+                Code::SliceUnsupported,
+                span,
+                "slices of arrays are not supported in a kernel",
+            )),
+            ExprKind::Tuple(items) => Ok(Term::Tuple(self.operands(items)?)),
+            ExprKind::List(items) => Ok(Term::List(self.operands(items)?)),
+            ExprKind::Dict(items) => self.dict(items),
+            ExprKind::ListComp { element, generators } => self.list_comprehension(element, generators),
+            ExprKind::DictComp { key, value, generators } => self.dict_comprehension(key, value, generators),
+            ExprKind::Starred(_) => Err(self.error_with_help(
+                Code::UnsupportedExpression,
+                span,
+                "Unsupported node \"Starred\"",
+                "`*` unpacks arguments of a call only",
+            )),
+            ExprKind::Binary { op, left, right } => {
+                let a = self.operand(left)?;
+                let b = self.operand(right)?;
+                self.binary(*op, (a, left.span), (b, right.span), span)
+            }
+            ExprKind::Unary { op, operand } => {
+                let a = self.operand(operand)?;
+                self.unary(*op, a, operand.span, span)
+            }
+            ExprKind::Logical { op, operands } => self.logical(*op, operands, span),
+            ExprKind::Compare { left, rest } => self.comparison(left, rest, span),
+            ExprKind::IfElse { test, body, orelse } => self.if_else(test, body, orelse, span),
+            ExprKind::Call { callee, args, keywords } => self.call(callee, args, keywords, span),
+            ExprKind::Named { name, name_span, value } => {
+                let term = self.operand(value)?;
+                self.assign_name(name, term, *name_span)?;
+                self.name(name, *name_span).and_then(|term| self.settle(term, span))
+            }
+            ExprKind::Unsupported(node) => {
+                Err(self.error(Code::UnsupportedExpression, span, format!("Unsupported node \"{node}\"")))
+            }
+        }
+    }
+
+    /// An expression whose value is taken now: places are loaded.
+    pub(super) fn operand(&mut self, expr: &Expr) -> Fallible<Term<H::Object>> {
+        let term = self.expr(expr)?;
+        match term {
+            // A sequence or a function stays what it is; only numbers matter here.
+            Term::Object(object) => self.resolve(object, expr.span),
+            other => self.settle(other, expr.span),
+        }
+    }
+
+    /// Items of a literal; `*sequence` is unpacked.
+    pub(super) fn operands(&mut self, items: &[Expr]) -> Fallible<Vec<Term<H::Object>>> {
+        let mut terms = Vec::with_capacity(items.len());
+        for item in items {
+            if let ExprKind::Starred(inner) = &item.kind {
+                terms.extend(self.starred(inner)?);
+            } else {
+                terms.push(self.operand(item)?);
+            }
+        }
+        Ok(terms)
+    }
+
+    /// The items behind a `*`.
+    pub(super) fn starred(&mut self, inner: &Expr) -> Fallible<Vec<Term<H::Object>>> {
+        let term = self.operand(inner)?;
+        match self.items(&term, inner.span)? {
+            Some(items) => Ok(items),
+            None => {
+                let what = self.describe(&term);
+                Err(self.error(
+                    Code::StarredArgument,
+                    inner.span,
+                    format!("{what} cannot be unpacked at compile time"),
+                ))
+            }
+        }
+    }
+
+    /// An f-string of compile-time values.
+    fn static_text(&mut self, parts: &[TextPart]) -> Fallible<Term<H::Object>> {
+        let mut text = String::new();
+        for part in parts {
+            match part {
+                TextPart::Text(literal) => text.push_str(literal),
+                TextPart::Field { value, spec } => {
+                    let term = self.operand(value)?;
+                    if !term.is_static() {
+                        return Err(self.error_with_help(
+                            Code::NotStatic,
+                            value.span,
+                            "text of a run-time value is not available in a kernel",
+                            "f-strings of run-time values may stand in `assert` messages only",
+                        ));
+                    }
+                    let object = self.to_object(&term)?;
+                    let host = self.host;
+                    let formatted = host.format(&object, spec.as_deref().unwrap_or(""), self);
+                    text.push_str(&formatted.map_err(|exception| self.host_error(exception, value.span))?);
+                }
+            }
+        }
+        Ok(Term::Str(text.into()))
+    }
+
+    fn dict(&mut self, items: &[(Option<Expr>, Expr)]) -> Fallible<Term<H::Object>> {
+        let mut entries: Vec<(Term<H::Object>, Term<H::Object>)> = Vec::new();
+        for (key, value) in items {
+            let Some(key) = key else {
+                return Err(self.error(
+                    Code::UnsupportedExpression,
+                    value.span,
+                    "Unsupported node \"Dict\": `**` inside a dict literal",
+                ));
+            };
+            let key_term = self.operand(key)?;
+            if !key_term.is_static() {
+                return Err(self.not_static(key.span));
+            }
+            entries.push((key_term, self.operand(value)?));
+        }
+        Ok(Term::Dict(entries))
+    }
+
+    /// `body if test else orelse`: only one of the two is evaluated.
+    fn if_else(&mut self, test: &Expr, body: &Expr, orelse: &Expr, span: Span) -> Fallible<Term<H::Object>> {
+        let condition = self.expr(test)?;
+        if matches!(condition, Term::Static(_)) || (self.in_static && condition.is_static()) {
+            let truth = self.static_truth(&condition, test.span)?;
+            return self.expr(if truth { body } else { orelse });
+        }
+        if let Term::Value(value) = &condition
+            && self.data(*value).tensor_shape().is_some()
+        {
+            return Err(self.error_with_help(
+                Code::TernaryCondition,
+                test.span,
+                "the condition of a conditional expression is a tensor",
+                "use `oc.select(condition, a, b)` to choose entry by entry",
+            ));
+        }
+        let condition = self.condition(condition, test.span)?;
+        let branch = |lowerer: &mut Self, expr: &Expr| {
+            lowerer.open_region(&[], |inner, _| {
+                let term = inner.operand(expr)?;
+                inner.value(term, expr.span)
+            })
+        };
+        let (then_region, then_value) = branch(self, body)?;
+        let (else_region, else_value) = branch(self, orelse)?;
+        if self.data(then_value).tensor_shape() != self.data(else_value).tensor_shape() {
+            let (a, b) = (self.describe(&Term::Value(then_value)), self.describe(&Term::Value(else_value)));
+            return Err(self.error(
+                Code::OperandTypes,
+                span,
+                format!("the branches of a conditional expression differ: {a} and {b}"),
+            ));
+        }
+        let elem = promote(self.elem(then_value), self.elem(else_value));
+        let mut types = Vec::new();
+        for (region, value, at) in
+            [(then_region, then_value, body.span), (else_region, else_value, orelse.span)]
+        {
+            let value = self.within(region, |inner| Ok(inner.cast(value, elem, at)))?;
+            self.end_region(region, at, &[value]);
+            types.push(self.kernel.ty(value));
+        }
+        let op = self.at(span).op(
+            octants_ir::OpKind::If,
+            [condition],
+            types.into_iter().take(1),
+            [then_region, else_region],
+        );
+        Ok(Term::Value(self.kernel.ops[op].results[0]))
+    }
+}

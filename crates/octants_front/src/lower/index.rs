@@ -1,0 +1,446 @@
+//! Subscripts: elements of arrays, items of sequences, entries of tensors.
+
+use octants_diag::{Code, Span};
+use octants_ir::ops::{BitOp, CompareOp};
+use octants_ir::{Boundary, Const, OpKind, Scalar, Type, Value};
+
+use super::Lowerer;
+use super::error::Fallible;
+use super::term::{Place, Term};
+use crate::ast::{Expr, ExprKind};
+use crate::host::{Host, Meaning};
+
+impl<H: Host> Lowerer<'_, H> {
+    pub(super) fn subscript(
+        &mut self,
+        base: Term<H::Object>,
+        base_expr: &Expr,
+        index: &Expr,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        match base {
+            Term::Static(inner) => self.subscript(*inner, base_expr, index, span),
+            Term::Array(array) => self.array_element(array, base_expr, index, span).map(Term::Place),
+            Term::Place(place) if self.place_shape(&place).is_some() => {
+                let components = self.components(index)?;
+                self.place_entry(place, &components, index.span).map(Term::Place)
+            }
+            Term::Object(object) => {
+                if let Meaning::Expr(id) = self.host.meaning(&object) {
+                    let inner = self.expression(id, span)?;
+                    return self.subscript(inner, base_expr, index, span);
+                }
+                self.host_item(&object, index, span)
+            }
+            Term::Dict(_) => {
+                let key = self.operand(index)?;
+                self.dict_item(&base, &key, index.span, span)
+            }
+            Term::Value(value) if self.data(value).tensor_shape().is_some() => {
+                let components = self.components(index)?;
+                self.value_entry(value, &components, index.span)
+            }
+            sequence @ (Term::Tuple(_) | Term::List(_) | Term::Shape(_) | Term::Index(_)) => {
+                self.sequence_item(&sequence, index, span)
+            }
+            literal @ Term::Str(_) => {
+                let object = self.to_object(&literal)?;
+                self.host_item(&object, index, span)
+            }
+            other => {
+                let what = self.describe(&other);
+                Err(self.error(Code::NotIndexable, base_expr.span, format!("{what} cannot be indexed")))
+            }
+        }
+    }
+
+    fn array_element(&mut self, array: Value, base_expr: &Expr, index: &Expr, span: Span) -> Fallible<Place> {
+        let mut items = Vec::new();
+        for item in index_items(index) {
+            items.push((self.index_operand(item)?, item.span));
+        }
+        let name = format!("`{}`", self.text(base_expr.span));
+        self.array_place(array, &name, items, span)
+    }
+
+    /// The place of an array's element.
+    pub(super) fn array_place(
+        &mut self,
+        array: Value,
+        name: &str,
+        items: Vec<(Term<H::Object>, Span)>,
+        span: Span,
+    ) -> Fallible<Place> {
+        let Type::Array(ty) = self.kernel.ty(array) else { unreachable!("a term `Array` is an array") };
+        let mut path = Vec::new();
+        for (item, at) in items {
+            self.index_term(item, at, &mut path)?;
+        }
+        if path.len() != ty.rank as usize {
+            return Err(self.error_with_help(
+                Code::IndexCount,
+                span,
+                format!("{name} has rank {} but is indexed with {} indices", ty.rank, path.len()),
+                match ty.rank {
+                    0 => "write `x[None]` for an array of rank 0".to_owned(),
+                    1 => "write one index, `x[i]`".to_owned(),
+                    rank => format!(
+                        "write {rank} indices, as in `x[{}]`",
+                        ["i", "j", "k", "l"].map(str::to_owned)[..4.min(rank as usize)].join(", ")
+                    ),
+                },
+            ));
+        }
+        if self.options.debug && ty.boundary == Boundary::Unsafe && ty.rank > 0 {
+            self.check_bounds(array, &path, name, span);
+        }
+        Ok(Place { base: array, path, shared: true })
+    }
+
+    fn index_operand(&mut self, item: &Expr) -> Fallible<Term<H::Object>> {
+        if let ExprKind::Slice { .. } = item.kind {
+            return Err(self.error_with_help(
+                Code::SliceUnsupported,
+                item.span,
+                "slices of arrays are not supported in a kernel",
+                "index one element at a time, in a loop",
+            ));
+        }
+        self.operand(item)
+    }
+
+    /// One index: a number, `None` for rank 0, or the index of a grouped loop.
+    fn index_term(&mut self, term: Term<H::Object>, span: Span, path: &mut Vec<Value>) -> Fallible<()> {
+        match self.settle(term, span)? {
+            Term::None => Ok(()),
+            Term::Index(values) => {
+                path.extend(values);
+                Ok(())
+            }
+            term @ (Term::Tuple(_) | Term::List(_)) => {
+                for item in self.items(&term, span)?.unwrap_or_default() {
+                    self.index_term(item, span, path)?;
+                }
+                Ok(())
+            }
+            Term::Object(object) => {
+                let host = self.host;
+                let items = host.iterate(&object, self).map_err(|_| {
+                    let what = self.describe(&Term::Object(object.clone()));
+                    self.error(Code::IndexType, span, format!("indices must be integers, not {what}"))
+                })?;
+                for item in items {
+                    self.index_term(Term::Object(item), span, path)?;
+                }
+                Ok(())
+            }
+            Term::Value(value) if self.data(value).tensor_shape().is_some() => {
+                let count = self.data(value).tensor_shape().map_or(0, octants_ir::TensorShape::count);
+                for entry in 0..count {
+                    let component = self.at(span).i32(entry as i32);
+                    let scalar = self.at(span).tensor_get(value, &[component]);
+                    path.push(self.index_value(Term::Value(scalar), span)?);
+                }
+                Ok(())
+            }
+            number => {
+                path.push(self.index_value(number, span)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// An index as `i32`.
+    pub(super) fn index_value(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Value> {
+        match &term {
+            Term::Int(value) => {
+                if *value < 0 {
+                    return Err(self.error_with_help(
+                        Code::NegativeIndex,
+                        span,
+                        "Negative indices are not supported in a kernel",
+                        "count from the end with the shape: `x[x.shape[0] - 1]`",
+                    ));
+                }
+                if let Ok(value) = i32::try_from(*value) {
+                    return Ok(self.at(span).i32(value));
+                }
+                Err(self.error(Code::LiteralRange, span, format!("index {value} exceeded the range of i32")))
+            }
+            Term::Bool(_) | Term::Value(_) => {
+                let value = self.value(term, span)?;
+                let ty = self.elem(value);
+                if ty.is_real() {
+                    return Err(self.float_index(ty, span));
+                }
+                if ty != Scalar::I32 && self.kernel.as_const(value).is_none() {
+                    let warning = self.diagnostic(
+                        Code::IndexCast,
+                        span,
+                        format!("an index of type {} is cast to i32", ty.name()),
+                    );
+                    self.warn(warning.help("cast it yourself, `oc.i32(...)`, to silence this"));
+                }
+                Ok(self.cast(value, Scalar::I32, span))
+            }
+            Term::Float(_) => Err(self.float_index(self.options.default_fp, span)),
+            other => {
+                let what = self.describe(other);
+                Err(self.error(Code::IndexType, span, format!("indices must be integers, not {what}")))
+            }
+        }
+    }
+
+    fn float_index(&self, ty: Scalar, span: Span) -> Box<octants_diag::Diagnostic> {
+        Box::new(
+            self.diagnostic(Code::IndexType, span, "indices must be integers")
+                .marked(format!("this is {}", ty.name()))
+                .help("write `int(...)` around it if truncation is meant"),
+        )
+    }
+
+    /// Debug mode: an assertion that every index is inside of its extent.
+    fn check_bounds(&mut self, array: Value, path: &[Value], name: &str, span: Span) {
+        let mut inside = None;
+        let mut extents = Vec::new();
+        for (axis, &index) in path.iter().enumerate() {
+            let mut builder = self.at(span);
+            let extent = builder.extent(array, axis as u8);
+            let zero = builder.constant(Const::i32(0));
+            let above = builder.compare(CompareOp::Ge, index, zero);
+            let below = builder.compare(CompareOp::Lt, index, extent);
+            let both = builder.bit(BitOp::And, above, below);
+            inside = Some(match inside {
+                None => both,
+                Some(so_far) => builder.bit(BitOp::And, so_far, both),
+            });
+            extents.push(extent);
+        }
+        let Some(inside) = inside else { return };
+        let places = |n: usize| vec!["{}"; n].join(", ");
+        let tuple = |n: usize| if n == 1 { "({},)".to_owned() } else { format!("({})", places(n)) };
+        // A failing thread reports at most eight numbers.
+        let (message, arguments): (String, Vec<Value>) = match path.len() {
+            n @ 1..=4 => (
+                format!("index {} is out of bounds of {name} with shape {}", tuple(n), tuple(n)),
+                path.iter().chain(&extents).copied().collect(),
+            ),
+            n @ 5..=8 => (format!("index {} is out of bounds of {name}", tuple(n)), path.to_vec()),
+            _ => (format!("an index is out of bounds of {name}"), Vec::new()),
+        };
+        let operands = std::iter::once(inside).chain(arguments).collect::<Vec<_>>();
+        self.at(span).op(OpKind::Assert(message.into()), operands, [], []);
+    }
+
+    /// The user's own text.
+    pub(super) fn text(&self, span: Span) -> String {
+        let file = self.sources.map().file(span.file);
+        let text =
+            file.and_then(|file| file.text.get(span.start as usize..span.end as usize).map(str::to_owned));
+        text.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// An item of a sequence whose length is known.
+    fn sequence_item(
+        &mut self,
+        sequence: &Term<H::Object>,
+        index: &Expr,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        if let ExprKind::Slice { start, stop, step } = &index.kind {
+            return self.sequence_slice(sequence, [start, stop, step].map(Option::as_deref), span);
+        }
+        let index_term = self.operand(index)?;
+        self.item_at(sequence, index_term, index.span, span)
+    }
+
+    pub(super) fn item_at(
+        &mut self,
+        sequence: &Term<H::Object>,
+        index: Term<H::Object>,
+        index_span: Span,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let count = match sequence {
+            Term::Shape(array) => self.rank(*array) as usize,
+            Term::Tuple(items) | Term::List(items) => items.len(),
+            Term::Index(values) => values.len(),
+            _ => 0,
+        };
+        let position = match index {
+            Term::Int(value) => value,
+            Term::Bool(value) => value.into(),
+            // The index of a grouped loop is a vector, which may be indexed at run time.
+            Term::Value(_) if matches!(sequence, Term::Index(_)) => {
+                let vector = self.value(sequence.clone(), span)?;
+                let component = self.index_value(index, index_span)?;
+                return Ok(Term::Value(self.at(span).tensor_get(vector, &[component])));
+            }
+            other => {
+                let (what, of) = (self.describe(&other), self.describe(sequence));
+                return Err(self.error_with_help(
+                    Code::StaticIndex,
+                    index_span,
+                    format!("{of} can be indexed with compile-time integers only, not with {what}"),
+                    "use a constant, or the variable of a loop over `oc.static(range(n))`",
+                ));
+            }
+        };
+        let wrapped = if position < 0 { position + count as i128 } else { position };
+        let Some(position) = usize::try_from(wrapped).ok().filter(|&at| at < count) else {
+            let of = self.describe(sequence);
+            return Err(self.error(
+                Code::StaticIndexRange,
+                index_span,
+                format!("index {position} is out of range of {of} with {count} entries"),
+            ));
+        };
+        Ok(match sequence {
+            Term::Shape(array) => Term::Value(self.at(span).extent(*array, position as u8)),
+            Term::Tuple(items) | Term::List(items) => items[position].clone(),
+            Term::Index(values) => Term::Value(values[position]),
+            _ => Term::None,
+        })
+    }
+
+    fn sequence_slice(
+        &mut self,
+        sequence: &Term<H::Object>,
+        parts: [Option<&Expr>; 3],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let slice = self.slice_object(parts)?;
+        let items = self.items(sequence, span)?.unwrap_or_default();
+        let positions = (0..items.len()).map(|at| self.host.make_int(at as i128)).collect();
+        let positions = self.host.make_list(positions);
+        let host = self.host;
+        let chosen = host.getitem(&positions, &slice, self).map_err(|e| self.host_error(e, span))?;
+        let mut picked = Vec::new();
+        for position in self.items(&Term::Object(chosen), span)?.unwrap_or_default() {
+            if let Term::Int(at) = self.settle(position, span)? {
+                picked.push(items[at as usize].clone());
+            }
+        }
+        Ok(if matches!(sequence, Term::List(_)) { Term::List(picked) } else { Term::Tuple(picked) })
+    }
+
+    fn slice_object(&mut self, parts: [Option<&Expr>; 3]) -> Fallible<H::Object> {
+        let mut objects = Vec::with_capacity(3);
+        for part in parts {
+            let term = match part {
+                Some(expr) => self.operand(expr)?,
+                None => Term::None,
+            };
+            if !term.is_static() {
+                let span = part.map_or(self.call_span, |expr| expr.span);
+                return Err(self.error_with_help(
+                    Code::StaticIndex,
+                    span,
+                    "the bounds of a slice must be compile-time constants",
+                    "use constants or variables of static loops",
+                ));
+            }
+            objects.push(self.to_object(&term)?);
+        }
+        let mut next = objects.into_iter();
+        let mut take = || next.next().unwrap_or_else(|| self.host.make_none());
+        Ok(self.host.make_slice(take(), take(), take()))
+    }
+
+    fn dict_item(
+        &mut self,
+        dict: &Term<H::Object>,
+        key: &Term<H::Object>,
+        key_span: Span,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let Term::Dict(entries) = dict else { return Err(self.not_static(span)) };
+        if !key.is_static() {
+            return Err(self.not_static(key_span));
+        }
+        for (known, value) in entries {
+            let same = self.compare(
+                crate::host::CompareOp::Eq,
+                (known.clone(), key_span),
+                (key.clone(), key_span),
+                key_span,
+            )?;
+            if self.static_truth(&same, key_span)? {
+                return Ok(value.clone());
+            }
+        }
+        Err(self.error(Code::StaticIndexRange, key_span, "the dict has no such key"))
+    }
+
+    /// An item of a host object.
+    fn host_item(&mut self, object: &H::Object, index: &Expr, span: Span) -> Fallible<Term<H::Object>> {
+        // Says what is wrong with an array that is not an argument.
+        let resolved = self.resolve(object.clone(), span)?;
+        let Term::Object(object) = resolved else {
+            let what = self.describe(&resolved);
+            return Err(self.error(Code::NotIndexable, span, format!("{what} cannot be indexed")));
+        };
+        let key = if let ExprKind::Slice { start, stop, step } = &index.kind {
+            self.slice_object([start, stop, step].map(Option::as_deref))?
+        } else {
+            let term = self.operand(index)?;
+            if !term.is_static() {
+                let what = self.describe(&Term::Object(object));
+                return Err(self.error_with_help(
+                    Code::StaticIndex,
+                    index.span,
+                    format!("{what} can be indexed with compile-time constants only"),
+                    "use a constant, or the variable of a loop over `oc.static(range(n))`",
+                ));
+            }
+            self.to_object(&term)?
+        };
+        let host = self.host;
+        let item = host.getitem(&object, &key, self).map_err(|e| self.host_error(e, span))?;
+        Ok(Term::Object(item))
+    }
+
+    /// The component indices of a tensor's entry.
+    fn components(&mut self, index: &Expr) -> Fallible<Vec<Value>> {
+        let mut components = Vec::new();
+        for item in index_items(index) {
+            let term = self.index_operand(item)?;
+            self.index_term(term, item.span, &mut components)?;
+        }
+        Ok(components)
+    }
+
+    /// The tensor that a place holds as a whole, if it does.
+    fn place_shape(&self, place: &Place) -> Option<octants_ir::TensorShape> {
+        let (data, rank) = self.kernel.ty(place.base).place()?;
+        data.tensor_shape().filter(|_| place.path.len() == rank)
+    }
+
+    pub(super) fn place_entry(&mut self, place: Place, components: &[Value], span: Span) -> Fallible<Place> {
+        let rank = self.place_shape(&place).map_or(0, octants_ir::TensorShape::rank);
+        self.check_component_count(rank, components.len(), span)?;
+        let path = place.path.iter().chain(components).copied().collect();
+        Ok(Place { path, ..place })
+    }
+
+    fn value_entry(&mut self, value: Value, components: &[Value], span: Span) -> Fallible<Term<H::Object>> {
+        let rank = self.data(value).component_rank();
+        self.check_component_count(rank, components.len(), span)?;
+        Ok(Term::Value(self.at(span).tensor_get(value, components)))
+    }
+
+    fn check_component_count(&self, rank: usize, count: usize, span: Span) -> Fallible<()> {
+        if rank == count {
+            return Ok(());
+        }
+        Err(self.error(Code::IndexCount, span, format!("Expected {rank} indices, got {count}")))
+    }
+}
+
+/// `x[i, j]` has a tuple as its index; `x[()]` an empty one.
+fn index_items(index: &Expr) -> &[Expr] {
+    match &index.kind {
+        ExprKind::Tuple(items) => items,
+        _ => std::slice::from_ref(index),
+    }
+}

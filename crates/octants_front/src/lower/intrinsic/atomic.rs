@@ -1,0 +1,118 @@
+//! Atomic operations and volatile loads.
+
+use octants_diag::{Code, Span};
+use octants_ir::ops::CompareOp;
+use octants_ir::{Data, OpKind, Scalar, Type, Value};
+
+use super::super::Lowerer;
+use super::super::assign::Combine;
+use super::super::call::Argument;
+use super::super::error::Fallible;
+use super::super::term::{Place, Term};
+use crate::host::Host;
+use crate::intrinsics::Intrinsic;
+
+impl<H: Host> Lowerer<'_, H> {
+    pub(super) fn atomic(
+        &mut self,
+        intrinsic: Intrinsic,
+        combine: Combine,
+        arguments: Vec<Argument<H::Object>>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [Some(target), Some(operand)] = self.parameters(intrinsic, &arguments, ["x", "y"], 2, span)?
+        else {
+            return Err(self.bad_arguments(intrinsic, span));
+        };
+        let place = self.atomic_target(intrinsic, &target)?;
+        let data = self.place_data(&place);
+        let Some(elem) = data.elem() else { return Err(self.bad_arguments(intrinsic, target.span)) };
+        if combine.is_bitwise() && elem.is_real() {
+            return Err(self.error(
+                Code::IntegralOnly,
+                target.span,
+                format!("'{}' takes integral inputs only, not {}", intrinsic.name(), elem.name()),
+            ));
+        }
+        let value = self.value_stored_as(operand.term, elem, operand.span)?;
+        let value = match (data, self.data(value)) {
+            (Data::Tensor(_), Data::Scalar(_)) => self.at(span).splat(data, value),
+            _ => value,
+        };
+        Ok(Term::Value(self.combine(combine, &place, value, span)))
+    }
+
+    fn atomic_target(&mut self, intrinsic: Intrinsic, target: &Argument<H::Object>) -> Fallible<Place> {
+        match &target.term {
+            Term::Place(place) => Ok(place.clone()),
+            _ => Err(self.error_with_help(
+                Code::AtomicTarget,
+                target.span,
+                format!("cannot use a non-writable target as the first operand of '{}'", intrinsic.name()),
+                "the first operand is a variable or an element of an array",
+            )),
+        }
+    }
+
+    pub(super) fn atomic_cas(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let intrinsic = Intrinsic::AtomicCas;
+        let [Some(target), Some(expected), Some(desired)] =
+            self.parameters(intrinsic, arguments, ["x", "expected", "desired"], 3, span)?
+        else {
+            return Err(self.bad_arguments(intrinsic, span));
+        };
+        let place = self.atomic_target(intrinsic, &target)?;
+        let elem = match self.place_data(&place) {
+            Data::Scalar(elem @ (Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64)) => elem,
+            other => {
+                let what = super::super::convert::describe_data(other);
+                return Err(self.error_with_help(
+                    Code::AtomicCasType,
+                    target.span,
+                    format!("'atomic_cas' does not work on {what}"),
+                    "use i32, u32, i64 or u64",
+                ));
+            }
+        };
+        let expected = self.value_stored_as(expected.term, elem, expected.span)?;
+        let desired = self.value_stored_as(desired.term, elem, desired.span)?;
+        let mut builder = self.at(span);
+        if place.shared {
+            return Ok(Term::Value(builder.atomic_cas(place.base, &place.path, expected, desired)));
+        }
+        let old = builder.load(place.base, &place.path);
+        let same = builder.compare(CompareOp::Eq, old, expected);
+        let new = builder.select(same, desired, old);
+        builder.store(place.base, &place.path, new);
+        Ok(Term::Value(old))
+    }
+
+    pub(super) fn volatile_load(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [Some(target)] = self.parameters(Intrinsic::VolatileLoad, arguments, ["x"], 1, span)? else {
+            return Err(self.bad_arguments(Intrinsic::VolatileLoad, span));
+        };
+        match &target.term {
+            Term::Place(place) if matches!(self.kernel.ty(place.base), Type::Array(_)) => {
+                let data = self.place_data(place);
+                let operands: Vec<Value> =
+                    std::iter::once(place.base).chain(place.path.iter().copied()).collect();
+                let op = self.at(span).op(OpKind::VolatileLoad, operands, [data.into()], []);
+                Ok(Term::Value(self.kernel.ops[op].results[0]))
+            }
+            _ => Err(self.error_with_help(
+                Code::VolatileTarget,
+                target.span,
+                "`volatile_load` needs an lvalue in memory: an element of an array",
+                "local variables are private and need no volatile load",
+            )),
+        }
+    }
+}

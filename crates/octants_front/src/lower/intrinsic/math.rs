@@ -1,0 +1,296 @@
+//! Arithmetic, functions of reals, casts and bit helpers.
+
+use octants_diag::{Code, Span};
+use octants_ir::ops::{ArithOp, BitOp, BitUnary, MathOp, MathUnary};
+use octants_ir::{Data, Scalar, Value};
+
+use super::super::Lowerer;
+use super::super::call::Argument;
+use super::super::error::Fallible;
+use super::super::fold;
+use super::super::promote::promote;
+use super::super::term::Term;
+use crate::host::{BinaryOp, CompareOp, Host};
+use crate::intrinsics::Intrinsic;
+
+/// How a function of one real is compiled: its op, its value at compile time, and whether integers are cast.
+fn function(intrinsic: Intrinsic) -> Option<(MathUnary, fn(f64) -> f64, bool)> {
+    use Intrinsic as I;
+    Some(match intrinsic {
+        I::Sqrt => (MathUnary::Sqrt, f64::sqrt, true),
+        I::Rsqrt => (MathUnary::Rsqrt, |x| 1.0 / x.sqrt(), true),
+        I::Exp => (MathUnary::Exp, f64::exp, true),
+        I::Log => (MathUnary::Log, f64::ln, true),
+        I::Log2 => (MathUnary::Log2, f64::log2, true),
+        I::Sin => (MathUnary::Sin, f64::sin, false),
+        I::Cos => (MathUnary::Cos, f64::cos, false),
+        I::Tan => (MathUnary::Tan, f64::tan, false),
+        I::Tanh => (MathUnary::Tanh, f64::tanh, false),
+        I::Asin => (MathUnary::Asin, f64::asin, false),
+        I::Acos => (MathUnary::Acos, f64::acos, false),
+        I::Floor => (MathUnary::Floor, f64::floor, false),
+        I::Ceil => (MathUnary::Ceil, f64::ceil, false),
+        I::Round => (MathUnary::Round, f64::round, false),
+        I::IsNan => (MathUnary::IsNan, |x| f64::from(u8::from(x.is_nan())), false),
+        I::IsInf => (MathUnary::IsInf, |x| f64::from(u8::from(x.is_infinite())), false),
+        _ => return None,
+    })
+}
+
+impl<H: Host> Lowerer<'_, H> {
+    pub(super) fn math_function(
+        &mut self,
+        intrinsic: Intrinsic,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let Some((op, at_compile_time, casts)) = function(intrinsic) else {
+            return Err(self.bad_arguments(intrinsic, span));
+        };
+        let rounds = matches!(intrinsic, Intrinsic::Floor | Intrinsic::Ceil | Intrinsic::Round);
+        let [Some(x), dtype] = self.parameters(intrinsic, arguments, ["x", "dtype"], 1, span)? else {
+            return Err(self.bad_arguments(intrinsic, span));
+        };
+        let dtype = match dtype {
+            Some(dtype) if !rounds => return Err(self.bad_arguments(intrinsic, dtype.span)),
+            Some(dtype) if !matches!(dtype.term, Term::None) => Some(self.dtype(&dtype.term, dtype.span)?),
+            _ => None,
+        };
+        if fold::is_number(&x.term) && (casts || matches!(x.term, Term::Float(_))) {
+            let result = at_compile_time(fold::as_real(&x.term).unwrap_or(0.0));
+            return match (op, dtype) {
+                (MathUnary::IsNan | MathUnary::IsInf, _) => Ok(Term::Bool(result != 0.0)),
+                (_, None) => Ok(Term::Float(result)),
+                (_, Some(dtype)) => self.convert(Term::Float(result), dtype, span).map(Term::Value),
+            };
+        }
+        let mut value = self.value(x.term, x.span)?;
+        let ty = self.elem(value);
+        if ty.is_integral() {
+            if !casts {
+                return Err(self.real_only(intrinsic, ty, x.span));
+            }
+            value = self.cast(value, self.options.default_fp, span);
+        }
+        let result = self.at(span).math_unary(op, value);
+        Ok(Term::Value(match dtype {
+            None => result,
+            Some(dtype) => self.cast(result, dtype, span),
+        }))
+    }
+
+    fn real_only(&self, intrinsic: Intrinsic, ty: Scalar, span: Span) -> Box<octants_diag::Diagnostic> {
+        self.error_with_help(
+            Code::RealOnly,
+            span,
+            format!("'{}' takes real inputs only, however '{}' is provided", intrinsic.name(), ty.name()),
+            "cast it first: `float(x)` or `oc.cast(x, oc.f32)`",
+        )
+    }
+
+    pub(super) fn arithmetic(
+        &mut self,
+        intrinsic: Intrinsic,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        use Intrinsic as I;
+        match intrinsic {
+            I::Abs => {
+                let [Some(x)] = self.parameters(intrinsic, arguments, ["x"], 1, span)? else {
+                    return Err(self.bad_arguments(intrinsic, span));
+                };
+                match x.term {
+                    Term::Int(value) => Ok(Term::Int(value.abs())),
+                    Term::Float(value) => Ok(Term::Float(value.abs())),
+                    term => {
+                        let value = self.value(term, x.span)?;
+                        Ok(Term::Value(self.at(span).arith_unary(ArithOp::Abs, value)))
+                    }
+                }
+            }
+            I::Min | I::Max => self.extremum(intrinsic, arguments, span),
+            _ => {
+                let [Some(a), Some(b)] = self.parameters(intrinsic, arguments, ["a", "b"], 2, span)? else {
+                    return Err(self.bad_arguments(intrinsic, span));
+                };
+                if intrinsic == I::Pow {
+                    return self.binary(BinaryOp::Pow, (a.term, a.span), (b.term, b.span), span);
+                }
+                let (a, b) = (self.value(a.term, a.span)?, self.value(b.term, b.span)?);
+                self.two_operands(intrinsic, a, b, span).map(Term::Value)
+            }
+        }
+    }
+
+    fn two_operands(&mut self, intrinsic: Intrinsic, a: Value, b: Value, span: Span) -> Fallible<Value> {
+        let (ta, tb) = (self.elem(a), self.elem(b));
+        let meet = promote(ta, tb);
+        let numeric = if meet == Scalar::U1 { self.options.default_ip } else { meet };
+        match intrinsic {
+            Intrinsic::RawDiv => self.arith(ArithOp::RawDiv, a, b, numeric, span),
+            Intrinsic::RawMod => self.arith(ArithOp::RawMod, a, b, numeric, span),
+            Intrinsic::BitShr => self.shift(BitOp::LShr, "bit_shr", a, b, span),
+            _ => {
+                let wide = ta == Scalar::F64 || tb == Scalar::F64;
+                let meet = if wide { Scalar::F64 } else { Scalar::F32 };
+                let (a, b) = self.meet("atan2", a, b, meet, span)?;
+                Ok(self.at(span).math(MathOp::Atan2, a, b))
+            }
+        }
+    }
+
+    /// `min`, `max` of any number of values, or of the items of one sequence.
+    fn extremum(
+        &mut self,
+        intrinsic: Intrinsic,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        if let Some(named) = arguments.iter().find(|argument| argument.name.is_some()) {
+            return Err(self.bad_arguments(intrinsic, named.span));
+        }
+        let mut operands: Vec<_> = arguments.iter().map(|a| (a.term.clone(), a.span)).collect();
+        if let [(only, at)] = &*operands
+            && let Some(items) = self.items(only, *at)?
+        {
+            let at = *at;
+            operands = items.into_iter().map(|item| (item, at)).collect();
+        }
+        let mut rest = operands.into_iter();
+        let Some((first, at)) = rest.next() else { return Err(self.bad_arguments(intrinsic, span)) };
+        let mut best = (self.settle(first, at)?, at);
+        for (term, at) in rest {
+            let term = self.settle(term, at)?;
+            let order = if intrinsic == Intrinsic::Min { CompareOp::Lt } else { CompareOp::Gt };
+            if fold::is_number(&best.0) && fold::is_number(&term) {
+                if fold::compare(order, &term, &best.0) == Some(true) {
+                    best = (term, at);
+                }
+                continue;
+            }
+            let op = if intrinsic == Intrinsic::Min { ArithOp::Min } else { ArithOp::Max };
+            let (a, b) = (self.value(best.0, best.1)?, self.value(term, at)?);
+            let meet = promote(self.elem(a), self.elem(b));
+            best = (Term::Value(self.arith(op, a, b, meet, span)?), span);
+        }
+        Ok(best.0)
+    }
+
+    pub(super) fn frexp(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [Some(x)] = self.parameters(Intrinsic::Frexp, arguments, ["x"], 1, span)? else {
+            return Err(self.bad_arguments(Intrinsic::Frexp, span));
+        };
+        let value = self.value(x.term, x.span)?;
+        let ty = self.elem(value);
+        if ty.is_integral() {
+            return Err(self.real_only(Intrinsic::Frexp, ty, x.span));
+        }
+        let mut builder = self.at(span);
+        let mantissa = builder.math_unary(MathUnary::FrexpMantissa, value);
+        let exponent = builder.math_unary(MathUnary::FrexpExponent, value);
+        Ok(Term::Tuple(vec![Term::Value(mantissa), Term::Value(exponent)]))
+    }
+
+    /// Both values are evaluated; the condition chooses.
+    pub(super) fn select(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [Some(cond), Some(a), Some(b)] =
+            self.parameters(Intrinsic::Select, arguments, ["cond", "x1", "x2"], 3, span)?
+        else {
+            return Err(self.bad_arguments(Intrinsic::Select, span));
+        };
+        let cond_value = self.value(cond.term, cond.span)?;
+        let condition = self.cast(cond_value, Scalar::U1, cond.span);
+        let (a, b) = (self.value(a.term, a.span)?, self.value(b.term, b.span)?);
+        let meet = promote(self.elem(a), self.elem(b));
+        let (mut a, mut b) = self.meet("select", a, b, meet, span)?;
+        if let Data::Tensor(shape) = self.data(condition)
+            && self.data(a).tensor_shape().is_none()
+        {
+            let data = Data::Tensor(octants_ir::TensorType { elem: meet, ..shape });
+            a = self.at(span).splat(data, a);
+            b = self.at(span).splat(data, b);
+        }
+        Ok(Term::Value(self.at(span).select(condition, a, b)))
+    }
+
+    pub(super) fn zero_or_one(
+        &mut self,
+        intrinsic: Intrinsic,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [Some(x)] = self.parameters(intrinsic, arguments, ["x"], 1, span)? else {
+            return Err(self.bad_arguments(intrinsic, span));
+        };
+        let number = i128::from(intrinsic == Intrinsic::One);
+        match x.term {
+            Term::Int(_) => Ok(Term::Int(number)),
+            Term::Float(_) => Ok(Term::Float(number as f64)),
+            term => {
+                let like = self.value(term, x.span)?;
+                Ok(Term::Value(self.constant_like(like, number, span)))
+            }
+        }
+    }
+
+    pub(super) fn cast_call(
+        &mut self,
+        intrinsic: Intrinsic,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [Some(x), Some(dtype)] = self.parameters(intrinsic, arguments, ["obj", "dtype"], 2, span)? else {
+            return Err(self.bad_arguments(intrinsic, span));
+        };
+        let to = self.dtype(&dtype.term, dtype.span)?;
+        if intrinsic == Intrinsic::Cast {
+            return self.convert(x.term, to, span).map(Term::Value);
+        }
+        let value = self.value(x.term, x.span)?;
+        let from = self.elem(value);
+        if from.bits() != to.bits() {
+            return Err(self.error_with_help(
+                Code::BitCastWidth,
+                span,
+                format!("cannot bit_cast {} to {}: their widths differ", from.name(), to.name()),
+                "cast to a type of the same width first",
+            ));
+        }
+        Ok(Term::Value(if from == to { value } else { self.at(span).bit_cast(value, to) }))
+    }
+
+    pub(super) fn bit_count(
+        &mut self,
+        intrinsic: Intrinsic,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [Some(x)] = self.parameters(intrinsic, arguments, ["x"], 1, span)? else {
+            return Err(self.bad_arguments(intrinsic, span));
+        };
+        let value = self.value(x.term, x.span)?;
+        let ty = self.elem(value);
+        if ty.is_real() {
+            return Err(self.error(
+                Code::IntegralOnly,
+                x.span,
+                format!("'{}' takes integral inputs only, not {}", intrinsic.name(), ty.name()),
+            ));
+        }
+        let op = match intrinsic {
+            Intrinsic::Popcnt => BitUnary::Popcnt,
+            Intrinsic::Clz => BitUnary::Clz,
+            _ => BitUnary::Ffs,
+        };
+        Ok(Term::Value(self.at(span).bit_unary(op, value)))
+    }
+}

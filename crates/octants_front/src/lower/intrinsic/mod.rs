@@ -1,0 +1,229 @@
+//! What the language's own callables mean. Families are files here.
+
+mod atomic;
+mod math;
+mod ranges;
+mod statics;
+
+use octants_diag::{Code, Span};
+use octants_ir::{Data, Scalar};
+
+use super::Lowerer;
+use super::assign::Combine;
+use super::call::{Argument, Passing};
+use super::error::Fallible;
+use super::term::Term;
+use crate::ast::{Expr, Keyword};
+use crate::host::Host;
+use crate::intrinsics::Intrinsic;
+
+impl<H: Host> Lowerer<'_, H> {
+    pub(super) fn intrinsic(
+        &mut self,
+        intrinsic: Intrinsic,
+        callee: &H::Object,
+        args: &[Expr],
+        keywords: &[Keyword],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        if intrinsic == Intrinsic::Static {
+            return self.static_call(args, keywords, span);
+        }
+        let passing = if takes_place(intrinsic) { Passing::ByReference } else { Passing::ByValue };
+        let arguments = self.arguments(args, keywords, passing)?;
+        if self.in_static && arguments.iter().all(|argument| argument.term.is_static()) {
+            // Everything is known: Python evaluates it, with its own builtins and the package's host versions.
+            let result = self.call_host(callee, &arguments, span)?;
+            return self.settle(result, span);
+        }
+        self.intrinsic_of(intrinsic, callee, arguments, span)
+    }
+
+    /// An intrinsic with evaluated arguments.
+    pub(super) fn intrinsic_of(
+        &mut self,
+        intrinsic: Intrinsic,
+        callee: &H::Object,
+        arguments: Vec<Argument<H::Object>>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        use Intrinsic as I;
+        match intrinsic {
+            I::Static => Err(self.nested_static(span)),
+            I::StaticAssert => self.static_assert(&arguments, span),
+            I::StaticPrint => self.call_host(callee, &arguments, span),
+            I::Range => self.range(&arguments, span),
+            I::Ndrange => self.ndrange(&arguments, span),
+            I::Grouped => self.grouped(&arguments, span),
+            I::LoopConfig => self.loop_config(&arguments, span),
+            I::Int => self.builtin_cast(self.options.default_ip, callee, &arguments, span),
+            I::Float => self.builtin_cast(self.options.default_fp, callee, &arguments, span),
+            I::Bool => self.builtin_cast(Scalar::U1, callee, &arguments, span),
+            I::Len => self.length(&arguments, span),
+            I::Any | I::All => self.any_all(intrinsic, &arguments, span),
+            I::Print | I::Random | I::Randn | I::ClockCounter | I::ClockFreqHz => {
+                Err(self.unavailable(intrinsic, span))
+            }
+            I::Abs | I::Min | I::Max | I::Pow | I::Atan2 | I::RawDiv | I::RawMod | I::BitShr => {
+                self.arithmetic(intrinsic, &arguments, span)
+            }
+            I::Round
+            | I::Floor
+            | I::Ceil
+            | I::Sqrt
+            | I::Rsqrt
+            | I::Exp
+            | I::Log
+            | I::Log2
+            | I::Sin
+            | I::Cos
+            | I::Tan
+            | I::Tanh
+            | I::Asin
+            | I::Acos
+            | I::IsNan
+            | I::IsInf => self.math_function(intrinsic, &arguments, span),
+            I::Frexp => self.frexp(&arguments, span),
+            I::Select => self.select(&arguments, span),
+            I::Zero | I::One => self.zero_or_one(intrinsic, &arguments, span),
+            I::Cast | I::BitCast => self.cast_call(intrinsic, &arguments, span),
+            I::Popcnt | I::Clz | I::Ffs => self.bit_count(intrinsic, &arguments, span),
+            I::AtomicAdd => self.atomic(intrinsic, Combine::Add, arguments, span),
+            I::AtomicSub => self.atomic(intrinsic, Combine::Sub, arguments, span),
+            I::AtomicMul => self.atomic(intrinsic, Combine::Mul, arguments, span),
+            I::AtomicMin => self.atomic(intrinsic, Combine::Min, arguments, span),
+            I::AtomicMax => self.atomic(intrinsic, Combine::Max, arguments, span),
+            I::AtomicAnd => self.atomic(intrinsic, Combine::And, arguments, span),
+            I::AtomicOr => self.atomic(intrinsic, Combine::Or, arguments, span),
+            I::AtomicXor => self.atomic(intrinsic, Combine::Xor, arguments, span),
+            I::AtomicExchange => self.atomic(intrinsic, Combine::Exchange, arguments, span),
+            I::AtomicCas => self.atomic_cas(&arguments, span),
+            I::VolatileLoad => self.volatile_load(&arguments, span),
+        }
+    }
+
+    /// Arguments by parameter: the first `required` must be there.
+    fn parameters<const N: usize>(
+        &self,
+        intrinsic: Intrinsic,
+        arguments: &[Argument<H::Object>],
+        names: [&str; N],
+        required: usize,
+        span: Span,
+    ) -> Fallible<[Option<Argument<H::Object>>; N]> {
+        let mut slots = [const { None }; N];
+        let mut next = 0;
+        for argument in arguments {
+            let position = match &argument.name {
+                None => {
+                    next += 1;
+                    Some(next - 1).filter(|&at| at < N)
+                }
+                Some(name) => names.iter().position(|known| **known == **name),
+            };
+            match position {
+                Some(at) if slots[at].is_none() => slots[at] = Some(argument.clone()),
+                _ => return Err(self.bad_arguments(intrinsic, argument.span)),
+            }
+        }
+        if slots[..required].iter().any(Option::is_none) {
+            return Err(self.bad_arguments(intrinsic, span));
+        }
+        Ok(slots)
+    }
+
+    fn bad_arguments(&self, intrinsic: Intrinsic, span: Span) -> Box<octants_diag::Diagnostic> {
+        self.error_with_help(
+            Code::IntrinsicArguments,
+            span,
+            format!("wrong arguments for `{}`", intrinsic.name()),
+            intrinsic.doc(),
+        )
+    }
+
+    fn unavailable(&self, intrinsic: Intrinsic, span: Span) -> Box<octants_diag::Diagnostic> {
+        let diagnostic = self.diagnostic(
+            Code::Unavailable,
+            span,
+            format!("`{}` is not available in kernels of this version", intrinsic.name()),
+        );
+        Box::new(match intrinsic {
+            Intrinsic::Print => diagnostic.help("`oc.static_print` prints while compiling"),
+            _ => diagnostic,
+        })
+    }
+
+    fn length(&mut self, arguments: &[Argument<H::Object>], span: Span) -> Fallible<Term<H::Object>> {
+        let [Some(of)] = self.parameters(Intrinsic::Len, arguments, ["obj"], 1, span)? else {
+            return Err(self.bad_arguments(Intrinsic::Len, span));
+        };
+        if let Some(items) = self.count(&of.term, of.span)? {
+            return Ok(Term::Int(items as i128));
+        }
+        let what = self.describe(&of.term);
+        Err(self.error_with_help(
+            Code::IntrinsicArguments,
+            of.span,
+            format!("{what} has no length that is known at compile time"),
+            "use `x.shape[0]` for the extent of an array",
+        ))
+    }
+
+    /// How many items a sequence has, without evaluating them.
+    fn count(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<Option<usize>> {
+        Ok(match term {
+            Term::Shape(array) => Some(self.rank(*array) as usize),
+            Term::Value(value) => match self.data(*value) {
+                Data::Tensor(tensor) => tensor.shape.dims().first().map(|&n| n as usize),
+                _ => None,
+            },
+            Term::Str(text) => Some(text.chars().count()),
+            Term::Object(_) => Some(self.static_items(term, span)?.len()),
+            _ => self.items(term, span)?.map(|items| items.len()),
+        })
+    }
+
+    fn any_all(
+        &mut self,
+        intrinsic: Intrinsic,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [Some(of)] = self.parameters(intrinsic, arguments, ["values"], 1, span)? else {
+            return Err(self.bad_arguments(intrinsic, span));
+        };
+        let count = self.count(&of.term, of.span)?.ok_or_else(|| self.bad_arguments(intrinsic, of.span))?;
+        let items = self.unpack(&of.term, count, of.span, of.span)?;
+        let mut result = self.condition(Term::Bool(intrinsic == Intrinsic::All), span)?;
+        let op = if intrinsic == Intrinsic::All {
+            octants_ir::ops::BitOp::And
+        } else {
+            octants_ir::ops::BitOp::Or
+        };
+        for item in items {
+            let holds = self.condition(item, of.span)?;
+            result = self.at(span).bit(op, result, holds);
+        }
+        Ok(Term::Value(result))
+    }
+}
+
+/// Whether the first argument is written to, or must be a place.
+fn takes_place(intrinsic: Intrinsic) -> bool {
+    use Intrinsic as I;
+    matches!(
+        intrinsic,
+        I::AtomicAdd
+            | I::AtomicSub
+            | I::AtomicMul
+            | I::AtomicMin
+            | I::AtomicMax
+            | I::AtomicAnd
+            | I::AtomicOr
+            | I::AtomicXor
+            | I::AtomicExchange
+            | I::AtomicCas
+            | I::VolatileLoad
+            | I::Grouped
+    )
+}

@@ -1,0 +1,208 @@
+//! `range`, `ndrange`, `grouped`, `loop_config`.
+
+use octants_diag::{Code, Span};
+use octants_ir::Value;
+
+use super::super::Lowerer;
+use super::super::call::Argument;
+use super::super::error::Fallible;
+use super::super::loops::LoopConfig;
+use super::super::term::{Ndrange, Term};
+use crate::host::Host;
+use crate::intrinsics::Intrinsic;
+
+impl<H: Host> Lowerer<'_, H> {
+    pub(super) fn range(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let positional = arguments.iter().all(|argument| argument.name.is_none());
+        match arguments {
+            [end] if positional => {
+                let lo = self.at(span).i32(0);
+                let hi = self.bound(end.term.clone(), end.span)?;
+                Ok(Term::Range(lo, hi))
+            }
+            [begin, end] if positional => {
+                let lo = self.bound(begin.term.clone(), begin.span)?;
+                let hi = self.bound(end.term.clone(), end.span)?;
+                Ok(Term::Range(lo, hi))
+            }
+            _ => Err(self.error_with_help(
+                Code::RangeArguments,
+                span,
+                format!("Range should have 1 or 2 arguments, found {}", arguments.len()),
+                "for a step, loop over `range(count)` and compute `begin + i * step`",
+            )),
+        }
+    }
+
+    pub(super) fn ndrange(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let mut bounds = Vec::new();
+        let mut axes = None;
+        for argument in arguments {
+            match argument.name.as_deref() {
+                None => bounds.push(self.axis(argument)?),
+                Some("axes") => axes = Some(argument),
+                Some(_) => return Err(self.bad_arguments(Intrinsic::Ndrange, argument.span)),
+            }
+        }
+        let order = match axes {
+            Some(argument) if !matches!(argument.term, Term::None) => {
+                self.axis_order(argument, bounds.len(), span)?
+            }
+            _ => (0..bounds.len()).collect(),
+        };
+        Ok(Term::Ndrange(Ndrange { bounds, order }))
+    }
+
+    /// One axis: `end`, or `(begin, end)`.
+    fn axis(&mut self, argument: &Argument<H::Object>) -> Fallible<(Value, Value)> {
+        let span = argument.span;
+        if let Some(items) = self.items(&argument.term, span)? {
+            let [begin, end] = &*items else { return Err(self.bad_axis(&argument.term, span)) };
+            return Ok((self.axis_bound(begin, span)?, self.axis_bound(end, span)?));
+        }
+        let hi = self.axis_bound(&argument.term, span)?;
+        Ok((self.at(span).i32(0), hi))
+    }
+
+    fn axis_bound(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<Value> {
+        let settled = self.settle(term.clone(), span)?;
+        let integral = match &settled {
+            Term::Int(_) | Term::Bool(_) => true,
+            Term::Value(value) => self.data(*value).scalar().is_some_and(octants_ir::Scalar::is_integral),
+            _ => false,
+        };
+        if integral { self.bound(settled, span) } else { Err(self.bad_axis(&settled, span)) }
+    }
+
+    fn bad_axis(&mut self, term: &Term<H::Object>, span: Span) -> Box<octants_diag::Diagnostic> {
+        let what = self.describe(term);
+        self.error_with_help(
+            Code::NdrangeArgument,
+            span,
+            format!("every argument of ndrange should be an integer scalar or a tuple/list of (begin, end), not {what}"),
+            "write `oc.ndrange(n, (1, m))`",
+        )
+    }
+
+    /// `axes=(1, 0)`: which axis each level runs over.
+    fn axis_order(
+        &mut self,
+        argument: &Argument<H::Object>,
+        count: usize,
+        span: Span,
+    ) -> Fallible<Vec<usize>> {
+        let items = self.items(&argument.term, argument.span)?.unwrap_or_default();
+        let mut order = Vec::new();
+        for item in items {
+            match self.settle(item, argument.span)? {
+                Term::Int(axis) => order.push(axis),
+                other => {
+                    let what = self.describe(&other);
+                    return Err(self.error(
+                        Code::NdrangeArgument,
+                        argument.span,
+                        format!("`axes` must contain integers, not {what}"),
+                    ));
+                }
+            }
+        }
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        if sorted != (0..count as i128).collect::<Vec<_>>() {
+            return Err(Box::new(
+                self.diagnostic(
+                    Code::NdrangeAxes,
+                    argument.span,
+                    format!("`axes` must be a permutation of the {count} axes"),
+                )
+                .label(span, "of this range"),
+            ));
+        }
+        Ok(order.into_iter().map(|axis| axis as usize).collect())
+    }
+
+    pub(super) fn grouped(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [Some(of)] = self.parameters(Intrinsic::Grouped, arguments, ["x"], 1, span)? else {
+            return Err(self.bad_arguments(Intrinsic::Grouped, span));
+        };
+        match of.term {
+            Term::Array(_) | Term::Ndrange(_) => Ok(Term::Grouped(Box::new(of.term))),
+            Term::Grouped(_) | Term::Static(_) => {
+                let inner = if matches!(of.term, Term::Static(_)) { "static" } else { "grouped" };
+                Err(self.error_with_help(
+                    Code::GroupedNesting,
+                    of.span,
+                    format!("`oc.{inner}` cannot stand inside `oc.grouped`"),
+                    "write `oc.static(oc.grouped(...))` to unroll",
+                ))
+            }
+            other => {
+                let settled = self.settle(other, of.span)?;
+                if let Term::Array(_) = settled {
+                    return Ok(Term::Grouped(Box::new(settled)));
+                }
+                let what = self.describe(&settled);
+                Err(self.error_with_help(
+                    Code::LoopIterable,
+                    of.span,
+                    format!("`oc.grouped` cannot run over {what}"),
+                    "group an array or an `oc.ndrange(...)`",
+                ))
+            }
+        }
+    }
+
+    pub(super) fn loop_config(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let mut config = LoopConfig::default();
+        for argument in arguments {
+            let name = argument.name.as_deref();
+            match (name, &argument.term) {
+                (Some("block_dim_adaptive" | "bit_vectorize"), Term::Bool(_) | Term::Int(_))
+                | (Some("block_dim" | "parallelize" | "name" | "serialize"), Term::None) => {}
+                (Some("serialize"), Term::Bool(_) | Term::Int(_)) => {
+                    config.serialize = self.static_truth(&argument.term, argument.span)?;
+                }
+                (Some("block_dim"), Term::Int(value)) if (1..=1 << 20).contains(value) => {
+                    config.block_dim = Some(*value as u32);
+                }
+                (Some("parallelize"), Term::Int(value)) if (1..=1 << 20).contains(value) => {
+                    config.parallelize = Some(*value as u32);
+                }
+                (Some("name"), Term::Str(text)) => config.name = Some(text.to_string()),
+                _ => {
+                    let what = self.describe(&argument.term);
+                    let message = match name {
+                        Some(name) => format!("`loop_config` cannot take {what} for `{name}`"),
+                        None => "`loop_config` takes keyword arguments only".to_owned(),
+                    };
+                    return Err(self.error_with_help(
+                        Code::LoopConfig,
+                        argument.span,
+                        message,
+                        Intrinsic::LoopConfig.doc(),
+                    ));
+                }
+            }
+        }
+        config.serialize |= config.parallelize == Some(1);
+        let _ = span;
+        self.next_loop = Some(config);
+        Ok(Term::None)
+    }
+}

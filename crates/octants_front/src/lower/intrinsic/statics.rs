@@ -1,0 +1,97 @@
+//! `static` and its relatives.
+
+use octants_diag::{Code, Span};
+
+use super::super::Lowerer;
+use super::super::call::{Argument, Passing};
+use super::super::error::Fallible;
+use super::super::term::Term;
+use crate::ast::{Expr, ExprKind, Keyword};
+use crate::host::{Host, Meaning};
+use crate::intrinsics::Intrinsic;
+
+impl<H: Host> Lowerer<'_, H> {
+    /// `static(…)`: its arguments are evaluated by Python's rules.
+    pub(super) fn static_call(
+        &mut self,
+        args: &[Expr],
+        keywords: &[Keyword],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        if self.in_static {
+            return Err(self.nested_static(span));
+        }
+        self.in_static = true;
+        let arguments = self.arguments(args, keywords, Passing::ByValue);
+        self.in_static = false;
+        let mut terms = Vec::new();
+        for argument in arguments? {
+            if argument.name.is_some() {
+                return Err(self.bad_arguments(Intrinsic::Static, argument.span));
+            }
+            match &argument.term {
+                Term::Value(_) | Term::Place(_) | Term::Range(..) | Term::Ndrange(_) | Term::Grouped(_) => {
+                    return Err(self.not_static(argument.span));
+                }
+                _ => terms.push(argument.term),
+            }
+        }
+        let term = if terms.len() == 1 { terms.remove(0) } else { Term::Tuple(terms) };
+        Ok(Term::Static(Box::new(term)))
+    }
+
+    pub(super) fn nested_static(&self, span: Span) -> Box<octants_diag::Diagnostic> {
+        self.error_with_help(
+            Code::GroupedNesting,
+            span,
+            "`oc.static` cannot be nested in `oc.static`",
+            "everything inside the outer one is evaluated at compile time already",
+        )
+    }
+
+    /// Whether an expression is a call of `static`.
+    pub(in super::super) fn is_static_call(&mut self, expr: &Expr) -> Fallible<bool> {
+        let ExprKind::Call { callee, .. } = &expr.kind else { return Ok(false) };
+        if !matches!(callee.kind, ExprKind::Name(_) | ExprKind::Attribute { .. }) {
+            return Ok(false);
+        }
+        Ok(match self.expr(callee)? {
+            Term::Object(object) => {
+                matches!(self.host.meaning(&object), Meaning::Intrinsic(Intrinsic::Static))
+            }
+            _ => false,
+        })
+    }
+
+    pub(super) fn static_assert(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [Some(condition), message] =
+            self.parameters(Intrinsic::StaticAssert, arguments, ["cond", "msg"], 1, span)?
+        else {
+            return Err(self.bad_arguments(Intrinsic::StaticAssert, span));
+        };
+        if !condition.term.is_static() {
+            return Err(self.error_with_help(
+                Code::StaticAssertRuntime,
+                condition.span,
+                "the condition of `oc.static_assert` must be known at compile time",
+                "use `assert` for run-time conditions",
+            ));
+        }
+        if self.static_truth(&condition.term, condition.span)? {
+            return Ok(Term::None);
+        }
+        let text = match message.map(|message| message.term) {
+            Some(Term::Str(text)) => format!("static assertion failed: {text}"),
+            Some(other) if other.is_static() && !matches!(other, Term::None) => {
+                let object = self.to_object(&other)?;
+                format!("static assertion failed: {}", self.host.repr(&object))
+            }
+            _ => "static assertion failed".to_owned(),
+        };
+        Err(self.error(Code::StaticAssertFailed, condition.span, text))
+    }
+}

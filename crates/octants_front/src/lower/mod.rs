@@ -1,0 +1,192 @@
+//! Lowering: the tree of a kernel and of the funcs that it inlines, executed symbolically, gives IR.
+//!
+//! An expression lowers to a [`Term`](term::Term): an IR value, a place, or something known at compile time. Files are by kind of node:
+//! names and scopes, expressions, operators, calls, statements, loops. A mistake ends the lowering with one diagnostic; warnings are collected.
+
+mod assert;
+mod assign;
+mod attribute;
+mod branch;
+mod call;
+mod comprehension;
+mod convert;
+mod error;
+mod expr;
+mod fold;
+mod func;
+mod index;
+mod intrinsic;
+mod logical;
+mod loops;
+mod names;
+mod objects;
+mod operators;
+mod promote;
+mod returns;
+mod scope;
+mod stmt;
+mod term;
+mod trace;
+mod unroll;
+
+use octants_diag::{Diagnostic, Span};
+use octants_ir::{Builder, Kernel, Loc, LocData, Region, Type, Value};
+
+use crate::host::Host;
+use crate::signature::source_unavailable;
+use crate::sources::Sources;
+use crate::{ArgSpec, LowerOptions, Lowered};
+use error::Fallible;
+use loops::LoopConfig;
+use scope::{AliasKind, Binding, Frame};
+use term::Term;
+
+/// Lowers a kernel for one kind of arguments, one per parameter (the receiver of a method is a template).
+pub fn lower_kernel<H: Host>(
+    host: &H,
+    sources: &Sources,
+    function: &H::Object,
+    args: &[ArgSpec<H::Object>],
+    options: &LowerOptions,
+) -> Result<Lowered, Vec<Diagnostic>> {
+    let source = host.function(function).map_err(|exception| vec![source_unavailable(&exception)])?;
+    let tree = sources.function(&source).map_err(|error| vec![*error])?;
+    let mut lowerer = Lowerer::new(host, sources, options, &source.qualname);
+    lowerer.frames.push(Frame::new(function.clone(), tree, source.qualname.clone()));
+    lowerer.kernel_body(args).map_err(|error| vec![*error])
+}
+
+/// The state of one lowering.
+struct Lowerer<'a, H: Host> {
+    host: &'a H,
+    sources: &'a Sources,
+    options: &'a LowerOptions,
+    kernel: Kernel,
+    /// Where ops are appended.
+    region: Region,
+    /// The kernel and the funcs being inlined, outermost first.
+    frames: Vec<Frame<H::Object>>,
+    /// What expressions held by host code stand for, by their index.
+    exprs: Vec<Term<H::Object>>,
+    trace: u64,
+    /// The location of the newest op, to find it again quickly: span, number of frames, location.
+    newest_loc: Option<(Span, usize, Loc)>,
+    /// The innermost call that is being evaluated: where expressions of host code come from.
+    call_span: Span,
+    /// A failure that host code was told about, shown if it comes out again.
+    trace_failure: Option<Box<Diagnostic>>,
+    /// Inside `oc.static(…)`.
+    in_static: bool,
+    /// Inside a parallel loop.
+    in_parallel: bool,
+    next_loop: Option<LoopConfig>,
+    warnings: Vec<Diagnostic>,
+}
+
+impl<'a, H: Host> Lowerer<'a, H> {
+    fn new(host: &'a H, sources: &'a Sources, options: &'a LowerOptions, name: &str) -> Self {
+        let mut kernel = Kernel::new(name);
+        kernel.options.fast_math = options.fast_math;
+        Self {
+            host,
+            sources,
+            options,
+            region: kernel.body,
+            kernel,
+            frames: Vec::new(),
+            exprs: Vec::new(),
+            trace: host.begin_trace(),
+            newest_loc: None,
+            call_span: Span::new(octants_diag::FileId(0), 0, 0),
+            trace_failure: None,
+            in_static: false,
+            in_parallel: false,
+            next_loop: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn kernel_body(mut self, args: &[ArgSpec<H::Object>]) -> Result<Lowered, Box<Diagnostic>> {
+        let tree = self.frame().function.clone();
+        self.call_span = tree.name_span;
+        self.check_argument_count(&tree, args.len())?;
+        for (param, arg) in tree.params.iter().zip(args) {
+            let term = match arg {
+                ArgSpec::Scalar(scalar) => Term::Value(self.kernel.add_param(&*param.name, (*scalar).into())),
+                ArgSpec::Array(array) => {
+                    Term::Array(self.kernel.add_param(&*param.name, Type::Array(*array)))
+                }
+                ArgSpec::Template(object) => Term::Object(object.clone()),
+            };
+            let binding = Binding::Alias { term, kind: AliasKind::Argument, span: param.span };
+            self.frame_mut().declare(param.name.clone(), binding);
+        }
+        self.statements(&tree.body)?;
+        let returns = self.kernel_returns()?;
+        debug_assert_eq!(self.region, self.kernel.body);
+        Ok(Lowered { kernel: self.kernel, returns, warnings: self.warnings })
+    }
+
+    fn frame(&self) -> &Frame<H::Object> {
+        self.frames.last().expect("a kernel is being lowered")
+    }
+
+    fn frame_mut(&mut self) -> &mut Frame<H::Object> {
+        self.frames.last_mut().expect("a kernel is being lowered")
+    }
+
+    /// A builder at the end of the current region whose ops come from `span`.
+    fn at(&mut self, span: Span) -> Builder<'_> {
+        let loc = self.loc(span);
+        Builder::at(&mut self.kernel, self.region, loc)
+    }
+
+    fn loc(&mut self, span: Span) -> Loc {
+        if let Some((newest, depth, loc)) = self.newest_loc
+            && newest == span
+            && depth == self.frames.len()
+        {
+            return loc;
+        }
+        let frame = self.frame();
+        let data = LocData {
+            span: Some(span),
+            function: Some(frame.name.clone()),
+            caller: frame.call.as_ref().map(|call| call.loc),
+        };
+        let loc = self.kernel.intern_loc(data);
+        self.newest_loc = Some((span, self.frames.len(), loc));
+        loc
+    }
+
+    /// Builds a region with these parameters, without a terminator.
+    fn open_region<R>(
+        &mut self,
+        params: &[Type],
+        build: impl FnOnce(&mut Self, &[Value]) -> Fallible<R>,
+    ) -> Fallible<(Region, R)> {
+        let region = self.kernel.add_region();
+        let values: Vec<_> = params.iter().map(|&ty| self.kernel.add_region_param(region, ty)).collect();
+        let result = self.within(region, |lowerer| build(lowerer, &values))?;
+        Ok((region, result))
+    }
+
+    /// Runs `build` with the insertion point in another region.
+    fn within<R>(&mut self, region: Region, build: impl FnOnce(&mut Self) -> Fallible<R>) -> Fallible<R> {
+        let outer = std::mem::replace(&mut self.region, region);
+        let result = build(self);
+        self.region = outer;
+        result
+    }
+
+    /// Ends a region that was built without a terminator.
+    fn end_region(&mut self, region: Region, span: Span, yielded: &[Value]) {
+        let loc = self.loc(span);
+        Builder::at(&mut self.kernel, region, loc).yields(yielded);
+    }
+
+    /// Whether a loop here is one of the kernel's tasks.
+    fn at_top_level(&self) -> bool {
+        self.region == self.kernel.body
+    }
+}

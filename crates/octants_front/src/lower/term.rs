@@ -1,0 +1,78 @@
+//! What an expression lowers to.
+
+use octants_ir::Value;
+
+use crate::ast::Name;
+
+/// A value at some stage: known at compile time, in a register, or in memory.
+#[derive(Clone, Debug)]
+pub(super) enum Term<O> {
+    None,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Str(Name),
+    /// A host object that has not been looked at.
+    Object(O),
+    /// Data in a register.
+    Value(Value),
+    /// Something that can be read and written.
+    Place(Place),
+    /// An array argument.
+    Array(Value),
+    /// The shape of an array argument.
+    Shape(Value),
+    /// The index of a grouped loop; a vector when it is calculated with.
+    Index(Vec<Value>),
+    Tuple(Vec<Term<O>>),
+    List(Vec<Term<O>>),
+    Dict(Vec<(Term<O>, Term<O>)>),
+    Range(Value, Value),
+    Ndrange(Ndrange),
+    /// `grouped(…)` of a range or an array.
+    Grouped(Box<Term<O>>),
+    /// `static(…)`: what is inside was evaluated at compile time, and a loop over it is unrolled.
+    Static(Box<Term<O>>),
+}
+
+/// A place: `base[path…]`, where the path is indices and then components of a tensor.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub base: Value,
+    pub path: Vec<Value>,
+    /// Whether other iterations may touch it: augmented assignment is atomic.
+    pub shared: bool,
+}
+
+/// `ndrange(…)`: bounds per axis in the order of the loop's variables.
+#[derive(Clone, Debug)]
+pub(super) struct Ndrange {
+    pub bounds: Vec<(Value, Value)>,
+    /// Which axis each nesting level runs over, outermost first.
+    pub order: Vec<usize>,
+}
+
+impl<O> Term<O> {
+    /// Whether it is a literal or a host object: known without running the kernel.
+    pub(super) fn is_static(&self) -> bool {
+        match self {
+            Self::None
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Str(_)
+            | Self::Object(_)
+            | Self::Static(_) => true,
+            Self::Tuple(items) | Self::List(items) => items.iter().all(Self::is_static),
+            Self::Dict(items) => items.iter().all(|(key, value)| key.is_static() && value.is_static()),
+            Self::Value(_)
+            | Self::Place(_)
+            | Self::Array(_)
+            | Self::Shape(_)
+            | Self::Index(_)
+            | Self::Range(..)
+            | Self::Ndrange(_)
+            | Self::Grouped(_) => false,
+        }
+    }
+}
