@@ -19,6 +19,7 @@ pub mod coverage;
 mod difference;
 mod file;
 mod kinds;
+pub mod mutation;
 pub mod values;
 
 use std::path::{Path, PathBuf};

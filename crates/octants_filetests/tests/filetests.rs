@@ -1,10 +1,10 @@
-//! One test per file of `filetests/`, and one that no op goes untested.
+//! One test per file of `filetests/`, and two over all of them: no op goes untested, and no text makes anything panic.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use octants_filetests::{coverage, run_file, test_files};
+use octants_filetests::{coverage, mutation, run_file, test_files};
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests");
@@ -18,6 +18,13 @@ fn main() -> ExitCode {
             Trial::test(name, move || run_file(&path, bless).map_err(Failed::from))
         })
         .collect();
+    let all = files.clone();
+    trials.push(Trial::test("mutated kernels are refused or run, and passes keep what they do", move || {
+        let outcome = mutation::run_mutants(&all, 5)?;
+        // Most mutants must be no kernels, and some must be: otherwise they test nothing.
+        let shares = [outcome.unparsed, outcome.unlawful, outcome.ran];
+        if shares.iter().all(|&share| share > 50) { Ok(()) } else { Err(format!("{outcome:?}").into()) }
+    }));
     trials.push(Trial::test("every op is run by some test", move || {
         let untested = coverage::untested_ops(&files)?;
         if untested.is_empty() { Ok(()) } else { Err(format!("no test runs {untested:?}").into()) }

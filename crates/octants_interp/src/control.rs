@@ -76,9 +76,13 @@ impl Machine<'_> {
         if ranges.iter().all(|&(lo, hi)| lo < hi) {
             let mut at: Vec<_> = ranges.iter().map(|&(lo, _)| lo).collect();
             'points: loop {
-                let indices: Vec<_> =
-                    at.iter().zip(bounds.chunks_exact(2)).map(|(&i, b)| self.index(b[0], i)).collect();
-                accumulated = self.region(data.regions[0], indices.into_iter().chain(accumulated))?;
+                for ((&index, bounds), &param) in at.iter().zip(bounds.chunks_exact(2)).zip(params) {
+                    self.set(param, self.index(bounds[0], index));
+                }
+                for (&param, accumulator) in params[at.len()..].iter().zip(accumulated) {
+                    self.set(param, accumulator);
+                }
+                accumulated = self.region(data.regions[0], [])?;
                 for (index, &(lo, hi)) in at.iter_mut().zip(&ranges).rev() {
                     *index += 1;
                     if *index < hi {

@@ -3,6 +3,7 @@
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
 use octants_ir::plan::size_and_align;
 use octants_ir::{Boundary, Const, Data, Op, Type, Value};
+use smallvec::{SmallVec, smallvec};
 
 use crate::datum::Datum;
 use crate::machine::Machine;
@@ -67,7 +68,8 @@ impl Machine<'_> {
     fn read(&self, op: Op, cell: &Cell) -> Result<Datum, Trap> {
         match cell {
             Cell::Memory { address, data, .. } => {
-                let mut bytes = vec![0; size_and_align(self.kernel, *data).0 as usize];
+                let mut bytes: SmallVec<[u8; 16]> =
+                    smallvec![0; size_and_align(self.kernel, *data).0 as usize];
                 match self.memory.read(*address, &mut bytes) {
                     Ok(()) => Ok(Datum::from_bytes(self.kernel, *data, &bytes)),
                     Err(fault) => self.trap(op, TrapKind::Memory(fault)),
@@ -82,7 +84,8 @@ impl Machine<'_> {
         match cell {
             Cell::Memory { inside: false, .. } => Ok(()),
             Cell::Memory { address, data, .. } => {
-                let mut bytes = vec![0; size_and_align(self.kernel, *data).0 as usize];
+                let mut bytes: SmallVec<[u8; 16]> =
+                    smallvec![0; size_and_align(self.kernel, *data).0 as usize];
                 // What lies between members of a struct stays as it is.
                 let read = match data {
                     Data::Struct(_) => self.memory.read(*address, &mut bytes),

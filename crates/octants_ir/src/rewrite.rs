@@ -268,3 +268,79 @@ pub fn insert_before(kernel: &mut Kernel, region: Region, before: Op, new: impl 
     let at = ops.iter().position(|&op| op == before).unwrap_or(ops.len());
     ops.splice(at..at, new);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{parse, print};
+    use crate::verify;
+
+    const NESTED: &str = "kernel @k(%x \"x\": array<i32, 1>, %n \"n\": i32) {
+           %zero: i32 = const 0
+           %sum: i32 = for %i: i32 in %zero..%n carry (%a: i32 = %zero) {
+             %v: i32 = load %x[%i]
+             %c: u1 = lt %v, %n
+             %b: i32 = if %c {
+               %d: i32 = add %a, %v
+               yield %d
+             } else {
+               yield %a
+             }
+             yield %b
+           }
+           store %x[%zero], %sum
+           return
+         }";
+
+    #[test]
+    fn a_cloned_op_is_a_second_one_with_values_of_its_own() {
+        let mut kernel = parse(NESTED).unwrap();
+        let body = kernel.body;
+        let (zero, sum) = (kernel.regions[body].ops[0], kernel.regions[body].ops[1]);
+        let n = kernel.regions[body].params[1];
+        let mut map = ValueMap::new();
+        map.insert(kernel.ops[zero].results[0], n);
+        let copy = clone_op(&mut kernel, sum, &mut map);
+        insert_before(&mut kernel, body, sum, [copy]);
+        verify(&kernel).unwrap();
+        assert_eq!(kernel.ops[copy].operands.to_vec(), vec![n; 3]);
+        let loop_text = |k: &Kernel, op: Op| {
+            let mut only = k.clone();
+            let kept = only.regions[body].ops.clone();
+            only.regions[body].ops.retain(|&o| o == op || o == kept[0] || o == kept[kept.len() - 1]);
+            print(&only)
+        };
+        assert_eq!(
+            loop_text(&kernel, copy),
+            loop_text(&kernel, sum).replace("%2..%1 carry (%5: i32 = %2)", "%1..%1 carry (%5: i32 = %1)")
+        );
+    }
+
+    #[test]
+    fn a_cloned_body_stands_with_its_arguments() {
+        let mut kernel = parse(NESTED).unwrap();
+        let body = kernel.body;
+        let sum = kernel.regions[body].ops[1];
+        let inner = kernel.ops[sum].regions[0];
+        let n = kernel.regions[body].params[1];
+        let (ops, yielded) = clone_body(&mut kernel, inner, &[n, n], &mut ValueMap::new());
+        assert_eq!(ops.len(), 3);
+        let result = kernel.ops[sum].results[0];
+        kernel.regions[body].ops.splice(1..2, ops);
+        replace_value(&mut kernel, result, yielded[0]);
+        verify(&kernel).unwrap();
+        assert!(use_counts(&kernel)[result] == 0 && use_counts(&kernel)[yielded[0]] == 1);
+    }
+
+    #[test]
+    fn free_values_and_parents_follow_the_nesting() {
+        let kernel = parse(NESTED).unwrap();
+        let body = &kernel.regions[kernel.body];
+        let inner = kernel.ops[body.ops[1]].regions[0];
+        assert_eq!(free_values(&kernel, inner), body.params.to_vec());
+        let parents = Parents::new(&kernel);
+        let branch = kernel.ops[kernel.regions[inner].ops[2]].regions[0];
+        assert!(parents.is_within(branch, inner) && !parents.is_within(inner, branch));
+        assert_eq!(parents.op(inner), Some(body.ops[1]));
+    }
+}

@@ -29,7 +29,7 @@ pub fn run(file: &TestFile) -> Result<String, String> {
             .map_err(|e| format!("line {}, column {}: {}", begin + e.line as usize, e.column, e.message))?;
         prints_alike(&kernel)?;
         let found = match &file.head.kind {
-            Kind::RoundTrip => roundtrip::run(case, &kernel),
+            Kind::RoundTrip => Ok(roundtrip::run(case, &kernel)),
             Kind::VerifyError => verify_error::run(case, &kernel),
             Kind::Run => run::run(&file.head, case, &kernel),
             Kind::Pass(names) => pass::run(&file.head, names, case, kernel),

@@ -6,8 +6,8 @@ use octants_ir::text::{print, print_with_locations};
 use super::Found;
 use crate::file::Case;
 
-pub fn run(case: &Case, kernel: &Kernel) -> Result<Found, String> {
+pub fn run(case: &Case, kernel: &Kernel) -> Found {
     let with_locations = case.input.lines().any(|line| line.starts_with("loc"));
     let input = if with_locations { print_with_locations(kernel) } else { print(kernel) };
-    Ok(Found { input, notes: case.notes.clone(), output: None })
+    Found { input, notes: case.notes.clone(), output: None }
 }
