@@ -18,3 +18,8 @@ pub use compile::{
 };
 pub use device::CpuDevice;
 pub use reference::ReferenceDevice;
+
+/// The version of the compiler behind the CPU device.
+pub fn llvm_version() -> (u32, u32, u32) {
+    octants_llvm_sys::version()
+}

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use octants::front::{ArgSpec, FunctionKind, Returns, Signature, check_signature, lower_kernel};
 use octants::ir::plan::ArgKind;
+use octants::ir::{Const, Data};
 use octants::{Arguments, CompiledKernel, Dump};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
@@ -167,7 +168,13 @@ impl Kernel {
         specialisation: &Specialisation,
         results: &[u8],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let one = |index: usize| dtype::constant_to(py, specialisation.compiled.results().read(index, results)?);
+        let slots = &specialisation.compiled.results().slots;
+        let one = |index: usize| match slots[index].data {
+            Data::Scalar(scalar) => {
+                dtype::constant_to(py, Const::from_bytes(scalar, &results[slots[index].offset as usize..]))
+            }
+            Data::Tensor(_) | Data::Struct(_) => Err(errors::bug("a kernel returned what the caller cannot take")),
+        };
         match &specialisation.returns {
             Returns::Nothing => Ok(py.None().into_bound(py)),
             Returns::One(_) => one(0),

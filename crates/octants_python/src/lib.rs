@@ -35,7 +35,8 @@ fn explain(code: &str) -> Option<String> {
 fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("llvm_version", octants::llvm_version())?;
+    let (major, minor, patch) = octants::llvm_version();
+    module.add("llvm_version", format!("{major}.{minor}.{patch}"))?;
     module.add_class::<dtype::DataType>()?;
     module.add_class::<expr::Expr>()?;
     module.add_class::<func::Func>()?;

@@ -7,6 +7,7 @@ use octants::front::{LowerOptions, Sources};
 use octants::ir::Scalar;
 use octants::{Arch, Session, SessionOptions};
 use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::conversion::FromPyObjectOwned;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -66,13 +67,9 @@ impl Runtime {
     }
 }
 
-fn option<'py, T>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<T>
-where
-    T: for<'a> FromPyObject<'a, 'py>,
-    for<'a> PyErr: From<<T as FromPyObject<'a, 'py>>::Error>,
-{
+fn option<'py, T: FromPyObjectOwned<'py>>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
     let value = options.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
-    Ok(value.extract()?)
+    value.extract().map_err(Into::into)
 }
 
 #[pymethods]
