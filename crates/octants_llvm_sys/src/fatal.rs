@@ -60,7 +60,7 @@ const SETTINGS: &[&CStr] = &[
     // A vectorised loop leaves up to `width * interleaving` iterations over. By default LLVM vectorises these again, at
     // a smaller width, only in loops of 16 elements or more; rows of a grid are short enough for 8 to matter.
     c"-epilogue-vectorization-minimum-VF=8",
-    // A fifth of the whole compile time, for nothing measurable where addresses can be `base + index * size + offset`:
+    // A quarter of the compile time of saxpy, for nothing measurable where addresses can be `base + index * size + offset`:
     // stencils of 5 and 27 points, n-body, matrix product and sums are as fast without.
     #[cfg(target_arch = "x86_64")]
     c"-disable-lsr",

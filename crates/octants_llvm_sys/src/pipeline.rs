@@ -2,9 +2,9 @@
 
 use llvm_sys::target_machine::LLVMCodeGenOptLevel;
 
-/// LLVM's `-O3` spends half of its time on what kernels do not have: a call graph, exceptions, virtual functions,
-/// value profiles. This list keeps what makes loops fast, in an order that does it once. On the kernels in
-/// `tests/kernels` the code is as fast as that of `-O3`, in half of its time.
+/// LLVM's `-O3` spends much of its time on what kernels do not have: a call graph, exceptions, virtual functions, value
+/// profiles. This list keeps what makes loops fast, in an order that does it once. On the kernels in `tests/kernels` it
+/// takes 0.4 to 0.7 of the time of `-O3` (`examples/compile_time.rs` measures it), for code that runs as fast.
 const KERNEL: &str = concat!(
     "function<eager-inv>(",
     // Values out of memory, and the obvious simplifications.
