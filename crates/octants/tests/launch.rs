@@ -14,8 +14,10 @@ const RUNNING: [Arch; 2] = [Arch::Cpu, Arch::Reference];
 
 #[test]
 fn saxpy_sum_and_stencil_give_what_they_say() {
-    for arch in RUNNING {
-        let session = session(arch);
+    let plain = SessionOptions { opt_level: 0, threads: 1, ..SessionOptions::default() };
+    let sessions = [session(Arch::Cpu), session(Arch::Reference), Session::new(plain).unwrap()];
+    for session in sessions {
+        let arch = session.options().arch;
         let n = if arch == Arch::Cpu { 100_003 } else { 1003 };
         let (x, y) = (filled(&session, Scalar::F32, &[n], 3.0), filled(&session, Scalar::F32, &[n], 1.0));
         let saxpy = compile(&session, programs::saxpy());
@@ -106,6 +108,19 @@ fn a_failed_assertion_tells_its_arguments_and_where_it_stands() {
     }
 }
 
+#[test]
+fn the_reference_device_checks_every_index() {
+    let session = session(Arch::Reference);
+    let shift = compile(&session, programs::shift());
+    let (x, y) = (filled(&session, Scalar::I32, &[5], 1.0), filled(&session, Scalar::I32, &[3], 0.0));
+    let error = Invocation::new(&shift).array(&x).unwrap().array(&y).unwrap().launch(&NEVER).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "index 3 is out of bounds for axis 0 of `y`, which has size 3 (in kernel `shift`)"
+    );
+    assert_eq!(values(&y), [0.0, 1.0, 1.0], "what was written before stays");
+}
+
 /// Puts the assertion into `inner`, called by `outer`.
 fn locate_assert(kernel: &mut Kernel) {
     let place = |function: &str, caller| LocData { span: None, function: Some(function.to_owned()), caller };
@@ -188,6 +203,15 @@ fn equal_ir_is_compiled_once_and_texts_can_be_looked_at() {
     let reference =
         Session::new(SessionOptions { arch: Arch::Reference, ..SessionOptions::default() }).unwrap();
     assert_eq!(compile(&reference, programs::saxpy()).dump(Dump::Assembly).unwrap(), None);
+}
+
+#[test]
+fn handles_may_go_to_any_thread() {
+    fn check<T: Send + Sync>() {}
+    check::<Session>();
+    check::<NdArray>();
+    check::<octants::CompiledKernel>();
+    check::<LaunchError>();
 }
 
 #[test]

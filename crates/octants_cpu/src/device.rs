@@ -168,7 +168,7 @@ unsafe impl Device for CpuDevice {
         pattern: &[u8],
         bytes: usize,
     ) -> Result<(), DeviceError> {
-        let filler = Filler::new(pattern);
+        let filler = Filler::new(pattern, bytes);
         self.in_pieces(bytes, filler.period(), &|begin, length| {
             // SAFETY: a piece of what the caller vouches for, which begins where the pattern does.
             unsafe { filler.fill(to.offset(begin).as_ptr(), length) };

@@ -22,21 +22,26 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
 /// The range is valid for writing, and `pattern` is not empty.
 pub(crate) unsafe fn fill(to: *mut u8, pattern: &[u8], bytes: usize) {
     // SAFETY: the caller says so, and the filler is asked for a range that begins with the pattern.
-    unsafe { Filler::new(pattern).fill(to, bytes) };
+    unsafe { Filler::new(pattern, bytes).fill(to, bytes) };
 }
+
+/// From this many bytes on a fill goes around the caches: the array does not fit into them, and lines that are overwritten whole
+/// need not be read first.
+const STREAMING: usize = 32 << 20;
 
 /// A pattern made ready to be repeated fast.
 pub(crate) enum Filler {
     /// All bytes are equal.
     Byte(u8),
     /// The pattern's length divides a word.
-    Word(u64),
+    Word { word: u64, streaming: bool },
     /// The pattern, repeated to a multiple of a line.
     Block(Vec<u8>),
 }
 
 impl Filler {
-    pub fn new(pattern: &[u8]) -> Self {
+    /// For `bytes` in all.
+    pub fn new(pattern: &[u8], bytes: usize) -> Self {
         if pattern.iter().all(|&byte| byte == pattern[0]) {
             return Self::Byte(pattern[0]);
         }
@@ -45,7 +50,7 @@ impl Filler {
             for piece in word.chunks_exact_mut(pattern.len()) {
                 piece.copy_from_slice(pattern);
             }
-            return Self::Word(u64::from_ne_bytes(word));
+            return Self::Word { word: u64::from_ne_bytes(word), streaming: bytes >= STREAMING };
         }
         let mut block = pattern.to_vec();
         while !block.len().is_multiple_of(LINE) {
@@ -57,7 +62,7 @@ impl Filler {
     /// Pieces that begin at a multiple of this begin with the pattern, and on a line if the whole does.
     pub fn period(&self) -> usize {
         match self {
-            Self::Byte(_) | Self::Word(_) => LINE,
+            Self::Byte(_) | Self::Word { .. } => LINE,
             Self::Block(block) => block.len(),
         }
     }
@@ -69,7 +74,9 @@ impl Filler {
         unsafe {
             match self {
                 Self::Byte(byte) => to.write_bytes(*byte, bytes),
-                Self::Word(word) => {
+                Self::Word { word, streaming } => {
+                    let streamed = if *streaming { stream(to, *word, bytes) } else { 0 };
+                    let (to, bytes) = (to.add(streamed), bytes - streamed);
                     let words = std::slice::from_raw_parts_mut(to.cast::<[u8; 8]>(), bytes / 8);
                     words.fill(word.to_ne_bytes());
                     let rest = bytes % 8;
@@ -79,6 +86,39 @@ impl Filler {
             }
         }
     }
+}
+
+/// Writes words past the caches, as many as it can; how many bytes that were.
+///
+/// # Safety
+/// The range is valid for writing.
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::cast_ptr_alignment, reason = "the alignment is looked at first")]
+unsafe fn stream(to: *mut u8, word: u64, bytes: usize) -> usize {
+    use std::arch::x86_64::{__m128i, _mm_set1_epi64x, _mm_sfence, _mm_stream_si128};
+    if to.align_offset(size_of::<__m128i>()) != 0 {
+        return 0;
+    }
+    let count = bytes / size_of::<__m128i>();
+    let vectors = to.cast::<__m128i>();
+    // SAFETY: aligned as just checked, and inside the range; the fence makes the stores visible like others.
+    unsafe {
+        let value = _mm_set1_epi64x(word as i64);
+        for n in 0..count {
+            _mm_stream_si128(vectors.add(n), value);
+        }
+        _mm_sfence();
+    }
+    count * size_of::<__m128i>()
+}
+
+/// Other processors need no such help.
+///
+/// # Safety
+/// Touches nothing.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn stream(_to: *mut u8, _word: u64, _bytes: usize) -> usize {
+    0
 }
 
 /// # Safety
@@ -113,6 +153,13 @@ mod tests {
                 unsafe { fill(memory.as_mut_ptr().add(shift), pattern, bytes) };
                 let expected: Vec<_> = pattern.iter().copied().cycle().take(bytes).collect();
                 assert_eq!(memory[shift..shift + bytes], expected);
+                if let Filler::Word { word, .. } = Filler::new(pattern, bytes) {
+                    let streaming = Filler::Word { word, streaming: true };
+                    memory.fill(0);
+                    // SAFETY: as above.
+                    unsafe { streaming.fill(memory.as_mut_ptr().add(shift), bytes) };
+                    assert_eq!(memory[shift..shift + bytes], expected);
+                }
                 assert!(memory[..shift].iter().chain(&memory[shift + bytes..]).all(|&byte| byte == 0));
             }
         }
