@@ -152,6 +152,6 @@ fn groups<'a>(diagnostic: &'a Diagnostic, excerpts: &'a Excerpts) -> Vec<Group<'
     groups
 }
 
-fn snippet<'a>(excerpt: &'a Excerpt) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+fn snippet(excerpt: &Excerpt) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
     Snippet::source(&excerpt.text).path(&excerpt.name).line_start(excerpt.first_line as usize).fold(true)
 }

@@ -7,7 +7,7 @@ macro_rules! intrinsics {
     ($($variant:ident $name:literal $doc:literal;)*) => {
         /// A callable of the language.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub enum Intrinsic { $(#[doc = $doc] $variant),* }
+        pub enum Intrinsic { $(#[doc = concat!("`", $name, "`")] $variant),* }
 
         impl Intrinsic {
             pub const ALL: &'static [Intrinsic] = &[$(Intrinsic::$variant),*];
