@@ -1,8 +1,8 @@
 //! Control flow that is known: conditions and bounds that are constants, loops that run once or never, carried values that never
 //! change, `if`s that only choose between values.
 
-use octants_ir::ops::{ArithOp, BitUnary, ConvertOp};
-use octants_ir::{Op, OpKind, Region, Value};
+use octants_ir::ops::{ArithOp, BitOp, BitUnary, ConvertOp};
+use octants_ir::{Const, Op, OpKind, Region, Type, Value};
 
 use super::Round;
 use crate::slots::yielded;
@@ -185,6 +185,7 @@ impl Round<'_> {
             self.rename_results(op, &values[1..]);
             return;
         }
+        self.assume_condition(region, op, cond, body);
         self.region(body);
         for (slot, &first) in first.iter().enumerate() {
             let params = [self.kernel.regions[cond].params[slot], self.kernel.regions[body].params[slot]];
@@ -195,6 +196,31 @@ impl Round<'_> {
             }
         }
         self.kernel.regions[region].ops.push(op);
+    }
+
+    /// Where the body runs the condition held: a flag that it asked for is known there.
+    fn assume_condition(&mut self, region: Region, op: Op, cond: Region, body: Region) {
+        let loc = self.kernel.ops[op].loc;
+        let mut known = vec![(yielded(self.kernel, cond)[0], true)];
+        let mut next = 0;
+        while let Some(&(value, holds)) = known.get(next) {
+            next += 1;
+            let Some(def) = self.kernel.def(value) else { continue };
+            match def.kind {
+                OpKind::Bit(BitOp::And) if holds => known.extend(def.operands.iter().map(|&v| (v, true))),
+                OpKind::Bit(BitOp::Or) if !holds => known.extend(def.operands.iter().map(|&v| (v, false))),
+                OpKind::BitUnary(BitUnary::Not) => known.push((def.operands[0], !holds)),
+                _ => {}
+            }
+        }
+        for (slot, param) in self.kernel.regions[body].params.clone().into_iter().enumerate() {
+            let passed = yielded(self.kernel, cond)[slot + 1];
+            let is_truth = self.kernel.ty(param) == Type::U1 && self.kernel.as_const(passed).is_none();
+            if let Some(&(_, holds)) = known.iter().find(|&&(value, _)| is_truth && value == passed) {
+                let constant = self.constant(region, Const::bool(holds), loc);
+                self.names.insert(param, constant);
+            }
+        }
     }
 
     /// A carried value is what it was at first, inside the loop and after it.
