@@ -94,7 +94,10 @@ fn owned_arrays(kernel: &Kernel, op: Op, attributes: &ParallelFor, assumptions: 
         .into_iter()
         .filter(|access| access.writes && matches!(kernel.ty(access.base), Type::Array(_)))
         .collect();
-    let mut arrays: Vec<Value> = writes.iter().map(|access| access.base).collect();
+    // What the loop reduces into already is written by all iterations.
+    let operands = &kernel.ops[op].operands;
+    let reduced = operands.iter().copied().filter(|&operand| matches!(kernel.ty(operand), Type::Array(_)));
+    let mut arrays: Vec<Value> = writes.iter().map(|access| access.base).chain(reduced).collect();
     arrays.sort_unstable();
     arrays.dedup();
     if arrays.len() > 1 && !assumptions.noalias {
@@ -104,6 +107,7 @@ fn owned_arrays(kernel: &Kernel, op: Op, attributes: &ParallelFor, assumptions: 
         let Type::Array(ty) = kernel.ty(array) else { return false };
         let to_array: Vec<_> = writes.iter().filter(|access| access.base == array).collect();
         ty.boundary == Boundary::Unsafe
+            && !operands.contains(&array)
             && axes.iter().all(|&axis| {
                 (0..ty.rank.into())
                     .any(|position| stands_at(kernel, &to_array, position, axis, axes, &inside))
