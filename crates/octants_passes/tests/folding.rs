@@ -28,7 +28,9 @@ fn edges(ty: Scalar) -> Vec<Const> {
     }
     let half = 1_u64 << (ty.bits() - 1);
     let mut bits = vec![0, 1, 2, 3, 7, 8, 100, half, half - 1, half + 1, u64::MAX, u64::MAX - 4];
-    bits.iter_mut().for_each(|bits| *bits = Const::from_bits(ty, *bits).bits());
+    for bits in &mut bits {
+        *bits = Const::from_bits(ty, *bits).bits();
+    }
     bits.sort_unstable();
     bits.dedup();
     bits.into_iter().map(|bits| Const::from_bits(ty, bits)).collect()
