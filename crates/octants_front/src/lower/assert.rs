@@ -41,7 +41,7 @@ impl<H: Host> Lowerer<'_, H> {
                                 arguments.push(value);
                             }
                             term if term.is_static() => {
-                                let object = self.to_object(&term)?;
+                                let object = self.host_object(&term)?;
                                 let host = self.host;
                                 let formatted = host.format(&object, spec.as_deref().unwrap_or(""), self);
                                 let formatted =

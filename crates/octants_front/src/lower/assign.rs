@@ -94,8 +94,13 @@ impl<H: Host> Lowerer<'_, H> {
                 "variables hold numbers; name a compile-time value with `x = oc.static(...)`",
             ));
         }
-        let in_span = term.is_static();
-        self.define(name, term, if in_span { from } else { span })
+        let term = match term {
+            number @ (Term::Bool(_) | Term::Int(_) | Term::Float(_)) => {
+                Term::Value(self.value(number, from)?)
+            }
+            other => other,
+        };
+        self.define(name, term, span)
     }
 
     fn not_reassignable(
@@ -188,7 +193,7 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Vec<Term<H::Object>>> {
         let items = match self.items(term, from)? {
             Some(items) => items,
-            None => self.entries(term, from)?.ok_or_else(|| {
+            None => self.entries(term, from).ok_or_else(|| {
                 let what = self.describe(term);
                 self.error(Code::NotUnpackable, from, format!("{what} cannot be unpacked"))
             })?,
@@ -208,17 +213,17 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// The entries of a vector.
-    fn entries(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<Option<Vec<Term<H::Object>>>> {
-        let Term::Value(value) = term else { return Ok(None) };
-        let Data::Tensor(tensor) = self.data(*value) else { return Ok(None) };
+    fn entries(&mut self, term: &Term<H::Object>, span: Span) -> Option<Vec<Term<H::Object>>> {
+        let Term::Value(value) = term else { return None };
+        let Data::Tensor(tensor) = self.data(*value) else { return None };
         if tensor.shape.rank() != 1 {
-            return Ok(None);
+            return None;
         }
         let entry = |at: u32| {
             let component = self.at(span).i32(at as i32);
             Term::Value(self.at(span).tensor_get(*value, &[component]))
         };
-        Ok(Some((0..tensor.shape.count()).map(entry).collect()))
+        Some((0..tensor.shape.count()).map(entry).collect())
     }
 
     /// `x: T = value`
@@ -319,11 +324,7 @@ impl<H: Host> Lowerer<'_, H> {
             ExprKind::Subscript { .. } => self.place(target)?,
             _ => return Err(self.not_assignable(target)),
         };
-        let term = self.expr(value)?;
-        if let Term::Static(_) = term {
-            // A compile-time number is as good as any other here.
-        }
-        let term = self.settle(term, value.span)?;
+        let term = self.operand(value)?;
         let Some(combine) = Combine::of(op) else {
             let old = self.at(target.span).load(place.base, &place.path);
             let result = self.binary(op, (Term::Value(old), target.span), (term, value.span), span)?;

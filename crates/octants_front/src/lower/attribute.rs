@@ -25,7 +25,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             Term::Array(array) if name == "shape" => Ok(Term::Shape(array)),
             literal if literal.is_static() => {
-                let object = self.to_object(&literal)?;
+                let object = self.host_object(&literal)?;
                 self.host_attribute(&object, name, span)
             }
             other => {

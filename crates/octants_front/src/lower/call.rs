@@ -149,7 +149,7 @@ impl<H: Host> Lowerer<'_, H> {
         let mut positional = Vec::new();
         let mut named = Vec::new();
         for argument in arguments {
-            let object = self.to_object(&argument.term)?;
+            let object = self.host_object(&argument.term)?;
             match &argument.name {
                 None => positional.push(object),
                 Some(name) => named.push((name.to_string(), object)),

@@ -97,17 +97,15 @@ impl<H: Host> Lowerer<'_, H> {
     /// The items behind a `*`.
     pub(super) fn starred(&mut self, inner: &Expr) -> Fallible<Vec<Term<H::Object>>> {
         let term = self.operand(inner)?;
-        match self.items(&term, inner.span)? {
-            Some(items) => Ok(items),
-            None => {
-                let what = self.describe(&term);
-                Err(self.error(
-                    Code::StarredArgument,
-                    inner.span,
-                    format!("{what} cannot be unpacked at compile time"),
-                ))
-            }
+        if let Some(items) = self.items(&term, inner.span)? {
+            return Ok(items);
         }
+        let what = self.describe(&term);
+        Err(self.error(
+            Code::StarredArgument,
+            inner.span,
+            format!("{what} cannot be unpacked at compile time"),
+        ))
     }
 
     /// An f-string of compile-time values.
@@ -126,7 +124,7 @@ impl<H: Host> Lowerer<'_, H> {
                             "f-strings of run-time values may stand in `assert` messages only",
                         ));
                     }
-                    let object = self.to_object(&term)?;
+                    let object = self.host_object(&term)?;
                     let host = self.host;
                     let formatted = host.format(&object, spec.as_deref().unwrap_or(""), self);
                     text.push_str(&formatted.map_err(|exception| self.host_error(exception, value.span))?);
@@ -137,7 +135,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn dict(&mut self, items: &[(Option<Expr>, Expr)]) -> Fallible<Term<H::Object>> {
-        let mut entries: Vec<(Term<H::Object>, Term<H::Object>)> = Vec::new();
+        let mut entries = Vec::with_capacity(items.len());
         for (key, value) in items {
             let Some(key) = key else {
                 return Err(self.error(

@@ -113,14 +113,13 @@ pub(super) fn unary<O>(op: UnaryOp, a: &Term<O>) -> Option<Term<O>> {
 }
 
 pub(super) fn compare<O>(op: CompareOp, a: &Term<O>, b: &Term<O>) -> Option<bool> {
-    let ordering = match (a, b) {
-        (Term::Str(a), Term::Str(b)) => Some(a.cmp(b)),
-        _ => {
-            let (a, b) = (number(a)?, number(b)?);
-            match (a.int(), b.int()) {
-                (Some(a), Some(b)) => Some(a.cmp(&b)),
-                _ => a.real()?.partial_cmp(&b.real()?),
-            }
+    let ordering = if let (Term::Str(a), Term::Str(b)) = (a, b) {
+        Some(a.cmp(b))
+    } else {
+        let (a, b) = (number(a)?, number(b)?);
+        match (a.int(), b.int()) {
+            (Some(a), Some(b)) => Some(a.cmp(&b)),
+            _ => a.real()?.partial_cmp(&b.real()?),
         }
     };
     match op {

@@ -187,13 +187,12 @@ impl<H: Host> Lowerer<'_, H> {
         argument: Argument<H::Object>,
     ) -> Fallible<Binding<H::Object>> {
         let span = argument.span;
-        let annotation = match param.annotation {
-            None => None,
-            Some(_) => {
-                let found = self.host.annotation_of(object, &param.name);
-                let found = found.map_err(|exception| self.host_error(exception, span))?;
-                found.map(|annotation| self.host.annotation(&annotation))
-            }
+        let annotation = if param.annotation.is_some() {
+            let found = self.host.annotation_of(object, &param.name);
+            let found = found.map_err(|exception| self.host_error(exception, span))?;
+            found.map(|annotation| self.host.annotation(&annotation))
+        } else {
+            None
         };
         let term = match &annotation {
             Some(Annotation::Template) => {

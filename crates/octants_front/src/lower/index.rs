@@ -23,7 +23,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Array(array) => self.array_element(array, base_expr, index, span).map(Term::Place),
             Term::Place(place) if self.place_shape(&place).is_some() => {
                 let components = self.components(index)?;
-                self.place_entry(place, &components, index.span).map(Term::Place)
+                self.place_entry(&place, &components, index.span).map(Term::Place)
             }
             Term::Object(object) => {
                 if let Meaning::Expr(id) = self.host.meaning(&object) {
@@ -44,7 +44,7 @@ impl<H: Host> Lowerer<'_, H> {
                 self.sequence_item(&sequence, index, span)
             }
             literal @ Term::Str(_) => {
-                let object = self.to_object(&literal)?;
+                let object = self.host_object(&literal)?;
                 self.host_item(&object, index, span)
             }
             other => {
@@ -340,7 +340,7 @@ impl<H: Host> Lowerer<'_, H> {
                     "use constants or variables of static loops",
                 ));
             }
-            objects.push(self.to_object(&term)?);
+            objects.push(self.host_object(&term)?);
         }
         let mut next = objects.into_iter();
         let mut take = || next.next().unwrap_or_else(|| self.host.make_none());
@@ -393,7 +393,7 @@ impl<H: Host> Lowerer<'_, H> {
                     "use a constant, or the variable of a loop over `oc.static(range(n))`",
                 ));
             }
-            self.to_object(&term)?
+            self.host_object(&term)?
         };
         let host = self.host;
         let item = host.getitem(&object, &key, self).map_err(|e| self.host_error(e, span))?;
@@ -416,11 +416,11 @@ impl<H: Host> Lowerer<'_, H> {
         data.tensor_shape().filter(|_| place.path.len() == rank)
     }
 
-    pub(super) fn place_entry(&mut self, place: Place, components: &[Value], span: Span) -> Fallible<Place> {
-        let rank = self.place_shape(&place).map_or(0, octants_ir::TensorShape::rank);
+    fn place_entry(&mut self, place: &Place, components: &[Value], span: Span) -> Fallible<Place> {
+        let rank = self.place_shape(place).map_or(0, octants_ir::TensorShape::rank);
         self.check_component_count(rank, components.len(), span)?;
         let path = place.path.iter().chain(components).copied().collect();
-        Ok(Place { path, ..place })
+        Ok(Place { base: place.base, path, shared: place.shared })
     }
 
     fn value_entry(&mut self, value: Value, components: &[Value], span: Span) -> Fallible<Term<H::Object>> {

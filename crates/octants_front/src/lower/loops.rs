@@ -110,17 +110,15 @@ impl<H: Host> Lowerer<'_, H> {
                 Ok((Ndrange { bounds, order: (0..rank as usize).collect() }, false))
             }
             Term::Grouped(inner) => self.domain(*inner, span).map(|(range, _)| (range, true)),
-            Term::Object(object) => match self.host.meaning(&object) {
-                Meaning::Expr(id) => {
+            Term::Object(object) => {
+                if let Meaning::Expr(id) = self.host.meaning(&object) {
                     let inner = self.expression(id, span)?;
-                    self.domain(inner, span)
+                    return self.domain(inner, span);
                 }
-                _ => {
-                    // Says what is wrong with an array that is not an argument.
-                    let term = self.resolve(object, span)?;
-                    Err(self.not_iterable(&term, span))
-                }
-            },
+                // Says what is wrong with an array that is not an argument.
+                let term = self.resolve(object, span)?;
+                Err(self.not_iterable(&term, span))
+            }
             other => Err(self.not_iterable(&other, span)),
         }
     }

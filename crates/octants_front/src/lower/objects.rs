@@ -55,7 +55,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// The host object for a term; run-time values become expressions.
-    pub(super) fn to_object(&mut self, term: &Term<H::Object>) -> Fallible<H::Object> {
+    pub(super) fn host_object(&mut self, term: &Term<H::Object>) -> Fallible<H::Object> {
         let host = self.host;
         Ok(match term {
             Term::None => host.make_none(),
@@ -64,13 +64,13 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Float(value) => host.make_float(*value),
             Term::Str(text) => host.make_str(text),
             Term::Object(object) => object.clone(),
-            Term::Static(inner) => self.to_object(inner)?,
-            Term::Tuple(items) => host.make_tuple(self.to_objects(items)?),
-            Term::List(items) => host.make_list(self.to_objects(items)?),
+            Term::Static(inner) => self.host_object(inner)?,
+            Term::Tuple(items) => host.make_tuple(self.host_objects(items)?),
+            Term::List(items) => host.make_list(self.host_objects(items)?),
             Term::Dict(items) => {
                 let pairs = items
                     .iter()
-                    .map(|(key, value)| Ok((self.to_object(key)?, self.to_object(value)?)))
+                    .map(|(key, value)| Ok((self.host_object(key)?, self.host_object(value)?)))
                     .collect::<Fallible<Vec<_>>>()?;
                 host.make_dict(pairs).map_err(|exception| self.host_error(exception, self.call_span))?
             }
@@ -89,8 +89,8 @@ impl<H: Host> Lowerer<'_, H> {
         })
     }
 
-    pub(super) fn to_objects(&mut self, terms: &[Term<H::Object>]) -> Fallible<Vec<H::Object>> {
-        terms.iter().map(|term| self.to_object(term)).collect()
+    pub(super) fn host_objects(&mut self, terms: &[Term<H::Object>]) -> Fallible<Vec<H::Object>> {
+        terms.iter().map(|term| self.host_object(term)).collect()
     }
 
     /// The truth of something known at compile time, as Python sees it.

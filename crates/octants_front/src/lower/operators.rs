@@ -28,13 +28,13 @@ impl<H: Host> Lowerer<'_, H> {
             if let Some(folded) = fold::binary(op, &a, &b) {
                 return Ok(folded);
             }
-            let (a, b) = (self.to_object(&a)?, self.to_object(&b)?);
+            let (a, b) = (self.host_object(&a)?, self.host_object(&b)?);
             let host = self.host;
             let result = host.binary(op, &a, &b, self);
             let object = result.map_err(|exception| self.host_error(exception, span))?;
             return self.resolve(object, span);
         }
-        if let Some(joined) = self.join_sequences(op, &a, &b) {
+        if let Some(joined) = join_sequences(op, &a, &b) {
             return Ok(joined);
         }
         if let (Some(a), Some(b)) = (self.foreign(&a)?, self.foreign(&b)?)
@@ -51,24 +51,6 @@ impl<H: Host> Lowerer<'_, H> {
         self.binary_values(op, a, b, span).map(Term::Value)
     }
 
-    /// `+` of tuples and lists.
-    fn join_sequences(
-        &mut self,
-        op: BinaryOp,
-        a: &Term<H::Object>,
-        b: &Term<H::Object>,
-    ) -> Option<Term<H::Object>> {
-        match (op, a, b) {
-            (BinaryOp::Add, Term::Tuple(a), Term::Tuple(b)) => {
-                Some(Term::Tuple(a.iter().chain(b).cloned().collect()))
-            }
-            (BinaryOp::Add, Term::List(a), Term::List(b)) => {
-                Some(Term::List(a.iter().chain(b).cloned().collect()))
-            }
-            _ => None,
-        }
-    }
-
     /// The host's view of an operand, and whether it is an object of neither the language nor Python's numbers.
     fn foreign(&mut self, term: &Term<H::Object>) -> Fallible<Option<(H::Object, bool)>> {
         Ok(match term {
@@ -77,7 +59,7 @@ impl<H: Host> Lowerer<'_, H> {
                 _ => None,
             },
             Term::Value(_) | Term::Int(_) | Term::Float(_) | Term::Bool(_) => {
-                Some((self.to_object(term)?, false))
+                Some((self.host_object(term)?, false))
             }
             _ => None,
         })
@@ -214,7 +196,7 @@ impl<H: Host> Lowerer<'_, H> {
             if op == UnaryOp::Not {
                 return Ok(Term::Bool(!self.static_truth(&a, a_span)?));
             }
-            let object = self.to_object(&a)?;
+            let object = self.host_object(&a)?;
             let host = self.host;
             let result = host.unary(op, &object, self);
             let object = result.map_err(|exception| self.host_error(exception, span))?;
@@ -318,7 +300,7 @@ impl<H: Host> Lowerer<'_, H> {
         b: &Term<H::Object>,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let (a, b) = (self.to_object(a)?, self.to_object(b)?);
+        let (a, b) = (self.host_object(a)?, self.host_object(b)?);
         let host = self.host;
         let result = host.compare(op, &a, &b, self);
         let object = result.map_err(|exception| self.host_error(exception, span))?;
@@ -366,5 +348,18 @@ impl<H: Host> Lowerer<'_, H> {
             return Err(self.not_static(span));
         }
         self.host_compare(op, a, b, span)
+    }
+}
+
+/// `+` of tuples and lists.
+fn join_sequences<O: Clone>(op: BinaryOp, a: &Term<O>, b: &Term<O>) -> Option<Term<O>> {
+    match (op, a, b) {
+        (BinaryOp::Add, Term::Tuple(a), Term::Tuple(b)) => {
+            Some(Term::Tuple(a.iter().chain(b).cloned().collect()))
+        }
+        (BinaryOp::Add, Term::List(a), Term::List(b)) => {
+            Some(Term::List(a.iter().chain(b).cloned().collect()))
+        }
+        _ => None,
     }
 }

@@ -38,7 +38,7 @@ impl<H: Host> Lowerer<'_, H> {
                 self.array_place(array, "an array", items, span).map(Term::Place)
             }
             Term::Object(object) => {
-                let index = self.to_object(&index)?;
+                let index = self.host_object(&index)?;
                 let host = self.host;
                 let item = host.getitem(&object, &index, self);
                 item.map(Term::Object).map_err(|exception| self.host_error(exception, span))
@@ -59,7 +59,7 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
             let (a, b) = (lowerer.term_of(a)?, lowerer.term_of(b)?);
             let (a, b) = (lowerer.value(a, span)?, lowerer.value(b, span)?);
             let result = lowerer.binary_values(op, a, b, span)?;
-            lowerer.to_object(&Term::Value(result))
+            lowerer.host_object(&Term::Value(result))
         })
     }
 
@@ -68,7 +68,7 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
             let span = lowerer.call_span;
             let a = lowerer.term_of(a)?;
             let result = Lowerer::unary(lowerer, op, a, span, span)?;
-            lowerer.to_object(&result)
+            lowerer.host_object(&result)
         })
     }
 
@@ -77,7 +77,7 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
             let span = lowerer.call_span;
             let (a, b) = (lowerer.term_of(a)?, lowerer.term_of(b)?);
             let result = Lowerer::compare(lowerer, op, (a, span), (b, span), span)?;
-            lowerer.to_object(&result)
+            lowerer.host_object(&result)
         })
     }
 
@@ -86,7 +86,7 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
             let span = lowerer.call_span;
             let term = lowerer.term_of(object)?;
             let result = lowerer.attribute(term, name, span)?;
-            lowerer.to_object(&result)
+            lowerer.host_object(&result)
         })
     }
 
@@ -95,7 +95,7 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
             let term = lowerer.indexed(object, index)?;
             let span = lowerer.call_span;
             let settled = lowerer.settle(term, span)?;
-            lowerer.to_object(&settled)
+            lowerer.host_object(&settled)
         })
     }
 
@@ -136,12 +136,12 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
             }
             let result = match lowerer.host.meaning(callee) {
                 Meaning::Dtype(dtype) => lowerer.type_call(dtype, &arguments, span)?,
-                Meaning::Intrinsic(intrinsic) => lowerer.intrinsic_of(intrinsic, callee, arguments, span)?,
+                Meaning::Intrinsic(intrinsic) => lowerer.intrinsic_of(intrinsic, callee, &arguments, span)?,
                 Meaning::Func { receiver } => lowerer.inline(callee, receiver, arguments, span)?,
                 _ => lowerer.call_host(callee, &arguments, span)?,
             };
             let settled = lowerer.settle(result, span)?;
-            lowerer.to_object(&settled)
+            lowerer.host_object(&settled)
         })
     }
 

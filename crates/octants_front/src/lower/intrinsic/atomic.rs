@@ -17,10 +17,10 @@ impl<H: Host> Lowerer<'_, H> {
         &mut self,
         intrinsic: Intrinsic,
         combine: Combine,
-        arguments: Vec<Argument<H::Object>>,
+        arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let [Some(target), Some(operand)] = self.parameters(intrinsic, &arguments, ["x", "y"], 2, span)?
+        let [Some(target), Some(operand)] = self.parameters(intrinsic, arguments, ["x", "y"], 2, span)?
         else {
             return Err(self.bad_arguments(intrinsic, span));
         };

@@ -14,7 +14,9 @@ use crate::host::{BinaryOp, CompareOp, Host};
 use crate::intrinsics::Intrinsic;
 
 /// How a function of one real is compiled: its op, its value at compile time, and whether integers are cast.
-fn function(intrinsic: Intrinsic) -> Option<(MathUnary, fn(f64) -> f64, bool)> {
+type Function = (MathUnary, fn(f64) -> f64, bool);
+
+fn function(intrinsic: Intrinsic) -> Option<Function> {
     use Intrinsic as I;
     Some(match intrinsic {
         I::Sqrt => (MathUnary::Sqrt, f64::sqrt, true),

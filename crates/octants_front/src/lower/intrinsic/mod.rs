@@ -36,7 +36,7 @@ impl<H: Host> Lowerer<'_, H> {
             let result = self.call_host(callee, &arguments, span)?;
             return self.settle(result, span);
         }
-        self.intrinsic_of(intrinsic, callee, arguments, span)
+        self.intrinsic_of(intrinsic, callee, &arguments, span)
     }
 
     /// An intrinsic with evaluated arguments.
@@ -44,28 +44,28 @@ impl<H: Host> Lowerer<'_, H> {
         &mut self,
         intrinsic: Intrinsic,
         callee: &H::Object,
-        arguments: Vec<Argument<H::Object>>,
+        arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         use Intrinsic as I;
         match intrinsic {
             I::Static => Err(self.nested_static(span)),
-            I::StaticAssert => self.static_assert(&arguments, span),
-            I::StaticPrint => self.call_host(callee, &arguments, span),
-            I::Range => self.range(&arguments, span),
-            I::Ndrange => self.ndrange(&arguments, span),
-            I::Grouped => self.grouped(&arguments, span),
-            I::LoopConfig => self.loop_config(&arguments, span),
-            I::Int => self.builtin_cast(self.options.default_ip, callee, &arguments, span),
-            I::Float => self.builtin_cast(self.options.default_fp, callee, &arguments, span),
-            I::Bool => self.builtin_cast(Scalar::U1, callee, &arguments, span),
-            I::Len => self.length(&arguments, span),
-            I::Any | I::All => self.any_all(intrinsic, &arguments, span),
+            I::StaticAssert => self.static_assert(arguments, span),
+            I::StaticPrint => self.call_host(callee, arguments, span),
+            I::Range => self.range(arguments, span),
+            I::Ndrange => self.ndrange(arguments, span),
+            I::Grouped => self.grouped(arguments, span),
+            I::LoopConfig => self.loop_config(arguments),
+            I::Int => self.builtin_cast(self.options.default_ip, callee, arguments, span),
+            I::Float => self.builtin_cast(self.options.default_fp, callee, arguments, span),
+            I::Bool => self.builtin_cast(Scalar::U1, callee, arguments, span),
+            I::Len => self.length(arguments, span),
+            I::Any | I::All => self.any_all(intrinsic, arguments, span),
             I::Print | I::Random | I::Randn | I::ClockCounter | I::ClockFreqHz => {
                 Err(self.unavailable(intrinsic, span))
             }
             I::Abs | I::Min | I::Max | I::Pow | I::Atan2 | I::RawDiv | I::RawMod | I::BitShr => {
-                self.arithmetic(intrinsic, &arguments, span)
+                self.arithmetic(intrinsic, arguments, span)
             }
             I::Round
             | I::Floor
@@ -82,12 +82,12 @@ impl<H: Host> Lowerer<'_, H> {
             | I::Asin
             | I::Acos
             | I::IsNan
-            | I::IsInf => self.math_function(intrinsic, &arguments, span),
-            I::Frexp => self.frexp(&arguments, span),
-            I::Select => self.select(&arguments, span),
-            I::Zero | I::One => self.zero_or_one(intrinsic, &arguments, span),
-            I::Cast | I::BitCast => self.cast_call(intrinsic, &arguments, span),
-            I::Popcnt | I::Clz | I::Ffs => self.bit_count(intrinsic, &arguments, span),
+            | I::IsInf => self.math_function(intrinsic, arguments, span),
+            I::Frexp => self.frexp(arguments, span),
+            I::Select => self.select(arguments, span),
+            I::Zero | I::One => self.zero_or_one(intrinsic, arguments, span),
+            I::Cast | I::BitCast => self.cast_call(intrinsic, arguments, span),
+            I::Popcnt | I::Clz | I::Ffs => self.bit_count(intrinsic, arguments, span),
             I::AtomicAdd => self.atomic(intrinsic, Combine::Add, arguments, span),
             I::AtomicSub => self.atomic(intrinsic, Combine::Sub, arguments, span),
             I::AtomicMul => self.atomic(intrinsic, Combine::Mul, arguments, span),
@@ -97,8 +97,8 @@ impl<H: Host> Lowerer<'_, H> {
             I::AtomicOr => self.atomic(intrinsic, Combine::Or, arguments, span),
             I::AtomicXor => self.atomic(intrinsic, Combine::Xor, arguments, span),
             I::AtomicExchange => self.atomic(intrinsic, Combine::Exchange, arguments, span),
-            I::AtomicCas => self.atomic_cas(&arguments, span),
-            I::VolatileLoad => self.volatile_load(&arguments, span),
+            I::AtomicCas => self.atomic_cas(arguments, span),
+            I::VolatileLoad => self.volatile_load(arguments, span),
         }
     }
 

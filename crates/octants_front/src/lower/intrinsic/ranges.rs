@@ -33,7 +33,10 @@ impl<H: Host> Lowerer<'_, H> {
                 Code::RangeArguments,
                 span,
                 format!("Range should have 1 or 2 arguments, found {}", arguments.len()),
-                "for a step, loop over `range(count)` and compute `begin + i * step`",
+                match arguments.len() {
+                    3 => "for a step, loop over `range(count)` and compute `begin + i * step`",
+                    _ => "write `range(end)` or `range(begin, end)`",
+                },
             )),
         }
     }
@@ -164,11 +167,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    pub(super) fn loop_config(
-        &mut self,
-        arguments: &[Argument<H::Object>],
-        span: Span,
-    ) -> Fallible<Term<H::Object>> {
+    pub(super) fn loop_config(&mut self, arguments: &[Argument<H::Object>]) -> Fallible<Term<H::Object>> {
         let mut config = LoopConfig::default();
         for argument in arguments {
             let name = argument.name.as_deref();
@@ -201,7 +200,6 @@ impl<H: Host> Lowerer<'_, H> {
             }
         }
         config.serialize |= config.parallelize == Some(1);
-        let _ = span;
         self.next_loop = Some(config);
         Ok(Term::None)
     }

@@ -87,7 +87,7 @@ impl<H: Host> Lowerer<'_, H> {
         let text = match message.map(|message| message.term) {
             Some(Term::Str(text)) => format!("static assertion failed: {text}"),
             Some(other) if other.is_static() && !matches!(other, Term::None) => {
-                let object = self.to_object(&other)?;
+                let object = self.host_object(&other)?;
                 format!("static assertion failed: {}", self.host.repr(&object))
             }
             _ => "static assertion failed".to_owned(),
