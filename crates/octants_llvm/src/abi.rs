@@ -60,8 +60,7 @@ impl Fault {
 
 /// The name of a task's function: ASCII letters, digits and underscores, whatever the kernel's name is.
 pub fn task_symbol(kernel: &str, task: usize) -> String {
-    let mut symbol: String =
-        kernel.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
-    symbol.push_str(&format!("_t{task}"));
-    symbol
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let kernel: String = kernel.chars().map(plain).collect();
+    format!("{kernel}_t{task}")
 }

@@ -47,6 +47,16 @@ pub(crate) struct Address {
     pub inside: Option<Val>,
 }
 
+impl Address {
+    /// The only cell, of an access that is never widened.
+    pub fn one_cell(self) -> Ptr {
+        match self.target {
+            Target::One(pointer) => pointer,
+            Target::Run(_) | Target::Each(_) => panic!("an access that cannot be widened has several cells"),
+        }
+    }
+}
+
 /// Sums of that many bits fit 64 bits with room to spare.
 const EXACT_BITS: u32 = 62;
 
@@ -125,10 +135,7 @@ impl Emitter<'_> {
         }
         let def = self.kernel.def(value).filter(|_| depth > 0 && self.kernel.ty(value) == Type::I32);
         if let Some(def) = def {
-            let (a, b) = match def.operands[..] {
-                [a, b] => (a, b),
-                _ => return (self.exact_leaf(value), 32),
-            };
+            let [a, b] = def.operands[..] else { return (self.exact_leaf(value), 32) };
             match def.kind {
                 OpKind::Arith(op @ (ArithOp::Add | ArithOp::Sub)) => {
                     let (a, a_bits) = self.exact(a, depth - 1);

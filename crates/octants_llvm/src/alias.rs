@@ -55,11 +55,8 @@ impl Scopes {
             self.scopes.push(Scope { class, own, others });
             &self.scopes[self.scopes.len() - 1]
         };
-        let mut suffix = format!(", !alias.scope {}, !noalias {}", scope.own, scope.others);
-        if let Some(group) = self.group {
-            suffix.push_str(&format!(", !llvm.access.group {group}"));
-        }
-        suffix
+        let group = self.group.map_or_else(String::new, |group| format!(", !llvm.access.group {group}"));
+        format!(", !alias.scope {}, !noalias {}{group}", scope.own, scope.others)
     }
 
     /// Writes the nodes, now that all classes are known.
@@ -67,8 +64,8 @@ impl Scopes {
         if self.scopes.is_empty() {
             return;
         }
-        let domain = module.distinct_node("");
-        let ids: Vec<_> = self.scopes.iter().map(|_| module.distinct_node(&format!(", {domain}"))).collect();
+        let domain = module.distinct_node(&[]);
+        let ids: Vec<_> = self.scopes.iter().map(|_| module.distinct_node(&[domain])).collect();
         for (index, scope) in self.scopes.iter().enumerate() {
             module.set_node(scope.own, format!("!{{{}}}", ids[index]));
             let others: Vec<_> =

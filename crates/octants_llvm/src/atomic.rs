@@ -39,13 +39,13 @@ impl Emitter<'_> {
             self.store_at(address, new);
             return old;
         }
-        let pointer = self.one_cell(address);
+        let pointer = address.one_cell();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
         let align = address.scalar.bytes();
         let Some(instruction) = instruction(op, address.scalar) else {
             return self.exchange_loop(op, address, value);
         };
-        let value = self.to_memory(value);
+        let value = self.memory_form(value);
         let old = self.f.value(
             value.ty(),
             format_args!(
@@ -53,12 +53,12 @@ impl Emitter<'_> {
                 Typed(value)
             ),
         );
-        self.from_memory(old, address.scalar)
+        self.read_memory(old, address.scalar)
     }
 
     /// Tries until no other thread was faster. Where the cell would stay as it is, nothing is written.
     fn exchange_loop(&mut self, op: AtomicOp, address: Address, value: Val) -> Val {
-        let pointer = self.one_cell(address);
+        let pointer = address.one_cell();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
         let scalar = address.scalar;
         let cell = Ty::new(bits_of(in_memory(scalar)), 1);
@@ -72,9 +72,9 @@ impl Emitter<'_> {
         self.f.begin(head);
         let seen = self.f.phi(cell);
         let old = self.bit_cast(seen.value, in_memory(scalar));
-        let old = self.from_memory(old, scalar);
+        let old = self.read_memory(old, scalar);
         let new = self.combine(op, old, value);
-        let new = self.to_memory(new);
+        let new = self.memory_form(new);
         let new = self.bits(new);
         let same = self.compare("eq", new, seen.value);
         self.f.branch(same, done, attempt);
@@ -121,14 +121,14 @@ impl Emitter<'_> {
             self.store_at(address, new);
             return old;
         }
-        let pointer = self.one_cell(address);
+        let pointer = address.one_cell();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
-        let (expected, desired) = (self.to_memory(expected), self.to_memory(desired));
+        let (expected, desired) = (self.memory_form(expected), self.memory_form(desired));
         let (expected, desired) = (self.bits(expected), self.bits(desired));
         let align = address.scalar.bytes();
         let (old, _) = self.compare_exchange(pointer, expected, desired, align, &suffix);
         let old = self.bit_cast(old, in_memory(address.scalar));
-        self.from_memory(old, address.scalar)
+        self.read_memory(old, address.scalar)
     }
 
     /// `op(cell, value)` on values.

@@ -8,6 +8,7 @@ use octants_ir::{Kernel, Op, OpKind, Region, Scalar, Value};
 use crate::address::Index;
 use crate::emitter::Emitter;
 use crate::function::Phi;
+use crate::module::Node;
 use crate::value::{Label, Ty, Val};
 
 /// Trips of an inner loop that LLVM unrolls: such a loop is not one to wait for.
@@ -124,7 +125,8 @@ impl Emitter<'_> {
         }
         let stepped = self.binary(step, counter.value, Val::int(wide, 1));
         let latch = self.f.block();
-        self.f.jump(head);
+        let facts = self.loop_facts(op);
+        self.back_edge(head, &facts);
         self.f.fill(counter, &[(lo, before), (stepped, latch)]);
         self.fill_phis(&phis, &initial, before, &next, latch);
 
@@ -169,6 +171,12 @@ impl Emitter<'_> {
         for (&result, &value) in data.results.iter().zip(&tested) {
             self.set(result, value);
         }
+    }
+
+    /// In widened code an iteration is long already; only loops of a few iterations are unrolled, fully.
+    fn loop_facts(&mut self, op: Op) -> Vec<Node> {
+        let whole = self.kernel.ops[op].kind == OpKind::For && is_short(self.kernel, op);
+        if self.lanes == 1 || whole { Vec::new() } else { vec![self.module.not_unrolled()] }
     }
 
     pub(crate) fn fill_phis(

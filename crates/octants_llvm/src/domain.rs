@@ -140,14 +140,14 @@ impl Emitter<'_> {
         };
         self.varying = widening.varying.clone();
         if !widening.unmasked_body {
-            return self.wide_row(domain, widening.lanes, (begin, end), totals, true);
+            return self.wide_row(domain, widening, (begin, end), totals, true);
         }
         // Whole vectors, then what is left under a mask.
         let length = self.binary("sub nsw", end, begin);
         let whole = self.binary("and", length, Val::i64(-i64::from(widening.lanes)));
         let middle = self.binary("add nsw", begin, whole);
-        let totals = self.wide_row(domain, widening.lanes, (begin, middle), totals, false);
-        self.wide_row(domain, widening.lanes, (middle, end), &totals, true)
+        let totals = self.wide_row(domain, widening, (begin, middle), totals, false);
+        self.wide_row(domain, widening, (middle, end), &totals, true)
     }
 
     fn scalar_row(&mut self, domain: &Domain<'_>, begin: Val, end: Val, totals: &[Val]) -> Vec<Val> {
@@ -186,11 +186,12 @@ impl Emitter<'_> {
     fn wide_row(
         &mut self,
         domain: &Domain<'_>,
-        lanes: u32,
+        widening: &Widening,
         (begin, end): (Val, Val),
         totals: &[Val],
         masked: bool,
     ) -> Vec<Val> {
+        let lanes = widening.lanes;
         let axis = usize::from(domain.attributes.axes) - 1;
         let params = &self.kernel.regions[domain.body].params;
         let (index, accumulators) = (params[axis], &params[axis + 1..]);
@@ -216,6 +217,7 @@ impl Emitter<'_> {
         for (&accumulator, phi) in accumulators.iter().zip(&phis) {
             self.set(accumulator, phi.value);
         }
+        self.mask_scalar = widening.mask;
         self.mask = masked.then(|| self.lanes_before(counter.value, end));
         let mask = self.mask;
         let yielded = self.region(domain.body);
@@ -223,7 +225,7 @@ impl Emitter<'_> {
             .iter()
             .zip(&phis)
             .map(|(&value, phi)| match mask {
-                Some(mask) => self.select(mask, value, phi.value),
+                Some(mask) => self.choose(mask, value, phi.value),
                 None => self.spread(value, lanes),
             })
             .collect();
@@ -248,26 +250,29 @@ impl Emitter<'_> {
         let left = self.binary("sub nsw", end, counter);
         let left = self.intrinsic("llvm.umin", &[left, Val::i64(self.lanes.into())], "");
         let left = self.resize(left, Scalar::U32);
-        self.compare("ult", Val::lane_ids(Scalar::U32, self.lanes), left)
+        let before = self.compare("ult", Val::lane_ids(Scalar::U32, self.lanes), left);
+        self.hold(before)
     }
 
     /// The back edge of a row's loop. A widened one is left as it is.
     fn close_loop(&mut self, domain: &Domain<'_>, head: Label) {
-        let mut facts = String::new();
+        let mut facts = Vec::new();
         if let Some(group) = domain.group {
-            let parallel = self.module.node(format!("!{{!\"llvm.loop.parallel_accesses\", {group}}}"));
-            facts.push_str(&format!(", {parallel}"));
+            facts.push(self.module.node(format!("!{{!\"llvm.loop.parallel_accesses\", {group}}}")));
         }
         if domain.widening.is_some() {
-            let vectorised = self.module.node("!{!\"llvm.loop.isvectorized\", i32 1}".to_owned());
-            let not_unrolled = self.module.node("!{!\"llvm.loop.unroll.disable\"}".to_owned());
-            facts.push_str(&format!(", {vectorised}, {not_unrolled}"));
+            facts.push(self.module.node("!{!\"llvm.loop.isvectorized\", i32 1}".to_owned()));
+            facts.push(self.module.not_unrolled());
         }
+        self.back_edge(head, &facts);
+    }
+
+    /// Jumps back to the head of a loop of which these facts hold.
+    pub(crate) fn back_edge(&mut self, head: Label, facts: &[Node]) {
         if facts.is_empty() {
-            self.f.jump(head);
-        } else {
-            let node = self.module.distinct_node(&facts);
-            self.f.terminate(format_args!("br label %{head}, !llvm.loop {node}"));
+            return self.f.jump(head);
         }
+        let node = self.module.distinct_node(facts);
+        self.f.terminate(format_args!("br label %{head}, !llvm.loop {node}"));
     }
 }

@@ -39,8 +39,10 @@ pub(crate) struct Emitter<'k> {
     pub lanes: u32,
     /// Which values differ between lanes; of use only where `lanes > 1`.
     pub varying: SideTable<Value, bool>,
-    /// The lanes that run, where not all do.
+    /// The lanes that run, where not all do, in the form of `mask_scalar`.
     pub mask: Option<Val>,
+    /// What masks are held in: `u1` where the target has registers for them, else an integer as wide as the data.
+    pub mask_scalar: Scalar,
     /// Where a task that gives up ends.
     stop: Option<Label>,
 }
@@ -64,6 +66,7 @@ impl<'k> Emitter<'k> {
             lanes: 1,
             varying: SideTable::new(false),
             mask: None,
+            mask_scalar: Scalar::U1,
             stop: None,
         }
     }

@@ -15,13 +15,40 @@ use crate::value::{Ty, Val};
 const BRANCHLESS_OPS: usize = 12;
 
 impl Emitter<'_> {
+    /// A condition in the form in which masks are held from one block to the next: where the target has no registers for
+    /// them, all bits of an integer as wide as the data, so that nothing is packed and unpacked.
+    pub(crate) fn hold(&mut self, condition: Val) -> Val {
+        let condition = self.spread(condition, self.lanes);
+        if self.mask_scalar == Scalar::U1 {
+            return condition;
+        }
+        match condition.as_const() {
+            Some(c) => {
+                let bits = if c.is_zero() { 0 } else { u64::MAX };
+                self.spread(Val::constant(Const::from_bits(self.mask_scalar, bits)), self.lanes)
+            }
+            None => self.convert("sext", condition, self.mask_scalar),
+        }
+    }
+
+    /// The lanes of a mask as bits, for a selection or an access.
+    pub(crate) fn lanes_of(&mut self, mask: Val) -> Val {
+        if mask.ty == Scalar::U1 { mask } else { self.compare("slt", mask, Val::int(mask.ty, 0)) }
+    }
+
+    /// The lanes that run, where not all do, as bits.
+    pub(crate) fn running_lanes(&mut self) -> Option<Val> {
+        self.mask.map(|mask| self.lanes_of(mask))
+    }
+
     /// The mask as an integer with one bit per lane, in a register.
     pub(crate) fn mask_bits(&mut self, mask: Val) -> u32 {
+        let mask = self.lanes_of(mask);
         let lanes = mask.lanes;
         self.f.define(format_args!("bitcast <{lanes} x i1> {mask} to i{lanes}"))
     }
 
-    /// Whether any lane holds true.
+    /// Whether any lane holds true, of a mask or a condition.
     pub(crate) fn any_lane(&mut self, mask: Val) -> Val {
         if mask.lanes == 1 {
             return mask;
@@ -30,12 +57,21 @@ impl Emitter<'_> {
         self.f.value(Ty::new(Scalar::U1, 1), format_args!("icmp ne i{lanes} %v{bits}, 0"))
     }
 
+    /// What lanes of the mask compute, and what the others had.
+    pub(crate) fn choose(&mut self, mask: Val, value: Val, old: Val) -> Val {
+        if value == old {
+            return old;
+        }
+        let lanes = self.lanes_of(mask);
+        self.select(lanes, value, old)
+    }
+
     /// The lanes that run and hold true.
     pub(crate) fn narrowed(&mut self, condition: Val) -> Val {
-        let condition = self.spread(condition, self.lanes);
+        let held = self.hold(condition);
         match self.mask {
-            Some(mask) => self.binary("and", mask, condition),
-            None => condition,
+            Some(mask) => self.binary("and", mask, held),
+            None => held,
         }
     }
 
@@ -119,6 +155,7 @@ impl Emitter<'_> {
         let mask = self.f.phi(all.ty());
         let phis: Vec<Phi> = initial.iter().map(|value| self.f.phi(value.ty())).collect();
         let within = self.compare(less, counter.value, hi);
+        let within = self.hold(within);
         let still = self.binary("and", mask.value, within);
         let any = self.any_lane(still);
         self.f.branch(any, inside, done);
@@ -133,7 +170,7 @@ impl Emitter<'_> {
         self.counters.set(index, Some(exact));
         let yielded = self.under(still, |e| e.region(body));
         let next: Vec<_> =
-            yielded.iter().zip(&phis).map(|(&value, phi)| self.select(still, value, phi.value)).collect();
+            yielded.iter().zip(&phis).map(|(&value, phi)| self.choose(still, value, phi.value)).collect();
         if self.polls(op) {
             self.poll_cancel();
         }
@@ -169,12 +206,9 @@ impl Emitter<'_> {
         self.bind(condition, &held);
         let mut tested = self.under(mask.value, |e| e.region(condition));
         let holds = tested.remove(0);
-        let tested: Vec<_> = tested
-            .iter()
-            .zip(&held)
-            .map(|(&value, &old)| if value == old { old } else { self.select(mask.value, value, old) })
-            .collect();
-        let holds = self.spread(holds, self.lanes);
+        let tested: Vec<_> =
+            tested.iter().zip(&held).map(|(&value, &old)| self.choose(mask.value, value, old)).collect();
+        let holds = self.hold(holds);
         let still = self.binary("and", mask.value, holds);
         let any = self.any_lane(still);
         self.f.branch(any, inside, done);
@@ -182,11 +216,8 @@ impl Emitter<'_> {
         self.f.begin(inside);
         self.bind(body, &tested);
         let yielded = self.under(still, |e| e.region(body));
-        let next: Vec<_> = yielded
-            .iter()
-            .zip(&tested)
-            .map(|(&value, &old)| if value == old { old } else { self.select(still, value, old) })
-            .collect();
+        let next: Vec<_> =
+            yielded.iter().zip(&tested).map(|(&value, &old)| self.choose(still, value, old)).collect();
         self.poll_cancel();
         let latch = self.f.block();
         self.f.jump(head);

@@ -4,7 +4,7 @@ use octants_ir::{Const, Scalar, Type, Value};
 
 use crate::address::{Address, Target, elem_of};
 use crate::emitter::Emitter;
-use crate::value::{Ptr, Ty, Typed, Val, in_memory};
+use crate::value::{Ty, Typed, Val, in_memory};
 
 impl Emitter<'_> {
     /// A variable: room in the function's frame, zeroed here, each time that the op runs.
@@ -31,7 +31,8 @@ impl Emitter<'_> {
         let align = scalar.bytes();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
         let lanes = self.lanes;
-        let loaded = match (address.target, self.mask) {
+        let mask = if matches!(address.target, Target::One(_)) { None } else { self.running_lanes() };
+        let loaded = match (address.target, mask) {
             (Target::One(p), _) => {
                 let ty = Ty::new(scalar, 1);
                 self.f.value(ty, format_args!("load {ty}, ptr {p}, align {align}{suffix}"))
@@ -70,7 +71,7 @@ impl Emitter<'_> {
                 )
             }
         };
-        self.from_memory(loaded, address.scalar)
+        self.read_memory(loaded, address.scalar)
     }
 
     /// A load that is never merged, moved or cached; other threads may be writing the cell.
@@ -78,13 +79,13 @@ impl Emitter<'_> {
         let address = self.address(path);
         let scalar = in_memory(address.scalar);
         let (ty, align) = (Ty::new(scalar, 1), scalar.bytes());
-        let pointer = self.one_cell(address);
+        let pointer = address.one_cell();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
         let loaded = self.f.value(
             ty,
             format_args!("load atomic volatile {ty}, ptr {pointer} monotonic, align {align}{suffix}"),
         );
-        self.from_memory(loaded, address.scalar)
+        self.read_memory(loaded, address.scalar)
     }
 
     pub(crate) fn store(&mut self, path: &[Value], value: Val) {
@@ -112,11 +113,12 @@ impl Emitter<'_> {
     }
 
     fn write_at(&mut self, address: Address, value: Val) {
-        let value = self.to_memory(value);
+        let value = self.memory_form(value);
         let align = value.ty.bytes();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
         let lanes = self.lanes;
-        match (address.target, self.mask) {
+        let mask = if matches!(address.target, Target::One(_)) { None } else { self.running_lanes() };
+        match (address.target, mask) {
             (Target::One(p), _) => {
                 let value = self.last_lane(value);
                 self.f.line(format_args!("store {}, ptr {p}, align {align}{suffix}", Typed(value)));
@@ -173,21 +175,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// The address of an access that is not widened.
-    pub(crate) fn one_cell(&self, address: Address) -> Ptr {
-        match address.target {
-            Target::One(pointer) => pointer,
-            Target::Run(_) | Target::Each(_) => panic!("an access that cannot be widened has several cells"),
-        }
-    }
-
     /// A `u1` is any byte but 0.
-    pub(crate) fn from_memory(&mut self, v: Val, scalar: Scalar) -> Val {
+    pub(crate) fn read_memory(&mut self, v: Val, scalar: Scalar) -> Val {
         if scalar == Scalar::U1 { self.compare("ne", v, Val::int(v.ty, 0)) } else { v.read_as(scalar) }
     }
 
     /// A `u1` becomes the byte 0 or 1.
-    pub(crate) fn to_memory(&mut self, v: Val) -> Val {
+    pub(crate) fn memory_form(&mut self, v: Val) -> Val {
         if v.ty == Scalar::U1 { self.resize(v, Scalar::U8) } else { v }
     }
 }

@@ -21,6 +21,7 @@ pub(crate) struct Module {
     nodes: Vec<String>,
     empty: Option<Node>,
     cold: Option<Node>,
+    not_unrolled: Option<Node>,
 }
 
 impl Module {
@@ -37,9 +38,13 @@ impl Module {
     }
 
     /// A node that is unlike any other, with itself as the first element.
-    pub fn distinct_node(&mut self, rest: &str) -> Node {
-        let node = Node(self.nodes.len() as u32);
-        self.node(format!("distinct !{{{node}{rest}}}"))
+    pub fn distinct_node(&mut self, rest: &[Node]) -> Node {
+        let mut text = format!("distinct !{{{}", Node(self.nodes.len() as u32));
+        for node in rest {
+            write!(text, ", {node}").expect("writing to a string");
+        }
+        text.push('}');
+        self.node(text)
     }
 
     /// A node whose text comes later.
@@ -66,6 +71,15 @@ impl Module {
         }
         let node = self.node("!{!\"branch_weights\", i32 1048575, i32 1}".to_owned());
         *self.cold.insert(node)
+    }
+
+    /// Of a loop: it is wide enough already.
+    pub fn not_unrolled(&mut self) -> Node {
+        if let Some(node) = self.not_unrolled {
+            return node;
+        }
+        let node = self.node("!{!\"llvm.loop.unroll.disable\"}".to_owned());
+        *self.not_unrolled.insert(node)
     }
 
     /// The module's text around a function's.

@@ -100,7 +100,7 @@ impl Emitter<'_> {
         let slot = self.plan.results.slots[index as usize];
         let scalar = slot.data.scalar().unwrap_or_else(|| panic!("result {index} is no scalar"));
         debug_assert_eq!(scalar, value.ty, "a result has the type of its slot");
-        let value = self.to_memory(value);
+        let value = self.memory_form(value);
         let block = self.results_block();
         let address = self.offset(block, slot.offset as usize);
         let suffix = self.scopes.suffix(&mut self.module, crate::alias::Class::Results);

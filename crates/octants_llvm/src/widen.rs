@@ -17,14 +17,20 @@ pub(crate) struct Widening {
     /// How many neighbouring iterations of the last axis run at once.
     pub lanes: u32,
     pub varying: SideTable<Value, bool>,
-    /// The inner loops touch memory lane by lane: whole vectors should do so without a mask.
+    /// Whole vectors run without a mask, and what is left in a second copy of the body. Otherwise all run under a mask.
     pub unmasked_body: bool,
+    /// What masks are held in.
+    pub mask: Scalar,
 }
 
 /// So many arithmetic instructions in inner loops make up for an access that is scattered.
 const WORK_PER_SCATTERED_ACCESS: u32 = 4;
 /// Vectors that a value may be spread over, so that their latencies overlap.
 const MOST_VECTORS: u32 = 4;
+/// Likewise in a loop that lanes leave one by one: the more lanes, the longer the last one keeps them.
+const MOST_VECTORS_IN_WHILE: u32 = 2;
+/// A body with fewer accesses is so short that the loop's own instructions count.
+const FEW_ACCESSES: u32 = 4;
 
 /// `None` leaves the loop to LLVM's vectoriser.
 pub(crate) fn widening(kernel: &Kernel, op: Op, options: &EmitOptions) -> Option<Widening> {
@@ -42,29 +48,26 @@ pub(crate) fn widening(kernel: &Kernel, op: Op, options: &EmitOptions) -> Option
         varying: &varying,
         index: params[axis],
         loops: 0,
-        work: 0,
-        scattered: 0,
-        lane_accesses: 0,
+        parting: false,
+        outside: Tally::default(),
+        inside: Tally::default(),
         bits: 32,
         pressure: 1,
     };
     survey.region(body, 0);
-    let unmasked_body = survey.lane_accesses > 0;
-    if let Some(lanes) = options.force_lanes {
-        return Some(Widening { lanes, varying, unmasked_body });
-    }
-    if survey.loops == 0 || survey.work < WORK_PER_SCATTERED_ACCESS * survey.scattered {
-        return None;
-    }
-    let vector = options.vector_bits / survey.bits;
-    if vector < 2 {
-        return None;
-    }
-    let registers = if options.vector_bits >= 512 { 32 } else { 16 };
-    let vectors = (registers / survey.pressure).clamp(1, MOST_VECTORS);
-    // A power of two.
-    let vectors = 1 << vectors.ilog2();
-    Some(Widening { lanes: vector * vectors, varying, unmasked_body })
+    let lanes = match options.force_lanes {
+        Some(lanes) => lanes,
+        None if survey.loops > 0 => survey.lanes_with_loops(options)?,
+        None => survey.lanes_without_loops(options, !attributes.reductions.is_empty())?,
+    };
+    // Without registers for masks a masked access is slow where it is not scalarised altogether.
+    let unmasked_body = survey.inside.lane_accesses > 0 || survey.loops == 0 || options.vector_bits < 256;
+    let mask = match survey.bits {
+        _ if options.vector_bits >= 512 => Scalar::U1,
+        64 => Scalar::I64,
+        _ => Scalar::I32,
+    };
+    Some(Widening { lanes, varying, unmasked_body, mask })
 }
 
 /// Whether every op has a form for vectors whose results are exactly the scalar ones.
@@ -92,7 +95,7 @@ fn accumulators(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> Vec<
     params.iter().filter_map(|&param| kernel.ty(param).scalar()).collect()
 }
 
-/// What a body does inside its loops.
+/// What a body does.
 struct Survey<'k> {
     kernel: &'k Kernel,
     varying: &'k SideTable<Value, bool>,
@@ -100,19 +103,64 @@ struct Survey<'k> {
     index: Value,
     /// Loops that LLVM will not unroll.
     loops: u32,
-    /// Varying arithmetic.
-    work: u32,
-    /// Accesses whose lanes lie apart, or calls that are made lane by lane.
-    scattered: u32,
-    /// Accesses that differ between lanes at all.
-    lane_accesses: u32,
+    /// Whether lanes leave some loop one by one.
+    parting: bool,
+    /// What stands outside all loops, and inside some.
+    outside: Tally,
+    inside: Tally,
     /// The widest varying type.
     bits: u32,
     /// Most varying values that are alive at once.
     pressure: u32,
 }
 
+#[derive(Default)]
+struct Tally {
+    /// Varying arithmetic.
+    work: u32,
+    /// Accesses whose lanes lie apart, or what is done lane by lane.
+    scattered: u32,
+    /// Accesses that differ between lanes at all.
+    lane_accesses: u32,
+    /// Among these, of less than 32 bits.
+    narrow_accesses: u32,
+}
+
 impl Survey<'_> {
+    /// The inner loops must gain.
+    fn lanes_with_loops(&self, options: &EmitOptions) -> Option<u32> {
+        if self.inside.work < WORK_PER_SCATTERED_ACCESS * self.inside.scattered {
+            return None;
+        }
+        let most = if self.parting { MOST_VECTORS_IN_WHILE } else { MOST_VECTORS };
+        self.lanes_of_vectors(options, most)
+    }
+
+    /// LLVM would vectorise it too, but leave up to a whole vector's iterations to a scalar loop. It does better where lanes
+    /// lie apart, where types are narrow, and where the loop is a plain copy or fill.
+    fn lanes_without_loops(&self, options: &EmitOptions, reduces: bool) -> Option<u32> {
+        // Loops of a few iterations are unrolled, and then stand outside.
+        let sum = |count: fn(&Tally) -> u32| count(&self.outside) + count(&self.inside);
+        let plain = sum(|t| t.scattered) == 0 && sum(|t| t.narrow_accesses) == 0 && sum(|t| t.work) > 0;
+        if !plain || options.vector_bits < 256 {
+            return None;
+        }
+        let most = match (reduces, sum(|t| t.lane_accesses) < FEW_ACCESSES) {
+            (true, _) => MOST_VECTORS,
+            (false, true) => 2,
+            (false, false) => 1,
+        };
+        self.lanes_of_vectors(options, most)
+    }
+
+    fn lanes_of_vectors(&self, options: &EmitOptions, most: u32) -> Option<u32> {
+        let lanes = options.vector_bits / self.bits;
+        let registers = if options.vector_bits >= 512 { 32 } else { 16 };
+        let vectors = (registers / self.pressure.max(1)).clamp(1, most);
+        // A power of two.
+        (lanes >= 2).then(|| lanes << vectors.ilog2())
+    }
+
     fn region(&mut self, region: Region, depth: u32) {
         let kernel = self.kernel;
         for &op in &kernel.regions[region].ops {
@@ -120,10 +168,14 @@ impl Survey<'_> {
             let inner = match data.kind {
                 OpKind::For => {
                     self.loops += u32::from(!crate::control::is_short(kernel, op));
+                    self.parting |= data.operands[..2].iter().any(|&bound| self.varying[bound]);
                     depth + 1
                 }
                 OpKind::While => {
                     self.loops += 1;
+                    let decision =
+                        kernel.terminator(data.regions[0]).map(|terminator| terminator.operands[0]);
+                    self.parting |= decision.is_some_and(|decision| self.varying[decision]);
                     depth + 1
                 }
                 _ => depth,
@@ -131,16 +183,16 @@ impl Survey<'_> {
             for &region in &data.regions {
                 self.region(region, inner);
             }
-            if depth > 0 {
-                self.count(op);
-            }
+            let mut tally = std::mem::take(if depth > 0 { &mut self.inside } else { &mut self.outside });
+            self.count(op, &mut tally);
+            *(if depth > 0 { &mut self.inside } else { &mut self.outside }) = tally;
         }
-        if depth > 0 {
+        if depth > 0 || self.loops == 0 {
             self.pressure = self.pressure.max(self.pressure_in(region));
         }
     }
 
-    fn count(&mut self, op: Op) {
+    fn count(&mut self, op: Op, tally: &mut Tally) {
         let data = &self.kernel.ops[op];
         for &result in data.results.iter().filter(|&&result| self.varying[result]) {
             if let Some(scalar) = self.kernel.ty(result).scalar() {
@@ -154,12 +206,18 @@ impl Survey<'_> {
                     OpKind::Store => &data.operands[..data.operands.len() - 1],
                     _ => &data.operands[..],
                 };
+                let elem = self.kernel.ty(path[0]).place().and_then(|(data, _)| data.elem());
+                let narrow = u32::from(elem.is_some_and(|elem| elem.bits() < 32));
                 match self.stride(path) {
                     Some(0) if !matches!(self.kernel.ty(path[0]), Type::Local(_)) => {}
-                    Some(0 | 1) => self.lane_accesses += 1,
+                    Some(0 | 1) => {
+                        tally.lane_accesses += 1;
+                        tally.narrow_accesses += narrow;
+                    }
                     _ => {
-                        self.lane_accesses += 1;
-                        self.scattered += 1;
+                        tally.lane_accesses += 1;
+                        tally.narrow_accesses += narrow;
+                        tally.scattered += 1;
                     }
                 }
             }
@@ -173,18 +231,19 @@ impl Survey<'_> {
                 let by_constant = data.operands.get(1).is_some_and(|&b| self.kernel.as_const(b).is_some());
                 match (divides, real) {
                     // No vector instruction divides integers or takes such a remainder.
-                    (true, false) if !by_constant => self.scattered += 1,
-                    (true, true) if *arith == ArithOp::RawMod => self.scattered += 1,
-                    (true, _) => self.work += 4,
-                    (false, _) => self.work += 1,
+                    (true, false) if !by_constant => tally.scattered += 1,
+                    (true, true) if *arith == ArithOp::RawMod => tally.scattered += 1,
+                    (true, _) => tally.work += 4,
+                    (false, _) => tally.work += 1,
                 }
             }
-            OpKind::Math(MathOp::Pow | MathOp::Atan2) => self.scattered += 1,
+            OpKind::Math(MathOp::Pow) if self.is_constant_integer(data.operands[1]) => tally.work += 2,
+            OpKind::Math(MathOp::Pow | MathOp::Atan2) => tally.scattered += 16,
             OpKind::MathUnary(unary) => match unary {
-                MathUnary::Sqrt | MathUnary::Rsqrt => self.work += 4,
-                MathUnary::Floor | MathUnary::Ceil | MathUnary::Round => self.work += 1,
-                MathUnary::IsNan | MathUnary::IsInf => self.work += 1,
-                MathUnary::FrexpMantissa | MathUnary::FrexpExponent => self.work += 4,
+                MathUnary::Sqrt | MathUnary::Rsqrt => tally.work += 4,
+                MathUnary::Floor | MathUnary::Ceil | MathUnary::Round => tally.work += 1,
+                MathUnary::IsNan | MathUnary::IsInf => tally.work += 1,
+                MathUnary::FrexpMantissa | MathUnary::FrexpExponent => tally.work += 4,
                 // Calls of the C library, one for each lane.
                 MathUnary::Exp
                 | MathUnary::Log
@@ -194,17 +253,21 @@ impl Survey<'_> {
                 | MathUnary::Tan
                 | MathUnary::Tanh
                 | MathUnary::Asin
-                | MathUnary::Acos => self.scattered += 16,
+                | MathUnary::Acos => tally.scattered += 16,
             },
             OpKind::Bit(_)
             | OpKind::BitUnary(_)
             | OpKind::Compare(_)
             | OpKind::Select
             | OpKind::Convert(_) => {
-                self.work += 1;
+                tally.work += 1;
             }
             _ => {}
         }
+    }
+
+    fn is_constant_integer(&self, value: Value) -> bool {
+        self.kernel.as_const(value).is_some_and(|c| !c.ty().is_real())
     }
 
     /// How far apart in memory the accesses of neighbouring lanes are, in scalars; `None` if that is not fixed.
@@ -215,10 +278,7 @@ impl Survey<'_> {
         if components.iter().any(|&component| self.varying[component]) {
             return None;
         }
-        let (&last, outer) = match indices.split_last() {
-            Some(split) => split,
-            None => return Some(0),
-        };
+        let Some((&last, outer)) = indices.split_last() else { return Some(0) };
         if outer.iter().any(|&index| self.varying[index]) {
             return None;
         }

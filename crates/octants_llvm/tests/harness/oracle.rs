@@ -93,13 +93,15 @@ fn execute(program: &Program, inputs: &[Input], chunk: i64) -> Memory {
 /// the parameter.
 pub fn check(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance) {
     let expected = interpret(kernel, inputs);
-    let lanes = [None, Some(4), Some(16)];
-    for lanes in lanes {
-        for opt in [OptLevel::None, OptLevel::Default] {
-            let options = EmitOptions { force_lanes: lanes, vector_bits: 256, ..EmitOptions::default() };
+    // Never widened; widened where that seems best; always, with masks in vectors and with masks of their own.
+    let forms = [(0, None), (512, None), (256, Some(4)), (512, Some(16))];
+    for (vector_bits, force_lanes) in forms {
+        let straight = vector_bits == 0 || vector_bits == 512 && force_lanes.is_some();
+        for opt in [OptLevel::Default, OptLevel::None].into_iter().take(1 + usize::from(straight)) {
+            let options = EmitOptions { force_lanes, vector_bits, ..EmitOptions::default() };
             let program = Program::new(kernel.clone(), &options, opt);
             for chunk in [i64::MAX / 2, 13] {
-                let what = format!("{} lanes {lanes:?} {opt:?} chunk {chunk}", kernel.name);
+                let what = format!("{} {vector_bits} {force_lanes:?} {opt:?} chunk {chunk}", kernel.name);
                 let found = execute(&program, inputs, chunk);
                 compare(kernel, inputs, &expected, &found, tolerance, &what);
             }
