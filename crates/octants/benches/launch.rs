@@ -1,4 +1,4 @@
-//! What a launch costs below Python, and how fast arrays are filled: nanoseconds, and gigabytes per second.
+//! What a launch and a compilation cost below Python, and how fast arrays are filled.
 
 #![allow(unsafe_code)]
 
@@ -28,6 +28,15 @@ fn main() {
         let (x, y) = (array(&session, n), array(&session, n));
         let block = saxpy_block(&saxpy, address(&x), address(&y), n);
         report(&format!("saxpy of {n}"), latency(&saxpy, &block));
+    }
+
+    for kernel in [programs::saxpy(), programs::sum(), programs::stencil()] {
+        let fresh = Session::new(*session.options()).unwrap();
+        let compiled = compile(&fresh, kernel);
+        let s = compiled.statistics();
+        let [passes, emit, llvm, load] = [s.passes, s.emit, s.llvm, s.load].map(|t| t.as_secs_f64() * 1e3);
+        let name = compiled.name();
+        println!("compile {name}: passes {passes:.2}, emit {emit:.2}, llvm {llvm:.2}, load {load:.2} ms");
     }
 
     for megabytes in [1, 16, 256] {
