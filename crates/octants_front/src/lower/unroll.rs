@@ -92,13 +92,8 @@ impl<H: Host> Lowerer<'_, H> {
                 Ok(())
             }
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
-                let items = match self.items(&item, target.span)? {
-                    Some(_) => self.unpack(&item, targets.len(), target.span, target.span)?,
-                    None => {
-                        let items = Term::Tuple(self.static_items(&item, target.span)?);
-                        self.unpack(&items, targets.len(), target.span, target.span)?
-                    }
-                };
+                let items = Term::Tuple(self.static_items(&item, target.span)?);
+                let items = self.unpack(&items, targets.len(), target.span, target.span)?;
                 for (target, item) in targets.iter().zip(items) {
                     self.bind_static(target, item)?;
                 }

@@ -4,6 +4,7 @@ mod convert;
 mod statements;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use octants_diag::{Code, Diagnostic, FileId, Span};
@@ -47,7 +48,7 @@ impl ParsedFile {
     }
 
     fn convert(&self, file: FileId, source: &FunctionSource) -> Result<Function, Box<Diagnostic>> {
-        let mut finder = Finder { name: &source.name, line: source.line, text: &self.text, found: None };
+        let mut finder = Finder { name: &source.name, line: self.line_range(source.line), found: None };
         if let Some(module) = &self.module {
             finder.visit_body(&module.body);
         }
@@ -78,6 +79,16 @@ impl ParsedFile {
         })
     }
 
+    /// The bytes of a 1-based line.
+    fn line_range(&self, line: u32) -> Range<usize> {
+        let mut start = 0;
+        for text in self.text.split_inclusive('\n').take((line as usize).saturating_sub(1)) {
+            start += text.len();
+        }
+        let length = self.text[start..].find('\n').unwrap_or(self.text.len() - start);
+        start..start + length
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(u32, String), Arc<Function>>> {
         self.functions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -90,15 +101,9 @@ fn span_of(file: FileId, range: TextRange) -> Span {
 /// Looks for a function by its name and first line, at any depth.
 struct Finder<'a> {
     name: &'a str,
-    line: u32,
-    text: &'a str,
+    /// The bytes of the line.
+    line: Range<usize>,
     found: Option<&'a StmtFunctionDef>,
-}
-
-impl Finder<'_> {
-    fn line_of(&self, offset: u32) -> u32 {
-        self.text.as_bytes()[..offset as usize].iter().filter(|&&byte| byte == b'\n').count() as u32 + 1
-    }
 }
 
 impl<'a> StatementVisitor<'a> for Finder<'a> {
@@ -110,9 +115,8 @@ impl<'a> StatementVisitor<'a> for Finder<'a> {
             && function.name.as_str() == self.name
         {
             let start = function.decorator_list.first().map_or(function.start(), Ranged::start);
-            let lines = self.line_of(start.min(function.start()).to_u32())
-                ..=self.line_of(function.name.start().to_u32());
-            if lines.contains(&self.line) {
+            let start = start.min(function.start()).to_usize();
+            if start <= self.line.end && self.line.start <= function.name.start().to_usize() {
                 self.found = Some(function);
                 return;
             }

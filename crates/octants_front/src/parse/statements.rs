@@ -176,7 +176,9 @@ fn collect_assigned(body: &[Stmt], names: &mut Vec<Name>) {
         match &statement.kind {
             StmtKind::Expr(value) => collect_named(value, names),
             StmtKind::Assign { targets, value } => {
-                targets.iter().for_each(|target| collect_target(target, names));
+                for target in targets {
+                    collect_target(target, names);
+                }
                 collect_named(value, names);
             }
             StmtKind::AugAssign { target, value, .. } => {
@@ -185,7 +187,9 @@ fn collect_assigned(body: &[Stmt], names: &mut Vec<Name>) {
             }
             StmtKind::AnnAssign { target, value, .. } => {
                 collect_target(target, names);
-                value.iter().for_each(|value| collect_named(value, names));
+                if let Some(value) = value {
+                    collect_named(value, names);
+                }
             }
             StmtKind::If { test, body, orelse } => {
                 collect_named(test, names);
@@ -200,7 +204,11 @@ fn collect_assigned(body: &[Stmt], names: &mut Vec<Name>) {
                 collect_named(iter, names);
                 collect_assigned(body, names);
             }
-            StmtKind::Return(value) => value.iter().for_each(|value| collect_named(value, names)),
+            StmtKind::Return(value) => {
+                if let Some(value) = value {
+                    collect_named(value, names);
+                }
+            }
             StmtKind::Assert { test, .. } => collect_named(test, names),
             StmtKind::Break
             | StmtKind::Continue
@@ -215,7 +223,9 @@ fn collect_target(target: &Expr, names: &mut Vec<Name>) {
     match &target.kind {
         ExprKind::Name(name) => names.push(Arc::clone(name)),
         ExprKind::Tuple(items) | ExprKind::List(items) => {
-            items.iter().for_each(|item| collect_target(item, names));
+            for item in items {
+                collect_target(item, names);
+            }
         }
         ExprKind::Starred(inner) => collect_target(inner, names),
         // The base of `v[i] = …` changes too when it is a vector held in a variable.
@@ -226,7 +236,11 @@ fn collect_target(target: &Expr, names: &mut Vec<Name>) {
 
 /// Names that `:=` assigns inside an expression, and variables that an atomic operation may write.
 fn collect_named(value: &Expr, names: &mut Vec<Name>) {
-    let mut each = |list: &[&Expr]| list.iter().for_each(|item| collect_named(item, names));
+    let mut each = |list: &[&Expr]| {
+        for item in list {
+            collect_named(item, names);
+        }
+    };
     match &value.kind {
         ExprKind::Named { name, value, .. } => {
             names.push(Arc::clone(name));
@@ -241,7 +255,9 @@ fn collect_named(value: &Expr, names: &mut Vec<Name>) {
         ExprKind::Unary { operand, .. } => each(&[operand]),
         ExprKind::Compare { left, rest } => {
             each(&[left]);
-            rest.iter().for_each(|(_, item)| collect_named(item, names));
+            for (_, item) in rest {
+                collect_named(item, names);
+            }
         }
         ExprKind::IfElse { test, body, orelse } => each(&[test, body, orelse]),
         ExprKind::Call { callee, args, keywords } => {
