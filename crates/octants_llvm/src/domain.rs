@@ -25,8 +25,8 @@ struct Domain<'k> {
 }
 
 impl Emitter<'_> {
-    /// The whole task of a `parallel_for`.
-    pub(crate) fn range(&mut self, op: Op) {
+    /// The whole task of a `parallel_for`. Gives how many iterations run at once.
+    pub(crate) fn range(&mut self, op: Op) -> u32 {
         let data = &self.kernel.ops[op];
         let OpKind::ParallelFor(attributes) = &data.kind else { panic!("{op} is no parallel loop") };
         let axes = usize::from(attributes.axes);
@@ -37,7 +37,10 @@ impl Emitter<'_> {
         let widening = widen::widening(self.kernel, op, self.options);
         let domain = Domain { attributes, body, group, widening };
 
+        // One accumulator for each lane, until the end.
+        let lanes = domain.widening.as_ref().map_or(1, |widening| widening.lanes);
         let initial = self.identities(attributes, body);
+        let initial: Vec<_> = initial.iter().map(|&identity| self.spread(identity, lanes)).collect();
         let totals = if axes == 1 {
             let (first, _) = bounds[0];
             let begin = self.f.value(COUNTER, format_args!("add nsw i64 {first}, %lo"));
@@ -48,6 +51,7 @@ impl Emitter<'_> {
         };
         self.scopes.end_independent();
         self.combine_totals(op, &totals);
+        lanes
     }
 
     /// Several axes: row after row.
@@ -147,7 +151,17 @@ impl Emitter<'_> {
         let whole = self.binary("and", length, Val::i64(-i64::from(widening.lanes)));
         let middle = self.binary("add nsw", begin, whole);
         let totals = self.wide_row(domain, widening, (begin, middle), totals, false);
-        self.wide_row(domain, widening, (middle, end), &totals, true)
+        let (inside, done) = (self.f.new_label(), self.f.new_label());
+        let rest = self.compare("slt", middle, end);
+        let before = self.f.block();
+        self.f.branch(rest, inside, done);
+        self.f.begin(inside);
+        let next = self.wide_body(domain, widening, middle, Some(end), &totals);
+        let after = self.f.block();
+        self.f.jump(done);
+        self.f.begin(done);
+        let incoming = totals.iter().zip(&next);
+        incoming.map(|(&none, &some)| self.f.join(none.ty(), &[(none, before), (some, after)])).collect()
     }
 
     fn scalar_row(&mut self, domain: &Domain<'_>, begin: Val, end: Val, totals: &[Val]) -> Vec<Val> {
@@ -191,58 +205,63 @@ impl Emitter<'_> {
         totals: &[Val],
         masked: bool,
     ) -> Vec<Val> {
-        let lanes = widening.lanes;
-        let axis = usize::from(domain.attributes.axes) - 1;
-        let params = &self.kernel.regions[domain.body].params;
-        let (index, accumulators) = (params[axis], &params[axis + 1..]);
-        let start: Vec<_> = self.identities(domain.attributes, domain.body);
-        let start: Vec<_> = start.iter().map(|&identity| self.spread(identity, lanes)).collect();
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
         self.f.jump(head);
 
         self.f.begin(head);
         let counter = self.f.phi(COUNTER);
-        let phis: Vec<_> = start.iter().map(|value| self.f.phi(value.ty())).collect();
+        let phis: Vec<_> = totals.iter().map(|value| self.f.phi(value.ty())).collect();
+        let held: Vec<_> = phis.iter().map(|phi| phi.value).collect();
         let more = self.compare("slt", counter.value, end);
         self.f.branch(more, inside, done);
 
         self.f.begin(inside);
-        self.lanes = lanes;
-        let narrow = self.resize(counter.value, self.scalar(index));
-        let first = self.spread(narrow, lanes);
-        let indices = self.binary("add", first, Val::lane_ids(narrow.ty, lanes));
-        self.set(index, indices);
-        self.counters.set(index, Some(Index::Linear { base: counter.value, stride: 1 }));
-        for (&accumulator, phi) in accumulators.iter().zip(&phis) {
-            self.set(accumulator, phi.value);
-        }
-        self.mask_scalar = widening.mask;
-        self.mask = masked.then(|| self.lanes_before(counter.value, end));
-        let mask = self.mask;
-        let yielded = self.region(domain.body);
-        let next: Vec<_> = yielded
-            .iter()
-            .zip(&phis)
-            .map(|(&value, phi)| match mask {
-                Some(mask) => self.choose(mask, value, phi.value),
-                None => self.spread(value, lanes),
-            })
-            .collect();
-        (self.lanes, self.mask) = (1, None);
-        let stepped = self.binary("add nsw", counter.value, Val::i64(lanes.into()));
+        let next = self.wide_body(domain, widening, counter.value, masked.then_some(end), &held);
+        let stepped = self.binary("add nsw", counter.value, Val::i64(widening.lanes.into()));
         let latch = self.f.block();
         self.close_loop(domain, head);
         self.f.fill(counter, &[(begin, before), (stepped, latch)]);
-        self.fill_phis(&phis, &start, before, &next, latch);
+        self.fill_phis(&phis, totals, before, &next, latch);
 
         self.f.begin(done);
-        let reductions = domain.attributes.reductions.iter();
-        let accumulated: Vec<_> = phis.iter().map(|phi| phi.value).collect();
-        reductions
-            .zip(accumulated.iter().zip(totals))
-            .map(|(reduction, (&lanes, &total))| self.reduce_lanes(reduction.op, total, lanes))
-            .collect()
+        held
+    }
+
+    /// The body for as many iterations as there are lanes; only those before the end, if one is given. Gives the next
+    /// accumulators.
+    fn wide_body(
+        &mut self,
+        domain: &Domain<'_>,
+        widening: &Widening,
+        counter: Val,
+        end: Option<Val>,
+        totals: &[Val],
+    ) -> Vec<Val> {
+        let axis = usize::from(domain.attributes.axes) - 1;
+        let params = &self.kernel.regions[domain.body].params;
+        let (index, accumulators) = (params[axis], &params[axis + 1..]);
+        (self.lanes, self.mask_scalar) = (widening.lanes, widening.mask);
+        let narrow = self.resize(counter, self.scalar(index));
+        let first = self.spread(narrow, self.lanes);
+        let indices = self.binary("add", first, Val::lane_ids(narrow.ty, self.lanes));
+        self.set(index, indices);
+        self.counters.set(index, Some(Index::Linear { base: counter, stride: 1 }));
+        for (&accumulator, &total) in accumulators.iter().zip(totals) {
+            self.set(accumulator, total);
+        }
+        self.mask = end.map(|end| self.lanes_before(counter, end));
+        let yielded = self.region(domain.body);
+        let next = yielded
+            .iter()
+            .zip(totals)
+            .map(|(&value, &total)| match self.mask {
+                Some(mask) => self.choose(mask, value, total),
+                None => self.spread(value, self.lanes),
+            })
+            .collect();
+        (self.lanes, self.mask) = (1, None);
+        next
     }
 
     /// The lanes whose iterations come before the end.

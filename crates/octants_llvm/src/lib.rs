@@ -73,6 +73,8 @@ pub struct TaskText {
     /// The name of its function.
     pub symbol: String,
     pub text: String,
+    /// How many neighbouring iterations its function runs at once: a chunk of fewer takes as long as one of so many.
+    pub lanes: u32,
 }
 
 /// The modules of a kernel's tasks, in the order of the plan's steps.

@@ -24,6 +24,7 @@ impl Emitter<'_> {
         for (reduction, &total) in attributes.reductions.iter().zip(totals) {
             let (path, rest) = operands.split_at(reduction.operands.into());
             operands = rest;
+            let total = self.reduce_lanes(reduction.op, total);
             let unequal = if total.ty.is_real() { "une" } else { "ne" };
             let contributed = self.compare(unequal, total, identity(reduction.op, total.ty));
             let (combine, done) = (self.f.new_label(), self.f.new_label());
@@ -35,17 +36,16 @@ impl Emitter<'_> {
         }
     }
 
-    /// All lanes of a vector of accumulators and a scalar total, in one.
-    pub(crate) fn reduce_lanes(&mut self, op: AtomicOp, total: Val, lanes: Val) -> Val {
-        let mut lanes = lanes;
-        while lanes.lanes > 1 {
-            let half = lanes.lanes / 2;
-            let low = self.half(lanes, 0);
-            let high = self.half(lanes, half);
-            lanes = self.combine(op, low, high);
+    /// All lanes of an accumulator in one.
+    fn reduce_lanes(&mut self, op: AtomicOp, total: Val) -> Val {
+        let mut total = total;
+        while total.lanes > 1 {
+            let half = total.lanes / 2;
+            let low = self.half(total, 0);
+            let high = self.half(total, half);
+            total = self.combine(op, low, high);
         }
-        let lanes = Val { lanes: 1, ..lanes };
-        self.combine(op, total, lanes)
+        total
     }
 
     /// Half of the lanes, from a lane on; a single one as a scalar.

@@ -13,12 +13,13 @@ pub(crate) fn emit(kernel: &Kernel, plan: &Plan, step: &Step, options: &EmitOpti
     for op in launch_ops(kernel, step.op()) {
         e.op(op);
     }
-    match step {
+    let lanes = match step {
         Step::Serial { op, .. } => {
             e.region(kernel.ops[*op].regions[0]);
+            1
         }
         Step::Range { op, .. } => e.range(*op),
-    }
+    };
     e.finish_blocks();
 
     let symbol = task_symbol(&kernel.name, step.task());
@@ -32,7 +33,7 @@ pub(crate) fn emit(kernel: &Kernel, plan: &Plan, step: &Step, options: &EmitOpti
         "define void @{symbol}({args}, ptr noundef nonnull align 8 %frame, i64 noundef %lo, i64 noundef %hi) #0 {{\n{}}}\n",
         f.finish()
     );
-    TaskText { symbol, text: module.finish(&options.triple, &options.data_layout, &function) }
+    TaskText { symbol, text: module.finish(&options.triple, &options.data_layout, &function), lanes }
 }
 
 /// The pure ops and loads of temps at the kernel's top that a task's body and the places of its reductions are computed from, in

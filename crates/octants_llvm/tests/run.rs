@@ -2,6 +2,7 @@
 
 mod harness;
 
+use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -73,14 +74,16 @@ fn reductions_combine_chunks_and_lanes() {
             format!("kernel @reduce_{name}(%x \"x\": array<{name}, 2>, %r \"r\": array<{name}, 1>) {{\n");
         text += "  %zero: i32 = const 0\n  %rows: i32 = extent 0 %x\n  %columns: i32 = extent 1 %x\n";
         for (index, (atomic, op)) in ops.iter().enumerate() {
-            text += &format!(
+            write!(
+                text,
                 "  %k{index}: i32 = const {index}
   parallel_for (%i{index}: i32, %j{index}: i32) in (%zero..%rows, %zero..%columns) reduce (%a{index}: {name} = {atomic} %r[%k{index}]) {{
     %v{index}: {name} = load %x[%i{index}, %j{index}]
     %b{index}: {name} = {op} %a{index}, %v{index}
     yield %b{index}
   }}\n"
-            );
+            )
+            .unwrap();
         }
         text += "  return\n}";
         let mut random = Random(11);
