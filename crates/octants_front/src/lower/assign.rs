@@ -34,6 +34,9 @@ impl<H: Host> Lowerer<'_, H> {
         match &target.kind {
             ExprKind::Name(name) => self.assign_name_from(name, term, target.span, from),
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                if let Some(starred) = targets.iter().find(|t| matches!(t.kind, ExprKind::Starred(_))) {
+                    return Err(self.not_assignable(starred));
+                }
                 let items = self.unpack(&term, targets.len(), target.span, from)?;
                 for (target, item) in targets.iter().zip(items) {
                     let item = self.settle(item, from)?;

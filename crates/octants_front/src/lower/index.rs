@@ -80,7 +80,12 @@ impl<H: Host> Lowerer<'_, H> {
             return Err(self.error_with_help(
                 Code::IndexCount,
                 span,
-                format!("{name} has rank {} but is indexed with {} indices", ty.rank, path.len()),
+                format!(
+                    "{name} has rank {} but is indexed with {} {}",
+                    ty.rank,
+                    path.len(),
+                    if path.len() == 1 { "index" } else { "indices" }
+                ),
                 match ty.rank {
                     0 => "write `x[None]` for an array of rank 0".to_owned(),
                     1 => "write one index, `x[i]`".to_owned(),

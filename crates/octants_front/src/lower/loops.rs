@@ -174,7 +174,10 @@ impl<H: Host> Lowerer<'_, H> {
             _ if names.len() != axes => Err(self.error_with_help(
                 Code::LoopTargets,
                 target.span,
-                format!("{} loop variables for {axes} axes", names.len()),
+                match names.len() {
+                    1 => format!("1 loop variable for {axes} axes"),
+                    count => format!("{count} loop variables for {axes} axes"),
+                },
                 "write one variable per axis, or loop over `oc.grouped(...)` with one",
             )),
             _ => Ok(Targets::Each(names)),

@@ -186,7 +186,18 @@ impl<H: Host> Lowerer<'_, H> {
                 (Some("name"), Term::Str(text)) => config.name = Some(text.to_string()),
                 _ => {
                     let what = self.describe(&argument.term);
+                    let known = [
+                        "block_dim",
+                        "serialize",
+                        "parallelize",
+                        "block_dim_adaptive",
+                        "bit_vectorize",
+                        "name",
+                    ];
                     let message = match name {
+                        Some(name) if !known.contains(&name) => {
+                            format!("`loop_config` has no option `{name}`")
+                        }
                         Some(name) => format!("`loop_config` cannot take {what} for `{name}`"),
                         None => "`loop_config` takes keyword arguments only".to_owned(),
                     };
