@@ -70,7 +70,7 @@ pub fn warn(py: Python<'_>, warnings: &[Diagnostic], map: &SourceMap) -> PyResul
         };
         let text = render_all(std::slice::from_ref(warning), map, Style::Plain);
         let warn = py.import("warnings")?.getattr("warn")?;
-        warn.call1((text, category, 2))?;
+        warn.call1((text, category, 1))?;
     }
     Ok(())
 }

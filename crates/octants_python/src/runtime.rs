@@ -1,7 +1,7 @@
 //! The current session. The Python package makes one `Runtime` and gives it to everything that needs a session.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use octants::front::{LowerOptions, Sources};
 use octants::ir::Scalar;
@@ -17,13 +17,12 @@ use crate::{errors, interrupt};
 #[pyclass(frozen, module = "octants")]
 pub struct Runtime {
     sources: Sources,
-    current: RwLock<Option<Current>>,
+    current: RwLock<Option<Arc<Current>>>,
     /// Counts sessions: what was specialised in another one is not looked at again.
     epoch: AtomicU64,
 }
 
 /// A session with what the front end needs to know of its options.
-#[derive(Clone)]
 pub struct Current {
     pub session: Session,
     pub lower: LowerOptions,
@@ -40,7 +39,7 @@ impl Runtime {
     }
 
     /// The current session, started with default options if there is none.
-    pub fn current(&self, py: Python<'_>) -> PyResult<Current> {
+    pub fn current(&self, py: Python<'_>) -> PyResult<Arc<Current>> {
         if let Some(current) = self.get() {
             return Ok(current);
         }
@@ -48,11 +47,11 @@ impl Runtime {
         self.get().ok_or_else(|| errors::bug("oc.init() started no session"))
     }
 
-    fn get(&self) -> Option<Current> {
+    fn get(&self) -> Option<Arc<Current>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn replace(&self, current: Option<Current>) -> Option<Current> {
+    fn replace(&self, current: Option<Arc<Current>>) -> Option<Arc<Current>> {
         std::mem::replace(&mut *self.current.write().unwrap_or_else(PoisonError::into_inner), current)
     }
 
@@ -113,7 +112,7 @@ impl Runtime {
         self.end(py);
         let session = py.detach(|| Session::new(session_options)).map_err(|error| errors::from_error(py, &error))?;
         let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
-        self.replace(Some(Current { session, lower, epoch }));
+        self.replace(Some(Arc::new(Current { session, lower, epoch })));
         interrupt::install();
         Ok(())
     }
