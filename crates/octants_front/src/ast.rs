@@ -78,6 +78,20 @@ pub struct Expr {
     pub kind: ExprKind,
 }
 
+impl Expr {
+    /// The operators of `a + b + c + …` from the outermost inward, and the leftmost operand. Whoever walks expressions goes along this chain in
+    /// a loop: generated code has thousands of terms.
+    pub fn operator_chain(&self) -> (Vec<&Expr>, &Expr) {
+        let mut chain = Vec::new();
+        let mut leftmost = self;
+        while let ExprKind::Binary { left, .. } = &leftmost.kind {
+            chain.push(leftmost);
+            leftmost = left;
+        }
+        (chain, leftmost)
+    }
+}
+
 #[derive(Debug)]
 pub enum ExprKind {
     None,

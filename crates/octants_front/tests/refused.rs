@@ -40,7 +40,8 @@ fn refusal(program: &str) -> (Vec<Code>, String) {
     host.set("ARRAY", Object::Ndarray);
     let fails = |_: &[Object], _: &mut dyn octants_front::Tracer<Object>| {
         let mut exception = HostException::new("ValueError", "no such table");
-        exception.traceback = "  File \"tables.py\", line 3, in table\n    raise ValueError(...)".to_owned();
+        "  File \"tables.py\", line 3, in table\n    raise ValueError(...)"
+            .clone_into(&mut exception.traceback);
         Err(exception)
     };
     host.set("fails", Object::Callable(Rc::new(fails)));

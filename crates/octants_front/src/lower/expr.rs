@@ -47,10 +47,17 @@ impl<H: Host> Lowerer<'_, H> {
                 "Unsupported node \"Starred\"",
                 "`*` unpacks arguments of a call only",
             )),
-            ExprKind::Binary { op, left, right } => {
-                let a = self.operand(left)?;
-                let b = self.operand(right)?;
-                self.binary(*op, (a, left.span), (b, right.span), span)
+            ExprKind::Binary { .. } => {
+                let (chain, leftmost) = expr.operator_chain();
+                let mut left = (self.operand(leftmost)?, leftmost.span);
+                for node in chain.into_iter().rev() {
+                    if let ExprKind::Binary { op, right, .. } = &node.kind {
+                        let b = self.operand(right)?;
+                        let result = self.binary(*op, left, (b, right.span), node.span)?;
+                        left = (result, node.span);
+                    }
+                }
+                Ok(left.0)
             }
             ExprKind::Unary { op, operand } => {
                 let a = self.operand(operand)?;

@@ -436,7 +436,12 @@ fn assigns_names(expr: &Expr) -> bool {
     let any = |list: &[&Expr]| list.iter().any(|item| assigns_names(item));
     match &expr.kind {
         ExprKind::Named { .. } => true,
-        ExprKind::Binary { left, right, .. } => any(&[left, right]),
+        ExprKind::Binary { .. } => {
+            let (chain, leftmost) = expr.operator_chain();
+            let right =
+                |node: &&Expr| matches!(&node.kind, ExprKind::Binary { right, .. } if assigns_names(right));
+            assigns_names(leftmost) || chain.iter().any(right)
+        }
         ExprKind::Unary { operand, .. } => any(&[operand]),
         ExprKind::Logical { operands, .. } => operands.iter().any(assigns_names),
         ExprKind::Compare { left, rest } => {

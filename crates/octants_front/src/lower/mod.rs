@@ -29,7 +29,7 @@ mod term;
 mod trace;
 mod unroll;
 
-use octants_diag::{Diagnostic, Span};
+use octants_diag::{Code, Diagnostic, Span};
 use octants_ir::{Builder, Kernel, Loc, LocData, Region, Type, Value};
 
 use crate::host::Host;
@@ -56,6 +56,9 @@ pub fn lower_kernel<H: Host>(
     lowerer.kernel_body(args).map_err(|error| vec![*error])
 }
 
+/// Regions nested deeper than this are refused: everything after the front end walks them with its own stack.
+const DEEPEST: usize = 200;
+
 /// The state of one lowering.
 struct Lowerer<'a, H: Host> {
     host: &'a H,
@@ -79,6 +82,8 @@ struct Lowerer<'a, H: Host> {
     in_static: bool,
     /// Inside a parallel loop.
     in_parallel: bool,
+    /// How many regions are open.
+    nesting: usize,
     next_loop: Option<LoopConfig>,
     warnings: Vec<Diagnostic>,
 }
@@ -101,6 +106,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             trace_failure: None,
             in_static: false,
             in_parallel: false,
+            nesting: 0,
             next_loop: None,
             warnings: Vec::new(),
         }
@@ -165,10 +171,21 @@ impl<'a, H: Host> Lowerer<'a, H> {
         params: &[Type],
         build: impl FnOnce(&mut Self, &[Value]) -> Fallible<R>,
     ) -> Fallible<(Region, R)> {
+        if self.nesting >= DEEPEST {
+            let span = self.newest_loc.map_or(self.call_span, |(span, ..)| span);
+            return Err(self.error_with_help(
+                Code::TooDeep,
+                span,
+                format!("blocks are nested more than {DEEPEST} deep"),
+                "move the inner blocks into a func that is called in a loop, or use a table",
+            ));
+        }
+        self.nesting += 1;
         let region = self.kernel.add_region();
         let values: Vec<_> = params.iter().map(|&ty| self.kernel.add_region_param(region, ty)).collect();
-        let result = self.within(region, |lowerer| build(lowerer, &values))?;
-        Ok((region, result))
+        let result = self.within(region, |lowerer| build(lowerer, &values));
+        self.nesting -= 1;
+        Ok((region, result?))
     }
 
     /// Runs `build` with the insertion point in another region.

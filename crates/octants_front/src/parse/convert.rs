@@ -43,9 +43,7 @@ pub(super) fn expr(file: FileId, expression: &py::Expr) -> Expr {
             None => ExprKind::Unsupported("DictComp"),
         },
         py::Expr::Starred(e) => ExprKind::Starred(one(&e.value)),
-        py::Expr::BinOp(e) => {
-            ExprKind::Binary { op: binary_op(e.op), left: one(&e.left), right: one(&e.right) }
-        }
+        py::Expr::BinOp(e) => return operator_chain(file, e),
         py::Expr::UnaryOp(e) => ExprKind::Unary { op: unary_op(e.op), operand: one(&e.operand) },
         py::Expr::BoolOp(e) => ExprKind::Logical {
             op: match e.op {
@@ -95,6 +93,26 @@ pub(super) fn expr(file: FileId, expression: &py::Expr) -> Expr {
 }
 
 pub(super) use super::statements::function;
+
+/// `a + b + c + …`: nested to the left, without recursion, because generated code has thousands of terms.
+fn operator_chain(file: FileId, outermost: &py::ExprBinOp) -> Expr {
+    let mut chain = vec![outermost];
+    let mut innermost = &*outermost.left;
+    while let py::Expr::BinOp(inner) = innermost {
+        chain.push(inner);
+        innermost = &inner.left;
+    }
+    let mut result = expr(file, innermost);
+    for node in chain.into_iter().rev() {
+        let kind = ExprKind::Binary {
+            op: binary_op(node.op),
+            left: Box::new(result),
+            right: Box::new(expr(file, &node.right)),
+        };
+        result = Expr { span: span_of(file, node.range()), kind };
+    }
+    result
+}
 
 fn keyword(file: FileId, keyword: &py::Keyword) -> Keyword {
     Keyword {

@@ -251,7 +251,15 @@ fn collect_named(value: &Expr, names: &mut Vec<Name>) {
         ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::Logical { operands: items, .. } => {
             each(&items.iter().collect::<Vec<_>>());
         }
-        ExprKind::Binary { left, right, .. } => each(&[left, right]),
+        ExprKind::Binary { .. } => {
+            let (chain, leftmost) = value.operator_chain();
+            each(&[leftmost]);
+            for node in chain {
+                if let ExprKind::Binary { right, .. } = &node.kind {
+                    collect_named(right, names);
+                }
+            }
+        }
         ExprKind::Unary { operand, .. } => each(&[operand]),
         ExprKind::Compare { left, rest } => {
             each(&[left]);
