@@ -71,7 +71,11 @@ impl Emitter<'_> {
                 let offset = self.array_offset(param, array, indices);
                 let (offset, inside) = self.add_components(offset, array.elem, components);
                 let pointer = self.array_base(param);
-                let class = if self.options.noalias { Class::Array(param) } else { Class::Arrays };
+                let class = match self.options.noalias {
+                    true if self.plan.access[param].written => Class::Array(param),
+                    true => Class::ReadOnly,
+                    false => Class::Arrays,
+                };
                 let scalar = elem_of(array.elem);
                 Address { target: self.element(pointer, scalar, offset), scalar, class, inside }
             }

@@ -1,14 +1,17 @@
 //! Alias facts: which accesses can never meet, as LLVM's scoped metadata.
 //!
 //! Every access belongs to one class of memory. Classes never overlap: the launch's own blocks by construction, two array
-//! arguments because the launch guard compared them (else all arrays are one class).
+//! arguments because the launch guard compared them (else all arrays are one class). Arrays that are only read may overlap and
+//! are one class.
 
 use crate::module::{Module, Node};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
-    /// The array of a parameter.
+    /// The array of a parameter, which is written.
     Array(usize),
+    /// Any array that is only read.
+    ReadOnly,
     /// Any array, where arguments may overlap.
     Arrays,
     /// The slot of a temporary.

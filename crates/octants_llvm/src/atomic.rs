@@ -3,10 +3,10 @@
 use octants_ir::ops::{ArithOp, AtomicOp};
 use octants_ir::{Scalar, Value};
 
-use crate::address::Address;
+use crate::address::{Address, Target};
 use crate::alias::Class;
 use crate::emitter::Emitter;
-use crate::value::{Ty, Typed, Val, bits_of, in_memory};
+use crate::value::{Ptr, Ty, Typed, Val, bits_of, in_memory};
 
 impl Emitter<'_> {
     /// Gives the old value.
@@ -29,6 +29,59 @@ impl Emitter<'_> {
         self.f.jump(done);
         self.f.begin(done);
         self.f.join(old.ty(), &[(old, before), (updated, end)])
+    }
+
+    /// In widened code: one lane after the other, as iterations would. Nobody asks for the old values there.
+    pub(crate) fn atomic_by_lane(&mut self, op: AtomicOp, path: &[Value], value: Val) {
+        let address = self.address(path);
+        if address.class == Class::Local {
+            self.atomic_at(op, address, value);
+            return;
+        }
+        let lanes = self.lanes;
+        let all = match self.mask {
+            Some(mask) => format!("%v{}", self.mask_bits(mask)),
+            None => "-1".to_owned(),
+        };
+        let (before, head, inside, done) =
+            (self.f.block(), self.f.new_label(), self.f.new_label(), self.f.new_label());
+        self.f.jump(head);
+        self.f.begin(head);
+        let (left, rest) = (self.f.new_register(), self.f.new_register());
+        let phi_at = self.f.position();
+        let any = self.f.value(Ty::new(Scalar::U1, 1), format_args!("icmp ne i{lanes} %v{left}, 0"));
+        self.f.branch(any, inside, done);
+
+        self.f.begin(inside);
+        let lane = self.lowest_bit(left, lanes);
+        let pointer = self.cell_of_lane(address, lane);
+        let value = self.lane_at(value, lane);
+        let (mask, address) = (self.mask.take(), Address { target: Target::One(pointer), ..address });
+        self.lanes = 1;
+        self.atomic_at(op, address, value);
+        (self.lanes, self.mask) = (lanes, mask);
+        let less = self.f.define(format_args!("sub i{lanes} %v{left}, 1"));
+        self.f.line(format_args!("%v{rest} = and i{lanes} %v{left}, %v{less}"));
+        let latch = self.f.block();
+        self.f.jump(head);
+        let phi = format!("  %v{left} = phi i{lanes} [ {all}, %{before} ], [ %v{rest}, %{latch} ]\n");
+        self.f.insert(phi_at, phi);
+        self.f.begin(done);
+    }
+
+    /// The cell that one lane of a widened access means.
+    fn cell_of_lane(&mut self, address: Address, lane: Val) -> Ptr {
+        let ty = Ty::new(in_memory(address.scalar), 1);
+        match address.target {
+            Target::One(pointer) => pointer,
+            Target::Run(first) => {
+                self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {first}, {}", Typed(lane)))
+            }
+            Target::Each(cells) => {
+                let lanes = self.lanes;
+                self.f.pointer(format_args!("extractelement <{lanes} x ptr> {cells}, {}", Typed(lane)))
+            }
+        }
     }
 
     fn atomic_at(&mut self, op: AtomicOp, address: Address, value: Val) -> Val {
@@ -90,7 +143,7 @@ impl Emitter<'_> {
     /// What the cell held, and whether it was replaced.
     fn compare_exchange(
         &mut self,
-        pointer: crate::value::Ptr,
+        pointer: Ptr,
         expected: Val,
         desired: Val,
         align: u32,

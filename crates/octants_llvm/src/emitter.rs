@@ -248,6 +248,14 @@ impl<'k> Emitter<'k> {
         self.f.value(Ty::new(v.ty, 1), format_args!("extractelement {}, i64 {lane}", Typed(v)))
     }
 
+    /// What a lane holds whose number is computed.
+    pub fn lane_at(&mut self, v: Val, lane: Val) -> Val {
+        if v.lanes == 1 || v.as_const().is_some() {
+            return Val { lanes: 1, ..v };
+        }
+        self.f.value(Ty::new(v.ty, 1), format_args!("extractelement {}, {}", Typed(v), Typed(lane)))
+    }
+
     /// A vector with one lane replaced; `None` is one that holds nothing yet.
     pub fn with_lane(&mut self, vector: Option<Val>, value: Val, lane: u32, lanes: u32) -> Val {
         let ty = Ty::new(value.ty, lanes);

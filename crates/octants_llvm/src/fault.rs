@@ -14,12 +14,40 @@ impl Emitter<'_> {
         let condition = self.get(*condition);
         let (holds, fails) = (self.f.new_label(), self.f.new_label());
         let unlikely = self.module.cold_node();
-        self.f.terminate(format_args!("br i1 {condition}, label %{holds}, label %{fails}, !prof {unlikely}"));
-        self.f.begin(fails);
         let arguments: Vec<_> =
             arguments.iter().take(Fault::ARGUMENTS).map(|&value| self.get(value)).collect();
-        self.record(op, &arguments);
+        if condition.lanes == 1 {
+            // Some lane runs, or this would not.
+            self.f.terminate(format_args!(
+                "br i1 {condition}, label %{holds}, label %{fails}, !prof {unlikely}"
+            ));
+            self.f.begin(fails);
+            let first: Vec<_> = arguments.iter().map(|&value| self.first_running(value)).collect();
+            self.record(op, &first);
+        } else {
+            let broken = self.not(condition);
+            let broken = self.narrowed(broken);
+            let any = self.any_lane(broken);
+            let none = self.not(any);
+            self.f.terminate(format_args!("br i1 {none}, label %{holds}, label %{fails}, !prof {unlikely}"));
+            self.f.begin(fails);
+            let lane = self.first_lane(broken);
+            let first: Vec<_> = arguments.iter().map(|&value| self.lane_at(value, lane)).collect();
+            self.record(op, &first);
+        }
         self.f.begin(holds);
+    }
+
+    /// What the first lane that runs holds.
+    fn first_running(&mut self, value: Val) -> Val {
+        match self.mask {
+            _ if value.lanes == 1 => value,
+            None => self.lane(value, 0),
+            Some(mask) => {
+                let lane = self.first_lane(mask);
+                self.lane_at(value, lane)
+            }
+        }
     }
 
     fn record(&mut self, op: Op, arguments: &[Val]) {

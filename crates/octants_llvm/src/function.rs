@@ -111,6 +111,16 @@ impl Function {
         self.terminate(format_args!("br i1 {condition}, label %{yes}, label %{no}"));
     }
 
+    /// Where the next instruction will stand.
+    pub fn position(&self) -> usize {
+        self.code.len()
+    }
+
+    /// Puts whole lines where something stood before.
+    pub fn insert(&mut self, position: usize, lines: String) {
+        self.pending.push((position, lines));
+    }
+
     /// A phi at the start of the block being written.
     pub fn phi(&mut self, ty: Ty) -> Phi {
         let value = Val::reg(self.new_register(), ty);

@@ -48,6 +48,25 @@ impl Emitter<'_> {
         self.f.define(format_args!("bitcast <{lanes} x i1> {mask} to i{lanes}"))
     }
 
+    /// The number of the first lane of a mask that has one.
+    pub(crate) fn first_lane(&mut self, mask: Val) -> Val {
+        let (bits, lanes) = (self.mask_bits(mask), mask.lanes);
+        self.lowest_bit(bits, lanes)
+    }
+
+    /// The position of the lowest bit of an integer of that many bits that has one.
+    pub(crate) fn lowest_bit(&mut self, bits: u32, width: u32) -> Val {
+        let symbol = format!("llvm.cttz.i{width}");
+        self.module.declare(&symbol, || format!("declare i{width} @{symbol}(i{width}, i1)"));
+        let zeros = self.f.define(format_args!("call i{width} @{symbol}(i{width} %v{bits}, i1 true)"));
+        let ty = Ty::new(Scalar::I64, 1);
+        match width {
+            64 => Val::reg(zeros, ty),
+            0..64 => self.f.value(ty, format_args!("zext i{width} %v{zeros} to i64")),
+            _ => self.f.value(ty, format_args!("trunc i{width} %v{zeros} to i64")),
+        }
+    }
+
     /// Whether any lane holds true, of a mask or a condition.
     pub(crate) fn any_lane(&mut self, mask: Val) -> Val {
         if mask.lanes == 1 {

@@ -64,6 +64,9 @@ impl Emitter<'_> {
             OpKind::Atomic(atomic) => {
                 let (&value, path) = operands.split_last().expect("an update has a value");
                 let value = self.get(value);
+                if self.lanes > 1 {
+                    return self.atomic_by_lane(*atomic, path, value);
+                }
                 self.atomic(*atomic, path, value)
             }
             OpKind::AtomicCas => {

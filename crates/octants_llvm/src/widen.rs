@@ -78,16 +78,35 @@ fn can_widen(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> bool {
             let in_any_order = !scalar.is_real() || kernel.options.fast_math;
             in_any_order || matches!(r.op, AtomicOp::Min | AtomicOp::Max)
         });
+    let mut used = SideTable::new(false);
+    walk(kernel, body, &mut |op| {
+        for &operand in &kernel.ops[op].operands {
+            used.set(operand, true);
+        }
+    });
     walk(kernel, body, &mut |op| {
         let data = &kernel.ops[op];
         can &= match &data.kind {
-            // Seen from outside, one lane after the other.
-            OpKind::Atomic(_) | OpKind::AtomicCas | OpKind::VolatileLoad => false,
-            OpKind::Assert(_) | OpKind::StoreResult(_) => false,
+            // Whoever looks at the old value may wait for another iteration, which might be its neighbour.
+            OpKind::Atomic(_) => !used[data.results[0]] && addresses_plainly(kernel, op),
+            OpKind::AtomicCas | OpKind::VolatileLoad => false,
+            OpKind::StoreResult(_) => false,
             _ => true,
         };
     });
     can
+}
+
+/// Whether the components of an update's place, if it has any, are constants inside the shape.
+fn addresses_plainly(kernel: &Kernel, op: Op) -> bool {
+    let operands = &kernel.ops[op].operands;
+    let Some((data, rank)) = kernel.ty(operands[0]).place() else { return false };
+    let components = &operands[1 + rank..operands.len() - 1];
+    let dims = data.tensor_shape().map_or_else(Vec::new, |shape| shape.dims());
+    components.iter().zip(dims).all(|(&component, dim)| {
+        let component = kernel.as_const(component).and_then(octants_ir::Const::as_i128);
+        component.is_some_and(|component| (0..i128::from(dim)).contains(&component))
+    })
 }
 
 fn accumulators(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> Vec<Scalar> {
@@ -221,6 +240,8 @@ impl Survey<'_> {
                     }
                 }
             }
+            // One lane after the other.
+            OpKind::Atomic(_) => tally.scattered += 16,
             _ if !varies => {}
             OpKind::Arith(arith) => {
                 let real = self.kernel.ty(data.operands[0]).elem().is_some_and(Scalar::is_real);

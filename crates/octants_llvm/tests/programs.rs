@@ -4,10 +4,13 @@
 mod harness;
 
 use harness::oracle::{Input, Random, check};
-use octants_ir::ops::{ArithOp, BitOp, CompareOp, ParallelFor};
+use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp, ParallelFor};
 use octants_ir::{ArrayType, Boundary, Builder, Const, Kernel, Scalar, TensorShape, TensorType, Type, Value};
 
 const TYPES: [Scalar; 5] = [Scalar::I32, Scalar::F32, Scalar::U1, Scalar::I64, Scalar::U8];
+
+/// Cells in each shared array.
+const SHARED: i32 = 3;
 
 struct Generator {
     random: Random,
@@ -16,6 +19,8 @@ struct Generator {
     /// The iteration's own cells.
     outputs: Vec<Value>,
     index: Vec<Value>,
+    /// Cells that all iterations update, one array for each op.
+    shared: Vec<Value>,
     /// Variables with a dynamic component, and their number of entries.
     locals: Vec<(Value, Scalar, i32)>,
 }
@@ -111,7 +116,21 @@ impl Generator {
         b.load(source, &indices)
     }
 
+    /// An update of a cell that iterations share, in any order.
+    fn update(&mut self, b: &mut Builder<'_>, pool: &[Value]) {
+        let which = self.below(self.shared.len() as u64) as usize;
+        let ops = [AtomicOp::Add, AtomicOp::Min, AtomicOp::Xor];
+        let any = self.pick(b, pool, Scalar::I32);
+        let cells = b.i32(SHARED);
+        let cell = b.arith(ArithOp::Mod, any, cells);
+        let value = self.pick(b, pool, Scalar::I32);
+        b.atomic(ops[which], self.shared[which], &[cell], value);
+    }
+
     fn store(&mut self, b: &mut Builder<'_>, pool: &[Value]) {
+        if self.below(3) == 0 {
+            return self.update(b, pool);
+        }
         if !self.locals.is_empty() && self.below(2) == 0 {
             let (local, ty, _) = self.one_of(|g| &g.locals);
             let component = self.pick(b, pool, Scalar::I32);
@@ -230,6 +249,7 @@ fn program(seed: u64) -> (Kernel, Vec<Input>) {
         sources: Vec::new(),
         outputs: Vec::new(),
         index: Vec::new(),
+        shared: Vec::new(),
         locals: Vec::new(),
     };
     let mut kernel = Kernel::new(format!("program_{seed}"));
@@ -249,6 +269,10 @@ fn program(seed: u64) -> (Kernel, Vec<Input>) {
         let name = format!("out_{}", ty.name());
         g.outputs.push(kernel.add_param(name, array(ty, axes as u8, Boundary::Unsafe)));
         inputs.push(Input::array(ty, &vec![Const::from_bits(ty, 0); count as usize], shape));
+    }
+    for name in ["sums", "least", "parity"] {
+        g.shared.push(kernel.add_param(name, array(Scalar::I32, 1, Boundary::Unsafe)));
+        inputs.push(Input::array(Scalar::I32, &[Const::i32(9); SHARED as usize], &[SHARED]));
     }
     let scalar = kernel.add_param("n", Type::I32);
     inputs.push(Input::Scalar(Const::i32(5)));

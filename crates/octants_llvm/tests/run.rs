@@ -146,7 +146,8 @@ kernel @guard(%x "x": array<f32, 1>, %n "n": i32) {
   return
 }"#;
     for opt in [OptLevel::None, OptLevel::Default] {
-        let program = Program::parse(text, &EmitOptions::default(), opt);
+        let scalar = EmitOptions { vector_bits: 0, ..EmitOptions::default() };
+        let program = Program::parse(text, &scalar, opt);
         let mut x = f32s(&[0.0; 8]);
         let outcome = program.run(&mut [Arg::Array(&mut x, &[8]), Arg::Scalar(Const::i32(8))], 8);
         assert_eq!(to_f32s(&x), [0.5, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0]);
@@ -159,6 +160,13 @@ kernel @guard(%x "x": array<f32, 1>, %n "n": i32) {
         let outcome = program.run(&mut [Arg::Array(&mut x, &[8]), Arg::Scalar(Const::i32(3))], 8);
         assert!(outcome.fault.is_none());
     }
+    // Widened: the first lane that fails is told; its vector stores nothing.
+    let options = EmitOptions { force_lanes: Some(2), ..EmitOptions::default() };
+    let program = Program::parse(text, &options, OptLevel::Default);
+    let mut x = f32s(&[0.0; 8]);
+    let outcome = program.run(&mut [Arg::Array(&mut x, &[8]), Arg::Scalar(Const::i32(8))], 8);
+    assert_eq!(to_f32s(&x), [0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(outcome.fault.expect("the second vector fails").1[..2], [3, 0.5_f64.to_bits()]);
 }
 
 #[test]
