@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from . import _session, math, types
+from ._decompositions import eig, make_spd, polar_decompose, solve, svd, sym_eig
 from ._language import (
     abs,  # noqa: A004
     acos,
@@ -56,8 +57,10 @@ from ._language import (
     volatile_load,
     zero,
 )
+from ._matrix import Matrix, Vector
 from ._octants import Ndarray, explain
 from ._octants import __version__ as __version_str__
+from ._pyfunc import pyfunc
 from ._session import (
     ScalarNdarray,
     amdgpu,
@@ -77,6 +80,7 @@ from ._session import (
     x64,
     x86_64,
 )
+from ._struct import Struct, dataclass
 from .exceptions import (
     OctantsAssertionError,
     OctantsCompilationError,

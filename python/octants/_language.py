@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import builtins
 
+from ._elementwise import ELEMENTWISE, apply
+from ._matrix import Matrix
 from ._octants import Expr, trace_call
 from .exceptions import OctantsSyntaxError
 
@@ -23,9 +25,13 @@ def _marked(name: str):
 
     def mark(function):
         def call(*args, **kwargs):
+            has_matrix = False
             for argument in (*args, *kwargs.values()):
                 if type(argument) is Expr:
                     return trace_call(call, args, kwargs)
+                has_matrix = has_matrix or isinstance(argument, Matrix)
+            if has_matrix and name in ELEMENTWISE:
+                return apply(name, function, args, kwargs)
             return function(*args, **kwargs)
 
         setattr(call, "__octants__", name)  # noqa: B010
@@ -182,13 +188,13 @@ def bit_shr(a, b):
 @_marked("zero")
 def zero(x):
     """Zero of the type of ``x``."""
-    return x * 0
+    return type(x)(0)
 
 
 @_marked("one")
 def one(x):
     """One of the type of ``x``."""
-    return x * 0 + 1
+    return type(x)(1)
 
 
 # ---- types ---------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from ._matrix_types import MatrixType, VectorType, matrix, vector
 from ._octants import DataType, dtypes
+from ._promotion import numpy_type
+from ._struct import StructType, struct
 
 f16: DataType = dtypes["f16"]
 f32: DataType = dtypes["f32"]
@@ -24,9 +27,7 @@ uint1, uint8, uint16, uint32, uint64 = u1, u8, u16, u32, u64
 
 def to_numpy_type(dtype):
     """The numpy dtype of an Octants dtype (or of Python's ``int``, ``float``, ``bool``)."""
-    import numpy
-
-    return numpy.dtype(DataType.of(dtype).numpy_name)
+    return numpy_type(dtype)
 
 
 def is_integral(dtype) -> bool:
@@ -37,6 +38,11 @@ def is_integral(dtype) -> bool:
 def is_real(dtype) -> bool:
     """Whether a type is a floating-point type."""
     return not DataType.of(dtype).is_integral
+
+
+def is_tensor(dtype) -> bool:
+    """Whether a type is one of vectors or matrices."""
+    return isinstance(dtype, MatrixType)
 
 
 def is_signed(dtype) -> bool:
@@ -97,7 +103,8 @@ class Template:
 template = Template
 
 __all__ = [
-    "NDArray", "Template", "f16", "f32", "f64", "float16", "float32", "float64", "i16", "i32", "i64", "i8", "int16", "int32",
-    "int64", "int8", "is_integral", "is_real", "is_signed", "ndarray", "template", "u1", "u16", "u32", "u64", "u8", "uint1",
-    "uint16", "uint32", "uint64", "uint8",
+    "MatrixType", "NDArray", "StructType", "Template", "VectorType", "f16", "f32", "f64", "float16", "float32", "float64",
+    "i16", "i32", "i64", "i8", "int16", "int32", "int64", "int8", "is_integral", "is_real", "is_signed", "is_tensor",
+    "matrix", "ndarray", "struct", "template", "u1", "u16", "u32", "u64", "u8", "uint1", "uint16", "uint32", "uint64",
+    "uint8", "vector",
 ]  # fmt: skip

@@ -1,0 +1,390 @@
+"""Decompositions of small matrices, one per thread: written in the kernel language, so they run on the host too.
+
+Singular values come from one-sided rotations (Hestenes): pairs of columns of the matrix are turned until all are orthogonal. Their
+lengths are then the singular values and the product of the rotations is V. Nothing is squared, so small singular values are as accurate
+as large ones. Eigenvalues of symmetric matrices come from Jacobi's rotations. Matrices are scaled first, so that no intermediate overflows.
+
+Relative to the matrix, in units of the type's precision (1.2e-7, 2.2e-16): reconstruction and orthogonality are within about 10.
+"""
+
+from __future__ import annotations
+
+from . import _language as lang
+from ._matrix import Matrix, Vector
+from ._matrix_methods import cols, cross, dot, norm
+from ._octants import dtypes
+from ._promotion import data_type
+from ._pyfunc import pyfunc
+from .types import Template
+
+f64 = dtypes["f64"]
+
+
+# ---- checks and constants; they run while compiling ---------------------------------------------------------------------------
+
+
+def real_type(dt):
+    """The type to compute in."""
+    return data_type(float if dt is None else dt)
+
+
+def require_sizes(sizes: tuple, message: str, n: int, m: int, ndim: int) -> None:
+    if ndim != 2 or n != m or n not in sizes:
+        raise Exception(message)
+
+
+def require_system(n: int, m: int, ndim: int, length: int, length_ndim: int) -> None:
+    assert ndim == 2 and n == m, f"solve needs a square matrix, got {n} rows and {m} columns"
+    assert length_ndim == 1 and length == n, f"solve needs a right side of {n} entries, got {length}"
+
+
+def precision(dt) -> float:
+    """How far a product may be off, relative to its factors."""
+    return 2e-16 if dt == f64 else 1e-7
+
+
+def least_scale(dt) -> float:
+    """The smallest number whose inverse is one."""
+    return 1e-307 if dt == f64 else 1e-37
+
+
+# ---- rotations ------------------------------------------------------------------------------------------------------------------
+
+
+@pyfunc
+def rotation(difference, twice_product, least):
+    """Tangent, cosine and sine of the smaller angle that makes two directions orthogonal.
+
+    For columns p and q, ``difference`` is q·q - p·p and ``twice_product`` is 2 p·q; for a symmetric matrix they are the difference of
+    two diagonal entries and twice the entry between them.
+    """
+    root = lang.sqrt(difference * difference + twice_product * twice_product)
+    size = lang.min(lang.abs(twice_product) / lang.max(lang.abs(difference) + root, least), lang.one(root))
+    tangent = lang.select((twice_product < 0) == (difference < 0), size, -size)
+    cosine = lang.rsqrt(1 + tangent * tangent)
+    return tangent, cosine, cosine * tangent
+
+
+@pyfunc
+def greatest(self):
+    """The greatest magnitude of an entry."""
+    result = lang.abs(self[0, 0])
+    for i in lang.static(range(self.n)):
+        for j in lang.static(range(self.m)):
+            result = lang.max(result, lang.abs(self[i, j]))
+    return result
+
+
+# ---- singular values --------------------------------------------------------------------------------------------------------------
+
+
+@pyfunc
+def svd(A, dt=None):
+    """``U, S, V`` with ``A = U @ S @ V.transpose()``, the singular values in descending order; for 2×2 and 3×3.
+
+    For 3×3, U and V are rotations and the last singular value may be negative. For 2×2, no singular value is negative
+    and U may be a reflection.
+    """
+    require_sizes((2, 3), "SVD only supports 2×2 and 3×3 matrices.", A.n, A.m, A.ndim)
+    if lang.static(A.n == 2):
+        return svd_2(A, real_type(dt))
+    else:
+        return svd_3(A, real_type(dt))
+
+
+@pyfunc
+def svd_2(A, dt: Template):
+    least = dt(least_scale(dt))
+    a = lang.cast(A, dt)
+    scale = lang.max(greatest(a), least)
+    a = a / scale
+    p = Vector([a[0, 0], a[1, 0]])
+    q = Vector([a[0, 1], a[1, 1]])
+    tangent, cosine, sine = rotation(dot(q, q) - dot(p, p), 2 * dot(p, q), least)
+    v = Vector([cosine, -sine])
+    w = Vector([sine, cosine])
+    first = p * cosine - q * sine
+    second = p * sine + q * cosine
+    if dot(second, second) > dot(first, first):
+        old = first
+        first = second
+        second = -old
+        old = v
+        v = w
+        w = -old
+    length = norm(first)
+    u = first / lang.max(length, least)
+    if length <= least:
+        u = Vector([lang.one(length), lang.zero(length)])
+    across = Vector([-u[1], u[0]])
+    other = dot(across, second)
+    if other < 0:
+        across = -across
+        other = -other
+    zero = lang.zero(length)
+    return cols([u, across]), Matrix([[length * scale, zero], [zero, other * scale]]), cols([v, w])
+
+
+@pyfunc
+def turned(p, q, v, w, least):
+    """Turns two columns to be orthogonal, and two columns of V with them; also gives how far they had to go."""
+    product = 2 * dot(p, q)
+    tangent, cosine, sine = rotation(dot(q, q) - dot(p, p), product, least)
+    return (
+        p * cosine - q * sine,
+        p * sine + q * cosine,
+        v * cosine - w * sine,
+        v * sine + w * cosine,
+        lang.abs(product),
+        lang.abs(tangent),
+    )
+
+
+@pyfunc
+def ordered(p, q, v, w):
+    """Two columns with the longer one first. A sign keeps V a rotation."""
+    swap = dot(q, q) > dot(p, p)
+    return chosen(swap, q, p), chosen(swap, -p, q), chosen(swap, w, v), chosen(swap, -v, w)
+
+
+@pyfunc
+def chosen(condition, a, b):
+    """One of two vectors."""
+    return Vector([lang.select(condition, a[i], b[i]) for i in range(a.n)])
+
+
+@pyfunc
+def orthogonal_to(u):
+    """Some unit vector that is orthogonal to a unit vector of three entries."""
+    zero = lang.zero(u[0])
+    flat = lang.abs(u[0]) > lang.abs(u[2])
+    return unit(chosen(flat, Vector([-u[1], u[0], zero]), Vector([zero, -u[2], u[1]])))
+
+
+@pyfunc
+def unit(v):
+    return v * lang.rsqrt(dot(v, v))
+
+
+@pyfunc
+def svd_3(A, dt: Template):
+    least = dt(least_scale(dt))
+    one = dt(1.0)
+    zero = dt(0.0)
+    a = lang.cast(A, dt)
+    scale = lang.max(greatest(a), least)
+    a = a * (one / scale)
+    b0 = Vector([a[0, 0], a[1, 0], a[2, 0]])
+    b1 = Vector([a[0, 1], a[1, 1], a[2, 1]])
+    b2 = Vector([a[0, 2], a[1, 2], a[2, 2]])
+    v0 = Vector([one, zero, zero])
+    v1 = Vector([zero, one, zero])
+    v2 = Vector([zero, zero, one])
+    tolerance = dt(precision(dt)) * (dot(b0, b0) + dot(b1, b1) + dot(b2, b2))
+    sweep = 0
+    while sweep < 12:
+        b0, b1, v0, v1, product, tangent = turned(b0, b1, v0, v1, least)
+        b0, b2, v0, v2, product_02, tangent_02 = turned(b0, b2, v0, v2, least)
+        b1, b2, v1, v2, product_12, tangent_12 = turned(b1, b2, v1, v2, least)
+        # A pair that was made orthogonal is disturbed by later turns: by at most a product times a tangent.
+        product = lang.max(product, product_02, product_12)
+        tangent = lang.max(tangent, tangent_02, tangent_12)
+        sweep = lang.select(product * tangent > tolerance, sweep + 1, 12)
+    b0, b1, v0, v1 = ordered(b0, b1, v0, v1)
+    b0, b2, v0, v2 = ordered(b0, b2, v0, v2)
+    b1, b2, v1, v2 = ordered(b1, b2, v1, v2)
+    # A column without a length has no direction: any orthogonal one will do.
+    u0 = b0 * lang.rsqrt(lang.max(dot(b0, b0), least))
+    u0 = chosen(dot(b0, b0) > least, u0, Vector([one, zero, zero]))
+    across = b1 - u0 * dot(u0, b1)
+    length = dot(across, across)
+    u1 = across * lang.rsqrt(lang.max(length, least))
+    u1 = u1 - u0 * dot(u0, u1)
+    u1 = chosen(length > least, u1, orthogonal_to(u0))
+    u1 = unit(u1)
+    u2 = cross(u0, u1)
+    s0 = dot(u0, b0) * scale
+    s1 = dot(u1, b1) * scale
+    s2 = dot(u2, b2) * scale
+    sigma = Matrix([[s0, zero, zero], [zero, s1, zero], [zero, zero, s2]])
+    return cols([u0, u1, u2]), sigma, cols([v0, v1, v2])
+
+
+@pyfunc
+def polar_decompose(A, dt=None):
+    """``R, S`` with ``A = R @ S``, R orthogonal and S symmetric; for 2×2 and 3×3.
+
+    For 3×3, R is a rotation, and S has a negative eigenvalue if the determinant of A is negative. For 2×2, S has none and R may be a
+    reflection.
+    """
+    require_sizes((2, 3), "Polar decomposition only supports 2×2 and 3×3 matrices.", A.n, A.m, A.ndim)
+    u, s, v = svd(A, dt)
+    return u @ v.transpose(), v @ s @ v.transpose()
+
+
+# ---- eigenvalues --------------------------------------------------------------------------------------------------------------------
+
+
+@pyfunc
+def eig(A, dt=None):
+    """Eigenvalues and eigenvectors of a 2×2 matrix.
+
+    Row ``i`` of the first result is eigenvalue ``i``: its real and its imaginary part. Column ``i`` of the second is its eigenvector: real
+    and imaginary part of the first entry, then of the second.
+    """
+    require_sizes((2,), "Eigen solver only supports 2×2 matrices.", A.n, A.m, A.ndim)
+    return eig_2(A, real_type(dt))
+
+
+@pyfunc
+def eig_2(A, dt: Template):
+    a = lang.cast(A, dt)
+    zero = dt(0.0)
+    mean = (a[0, 0] + a[1, 1]) * dt(0.5)
+    half = (a[0, 0] - a[1, 1]) * dt(0.5)
+    # Eigenvalues are mean ± root(discriminant).
+    discriminant = half * half + a[0, 1] * a[1, 0]
+    root = lang.sqrt(lang.abs(discriminant))
+    real = lang.select(discriminant < 0, zero, root)
+    imaginary = lang.select(discriminant < 0, root, zero)
+    values = Matrix([[mean + real, imaginary], [mean - real, -imaginary]])
+    first = eigenvector(a, half, real, imaginary, zero)
+    second = eigenvector(a, half, -real, -imaginary, zero)
+    return values, cols([first, second])
+
+
+@pyfunc
+def eigenvector(a, half, real, imaginary, zero):
+    """The unit eigenvector for the eigenvalue ``mean + real + i imaginary``.
+
+    Both rows of ``A - value`` are orthogonal to it, so each gives it; the longer row gives it accurately.
+    """
+    upper = Vector([a[0, 1], zero, real - half, imaginary])
+    lower = Vector([real + half, imaginary, a[1, 0], zero])
+    result = chosen(dot(lower, lower) > dot(upper, upper), lower, upper)
+    # A multiple of the unit matrix leaves every direction: the two eigenvectors are then the axes.
+    length = dot(result, result)
+    if length <= 0:
+        result = Vector([lang.one(zero), zero, zero, zero])
+    return result * lang.rsqrt(dot(result, result))
+
+
+@pyfunc
+def sym_eig(A, dt=None):
+    """Eigenvalues in ascending order and a matrix of unit eigenvectors as columns, of a symmetric matrix up to 6×6."""
+    require_sizes(
+        (1, 2, 3, 4, 5, 6), "Symmetric eigen solver currently supports sizes up to 6×6.", A.n, A.m, A.ndim
+    )
+    return sym_eig_n(A, real_type(dt))
+
+
+@pyfunc
+def sym_eig_n(A, dt: Template):
+    least = dt(least_scale(dt))
+    a = lang.cast(A, dt)
+    scale = lang.max(greatest(a), least)
+    a = a * (dt(1.0) / scale)
+    v = lang.zero(a)
+    for i in lang.static(range(A.n)):
+        v[i, i] = 1
+    tolerance = dt(precision(dt)) * A.n
+    sweep = 0
+    while sweep < 12:
+        product = dt(0.0)
+        tangent = dt(0.0)
+        for p in lang.static(range(A.n)):
+            for q in lang.static(range(p + 1, A.n)):
+                product = lang.max(product, lang.abs(a[p, q]))
+                t, c, s = rotation(a[q, q] - a[p, p], 2 * a[p, q], least)
+                tangent = lang.max(tangent, lang.abs(t))
+                a[p, p] = a[p, p] - t * a[p, q]
+                a[q, q] = a[q, q] + t * a[p, q]
+                a[p, q] = dt(0.0)
+                # Only the upper triangle is kept.
+                for r in lang.static(range(p)):
+                    x = a[r, p]
+                    y = a[r, q]
+                    a[r, p] = c * x - s * y
+                    a[r, q] = s * x + c * y
+                for r in lang.static(range(p + 1, q)):
+                    x = a[p, r]
+                    y = a[r, q]
+                    a[p, r] = c * x - s * y
+                    a[r, q] = s * x + c * y
+                for r in lang.static(range(q + 1, A.n)):
+                    x = a[p, r]
+                    y = a[q, r]
+                    a[p, r] = c * x - s * y
+                    a[q, r] = s * x + c * y
+                for r in lang.static(range(A.n)):
+                    x = v[r, p]
+                    y = v[r, q]
+                    v[r, p] = c * x - s * y
+                    v[r, q] = s * x + c * y
+        sweep = lang.select(product * tangent > tolerance, sweep + 1, 12)
+    values = Vector([a[i, i] * scale for i in range(A.n)])
+    for end in lang.static(range(1, A.n)):
+        for i in lang.static(range(A.n - end)):
+            swap = values[i] > values[i + 1]
+            x = values[i]
+            y = values[i + 1]
+            values[i] = lang.select(swap, y, x)
+            values[i + 1] = lang.select(swap, x, y)
+            for r in lang.static(range(A.n)):
+                x = v[r, i]
+                y = v[r, i + 1]
+                v[r, i] = lang.select(swap, y, x)
+                v[r, i + 1] = lang.select(swap, x, y)
+    return values, v
+
+
+@pyfunc
+def make_spd(A, dt=None):
+    """The nearest symmetric matrix without negative eigenvalues, for symmetric matrices up to 6×6."""
+    values, v = sym_eig(A, dt)
+    weighted = lang.zero(v)
+    for i in lang.static(range(A.n)):
+        for j in lang.static(range(A.n)):
+            weighted[i, j] = v[i, j] * lang.max(values[j], lang.zero(values[j]))
+    return weighted @ v.transpose()
+
+
+# ---- linear systems -------------------------------------------------------------------------------------------------------------------
+
+
+@pyfunc
+def solve(A, b, dt=None):
+    """The solution ``x`` of ``A @ x = b`` for 2×2 and 3×3, by elimination with pivots."""
+    require_system(A.n, A.m, A.ndim, b.n, b.ndim)
+    require_sizes((2, 3), "Solver only supports 2×2 and 3×3 matrices.", A.n, A.m, A.ndim)
+    return solve_n(A, b, real_type(dt))
+
+
+@pyfunc
+def solve_n(A, b, dt: Template):
+    a = lang.cast(A, dt)
+    x = lang.cast(b, dt)
+    for k in lang.static(range(A.n)):
+        for i in lang.static(range(k + 1, A.n)):
+            # Compared one by one, the row with the greatest entry in this column comes up.
+            swap = lang.abs(a[i, k]) > lang.abs(a[k, k])
+            for j in lang.static(range(k, A.n)):
+                upper = a[k, j]
+                lower = a[i, j]
+                a[k, j] = lang.select(swap, lower, upper)
+                a[i, j] = lang.select(swap, upper, lower)
+            upper = x[k]
+            lower = x[i]
+            x[k] = lang.select(swap, lower, upper)
+            x[i] = lang.select(swap, upper, lower)
+        assert a[k, k] != 0, "Matrix is singular in linear solve."
+        for i in lang.static(range(k + 1, A.n)):
+            factor = a[i, k] / a[k, k]
+            for j in lang.static(range(k + 1, A.n)):
+                a[i, j] = a[i, j] - factor * a[k, j]
+            x[i] = x[i] - factor * x[k]
+    for back in lang.static(range(1, A.n + 1)):
+        for j in lang.static(range(A.n - back + 1, A.n)):
+            x[A.n - back] = x[A.n - back] - a[A.n - back, j] * x[j]
+        x[A.n - back] = x[A.n - back] / a[A.n - back, A.n - back]
+    return x

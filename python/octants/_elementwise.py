@@ -1,0 +1,89 @@
+"""Math functions and casts of the language applied to vectors and matrices on the host: entry by entry, in numpy."""
+
+from __future__ import annotations
+
+from ._matrix import Matrix, cast_array, made
+from ._matrix_operators import declared_type, operand, same_shape
+from ._promotion import data_type, numpy_type, promoted
+from .exceptions import OctantsTypeError
+
+#: Names of the language's functions that go entry by entry.
+ELEMENTWISE = frozenset(
+    "abs acos asin atan2 bit_cast bit_shr cast ceil cos exp floor isinf isnan log log2 max min one pow raw_div raw_mod round "
+    "rsqrt select sin sqrt tan tanh zero".split()
+)
+
+
+def apply(name: str, function, args, kwargs):
+    """Calls one of these functions, some argument of it being a matrix."""
+    if name in ("cast", "bit_cast"):
+        return _convert(name, *args, **kwargs)
+    if name in ("zero", "one"):
+        return _fill(args[0], 0 if name == "zero" else 1)
+    if name == "pow":
+        return args[0] ** args[1]
+    if name == "abs":
+        return abs(args[0])
+    if "dtype" in kwargs or (name in ("floor", "ceil", "round") and len(args) == 2):
+        dtype = kwargs["dtype"] if kwargs else args[1]
+        return _convert("cast", apply(name, function, args[:1], {}), dtype)
+    return _over_arrays(name, function, [_operand(name, argument) for argument in args])
+
+
+def _operand(name: str, value):
+    found = operand(value)
+    if found is None:
+        raise OctantsTypeError(f"oc.{name} takes numbers, vectors and matrices, not {type(value).__name__}")
+    return found
+
+
+def _over_arrays(name: str, function, operands):
+    import numpy
+
+    arrays = [array for array, _ in operands]
+    same_shape(arrays, name)
+    if name == "select":
+        condition, arrays, operands = arrays[0], arrays[1:], operands[1:]
+    else:
+        condition = None
+    common = promoted([(array.dtype, dt is not None) for array, dt in operands])
+    if common.kind != "f" and name in ("sqrt", "rsqrt", "exp", "log", "log2", "atan2"):
+        common = numpy_type(float) if any(dt is not None for _, dt in operands) else numpy.dtype(numpy.float64)
+    arrays = [cast_array(array, common) for array in arrays]
+    declared = [dt for _, dt in operands]
+    with numpy.errstate(all="ignore"):
+        if condition is not None:
+            result = numpy.where(condition != 0, *arrays)
+        elif name in ("min", "max"):
+            result = _fold(numpy.fmin if name == "min" else numpy.fmax, arrays)
+        elif name in ("raw_div", "raw_mod") and common.kind != "f":
+            remainder = numpy.fmod(*arrays)
+            result = remainder if name == "raw_mod" else (arrays[0] - remainder) // arrays[1]
+        elif name == "bit_shr":
+            unsigned = f"u{common.itemsize}"
+            result = (arrays[0].view(unsigned) >> arrays[1].view(unsigned)).view(common)
+        else:
+            result = function(*arrays)
+    return made(numpy.asarray(result), declared_type(result.dtype, *declared))
+
+
+def _fold(binary, arrays):
+    result = arrays[0]
+    for array in arrays[1:]:
+        result = binary(result, array)
+    return result
+
+
+def _convert(name: str, x: Matrix, dtype):
+    target = numpy_type(dtype)
+    if name == "cast":
+        return made(cast_array(x.entries, target), data_type(dtype))
+    if target.itemsize != x.entries.dtype.itemsize:
+        raise OctantsTypeError(f"oc.bit_cast needs types of one width, not {x.entries.dtype} and {target}")
+    return made(x.entries.view(target).copy(), data_type(dtype))
+
+
+def _fill(x: Matrix, value: int):
+    import numpy
+
+    return made(numpy.full_like(x.entries, value), x.dt)

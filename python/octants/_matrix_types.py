@@ -1,0 +1,150 @@
+"""Types of vectors and matrices: annotations of kernel parameters, element types of arrays, and constructors.
+
+Inside a kernel the compiler recognises a type by its mark ``__octants__`` and compiles the call; on the host the call gives a
+``Vector`` or ``Matrix``.
+"""
+
+from __future__ import annotations
+
+from ._matrix import Matrix, array_of, cast_array, holds_expression, made
+from ._octants import DataType, Expr, trace_call
+from ._promotion import data_type, numpy_type
+from .exceptions import OctantsSyntaxError, OctantsTypeError
+
+#: A type with more entries is allowed, with a warning: every operation on it is compiled entry by entry.
+MANY_ENTRIES = 144
+
+
+class MatrixType:
+    """Matrices of ``n`` rows and ``m`` columns: make one with ``oc.types.matrix(n, m, dtype)``, then call it to make values.
+
+    One number fills the matrix; otherwise numbers, vectors and lists are put one after the other, by rows, and must give
+    ``n * m`` numbers. A matrix of the same shape is cast.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "m", "n", "ndim")
+    __octants__ = "matrix_type"
+
+    unpacked = False
+
+    def __init__(self, n: int, m: int, dtype, ndim: int = 2):
+        self.n = _extent("n", n)
+        self.m = _extent("m", m)
+        self.ndim = ndim
+        self.dtype: DataType = data_type(dtype)
+        if n * m > MANY_ENTRIES:
+            import warnings
+
+            warnings.warn(
+                f"{self!r} has {n * m} entries; more than {MANY_ENTRIES} take long to compile: consider an ndarray",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def get_shape(self) -> tuple[int, ...]:
+        """``(n,)`` for vectors, ``(n, m)`` for matrices."""
+        return (self.n,) if self.ndim == 1 else (self.n, self.m)
+
+    def __call__(self, *args):
+        if holds_expression(args):
+            return trace_call(self, args, {})
+        if self.unpacked:
+            raise OctantsSyntaxError(f"{self!r} has no values of its own; it is for members of an @oc.dataclass")
+        if len(args) == 1 and isinstance(args[0], Matrix):
+            return self._cast(args[0])
+        numbers: list = []
+        for argument in args:
+            _gather(argument, numbers)
+        count = self.n * self.m
+        if len(numbers) == 1:
+            numbers *= count
+        if len(numbers) != count:
+            raise OctantsTypeError(f"{self!r} takes one number or {count} numbers, got {len(numbers)}")
+        return self.from_numbers(numbers)
+
+    def from_numbers(self, numbers):
+        """The matrix with the given entries, by rows."""
+        return made(array_of(numbers, self.dtype).reshape(self.get_shape()), self.dtype)
+
+    def _cast(self, matrix: Matrix):
+        if matrix.get_shape() != self.get_shape():
+            raise OctantsTypeError(f"{self!r} cannot be made from a matrix of shape {matrix.get_shape()}")
+        return made(cast_array(matrix.entries, numpy_type(self.dtype)), self.dtype)
+
+    def ndarray(self, shape, needs_grad=False):
+        """A zeroed array of such matrices."""
+        from ._session import ndarray
+
+        return ndarray(self, shape, needs_grad=needs_grad)
+
+    def __instancecheck__(self, instance) -> bool:
+        return isinstance(instance, Matrix) and instance.get_shape() == self.get_shape() and instance.dt in (None, self.dtype)
+
+    def __eq__(self, other):
+        if not isinstance(other, MatrixType):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def _key(self):
+        return self.get_shape(), self.dtype.name, self.unpacked
+
+    def __repr__(self):
+        return f"oc.types.matrix({self.n}, {self.m}, {self.dtype})"
+
+    def __reduce__(self):
+        return matrix, (self.n, self.m, self.dtype)
+
+
+class VectorType(MatrixType):
+    """Vectors of ``n`` entries: make one with ``oc.types.vector(n, dtype)``, then call it to make values."""
+
+    __slots__ = ("unpacked",)
+
+    def __init__(self, n: int, dtype, unpacked: bool = False):
+        self.unpacked = bool(unpacked)
+        super().__init__(n, 1, dtype, 1)
+
+    def __repr__(self):
+        return f"oc.types.vector({self.n}, {self.dtype}{', unpacked=True' if self.unpacked else ''})"
+
+    def __reduce__(self):
+        return vector, (self.n, self.dtype, self.unpacked)
+
+
+def matrix(n=None, m=None, dtype=None) -> MatrixType:
+    """The type of matrices with ``n`` rows and ``m`` columns of ``dtype``."""
+    if n is None or m is None or dtype is None:
+        raise OctantsTypeError("oc.types.matrix(n, m, dtype) takes the number of rows, the number of columns and a data type")
+    return MatrixType(n, m, dtype)
+
+
+def vector(n=None, dtype=None, unpacked=False) -> VectorType:
+    """The type of vectors with ``n`` entries of ``dtype``.
+
+    ``unpacked=True`` makes a member of an ``@oc.dataclass`` that is kept as ``n`` scalar members.
+    """
+    if n is None or dtype is None:
+        raise OctantsTypeError("oc.types.vector(n, dtype) takes the number of entries and a data type")
+    return VectorType(n, dtype, unpacked)
+
+
+def _extent(name: str, value) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
+        raise OctantsTypeError(f"{name} is a positive integer, not {value!r}")
+    return value.__index__()
+
+
+def _gather(value, numbers: list) -> None:
+    """Appends the numbers of a number, matrix, array or nested list, by rows."""
+    if isinstance(value, Matrix):
+        numbers.extend(value.entries.ravel().tolist())
+    elif isinstance(value, (list, tuple)) or (hasattr(value, "__iter__") and not isinstance(value, (str, bytes, dict))):
+        for part in value:
+            _gather(part, numbers)
+    elif isinstance(value, Expr) or isinstance(value, (int, float)) or (hasattr(value, "item") and not getattr(value, "ndim", 0)):
+        numbers.append(value.item() if hasattr(value, "item") else value)
+    else:
+        raise OctantsTypeError(f"a matrix is made from numbers, not from {type(value).__name__}")

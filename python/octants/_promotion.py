@@ -1,0 +1,94 @@
+"""Types of values on the host: which numpy type stands for a data type, and what an operation on two of them gives.
+
+The rules are those of kernels: reals beat integers, then the wider type wins, then the unsigned one. A Python number, and a
+value that numpy made out of Python numbers (``int64``, ``float64``), is *weak*: among themselves weak values stay as they are, beside
+a typed value they count as the session's default type.
+"""
+
+from __future__ import annotations
+
+from ._octants import DataType, dtypes
+
+
+def default_real() -> DataType:
+    """What ``float`` means in the current session."""
+    from . import _session
+
+    return dtypes["f32"] if _session.cfg is None else _session.cfg.default_fp
+
+
+def default_integer() -> DataType:
+    """What ``int`` means in the current session."""
+    from . import _session
+
+    return dtypes["i32"] if _session.cfg is None else _session.cfg.default_ip
+
+
+def data_type(dtype) -> DataType:
+    """The data type that an object means, Python's ``int`` and ``float`` being the session's defaults."""
+    if dtype is float:
+        return default_real()
+    if dtype is int:
+        return default_integer()
+    return DataType.of(dtype)
+
+
+def numpy_type(dtype):
+    """The numpy type of what an object means as a data type."""
+    import numpy
+
+    return numpy.dtype(data_type(dtype).numpy_name)
+
+
+def is_weak(numpy_dtype) -> bool:
+    """Whether numpy gives this type to plain Python numbers."""
+    return numpy_dtype.kind == "b" or numpy_dtype.char in "lqd"
+
+
+def _rank(numpy_dtype) -> tuple[bool, int, bool]:
+    width = 1 if numpy_dtype.kind == "b" else numpy_dtype.itemsize * 8
+    return numpy_dtype.kind == "f", width, numpy_dtype.kind in "ub"
+
+
+# The rules take operands as pairs ``(numpy type, whether it was declared)``.
+
+
+def promoted(operands):
+    """The common type."""
+    import numpy
+
+    if _all_weak(operands):
+        return numpy.result_type(*(dtype for dtype, _ in operands))
+    return max((_settled(dtype, declared) for dtype, declared in operands), key=_rank)
+
+
+def divided(operands):
+    """The common type for true division: integers count as the default real."""
+    import numpy
+
+    if _all_weak(operands):
+        return numpy.dtype(numpy.float64)
+    real = numpy_type(float)
+    return max((dtype if dtype.kind == "f" else real for dtype in (_settled(*o) for o in operands)), key=_rank)
+
+
+def kept(operands):
+    """The left operand's type, for shifts."""
+    dtype, declared = operands[0]
+    return dtype if _all_weak(operands) else _settled(dtype, declared)
+
+
+def powered(operands):
+    """The left operand's type if the exponent is an integer, else the common type."""
+    return promoted(operands) if operands[1][0].kind == "f" else kept(operands)
+
+
+def _all_weak(operands) -> bool:
+    return all(is_weak(dtype) and not declared for dtype, declared in operands)
+
+
+def _settled(dtype, declared: bool):
+    """A weak type as the default type that it counts as beside a typed value."""
+    if declared or not is_weak(dtype) or dtype.kind == "b":
+        return dtype
+    return numpy_type(float if dtype.kind == "f" else int)
