@@ -6,7 +6,7 @@
 
 use octants_ir::ops::{ArithOp, AtomicOp, MathOp, MathUnary, ParallelFor};
 use octants_ir::rewrite::walk;
-use octants_ir::{Data, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
+use octants_ir::{Data, Effect, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
 use crate::EmitOptions;
 use crate::uniform::varying_values;
@@ -89,9 +89,8 @@ fn can_widen(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> bool {
         can &= match &data.kind {
             // Whoever looks at the old value may wait for another iteration, which might be its neighbour.
             OpKind::Atomic(_) => !used[data.results[0]] && addresses_plainly(kernel, op),
-            OpKind::AtomicCas | OpKind::VolatileLoad => false,
-            OpKind::StoreResult(_) => false,
-            _ => true,
+            OpKind::Store | OpKind::Assert(_) => true,
+            kind => kind.effect() != Effect::Write,
         };
     });
     can
