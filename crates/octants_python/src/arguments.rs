@@ -80,7 +80,10 @@ impl Param {
     }
 
     pub fn read_only(&self, py: Python<'_>, map: &SourceMap) -> PyErr {
-        let message = format!("Invalid value for argument {} - required a writeable array, got a read-only one", self.spec.name);
+        let message = format!(
+            "Invalid value for argument {} - required a writeable array, got a read-only one",
+            self.spec.name
+        );
         let help = "the kernel writes this array; pass a copy, or one whose flags.writeable is True";
         errors::from_diagnostic(py, self.diagnostic(Code::ArrayMismatch, message).help(help), map)
     }
@@ -127,7 +130,10 @@ impl Binder<'_> {
         let mut placed: Vec<Option<Bound<'py, PyAny>>> = args.iter().map(Some).collect();
         if placed.len() > self.params.len() {
             let (given, taken) = (placed.len(), self.params.len());
-            let text = format!("Too many arguments: `{}` takes {taken}, and {given} were given", self.signature.name);
+            let text = format!(
+                "Too many arguments: `{}` takes {taken}, and {given} were given",
+                self.signature.name
+            );
             problems.push(refuse(Code::TooManyArguments, text));
         }
         placed.resize(self.params.len(), None);
@@ -135,11 +141,15 @@ impl Binder<'_> {
             let name: String = name.extract()?;
             match self.params.iter().position(|param| param.spec.name == name) {
                 None => {
-                    let text = format!("Unexpected argument '{name}' in the call of `{}`", self.signature.name);
+                    let text =
+                        format!("Unexpected argument '{name}' in the call of `{}`", self.signature.name);
                     problems.push(refuse(Code::UnexpectedArgument, text));
                 }
                 Some(position) if placed[position].is_some() => {
-                    let text = format!("Multiple values for argument '{name}' in the call of `{}`", self.signature.name);
+                    let text = format!(
+                        "Multiple values for argument '{name}' in the call of `{}`",
+                        self.signature.name
+                    );
                     problems.push(self.params[position].diagnostic(Code::MultipleValues, text));
                 }
                 Some(position) => placed[position] = Some(value),
@@ -147,7 +157,10 @@ impl Binder<'_> {
         }
         for (param, value) in self.params.iter().zip(&placed) {
             if value.is_none() {
-                let text = format!("Missing argument '{}' in the call of `{}`", param.spec.name, self.signature.name);
+                let text = format!(
+                    "Missing argument '{}' in the call of `{}`",
+                    param.spec.name, self.signature.name
+                );
                 problems.push(param.diagnostic(Code::MissingArgument, text));
             }
         }
@@ -183,7 +196,11 @@ impl Binder<'_> {
                 });
             }
         } else if let Some(bits) = number::wrapped_integer(object) {
-            return Ok(Const::from_bits(scalar, if scalar == Scalar::U1 { u64::from(bits? != 0) } else { bits? }).bits());
+            return Ok(Const::from_bits(
+                scalar,
+                if scalar == Scalar::U1 { u64::from(bits? != 0) } else { bits? },
+            )
+            .bits());
         }
         let found = object.get_type().name()?.to_string();
         let position = self.params.iter().position(|p| std::ptr::eq(p, param)).unwrap_or(0);
@@ -194,14 +211,17 @@ impl Binder<'_> {
         );
         let mut diagnostic = param.diagnostic(Code::ArgumentType, message);
         if scalar.is_integral() && number::real(object).is_some() {
-            diagnostic = diagnostic.help("a real is not truncated silently: pass int(x), or annotate the parameter with a real type");
+            diagnostic = diagnostic.help(
+                "a real is not truncated silently: pass int(x), or annotate the parameter with a real type",
+            );
         }
         Err(self.error(object.py(), diagnostic))
     }
 
     fn template<'a, 'py>(&self, param: &Param, object: &'a Bound<'py, PyAny>) -> PyResult<Argument<'a, 'py>> {
         if object.is_instance_of::<Ndarray>() {
-            let message = format!("argument `{}`: an ndarray cannot be a compile-time argument", param.spec.name);
+            let message =
+                format!("argument `{}`: an ndarray cannot be a compile-time argument", param.spec.name);
             let help = "annotate the parameter with oc.types.ndarray(...)";
             return Err(self.error(object.py(), param.diagnostic(Code::ArgumentType, message).help(help)));
         }
@@ -217,8 +237,10 @@ impl Binder<'_> {
     ) -> PyResult<ArrayArgument<'py>> {
         if let Ok(ndarray) = object.cast::<Ndarray>() {
             let array = &ndarray.get().array;
-            let ty = self.array_type(param, annotation, current, array.scalar(), array.shape().len(), object)?;
-            let address = array.address(&current.session).map_err(|error| errors::from_error(object.py(), &error))?;
+            let ty =
+                self.array_type(param, annotation, current, array.scalar(), array.shape().len(), object)?;
+            let address =
+                array.address(&current.session).map_err(|error| errors::from_error(object.py(), &error))?;
             let shape = SmallVec::from_slice(array.shape());
             return Ok(ArrayArgument { ty, address, shape, writeable: true, stand_in: None });
         }
@@ -229,7 +251,8 @@ impl Binder<'_> {
             return self.torch_tensor(param, annotation, object, current);
         }
         let found = object.get_type().name()?.to_string();
-        let message = format!("Invalid type for argument `{}`: an array is required, got {found}", param.spec.name);
+        let message =
+            format!("Invalid type for argument `{}`: an array is required, got {found}", param.spec.name);
         let help = "pass an oc.ndarray or a numpy array";
         Err(self.error(object.py(), param.diagnostic(Code::ArgumentType, message).help(help)))
     }
@@ -306,14 +329,21 @@ impl Binder<'_> {
                     required.name(),
                     scalar.name()
                 );
-                let help = format!("pass an array of {}, or annotate the parameter with dtype=oc.{}", required.name(), scalar.name());
-                return Err(self.error(object.py(), param.diagnostic(Code::ArrayMismatch, message).help(help)));
+                let help = format!(
+                    "pass an array of {}, or annotate the parameter with dtype=oc.{}",
+                    required.name(),
+                    scalar.name()
+                );
+                return Err(
+                    self.error(object.py(), param.diagnostic(Code::ArrayMismatch, message).help(help))
+                );
             }
         }
         if let Some(required) = annotation.ndim {
             if usize::from(required) != ndim {
-                let message =
-                    format!("Invalid value for argument {name} - required ndim={required}, but an array of ndim={ndim} is provided");
+                let message = format!(
+                    "Invalid value for argument {name} - required ndim={required}, but an array of ndim={ndim} is provided"
+                );
                 return Err(self.error(object.py(), param.diagnostic(Code::ArrayMismatch, message)));
             }
         }

@@ -186,6 +186,7 @@ impl DataType {
 /// The canonical object of a name, for pickles.
 #[pyfunction]
 pub fn dtype_by_name<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, DataType>> {
-    let scalar = Scalar::from_name(name).ok_or_else(|| PyTypeError::new_err(format!("no data type is named {name}")))?;
+    let scalar = Scalar::from_name(name)
+        .ok_or_else(|| PyTypeError::new_err(format!("no data type is named {name}")))?;
     Ok(object_of(py, scalar).clone())
 }

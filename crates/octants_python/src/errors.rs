@@ -43,7 +43,9 @@ pub fn trace_error(py: Python<'_>, error: &TraceError) -> PyErr {
 /// The exception for a refused program: the class of the first diagnostic, the text of all.
 pub fn from_diagnostics(py: Python<'_>, diagnostics: &[Diagnostic], map: &SourceMap) -> PyErr {
     let Some(first) = diagnostics.first() else {
-        return PyRuntimeError::new_err("a program was refused without a diagnostic; this is a bug in Octants");
+        return PyRuntimeError::new_err(
+            "a program was refused without a diagnostic; this is a bug in Octants",
+        );
     };
     let cause = first.cause.as_ref().and_then(|cause| cause.downcast_ref::<PyErr>()).map(|e| e.clone_ref(py));
     // The user's Ctrl-C, or an exit asked for inside compile-time code, is no compile error.
@@ -90,8 +92,13 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
     match error {
         Error::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
         Error::Stale { .. } | Error::OtherSession { .. } => {
-            let help = "arrays end with the session that made them: make them again after oc.init() or oc.reset()";
-            from_diagnostic(py, Diagnostic::new(Code::StaleHandle, error.to_string()).help(help), &SourceMap::new())
+            let help =
+                "arrays end with the session that made them: make them again after oc.init() or oc.reset()";
+            from_diagnostic(
+                py,
+                Diagnostic::new(Code::StaleHandle, error.to_string()).help(help),
+                &SourceMap::new(),
+            )
         }
         Error::Invalid { message } => exception(py, "OctantsRuntimeError", message),
         Error::Unsupported { message } => exception(py, "OctantsRuntimeError", message),
@@ -108,7 +115,11 @@ pub fn from_launch(py: Python<'_>, error: &LaunchError, map: &SourceMap) -> PyEr
             // Python's own handler has seen the signal too; what it raises is what the user expects.
             match py.check_signals() {
                 Err(raised) => raised,
-                Ok(()) => plain(py, Code::KernelInterrupted, "the kernel was interrupted; what it had written stays written"),
+                Ok(()) => plain(
+                    py,
+                    Code::KernelInterrupted,
+                    "the kernel was interrupted; what it had written stays written",
+                ),
             }
         }
         LaunchError::Fault(fault) => {
@@ -134,7 +145,8 @@ pub fn gateway<T>(run: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
         Ok(result) => result,
         Err(payload) => {
             let text = payload.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without text");
+            let text =
+                text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without text");
             Err(bug(&format!("internal error of Octants: {text}")))
         }
     }
@@ -142,6 +154,7 @@ pub fn gateway<T>(run: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
 
 /// Says that something of ours is broken.
 pub fn bug(what: &str) -> PyErr {
-    PyErr::new::<PyRuntimeError, _>(format!("{what}. This is a bug in Octants; please report it with the program that shows it"))
+    PyErr::new::<PyRuntimeError, _>(format!(
+        "{what}. This is a bug in Octants; please report it with the program that shows it"
+    ))
 }
-

@@ -47,7 +47,9 @@ fn with_tracer<'py, R>(
     run: impl FnOnce(&mut dyn Tracer<Object<'py>>) -> Result<R, TraceError>,
 ) -> PyResult<R> {
     let Some(pointer) = TRACERS.with_borrow(|stack| stack.last().copied()) else {
-        return Err(PyRuntimeError::new_err("a value of a kernel outlived the compilation that it belongs to"));
+        return Err(PyRuntimeError::new_err(
+            "a value of a kernel outlived the compilation that it belongs to",
+        ));
     };
     // SAFETY: the entry is alive (see `tracing`), and the front end does not touch the tracer while it waits for the host call.
     let tracer: &mut dyn Tracer<Object<'py>> = unsafe { std::mem::transmute::<*mut DynTracer, _>(pointer) };
@@ -61,9 +63,9 @@ pub struct Expr {
 
 /// If the argument is an expression, the call as part of the kernel.
 pub fn call_in_trace<'py>(callee: &Object<'py>, argument: &Object<'py>) -> Option<PyResult<Object<'py>>> {
-    argument.is_instance_of::<Expr>().then(|| {
-        with_tracer(callee.py(), |tracer| tracer.call(callee, std::slice::from_ref(argument), &[]))
-    })
+    argument
+        .is_instance_of::<Expr>()
+        .then(|| with_tracer(callee.py(), |tracer| tracer.call(callee, std::slice::from_ref(argument), &[])))
 }
 
 /// A call of the language's own function from compile-time Python code, some argument being an expression.

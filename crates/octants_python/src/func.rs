@@ -4,10 +4,10 @@ use octants::front::{FunctionKind, check_signature};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyTuple};
 
+use crate::errors;
 use crate::expr::{self, Expr};
 use crate::host::PyHost;
 use crate::runtime::Runtime;
-use crate::errors;
 
 #[pyclass(frozen, module = "octants", dict)]
 pub struct Func {

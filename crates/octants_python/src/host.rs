@@ -12,8 +12,8 @@ use octants::front::{
 use octants::ir::Boundary;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyCFunction, PyDict, PyEllipsis, PyFloat, PyFunction, PyInt, PyList, PyModule, PySlice, PyString, PyTuple,
-    PyType,
+    PyBool, PyCFunction, PyDict, PyEllipsis, PyFloat, PyFunction, PyInt, PyList, PyModule, PySlice, PyString,
+    PyTuple, PyType,
 };
 
 use crate::dtype::{self, DataType, TypeLike};
@@ -27,7 +27,8 @@ type Object<'py> = Bound<'py, PyAny>;
 type DynTracer<'t, 'py> = &'t mut dyn Tracer<Object<'py>>;
 
 /// Modules whose functions are meant to run while compiling, so that no warning is due.
-const KNOWN_MODULES: &[&str] = &["builtins", "math", "cmath", "operator", "numpy", "functools", "itertools", "octants"];
+const KNOWN_MODULES: &[&str] =
+    &["builtins", "math", "cmath", "operator", "numpy", "functools", "itertools", "octants"];
 
 /// Builtins that the language gives a meaning to.
 const BUILTINS: &[Intrinsic] = &[
@@ -96,7 +97,8 @@ impl<'py> PyHost<'py> {
 
     fn array_annotation(&self, object: &Object<'py>) -> PyResult<ArrayAnnotation> {
         let dtype = object.getattr("dtype")?;
-        let elem = if dtype.is_none() { None } else { scalar_annotation(&dtype).map(|scalar| (scalar, None)) };
+        let elem =
+            if dtype.is_none() { None } else { scalar_annotation(&dtype).map(|scalar| (scalar, None)) };
         let boundary =
             if object.getattr("boundary")?.eq("clamp")? { Boundary::Clamp } else { Boundary::Unsafe };
         Ok(ArrayAnnotation {
@@ -154,10 +156,13 @@ impl<'py> PyHost<'py> {
 }
 
 pub fn exception(py: Python<'_>, error: PyErr) -> HostException {
-    let type_name = error.get_type(py).name().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
+    let type_name =
+        error.get_type(py).name().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
     let message = error.value(py).to_string();
-    let traceback =
-        error.traceback(py).and_then(|traceback| traceback.format().ok()).map_or_else(String::new, |t| t.trim_end().to_owned());
+    let traceback = error
+        .traceback(py)
+        .and_then(|traceback| traceback.format().ok())
+        .map_or_else(String::new, |t| t.trim_end().to_owned());
     let cause: Arc<dyn Any + Send + Sync> = Arc::new(error);
     HostException { type_name, message, traceback, cause: Some(cause) }
 }
@@ -201,14 +206,20 @@ impl<'py> Host for PyHost<'py> {
     fn default_of(&self, function: &Object<'py>, param: &str) -> HostResult<Option<Object<'py>>> {
         let find = || {
             let function = self.plain_function(function)?;
-            let Ok(defaults) = function.getattr("__defaults__")?.cast_into::<PyTuple>() else { return Ok(None) };
+            let Ok(defaults) = function.getattr("__defaults__")?.cast_into::<PyTuple>() else {
+                return Ok(None);
+            };
             let code = function.getattr("__code__")?;
             let count: usize = code.getattr("co_argcount")?.extract()?;
             let names = code.getattr("co_varnames")?.cast_into::<PyTuple>()?;
             for (position, name) in names.iter().take(count).enumerate() {
                 if name.eq(param)? {
                     let first = count - defaults.len();
-                    return if position >= first { Ok(Some(defaults.get_item(position - first)?)) } else { Ok(None) };
+                    return if position >= first {
+                        Ok(Some(defaults.get_item(position - first)?))
+                    } else {
+                        Ok(None)
+                    };
                 }
             }
             Ok(None)
@@ -248,7 +259,9 @@ impl<'py> Host for PyHost<'py> {
         // `tuple[a, b]` and `typing.Tuple[a, b]`
         if let Ok(Some(origin)) = object.getattr_opt("__origin__") {
             if origin.is(self.py.get_type::<PyTuple>()) {
-                if let Ok(items) = object.getattr("__args__").and_then(|args| Ok(args.cast_into::<PyTuple>()?)) {
+                if let Ok(items) =
+                    object.getattr("__args__").and_then(|args| Ok(args.cast_into::<PyTuple>()?))
+                {
                     return Annotation::Tuple(items.iter().map(|item| self.annotation(&item)).collect());
                 }
             }
@@ -379,7 +392,12 @@ impl<'py> Host for PyHost<'py> {
         self.result(expr::tracing(tracer, || object.try_iter()?.collect()))
     }
 
-    fn getattr(&self, object: &Object<'py>, name: &str, tracer: DynTracer<'_, 'py>) -> HostResult<Object<'py>> {
+    fn getattr(
+        &self,
+        object: &Object<'py>,
+        name: &str,
+        tracer: DynTracer<'_, 'py>,
+    ) -> HostResult<Object<'py>> {
         self.result(expr::tracing(tracer, || object.getattr(name)))
     }
 

@@ -124,7 +124,8 @@ impl Kernel {
         let layout = compiled.args();
         let mut block: SmallVec<[u8; 512]> = SmallVec::from_elem(0, layout.bytes as usize);
         let mut results: SmallVec<[u8; 64]> = SmallVec::from_elem(0, compiled.results().bytes as usize);
-        let runtime_arguments = arguments.iter().zip(&self.params).filter(|(a, _)| !matches!(a, Argument::Template(_)));
+        let runtime_arguments =
+            arguments.iter().zip(&self.params).filter(|(a, _)| !matches!(a, Argument::Template(_)));
         for (index, ((argument, param), slot)) in runtime_arguments.zip(&layout.slots).enumerate() {
             let offset = slot.offset as usize;
             match (argument, slot.kind) {
@@ -173,7 +174,9 @@ impl Kernel {
             Data::Scalar(scalar) => {
                 dtype::constant_to(py, Const::from_bytes(scalar, &results[slots[index].offset as usize..]))
             }
-            Data::Tensor(_) | Data::Struct(_) => Err(errors::bug("a kernel returned what the caller cannot take")),
+            Data::Tensor(_) | Data::Struct(_) => {
+                Err(errors::bug("a kernel returned what the caller cannot take"))
+            }
         };
         match &specialisation.returns {
             Returns::Nothing => Ok(py.None().into_bound(py)),
@@ -192,8 +195,9 @@ impl Kernel {
     fn new(py: Python<'_>, function: Bound<'_, PyFunction>, runtime: Bound<'_, Runtime>) -> PyResult<Self> {
         errors::gateway(|| {
             let sources = runtime.get().sources();
-            let signature = check_signature(&PyHost::new(py), sources, function.as_any(), FunctionKind::Kernel)
-                .map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, sources.map()))?;
+            let signature =
+                check_signature(&PyHost::new(py), sources, function.as_any(), FunctionKind::Kernel)
+                    .map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, sources.map()))?;
             let params = signature.params.iter().map(Param::new).collect();
             Ok(Self {
                 function: function.unbind(),
@@ -215,7 +219,8 @@ impl Kernel {
             let (py, this) = (slf.py(), slf.get());
             let runtime = this.runtime.get();
             let current = runtime.current(py)?;
-            let binder = Binder { signature: &this.signature, params: &this.params, sources: runtime.sources().map() };
+            let binder =
+                Binder { signature: &this.signature, params: &this.params, sources: runtime.sources().map() };
             let objects = binder.place(args, kwargs)?;
             let mut arguments = Converted::with_capacity(objects.len());
             for (param, object) in this.params.iter().zip(&objects) {
@@ -260,7 +265,8 @@ impl Kernel {
             "llvm-optimised" => Dump::OptimisedLlvm,
             "asm" => Dump::Assembly,
             _ => {
-                let message = format!("no stage is named {stage:?}; there are ir, tasks, llvm, llvm-optimised and asm");
+                let message =
+                    format!("no stage is named {stage:?}; there are ir, tasks, llvm, llvm-optimised and asm");
                 return Err(pyo3::exceptions::PyValueError::new_err(message));
             }
         };

@@ -74,12 +74,17 @@ impl Ndarray {
         for (axis, (item, &extent)) in items.iter().zip(shape).enumerate() {
             if number::wrapped_integer(item).is_none() {
                 let kind = item.get_type().name()?.to_string();
-                return Err(errors::plain(py, Code::IndexType, format!("an index is an integer, not {kind}")));
+                return Err(errors::plain(
+                    py,
+                    Code::IndexType,
+                    format!("an index is an integer, not {kind}"),
+                ));
             }
             let i: i64 = item.extract()?;
             let from_zero = if i < 0 { i + i64::from(extent) } else { i };
             if !(0..i64::from(extent)).contains(&from_zero) {
-                let message = format!("index {i} is out of bounds for axis {axis} of an ndarray of shape {shape:?}");
+                let message =
+                    format!("index {i} is out of bounds for axis {axis} of an ndarray of shape {shape:?}");
                 return Err(errors::exception(py, "OctantsIndexError", &message));
             }
             found.push(from_zero);
@@ -100,7 +105,11 @@ impl Ndarray {
 #[pymethods]
 impl Ndarray {
     #[new]
-    fn new(runtime: &Bound<'_, Runtime>, dtype: &Bound<'_, PyAny>, shape: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn new(
+        runtime: &Bound<'_, Runtime>,
+        dtype: &Bound<'_, PyAny>,
+        shape: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
         let py = dtype.py();
         let Some(scalar) = runtime.get().scalar_of(dtype)? else {
             return Err(PyTypeError::new_err(format!("{} is not a data type", dtype.repr()?)));
@@ -142,7 +151,10 @@ impl Ndarray {
     /// Copies all elements of another array of the same type and shape.
     fn copy_from(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<()> {
         let Ok(other) = other.cast::<Ndarray>() else {
-            return Err(PyAssertionError::new_err(format!("copy_from takes an ndarray, not {}", other.get_type().name()?)));
+            return Err(PyAssertionError::new_err(format!(
+                "copy_from takes an ndarray, not {}",
+                other.get_type().name()?
+            )));
         };
         let other = &other.get().array;
         if other.scalar() != self.array.scalar() || other.shape() != self.array.shape() {

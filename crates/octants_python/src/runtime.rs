@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use octants::front::{LowerOptions, Sources};
 use octants::ir::Scalar;
 use octants::{Arch, Session, SessionOptions};
-use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -87,7 +87,8 @@ impl Runtime {
         default_ip: &Bound<'_, DataType>,
         options: &Bound<'_, PyDict>,
     ) -> PyResult<()> {
-        let arch = Arch::from_name(arch).ok_or_else(|| PyValueError::new_err(format!("no arch is named {arch}")))?;
+        let arch =
+            Arch::from_name(arch).ok_or_else(|| PyValueError::new_err(format!("no arch is named {arch}")))?;
         let threads: Option<usize> = option(options, "cpu_max_num_threads")?;
         let session_options = SessionOptions {
             arch,
@@ -110,7 +111,8 @@ impl Runtime {
             unrolling_limit: option(options, "unrolling_limit")?,
         };
         self.end(py);
-        let session = py.detach(|| Session::new(session_options)).map_err(|error| errors::from_error(py, &error))?;
+        let session =
+            py.detach(|| Session::new(session_options)).map_err(|error| errors::from_error(py, &error))?;
         let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
         self.replace(Some(Arc::new(Current { session, lower, epoch })));
         interrupt::install();

@@ -51,7 +51,8 @@ impl TemplateKey {
                     }
             }
             Self::Tuple(keys) => object.cast_exact::<PyTuple>().is_ok_and(|items| {
-                items.len() == keys.len() && keys.iter().zip(items.iter()).all(|(key, item)| key.matches(&item))
+                items.len() == keys.len()
+                    && keys.iter().zip(items.iter()).all(|(key, item)| key.matches(&item))
             }),
             Self::Weak(weak) => weak.bind(py).upgrade().is_some_and(|held| held.is(object)),
             Self::Kept(held) => held.bind(py).is(object),
