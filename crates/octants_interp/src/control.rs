@@ -6,10 +6,11 @@ use octants_ir::{Const, Data, Op, Value};
 use crate::arith;
 use crate::datum::Datum;
 use crate::machine::Machine;
+use crate::random::Stream;
 use crate::trap::{Trap, TrapKind};
 
 impl Machine<'_> {
-    fn set_results(&mut self, op: Op, values: Vec<Datum>) {
+    pub fn set_results(&mut self, op: Op, values: Vec<Datum>) {
         let kernel = self.kernel;
         for (&result, datum) in kernel.ops[op].results.iter().zip(values) {
             self.set(result, datum);
@@ -73,6 +74,9 @@ impl Machine<'_> {
             })
             .collect();
         let mut accumulated = identities.clone();
+        let outer = self.stream;
+        let number = self.loop_number(op);
+        let mut iteration = 0;
         if ranges.iter().all(|&(lo, hi)| lo < hi) {
             let mut at: Vec<_> = ranges.iter().map(|&(lo, _)| lo).collect();
             'points: loop {
@@ -82,6 +86,8 @@ impl Machine<'_> {
                 for (&param, accumulator) in params[at.len()..].iter().zip(accumulated) {
                     self.set(param, accumulator);
                 }
+                self.stream = Stream::new(number, iteration);
+                iteration += 1;
                 accumulated = self.region(data.regions[0], [])?;
                 for (index, &(lo, hi)) in at.iter_mut().zip(&ranges).rev() {
                     *index += 1;
@@ -93,6 +99,7 @@ impl Machine<'_> {
                 break;
             }
         }
+        self.stream = outer;
         let totals = accumulated.into_iter().zip(identities);
         for (reduction, (total, identity)) in attributes.reductions.iter().zip(totals) {
             let (place, rest) = places.split_at(reduction.operands as usize);

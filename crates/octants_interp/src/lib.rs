@@ -7,6 +7,7 @@
 mod address_space;
 mod arith;
 mod bits;
+mod call;
 mod compare;
 mod control;
 mod convert;
@@ -14,25 +15,38 @@ mod datum;
 mod machine;
 mod math;
 mod memory;
+mod print;
+mod random;
 mod tensor;
 mod trap;
 
 pub use address_space::{AddressSpace, Buffers, MemoryFault};
 pub use datum::Datum;
-pub use machine::{Arg, Limits};
+pub use machine::{Arg, Limits, Surroundings};
 pub use trap::{Trap, TrapKind};
 
 use octants_ir::{Kernel, verify};
 
-/// Runs the kernel once. Returns its results; what it does to arrays is done to `memory`.
+/// Runs the kernel once. Returns its results; what it does to arrays is done to `memory`. What it prints is lost.
 pub fn run(
     kernel: &Kernel,
     args: &[Arg],
     memory: &mut dyn AddressSpace,
     limits: &Limits,
 ) -> Result<Vec<Datum>, Trap> {
+    run_in(kernel, args, memory, limits, Surroundings::default())
+}
+
+/// Likewise, with a place for what it prints and a key for its random numbers.
+pub fn run_in<'a>(
+    kernel: &'a Kernel,
+    args: &'a [Arg],
+    memory: &'a mut dyn AddressSpace,
+    limits: &'a Limits<'a>,
+    surroundings: Surroundings<'a>,
+) -> Result<Vec<Datum>, Trap> {
     if let Err(violations) = verify(kernel) {
         return Err(Trap::nowhere(TrapKind::Malformed(violations)));
     }
-    machine::Machine::new(kernel, args, memory, limits)?.run()
+    machine::Machine::new(kernel, args, memory, limits, surroundings)?.run()
 }

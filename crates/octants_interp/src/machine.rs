@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use octants_ir::{Data, Id, Kernel, Op, OpKind, Region, Type, Value};
+use octants_ir::{Const, Data, Id, Kernel, Op, OpKind, Region, Type, Value};
 
 use crate::address_space::AddressSpace;
 use crate::datum::Datum;
+use crate::random::Stream;
 use crate::trap::{Trap, TrapKind};
 use crate::{arith, bits, compare, convert, math, tensor};
 
@@ -29,15 +30,42 @@ pub struct Limits<'a> {
     pub cancel: Option<&'a AtomicBool>,
 }
 
+/// Told which `print` ran, and the scalars of its operands in order.
+pub type Tell<'a> = &'a mut dyn FnMut(Op, &[Const]);
+
+/// What a run needs of the world beside memory.
+pub struct Surroundings<'a> {
+    /// What `launch_key` gives: random numbers follow from it.
+    pub key: u64,
+    /// Is told of each `print`; [`octants_ir::format`] makes it text.
+    pub tell: Option<Tell<'a>>,
+    /// Bytes of this thread's stack that calls may use. The default suits a thread with two megabytes.
+    pub stack: usize,
+}
+
+impl Default for Surroundings<'_> {
+    fn default() -> Self {
+        Self { key: 0, tell: None, stack: 1 << 20 }
+    }
+}
+
 pub(crate) struct Machine<'a> {
     pub kernel: &'a Kernel,
     args: &'a [Arg],
     pub memory: &'a mut dyn AddressSpace,
     limits: &'a Limits<'a>,
     steps: u64,
-    /// By value: what it is, or for a `local` or `temp` what the cell holds now.
-    values: Vec<Datum>,
+    /// By value: what it is.
+    pub values: Vec<Datum>,
+    /// By value: which cell a `local` or `temp` is, or which parameter of the kernel an array is.
+    pub places: Vec<Option<usize>>,
+    /// What variables hold. Those of a call come after those of its caller.
+    pub cells: Vec<Datum>,
     pub results: Vec<Datum>,
+    pub surroundings: Surroundings<'a>,
+    /// Where this run's stack begins.
+    pub stack_base: usize,
+    pub stream: Stream,
 }
 
 impl<'a> Machine<'a> {
@@ -46,9 +74,11 @@ impl<'a> Machine<'a> {
         args: &'a [Arg],
         memory: &'a mut dyn AddressSpace,
         limits: &'a Limits<'a>,
+        surroundings: Surroundings<'a>,
     ) -> Result<Self, Trap> {
         let unset = Datum::Scalar(octants_ir::Const::bool(false));
         let mut values = vec![unset; kernel.values.len()];
+        let mut places = vec![None; kernel.values.len()];
         let params = &kernel.regions[kernel.body].params;
         let refuse = |message: String| Err(Trap::nowhere(TrapKind::Arguments(message)));
         if params.len() != args.len() {
@@ -60,12 +90,28 @@ impl<'a> Machine<'a> {
                     values[param.index()] = datum.clone();
                 }
                 (Type::Array(array), Arg::Array { shape, .. })
-                    if shape.len() == array.rank as usize && shape.iter().all(|&extent| extent >= 0) => {}
+                    if shape.len() == array.rank as usize && shape.iter().all(|&extent| extent >= 0) =>
+                {
+                    places[param.index()] = Some(index);
+                }
                 (ty, _) => return refuse(format!("argument {index} is no {ty}")),
             }
         }
         let results = kernel.results.iter().map(|&data| Datum::zero(kernel, data)).collect();
-        Ok(Self { kernel, args, memory, limits, steps: 0, values, results })
+        Ok(Self {
+            kernel,
+            args,
+            memory,
+            limits,
+            steps: 0,
+            values,
+            places,
+            cells: Vec::new(),
+            results,
+            surroundings,
+            stack_base: crate::call::stack_position(),
+            stream: Stream::default(),
+        })
     }
 
     pub fn run(mut self) -> Result<Vec<Datum>, Trap> {
@@ -82,8 +128,22 @@ impl<'a> Machine<'a> {
         self.values[value.index()] = datum;
     }
 
+    /// What a variable holds.
     pub fn cell(&mut self, place: Value) -> &mut Datum {
-        &mut self.values[place.index()]
+        let cell = self.places[place.index()].expect("a variable is declared before it is used");
+        &mut self.cells[cell]
+    }
+
+    /// A variable comes to life, or begins again.
+    fn declare(&mut self, place: Value, zero: Datum) {
+        let cells = &mut self.cells;
+        match self.places[place.index()] {
+            Some(cell) => cells[cell] = zero,
+            None => {
+                self.places[place.index()] = Some(cells.len());
+                cells.push(zero);
+            }
+        }
     }
 
     pub fn operand(&self, op: Op, index: usize) -> &Datum {
@@ -96,7 +156,7 @@ impl<'a> Machine<'a> {
 
     /// The address and shape of an array, and which parameter it is.
     pub fn array(&self, base: Value) -> (usize, u64, &'a [i32]) {
-        let param = self.kernel.as_param(base).unwrap_or_default();
+        let param = self.places[base.index()].unwrap_or_default();
         match &self.args[param] {
             Arg::Array { address, shape } => (param, *address, shape),
             Arg::Data(_) => (param, 0, &[]),
@@ -179,7 +239,11 @@ impl<'a> Machine<'a> {
                 let operands = self.operand_data(&data.operands);
                 tensor::structure(&data.kind, self.result_data(op), operands)
             }
-            OpKind::Local | OpKind::Temp => Datum::zero(kernel, self.result_data(op)),
+            OpKind::Local | OpKind::Temp => {
+                let zero = Datum::zero(kernel, self.result_data(op));
+                self.declare(data.results[0], zero);
+                return Ok(());
+            }
             OpKind::Load | OpKind::VolatileLoad => self.load(op)?,
             OpKind::Store => return self.store(op),
             OpKind::Atomic(atomic) => self.atomic(op, *atomic)?,
@@ -195,6 +259,15 @@ impl<'a> Machine<'a> {
                 return Ok(());
             }
             OpKind::Assert(message) => return self.assert_op(op, message),
+            OpKind::Print(_) => {
+                self.print(op);
+                return Ok(());
+            }
+            OpKind::Random => self.random(self.result_data(op).elem().unwrap_or(octants_ir::Scalar::I32)),
+            OpKind::LaunchKey => {
+                Datum::Scalar(Const::from_bits(octants_ir::Scalar::U64, self.surroundings.key))
+            }
+            OpKind::Call(function) => return self.call(op, *function),
             // They end the region's loop before they come here.
             OpKind::Yield | OpKind::Return => return Ok(()),
         };

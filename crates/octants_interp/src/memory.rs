@@ -65,7 +65,7 @@ impl Machine<'_> {
         Ok(Cell::Memory { address: address.wrapping_add(offset), data, inside: position.is_some() })
     }
 
-    fn read(&self, op: Op, cell: &Cell) -> Result<Datum, Trap> {
+    fn read(&mut self, op: Op, cell: &Cell) -> Result<Datum, Trap> {
         match cell {
             Cell::Memory { address, data, .. } => {
                 let mut bytes: SmallVec<[u8; 16]> =
@@ -75,8 +75,8 @@ impl Machine<'_> {
                     Err(fault) => self.trap(op, TrapKind::Memory(fault)),
                 }
             }
-            Cell::Variable { place, components } if components.is_empty() => Ok(self.get(*place).clone()),
-            Cell::Variable { place, components } => Ok(tensor::get(self.get(*place), components)),
+            Cell::Variable { place, components } if components.is_empty() => Ok(self.cell(*place).clone()),
+            Cell::Variable { place, components } => Ok(tensor::get(self.cell(*place), components)),
         }
     }
 
@@ -98,7 +98,7 @@ impl Machine<'_> {
                 }
             }
             Cell::Variable { place, components } if components.is_empty() => {
-                self.set(*place, value.clone());
+                *self.cell(*place) = value.clone();
                 Ok(())
             }
             Cell::Variable { place, components } => {

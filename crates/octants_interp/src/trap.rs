@@ -26,6 +26,8 @@ pub enum TrapKind {
     Memory(MemoryFault),
     /// More ops than [`Limits::steps`](crate::Limits) allows.
     StepLimit,
+    /// Calls are nested deeper than the stack allows.
+    TooDeep,
     /// The flag of [`Limits::cancel`](crate::Limits) was raised.
     Cancelled,
     /// The arguments are not what the kernel's parameters say.
@@ -67,6 +69,7 @@ impl fmt::Display for Trap {
             }
             TrapKind::Memory(fault) => fault.fmt(f),
             TrapKind::StepLimit => f.write_str("the limit of steps is reached"),
+            TrapKind::TooDeep => f.write_str("calls are nested too deep"),
             TrapKind::Cancelled => f.write_str("cancelled"),
             TrapKind::Arguments(message) => f.write_str(message),
             TrapKind::Malformed(violations) => match violations.first() {

@@ -3,11 +3,11 @@
 //! The builder asserts nothing about types: the verifier states the laws.
 
 use crate::constant::Const;
-use crate::ids::{Loc, Op, Region, Value};
+use crate::ids::{Func, Loc, Op, Region, Value};
 use crate::kernel::Kernel;
 use crate::ops::{
     ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpKind, ParallelFor,
-    TensorOp,
+    PrintSpec, TensorOp,
 };
 use crate::types::{Data, Scalar, Type};
 
@@ -288,6 +288,34 @@ impl<'k> Builder<'k> {
         });
         let operands: Vec<_> = bounds.iter().flat_map(|&(lo, hi)| [lo, hi]).collect();
         self.op(OpKind::ParallelFor(Box::new(attributes)), operands, [], [region])
+    }
+
+    /// Where the condition is false, the launch fails with the message; each `{}` of it stands for an argument.
+    pub fn assert(&mut self, cond: Value, message: &str, arguments: &[Value]) {
+        let operands: Vec<_> = [cond].iter().chain(arguments).copied().collect();
+        self.op(OpKind::Assert(message.into()), operands, [], []);
+    }
+
+    /// Values are scalars or tensors, one for each value of the spec.
+    pub fn print(&mut self, spec: PrintSpec, values: &[Value]) {
+        self.op(OpKind::Print(Box::new(spec)), values.iter().copied(), [], []);
+    }
+
+    /// A random number: uniform in `[0, 1)` for reals, over the whole type for integers.
+    pub fn random(&mut self, ty: Scalar) -> Value {
+        self.value(OpKind::Random, [], ty.into())
+    }
+
+    pub fn launch_key(&mut self) -> Value {
+        self.value(OpKind::LaunchKey, [], Scalar::U64.into())
+    }
+
+    /// Calls a function of the kernel. Where it takes a place, the argument is one of the same type.
+    pub fn call(&mut self, function: Func, arguments: &[Value]) -> Vec<Value> {
+        let results: Vec<Type> =
+            self.kernel.functions[function].results.iter().map(|&data| data.into()).collect();
+        let op = self.op(OpKind::Call(function), arguments.iter().copied(), results, []);
+        self.kernel.ops[op].results.to_vec()
     }
 
     pub fn yields(&mut self, values: &[Value]) {

@@ -62,6 +62,11 @@ typed_id!(
     "struct"
 );
 typed_id!(
+    /// A function of the kernel.
+    Func,
+    "func"
+);
+typed_id!(
     /// A source location with the chain of inlined calls above it.
     Loc,
     "loc"

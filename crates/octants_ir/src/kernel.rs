@@ -3,7 +3,7 @@
 use octants_diag::Span;
 use smallvec::SmallVec;
 
-use crate::ids::{Arena, Id, Loc, Op, Region, StructId, Value};
+use crate::ids::{Arena, Func, Id, Loc, Op, Region, StructId, Value};
 use crate::ops::OpKind;
 use crate::types::{Data, StructType, Type};
 
@@ -17,6 +17,8 @@ pub struct Kernel {
     /// Types of the values that the kernel returns.
     pub results: Vec<Data>,
     pub structs: Arena<StructId, StructType>,
+    /// Called by ops of the body and of each other; they may call themselves.
+    pub functions: Arena<Func, Function>,
     pub values: Arena<Value, ValueData>,
     pub ops: Arena<Op, OpData>,
     pub regions: Arena<Region, RegionData>,
@@ -28,6 +30,19 @@ pub struct Kernel {
 pub struct KernelOptions {
     /// Reals may be reassociated and contracted, functions approximated; NaN, infinities and the sign of zero are not kept.
     pub fast_math: bool,
+    /// The program's mistakes are to be found: integers that overflow are told of, and so on.
+    pub debug: bool,
+}
+
+/// A function that ops call. Its parameters are those of its body: data, arrays, or `local` places, which are the caller's own.
+#[derive(Clone, Debug)]
+pub struct Function {
+    pub name: String,
+    /// The parameters' names, for people.
+    pub params: Vec<Param>,
+    pub results: Vec<Data>,
+    /// Ends in a `return` of the results. Holds no tasks.
+    pub body: Region,
 }
 
 /// A kernel's parameter; its type is that of the value at the same position in the body's parameters.
@@ -94,6 +109,7 @@ impl Kernel {
             params: Vec::new(),
             results: Vec::new(),
             structs: Arena::new(),
+            functions: Arena::new(),
             values: Arena::new(),
             ops: Arena::new(),
             regions,
@@ -137,6 +153,28 @@ impl Kernel {
     pub fn add_param(&mut self, name: impl Into<String>, ty: Type) -> Value {
         self.params.push(Param { name: name.into() });
         self.add_region_param(self.body, ty)
+    }
+
+    /// A new function with an empty body, so that it can be called before it is written.
+    pub fn add_function(&mut self, name: impl Into<String>, results: impl IntoIterator<Item = Data>) -> Func {
+        let body = self.add_region();
+        let results = results.into_iter().collect();
+        self.functions.push(Function { name: name.into(), params: Vec::new(), results, body })
+    }
+
+    pub fn add_function_param(&mut self, function: Func, name: impl Into<String>, ty: Type) -> Value {
+        self.functions[function].params.push(Param { name: name.into() });
+        self.add_region_param(self.functions[function].body, ty)
+    }
+
+    /// The bodies of all functions, then the kernel's own: every op that counts stands in one of them.
+    pub fn bodies(&self) -> Vec<Region> {
+        self.functions.iter().map(|(_, function)| function.body).chain([self.body]).collect()
+    }
+
+    /// Whether the region is the body of the kernel or of a function.
+    pub fn is_body(&self, region: Region) -> bool {
+        region == self.body || self.functions.iter().any(|(_, function)| function.body == region)
     }
 
     pub fn add_region(&mut self) -> Region {

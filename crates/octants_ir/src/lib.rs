@@ -6,6 +6,7 @@
 
 pub mod builder;
 pub mod constant;
+pub mod format;
 pub mod ids;
 pub mod kernel;
 pub mod ops;
@@ -17,8 +18,8 @@ pub mod verify;
 
 pub use builder::Builder;
 pub use constant::Const;
-pub use ids::{Arena, Id, Loc, Op, Region, SideTable, StructId, Value};
-pub use kernel::{Kernel, KernelOptions, LocData, OpData, Param, RegionData, ValueData, ValueDef};
+pub use ids::{Arena, Func, Id, Loc, Op, Region, SideTable, StructId, Value};
+pub use kernel::{Function, Kernel, KernelOptions, LocData, OpData, Param, RegionData, ValueData, ValueDef};
 pub use ops::{Effect, OpKind};
 pub use plan::{
     Access, ArgKind, ArgLayout, ArgSlot, Bound, Plan, ResultLayout, ResultSlot, Step, TempLayout, TempSlot,

@@ -72,6 +72,13 @@ pub fn walk(kernel: &Kernel, region: Region, visit: &mut impl FnMut(Op)) {
     }
 }
 
+/// Visits the ops of all functions and of the kernel, each before the ops of its own regions.
+pub fn walk_all(kernel: &Kernel, visit: &mut impl FnMut(Op)) {
+    for body in kernel.bodies() {
+        walk(kernel, body, visit);
+    }
+}
+
 /// The region and the regions inside, each before its own inner ones.
 pub fn regions_in(kernel: &Kernel, region: Region) -> Vec<Region> {
     let mut regions = vec![region];
@@ -79,7 +86,7 @@ pub fn regions_in(kernel: &Kernel, region: Region) -> Vec<Region> {
     regions
 }
 
-/// Where each op and region of the tree under the kernel's body stands.
+/// Where each op and region of the trees under the bodies of the kernel and its functions stands.
 pub struct Parents {
     region_of: SideTable<Op, Option<Region>>,
     op_of: SideTable<Region, Option<Op>>,
@@ -88,7 +95,8 @@ pub struct Parents {
 impl Parents {
     pub fn new(kernel: &Kernel) -> Self {
         let mut parents = Self { region_of: SideTable::new(None), op_of: SideTable::new(None) };
-        for region in regions_in(kernel, kernel.body) {
+        let all = kernel.bodies().into_iter().flat_map(|body| regions_in(kernel, body));
+        for region in all {
             for &op in &kernel.regions[region].ops {
                 parents.region_of.set(op, Some(region));
                 for &inner in &kernel.ops[op].regions {
@@ -104,7 +112,7 @@ impl Parents {
         self.region_of[op]
     }
 
-    /// The op that the region belongs to; `None` for the kernel's body.
+    /// The op that the region belongs to; `None` for the body of the kernel or a function.
     pub fn op(&self, region: Region) -> Option<Op> {
         self.op_of[region]
     }
@@ -132,7 +140,7 @@ pub fn defining_region(kernel: &Kernel, parents: &Parents, value: Value) -> Opti
 /// How often each value is used as an operand.
 pub fn use_counts(kernel: &Kernel) -> SideTable<Value, u32> {
     let mut counts = SideTable::new(0);
-    walk(kernel, kernel.body, &mut |op| {
+    walk_all(kernel, &mut |op| {
         for &operand in &kernel.ops[op].operands {
             *counts.get_mut(operand) += 1;
         }
@@ -143,7 +151,7 @@ pub fn use_counts(kernel: &Kernel) -> SideTable<Value, u32> {
 /// Who uses each value: the op and the operand's position, in order of appearance.
 pub fn uses(kernel: &Kernel) -> SideTable<Value, Vec<(Op, u32)>> {
     let mut uses = SideTable::new(Vec::new());
-    walk(kernel, kernel.body, &mut |op| {
+    walk_all(kernel, &mut |op| {
         for (index, &operand) in kernel.ops[op].operands.iter().enumerate() {
             uses.get_mut(operand).push((op, index as u32));
         }
@@ -178,7 +186,9 @@ pub fn free_values(kernel: &Kernel, region: Region) -> Vec<Value> {
 pub fn replace_value(kernel: &mut Kernel, from: Value, to: Value) {
     let mut map = ValueMap::new();
     map.insert(from, to);
-    replace_values(kernel, kernel.body, &map);
+    for body in kernel.bodies() {
+        replace_values(kernel, body, &map);
+    }
 }
 
 /// Every operand in the region and inside it becomes what the map resolves it to.

@@ -92,6 +92,9 @@ impl Emitter<'_> {
             OpKind::Tensor(_) | OpKind::StructNew | OpKind::StructGet(_) | OpKind::StructSet(_) => {
                 panic!("{op} ({}) should have become scalars", data.kind.name())
             }
+            OpKind::Print(_) | OpKind::Random | OpKind::LaunchKey | OpKind::Call(_) => {
+                panic!("{op} ({}) has no form yet", data.kind.name())
+            }
             OpKind::Temp | OpKind::Serial | OpKind::ParallelFor(_) | OpKind::Yield | OpKind::Return => {
                 panic!("{op} ({}) stands inside a task", data.kind.name())
             }

@@ -11,6 +11,7 @@ mod control;
 mod convert;
 mod math;
 mod memory;
+mod print;
 mod tensor;
 
 pub use arith::ArithOp;
@@ -20,9 +21,11 @@ pub use control::{ParallelFor, Reduction};
 pub use convert::ConvertOp;
 pub use math::{MathOp, MathUnary};
 pub use memory::AtomicOp;
+pub use print::{Conversion, Format, PrintPiece, PrintSpec};
 pub use tensor::TensorOp;
 
 use crate::constant::Const;
+use crate::ids::Func;
 use crate::types::Scalar;
 
 /// Which scalar types (or tensors of which entries) an op takes.
@@ -163,13 +166,24 @@ pub enum OpKind {
     Serial,
     /// Terminator of a region: its values.
     Yield,
-    /// Terminator of the kernel's body: its results.
+    /// Terminator of the body of a kernel or a function: its results.
     Return,
     /// `(v)`: writes result number `n` of the kernel. Made by task splitting.
     StoreResult(u32),
     /// `(cond, arguments…)`: where `cond` is false, the launch fails with this message and the op's location; this thread stops.
     /// `{}` in the message stands for the next argument.
     Assert(Box<str>),
+    /// `(values…)`: writes text, whole, in the order of the thread that runs it.
+    Print(Box<PrintSpec>),
+
+    /// `() → T`: the next random number of this iteration. Reals are uniform in `[0, 1)`, integers over all of their values.
+    Random,
+    /// `() → u64`: a number that tells this launch from others of its session, and follows from the session's seed.
+    LaunchKey,
+
+    /// `(arguments…) → results…`: runs a function of the kernel. A place is passed as itself: what is written to it is seen by the
+    /// caller.
+    Call(Func),
 }
 
 /// What an op may do besides giving a value.
@@ -220,6 +234,10 @@ impl OpKind {
             Self::Return => "return",
             Self::StoreResult(_) => "store_result",
             Self::Assert(_) => "assert",
+            Self::Print(_) => "print",
+            Self::Random => "random",
+            Self::LaunchKey => "launch_key",
+            Self::Call(_) => "call",
         }
     }
 
@@ -238,7 +256,8 @@ impl OpKind {
             | Self::StructNew
             | Self::StructGet(_)
             | Self::StructSet(_)
-            | Self::Extent(_) => Effect::Pure,
+            | Self::Extent(_)
+            | Self::LaunchKey => Effect::Pure,
             // A place has an identity: two `local` ops are two variables, though an unused one may go.
             Self::Local | Self::Temp | Self::Load => Effect::Read,
             Self::VolatileLoad
@@ -246,7 +265,10 @@ impl OpKind {
             | Self::Atomic(_)
             | Self::AtomicCas
             | Self::StoreResult(_)
-            | Self::Assert(_) => Effect::Write,
+            | Self::Assert(_)
+            | Self::Print(_)
+            | Self::Random
+            | Self::Call(_) => Effect::Write,
             Self::If | Self::For | Self::While | Self::ParallelFor(_) | Self::Serial => Effect::Regions,
             Self::Yield | Self::Return => Effect::Terminator,
         }

@@ -28,6 +28,9 @@
 //! * Reals are written with the fewest digits that read back to the same bits; infinities and NaN as `0x` and their bits.
 //! * With locations, a table stands first (`loc1 = 0:120..130 in "f" from loc0`: file, byte range, function, the inlined call)
 //!   and ops name their line of it at the end of their own.
+//! * Functions stand before the kernel: `func0 = function @f(%0 "a": i32, %1 "out": local<f32>) -> (i32) { … return %2 }`, and are
+//!   called by number, `%3: i32 = call func0 %1, %2`.
+//! * `print "x = {:.2f} at {@}\n", %x`: see [`PrintSpec`](crate::ops::PrintSpec).
 //! * `;` begins a comment.
 
 mod lex;

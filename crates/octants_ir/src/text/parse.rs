@@ -9,7 +9,7 @@ use std::fmt;
 use octants_diag::{FileId, Span};
 
 use super::lex::{Placed, Token, lex};
-use crate::ids::{Id, Loc, Region, StructId, Value};
+use crate::ids::{Func, Id, Loc, Region, StructId, Value};
 use crate::kernel::{Kernel, LocData, Param, ValueData, ValueDef};
 use crate::ops::OpKind;
 use crate::types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
@@ -33,8 +33,15 @@ impl std::error::Error for ParseError {}
 /// The kernel that the text says.
 pub fn parse(text: &str) -> Result<Kernel, ParseError> {
     let tokens = lex(text)?;
-    let mut parser =
-        Parser { tokens, at: 0, last: 0, kernel: Kernel::new(""), names: HashMap::new(), locs: Vec::new() };
+    let mut parser = Parser {
+        tokens,
+        at: 0,
+        last: 0,
+        kernel: Kernel::new(""),
+        names: HashMap::new(),
+        locs: Vec::new(),
+        called: Vec::new(),
+    };
     parser.file()?;
     Ok(parser.kernel)
 }
@@ -59,6 +66,8 @@ pub(super) struct Parser {
     names: HashMap<String, Named>,
     /// By number in the text.
     locs: Vec<Loc>,
+    /// Functions that are called, and where.
+    called: Vec<(Func, u32, u32)>,
 }
 
 impl Parser {
@@ -67,24 +76,28 @@ impl Parser {
             match self.peek().clone() {
                 Token::Word(word) if word.starts_with("struct") => self.struct_line(&word)?,
                 Token::Word(word) if word.starts_with("loc") => self.loc_line(&word)?,
+                Token::Word(word) if word.starts_with("func") => self.function(&word)?,
                 _ => break,
             }
         }
         self.word("kernel")?;
         let Token::Symbol(name) = self.next() else { return self.unexpected("the kernel's name, `@name`") };
         self.kernel.name = name;
-        self.mark("(")?;
         let body = self.kernel.body;
-        self.list(")", |p| p.kernel_param(body))?;
-        if self.eat_mark("->") {
-            self.mark("(")?;
-            let results = self.list(")", Self::data)?;
-            self.kernel.results = results;
-        }
+        (self.kernel.params, self.kernel.results) = self.head(body)?;
         if self.eat_word("fast_math") {
             self.kernel.options.fast_math = true;
         }
+        if self.eat_word("debug") {
+            self.kernel.options.debug = true;
+        }
         self.block(body)?;
+        let functions = self.kernel.functions.len();
+        if let Some(&(function, line, column)) =
+            self.called.iter().find(|(function, ..)| function.index() >= functions)
+        {
+            return Err(ParseError { line, column, message: format!("{function} is never defined") });
+        }
         if *self.peek() != Token::End {
             self.next();
             return self.unexpected("the end of the text after the kernel");
@@ -98,6 +111,48 @@ impl Parser {
             }),
             None => Ok(()),
         }
+    }
+
+    /// `func0 = function @name(%a "a": i32) -> (i32) { … }`
+    fn function(&mut self, word: &str) -> Parsed<()> {
+        self.next();
+        let expected = format!("func{}", self.kernel.functions.len());
+        if word != expected {
+            return self.error(format!("functions are numbered from 0: {expected} is expected here"));
+        }
+        self.mark("=")?;
+        self.word("function")?;
+        let Token::Symbol(name) = self.next() else { return self.unexpected("the function's name, `@name`") };
+        let function = self.kernel.add_function(name, []);
+        let body = self.kernel.functions[function].body;
+        let (params, results) = self.head(body)?;
+        self.kernel.functions[function].params = params;
+        self.kernel.functions[function].results = results;
+        self.block(body)
+    }
+
+    /// `func0`, which may be defined later.
+    pub(super) fn called(&mut self) -> Parsed<Func> {
+        let Placed { line, column, .. } = self.tokens[self.at];
+        let Token::Word(word) = self.next() else { return self.unexpected("a function, `func0`") };
+        let Some(number) = word.strip_prefix("func").and_then(|n| n.parse::<u32>().ok()) else {
+            return self.unexpected("a function, `func0`");
+        };
+        let function = Func::from_index(number as usize);
+        self.called.push((function, line, column));
+        Ok(function)
+    }
+
+    /// Parameters and results of the kernel or a function.
+    fn head(&mut self, body: Region) -> Parsed<(Vec<Param>, Vec<Data>)> {
+        self.mark("(")?;
+        let params = self.list(")", |p| p.named_param(body))?;
+        let mut results = Vec::new();
+        if self.eat_mark("->") {
+            self.mark("(")?;
+            results = self.list(")", Self::data)?;
+        }
+        Ok((params, results))
     }
 
     fn struct_line(&mut self, word: &str) -> Parsed<()> {
@@ -164,13 +219,14 @@ impl Parser {
         }
     }
 
-    fn kernel_param(&mut self, body: Region) -> Parsed<()> {
+    /// `%a "a": type`
+    fn named_param(&mut self, body: Region) -> Parsed<Param> {
         let (line, column, name) = self.value_name()?;
         let label = self.text()?;
         self.mark(":")?;
         let ty = self.ty()?;
-        self.kernel.params.push(Param { name: label });
-        self.region_param(body, line, column, name, ty)
+        self.region_param(body, line, column, name, ty)?;
+        Ok(Param { name: label })
     }
 
     /// `%name: type`, a parameter of the region.
@@ -229,7 +285,7 @@ impl Parser {
         }
     }
 
-    /// `{ ops }` into a region; a `yield` of nothing is added where no terminator stands and it is not the kernel's body.
+    /// `{ ops }` into a region; a `yield` of nothing is added where no terminator stands and it is no body of a kernel or function.
     pub(super) fn block(&mut self, region: Region) -> Parsed<()> {
         self.mark("{")?;
         while !self.eat_mark("}") {
@@ -240,7 +296,7 @@ impl Parser {
             let op = self.op()?;
             self.kernel.regions[region].ops.push(op);
         }
-        if region != self.kernel.body && self.kernel.terminator(region).is_none() {
+        if !self.kernel.is_body(region) && self.kernel.terminator(region).is_none() {
             let op = self.kernel.make_op(OpKind::Yield, [], [], [], Loc::from_index(0));
             self.kernel.regions[region].ops.push(op);
         }

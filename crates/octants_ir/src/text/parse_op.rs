@@ -10,7 +10,7 @@ use crate::ids::{Loc, Op, Region, Value};
 use crate::kernel::{OpData, ValueData, ValueDef};
 use crate::ops::{
     ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpKind, ParallelFor,
-    Reduction, TensorOp,
+    PrintSpec, Reduction, TensorOp,
 };
 use crate::types::{Scalar, Type};
 
@@ -79,6 +79,8 @@ impl Parser {
                 return Ok(OpKind::Serial);
             }
             "assert" => return self.assert_op(rest),
+            "print" => return self.print_op(rest),
+            "call" => OpKind::Call(self.called()?),
             "struct_get" => OpKind::StructGet(self.integer()?),
             "struct_set" => OpKind::StructSet(self.integer()?),
             "store_result" => OpKind::StoreResult(self.integer()?),
@@ -145,6 +147,17 @@ impl Parser {
             rest.operands.push(self.value()?);
         }
         Ok(OpKind::Assert(message.into()))
+    }
+
+    fn print_op(&mut self, rest: &mut Rest) -> Parsed<OpKind> {
+        let text = self.text()?;
+        let Some(spec) = PrintSpec::from_text(&text) else {
+            return self.error("a print's string has `{}`, `{:format}` or `{@}` for what is put in");
+        };
+        while self.eat_mark(",") {
+            rest.operands.push(self.value()?);
+        }
+        Ok(OpKind::Print(Box::new(spec)))
     }
 
     fn if_op(&mut self, rest: &mut Rest) -> Parsed<OpKind> {
@@ -273,6 +286,8 @@ fn plain_op(mnemonic: &str) -> Option<OpKind> {
         "atomic_cas" => OpKind::AtomicCas,
         "yield" => OpKind::Yield,
         "return" => OpKind::Return,
+        "random" => OpKind::Random,
+        "launch_key" => OpKind::LaunchKey,
         _ => {
             return (ArithOp::from_name(mnemonic).map(OpKind::Arith))
                 .or_else(|| BitOp::from_name(mnemonic).map(OpKind::Bit))

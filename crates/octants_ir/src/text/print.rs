@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use crate::constant::Const;
 use crate::ids::{Loc, Op, Region, SideTable, Value};
-use crate::kernel::{Kernel, LocData};
+use crate::kernel::{Kernel, LocData, Param};
 use crate::ops::{OpKind, ParallelFor, TensorOp};
-use crate::types::Scalar;
+use crate::types::{Data, Scalar};
 
 /// The canonical text, without locations.
 pub fn print(kernel: &Kernel) -> String {
@@ -65,30 +65,23 @@ impl<'k> Printer<'k> {
 
     fn kernel(&mut self) -> String {
         let kernel = self.kernel;
+        for (id, function) in kernel.functions.iter() {
+            self.show(id);
+            self.push(" = function ");
+            self.symbol(&function.name);
+            self.head(function.body, &function.params, &function.results);
+            self.push(" ");
+            self.block(function.body);
+            self.push("\n\n");
+        }
         self.push("kernel ");
         self.symbol(&kernel.name);
-        self.push("(");
-        for (index, &value) in kernel.regions[kernel.body].params.iter().enumerate() {
-            self.comma(index);
-            self.value(value);
-            if let Some(param) = kernel.params.get(index) {
-                self.push(" ");
-                self.string(&param.name);
-            }
-            self.push(": ");
-            self.show(kernel.ty(value));
-        }
-        self.push(")");
-        if !kernel.results.is_empty() {
-            self.push(" -> (");
-            for (index, &data) in kernel.results.iter().enumerate() {
-                self.comma(index);
-                self.show(data);
-            }
-            self.push(")");
-        }
+        self.head(kernel.body, &kernel.params, &kernel.results);
         if kernel.options.fast_math {
             self.push(" fast_math");
+        }
+        if kernel.options.debug {
+            self.push(" debug");
         }
         self.push(" ");
         self.block(kernel.body);
@@ -99,6 +92,31 @@ impl<'k> Printer<'k> {
         let mut text = std::mem::take(&mut self.out);
         text.push_str(&body);
         text
+    }
+
+    /// Parameters and results of the kernel or a function.
+    fn head(&mut self, body: Region, params: &[Param], results: &[Data]) {
+        let kernel = self.kernel;
+        self.push("(");
+        for (index, &value) in kernel.regions[body].params.iter().enumerate() {
+            self.comma(index);
+            self.value(value);
+            if let Some(param) = params.get(index) {
+                self.push(" ");
+                self.string(&param.name);
+            }
+            self.push(": ");
+            self.show(kernel.ty(value));
+        }
+        self.push(")");
+        if !results.is_empty() {
+            self.push(" -> (");
+            for (index, &data) in results.iter().enumerate() {
+                self.comma(index);
+                self.show(data);
+            }
+            self.push(")");
+        }
     }
 
     fn structs(&mut self) {
@@ -235,7 +253,7 @@ impl<'k> Printer<'k> {
         self.depth += 1;
         let ops = &self.kernel.regions[region].ops;
         for (index, &op) in ops.iter().enumerate() {
-            if index + 1 == ops.len() && region != self.kernel.body && self.is_implied(op) {
+            if index + 1 == ops.len() && !self.kernel.is_body(region) && self.is_implied(op) {
                 break;
             }
             self.line_start();
@@ -504,6 +522,15 @@ impl<'k> Printer<'k> {
             OpKind::Extent(axis) => {
                 self.push(" ");
                 self.show(axis);
+            }
+            OpKind::Call(function) => {
+                self.push(" ");
+                self.show(function);
+            }
+            OpKind::Print(spec) => {
+                self.push(" ");
+                self.string(&spec.to_string());
+                self.push(if operands.is_empty() { "" } else { "," });
             }
             _ => {}
         }

@@ -1,9 +1,9 @@
 //! Control: conditions, bounds, carried values, reductions, and what ends a kernel.
 
 use super::{Law, Phase, Verifier};
-use crate::ids::{Op, Region, Value};
-use crate::ops::{AtomicOp, ParallelFor};
-use crate::types::Type;
+use crate::ids::{Func, Op, Region, Value};
+use crate::ops::{AtomicOp, ParallelFor, PrintPiece, PrintSpec};
+use crate::types::{Scalar, Type};
 
 fn list(types: &[Type]) -> String {
     let names: Vec<_> = types.iter().map(ToString::to_string).collect();
@@ -127,10 +127,14 @@ impl Verifier<'_> {
     pub(super) fn return_op(&mut self, op: Op) {
         self.gives(op, 0);
         let found = self.types(self.operands(op));
-        let expected: Vec<Type> = match self.phase {
-            Phase::Structured => self.kernel.results.iter().map(|&data| data.into()).collect(),
-            Phase::Tasks => Vec::new(),
+        let ends = |body: Region| self.kernel.regions[body].ops.last() == Some(&op);
+        let function = self.kernel.functions.iter().find(|(_, function)| ends(function.body));
+        let results = match (function, self.phase) {
+            (Some((_, function)), _) => &function.results[..],
+            (None, Phase::Structured) => &self.kernel.results[..],
+            (None, Phase::Tasks) => &[],
         };
+        let expected: Vec<Type> = results.iter().map(|&data| data.into()).collect();
         if found != expected {
             self.breaks(Law::Returned, op, format!("returns {}, not {}", list(&found), list(&expected)));
         }
@@ -151,6 +155,55 @@ impl Verifier<'_> {
             if self.ty(argument).scalar().is_none() {
                 self.breaks(Law::Message, op, format!("an argument is {}", self.ty(argument)));
             }
+        }
+    }
+
+    pub(super) fn print_op(&mut self, op: Op, spec: &PrintSpec) {
+        self.gives(op, 0);
+        let (values, operands) = (spec.values(), self.operands(op));
+        if values != operands.len() {
+            self.breaks(Law::Print, op, format!("{values} values in the text, {} operands", operands.len()));
+            return;
+        }
+        let formats = spec.pieces.iter().filter_map(|piece| match piece {
+            PrintPiece::Value(format) => Some(*format),
+            PrintPiece::Text(_) | PrintPiece::Location => None,
+        });
+        for (format, &operand) in formats.zip(operands) {
+            if !self.ty(operand).elem().is_some_and(|elem| format.fits(elem)) {
+                self.breaks(Law::Print, op, format!("`{{:{format}}}` for {}", self.ty(operand)));
+            }
+        }
+    }
+
+    pub(super) fn random(&mut self, op: Op) {
+        self.takes_operands(op, 0);
+        if self.gives(op, 1) {
+            let ty = self.ty(self.results(op)[0]);
+            if ty.scalar().is_none_or(|scalar| scalar == Scalar::U1) {
+                self.breaks(Law::Random, op, format!("the result is {ty}"));
+            }
+        }
+    }
+
+    pub(super) fn call(&mut self, op: Op, function: Func) {
+        let kernel = self.kernel;
+        let Some(called) = kernel.functions.get(function) else {
+            self.breaks(Law::Call, op, format!("the kernel has no {function}"));
+            return;
+        };
+        let (found, expected) = (self.types(self.operands(op)), self.params(called.body));
+        if found != expected {
+            self.breaks(
+                Law::Call,
+                op,
+                format!("arguments {} for parameters {}", list(&found), list(&expected)),
+            );
+        }
+        let found = self.types(self.results(op));
+        let expected: Vec<Type> = called.results.iter().map(|&data| data.into()).collect();
+        if found != expected {
+            self.breaks(Law::Call, op, format!("results {}, not {}", list(&found), list(&expected)));
         }
     }
 }

@@ -2,12 +2,12 @@
 
 #[rustfmt::skip]
 macro_rules! all_laws { ($declare:ident) => { $declare! {
-    1 Tree "An op stands once in one region; a region belongs to one op, the body to the kernel alone.";
+    1 Tree "An op stands once in one region; a region belongs to one op, a body to its kernel or function alone.";
     2 Regions "An op has as many regions as its kind has.";
-    3 Terminator "A region ends in its only terminator: the body in `return`, every other in `yield`.";
+    3 Terminator "A region ends in its only terminator: the body of a kernel or a function in `return`, every other in `yield`.";
     4 Definition "A value says truly which op or region defines it, and is defined once.";
     5 Visible "An operand is defined earlier in the same region, or in a region around it.";
-    6 Params "A kernel names each parameter of its body; those are data or arrays. Other regions' parameters are data.";
+    6 Params "A kernel or function names each parameter of its body; those are data or arrays, a function's also locals. Other regions' parameters are data.";
     7 KnownTypes "Types name structs of the kernel; members of a struct name earlier ones; a tensor has entries.";
     8 OperandCount "An op has as many operands as its kind takes.";
     9 ResultCount "An op has as many results as its kind gives.";
@@ -20,7 +20,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     16 Convert "A conversion keeps the shape; `bit_cast` keeps the width too.";
     17 Tensor "A tensor is made of as many scalars of its type as it has entries; components are as many integers as its rank.";
     18 Struct "Members exist, and have the types that their struct says.";
-    19 PlaceUse "A place is only ever the base of an access, of `extent`, or of a reduction.";
+    19 PlaceUse "A place is only ever the base of an access, of `extent`, or of a reduction, or passed to a function.";
     20 Path "A base is a place; its path is one integer per index, and then none or one integer per component.";
     21 Cell "What is loaded, stored or updated has the type of the addressed cell.";
     22 Atomic "An atomic update takes what its table names; `atomic_cas` takes integers, one scalar at a time.";
@@ -31,13 +31,16 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     27 Reduction "A reduction is a sum, product, least, greatest or bitwise op; its accumulator has its cell's type.";
     28 Attributes "`block_dim` and `max_threads` are not zero.";
     29 Top "`parallel_for`, `serial` and `temp` stand in the kernel's body only.";
-    30 Returned "The kernel returns values of its results' types; split into tasks, it returns none.";
+    30 Returned "A kernel or function returns values of its results' types; a kernel split into tasks returns none.";
     31 Message "An assertion's message has one `{}` per argument, and arguments are scalars.";
     32 StoreResult "`store_result` names a result of the kernel and has its type; it stands inside a task.";
     33 Split "Once there is a `temp`, `serial` or `store_result`, the body holds only tasks, temps and what the host evaluates at launch.";
     34 TaskValues "A task uses the kernel's parameters, temps, and values of its own.";
     35 Scalars "In a task, nothing computes with tensors or structs; a tensor in memory is addressed by component, a struct is moved whole.";
     36 AllResults "Each result of a split kernel is stored by some task.";
+    37 Call "A call names a function of the kernel, and has arguments and results of its types; an array is passed to a function that takes the same.";
+    38 Print "A `print` has one operand for each value of its text, a scalar or tensor that the format fits.";
+    39 Random "A random number is a scalar, and not `u1`; `launch_key` gives `u64`.";
 } } }
 
 /// Declares the laws: an enum, the list of them, number and text of each.

@@ -20,7 +20,7 @@ use crate::ids::{Op, SideTable, Value};
 use crate::kernel::Kernel;
 use crate::ops::OpKind;
 use crate::text::OpLines;
-use crate::types::Type;
+use crate::types::{Scalar, Type};
 
 /// A broken law.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,7 +84,7 @@ pub fn verify_as(kernel: &Kernel, phase: Phase) -> Result<(), Vec<Violation>> {
 pub fn phase_of(kernel: &Kernel) -> Phase {
     let mut phase = Phase::Structured;
     let mut seen = SideTable::new(false);
-    let mut regions = vec![kernel.body];
+    let mut regions = kernel.bodies();
     while let Some(region) = regions.pop() {
         if std::mem::replace(seen.get_mut(region), true) {
             continue;
@@ -176,9 +176,11 @@ impl<'k> Verifier<'k> {
 
     fn ops(&mut self) {
         let kernel = self.kernel;
-        for op in crate::rewrite::ops_in(kernel, kernel.body) {
-            self.place_uses(op);
-            self.op(op);
+        for body in kernel.bodies() {
+            for op in crate::rewrite::ops_in(kernel, body) {
+                self.place_uses(op);
+                self.op(op);
+            }
         }
     }
 
@@ -222,6 +224,15 @@ impl<'k> Verifier<'k> {
             OpKind::Return => self.return_op(op),
             OpKind::StoreResult(number) => self.store_result(op, *number),
             OpKind::Assert(message) => self.assert_op(op, message),
+            OpKind::Print(spec) => self.print_op(op, spec),
+            OpKind::Random => self.random(op),
+            OpKind::LaunchKey => {
+                self.takes_operands(op, 0);
+                if self.gives(op, 1) {
+                    self.is_type(Law::Random, op, "the result", self.results(op)[0], Scalar::U64);
+                }
+            }
+            OpKind::Call(function) => self.call(op, *function),
         }
     }
 }

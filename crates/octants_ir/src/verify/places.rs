@@ -25,6 +25,7 @@ impl Verifier<'_> {
                 });
                 starts.collect()
             }
+            OpKind::Call(_) => (0..data.operands.len()).collect(),
             _ => Vec::new(),
         };
         for (index, &operand) in data.operands.iter().enumerate() {

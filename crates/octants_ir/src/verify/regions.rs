@@ -16,8 +16,11 @@ pub(super) fn check(verifier: &mut Verifier) {
         visible: SideTable::new(false),
         top: verifier.kernel.body,
     };
-    let body = verifier.kernel.body;
-    Checker { v: verifier, walk }.region(None, body);
+    let bodies = verifier.kernel.bodies();
+    let mut checker = Checker { v: verifier, walk };
+    for body in bodies {
+        checker.region(None, body);
+    }
 }
 
 /// What was met on the way.
@@ -39,8 +42,10 @@ struct Checker<'v, 'k> {
 impl Checker<'_, '_> {
     fn region(&mut self, owner: Option<Op>, region: Region) {
         if std::mem::replace(self.walk.regions.get_mut(region), true) {
-            if let Some(op) = owner {
-                self.v.breaks(Law::Tree, op, format!("{region} belongs to another op too"));
+            let message = format!("{region} belongs to another op too");
+            match owner {
+                Some(op) => self.v.breaks(Law::Tree, op, message),
+                None => self.v.kernel_breaks(Law::Tree, message),
             }
             return;
         }
@@ -67,7 +72,7 @@ impl Checker<'_, '_> {
         if data.ops.is_empty() {
             match owner {
                 Some(op) => self.v.breaks(Law::Terminator, op, "a region of it is empty"),
-                None => self.v.kernel_breaks(Law::Terminator, "the body is empty"),
+                None => self.v.kernel_breaks(Law::Terminator, "a body is empty"),
             }
         }
         for value in own {
@@ -99,8 +104,8 @@ impl Checker<'_, '_> {
         let data = &self.v.kernel.ops[op];
         let is_top = region == self.walk.top;
         let fits = match data.kind {
-            OpKind::Return => last && is_top,
-            OpKind::Yield => last && !is_top,
+            OpKind::Return => last && self.v.kernel.is_body(region),
+            OpKind::Yield => last && !self.v.kernel.is_body(region),
             _ => !last,
         };
         if !fits {
@@ -145,14 +150,23 @@ impl Checker<'_, '_> {
 
 fn kernel_params(verifier: &mut Verifier) {
     let kernel = verifier.kernel;
-    let params = &kernel.regions[kernel.body].params;
-    if params.len() != kernel.params.len() {
-        let (names, values) = (kernel.params.len(), params.len());
-        verifier.kernel_breaks(Law::Params, format!("{names} parameters are named, the body has {values}"));
-    }
-    for &param in params {
-        if matches!(kernel.ty(param), Type::Local(_) | Type::Temp(_)) {
-            verifier.kernel_breaks(Law::Params, format!("a parameter is {}", kernel.ty(param)));
+    let functions = kernel.functions.iter().map(|(_, function)| (function.body, function.params.len(), true));
+    for (body, names, is_function) in functions.chain([(kernel.body, kernel.params.len(), false)]) {
+        let params = &kernel.regions[body].params;
+        if params.len() != names {
+            let values = params.len();
+            verifier
+                .kernel_breaks(Law::Params, format!("{names} parameters are named, the body has {values}"));
+        }
+        for &param in params {
+            let fits = match kernel.ty(param) {
+                Type::Data(_) | Type::Array(_) => true,
+                Type::Local(_) => is_function,
+                Type::Temp(_) => false,
+            };
+            if !fits {
+                verifier.kernel_breaks(Law::Params, format!("a parameter is {}", kernel.ty(param)));
+            }
         }
     }
 }
@@ -176,7 +190,8 @@ fn known_types(verifier: &mut Verifier) {
             verifier.kernel_breaks(Law::KnownTypes, format!("a value is {}", value.ty));
         }
     }
-    for &data in &kernel.results {
+    let functions = kernel.functions.iter().flat_map(|(_, function)| &function.results);
+    for &data in kernel.results.iter().chain(functions) {
         if !is_known(data, structs) {
             verifier.kernel_breaks(Law::KnownTypes, format!("a result is {data}"));
         }

@@ -29,6 +29,14 @@ pub(super) fn check(verifier: &mut Verifier) {
             _ => launch_time(verifier, op),
         }
     }
+    for (_, function) in kernel.functions.iter() {
+        for inner in rewrite::ops_in(kernel, function.body) {
+            scalars(verifier, inner);
+            if let OpKind::StoreResult(_) = kernel.ops[inner].kind {
+                verifier.breaks(Law::StoreResult, inner, "stands in no task");
+            }
+        }
+    }
     for (number, stored) in stored.iter().enumerate() {
         if !stored {
             verifier.kernel_breaks(Law::AllResults, format!("no task stores result {number}"));

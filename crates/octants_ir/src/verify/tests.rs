@@ -14,6 +14,8 @@ use crate::types::{Data, Scalar, StructType, Type};
 fn around(ops: &str) -> String {
     format!(
         "struct0 = struct \"S\" {{ \"a\": f32, \"b\": i32 }}\n\
+         func0 = function @f(%fa \"a\": i32, %fp \"p\": local<f32>, %fx \"x\": array<f32, 1>) -> (i32) {{\n\
+         %fv: f32 = load %fx[%fa]\nstore %fp, %fv\nreturn %fa\n}}\n\
          kernel @k(%x \"x\": array<f32, 1>, %v \"v\": array<tensor<f32, 3>, 1>, %u \"u\": array<i32, 1>, \
          %f \"f\": f32, %d \"d\": f64, %i \"i\": i32, %l \"l\": i64, %c \"c\": u1, %t \"t\": tensor<f32, 3>, \
          %s \"s\": struct0) {{\n{ops}\n}}\n"
@@ -29,6 +31,8 @@ const GOOD: &[&str] = &[
     "%a: tensor<f32, 3> = atomic_add %v[%i], %t\n%b: i32 = atomic_cas %u[%i], %i, %i\nreturn",
     "%n: i32 = extent 0 %x\n%p: temp<f32> = temp\nparallel_for (%j: i32) in (%i..%n) reduce (%r: f32 = atomic_add %p) {\n\
      yield %r\n}\nserial {\n%o: f32 = load %p\nstore %x[%i], %o\n}\nreturn",
+    "%p: local<f32> = local\n%a: i32 = call func0 %i, %p, %x\nreturn",
+    "print \"{:.2f} {} {@} {}\\n\", %f, %i, %t\n%a: f64 = random\n%b: u64 = launch_key\nreturn",
     "%p: temp<i32> = temp\nserial { store %p, %i }\n%h: i32 = load %p\nparallel_for (%j: i32) in (%i..%h) { }\nreturn",
 ];
 
@@ -120,6 +124,14 @@ const BAD: &[(Law, &str)] = &[
     (Law::TaskValues, "%a: f32 = neg %f\nserial { store %x[%i], %a }\nreturn"),
     (Law::Scalars, "serial { %a: tensor<f32, 3> = load %v[%i] }\nreturn"),
     (Law::Scalars, "serial { store %v[%i], %t }\nreturn"),
+    (Law::Call, "%p: local<f32> = local\n%a: f32 = call func0 %i, %p, %x\nreturn"),
+    (Law::Call, "%p: local<i32> = local\n%a: i32 = call func0 %i, %p, %x\nreturn"),
+    (Law::Call, "%a: i32 = call func0 %i\nreturn"),
+    (Law::Print, "print \"{}\"\nreturn"),
+    (Law::Print, "print \"{:d}\", %f\nreturn"),
+    (Law::Print, "print \"{}\", %s\nreturn"),
+    (Law::Random, "%a: u1 = random\nreturn"),
+    (Law::Random, "%a: i64 = launch_key\nreturn"),
 ];
 
 fn broken(kernel: &Kernel) -> BTreeSet<Law> {
@@ -167,6 +179,20 @@ fn unsayable() -> Vec<(Law, Kernel)> {
     let mut unstored = parse(&around("serial { }\nreturn")).unwrap();
     unstored.results.push(Scalar::F32.into());
 
+    let mut temp_param = plain();
+    let function = temp_param.functions.ids().next().unwrap();
+    temp_param.add_function_param(function, "t", Type::Temp(Scalar::F32.into()));
+    let mut shared_body = plain();
+    let function = shared_body.functions.ids().next().unwrap();
+    shared_body.functions[function].body = shared_body.body;
+    let mut unended = plain();
+    unended.add_function("g", []);
+    let mut looping = parse(&around("parallel_for (%j: i32) in (%i..%i) { }\nreturn")).unwrap();
+    let (function, task) =
+        (looping.functions.ids().next().unwrap(), looping.regions[looping.body].ops.remove(0));
+    let body = looping.functions[function].body;
+    looping.regions[body].ops.insert(0, task);
+
     let mut empty_region = plain();
     let op = branch(&empty_region);
     let region = empty_region.ops[op].regions[0];
@@ -187,6 +213,10 @@ fn unsayable() -> Vec<(Law, Kernel)> {
         (Law::Definition, shared_result),
         (Law::Params, nameless),
         (Law::Params, local_param),
+        (Law::Params, temp_param),
+        (Law::Tree, shared_body),
+        (Law::Terminator, unended),
+        (Law::Top, looping),
         (Law::KnownTypes, unknown_struct),
         (Law::KnownTypes, recursive),
         (Law::AllResults, unstored),

@@ -8,6 +8,8 @@ const UNKNOWN_TRIPS: u32 = 64;
 const MATH: u32 = 16;
 const DIVISION: u32 = 6;
 const ATOMIC: u32 = 20;
+const RANDOM: u32 = 100;
+const PRINT: u32 = 1000;
 
 pub fn cost(kernel: &Kernel, region: Region) -> u32 {
     kernel.regions[region].ops.iter().fold(0, |sum: u32, &op| sum.saturating_add(cost_of(kernel, op)))
@@ -39,10 +41,14 @@ fn cost_of(kernel: &Kernel, op: Op) -> u32 {
         | OpKind::Load
         | OpKind::Store
         | OpKind::StoreResult(_)
-        | OpKind::Assert(_) => 1,
+        | OpKind::Assert(_)
+        | OpKind::LaunchKey => 1,
         OpKind::VolatileLoad => 2,
         OpKind::Math(MathOp::Pow | MathOp::Atan2) => 2 * MATH,
         OpKind::MathUnary(_) => MATH,
+        OpKind::Random => RANDOM,
+        OpKind::Print(_) => PRINT,
+        OpKind::Call(_) => UNKNOWN_TRIPS,
         OpKind::Atomic(_) | OpKind::AtomicCas => ATOMIC,
         OpKind::If => 1 + inner(0).max(inner(1)),
         OpKind::For => {

@@ -64,6 +64,7 @@ fn number(kind: &OpKind) -> Option<(u8, u64)> {
         OpKind::StructGet(member) => (11, (*member).into()),
         OpKind::StructSet(member) => (12, (*member).into()),
         OpKind::Extent(axis) => (13, (*axis).into()),
+        OpKind::LaunchKey => (14, 0),
         OpKind::Local
         | OpKind::Temp
         | OpKind::Load
@@ -79,6 +80,9 @@ fn number(kind: &OpKind) -> Option<(u8, u64)> {
         | OpKind::Yield
         | OpKind::Return
         | OpKind::StoreResult(_)
-        | OpKind::Assert(_) => return None,
+        | OpKind::Assert(_)
+        | OpKind::Print(_)
+        | OpKind::Random
+        | OpKind::Call(_) => return None,
     })
 }
