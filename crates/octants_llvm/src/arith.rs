@@ -34,7 +34,7 @@ impl Emitter<'_> {
                 let multiple = self.real_binary("fmul", quotient, b);
                 self.real_binary("fsub", a, multiple)
             }
-            ArithOp::RawMod => self.real_binary("frem", a, b),
+            ArithOp::RawMod => self.by_lane(&[a, b], |e, v| e.real_binary("frem", v[0], v[1])),
             ArithOp::Min => self.real_extreme("llvm.minnum", "olt", a, b),
             ArithOp::Max => self.real_extreme("llvm.maxnum", "ogt", a, b),
             ArithOp::Neg => {
@@ -110,14 +110,43 @@ impl Emitter<'_> {
     /// Toward zero; by zero gives 0, by −1 the negation.
     fn truncating(&mut self, a: Val, b: Val) -> Truncating {
         let divisor = self.safe_divisor(b);
-        let divide = if a.ty.is_signed() { "sdiv" } else { "udiv" };
-        let mut quotient = self.binary(divide, a, divisor.safe);
+        let mut quotient = self.quotient(a, divisor.safe);
         if divisor.minus_one != When::Never {
             let negated = self.binary("sub", Val::int(a.ty, 0), a);
             quotient = self.when(divisor.minus_one, negated, quotient);
         }
         quotient = self.when(divisor.zero, Val::int(a.ty, 0), quotient);
         Truncating { quotient, safe: divisor.safe }
+    }
+
+    /// Of a divisor that is safe.
+    fn quotient(&mut self, a: Val, b: Val) -> Val {
+        let signed = a.ty.is_signed();
+        if a.lanes.max(b.lanes) == 1 || b.as_const().is_some() {
+            return self.binary(if signed { "sdiv" } else { "udiv" }, a, b);
+        }
+        // No vector instruction divides integers. The quotient of reals with more than twice the digits is off by less than what
+        // it would take to reach the next integer.
+        let real = match a.ty.bits() {
+            8 | 16 => Scalar::F32,
+            32 => Scalar::F64,
+            _ => return self.by_lane(&[a, b], |e, v| e.quotient(v[0], v[1])),
+        };
+        let (to, from) = if signed { ("sitofp", "fptosi") } else { ("uitofp", "fptoui") };
+        let (x, y) = (self.convert(to, a, real), self.convert(to, b, real));
+        let (x, y) = self.alike(x, y);
+        let divided = self.f.value(x.ty(), format_args!("fdiv {} {x}, {y}", x.ty()));
+        self.convert(from, divided, a.ty)
+    }
+
+    /// What division by a safe divisor leaves.
+    fn rest(&mut self, a: Val, b: Val) -> Val {
+        if a.lanes.max(b.lanes) == 1 || b.as_const().is_some() {
+            return self.binary(if a.ty.is_signed() { "srem" } else { "urem" }, a, b);
+        }
+        let quotient = self.quotient(a, b);
+        let multiple = self.binary("mul", quotient, b);
+        self.binary("sub", a, multiple)
     }
 
     fn when(&mut self, when: When, then: Val, otherwise: Val) -> Val {
@@ -131,7 +160,7 @@ impl Emitter<'_> {
     /// With the sign of `a`. The safe divisor 1 leaves the 0 that both special cases ask for.
     fn remainder(&mut self, a: Val, b: Val) -> Val {
         let divisor = self.safe_divisor(b);
-        self.binary(if a.ty.is_signed() { "srem" } else { "urem" }, a, divisor.safe)
+        self.rest(a, divisor.safe)
     }
 
     fn floor_div(&mut self, a: Val, b: Val) -> Val {
@@ -139,7 +168,7 @@ impl Emitter<'_> {
             return self.binary("ashr", a, Val::int(a.ty, shift.into()));
         }
         let Truncating { quotient, safe } = self.truncating(a, b);
-        let remainder = self.binary("srem", a, safe);
+        let remainder = self.rest(a, safe);
         let lower = self.signs_differ(remainder, safe);
         let one_less = self.binary("add", quotient, Val::int(a.ty, -1));
         self.select(lower, one_less, quotient)
@@ -150,7 +179,7 @@ impl Emitter<'_> {
             return self.binary("and", a, Val::int(a.ty, (1_i128 << shift) - 1));
         }
         let divisor = self.safe_divisor(b);
-        let remainder = self.binary("srem", a, divisor.safe);
+        let remainder = self.rest(a, divisor.safe);
         let lower = self.signs_differ(remainder, divisor.safe);
         let shifted = self.binary("add", remainder, divisor.safe);
         self.select(lower, shifted, remainder)

@@ -39,38 +39,15 @@ impl Emitter<'_> {
             return;
         }
         let lanes = self.lanes;
-        let all = match self.mask {
-            Some(mask) => format!("%v{}", self.mask_bits(mask)),
-            None => "-1".to_owned(),
-        };
-        let (before, head, inside, done) =
-            (self.f.block(), self.f.new_label(), self.f.new_label(), self.f.new_label());
-        self.f.jump(head);
-        self.f.begin(head);
-        let (left, rest) = (self.f.new_register(), self.f.new_register());
-        let phi_at = self.f.position();
-        let any = self.f.value(Ty::new(Scalar::U1, 1), format_args!("icmp ne i{lanes} %v{left}, 0"));
-        self.f.branch(any, inside, done);
-
-        self.f.begin(inside);
-        let lane = self.lowest_bit(left, lanes);
-        let pointer = self.cell_of_lane(address, lane);
-        let value = self.lane_at(value, lane);
-        let (mask, address) = (self.mask.take(), Address { target: Target::One(pointer), ..address });
-        self.lanes = 1;
-        self.atomic_at(op, address, value);
-        (self.lanes, self.mask) = (lanes, mask);
-        let less = self.f.define(format_args!("sub i{lanes} %v{left}, 1"));
-        self.f.line(format_args!("%v{rest} = and i{lanes} %v{left}, %v{less}"));
-        let latch = self.f.block();
-        self.f.jump(head);
-        let phi = format!("  %v{left} = phi i{lanes} [ {all}, %{before} ], [ %v{rest}, %{latch} ]\n");
-        self.f.insert(phi_at, phi);
-        self.f.begin(done);
+        self.each_running_lane(|e, lane| {
+            let pointer = e.cell_of_lane(address, lane, lanes);
+            let value = e.lane_at(value, lane);
+            e.atomic_at(op, Address { target: Target::One(pointer), ..address }, value);
+        });
     }
 
     /// The cell that one lane of a widened access means.
-    fn cell_of_lane(&mut self, address: Address, lane: Val) -> Ptr {
+    pub(crate) fn cell_of_lane(&mut self, address: Address, lane: Val, lanes: u32) -> Ptr {
         let ty = Ty::new(in_memory(address.scalar), 1);
         match address.target {
             Target::One(pointer) => pointer,
@@ -78,7 +55,6 @@ impl Emitter<'_> {
                 self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {first}, {}", Typed(lane)))
             }
             Target::Each(cells) => {
-                let lanes = self.lanes;
                 self.f.pointer(format_args!("extractelement <{lanes} x ptr> {cells}, {}", Typed(lane)))
             }
         }

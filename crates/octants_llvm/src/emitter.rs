@@ -35,6 +35,8 @@ pub(crate) struct Emitter<'k> {
     pub temps: Option<Ptr>,
     pub results: Option<Ptr>,
     pub cancel: Option<Ptr>,
+    /// Rooms for vectors that are taken apart in memory.
+    pub scratch: Vec<Ptr>,
     /// How many lanes a varying value has: 1 while the scalar loop is written.
     pub lanes: u32,
     /// Which values differ between lanes; of use only where `lanes > 1`.
@@ -63,6 +65,7 @@ impl<'k> Emitter<'k> {
             temps: None,
             results: None,
             cancel: None,
+            scratch: Vec::new(),
             lanes: 1,
             varying: SideTable::new(false),
             mask: None,
@@ -215,29 +218,16 @@ impl<'k> Emitter<'k> {
         self.f.value(ty, format_args!("call {flags}{ty} @{symbol}({}{extra})", typed.join(", ")))
     }
 
-    /// A call of a function of the C library, lane by lane.
+    /// A call of a function of the C library on scalars.
     pub fn library_call(&mut self, name: &str, operands: &[Val]) -> Val {
-        let lanes = operands.iter().map(|v| v.lanes).max().unwrap_or(1);
-        let ty = Ty::new(operands[0].ty, 1);
+        let ty = operands[0].ty();
         let flags = self.flags();
         self.module.declare(name, || {
             let types = vec![ty.to_string(); operands.len()];
             format!("declare {ty} @{name}({}) #1", types.join(", "))
         });
-        let call = |e: &mut Self, operands: &[Val]| {
-            let typed: Vec<_> = operands.iter().map(|&v| Typed(v).to_string()).collect();
-            e.f.value(ty, format_args!("call {flags}{ty} @{name}({})", typed.join(", ")))
-        };
-        if lanes == 1 {
-            return call(self, operands);
-        }
-        let mut result = None;
-        for lane in 0..lanes {
-            let operands: Vec<_> = operands.iter().map(|&v| self.lane(v, lane)).collect();
-            let value = call(self, &operands);
-            result = Some(self.with_lane(result, value, lane, lanes));
-        }
-        result.expect("a vector has lanes")
+        let typed: Vec<_> = operands.iter().map(|&v| Typed(v).to_string()).collect();
+        self.f.value(ty, format_args!("call {flags}{ty} @{name}({})", typed.join(", ")))
     }
 
     /// What one lane holds.
@@ -254,13 +244,6 @@ impl<'k> Emitter<'k> {
             return Val { lanes: 1, ..v };
         }
         self.f.value(Ty::new(v.ty, 1), format_args!("extractelement {}, {}", Typed(v), Typed(lane)))
-    }
-
-    /// A vector with one lane replaced; `None` is one that holds nothing yet.
-    pub fn with_lane(&mut self, vector: Option<Val>, value: Val, lane: u32, lanes: u32) -> Val {
-        let ty = Ty::new(value.ty, lanes);
-        let vector = vector.map_or_else(|| "poison".to_owned(), |v| v.to_string());
-        self.f.value(ty, format_args!("insertelement {ty} {vector}, {}, i64 {lane}", Typed(value)))
     }
 
     /// The address so many bytes behind another.

@@ -26,6 +26,7 @@ mod domain;
 mod emitter;
 mod fault;
 mod function;
+mod lanes;
 mod mask;
 mod math;
 mod memory;

@@ -9,20 +9,25 @@ use crate::value::{Val, bits_of};
 impl Emitter<'_> {
     pub(crate) fn math(&mut self, op: MathOp, a: Val, b: Val) -> Val {
         match op {
-            MathOp::Pow if b.ty.is_real() => self.intrinsic("llvm.pow", &[a, b], ""),
+            MathOp::Pow if b.ty.is_real() => self.by_lane(&[a, b], |e, v| e.intrinsic("llvm.pow", v, "")),
             MathOp::Pow => match b.as_int() {
                 Some(exponent) => self.constant_power(a, exponent),
                 None => self.power(a, b),
             },
-            MathOp::Atan2 => match a.ty {
-                Scalar::F64 => self.library_call("atan2", &[a, b]),
-                Scalar::F32 => self.library_call("atan2f", &[a, b]),
-                _ => {
-                    let (a, b) = (self.cast(a, Scalar::F32), self.cast(b, Scalar::F32));
-                    let angle = self.library_call("atan2f", &[a, b]);
-                    self.cast(angle, Scalar::F16)
-                }
-            },
+            MathOp::Atan2 => self.by_lane(&[a, b], Self::atan2),
+        }
+    }
+
+    /// On scalars.
+    fn atan2(&mut self, operands: &[Val]) -> Val {
+        match operands[0].ty {
+            Scalar::F64 => self.library_call("atan2", operands),
+            Scalar::F32 => self.library_call("atan2f", operands),
+            _ => {
+                let wide: Vec<_> = operands.iter().map(|&v| self.cast(v, Scalar::F32)).collect();
+                let angle = self.library_call("atan2f", &wide);
+                self.cast(angle, Scalar::F16)
+            }
         }
     }
 
@@ -50,7 +55,13 @@ impl Emitter<'_> {
             MathUnary::FrexpMantissa => return self.frexp(a).0,
             MathUnary::FrexpExponent => return self.frexp(a).1,
         };
-        self.intrinsic(intrinsic, &[a], "")
+        match op {
+            // One instruction, on vectors too.
+            MathUnary::Sqrt | MathUnary::Floor | MathUnary::Ceil | MathUnary::Round => {
+                self.intrinsic(intrinsic, &[a], "")
+            }
+            _ => self.by_lane(&[a], |e, v| e.intrinsic(intrinsic, v, "")),
+        }
     }
 
     /// Compares the bits without the sign with those of infinity.

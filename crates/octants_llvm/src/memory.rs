@@ -41,6 +41,12 @@ impl Emitter<'_> {
                 let ty = Ty::new(scalar, lanes);
                 self.f.value(ty, format_args!("load {ty}, ptr {p}, align {align}{suffix}"))
             }
+            (Target::Run(_), Some(_)) if !self.can_mask(scalar) => {
+                return self.load_by_lane(address.scalar, |e, lane| {
+                    let pointer = e.cell_of_lane(address, lane, lanes);
+                    e.load_at(Address { target: Target::One(pointer), ..address })
+                });
+            }
             (Target::Run(p), Some(mask)) => {
                 let ty = Ty::new(scalar, lanes);
                 let symbol = format!("llvm.masked.load.{}.p0", ty.mangled());
@@ -54,6 +60,12 @@ impl Emitter<'_> {
                         Typed(mask)
                     ),
                 )
+            }
+            (Target::Each(_), _) if !self.can_gather(scalar) => {
+                return self.load_by_lane(address.scalar, |e, lane| {
+                    let pointer = e.cell_of_lane(address, lane, lanes);
+                    e.load_at(Address { target: Target::One(pointer), ..address })
+                });
             }
             (Target::Each(p), mask) => {
                 let ty = Ty::new(scalar, lanes);
@@ -127,6 +139,11 @@ impl Emitter<'_> {
                 let value = self.spread(value, lanes);
                 self.f.line(format_args!("store {}, ptr {p}, align {align}{suffix}", Typed(value)));
             }
+            (Target::Run(_), Some(_)) if !self.can_mask(value.ty) => self.each_running_lane(|e, lane| {
+                let pointer = e.cell_of_lane(address, lane, lanes);
+                let value = e.lane_at(value, lane);
+                e.f.line(format_args!("store {}, ptr {pointer}, align {align}{suffix}", Typed(value)));
+            }),
             (Target::Run(p), Some(mask)) => {
                 let value = self.spread(value, lanes);
                 let ty = value.ty();
@@ -140,6 +157,11 @@ impl Emitter<'_> {
                     Typed(mask)
                 ));
             }
+            (Target::Each(_), _) if !self.can_scatter(value.ty) => self.each_running_lane(|e, lane| {
+                let pointer = e.cell_of_lane(address, lane, lanes);
+                let value = e.lane_at(value, lane);
+                e.f.line(format_args!("store {}, ptr {pointer}, align {align}{suffix}", Typed(value)));
+            }),
             (Target::Each(p), mask) => {
                 let value = self.spread(value, lanes);
                 let ty = value.ty();
@@ -155,6 +177,19 @@ impl Emitter<'_> {
                 ));
             }
         }
+    }
+
+    /// Whether the target has instructions for it; otherwise LLVM would write out something for each lane.
+    fn can_mask(&self, scalar: Scalar) -> bool {
+        self.options.vector_bits >= 512 || self.options.vector_bits >= 256 && scalar.bits() >= 32
+    }
+
+    fn can_gather(&self, scalar: Scalar) -> bool {
+        scalar.bits() >= 32 && self.options.vector_bits >= 256
+    }
+
+    fn can_scatter(&self, scalar: Scalar) -> bool {
+        scalar.bits() >= 32 && self.options.vector_bits >= 512
     }
 
     /// What the last lane that runs holds: of several stores to one cell the last one stays.

@@ -25,6 +25,10 @@ pub(crate) struct Widening {
 
 /// So many arithmetic instructions in inner loops make up for an access that is scattered.
 const WORK_PER_SCATTERED_ACCESS: u32 = 4;
+/// What a call of the C library weighs against arithmetic, either way.
+const WORK_PER_CALL: u32 = 4;
+/// How often an inner loop may run, where nothing is known.
+const TRIPS: u32 = 8;
 /// Vectors that a value may be spread over, so that their latencies overlap.
 const MOST_VECTORS: u32 = 4;
 /// Likewise in a loop that lanes leave one by one: the more lanes, the longer the last one keeps them.
@@ -51,6 +55,7 @@ pub(crate) fn widening(kernel: &Kernel, op: Op, options: &EmitOptions) -> Option
         parting: false,
         outside: Tally::default(),
         inside: Tally::default(),
+        depth: 0,
         bits: 32,
         pressure: 1,
     };
@@ -101,7 +106,7 @@ fn addresses_plainly(kernel: &Kernel, op: Op) -> bool {
     let operands = &kernel.ops[op].operands;
     let Some((data, rank)) = kernel.ty(operands[0]).place() else { return false };
     let components = &operands[1 + rank..operands.len() - 1];
-    let dims = data.tensor_shape().map_or_else(Vec::new, |shape| shape.dims());
+    let dims = data.tensor_shape().map_or_else(Vec::new, octants_ir::TensorShape::dims);
     components.iter().zip(dims).all(|(&component, dim)| {
         let component = kernel.as_const(component).and_then(octants_ir::Const::as_i128);
         component.is_some_and(|component| (0..i128::from(dim)).contains(&component))
@@ -126,7 +131,9 @@ struct Survey<'k> {
     /// What stands outside all loops, and inside some.
     outside: Tally,
     inside: Tally,
-    /// The widest varying type.
+    /// How deep the innermost loops are.
+    depth: u32,
+    /// The widest varying type in them.
     bits: u32,
     /// Most varying values that are alive at once.
     pressure: u32,
@@ -138,16 +145,32 @@ struct Tally {
     work: u32,
     /// Accesses whose lanes lie apart, or what is done lane by lane.
     scattered: u32,
+    /// Calls of the C library: lane by lane, or approximated by a function of vectors.
+    calls: u32,
     /// Accesses that differ between lanes at all.
     lane_accesses: u32,
     /// Among these, of less than 32 bits.
     narrow_accesses: u32,
 }
 
+impl Tally {
+    fn add(&mut self, other: &Self, times: u32) {
+        self.work += other.work * times;
+        self.scattered += other.scattered * times;
+        self.calls += other.calls * times;
+        self.lane_accesses += other.lane_accesses * times;
+        self.narrow_accesses += other.narrow_accesses * times;
+    }
+}
+
 impl Survey<'_> {
-    /// The inner loops must gain.
+    /// The inner loops must gain. A call gains by a vector function, and costs a little without one.
     fn lanes_with_loops(&self, options: &EmitOptions) -> Option<u32> {
-        if self.inside.work < WORK_PER_SCATTERED_ACCESS * self.inside.scattered {
+        let Tally { work, scattered, calls, .. } = self.inside;
+        let (calls, scattered) = (WORK_PER_CALL * calls, WORK_PER_SCATTERED_ACCESS * scattered);
+        let (gain, loss) =
+            if self.kernel.options.fast_math { (work + calls, scattered) } else { (work, scattered + calls) };
+        if gain == 0 || gain < loss {
             return None;
         }
         let most = if self.parting { MOST_VECTORS_IN_WHILE } else { MOST_VECTORS };
@@ -159,7 +182,7 @@ impl Survey<'_> {
     fn lanes_without_loops(&self, options: &EmitOptions, reduces: bool) -> Option<u32> {
         // Loops of a few iterations are unrolled, and then stand outside.
         let sum = |count: fn(&Tally) -> u32| count(&self.outside) + count(&self.inside);
-        let plain = sum(|t| t.scattered) == 0 && sum(|t| t.narrow_accesses) == 0 && sum(|t| t.work) > 0;
+        let plain = sum(|t| t.scattered + t.calls + t.narrow_accesses) == 0 && sum(|t| t.work) > 0;
         if !plain || options.vector_bits < 256 {
             return None;
         }
@@ -201,22 +224,35 @@ impl Survey<'_> {
             for &region in &data.regions {
                 self.region(region, inner);
             }
-            let mut tally = std::mem::take(if depth > 0 { &mut self.inside } else { &mut self.outside });
-            self.count(op, &mut tally);
-            *(if depth > 0 { &mut self.inside } else { &mut self.outside }) = tally;
+            let tally = self.count(op);
+            if depth == 0 {
+                self.outside.add(&tally, 1);
+            } else {
+                self.inside.add(&tally, TRIPS.pow(depth.min(4) - 1));
+            }
+            self.widest(op, depth);
         }
         if depth > 0 || self.loops == 0 {
             self.pressure = self.pressure.max(self.pressure_in(region));
         }
     }
 
-    fn count(&mut self, op: Op, tally: &mut Tally) {
-        let data = &self.kernel.ops[op];
-        for &result in data.results.iter().filter(|&&result| self.varying[result]) {
-            if let Some(scalar) = self.kernel.ty(result).scalar() {
-                self.bits = self.bits.max(scalar.bits());
+    /// Values of the innermost loops say how wide lanes are; others may take several registers.
+    fn widest(&mut self, op: Op, depth: u32) {
+        for &result in self.kernel.ops[op].results.iter().filter(|&&result| self.varying[result]) {
+            let bits = self.kernel.ty(result).scalar().map_or(0, Scalar::bits);
+            if depth > self.depth {
+                (self.depth, self.bits) = (depth, 32);
+            }
+            if depth == self.depth {
+                self.bits = self.bits.max(bits);
             }
         }
+    }
+
+    fn count(&self, op: Op) -> Tally {
+        let data = &self.kernel.ops[op];
+        let mut tally = Tally::default();
         let varies = data.operands.iter().any(|&operand| self.varying[operand]);
         match &data.kind {
             OpKind::Load | OpKind::Store => {
@@ -243,28 +279,30 @@ impl Survey<'_> {
             OpKind::Atomic(_) => tally.scattered += 16,
             _ if !varies => {}
             OpKind::Arith(arith) => {
-                let real = self.kernel.ty(data.operands[0]).elem().is_some_and(Scalar::is_real);
+                let elem = self.kernel.ty(data.operands[0]).elem();
+                let (real, bits) = (elem.is_some_and(Scalar::is_real), elem.map_or(0, Scalar::bits));
                 let divides = matches!(
                     arith,
                     ArithOp::Div | ArithOp::FloorDiv | ArithOp::Mod | ArithOp::RawDiv | ArithOp::RawMod
                 );
                 let by_constant = data.operands.get(1).is_some_and(|&b| self.kernel.as_const(b).is_some());
                 match (divides, real) {
-                    // No vector instruction divides integers or takes such a remainder.
-                    (true, false) if !by_constant => tally.scattered += 1,
-                    (true, true) if *arith == ArithOp::RawMod => tally.scattered += 1,
+                    // No vector instruction divides integers; it is made of several, or done lane by lane.
+                    (true, false) if !by_constant && bits == 64 => tally.scattered += 1,
+                    (true, false) if !by_constant => tally.work += 1,
+                    (true, true) if *arith == ArithOp::RawMod => tally.calls += 1,
                     (true, _) => tally.work += 4,
                     (false, _) => tally.work += 1,
                 }
             }
             OpKind::Math(MathOp::Pow) if self.is_constant_integer(data.operands[1]) => tally.work += 2,
-            OpKind::Math(MathOp::Pow | MathOp::Atan2) => tally.scattered += 16,
+            OpKind::Math(MathOp::Pow | MathOp::Atan2) => tally.calls += 1,
             OpKind::MathUnary(unary) => match unary {
                 MathUnary::Sqrt | MathUnary::Rsqrt => tally.work += 4,
                 MathUnary::Floor | MathUnary::Ceil | MathUnary::Round => tally.work += 1,
                 MathUnary::IsNan | MathUnary::IsInf => tally.work += 1,
                 MathUnary::FrexpMantissa | MathUnary::FrexpExponent => tally.work += 4,
-                // Calls of the C library, one for each lane.
+                // Functions of the C library.
                 MathUnary::Exp
                 | MathUnary::Log
                 | MathUnary::Log2
@@ -273,7 +311,7 @@ impl Survey<'_> {
                 | MathUnary::Tan
                 | MathUnary::Tanh
                 | MathUnary::Asin
-                | MathUnary::Acos => tally.scattered += 16,
+                | MathUnary::Acos => tally.calls += 1,
             },
             OpKind::Bit(_)
             | OpKind::BitUnary(_)
@@ -284,6 +322,7 @@ impl Survey<'_> {
             }
             _ => {}
         }
+        tally
     }
 
     fn is_constant_integer(&self, value: Value) -> bool {

@@ -1,0 +1,155 @@
+//! What has no vector instruction, done for one lane after the other: in a loop, not written out for each lane.
+
+use octants_ir::{Const, Scalar};
+
+use crate::emitter::Emitter;
+use crate::value::{Ptr, Ty, Typed, Val, in_memory};
+
+const COUNTER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
+
+impl Emitter<'_> {
+    /// Room for one vector of any type in the function's frame. Numbered, so that one instruction can use several.
+    fn scratch(&mut self, number: usize) -> Ptr {
+        while self.scratch.len() <= number {
+            let bytes = self.lanes * 8;
+            let room = self.f.in_entry(|f| f.pointer(format_args!("alloca [{bytes} x i8], align 64")));
+            self.scratch.push(room);
+        }
+        self.scratch[number]
+    }
+
+    fn store_scratch(&mut self, number: usize, v: Val) -> Ptr {
+        let room = self.scratch(number);
+        let v = self.memory_form(v);
+        self.f.line(format_args!("store {}, ptr {room}, align 64", Typed(v)));
+        room
+    }
+
+    fn load_scratch(&mut self, number: usize, scalar: Scalar) -> Val {
+        let room = self.scratch(number);
+        let ty = Ty::new(in_memory(scalar), self.lanes);
+        let v = self.f.value(ty, format_args!("load {ty}, ptr {room}, align 64"));
+        self.read_memory(v, scalar)
+    }
+
+    /// The address of one lane's scalar in a vector that lies in memory.
+    fn lane_cell(&mut self, room: Ptr, scalar: Scalar, lane: Val) -> Ptr {
+        let ty = Ty::new(in_memory(scalar), 1);
+        self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {room}, {}", Typed(lane)))
+    }
+
+    fn load_lane(&mut self, room: Ptr, scalar: Scalar, lane: Val) -> Val {
+        let cell = self.lane_cell(room, scalar, lane);
+        let ty = Ty::new(in_memory(scalar), 1);
+        let v = self.f.value(ty, format_args!("load {ty}, ptr {cell}, align {}", scalar.bytes()));
+        self.read_memory(v, scalar)
+    }
+
+    fn store_lane(&mut self, room: Ptr, lane: Val, v: Val) {
+        let cell = self.lane_cell(room, v.ty, lane);
+        let align = v.ty.bytes();
+        let v = self.memory_form(v);
+        self.f.line(format_args!("store {}, ptr {cell}, align {align}", Typed(v)));
+    }
+
+    /// A pure scalar operation for the lanes that run. What it gives in other lanes is 0, or what it gives there.
+    ///
+    /// Where functions may be approximated the loop is one over all lanes, without a decision: LLVM makes it a call of a vector
+    /// function, where there is one.
+    pub(crate) fn by_lane(&mut self, operands: &[Val], operate: impl Fn(&mut Self, &[Val]) -> Val) -> Val {
+        let lanes = operands.iter().map(|v| v.lanes).max().unwrap_or(1);
+        if lanes == 1 {
+            return operate(self, operands);
+        }
+        let scalar = operands[0].ty;
+        let rooms: Vec<_> = operands
+            .iter()
+            .enumerate()
+            .map(|(index, &v)| (v.lanes > 1).then(|| self.store_scratch(index + 1, v)))
+            .collect();
+        let results = if self.flags().is_empty() && self.mask.is_some() {
+            let zero = self.spread(Val::constant(Const::from_bits(scalar, 0)), lanes);
+            self.store_scratch(0, zero)
+        } else {
+            self.scratch(0)
+        };
+        let body = |e: &mut Self, lane: Val| {
+            let given = operands.iter().zip(&rooms);
+            let given: Vec<_> =
+                given.map(|(&v, room)| room.map_or(v, |room| e.load_lane(room, v.ty, lane))).collect();
+            let result = operate(e, &given);
+            e.store_lane(results, lane, result);
+        };
+        if self.flags().is_empty() && self.mask.is_some() {
+            self.each_running_lane(body);
+        } else {
+            self.each_lane(body);
+        }
+        self.load_scratch(0, scalar)
+    }
+
+    /// A loop over all lanes; the body is scalar code.
+    fn each_lane(&mut self, body: impl FnOnce(&mut Self, Val)) {
+        let (before, head, inside, done) =
+            (self.f.block(), self.f.new_label(), self.f.new_label(), self.f.new_label());
+        self.f.jump(head);
+        self.f.begin(head);
+        let lane = self.f.phi(COUNTER);
+        let more = self.compare("ult", lane.value, Val::i64(self.lanes.into()));
+        self.f.branch(more, inside, done);
+        self.f.begin(inside);
+        self.as_scalar(|e| body(e, lane.value));
+        let next = self.binary("add nuw nsw", lane.value, Val::i64(1));
+        let latch = self.f.block();
+        let whole = self.module.not_unrolled();
+        self.back_edge(head, &[whole]);
+        self.f.fill(lane, &[(Val::i64(0), before), (next, latch)]);
+        self.f.begin(done);
+    }
+
+    /// A loop over the lanes that run, in their order; the body is scalar code.
+    pub(crate) fn each_running_lane(&mut self, body: impl FnOnce(&mut Self, Val)) {
+        let lanes = self.lanes;
+        let all = match self.mask {
+            Some(mask) => format!("%v{}", self.mask_bits(mask)),
+            None => "-1".to_owned(),
+        };
+        let (before, head, inside, done) =
+            (self.f.block(), self.f.new_label(), self.f.new_label(), self.f.new_label());
+        self.f.jump(head);
+        self.f.begin(head);
+        // As wide as there are lanes, which no scalar type need be.
+        let (left, rest) = (self.f.new_register(), self.f.new_register());
+        let phi = self.f.position();
+        let any = self.f.value(Ty::new(Scalar::U1, 1), format_args!("icmp ne i{lanes} %v{left}, 0"));
+        self.f.branch(any, inside, done);
+        self.f.begin(inside);
+        let lane = self.lowest_bit(left, lanes);
+        self.as_scalar(|e| body(e, lane));
+        let less = self.f.define(format_args!("sub i{lanes} %v{left}, 1"));
+        self.f.line(format_args!("%v{rest} = and i{lanes} %v{left}, %v{less}"));
+        let latch = self.f.block();
+        self.f.jump(head);
+        self.f
+            .insert(phi, format!("  %v{left} = phi i{lanes} [ {all}, %{before} ], [ %v{rest}, %{latch} ]\n"));
+        self.f.begin(done);
+    }
+
+    /// Writes scalar code inside widened code.
+    fn as_scalar(&mut self, write: impl FnOnce(&mut Self)) {
+        let (lanes, mask) = (std::mem::replace(&mut self.lanes, 1), self.mask.take());
+        write(self);
+        (self.lanes, self.mask) = (lanes, mask);
+    }
+
+    /// One scalar for each lane that runs, from the cell that the closure names; 0 in the others.
+    pub(crate) fn load_by_lane(&mut self, scalar: Scalar, load: impl FnOnce(&mut Self, Val) -> Val) -> Val {
+        let zero = self.spread(Val::constant(Const::from_bits(scalar, 0)), self.lanes);
+        let results = self.store_scratch(0, zero);
+        self.each_running_lane(|e, lane| {
+            let value = load(e, lane);
+            e.store_lane(results, lane, value);
+        });
+        self.load_scratch(0, scalar)
+    }
+}
