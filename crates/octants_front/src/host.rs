@@ -74,9 +74,32 @@ pub enum Meaning<O> {
     Module,
     /// An array object that is not an argument.
     Ndarray,
+    /// A vector or matrix of numbers, with its declared type if it has one; entries in row-major order.
+    Tensor(TensorConstant),
+    /// A struct: its members in order, and its type if it has one.
+    Struct {
+        members: Vec<(String, O)>,
+        ty: Option<O>,
+    },
     /// A value of a kernel that is being lowered.
     Expr(ExprId),
     Other,
+}
+
+/// A vector or matrix that the host knows.
+#[derive(Clone, Debug)]
+pub struct TensorConstant {
+    pub shape: TensorShape,
+    pub dtype: Option<Scalar>,
+    pub entries: Vec<Number>,
+}
+
+/// A number of the host.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Number {
+    Bool(bool),
+    Int(i128),
+    Float(f64),
 }
 
 /// What an annotation says.
@@ -84,6 +107,8 @@ pub enum Meaning<O> {
 pub enum Annotation {
     Scalar(ScalarAnnotation),
     Tensor(ScalarAnnotation, TensorShape),
+    /// A struct type: members by name, in order.
+    Struct(Vec<(String, Annotation)>),
     Array(ArrayAnnotation),
     Template,
     /// `None`
@@ -207,6 +232,11 @@ pub trait Host {
     fn annotation_of(&self, function: &Self::Object, param: &str) -> HostResult<Option<Self::Object>>;
     fn default_of(&self, function: &Self::Object, param: &str) -> HostResult<Option<Self::Object>>;
     fn annotation(&self, object: &Self::Object) -> Annotation;
+
+    /// The function, in the kernel language, that is the method of vectors and matrices with this name.
+    fn tensor_method(&self, _name: &str) -> Option<Self::Object> {
+        None
+    }
 
     // Looking at objects.
     fn meaning(&self, object: &Self::Object) -> Meaning<Self::Object>;

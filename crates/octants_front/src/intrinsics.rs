@@ -41,6 +41,12 @@ intrinsics! {
     Any "any" "any(values)";
     All "all" "all(values)";
 
+    Matrix "Matrix" "Matrix(rows, dt=None): from a list of rows, or of numbers.";
+    Vector "Vector" "Vector(numbers, dt=None)";
+    MatrixType "matrix_type" "a type of vectors or matrices, called with one number, or with all entries.";
+    Struct "Struct" "Struct(**members), Struct(dict)";
+    StructType "struct_type" "a type of structs, called with its members in order or by name.";
+
     Abs "abs" "abs(x)";
     Min "min" "min(a, b, …)";
     Max "max" "max(a, b, …)";

@@ -1,6 +1,6 @@
 //! What an expression lowers to.
 
-use octants_ir::Value;
+use octants_ir::{TensorShape, Value};
 
 use crate::ast::Name;
 
@@ -31,6 +31,12 @@ pub(super) enum Term<O> {
     Ndrange(Ndrange),
     /// `grouped(…)` of a range or an array.
     Grouped(Box<Term<O>>),
+    /// Some entries of a tensor in memory: a slice or a swizzle.
+    Entries(Entries),
+    /// A value with named members.
+    Struct(Struct<O>),
+    /// A function to be inlined with a value of the kernel as its first argument.
+    Method(Box<Method<O>>),
     /// `static(…)`: what is inside was evaluated at compile time, and a loop over it is unrolled.
     Static(Box<Term<O>>),
 }
@@ -42,6 +48,40 @@ pub(super) struct Place {
     pub path: Vec<Value>,
     /// Whether other iterations may touch it: augmented assignment is atomic.
     pub shared: bool,
+}
+
+/// Entries of a tensor that a place holds, as a tensor of its own.
+#[derive(Clone, Debug)]
+pub(super) struct Entries {
+    /// The whole tensor.
+    pub of: Place,
+    /// The components of each entry, in row-major order of `shape`.
+    pub components: Vec<Vec<Value>>,
+    pub shape: TensorShape,
+}
+
+/// A struct: it exists in the front end only, as its members.
+#[derive(Clone, Debug)]
+pub(super) struct Struct<O> {
+    pub members: Vec<(Name, Term<O>)>,
+    /// The host's type of it, if it has one.
+    pub ty: Option<O>,
+    /// Whether it was made inside a parallel loop.
+    pub in_parallel: bool,
+}
+
+impl<O> Struct<O> {
+    pub(super) fn member(&self, name: &str) -> Option<&Term<O>> {
+        self.members.iter().find(|(known, _)| **known == *name).map(|(_, term)| term)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Method<O> {
+    pub function: O,
+    pub receiver: Term<O>,
+    /// Whether the receiver is passed as itself, whatever the parameter says.
+    pub by_reference: bool,
 }
 
 /// `ndrange(…)`: bounds per axis in the order of the loop's variables.
@@ -65,7 +105,10 @@ impl<O> Term<O> {
             | Self::Static(_) => true,
             Self::Tuple(items) | Self::List(items) => items.iter().all(Self::is_static),
             Self::Dict(items) => items.iter().all(|(key, value)| key.is_static() && value.is_static()),
+            Self::Struct(of) => of.members.iter().all(|(_, member)| member.is_static()),
+            Self::Method(method) => method.receiver.is_static(),
             Self::Value(_)
+            | Self::Entries(_)
             | Self::Place(_)
             | Self::Array(_)
             | Self::Shape(_)

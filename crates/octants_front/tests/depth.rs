@@ -1,0 +1,33 @@
+//! Code that is long or deep: compiled or refused, never a crash.
+
+mod fake_host;
+
+use fake_host::{FakeHost, Object};
+use octants_diag::Code;
+use octants_front::{ArgSpec, LowerOptions, Sources, lower_kernel};
+use octants_ir::{Kernel, Scalar};
+
+fn lower(body: &str) -> Result<Kernel, Code> {
+    let source = format!("@oc.kernel\ndef f(n: oc.i32) -> oc.i32:\n{body}    return k\n");
+    let host = FakeHost::new(&source);
+    let function = Object::Kernel("f".to_owned());
+    let args = [ArgSpec::Scalar(Scalar::I32)];
+    let lowered = lower_kernel(&host, &Sources::new(), &function, &args, &LowerOptions::default());
+    lowered.map(|lowered| lowered.kernel).map_err(|errors| errors[0].code)
+}
+
+#[test]
+fn thousands_of_terms_are_one_flat_block() {
+    let kernel = lower(&format!("    k = {}\n", vec!["n"; 5000].join(" + "))).unwrap();
+    assert!(kernel.regions[kernel.body].ops.len() > 4999);
+}
+
+#[test]
+fn blocks_that_are_nested_too_deeply_are_refused() {
+    let chain = |count: usize| {
+        let arms: String = (1..count).map(|at| format!("    elif n == {at}:\n        k = {at}\n")).collect();
+        format!("    k = 0\n    if n == 0:\n        k = 1\n{arms}")
+    };
+    assert!(lower(&chain(100)).is_ok());
+    assert_eq!(lower(&chain(1000)).unwrap_err(), Code::TooDeep);
+}
