@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use octants_cpu::{NativeError, NativeOptions, NativeText, compile_native, native_text};
 use octants_hal::DeviceError;
-use octants_ir::plan::{ArgLayout, Plan, ResultLayout, Step, TempLayout};
+use octants_ir::plan::{ArgLayout, LaunchUses, Plan, ResultLayout, Step, TempLayout};
 use octants_ir::{Id, Kernel, Op, text};
 use octants_passes::{Assumptions as PassAssumptions, Outcome, PipelineOptions, analysis, run_pipeline};
 use octants_runtime::{Assumptions, Code, MakeVersion, TaskCode};
@@ -152,6 +152,7 @@ fn whole_plan(kernel: &Kernel, steps: Vec<Step>) -> Plan {
         steps,
         access: analysis::array_access(kernel),
         needs_noalias: false,
+        uses: LaunchUses::of(kernel),
     }
 }
 

@@ -57,7 +57,7 @@ impl Machine<'_> {
             self.random_word().into()
         };
         Datum::Scalar(match ty {
-            Scalar::F64 => Const::f64((bits >> 11) as f64 * 2_f64.powi(-53)),
+            Scalar::F64 => Const::f64((bits >> 12) as f64 * 2_f64.powi(-52)),
             Scalar::F32 => Const::f32((bits >> 8) as f32 * 2_f32.powi(-24)),
             Scalar::F16 => Const::from_f64(ty, (bits >> 21) as f64 * 2_f64.powi(-11)),
             _ => Const::from_bits(ty, bits),

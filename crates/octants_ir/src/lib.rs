@@ -22,7 +22,8 @@ pub use ids::{Arena, Func, Id, Loc, Op, Region, SideTable, StructId, Value};
 pub use kernel::{Function, Kernel, KernelOptions, LocData, OpData, Param, RegionData, ValueData, ValueDef};
 pub use ops::{Effect, OpKind};
 pub use plan::{
-    Access, ArgKind, ArgLayout, ArgSlot, Bound, Plan, ResultLayout, ResultSlot, Step, TempLayout, TempSlot,
+    Access, ArgKind, ArgLayout, ArgSlot, Bound, LaunchUses, Plan, ResultLayout, ResultSlot, Step, TempLayout,
+    TempSlot,
 };
 pub use types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
 pub use verify::{Law, Phase, Violation, verify};

@@ -3,7 +3,7 @@
 
 use crate::ids::{Id, Op, Value};
 use crate::kernel::Kernel;
-use crate::ops::{ArithOp, OpKind};
+use crate::ops::{ArithOp, OpKind, TensorOp};
 use crate::types::{ArrayType, Data, Scalar, ScalarClass, Type};
 
 /// A kernel in its tasks phase, seen by whoever launches it.
@@ -18,6 +18,28 @@ pub struct Plan {
     pub access: Vec<Access>,
     /// The tasks are right only if no two array arguments overlap, unless both are only read.
     pub needs_noalias: bool,
+    pub uses: LaunchUses,
+}
+
+/// What a kernel wants of a launch, apart from memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LaunchUses {
+    /// It prints.
+    pub output: bool,
+    /// It reads the launch's key: it has random numbers.
+    pub key: bool,
+}
+
+impl LaunchUses {
+    pub fn of(kernel: &Kernel) -> Self {
+        let mut uses = Self::default();
+        crate::rewrite::walk_all(kernel, &mut |op| match kernel.ops[op].kind {
+            OpKind::Print(_) => uses.output = true,
+            OpKind::Random | OpKind::LaunchKey => uses.key = true,
+            _ => {}
+        });
+        uses
+    }
 }
 
 /// What a kernel does with the memory of an array.
@@ -71,6 +93,11 @@ pub enum Bound {
         param: usize,
         axis: u8,
     },
+    /// An integer inside a parameter that is a tensor or a struct, by where it lies in the block of arguments.
+    Part {
+        offset: u32,
+        ty: Scalar,
+    },
     /// What an earlier task stored in a temporary, by its place in [`TempLayout::slots`].
     Temp(usize),
     /// Wraps to the type, as the op does.
@@ -91,7 +118,7 @@ impl Bound {
     /// Whether an earlier task must have run.
     pub fn needs_temps(&self) -> bool {
         match self {
-            Self::Const(_) | Self::Param(_) | Self::Extent { .. } => false,
+            Self::Const(_) | Self::Param(_) | Self::Extent { .. } | Self::Part { .. } => false,
             Self::Temp(_) => true,
             Self::Arith { a, b, .. } => a.needs_temps() || b.needs_temps(),
             Self::Cast { value, .. } => value.needs_temps(),
@@ -115,6 +142,7 @@ impl Bound {
             Self::Extent { param, axis } => {
                 read_integer(args, plan.args.slots[*param].extent_offset(*axis), Scalar::I32)
             }
+            Self::Part { offset, ty } => read_integer(args, *offset, *ty),
             Self::Temp(temp) => {
                 let slot = &plan.temps.slots[*temp];
                 let ty = slot.data.scalar().expect("a bound's temporary holds a scalar");
@@ -321,6 +349,54 @@ pub fn member_offset(kernel: &Kernel, structure: crate::StructId, member: u32) -
     offset
 }
 
+/// Where a part of a parameter lies, if the value is one: which parameter, how many bytes from its beginning, and what it is. A
+/// parameter is a part of itself.
+pub fn part_of_param(kernel: &Kernel, value: Value) -> Option<(usize, u32, Data)> {
+    let data = kernel.ty(value).data()?;
+    if let Some(param) = kernel.as_param(value) {
+        return Some((param, 0, data));
+    }
+    let op = kernel.def(value)?;
+    let whole = || part_of_param(kernel, *op.operands.first()?);
+    match op.kind {
+        OpKind::StructGet(member) => {
+            let (param, offset, whole) = whole()?;
+            let Data::Struct(id) = whole else { return None };
+            Some((param, offset + member_offset(kernel, id, member), data))
+        }
+        OpKind::Tensor(TensorOp::Get) => {
+            let (param, offset, whole) = whole()?;
+            let shape = whole.tensor_shape()?;
+            let mut position = 0;
+            for (&component, extent) in op.operands[1..].iter().zip(shape.dims()) {
+                let component = u32::try_from(kernel.as_const(component)?.as_i128()?).ok();
+                position = position * extent + component.filter(|&component| component < extent)?;
+            }
+            Some((param, offset + position * whole.elem()?.bytes(), data))
+        }
+        _ => None,
+    }
+}
+
+/// The scalars that data is made of, each with its place in memory, from the beginning of the whole.
+pub fn leaves_of(kernel: &Kernel, data: Data) -> Vec<(u32, Scalar)> {
+    match data {
+        Data::Scalar(scalar) => vec![(0, scalar)],
+        Data::Tensor(tensor) => {
+            (0..tensor.shape.count()).map(|entry| (entry * tensor.elem.bytes(), tensor.elem)).collect()
+        }
+        Data::Struct(id) => {
+            let members = kernel.structs[id].members.iter().zip(0..);
+            members
+                .flat_map(|(&(_, data), member)| {
+                    let begin = member_offset(kernel, id, member);
+                    leaves_of(kernel, data).into_iter().map(move |(offset, leaf)| (begin + offset, leaf))
+                })
+                .collect()
+        }
+    }
+}
+
 /// A block that grows by naturally aligned pieces.
 #[derive(Default)]
 struct Block {
@@ -371,6 +447,7 @@ mod tests {
             steps: Vec::new(),
             access: Vec::new(),
             needs_noalias: false,
+            uses: LaunchUses::default(),
         };
         let mut block = [0; 48];
         block[24..28].copy_from_slice(&7_i32.to_le_bytes());

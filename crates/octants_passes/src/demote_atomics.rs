@@ -47,10 +47,20 @@ pub fn demote_atomics(kernel: &mut Kernel, assumptions: Assumptions) {
         };
         demotion.region(kernel, body, &private);
     }
+    // A function may be called by any thread, but its variables are its own, and so are those that it is passed.
+    for (_, function) in kernel.functions.clone().iter() {
+        let mut inside = values_in(kernel, function.body);
+        for &param in &kernel.regions[function.body].params {
+            inside.set(param, matches!(kernel.ty(param), Type::Local(_)));
+        }
+        demotion.region(kernel, function.body, &Private::Some { inside, owned: Vec::new() });
+    }
     // What is left at the top, and in regions of ops there, runs on one thread.
     demotion.region(kernel, kernel.body, &Private::Everything);
     if demotion.changed {
-        octants_ir::rewrite::replace_values(kernel, kernel.body, &demotion.names);
+        for body in kernel.bodies() {
+            octants_ir::rewrite::replace_values(kernel, body, &demotion.names);
+        }
     }
 }
 
@@ -106,7 +116,10 @@ fn owned_arrays(kernel: &Kernel, op: Op, attributes: &ParallelFor, assumptions: 
     arrays.retain(|&array| {
         let Type::Array(ty) = kernel.ty(array) else { return false };
         let to_array: Vec<_> = writes.iter().filter(|access| access.base == array).collect();
+        // What a function writes, nobody here knows the place of.
+        let called = to_array.iter().any(|access| matches!(kernel.ops[access.op].kind, OpKind::Call(_)));
         ty.boundary == Boundary::Unsafe
+            && !called
             && !operands.contains(&array)
             && axes.iter().all(|&axis| {
                 (0..ty.rank.into())

@@ -5,7 +5,9 @@
 //! Python and no text of any target, and they never fail: a program that cannot be compiled was refused before.
 
 pub mod analysis;
+mod check_arithmetic;
 mod demote_atomics;
+mod lower_random;
 mod make_plan;
 mod manager;
 mod privatise_reductions;
@@ -17,7 +19,9 @@ mod split_tasks;
 mod sweep;
 mod update;
 
+pub use check_arithmetic::check_arithmetic;
 pub use demote_atomics::demote_atomics;
+pub use lower_random::lower_random;
 pub use make_plan::make_plan;
 pub use manager::{Assumptions, Dump, Outcome, PIPELINE, Pass, PipelineOptions, run_pass, run_pipeline};
 pub use privatise_reductions::privatise_reductions;

@@ -1,7 +1,10 @@
 //! From a kernel in its tasks phase to what a launch does with it.
 
 use octants_ir::ops::ConvertOp;
-use octants_ir::{ArgLayout, Bound, Const, Kernel, OpKind, Plan, ResultLayout, Step, TempLayout, Value};
+use octants_ir::plan::part_of_param;
+use octants_ir::{
+    ArgLayout, Bound, Const, Data, Kernel, LaunchUses, OpKind, Plan, ResultLayout, Step, TempLayout, Value,
+};
 
 use crate::analysis::{array_access, cost};
 use crate::manager::Assumptions;
@@ -10,7 +13,7 @@ use crate::split_tasks::launch::as_division;
 /// # Panics
 /// If the kernel is not in the tasks phase.
 pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
-    let temps = TempLayout::of(kernel);
+    let (args, temps) = (ArgLayout::of(kernel), TempLayout::of(kernel));
     let mut steps = Vec::new();
     for &op in &kernel.regions[kernel.body].ops {
         let data = &kernel.ops[op];
@@ -19,7 +22,7 @@ pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
             OpKind::Serial => steps.push(Step::Serial { task, op }),
             OpKind::ParallelFor(attributes) => {
                 let bounds = &data.operands[..2 * attributes.axes as usize];
-                let bound = |value| bound(kernel, &temps, value);
+                let bound = |value| bound(kernel, &args, &temps, value);
                 steps.push(Step::Range {
                     task,
                     op,
@@ -37,20 +40,24 @@ pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
     let touched = access.iter().filter(|a| a.read || a.written).count();
     let needs_noalias = assumptions.noalias && touched > 1 && access.iter().any(|a| a.written);
     Plan {
-        args: ArgLayout::of(kernel),
+        args,
         temps,
         results: ResultLayout::of(kernel),
         steps,
         access,
         needs_noalias,
+        uses: LaunchUses::of(kernel),
     }
 }
 
-fn bound(kernel: &Kernel, temps: &TempLayout, value: Value) -> Bound {
+fn bound(kernel: &Kernel, args: &ArgLayout, temps: &TempLayout, value: Value) -> Bound {
     if let Some(param) = kernel.as_param(value) {
         return Bound::Param(param);
     }
-    let boxed = |value| Box::new(bound(kernel, temps, value));
+    if let Some((param, offset, Data::Scalar(ty))) = part_of_param(kernel, value) {
+        return Bound::Part { offset: args.slots[param].offset + offset, ty };
+    }
+    let boxed = |value| Box::new(bound(kernel, args, temps, value));
     let ty = kernel.ty(value).scalar().expect("a bound is a scalar");
     let op = kernel.def(value).expect("a bound is a parameter or an op's result");
     if let Some((division, dividend, divisor)) = as_division(kernel, value) {

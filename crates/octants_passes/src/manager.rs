@@ -6,7 +6,9 @@ use octants_ir::text::print;
 use octants_ir::verify::{Phase, verify_as};
 use octants_ir::{Kernel, Plan};
 
+use crate::check_arithmetic::check_arithmetic;
 use crate::demote_atomics::demote_atomics;
+use crate::lower_random::lower_random;
 use crate::make_plan::make_plan;
 use crate::privatise_reductions::privatise_reductions;
 use crate::promote_locals::promote_locals;
@@ -41,6 +43,20 @@ pub static PIPELINE: &[Pass] = &[
         reason: "first: every pass after it knows scalars only, and fixed components of locals become locals of their own",
         leaves: Phase::Structured,
         run: |kernel, _| scalarise(kernel),
+    },
+    Pass {
+        name: "check_arithmetic",
+        required: true,
+        reason: "after scalarise, since it knows scalars only; before all that rewrites or adds arithmetic",
+        leaves: Phase::Structured,
+        run: |kernel, _| check_arithmetic(kernel),
+    },
+    Pass {
+        name: "lower_random",
+        required: true,
+        reason: "before promote_locals, which makes values of its counters, and before loops are dropped, which it counts",
+        leaves: Phase::Structured,
+        run: |kernel, _| lower_random(kernel),
     },
     Pass {
         name: "promote_locals",
@@ -193,10 +209,11 @@ mod tests {
             (seen, print(&outcome.kernel))
         };
         let (none, text) = names(Some(0));
-        assert_eq!(none, ["input", "scalarise", "split_tasks"]);
+        assert_eq!(none, ["input", "scalarise", "check_arithmetic", "lower_random", "split_tasks"]);
         assert!(text.contains("local") && text.contains("atomic_add"));
         let (two, text) = names(Some(2));
-        assert_eq!(two, ["input", "scalarise", "promote_locals", "simplify", "split_tasks"]);
+        let first = ["input", "scalarise", "check_arithmetic", "lower_random"];
+        assert_eq!(two, [&first[..], &["promote_locals", "simplify", "split_tasks"]].concat());
         assert!(!text.contains("local") && text.contains("atomic_add"));
         let (all, text) = names(None);
         assert_eq!(all.len(), PIPELINE.len() + 1);

@@ -24,7 +24,7 @@
 //! ```
 //!
 //! Stays a place: a local of tensor or struct type (those with fixed components are scalars by then), one that a `parallel_for`
-//! writes though it was declared outside, and one that is read volatile. A `parallel_for` that only reads a local gets its
+//! writes though it was declared outside, and one that is read volatile, and one that is passed to a function. A `parallel_for` that only reads a local gets its
 //! value. Slots that nobody reads are left for `simplify` to drop.
 
 use octants_ir::rewrite::ValueMap;
@@ -38,10 +38,14 @@ pub fn promote_locals(kernel: &mut Kernel) {
     if candidates.locals.is_empty() {
         return;
     }
-    candidates.find_writes(kernel, kernel.body);
+    for body in kernel.bodies() {
+        candidates.find_writes(kernel, body);
+    }
     let current = vec![None; candidates.locals.len()];
     let mut promotion = Promotion { kernel, candidates, current, names: ValueMap::new() };
-    promotion.region(promotion.kernel.body);
+    for body in promotion.kernel.bodies() {
+        promotion.region(body);
+    }
 }
 
 /// The locals to promote, and who writes them.
@@ -58,7 +62,9 @@ impl Candidates {
     fn find(kernel: &Kernel) -> Self {
         let mut survey =
             Survey { found: Vec::new(), home: SideTable::new(None), barred: SideTable::new(false) };
-        survey.region(kernel, kernel.body, None);
+        for body in kernel.bodies() {
+            survey.region(kernel, body, None);
+        }
         let mut number = SideTable::new(None);
         let locals: Vec<_> = survey.found.into_iter().filter(|&(local, _)| !survey.barred[local]).collect();
         for (index, &(local, _)) in locals.iter().enumerate() {

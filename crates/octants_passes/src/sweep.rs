@@ -4,7 +4,7 @@
 //! Marks from what is seen outside (writes to memory, failures, results) and keeps what is marked. A carried value that only
 //! feeds itself is therefore gone too. A `while` stays even when it is empty: it may be meant to run forever.
 
-use octants_ir::rewrite::{Parents, walk};
+use octants_ir::rewrite::{Parents, walk_all};
 use octants_ir::{Effect, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
 
 use crate::slots::{set_params, set_results, yielded};
@@ -24,14 +24,18 @@ pub(crate) fn sweep(kernel: &mut Kernel) -> bool {
         marks.reach(value);
     }
     let Marks { live_ops, live_values, .. } = marks;
-    let body = kernel.body;
-    Sweep { kernel, live_ops, live_values, changed: false }.whole(body)
+    let bodies = kernel.bodies();
+    let mut sweep = Sweep { kernel, live_ops, live_values, changed: false };
+    for body in bodies {
+        sweep.region(body);
+    }
+    sweep.changed
 }
 
 /// For each local: the ops that write it. They matter only if something reads it.
 fn updates_of_locals(kernel: &Kernel) -> SideTable<Value, Vec<Op>> {
     let mut updates = SideTable::new(Vec::new());
-    walk(kernel, kernel.body, &mut |op| {
+    walk_all(kernel, &mut |op| {
         if is_update_of_local(kernel, op) {
             updates.get_mut(kernel.ops[op].operands[0]).push(op);
         }
@@ -43,6 +47,8 @@ fn is_update_of_local(kernel: &Kernel, op: Op) -> bool {
     let data = &kernel.ops[op];
     matches!(data.kind, OpKind::Store | OpKind::Atomic(_) | OpKind::AtomicCas)
         && matches!(kernel.ty(data.operands[0]), Type::Local(_))
+        // A parameter is the caller's variable, who may read it.
+        && kernel.def(data.operands[0]).is_some()
 }
 
 struct Marks<'k> {
@@ -57,7 +63,7 @@ struct Marks<'k> {
 impl Marks<'_> {
     fn roots(&mut self) {
         let mut roots = Vec::new();
-        walk(self.kernel, self.kernel.body, &mut |op| {
+        walk_all(self.kernel, &mut |op| {
             let seen = match &self.kernel.ops[op].kind {
                 OpKind::Return | OpKind::While => true,
                 OpKind::ParallelFor(attributes) => !attributes.reductions.is_empty(),
@@ -167,11 +173,6 @@ struct Sweep<'k> {
 }
 
 impl Sweep<'_> {
-    fn whole(mut self, body: Region) -> bool {
-        self.region(body);
-        self.changed
-    }
-
     fn region(&mut self, region: Region) {
         let mut ops = std::mem::take(&mut self.kernel.regions[region].ops);
         let before = ops.len();

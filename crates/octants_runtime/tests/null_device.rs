@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use octants_hal::DeviceError;
 use octants_hal::null::NullDevice;
-use octants_ir::plan::{Access, ArgLayout, Bound, Plan, ResultLayout, Step, TempLayout};
+use octants_ir::plan::{Access, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, Step, TempLayout};
 use octants_ir::{ArrayType, Boundary, Builder, Const, Id, Kernel, Op, Scalar, Type};
 use octants_runtime::{
     ArgumentError, Assumptions, Code, Context, Invocation, LaunchFailure, LaunchPlan, MakeVersion, Memory,
@@ -34,6 +34,7 @@ fn plan() -> Plan {
         ],
         access: vec![Access { read: true, written: false }, Access { read: true, written: true }],
         needs_noalias: true,
+        uses: LaunchUses::default(),
     }
 }
 

@@ -52,7 +52,9 @@ fn launch_time(verifier: &mut Verifier, op: Op) {
         OpKind::Load => matches!(data.operands.first().map(|&base| kernel.ty(base)), Some(Type::Temp(_))),
         _ => data.kind.effect() == Effect::Pure,
     };
-    if !pure || data.results.iter().any(|&result| kernel.ty(result).scalar().is_none()) {
+    // Members of a parameter may be what is no scalar.
+    let is_member = matches!(data.kind, OpKind::StructGet(_));
+    if !pure || !is_member && data.results.iter().any(|&result| kernel.ty(result).scalar().is_none()) {
         verifier.breaks(Law::Split, op, "is neither a task nor evaluated at launch");
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use octants_ir::plan::{Access, ArgKind, ArgLayout, Bound, Plan, ResultLayout, Step, TempLayout};
+use octants_ir::plan::{Access, ArgKind, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, Step, TempLayout};
 use octants_ir::{Const, Data, Kernel, OpKind, Scalar, Value};
 use octants_llvm::abi::{Fault, Frame};
 use octants_llvm::{EmitOptions, emit_cpu};
@@ -60,6 +60,7 @@ pub fn plan_of(kernel: &Kernel) -> Plan {
         steps,
         access: vec![Access { read: true, written: true }; kernel.params.len()],
         needs_noalias: false,
+        uses: LaunchUses::of(kernel),
     }
 }
 

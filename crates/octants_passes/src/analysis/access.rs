@@ -1,7 +1,7 @@
 //! Who touches which memory.
 
 use octants_ir::rewrite::walk;
-use octants_ir::{Access, Kernel, Op, OpKind, Region, Type, Value};
+use octants_ir::{Access, Func, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
 use super::index::Affine;
 use crate::update::address;
@@ -11,7 +11,7 @@ use crate::update::address;
 pub struct ArrayUse {
     pub op: Op,
     pub base: Value,
-    /// Indices, then components.
+    /// Indices, then components. Empty for a call, which may touch all of it.
     pub path: Vec<Value>,
     pub reads: bool,
     pub writes: bool,
@@ -25,8 +25,12 @@ impl ArrayUse {
 }
 
 /// All accesses in a region and inside it, of arrays, locals and temporaries, in order; reductions of a `parallel_for` count
-/// as an access of their place by that op.
+/// as an access of their place by that op, and what a called function does with a place as an access by the call.
 pub fn accesses_of(kernel: &Kernel, region: Region) -> Vec<ArrayUse> {
+    uses_of(kernel, region, &function_access(kernel))
+}
+
+fn uses_of(kernel: &Kernel, region: Region, functions: &SideTable<Func, Vec<Access>>) -> Vec<ArrayUse> {
     let mut uses = Vec::new();
     walk(kernel, region, &mut |op| {
         let data = &kernel.ops[op];
@@ -37,6 +41,14 @@ pub fn accesses_of(kernel: &Kernel, region: Region) -> Vec<ArrayUse> {
                 _ => (true, true),
             };
             uses.push(ArrayUse { op, base: *base, path: path.to_vec(), reads, writes });
+        }
+        if let OpKind::Call(function) = data.kind {
+            for (&base, access) in data.operands.iter().zip(&functions[function]) {
+                if kernel.ty(base).is_place() && (access.read || access.written) {
+                    let (reads, writes) = (access.read, access.written);
+                    uses.push(ArrayUse { op, base, path: Vec::new(), reads, writes });
+                }
+            }
         }
         if let OpKind::ParallelFor(attributes) = &data.kind {
             let mut rest = &data.operands[2 * attributes.axes as usize..];
@@ -65,9 +77,40 @@ pub fn array_uses(kernel: &Kernel, region: Region) -> Vec<ArrayUse> {
 
 /// What the kernel does with the memory of each parameter.
 pub fn array_access(kernel: &Kernel) -> Vec<Access> {
-    let mut access = vec![Access::default(); kernel.params.len()];
-    for used in array_uses(kernel, kernel.body) {
-        if let Some(param) = kernel.as_param(used.base) {
+    let mut access = access_of_params(kernel, kernel.body, &function_access(kernel));
+    for (access, &param) in access.iter_mut().zip(&kernel.regions[kernel.body].params) {
+        if !matches!(kernel.ty(param), Type::Array(_)) {
+            *access = Access::default();
+        }
+    }
+    access
+}
+
+/// What each function does with the places that it is passed, by parameter, its own calls included.
+fn function_access(kernel: &Kernel) -> SideTable<Func, Vec<Access>> {
+    let mut known = SideTable::new(Vec::new());
+    for (id, function) in kernel.functions.iter() {
+        known.set(id, vec![Access::default(); kernel.regions[function.body].params.len()]);
+    }
+    // Functions that call each other learn from each other until nothing is new.
+    loop {
+        let mut changed = false;
+        for (id, function) in kernel.functions.iter() {
+            let found = access_of_params(kernel, function.body, &known);
+            changed |= found != known[id];
+            known.set(id, found);
+        }
+        if !changed {
+            return known;
+        }
+    }
+}
+
+fn access_of_params(kernel: &Kernel, body: Region, functions: &SideTable<Func, Vec<Access>>) -> Vec<Access> {
+    let params = &kernel.regions[body].params;
+    let mut access = vec![Access::default(); params.len()];
+    for used in uses_of(kernel, body, functions) {
+        if let Some(param) = params.iter().position(|&param| param == used.base) {
             access[param].read |= used.reads;
             access[param].written |= used.writes;
         }

@@ -9,15 +9,23 @@ const MATH: u32 = 16;
 const DIVISION: u32 = 6;
 const ATOMIC: u32 = 20;
 const RANDOM: u32 = 100;
+const CALL: u32 = 5;
 const PRINT: u32 = 1000;
 
+/// Calls inside calls that are followed; the rest counts as a loop.
+const DEEPEST: u32 = 4;
+
 pub fn cost(kernel: &Kernel, region: Region) -> u32 {
-    kernel.regions[region].ops.iter().fold(0, |sum: u32, &op| sum.saturating_add(cost_of(kernel, op)))
+    cost_within(kernel, region, DEEPEST)
 }
 
-fn cost_of(kernel: &Kernel, op: Op) -> u32 {
+fn cost_within(kernel: &Kernel, region: Region, depth: u32) -> u32 {
+    kernel.regions[region].ops.iter().fold(0, |sum: u32, &op| sum.saturating_add(cost_of(kernel, op, depth)))
+}
+
+fn cost_of(kernel: &Kernel, op: Op, depth: u32) -> u32 {
     let data = &kernel.ops[op];
-    let inner = |index: usize| cost(kernel, data.regions[index]);
+    let inner = |index: usize| cost_within(kernel, data.regions[index], depth);
     match &data.kind {
         OpKind::Const(_)
         | OpKind::Extent(_)
@@ -48,7 +56,10 @@ fn cost_of(kernel: &Kernel, op: Op) -> u32 {
         OpKind::MathUnary(_) => MATH,
         OpKind::Random => RANDOM,
         OpKind::Print(_) => PRINT,
-        OpKind::Call(_) => UNKNOWN_TRIPS,
+        OpKind::Call(_) if depth == 0 => UNKNOWN_TRIPS,
+        OpKind::Call(function) => {
+            CALL.saturating_add(cost_within(kernel, kernel.functions[*function].body, depth - 1))
+        }
         OpKind::Atomic(_) | OpKind::AtomicCas => ATOMIC,
         OpKind::If => 1 + inner(0).max(inner(1)),
         OpKind::For => {

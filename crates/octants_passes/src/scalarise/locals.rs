@@ -1,6 +1,6 @@
 //! Which local aggregates can be split: those that are only ever accessed whole or by fixed components.
 
-use octants_ir::rewrite::walk;
+use octants_ir::rewrite::walk_all;
 use octants_ir::{Data, Kernel, Op, OpKind, Region, SideTable, TensorShape, Type, Value};
 
 use super::{Scalarise, leaves};
@@ -14,7 +14,7 @@ pub(super) struct LocalUses {
 impl LocalUses {
     pub(super) fn find(kernel: &Kernel) -> Self {
         let mut kept_whole = SideTable::new(false);
-        walk(kernel, kernel.body, &mut |op| {
+        walk_all(kernel, &mut |op| {
             let data = &kernel.ops[op];
             let splits = match address(&data.kind, &data.operands) {
                 Some([base, path @ ..]) if data.kind != OpKind::VolatileLoad => {

@@ -23,16 +23,17 @@
 //! Expects and leaves the structured phase. Aggregates remain only where memory has them: entries of a parameter are taken by `tensor_get`
 //! and `struct_get`; a result is put together right before `return`; a struct in memory is loaded and stored whole. A local tensor
 //! with a component that is not fixed stays, addressed by components. A component that is not fixed of a value chooses among
-//! its entries, or goes through such a local when there are many.
+//! its entries, or goes through such a local when there are many. Functions take and return scalars.
 
 mod access;
 mod components;
 mod leaves;
 mod locals;
 
+use octants_ir::format::with_tensors;
 use octants_ir::ops::TensorOp;
 use octants_ir::rewrite::ValueMap;
-use octants_ir::{Builder, Data, Kernel, Op, OpKind, Region, SideTable, TensorShape, Type, Value};
+use octants_ir::{Builder, Data, Kernel, Op, OpKind, Region, Scalar, SideTable, TensorShape, Type, Value};
 
 use crate::slots::{set_params, set_results};
 use locals::LocalUses;
@@ -49,6 +50,13 @@ pub fn scalarise(kernel: &mut Kernel) {
         leaves: SideTable::new(None),
         locals: SideTable::new(None),
     };
+    pass.signatures();
+    for function in pass.kernel.functions.ids() {
+        let body = pass.kernel.functions[function].body;
+        for op in std::mem::take(&mut pass.kernel.regions[body].ops) {
+            pass.visit(body, op);
+        }
+    }
     pass.body();
 }
 
@@ -92,6 +100,35 @@ impl Scalarise<'_> {
         }
     }
 
+    /// Functions take and return scalars. A variable that holds a struct is passed as its parts; one that holds a tensor stays whole, as
+    /// the variables do that are passed for it.
+    fn signatures(&mut self) {
+        for function in self.kernel.functions.ids() {
+            let data = &self.kernel.functions[function];
+            let results = data.results.iter().flat_map(|&result| leaves::leaf_types(self.kernel, result));
+            let results = results.map(Data::from).collect();
+            let body = data.body;
+            let names = std::mem::take(&mut self.kernel.functions[function].params);
+            let mut params = Vec::new();
+            let mut split_names = Vec::new();
+            for (param, name) in self.kernel.regions[body].params.clone().into_iter().zip(names) {
+                let before = params.len();
+                match self.kernel.ty(param) {
+                    Type::Local(held @ Data::Struct(_)) => {
+                        let parts = self.fresh_like(param, held, |ty| Type::Local(ty.into()));
+                        params.extend(&parts);
+                        self.locals.set(param, Some(parts));
+                    }
+                    _ => params.extend(self.split_values(&[param])),
+                }
+                split_names.resize(split_names.len() + params.len() - before, name);
+            }
+            set_params(self.kernel, body, params);
+            self.kernel.functions[function].params = split_names;
+            self.kernel.functions[function].results = results;
+        }
+    }
+
     fn region(&mut self, region: Region) {
         self.split_params(region);
         for op in std::mem::take(&mut self.kernel.regions[region].ops) {
@@ -109,8 +146,13 @@ impl Scalarise<'_> {
         self.leaves[value].clone().unwrap_or_else(|| vec![value])
     }
 
+    /// The variables that a variable was split into: itself where it was not.
+    fn parts_of(&self, value: Value) -> Vec<Value> {
+        self.locals[value].clone().unwrap_or_else(|| self.leaves_of(value))
+    }
+
     fn expand(&self, values: &[Value]) -> Vec<Value> {
-        values.iter().flat_map(|&value| self.leaves_of(value)).collect()
+        values.iter().flat_map(|&value| self.parts_of(value)).collect()
     }
 
     /// The value is made of these scalars from now on.
@@ -146,15 +188,21 @@ impl Scalarise<'_> {
                 split.push(value);
                 continue;
             };
-            let def = self.kernel.values[value].def;
-            let fresh: Vec<_> = leaves::leaf_types(self.kernel, data)
-                .into_iter()
-                .map(|ty| self.kernel.values.push(octants_ir::ValueData { ty: ty.into(), def }))
-                .collect();
+            let fresh = self.fresh_like(value, data, Type::from);
             split.extend(&fresh);
             self.leaves.set(value, Some(fresh));
         }
         split
+    }
+
+    /// A value for each scalar of the data, defined where the value is.
+    fn fresh_like(&mut self, value: Value, data: Data, ty: impl Fn(Scalar) -> Type) -> Vec<Value> {
+        let def = self.kernel.values[value].def;
+        let types = leaves::leaf_types(self.kernel, data);
+        types
+            .into_iter()
+            .map(|scalar| self.kernel.values.push(octants_ir::ValueData { ty: ty(scalar), def }))
+            .collect()
     }
 
     fn visit(&mut self, region: Region, op: Op) {
@@ -181,7 +229,9 @@ impl Scalarise<'_> {
             OpKind::Load | OpKind::VolatileLoad | OpKind::Store | OpKind::Atomic(_) | OpKind::AtomicCas => {
                 self.access(region, op);
             }
-            OpKind::Return | OpKind::StoreResult(_) => self.give(region, op),
+            OpKind::StoreResult(_) => self.give(region, op),
+            OpKind::Return if region == self.kernel.body => self.give(region, op),
+            OpKind::Print(_) => self.print(region, op),
             _ => self.keep(region, op),
         }
     }
@@ -195,6 +245,16 @@ impl Scalarise<'_> {
         }
         self.split_results(op);
         self.kernel.regions[region].ops.push(op);
+    }
+
+    /// Tensors are written entry by entry, in brackets.
+    fn print(&mut self, region: Region, op: Op) {
+        let types: Vec<_> =
+            self.kernel.ops[op].operands.iter().map(|&operand| self.kernel.ty(operand).data()).collect();
+        if let OpKind::Print(spec) = &mut self.kernel.ops[op].kind {
+            **spec = with_tensors(spec, &types);
+        }
+        self.keep(region, op);
     }
 
     fn entrywise(&mut self, region: Region, op: Op) {

@@ -46,11 +46,15 @@ pub fn simplify(kernel: &mut Kernel) {
             changed: false,
             renamed_behind: false,
         };
-        let body = round.kernel.body;
-        round.region(body);
+        let bodies = round.kernel.bodies();
+        for &body in &bodies {
+            round.region(body);
+        }
         let Round { names, changed, renamed_behind, .. } = round;
         if renamed_behind {
-            replace_values(kernel, body, &names);
+            for body in bodies {
+                replace_values(kernel, body, &names);
+            }
         }
         let swept = sweep(kernel);
         if !changed && !swept {

@@ -2,6 +2,7 @@
 //! every task that needs it, and, where it is integer arithmetic, by the host as a bound.
 
 use octants_ir::ops::{ArithOp, BitOp, ConvertOp};
+use octants_ir::plan::part_of_param;
 use octants_ir::{Const, Effect, Kernel, OpKind, SideTable, Value};
 
 /// A value that takes more than this to compute is passed on rather than computed again.
@@ -32,7 +33,9 @@ impl LaunchTime {
             let [result] = data.results[..] else { continue };
             // A bound that the host cannot compute is a task's to compute, as is all that follows from it.
             let for_host = !bounds[result] || host_computes(kernel, result);
-            if data.kind.effect() == Effect::Pure && kernel.ty(result).scalar().is_some() && for_host {
+            // Of values that are no scalars only those are left that lie in the block of arguments.
+            let known = kernel.ty(result).scalar().is_some() || matches!(data.kind, OpKind::StructGet(_));
+            if data.kind.effect() == Effect::Pure && known && for_host {
                 let own = match data.kind {
                     OpKind::Math(_) | OpKind::MathUnary(_) => 10,
                     _ => 1,
@@ -55,7 +58,10 @@ pub(crate) fn host_computes(kernel: &Kernel, value: Value) -> bool {
     if !kernel.ty(value).scalar().is_some_and(octants_ir::Scalar::is_integral) {
         return false;
     }
-    let Some(op) = kernel.def(value) else { return kernel.as_param(value).is_some() };
+    if part_of_param(kernel, value).is_some() {
+        return true;
+    }
+    let Some(op) = kernel.def(value) else { return false };
     let all = || op.operands.iter().all(|&operand| host_computes(kernel, operand));
     match op.kind {
         OpKind::Const(_) => true,

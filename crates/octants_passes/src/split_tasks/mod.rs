@@ -36,8 +36,10 @@
 //! * results are stored where they are first known.
 //!
 //! A bound that the host cannot compute (see [`launch`]) is stored by a task and loaded. A store of zero into a fresh variable
-//! is dropped, since temporaries begin as zero. A run of ops that does nothing is no task.
+//! is dropped, since temporaries begin as zero. A run of ops that does nothing is no task. A function is passed variables, never
+//! temporaries (see [`arguments`]).
 
+mod arguments;
 pub(crate) mod launch;
 
 use octants_ir::rewrite::{ValueMap, clone_op, free_values, replace_values, walk};
@@ -53,6 +55,7 @@ pub fn split_tasks(kernel: &mut Kernel) {
     let sharing = Sharing::find(kernel, &launch, &tasks);
     let split = Split { kernel, launch, sharing, temps: ValueMap::new() };
     split.build(tasks);
+    arguments::pass_variables(kernel);
     sweep(kernel);
 }
 
