@@ -1,0 +1,106 @@
+//! Which loops are widened, and how far.
+
+mod harness;
+
+use octants_llvm::{EmitOptions, emit_cpu};
+
+/// How many iterations the first task runs at once with vectors of 512 bits.
+fn lanes(body: &str) -> u32 {
+    lanes_with(512, "", body)
+}
+
+fn lanes_with(vector_bits: u32, attributes: &str, body: &str) -> u32 {
+    let text = format!(
+        r#"
+kernel @k(%x "x": array<f32, 1>, %m "m": array<f32, 2>, %b "b": array<u8, 1>, %k "k": array<i32, 1>, %n "n": i32) fast_math {{
+  %zero: i32 = const 0
+  %end: i32 = extent 0 %x
+  parallel_for (%i: i32) in (%zero..%end) {attributes} {{
+    %none: i32 = const 0
+    %two: f32 = const 2.0
+    {body}
+  }}
+  return
+}}"#
+    );
+    let kernel = octants_ir::text::parse(&text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+    let plan = harness::plan_of(&kernel);
+    let options = EmitOptions { vector_bits, ..EmitOptions::default() };
+    emit_cpu(&kernel, &plan, &options)[0].lanes
+}
+
+/// A loop over `%j` with a carried `%s`; the body sets `%t`.
+fn inner(body: &str) -> String {
+    format!(
+        "%first: f32 = load %x[%i]
+         %r: f32 = for %j: i32 in %none..%n carry (%s: f32 = %first) {{
+           {body}
+           yield %t
+         }}
+         store %x[%i], %r"
+    )
+}
+
+#[test]
+fn inner_loops_make_lanes_of_iterations() {
+    // Pure arithmetic: several vectors at once, for their latencies to overlap.
+    assert_eq!(lanes(&inner("%t: f32 = mul %s, %two")), 64);
+    // The same for all lanes, and next to each other.
+    assert_eq!(lanes(&inner("%a: f32 = load %x[%j]\n %t: f32 = add %s, %a")), 64);
+    assert_eq!(lanes(&inner("%a: f32 = load %m[%j, %i]\n %t: f32 = add %s, %a")), 64);
+    // Vectors of another width.
+    assert_eq!(lanes_with(256, "", &inner("%t: f32 = mul %s, %two")), 32);
+    // With fast math a call becomes one of a vector function.
+    assert_eq!(lanes(&inner("%t: f32 = sin %s")), 64);
+}
+
+#[test]
+fn what_is_the_same_in_all_iterations_needs_no_lanes() {
+    let body = inner("%t: f32 = mul %s, %two").replace("load %x[%i]", "load %x[%none]");
+    assert_eq!(lanes(&body), 1);
+}
+
+#[test]
+fn lanes_that_lie_apart_need_work_around_them() {
+    // A sum along rows: LLVM vectorises the inner loop.
+    assert_eq!(lanes(&inner("%a: f32 = load %m[%i, %j]\n %t: f32 = add %s, %a")), 1);
+    let work = "%a: f32 = load %m[%i, %j]\n %p: f32 = mul %a, %s\n %q: f32 = sqrt %p\n %t: f32 = add %q, %a";
+    assert_eq!(lanes(&inner(work)), 64);
+}
+
+#[test]
+fn a_loop_that_lanes_leave_one_by_one_has_fewer() {
+    let body = "%r: f32 = while carry (%s: f32 = %two) {
+        %f: f32 = cast %i
+        %c: u1 = lt %s, %f
+        yield %c, %s
+      } do (%t: f32) {
+        %u: f32 = mul %t, %two
+        yield %u
+      }
+      store %x[%i], %r";
+    assert_eq!(lanes(body), 32);
+}
+
+#[test]
+fn a_body_without_loops_is_widened_if_it_is_plain() {
+    assert_eq!(lanes("%a: f32 = load %x[%i]\n %t: f32 = mul %a, %two\n store %x[%i], %t"), 32);
+    // LLVM knows better: fills, narrow types, and what lies apart.
+    assert_eq!(lanes("store %x[%i], %two"), 1);
+    assert_eq!(lanes("%a: u8 = load %b[%i]\n %t: u8 = add %a, %a\n store %b[%i], %t"), 1);
+    assert_eq!(
+        lanes("%a: i32 = load %k[%i]\n %t: f32 = load %x[%a]\n %u: f32 = add %t, %t\n store %x[%i], %u"),
+        1
+    );
+}
+
+#[test]
+fn what_must_happen_in_order_is_not_widened() {
+    let body = inner("%t: f32 = mul %s, %two");
+    assert_eq!(lanes_with(512, "max_threads 1", &body), 1);
+    // Somebody might wait for the old value.
+    let old = "%old: f32 = atomic_exchange %x[%none], %r\n store %x[%i], %old";
+    assert_eq!(lanes(&format!("{body}\n{old}")), 1);
+    // Nobody does.
+    assert_eq!(lanes(&format!("{body}\n%old: f32 = atomic_add %x[%none], %r")), 64);
+}
