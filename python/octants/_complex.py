@@ -1,3 +1,4 @@
+# type: ignore  (in the kernel language annotations are values, and what is static decides the types)
 """Complex numbers as vectors of two entries, real and imaginary part. Written in the kernel language."""
 
 from __future__ import annotations

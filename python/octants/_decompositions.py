@@ -1,3 +1,5 @@
+# type: ignore  (in the kernel language annotations are values, and what is static decides the types)
+# ruff: noqa: RET505  (a branch that is decided while compiling stands beside the other)
 """Decompositions of small matrices, one per thread: written in the kernel language, so they run on the host too.
 
 Singular values come from one-sided rotations (Hestenes): pairs of columns of the matrix are turned until all are orthogonal. Their
@@ -40,29 +42,38 @@ def require_system(n: int, m: int, ndim: int, length: int, length_ndim: int) -> 
 
 def precision(dt) -> float:
     """How far a product may be off, relative to its factors."""
-    return 2e-16 if dt == f64 else 1e-7
+    return 4e-16 if dt == f64 else 2e-7
 
 
 def least_scale(dt) -> float:
-    """The smallest number whose inverse is one."""
+    """A number so small that its inverse is just a number."""
     return 1e-307 if dt == f64 else 1e-37
+
+
+def negligible_product(dt) -> float:
+    """What a product of two numbers of which the greater is at most about 1 does not matter below, nor does its square vanish."""
+    return 1e-34 if dt == f64 else 1e-16
 
 
 # ---- rotations ------------------------------------------------------------------------------------------------------------------
 
 
 @pyfunc
-def rotation(difference, twice_product, least):
-    """Tangent, cosine and sine of the smaller angle that makes two directions orthogonal.
+def rotation(difference, twice_product, negligible):
+    """Cosine and sine of the smaller angle that makes two directions orthogonal.
 
     For columns p and q, ``difference`` is q·q - p·p and ``twice_product`` is 2 p·q; for a symmetric matrix they are the difference of
-    two diagonal entries and twice the entry between them.
+    two diagonal entries and twice the entry between them. If both are negligible, nothing turns.
     """
     root = lang.sqrt(difference * difference + twice_product * twice_product)
-    size = lang.min(lang.abs(twice_product) / lang.max(lang.abs(difference) + root, least), lang.one(root))
-    tangent = lang.select((twice_product < 0) == (difference < 0), size, -size)
-    cosine = lang.rsqrt(1 + tangent * tangent)
-    return tangent, cosine, cosine * tangent
+    turns = root > negligible
+    # The angle's cosine and sine are to each other as these two, and the sum of their squares is 2 root adjacent.
+    adjacent = lang.abs(difference) + root
+    opposite = lang.abs(twice_product)
+    scale = lang.rsqrt(lang.select(turns, 2 * root * adjacent, lang.one(root)))
+    cosine = lang.select(turns, adjacent * scale, lang.one(root))
+    sine = lang.select(turns, opposite * scale, lang.zero(root))
+    return cosine, lang.select((twice_product < 0) == (difference < 0), sine, -sine)
 
 
 @pyfunc
@@ -100,7 +111,7 @@ def svd_2(A, dt: Template):
     a = a / scale
     p = Vector([a[0, 0], a[1, 0]])
     q = Vector([a[0, 1], a[1, 1]])
-    tangent, cosine, sine = rotation(dot(q, q) - dot(p, p), 2 * dot(p, q), least)
+    cosine, sine = rotation(dot(q, q) - dot(p, p), 2 * dot(p, q), dt(negligible_product(dt)))
     v = Vector([cosine, -sine])
     w = Vector([sine, cosine])
     first = p * cosine - q * sine
@@ -126,17 +137,17 @@ def svd_2(A, dt: Template):
 
 
 @pyfunc
-def turned(p, q, v, w, least):
+def turned(p, q, v, w, negligible):
     """Turns two columns to be orthogonal, and two columns of V with them; also gives how far they had to go."""
     product = 2 * dot(p, q)
-    tangent, cosine, sine = rotation(dot(q, q) - dot(p, p), product, least)
+    cosine, sine = rotation(dot(q, q) - dot(p, p), product, negligible)
     return (
         p * cosine - q * sine,
         p * sine + q * cosine,
         v * cosine - w * sine,
         v * sine + w * cosine,
         lang.abs(product),
-        lang.abs(tangent),
+        lang.abs(sine),
     )
 
 
@@ -169,8 +180,8 @@ def unit(v):
 @pyfunc
 def svd_3(A, dt: Template):
     least = dt(least_scale(dt))
-    one = dt(1.0)
-    zero = dt(0.0)
+    one = lang.cast(1.0, dt)
+    zero = lang.cast(0.0, dt)
     a = lang.cast(A, dt)
     scale = lang.max(greatest(a), least)
     a = a * (one / scale)
@@ -180,16 +191,17 @@ def svd_3(A, dt: Template):
     v0 = Vector([one, zero, zero])
     v1 = Vector([zero, one, zero])
     v2 = Vector([zero, zero, one])
+    negligible = dt(negligible_product(dt))
     tolerance = dt(precision(dt)) * (dot(b0, b0) + dot(b1, b1) + dot(b2, b2))
     sweep = 0
     while sweep < 12:
-        b0, b1, v0, v1, product, tangent = turned(b0, b1, v0, v1, least)
-        b0, b2, v0, v2, product_02, tangent_02 = turned(b0, b2, v0, v2, least)
-        b1, b2, v1, v2, product_12, tangent_12 = turned(b1, b2, v1, v2, least)
-        # A pair that was made orthogonal is disturbed by later turns: by at most a product times a tangent.
-        product = lang.max(product, product_02, product_12)
-        tangent = lang.max(tangent, tangent_02, tangent_12)
-        sweep = lang.select(product * tangent > tolerance, sweep + 1, 12)
+        b0, b1, v0, v1, product_01, sine_01 = turned(b0, b1, v0, v1, negligible)
+        b0, b2, v0, v2, product_02, sine_02 = turned(b0, b2, v0, v2, negligible)
+        b1, b2, v1, v2, product_12, sine_12 = turned(b1, b2, v1, v2, negligible)
+        # A pair that was made orthogonal is disturbed by later turns: by at most a product times a sine.
+        product = lang.max(product_01, product_02, product_12)
+        sine = lang.max(sine_01, sine_02, sine_12)
+        sweep = lang.select(product * sine > tolerance, sweep + 1, 12)
     b0, b1, v0, v1 = ordered(b0, b1, v0, v1)
     b0, b2, v0, v2 = ordered(b0, b2, v0, v2)
     b1, b2, v1, v2 = ordered(b1, b2, v1, v2)
@@ -239,9 +251,9 @@ def eig(A, dt=None):
 @pyfunc
 def eig_2(A, dt: Template):
     a = lang.cast(A, dt)
-    zero = dt(0.0)
-    mean = (a[0, 0] + a[1, 1]) * dt(0.5)
-    half = (a[0, 0] - a[1, 1]) * dt(0.5)
+    zero = lang.cast(0.0, dt)
+    mean = (a[0, 0] + a[1, 1]) * lang.cast(0.5, dt)
+    half = (a[0, 0] - a[1, 1]) * lang.cast(0.5, dt)
     # Eigenvalues are mean ± root(discriminant).
     discriminant = half * half + a[0, 1] * a[1, 0]
     root = lang.sqrt(lang.abs(discriminant))
@@ -272,9 +284,7 @@ def eigenvector(a, half, real, imaginary, zero):
 @pyfunc
 def sym_eig(A, dt=None):
     """Eigenvalues in ascending order and a matrix of unit eigenvectors as columns, of a symmetric matrix up to 6×6."""
-    require_sizes(
-        (1, 2, 3, 4, 5, 6), "Symmetric eigen solver currently supports sizes up to 6×6.", A.n, A.m, A.ndim
-    )
+    require_sizes((1, 2, 3, 4, 5, 6), "Symmetric eigen solver currently supports sizes up to 6×6.", A.n, A.m, A.ndim)
     return sym_eig_n(A, real_type(dt))
 
 
@@ -283,23 +293,28 @@ def sym_eig_n(A, dt: Template):
     least = dt(least_scale(dt))
     a = lang.cast(A, dt)
     scale = lang.max(greatest(a), least)
-    a = a * (dt(1.0) / scale)
+    a = a * (lang.cast(1.0, dt) / scale)
     v = lang.zero(a)
     for i in lang.static(range(A.n)):
         v[i, i] = 1
-    tolerance = dt(precision(dt)) * A.n
+    negligible = dt(negligible_product(dt))
+    rounding = lang.cast(precision(dt) / 16, dt)
+    tolerance = rounding * 16 * A.n
     sweep = 0
     while sweep < 12:
-        product = dt(0.0)
-        tangent = dt(0.0)
+        product = lang.cast(0.0, dt)
+        sine = lang.cast(0.0, dt)
         for p in lang.static(range(A.n)):
             for q in lang.static(range(p + 1, A.n)):
-                product = lang.max(product, lang.abs(a[p, q]))
-                t, c, s = rotation(a[q, q] - a[p, p], 2 * a[p, q], least)
-                tangent = lang.max(tangent, lang.abs(t))
-                a[p, p] = a[p, p] - t * a[p, q]
-                a[q, q] = a[q, q] + t * a[p, q]
-                a[p, q] = dt(0.0)
+                # What is lost in rounding anyway turns nothing: turning would only add its own rounding.
+                between = lang.select(lang.abs(a[p, q]) > rounding, a[p, q], lang.zero(rounding))
+                product = lang.max(product, lang.abs(between))
+                c, s = rotation(a[q, q] - a[p, p], 2 * between, negligible)
+                sine = lang.max(sine, lang.abs(s))
+                shift = s / c * between
+                a[p, p] = a[p, p] - shift
+                a[q, q] = a[q, q] + shift
+                a[p, q] = lang.cast(0.0, dt)
                 # Only the upper triangle is kept.
                 for r in lang.static(range(p)):
                     x = a[r, p]
@@ -321,7 +336,7 @@ def sym_eig_n(A, dt: Template):
                     y = v[r, q]
                     v[r, p] = c * x - s * y
                     v[r, q] = s * x + c * y
-        sweep = lang.select(product * tangent > tolerance, sweep + 1, 12)
+        sweep = lang.select(product * sine > tolerance, sweep + 1, 12)
     values = Vector([a[i, i] * scale for i in range(A.n)])
     for end in lang.static(range(1, A.n)):
         for i in lang.static(range(A.n - end)):

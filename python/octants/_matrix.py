@@ -91,7 +91,9 @@ class Matrix(Operators):
         if isinstance(value, (Matrix, list, tuple)) or getattr(value, "ndim", 0):
             value = array_of(value)
             if value.shape != target.shape:
-                raise OctantsTypeError(f"cannot assign values of shape {value.shape} to entries of shape {target.shape}")
+                raise OctantsTypeError(
+                    f"cannot assign values of shape {value.shape} to entries of shape {target.shape}"
+                )
         self.entries[index] = cast_array(value, self.entries.dtype)
 
     def __getattr__(self, name):
@@ -104,7 +106,9 @@ class Matrix(Operators):
     def __setattr__(self, name, value):
         letters = _swizzle(name)
         if letters is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r} to set", name=name, obj=self)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r} to set", name=name, obj=self
+            )
         positions = _positions(self, name, letters)
         if len(set(name)) < len(name):
             raise OctantsSyntaxError(f"the swizzle {name!r} names a component twice, so it cannot be written")
@@ -128,7 +132,9 @@ class Matrix(Operators):
 
     def __bool__(self):
         if self.entries.dtype.kind == "b" and self.entries.size > 1:
-            raise OctantsTypeError("a comparison of matrices gives one truth for each entry; say which with .all() or .any()")
+            raise OctantsTypeError(
+                "a comparison of matrices gives one truth for each entry; say which with .all() or .any()"
+            )
         return bool(self.entries.flat[0]) if self.entries.dtype.kind == "b" else True
 
     __hash__ = object.__hash__
@@ -234,7 +240,11 @@ def cast_array(value, numpy_dtype):
 
 
 def holds_expression(values) -> bool:
-    return any(isinstance(v, Expr) or (isinstance(v, (list, tuple)) and holds_expression(v)) for v in values)
+    """Whether some value in a list, tuple or dict is known only when the kernel runs."""
+    for value in values.values() if isinstance(values, dict) else values:
+        if isinstance(value, Expr) or (isinstance(value, (list, tuple, dict)) and holds_expression(value)):
+            return True
+    return False
 
 
 # ---- indices --------------------------------------------------------------------------------------------------------------

@@ -1,3 +1,5 @@
+# type: ignore  (in the kernel language annotations are values, and what is static decides the types)
+# ruff: noqa: RET505  (a branch that is decided while compiling stands beside the other)
 """Methods of vectors and matrices, written in the kernel language: the same text runs on the host and is compiled into kernels.
 
 ``METHODS`` maps a name to a function whose first parameter is the vector or matrix. The compiler looks there for an attribute of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from . import _matrix
 from ._octants import DataType
-from ._promotion import data_type, divided, kept, numpy_type, powered, promoted
+from ._promotion import divided, kept, numpy_type, of_numpy, powered, promoted
 from .exceptions import OctantsTypeError
 
 #: By numpy's name: the sign, and how the operands' types meet.
@@ -26,7 +26,14 @@ _ARITHMETIC = {
     "right_shift": (">>", kept),
 }
 _OF_INTEGERS = ("&", "|", "^", "<<", ">>")
-_COMPARISONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
+_COMPARISONS = {
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+}
 
 
 class Operators:
@@ -216,7 +223,10 @@ def same_shape(arrays, sign: str) -> None:
 
 def declared_type(numpy_dtype, *declared) -> DataType | None:
     """The data type of a result, if that of some operand was declared."""
-    return data_type(numpy_dtype) if any(dt is not None for dt in declared) else None
+    for dt in declared:
+        if dt is not None:
+            return of_numpy(numpy_dtype)
+    return None
 
 
 def _binary(ufunc: str, left, right):
@@ -237,8 +247,8 @@ def _binary(ufunc: str, left, right):
     # Powers of integers wrap, whatever the type that they are computed in, and the exponent is no value of that type.
     computed = numpy.dtype(numpy.int64) if sign == "**" and integral else common
     with numpy.errstate(all="ignore"):
-        result = getattr(numpy, ufunc)(_matrix.cast_array(a, computed), _matrix.cast_array(b, computed))
-    return _matrix.made(_matrix.cast_array(result, common), declared_type(common, a_type, b_type))
+        result = getattr(numpy, ufunc)(a.astype(computed, copy=False), b.astype(computed, copy=False))
+        return _matrix.made(result.astype(common, copy=False), declared_type(common, a_type, b_type))
 
 
 def _in_place(ufunc: str, left, right):
@@ -258,7 +268,7 @@ def _compare(ufunc: str, left, right):
     (a, a_type), (b, b_type) = first, second
     same_shape((a, b), _COMPARISONS[ufunc])
     common = promoted([(a.dtype, a_type is not None), (b.dtype, b_type is not None)])
-    return _matrix.made(getattr(numpy, ufunc)(_matrix.cast_array(a, common), _matrix.cast_array(b, common)))
+    return _matrix.made(getattr(numpy, ufunc)(a.astype(common, copy=False), b.astype(common, copy=False)))
 
 
 def _matmul(left, right):
@@ -274,7 +284,7 @@ def _matmul(left, right):
         raise OctantsTypeError(f"unsupported operand shapes for '@': {a.shape} and {b.shape}")
     common = promoted([(a.dtype, a_type is not None), (b.dtype, b_type is not None)])
     with numpy.errstate(all="ignore"):
-        result = numpy.asarray(_matrix.cast_array(a, common) @ _matrix.cast_array(b, common))
+        result = numpy.asarray(a.astype(common, copy=False) @ b.astype(common, copy=False))
     return _matrix.made(result, declared_type(common, a_type, b_type))
 
 

@@ -7,7 +7,7 @@ Inside a kernel the compiler recognises a type by its mark ``__octants__`` and c
 from __future__ import annotations
 
 from ._matrix import Matrix, array_of, cast_array, holds_expression, made
-from ._octants import DataType, Expr, trace_call
+from ._octants import DataType, trace_call
 from ._promotion import data_type, numpy_type
 from .exceptions import OctantsSyntaxError, OctantsTypeError
 
@@ -78,7 +78,11 @@ class MatrixType:
         return ndarray(self, shape, needs_grad=needs_grad)
 
     def __instancecheck__(self, instance) -> bool:
-        return isinstance(instance, Matrix) and instance.get_shape() == self.get_shape() and instance.dt in (None, self.dtype)
+        return (
+            isinstance(instance, Matrix)
+            and instance.get_shape() == self.get_shape()
+            and instance.dt in (None, self.dtype)
+        )
 
     def __eq__(self, other):
         if not isinstance(other, MatrixType):
@@ -94,7 +98,7 @@ class MatrixType:
     def __repr__(self):
         return f"oc.types.matrix({self.n}, {self.m}, {self.dtype})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return matrix, (self.n, self.m, self.dtype)
 
 
@@ -110,14 +114,16 @@ class VectorType(MatrixType):
     def __repr__(self):
         return f"oc.types.vector({self.n}, {self.dtype}{', unpacked=True' if self.unpacked else ''})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return vector, (self.n, self.dtype, self.unpacked)
 
 
 def matrix(n=None, m=None, dtype=None) -> MatrixType:
     """The type of matrices with ``n`` rows and ``m`` columns of ``dtype``."""
     if n is None or m is None or dtype is None:
-        raise OctantsTypeError("oc.types.matrix(n, m, dtype) takes the number of rows, the number of columns and a data type")
+        raise OctantsTypeError(
+            "oc.types.matrix(n, m, dtype) takes the number of rows, the number of columns and a data type"
+        )
     return MatrixType(n, m, dtype)
 
 
@@ -141,10 +147,14 @@ def _gather(value, numbers: list) -> None:
     """Appends the numbers of a number, matrix, array or nested list, by rows."""
     if isinstance(value, Matrix):
         numbers.extend(value.entries.ravel().tolist())
-    elif isinstance(value, (list, tuple)) or (hasattr(value, "__iter__") and not isinstance(value, (str, bytes, dict))):
+    elif isinstance(value, (int, float)):
+        numbers.append(value)
+    elif isinstance(value, (str, bytes, dict)):
+        raise OctantsTypeError(f"a matrix is made from numbers, not from {type(value).__name__}")
+    elif hasattr(value, "item") and not getattr(value, "ndim", 0):
+        numbers.append(value.item())
+    elif hasattr(value, "__iter__"):
         for part in value:
             _gather(part, numbers)
-    elif isinstance(value, Expr) or isinstance(value, (int, float)) or (hasattr(value, "item") and not getattr(value, "ndim", 0)):
-        numbers.append(value.item() if hasattr(value, "item") else value)
     else:
         raise OctantsTypeError(f"a matrix is made from numbers, not from {type(value).__name__}")

@@ -14,14 +14,14 @@ def default_real() -> DataType:
     """What ``float`` means in the current session."""
     from . import _session
 
-    return dtypes["f32"] if _session.cfg is None else _session.cfg.default_fp
+    return getattr(_session.cfg, "default_fp", dtypes["f32"])
 
 
 def default_integer() -> DataType:
     """What ``int`` means in the current session."""
     from . import _session
 
-    return dtypes["i32"] if _session.cfg is None else _session.cfg.default_ip
+    return getattr(_session.cfg, "default_ip", dtypes["i32"])
 
 
 def data_type(dtype) -> DataType:
@@ -40,6 +40,14 @@ def numpy_type(dtype):
     return numpy.dtype(data_type(dtype).numpy_name)
 
 
+_BY_NUMPY_NAME = {dtype.numpy_name: dtype for dtype in dtypes.values()}
+
+
+def of_numpy(numpy_dtype) -> DataType:
+    """The data type of a numpy type."""
+    return _BY_NUMPY_NAME[numpy_dtype.name]
+
+
 def is_weak(numpy_dtype) -> bool:
     """Whether numpy gives this type to plain Python numbers."""
     return numpy_dtype.kind == "b" or numpy_dtype.char in "lqd"
@@ -55,6 +63,8 @@ def _rank(numpy_dtype) -> tuple[bool, int, bool]:
 
 def promoted(operands):
     """The common type."""
+    if all(dtype == operands[0][0] for dtype, _ in operands):
+        return operands[0][0]
     import numpy
 
     if _all_weak(operands):
@@ -64,6 +74,8 @@ def promoted(operands):
 
 def divided(operands):
     """The common type for true division: integers count as the default real."""
+    if all(dtype.kind == "f" for dtype, _ in operands):
+        return promoted(operands)
     import numpy
 
     if _all_weak(operands):

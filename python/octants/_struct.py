@@ -25,11 +25,13 @@ class Struct:
     __octants__ = "Struct"
 
     def __new__(cls, *args, **kwargs):
-        if holds_expression(args) or holds_expression(list(kwargs.values())):
+        if holds_expression(args) or holds_expression(kwargs):
             return trace_call(cls, args, kwargs)
-        if args and (len(args) > 1 or kwargs or not isinstance(args[0], (dict, Struct))):
+        if len(args) + bool(kwargs) > 1 or not all(isinstance(given, (dict, Struct)) for given in args):
             raise OctantsSyntaxError("oc.Struct takes one dict, or its members as keywords")
-        given = dict(args[0].items if isinstance(args[0], Struct) else args[0]) if args else kwargs
+        given = kwargs
+        for members in args:
+            given = dict(members.items if isinstance(members, Struct) else members)
         methods = given.pop(_METHODS_KEY, {})
         for name in given:
             if not isinstance(name, str) or not name.isidentifier():
@@ -83,11 +85,15 @@ class Struct:
         group = () if self._type is None else self._type.unpacked.get(name, ())
         if group:
             return _Unpacked(self, group)
-        raise AttributeError(f"the struct has no member {name!r}; it has {', '.join(self._entries)}", name=name, obj=self)
+        raise AttributeError(
+            f"the struct has no member {name!r}; it has {', '.join(self._entries)}", name=name, obj=self
+        )
 
     def __setattr__(self, name, value):
         if name not in self._entries:
-            raise AttributeError(f"the struct has no member {name!r} to set; it has {', '.join(self._entries)}", name=name, obj=self)
+            raise AttributeError(
+                f"the struct has no member {name!r} to set; it has {', '.join(self._entries)}", name=name, obj=self
+            )
         self._entries[name] = _assigned(name, self._entries[name], value, self._type)
 
     def __getitem__(self, name):
@@ -146,18 +152,22 @@ class StructType:
     def _add(self, member: str, dtype, unpack: bool) -> None:
         if isinstance(dtype, MatrixType) and dtype.unpacked:
             if not unpack:
-                raise OctantsSyntaxError(f"member `{member}`: a vector with unpacked=True is for members of an @oc.dataclass")
+                raise OctantsSyntaxError(
+                    f"member `{member}`: a vector with unpacked=True is for members of an @oc.dataclass"
+                )
             names = tuple(f"_{member}{i}" for i in range(dtype.n))
             self.unpacked[member] = names
             for part in names:
                 self._add(part, dtype.dtype, unpack)
             return
         if member in self.members:
-            raise OctantsSyntaxError(f"member `{member}` is there twice: unpacked vectors are kept as members of such names")
+            raise OctantsSyntaxError(
+                f"member `{member}` is there twice: unpacked vectors are kept as members of such names"
+            )
         self.members[member] = _member_type(member, dtype)
 
     def __call__(self, *args, **kwargs):
-        if holds_expression(args) or holds_expression(list(kwargs.values())):
+        if holds_expression(args) or holds_expression(kwargs):
             return trace_call(self, args, kwargs)
         if len(args) == 1 and not kwargs and isinstance(args[0], (dict, Struct)):
             given = _members_of(args[0])
@@ -170,16 +180,23 @@ class StructType:
     def cast(self, struct):
         """A struct or dict with the same members as a value of this type."""
         if not isinstance(struct, (dict, Struct)):
-            raise OctantsTypeError(f"only a struct or a dict can be made a {self.__name__}, not {type(struct).__name__}")
+            raise OctantsTypeError(
+                f"only a struct or a dict can be made a {self.__name__}, not {type(struct).__name__}"
+            )
         given = _members_of(struct)
         if set(given) != set(self.members):
-            raise OctantsSyntaxError(f"{self.__name__} has the members {', '.join(self.members)}; got {', '.join(given) or 'none'}")
+            raise OctantsSyntaxError(
+                f"{self.__name__} has the members {', '.join(self.members)}; got {', '.join(given) or 'none'}"
+            )
         return self._made(given)
 
     def filled_with_scalar(self, value):
         """The struct with one number in all places."""
         return self._made(
-            {name: dtype.filled_with_scalar(value) if isinstance(dtype, StructType) else value for name, dtype in self.members.items()}
+            {
+                name: dtype.filled_with_scalar(value) if isinstance(dtype, StructType) else value
+                for name, dtype in self.members.items()
+            }
         )
 
     def _matched(self, args: tuple, kwargs: dict) -> dict:
@@ -196,7 +213,9 @@ class StructType:
         return given
 
     def _made(self, given: dict):
-        return _made({name: _typed(name, dtype, given[name]) for name, dtype in self.members.items()}, self.methods, self)
+        return _made(
+            {name: _typed(name, dtype, given[name]) for name, dtype in self.members.items()}, self.methods, self
+        )
 
     def __instancecheck__(self, instance) -> bool:
         return isinstance(instance, Struct) and (
@@ -230,8 +249,12 @@ def dataclass(cls):
         annotations = _annotations_of(base, scope)
         for name, value in vars(base).items():
             if name in annotations:
-                raise OctantsSyntaxError(f"Default value in @dataclass is not supported. `{cls.__name__}.{name}` has one.")
-            if not name.startswith("__") and (callable(value) or isinstance(value, (staticmethod, classmethod, property))):
+                raise OctantsSyntaxError(
+                    f"Default value in @dataclass is not supported. `{cls.__name__}.{name}` has one."
+                )
+            if not name.startswith("__") and (
+                callable(value) or isinstance(value, (staticmethod, classmethod, property))
+            ):
                 methods[name] = value
         members.update(annotations)
     return StructType(members, methods, cls.__name__, cls.__doc__)
@@ -306,7 +329,9 @@ def _assigned(name: str, old, value, struct_type: StructType | None):
     """What a member holds after an assignment: as in kernels, its type does not change."""
     if isinstance(old, Struct):
         if not isinstance(value, (dict, Struct)):
-            raise OctantsTypeError(f"only a struct or a dict can be assigned to member `{name}`, not {type(value).__name__}")
+            raise OctantsTypeError(
+                f"only a struct or a dict can be assigned to member `{name}`, not {type(value).__name__}"
+            )
         given = _members_of(value)
         if set(given) != set(old.keys):
             raise OctantsTypeError(
@@ -318,7 +343,9 @@ def _assigned(name: str, old, value, struct_type: StructType | None):
     if isinstance(old, Matrix):
         new = _member(value)
         if not isinstance(new, Matrix) or new.get_shape() != old.get_shape():
-            raise OctantsTypeError(f"member `{name}` is a matrix of shape {old.get_shape()}; {value!r} has another shape")
+            raise OctantsTypeError(
+                f"member `{name}` is a matrix of shape {old.get_shape()}; {value!r} has another shape"
+            )
         return new
     return _member(value)
 

@@ -1,3 +1,4 @@
+# type: ignore  (in the kernel language annotations are values, and what is static decides the types)
 """Constants, types and functions in the manner of GLSL.
 
 The functions are written in the kernel language: they run on the host and are compiled into kernels that call them. Integer literals
@@ -301,12 +302,11 @@ def fns(mask: u32, base: u32, offset: i32) -> u32:
         towards = 32
     position = cast(base, i32)
     found = -1
-    while 0 <= position and position < 32:
+    while left > 0 and position >= 0 and position < 32:
         if (mask >> cast(position, u32)) & 1 != 0:
             left = left - 1
-        if left == 0:
-            found = position
-            position = 32
+            if left == 0:
+                found = position
         position = position + towards
     return cast(found, u32)
 
