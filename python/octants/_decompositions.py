@@ -3,8 +3,8 @@
 """Decompositions of small matrices, one per thread: written in the kernel language, so they run on the host too.
 
 Singular values come from one-sided rotations (Hestenes): pairs of columns of the matrix are turned until all are orthogonal. Their
-lengths are then the singular values and the product of the rotations is V. Nothing is squared, so small singular values are as accurate
-as large ones. Eigenvalues of symmetric matrices come from Jacobi's rotations. Matrices are scaled first, so that no intermediate overflows.
+lengths are then the singular values and the product of the rotations is V. AᵀA is never formed, so small singular values lose nothing to
+squaring. Eigenvalues of symmetric matrices come from Jacobi's rotations. Matrices are scaled first, so that no intermediate overflows.
 
 Accuracy, relative to the largest singular value, in units of the type's precision (1.2e-7 for f32, 2.2e-16 for f64): singular value
 decompositions reconstruct the matrix, and their factors are orthogonal, within 10; eigenvalue decompositions of symmetric matrices within 20.
