@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from . import _session, math, types
+from ._data_oriented import data_oriented
 from ._decompositions import eig, make_spd, polar_decompose, solve, svd, sym_eig
 from ._language import (
     abs,  # noqa: A004
@@ -57,8 +58,10 @@ from ._language import (
     volatile_load,
     zero,
 )
+from ._extensions import extension, is_extension_enabled
+from ._logging import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from ._matrix import Matrix, Vector
-from ._octants import Ndarray, explain
+from ._octants import BufferView, Ndarray, explain
 from ._octants import __version__ as __version_str__
 from ._pyfunc import pyfunc
 from ._session import (
@@ -67,12 +70,14 @@ from ._session import (
     arm64,
     cpu,
     cuda,
+    dump_compile_config,
     func,
     gpu,
     init,
     kernel,
     metal,
     ndarray,
+    pure,
     reference,
     reset,
     sync,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from . import _options
+from . import _logging, _options
+from ._matrix_types import MatrixType
 from ._octants import DataType, Func, Kernel, Ndarray, Runtime, dtypes
 
 #: The one piece of state of the package: which session is current.
@@ -45,14 +46,28 @@ _BY_NAME = {arch.name: arch for arch in (cpu, reference, cuda, amdgpu, metal, vu
 
 
 class _Config:
-    """The options of the current session, as attributes."""
+    """The options of the current session, as attributes. They are set by ``oc.init``."""
 
     def __init__(self, values: dict[str, object]):
         self.__dict__.update(values)
 
+    def __setattr__(self, name: str, value: object):
+        if name not in self.__dict__:
+            raise AttributeError(f"oc.cfg has no option {name!r}")
+        if name in _SET_AT_ONCE:
+            self.__dict__[name] = value
+        elif value != self.__dict__[name]:
+            raise AttributeError(f"oc.cfg.{name} belongs to the session: set it with oc.init({name}={value!r})")
+
     def __repr__(self):
         return "\n".join(f"{name} = {value!r}" for name, value in sorted(self.__dict__.items()))
 
+
+#: Options that the package itself reads whenever it needs them.
+_SET_AT_ONCE = (
+    "log_level", "print_full_traceback", "print_ir", "print_kernel_asm", "print_kernel_llvm_ir", "print_kernel_llvm_ir_optimized",
+    *_options.INERT,
+)  # fmt: skip
 
 #: The configuration that ``oc.cfg`` shows.
 cfg: _Config | None = None
@@ -83,8 +98,9 @@ def init(
     chosen = _choose(arch, enable_fallback)
     runtime.start(chosen.name, real, integer, values)
     unsigned = dtypes["u" + integer.name[1:]]
+    _logging.set_logging_level(values["log_level"])
     cfg = _Config(values | {"arch": chosen, "default_fp": real, "default_ip": integer, "default_up": unsigned})
-    if values["log_level"] in ("info", "debug", "trace") and not _test_mode:
+    if _logging.is_logging_effective(_logging.INFO) and not _test_mode:
         print(f"[Octants] Starting on arch={chosen.name}", flush=True)
 
 
@@ -148,22 +164,69 @@ class ScalarNdarray(Ndarray):
     """An array of scalars in device memory. Make one with ``oc.ndarray(dtype, shape)``."""
 
 
+class VectorNdarray(Ndarray):
+    """An array of vectors in device memory. Make one with ``oc.Vector.ndarray(n, dtype, shape)``."""
+
+    @property
+    def n(self) -> int:
+        """How many entries an element has."""
+        return self.element_shape[0]
+
+
+class MatrixNdarray(Ndarray):
+    """An array of matrices in device memory. Make one with ``oc.Matrix.ndarray(n, m, dtype, shape)``."""
+
+    @property
+    def n(self) -> int:
+        """How many rows an element has."""
+        return self.element_shape[0]
+
+    @property
+    def m(self) -> int:
+        """How many columns an element has."""
+        return self.element_shape[1]
+
+
 def ndarray(dtype, shape, needs_grad=False):
     """A zeroed array: ``oc.ndarray(oc.f32, (480, 640))``."""
     if needs_grad:
         from .exceptions import OctantsRuntimeError
 
         raise OctantsRuntimeError("needs_grad=True: gradients are not supported yet")
+    if isinstance(dtype, MatrixType):
+        if dtype.unpacked:
+            from .exceptions import OctantsSyntaxError
+
+            raise OctantsSyntaxError(f"{dtype!r} is for members of an @oc.dataclass, not for elements of an array")
+        return (VectorNdarray if dtype.ndim == 1 else MatrixNdarray)(runtime, dtype, shape)
     return ScalarNdarray(runtime, dtype, shape)
 
 
-def rebuild_ndarray(dtype, data):
+def rebuild_ndarray(dtype, shape, data):
     """Makes an array again from its pickle."""
     if runtime.arch is None:
         raise RuntimeError("call oc.init() before unpickling an ndarray")
-    array = ndarray(dtype, data.shape)
+    array = ndarray(dtype, shape)
     array.from_numpy(data)
     return array
+
+
+def show(kernel: str, ir: str, llvm: str | None, optimised: str | None, assembly: str | None):
+    """Prints the texts of a new compilation that the options ask for."""
+    assert cfg is not None
+    for option, stage, text in (
+        ("print_ir", "IR", ir),
+        ("print_kernel_llvm_ir", "LLVM IR", llvm),
+        ("print_kernel_llvm_ir_optimized", "optimised LLVM IR", optimised),
+        ("print_kernel_asm", "assembly", assembly),
+    ):
+        if getattr(cfg, option) and text is not None:
+            print(f"[Octants] {stage} of {kernel}:\n{text}", flush=True)
+
+
+def dump_compile_config():
+    """Prints all options of the session."""
+    print(cfg if cfg is not None else "no session: call oc.init()", flush=True)
 
 
 def kernel(fn=None, *, pure=None, fastcache=False, graph=False, checkpoints=False):
@@ -172,6 +235,14 @@ def kernel(fn=None, *, pure=None, fastcache=False, graph=False, checkpoints=Fals
     Every parameter is annotated: ``oc.f32``, ``int``, ``oc.types.ndarray(dtype=oc.f32, ndim=1)``. Compiled when first called, once
     for each kind of arguments. Every kernel is cached, so ``pure`` and ``fastcache`` change nothing.
     """
+    if checkpoints and not graph:
+        from .exceptions import OctantsSyntaxError
+
+        raise OctantsSyntaxError("checkpoints=True requires graph=True")
+    if pure is not None:
+        import warnings
+
+        warnings.warn("pure is deprecated; use fastcache", DeprecationWarning, stacklevel=2)
     if graph or checkpoints:
         from .exceptions import OctantsSyntaxError
 
@@ -181,18 +252,33 @@ def kernel(fn=None, *, pure=None, fastcache=False, graph=False, checkpoints=Fals
 
 def func(fn=None, *, is_real_function=False, requires_top_level=False):
     """Marks a function that kernels call: its body is compiled into each caller."""
-    if is_real_function or requires_top_level:
+    if is_real_function:
         from .exceptions import OctantsSyntaxError
 
-        raise OctantsSyntaxError("is_real_function and requires_top_level are not supported yet")
-    return _decorate(Func, fn)
+        raise OctantsSyntaxError("is_real_function is not supported yet")
+    return _decorate(Func, fn, *((True,) if requires_top_level else ()))
 
 
-def _decorate(kind, fn):
+def pure(fn):
+    """Deprecated: every kernel is cached."""
+    import warnings
+
+    warnings.warn("oc.pure is deprecated; use @oc.kernel(fastcache=True)", DeprecationWarning, stacklevel=2)
+    return fn
+
+
+def _decorate(kind, fn, *options):
     if fn is None:
-        return lambda function: _decorate(kind, function)
-    if not hasattr(fn, "__code__"):
-        from .exceptions import OctantsSyntaxError
+        return lambda function: _decorate(kind, function, *options)
+    if isinstance(fn, (staticmethod, classmethod)):
+        return type(fn)(_decorate(kind, fn.__func__, *options))
+    if hasattr(fn, "__code__"):
+        return kind(fn, runtime, *options)
+    from .exceptions import OctantsSyntaxError
 
-        raise OctantsSyntaxError(f"@oc.{kind.__name__.lower()} decorates a function, not {type(fn).__name__}")
-    return kind(fn, runtime)
+    name = kind.__name__.lower()
+    if isinstance(fn, (Kernel, Func)):
+        raise OctantsSyntaxError(
+            f"[KERNEL_ANNOTATION_ORDER] @oc.{name} stands above another decorator of Octants; a function takes one of them"
+        )
+    raise OctantsSyntaxError(f"@oc.{name} decorates a function, not {type(fn).__name__}")

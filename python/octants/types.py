@@ -63,13 +63,11 @@ class NdarrayType:
     ):
         if field_dim is not None:
             raise ValueError("oc.types.ndarray has no field_dim; the number of axes is ndim")
-        if element_dim not in (None, 0) or element_shape not in (None, ()):
-            raise ValueError("arrays of vectors and matrices are not supported yet: element_dim and element_shape must be left out")
         if boundary not in ("unsafe", "clamp"):
             raise ValueError(f'boundary is "unsafe" or "clamp", not {boundary!r}')
         if ndim is not None and (not isinstance(ndim, int) or isinstance(ndim, bool) or not 0 <= ndim <= 12):
             raise ValueError(f"ndim is an integer from 0 to 12, not {ndim!r}")
-        self.dtype = None if dtype is None else DataType.of(dtype)
+        self.dtype = _element_type(dtype, element_dim, element_shape)
         self.ndim = ndim
         self.needs_grad = needs_grad
         self.boundary = boundary
@@ -86,8 +84,47 @@ class NdarrayType:
         return cls(*items)
 
 
+def _element_type(dtype, element_dim, element_shape):
+    """The type of the elements, or ``None`` for whatever arrives."""
+    if element_shape is not None:
+        element_shape = tuple(element_shape)
+        if element_dim is not None and element_dim != len(element_shape):
+            raise ValueError(f"element_shape={element_shape} has {len(element_shape)} axes, but element_dim={element_dim}")
+        if len(element_shape) > 2:
+            raise ValueError(f"elements are scalars, vectors or matrices; element_shape={element_shape} is none of these")
+    if element_dim is not None and element_dim not in (0, 1, 2):
+        raise ValueError(f"element_dim is 0, 1 or 2, not {element_dim!r}")
+    if dtype is None:
+        return None
+    if isinstance(dtype, MatrixType):
+        if dtype.unpacked or (element_shape is not None and element_shape != dtype.get_shape()):
+            raise ValueError(f"{dtype!r} does not fit element_shape={element_shape}")
+        return dtype
+    scalar = DataType.of(dtype)
+    if not element_shape:
+        return scalar
+    return vector(*element_shape, scalar) if len(element_shape) == 1 else matrix(*element_shape, scalar)
+
+
 ndarray = NdarrayType
 NDArray = NdarrayType
+
+
+class BufferViewType:
+    """Annotation of a parameter that is a part of an array: ``BufferView[oc.f32]``."""
+
+    __slots__ = ("boundary", "dtype", "ndim", "needs_grad")
+
+    def __init__(self, dtype=None, boundary="unsafe"):
+        if boundary not in ("unsafe", "clamp"):
+            raise ValueError(f'boundary is "unsafe" or "clamp", not {boundary!r}')
+        self.dtype = dtype
+        self.boundary = boundary
+        self.ndim = None
+        self.needs_grad = None
+
+    def __repr__(self):
+        return f"oc.BufferView[{self.dtype!r}]"
 
 
 class Template:
@@ -103,7 +140,7 @@ class Template:
 template = Template
 
 __all__ = [
-    "MatrixType", "NDArray", "StructType", "Template", "VectorType", "f16", "f32", "f64", "float16", "float32", "float64",
+    "BufferViewType", "MatrixType", "NDArray", "StructType", "Template", "VectorType", "f16", "f32", "f64", "float16", "float32", "float64",
     "i16", "i32", "i64", "i8", "int16", "int32", "int64", "int8", "is_integral", "is_real", "is_signed", "is_tensor",
     "matrix", "ndarray", "struct", "template", "u1", "u16", "u32", "u64", "u8", "uint1", "uint16", "uint32", "uint64",
     "uint8", "vector",

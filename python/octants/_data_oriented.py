@@ -1,0 +1,32 @@
+"""Classes whose methods are kernels and funcs."""
+
+from __future__ import annotations
+
+
+def data_oriented(cls=None, *, template_primitives=True):
+    """Lets a class have kernels and funcs as methods.
+
+    Arrays that the object refers to are arguments of the kernel, read from the object at each call. Numbers are constants of the
+    compiled code, and the kernel compiles again when one that it uses has changed; with ``template_primitives=False`` they are
+    arguments, too.
+    """
+    if cls is None:
+        return lambda decorated: data_oriented(decorated, template_primitives=template_primitives)
+    if not isinstance(cls, type):
+        raise TypeError(f"@oc.data_oriented decorates a class, not {type(cls).__name__}")
+    cls.__octants_template_primitives__ = bool(template_primitives)
+    return cls
+
+
+def field_types(cls: type) -> dict[str, object]:
+    """The types of a dataclass's fields, texts resolved where each class was defined."""
+    import sys
+
+    found: dict[str, object] = {}
+    for base in reversed(cls.__mro__):
+        for name, annotation in vars(base).get("__annotations__", {}).items():
+            if isinstance(annotation, str):
+                scope = vars(sys.modules.get(base.__module__, object)) if base.__module__ in sys.modules else {}
+                annotation = eval(annotation, dict(scope), dict(vars(base)))
+            found[name] = annotation
+    return found

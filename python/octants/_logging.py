@@ -1,0 +1,28 @@
+"""What the package says by itself, and from which level on."""
+
+from __future__ import annotations
+
+TRACE = "trace"
+DEBUG = "debug"
+INFO = "info"
+WARN = "warn"
+ERROR = "error"
+CRITICAL = "critical"
+
+_LEVELS = (TRACE, DEBUG, INFO, WARN, ERROR, CRITICAL, "off")
+_current = INFO
+
+
+def set_logging_level(level: str) -> None:
+    """Sets the least level that is shown: "trace", "debug", "info", "warn", "error", "critical" or "off"."""
+    global _current
+    if level not in _LEVELS:
+        raise ValueError(f"a logging level is one of {', '.join(_LEVELS)}, not {level!r}")
+    _current = level
+
+
+def is_logging_effective(level: str) -> bool:
+    """Whether messages of a level are shown."""
+    if level not in _LEVELS:
+        raise ValueError(f"a logging level is one of {', '.join(_LEVELS)}, not {level!r}")
+    return _LEVELS.index(level) >= _LEVELS.index(_current)
