@@ -1,7 +1,9 @@
 //! Arrays in a session's memory.
 
+use std::sync::Arc;
+
 use octants_ir::{Const, Data, Scalar, TensorShape};
-use octants_runtime::{Memory, MemoryError};
+use octants_runtime::{Context, Memory, MemoryError};
 
 use crate::error::Error;
 use crate::session::Session;
@@ -52,7 +54,11 @@ impl NdArray {
 
     /// The address for a launch's block of arguments, in the session that the kernel was compiled in.
     pub fn address(&self, session: &Session) -> Result<u64, Error> {
-        if !session.owns(self.memory.context()) {
+        self.address_in(session.context())
+    }
+
+    pub(crate) fn address_in(&self, context: &Arc<Context>) -> Result<u64, Error> {
+        if !Arc::ptr_eq(context, self.memory.context()) {
             // An array of an ended session is stale whatever the other session is.
             self.memory.address().map_err(|_| Error::Stale { what: "array" })?;
             return Err(Error::OtherSession { what: "array" });

@@ -7,6 +7,8 @@ use std::time::Duration;
 use octants_ir::plan::{Access, ArgLayout, ResultLayout};
 use octants_runtime::{Arguments, Assumptions, Context, LaunchFailure, LaunchPlan};
 
+use crate::array::NdArray;
+use crate::brief::Running;
 use crate::error::{Error, LaunchError};
 use crate::fault::describe;
 use crate::recipe::Recipe;
@@ -14,6 +16,7 @@ use crate::recipe::Recipe;
 /// A kernel compiled in a session.
 pub struct CompiledKernel {
     plan: LaunchPlan<Recipe>,
+    running: Running,
 }
 
 /// Where the time of a compilation went.
@@ -54,7 +57,14 @@ pub enum Dump {
 
 impl CompiledKernel {
     pub(crate) fn new(context: &Arc<Context>, recipe: Recipe, cancel: &AtomicBool) -> Result<Self, Error> {
-        Ok(Self { plan: LaunchPlan::new(context, recipe, cancel)? })
+        let interpreted = recipe.options.arch != crate::options::Arch::Cpu;
+        let plan = LaunchPlan::new(context, recipe, cancel)?;
+        let version = plan.version(Assumptions { noalias: true });
+        let running = match version {
+            Some(version) if !interpreted => Running::of(&version.info().kernel, version.plan()),
+            _ => Running::Unknown,
+        };
+        Ok(Self { plan, running })
     }
 
     pub fn name(&self) -> &str {
@@ -74,6 +84,16 @@ impl CompiledKernel {
     /// What the kernel does with the memory of each parameter.
     pub fn access(&self) -> &[Access] {
         self.plan.access()
+    }
+
+    /// Whether a launch with these arguments is over in about the time that it takes to start one.
+    pub fn is_brief(&self, args: &[u8]) -> bool {
+        self.running.is_brief(self.version().0, args)
+    }
+
+    /// The address of an array of the kernel's session, for the block of arguments.
+    pub fn address_of(&self, array: &NdArray) -> Result<u64, Error> {
+        array.address_in(self.plan.context())
     }
 
     /// Of the version for arrays that do not overlap, which is made first.

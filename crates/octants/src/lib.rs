@@ -33,6 +33,7 @@
 //! ```
 
 mod array;
+mod brief;
 mod cache;
 mod compiled;
 mod error;

@@ -107,9 +107,6 @@ impl Session {
         &self.inner.context
     }
 
-    pub(crate) fn owns(&self, context: &Arc<Context>) -> bool {
-        Arc::ptr_eq(&self.inner.context, context)
-    }
 }
 
 /// What a kernel is kept under. Options are the session's, so the text is enough; it has locations where a launch can tell of one.

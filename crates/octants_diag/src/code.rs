@@ -153,6 +153,18 @@ codes! {
         "A variable's type is fixed by its first assignment. Numbers are cast; other kinds of values cannot change.";
     VolatileTarget "OC0316" Type "`volatile_load` of something that is not an element of an array"
         "Only memory that others may write can be loaded as volatile.";
+    Swizzle "OC0317" Syntax "components that a vector does not have, or that cannot be written"
+        "`v.xyz` picks components of a vector by the letters xyzw, rgba or stpq. There must be that many entries, and no letter may come twice on the left side of an assignment.";
+    TensorEntries "OC0318" Type "a vector or matrix made from something else than its entries"
+        "A matrix is made from rows of equal length, a typed one from one number, from all of its entries, or from a matrix of the same shape.";
+    StructMembers "OC0319" Syntax "members that do not fit the struct's type"
+        "A struct type is called with its members in order or by name; another struct or a dict must have the same members.";
+    StructType "OC0320" Type "something else than a struct with the same members"
+        "A struct is assigned as a whole, member by member, from a struct or dict with the same members.";
+    ReturnedTensor "OC0322" RuntimeType "a returned vector or matrix that does not fit the annotation"
+        "A returned vector or matrix must have the annotated shape, and reals are not returned as integers.";
+    FormatSpec "OC0321" Type "a format that does not fit the value"
+        "The letter of a format such as `.2f` or `d` must fit the type of the value: reals take `f e g a`, integers `d i u o x c`.";
 
     IndexCount "OC0401" Index "another number of indices than the array has axes"
         "An array of rank 2 is indexed `a[i, j]`.";
@@ -174,6 +186,9 @@ codes! {
         "Arrays have `shape`; host objects have what Python gives them.";
     ArrayAsValue "OC0410" Type "a whole array used as a value"
         "Index it: `x[i]`, or `x[None]` for an array of rank 0.";
+
+    ViewStep "OC0411" Syntax "a slice of a view with a step"
+        "A `BufferView` is a contiguous part of an array, so that `v[a:b]` makes another one and `v[a:b:2]` does not.";
 
     UnsupportedStatement "OC0501" Syntax "a statement that the language does not have"
         "Kernels consist of assignments, `if`, `for`, `while`, `break`, `continue`, `return`, `assert`, `pass` and calls.";
@@ -243,6 +258,13 @@ codes! {
     Unavailable "OC0612" Compilation "an operation that this version cannot compile"
         "The operation belongs to the language, but no device implements it yet.";
 
+    RequiresTopLevel "OC0613" Syntax "a func that must be called at the top level is called deeper"
+        "A func made with `requires_top_level=True` is called outside of run-time loops and branches, in the whole chain of calls.";
+    NotDataOriented "OC0614" Syntax "a kernel method of a class that is not data-oriented"
+        "Decorate the class with `@oc.data_oriented`, so that its objects can be arguments of its kernels.";
+    SuperOutsideMethod "OC0615" Syntax "`super()` outside of a method"
+        "`super()` without arguments works in kernels and funcs that are defined in a class.";
+
     NotStatic "OC0701" Compilation "a run-time value where a compile-time constant is needed"
         "What stands inside `oc.static(...)` must be compile-time constants: literals, globals, template arguments, shapes of compile-time objects.";
     HostError "OC0702" Compilation "an exception in compile-time Python code"
@@ -266,6 +288,13 @@ codes! {
         "Call `oc.init()` first.";
     StaleHandle "OC0804" Runtime "a handle of a session that was reset"
         "Arrays, streams and events belong to the session that made them.";
+
+    TooManyParameters "OC0805" Runtime "a kernel with too many arguments"
+        "After dataclasses are taken apart, a kernel has at most 512 arguments.";
+    DataclassMismatch "OC0806" Runtime "an argument of another class than the dataclass of the annotation"
+        "A parameter annotated with a dataclass takes instances of exactly that class.";
+    TemplatedFloat "OC0807" Value "a real as a compile-time argument"
+        "With `raise_on_templated_floats=True` a real cannot be a compile-time argument: each value would compile the kernel again.";
 
     AssertionFailed "OC0901" Assertion "an assertion failed in a kernel"
         "An `assert` of the kernel was false. Assertions are compiled in with `oc.init(debug=True)`.";

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use octants_ir::{Boundary, Scalar, TensorShape};
+use octants_ir::{ArrayType, Boundary, Scalar, TensorShape};
 
 use crate::intrinsics::Intrinsic;
 
@@ -111,6 +111,10 @@ pub enum Annotation {
     Struct(Vec<(String, Annotation)>),
     Array(ArrayAnnotation),
     Template,
+    /// `BufferView`, `BufferView[dtype]`
+    View(ArrayAnnotation),
+    /// A class made by `dataclasses.dataclass`; its name.
+    Dataclass(String),
     /// `None`
     None,
     /// `tuple[…]`, `typing.Tuple[…]` or a literal tuple of types.
@@ -137,6 +141,14 @@ pub struct ArrayAnnotation {
     pub ndim: Option<u8>,
     pub boundary: Boundary,
     pub needs_grad: Option<bool>,
+}
+
+/// An object that can be passed as an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ArgumentArray {
+    Array(ArrayType),
+    /// A part of an array along its first axis.
+    View(ArrayType),
 }
 
 /// Where a function's source is.
@@ -244,6 +256,27 @@ pub trait Host {
     fn type_name(&self, object: &Self::Object) -> String;
     /// Whether two handles are one object.
     fn same(&self, a: &Self::Object, b: &Self::Object) -> bool;
+
+    /// The array that an object is, if it can be an argument.
+    fn argument_array(&self, _object: &Self::Object) -> Option<ArgumentArray> {
+        None
+    }
+    /// The annotation of a dataclass's field, strings resolved; `None` if it has no such field.
+    fn member_annotation(&self, _object: &Self::Object, _name: &str) -> HostResult<Option<Self::Object>> {
+        Ok(None)
+    }
+    /// Whether an object's class is data-oriented, and then whether its numbers are compile-time constants.
+    fn data_oriented(&self, _object: &Self::Object) -> Option<bool> {
+        None
+    }
+    /// The object that a plain callable is bound to.
+    fn receiver(&self, _object: &Self::Object) -> Option<Self::Object> {
+        None
+    }
+    /// Whether a func may only be called outside of run-time loops and branches.
+    fn requires_top_level(&self, _func: &Self::Object) -> bool {
+        false
+    }
 
     // Making objects.
     fn make_none(&self) -> Self::Object;

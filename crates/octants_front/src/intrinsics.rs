@@ -33,6 +33,9 @@ intrinsics! {
     Grouped "grouped" "grouped(x): loops over x with one index vector.";
     LoopConfig "loop_config" "loop_config(*, block_dim=None, serialize=False, parallelize=None, block_dim_adaptive=True, bit_vectorize=False, name=None)";
 
+    BufferView "BufferView" "BufferView(ndarray, offset, size)";
+    Super "super" "super(): the parent's methods, in a method.";
+
     Int "int" "int(x): cast to the default integer type.";
     Float "float" "float(x): cast to the default real type.";
     Bool "bool" "bool(x): non-zero.";

@@ -6,6 +6,7 @@
 //! **Nothing here keeps a Python object, a global or a cache of lowered code:** [`Sources`] remembers parsed text, and that is all.
 
 mod ast;
+mod dependency;
 pub mod host;
 mod intrinsics;
 mod lower;
@@ -16,13 +17,14 @@ mod sources;
 use octants_diag::Diagnostic;
 use octants_ir::{ArrayType, Kernel, Scalar};
 
+pub use dependency::{Dependency, Origin, Role, Step};
 pub use host::{
-    Annotation, ArrayAnnotation, ExprId, FunctionSource, Host, HostException, HostResult, Meaning,
-    ScalarAnnotation, TraceError, Tracer,
+    Annotation, ArgumentArray, ArrayAnnotation, ExprId, FunctionSource, Host, HostException, HostResult, Meaning,
+    Number, ScalarAnnotation, TensorConstant, TraceError, Tracer,
 };
 pub use intrinsics::Intrinsic;
 pub use lower::lower_kernel;
-pub use signature::{FunctionKind, ParamSpec, Returns, Signature, check_signature};
+pub use signature::{FunctionKind, ParamSpec, Returned, Returns, Signature, check_signature};
 pub use sources::Sources;
 
 /// What a call specialises a parameter to.
@@ -30,10 +32,16 @@ pub use sources::Sources;
 pub enum ArgSpec<O> {
     /// A kernel parameter of this type.
     Scalar(Scalar),
+    /// A vector, matrix or struct of this type: one kernel parameter for each of its scalars.
+    Typed(O),
     /// A kernel parameter that is an array.
     Array(ArrayType),
-    /// Known at compile time; not a parameter of the lowered kernel.
+    /// A kernel parameter that is a part of an array.
+    View(ArrayType),
+    /// Known at compile time; not a parameter of the lowered kernel, though arrays that it leads to are.
     Template(O),
+    /// A dataclass: those of its members that the kernel uses are parameters, as their annotations say.
+    Dataclass(O),
 }
 
 /// What lowering depends on besides the source, the globals and the arguments.
@@ -65,8 +73,10 @@ impl Default for LowerOptions {
 
 /// A kernel in the structured phase.
 #[derive(Debug)]
-pub struct Lowered {
+pub struct Lowered<O> {
     pub kernel: Kernel,
+    /// What the kernel depends on, and where its parameters come from.
+    pub dependencies: Vec<Dependency<O>>,
     /// What the kernel returns, in the shape that the caller sees.
     pub returns: Returns,
     pub warnings: Vec<Diagnostic>,

@@ -1,7 +1,7 @@
 //! A function's signature, checked where it is decorated.
 
 use octants_diag::{Code, Diagnostic, Span};
-use octants_ir::Data;
+use octants_ir::{Scalar, TensorType};
 
 use crate::ast::{Param, ParamKind};
 use crate::host::{Annotation, Host, HostException};
@@ -41,8 +41,16 @@ pub struct Signature {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Returns {
     Nothing,
-    One(Data),
-    Tuple(Vec<Data>),
+    One(Returned),
+    Tuple(Vec<Returned>),
+}
+
+/// One returned value. Its scalars are results of the kernel, in order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Returned {
+    Scalar(Scalar),
+    Tensor(TensorType),
+    Struct(Vec<(String, Returned)>),
 }
 
 /// Checks a signature when a function is decorated. All mistakes are reported at once.
@@ -177,9 +185,13 @@ impl<H: Host> Check<'_, H> {
             }
         };
         let what = match &annotation {
-            Annotation::Scalar(_) | Annotation::Tensor(..) | Annotation::Array(_) | Annotation::Template => {
-                return Some(annotation);
-            }
+            Annotation::Scalar(_)
+            | Annotation::Tensor(..)
+            | Annotation::Struct(_)
+            | Annotation::Array(_)
+            | Annotation::View(_)
+            | Annotation::Dataclass(_)
+            | Annotation::Template => return Some(annotation),
             Annotation::None => "None".to_owned(),
             Annotation::Tuple(_) => "a tuple of types".to_owned(),
             Annotation::Ellipsis => "...".to_owned(),
@@ -209,12 +221,14 @@ impl<H: Host> Check<'_, H> {
                 return Annotation::None;
             }
         };
-        let is_value = |a: &Annotation| matches!(a, Annotation::Scalar(_) | Annotation::Tensor(..));
+        let is_value = |a: &Annotation| matches!(a, Annotation::Scalar(_) | Annotation::Tensor(..) | Annotation::Struct(_));
         let valid = match &annotation {
             Annotation::None => true,
             Annotation::Tuple(items) => items.iter().all(is_value),
             // What a func returns may be anything; only what names a type of the language is checked.
-            Annotation::Other(_) | Annotation::Template => self.kind == FunctionKind::Func,
+            Annotation::Other(_) | Annotation::Template | Annotation::Dataclass(_) => {
+                self.kind == FunctionKind::Func
+            }
             other => is_value(other),
         };
         if !valid {

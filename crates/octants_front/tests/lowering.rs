@@ -32,7 +32,7 @@ fn scalar(value: Const) -> Arg {
 }
 
 /// Runs a kernel of scalars; its one result.
-fn call(lowered: &Lowered, args: &[Arg]) -> Const {
+fn call(lowered: &Lowered<Object>, args: &[Arg]) -> Const {
     let results = run(&lowered.kernel, args, &mut Buffers::new(), &Limits::default()).unwrap();
     results[0].scalar()
 }

@@ -1,12 +1,13 @@
-//! From the arguments of a Python call to what a launch needs.
+//! The arguments of a Python call: which parameter each is for, what kind it is, and what is wrong with it.
 
 use octants::diag::{Code, Diagnostic, SourceMap};
-use octants::front::{Annotation, ArrayAnnotation, LowerOptions, ParamSpec, ScalarAnnotation, Signature};
-use octants::ir::{ArrayType, Const, Scalar};
+use octants::front::{Annotation, ArgSpec, ArrayAnnotation, LowerOptions, ParamSpec, ScalarAnnotation, Signature};
+use octants::ir::{ArrayType, Scalar};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use smallvec::SmallVec;
 
+use crate::buffer_view::BufferView;
+use crate::host;
 use crate::ndarray::Ndarray;
 use crate::runtime::Current;
 use crate::{errors, number, numpy};
@@ -20,38 +21,15 @@ pub struct Param {
 enum Kind {
     Scalar(ScalarAnnotation),
     Array(ArrayAnnotation),
+    View(ArrayAnnotation),
+    /// The class's name.
+    Dataclass(String),
     /// Known while compiling; a method's receiver is too.
     Template,
 }
 
-/// One argument of a call.
-pub enum Argument<'a, 'py> {
-    /// The bits of the parameter's type.
-    Scalar(u64),
-    Array(ArrayArgument<'py>),
-    Template(&'a Bound<'py, PyAny>),
-}
-
-pub struct ArrayArgument<'py> {
-    pub ty: ArrayType,
-    pub address: u64,
-    pub shape: SmallVec<[i32; 4]>,
-    pub writeable: bool,
-    /// A dense copy that stands in for the argument, and the argument that gets it back.
-    stand_in: Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
-}
-
-impl ArrayArgument<'_> {
-    /// After the launch: gives the argument what its stand-in holds.
-    pub fn copy_back(&self) -> PyResult<()> {
-        if let Some((dense, original)) = &self.stand_in {
-            if self.writeable {
-                original.py().import("numpy")?.call_method1("copyto", (original, dense))?;
-            }
-        }
-        Ok(())
-    }
-}
+/// What an argument of a call is to the compiler.
+pub type Argument<'py> = ArgSpec<Bound<'py, PyAny>>;
 
 fn resolve(annotation: ScalarAnnotation, options: &LowerOptions) -> Scalar {
     match annotation {
@@ -66,17 +44,11 @@ impl Param {
         let kind = match &spec.annotation {
             Some(Annotation::Scalar(scalar)) => Kind::Scalar(*scalar),
             Some(Annotation::Array(array)) => Kind::Array(array.clone()),
+            Some(Annotation::View(array)) => Kind::View(array.clone()),
+            Some(Annotation::Dataclass(class)) => Kind::Dataclass(class.clone()),
             _ => Kind::Template,
         };
         Self { spec: spec.clone(), kind }
-    }
-
-    /// The type of a scalar parameter.
-    pub fn scalar(&self, options: &LowerOptions) -> Scalar {
-        match self.kind {
-            Kind::Scalar(annotation) => resolve(annotation, options),
-            _ => options.default_ip,
-        }
     }
 
     pub fn read_only(&self, py: Python<'_>, map: &SourceMap) -> PyErr {
@@ -100,8 +72,6 @@ pub struct Binder<'k> {
     pub sources: &'k SourceMap,
 }
 
-type Objects<'py> = SmallVec<[Bound<'py, PyAny>; 8]>;
-
 impl Binder<'_> {
     fn error(&self, py: Python<'_>, diagnostic: Diagnostic) -> PyErr {
         errors::from_diagnostic(py, diagnostic, self.sources)
@@ -112,18 +82,7 @@ impl Binder<'_> {
         &self,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Objects<'py>> {
-        match kwargs {
-            None if args.len() == self.params.len() => Ok(args.iter().collect()),
-            _ => self.place_named(args, kwargs),
-        }
-    }
-
-    fn place_named<'py>(
-        &self,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Objects<'py>> {
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let py = args.py();
         let mut problems = Vec::new();
         let refuse = |code, message: String| Diagnostic::new(code, message).at(self.signature.span);
@@ -170,37 +129,33 @@ impl Binder<'_> {
         Ok(placed.into_iter().flatten().collect())
     }
 
-    /// One argument, as its parameter's annotation says.
-    pub fn convert<'a, 'py>(
+    /// What an argument is, as its parameter's annotation says; refuses one that is something else.
+    pub fn describe<'py>(
         &self,
         param: &Param,
-        object: &'a Bound<'py, PyAny>,
+        object: &Bound<'py, PyAny>,
         current: &Current,
-    ) -> PyResult<Argument<'a, 'py>> {
+    ) -> PyResult<Argument<'py>> {
         match &param.kind {
             Kind::Scalar(annotation) => {
-                self.scalar(param, resolve(*annotation, &current.lower), object).map(Argument::Scalar)
+                let scalar = resolve(*annotation, &current.lower);
+                self.scalar(param, scalar, object).map(|()| ArgSpec::Scalar(scalar))
             }
-            Kind::Array(annotation) => self.array(param, annotation, object, current).map(Argument::Array),
-            Kind::Template => self.template(param, object),
+            Kind::Array(annotation) => self.array(param, annotation, object, current).map(ArgSpec::Array),
+            Kind::View(annotation) => self.view(param, annotation, object, current).map(ArgSpec::View),
+            Kind::Dataclass(class) => self.dataclass(param, class, object),
+            Kind::Template => self.template(param, object, current),
         }
     }
 
-    fn scalar(&self, param: &Param, scalar: Scalar, object: &Bound<'_, PyAny>) -> PyResult<u64> {
-        if scalar.is_real() {
-            if let Some(value) = number::real(object) {
-                return Ok(match scalar {
-                    Scalar::F64 => value.to_bits(),
-                    Scalar::F32 => (value as f32).to_bits().into(),
-                    _ => Const::from_f64(scalar, value).bits(),
-                });
-            }
-        } else if let Some(bits) = number::wrapped_integer(object) {
-            return Ok(Const::from_bits(
-                scalar,
-                if scalar == Scalar::U1 { u64::from(bits? != 0) } else { bits? },
-            )
-            .bits());
+    fn scalar(&self, param: &Param, scalar: Scalar, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        let fits = if scalar.is_real() {
+            number::real(object).is_some()
+        } else {
+            number::wrapped_integer(object).transpose()?.is_some()
+        };
+        if fits {
+            return Ok(());
         }
         let found = object.get_type().name()?.to_string();
         let position = self.params.iter().position(|p| std::ptr::eq(p, param)).unwrap_or(0);
@@ -218,14 +173,80 @@ impl Binder<'_> {
         Err(self.error(object.py(), diagnostic))
     }
 
-    fn template<'a, 'py>(&self, param: &Param, object: &'a Bound<'py, PyAny>) -> PyResult<Argument<'a, 'py>> {
-        if object.is_instance_of::<Ndarray>() {
+    fn template<'py>(
+        &self,
+        param: &Param,
+        object: &Bound<'py, PyAny>,
+        current: &Current,
+    ) -> PyResult<Argument<'py>> {
+        let py = object.py();
+        if param.spec.is_receiver && host::data_oriented(object).is_none() {
+            let class = object.get_type().name()?.to_string();
+            let message = format!("Please decorate class {class} with @oc.data_oriented");
+            return Err(self.error(py, param.diagnostic(Code::NotDataOriented, message)));
+        }
+        if object.is_instance_of::<Ndarray>() || object.is_instance_of::<BufferView>() {
             let message =
                 format!("argument `{}`: an ndarray cannot be a compile-time argument", param.spec.name);
             let help = "annotate the parameter with oc.types.ndarray(...)";
-            return Err(self.error(object.py(), param.diagnostic(Code::ArgumentType, message).help(help)));
+            return Err(self.error(py, param.diagnostic(Code::ArgumentType, message).help(help)));
         }
-        Ok(Argument::Template(object))
+        if object.is_instance_of::<pyo3::types::PyFloat>() && current.raise_on_templated_floats {
+            let message = format!(
+                "argument `{}`: a real cannot be a compile-time argument with raise_on_templated_floats=True",
+                param.spec.name
+            );
+            let help = "annotate the parameter with a real type, such as oc.f32";
+            return Err(self.error(py, param.diagnostic(Code::TemplatedFloat, message).help(help)));
+        }
+        if !param.spec.is_receiver && host::is_dataclass(object) && host::data_oriented(object).is_none() {
+            let message = format!(
+                "argument `{}`: a dataclass passed through oc.template() is deprecated; annotate the parameter with its class",
+                param.spec.name
+            );
+            let category = py.get_type::<pyo3::exceptions::PyDeprecationWarning>();
+            py.import("warnings")?.getattr("warn")?.call1((message, category, 2))?;
+        }
+        Ok(ArgSpec::Template(object.clone()))
+    }
+
+    fn dataclass<'py>(&self, param: &Param, class: &str, object: &Bound<'py, PyAny>) -> PyResult<Argument<'py>> {
+        let found = object.get_type().name()?.to_string();
+        if host::is_dataclass(object) && found == class {
+            return Ok(ArgSpec::Dataclass(object.clone()));
+        }
+        let message = format!("argument `{}` must be an instance of {class}, not of {found}", param.spec.name);
+        Err(self.error(object.py(), param.diagnostic(Code::DataclassMismatch, message)))
+    }
+
+    fn view(
+        &self,
+        param: &Param,
+        annotation: &ArrayAnnotation,
+        object: &Bound<'_, PyAny>,
+        current: &Current,
+    ) -> PyResult<ArrayType> {
+        let Ok(view) = object.cast::<BufferView>() else {
+            let found = object.get_type().name()?.to_string();
+            let message =
+                format!("Invalid type for argument `{}`: a BufferView is required, got {found}", param.spec.name);
+            let help = "pass a part of an ndarray, `array[a:b]`";
+            return Err(self.error(object.py(), param.diagnostic(Code::ArgumentType, message).help(help)));
+        };
+        self.octants_array(param, annotation, &view.get().ndarray.get().array, object, current)
+    }
+
+    fn octants_array(
+        &self,
+        param: &Param,
+        annotation: &ArrayAnnotation,
+        array: &octants::NdArray,
+        object: &Bound<'_, PyAny>,
+        current: &Current,
+    ) -> PyResult<ArrayType> {
+        // Says what is wrong with an array of another session.
+        array.address(&current.session).map_err(|error| errors::from_error(object.py(), &error))?;
+        self.array_type(param, annotation, current, array.scalar(), array.shape().len(), object)
     }
 
     fn array<'py>(
@@ -234,15 +255,9 @@ impl Binder<'_> {
         annotation: &ArrayAnnotation,
         object: &Bound<'py, PyAny>,
         current: &Current,
-    ) -> PyResult<ArrayArgument<'py>> {
+    ) -> PyResult<ArrayType> {
         if let Ok(ndarray) = object.cast::<Ndarray>() {
-            let array = &ndarray.get().array;
-            let ty =
-                self.array_type(param, annotation, current, array.scalar(), array.shape().len(), object)?;
-            let address =
-                array.address(&current.session).map_err(|error| errors::from_error(object.py(), &error))?;
-            let shape = SmallVec::from_slice(array.shape());
-            return Ok(ArrayArgument { ty, address, shape, writeable: true, stand_in: None });
+            return self.octants_array(param, annotation, &ndarray.get().array, object, current);
         }
         if let Some(view) = numpy::View::of(object) {
             return self.numpy_array(param, annotation, &view, current);
@@ -263,7 +278,7 @@ impl Binder<'_> {
         annotation: &ArrayAnnotation,
         view: &numpy::View<'_, 'py>,
         current: &Current,
-    ) -> PyResult<ArrayArgument<'py>> {
+    ) -> PyResult<ArrayType> {
         let object = view.object();
         let name = &param.spec.name;
         let refuse = |required: &str, got: String, help: &str| {
@@ -276,25 +291,15 @@ impl Binder<'_> {
             return Err(refuse("an element type that kernels have", got, help));
         };
         let ty = self.array_type(param, annotation, current, scalar, view.shape().len(), object)?;
-        let mut shape = SmallVec::new();
-        for &extent in view.shape() {
-            let Ok(extent) = i32::try_from(extent) else {
-                let got = format!("shape {:?}", view.shape());
-                return Err(refuse("extents below 2147483648", got, "pass a part of the array"));
-            };
-            shape.push(extent);
+        if view.shape().iter().any(|&extent| i32::try_from(extent).is_err()) {
+            let got = format!("shape {:?}", view.shape());
+            return Err(refuse("extents below 2147483648", got, "pass a part of the array"));
         }
-        let writeable = view.is_writeable();
-        if view.is_c_contiguous() && view.is_aligned() {
-            return Ok(ArrayArgument { ty, address: view.data() as u64, shape, writeable, stand_in: None });
-        }
-        if !view.is_f_contiguous() {
+        if !(view.is_c_contiguous() && view.is_aligned()) && !view.is_f_contiguous() {
             let help = "pass numpy.ascontiguousarray(array)";
             return Err(refuse("a contiguous array", "a strided one".to_owned(), help));
         }
-        let dense = numpy::contiguous(object, scalar)?;
-        let address = numpy::View::of(&dense).map_or(0, |view| view.data() as u64);
-        Ok(ArrayArgument { ty, address, shape, writeable, stand_in: Some((dense, object.clone())) })
+        Ok(ty)
     }
 
     /// A tensor in the host's memory, seen as the numpy array that shares it.
@@ -304,7 +309,7 @@ impl Binder<'_> {
         annotation: &ArrayAnnotation,
         object: &Bound<'py, PyAny>,
         current: &Current,
-    ) -> PyResult<ArrayArgument<'py>> {
+    ) -> PyResult<ArrayType> {
         let array = object.call_method0("detach")?.call_method0("numpy")?;
         let view = numpy::View::of(&array).ok_or_else(|| errors::bug("a tensor gave no numpy array"))?;
         // The tensor keeps the memory; the array object was only a look at it.
@@ -355,7 +360,27 @@ impl Binder<'_> {
     }
 }
 
-fn is_torch_tensor(object: &Bound<'_, PyAny>) -> bool {
+pub fn is_torch_tensor(object: &Bound<'_, PyAny>) -> bool {
     let class = object.get_type();
     class.name().is_ok_and(|name| name == "Tensor") && class.module().is_ok_and(|module| module == "torch")
+}
+
+/// The numbers inside of nested sequences, in order; `None` if there is something else among them.
+pub fn flatten<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    fn walk<'py>(object: &Bound<'py, PyAny>, into: &mut Vec<Bound<'py, PyAny>>, depth: usize) -> Option<()> {
+        if depth > 8 {
+            return None;
+        }
+        if number::real(object).is_some() {
+            into.push(object.clone());
+            return Some(());
+        }
+        for item in object.try_iter().ok()? {
+            walk(&item.ok()?, into, depth + 1)?;
+        }
+        Some(())
+    }
+    let mut numbers = Vec::new();
+    walk(object, &mut numbers, 0)?;
+    Some(numbers)
 }

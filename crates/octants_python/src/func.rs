@@ -14,15 +14,23 @@ pub struct Func {
     pub function: Py<PyFunction>,
     /// The object that a method is bound to.
     pub receiver: Option<Py<PyAny>>,
+    /// Whether it may only be called outside of run-time loops and branches.
+    pub requires_top_level: bool,
 }
 
 #[pymethods]
 impl Func {
     #[new]
-    fn new(py: Python<'_>, function: Bound<'_, PyFunction>, runtime: &Runtime) -> PyResult<Self> {
+    #[pyo3(signature = (function, runtime, requires_top_level=false))]
+    fn new(
+        py: Python<'_>,
+        function: Bound<'_, PyFunction>,
+        runtime: &Runtime,
+        requires_top_level: bool,
+    ) -> PyResult<Self> {
         check_signature(&PyHost::new(py), runtime.sources(), function.as_any(), FunctionKind::Func)
             .map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, runtime.sources().map()))?;
-        Ok(Self { function: function.unbind(), receiver: None })
+        Ok(Self { function: function.unbind(), receiver: None, requires_top_level })
     }
 
     #[pyo3(signature = (*args, **kwargs))]
@@ -54,7 +62,8 @@ impl Func {
     ) -> PyResult<Py<PyAny>> {
         let Some(instance) = instance else { return Ok(slf.clone().into_any().unbind()) };
         let function = slf.get().function.clone_ref(slf.py());
-        let bound = Self { function, receiver: Some(instance.clone().unbind()) };
+        let requires_top_level = slf.get().requires_top_level;
+        let bound = Self { function, receiver: Some(instance.clone().unbind()), requires_top_level };
         Ok(Bound::new(slf.py(), bound)?.into_any().unbind())
     }
 

@@ -6,22 +6,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use octants::front::host::{BinaryOp, CompareOp, UnaryOp};
 use octants::front::{
-    Annotation, ArrayAnnotation, ExprId, FunctionSource, Host, HostException, HostResult, Intrinsic, Meaning,
+    Annotation, ArgumentArray, ArrayAnnotation, ExprId, FunctionSource, Host, HostException, HostResult, Intrinsic, Meaning,
     ScalarAnnotation, Tracer,
 };
-use octants::ir::Boundary;
+use octants::ir::{ArrayType, Boundary};
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyCFunction, PyDict, PyEllipsis, PyFloat, PyFunction, PyInt, PyList, PyModule, PySlice, PyString,
     PyTuple, PyType,
 };
 
+use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType, TypeLike};
 use crate::expr::{self, Expr};
 use crate::func::Func;
 use crate::kernel::Kernel;
 use crate::ndarray::Ndarray;
-use crate::{numpy, source};
+use crate::{aggregate, numpy, source};
 
 type Object<'py> = Bound<'py, PyAny>;
 type DynTracer<'t, 'py> = &'t mut dyn Tracer<Object<'py>>;
@@ -45,6 +46,7 @@ const BUILTINS: &[Intrinsic] = &[
     Intrinsic::Max,
     Intrinsic::Pow,
     Intrinsic::Round,
+    Intrinsic::Super,
 ];
 
 #[derive(Clone, Copy)]
@@ -74,7 +76,11 @@ impl<'py> PyHost<'py> {
         if let Ok(kernel) = object.cast::<Kernel>() {
             return Ok(kernel.get().function.bind(self.py).clone());
         }
-        Ok(object.cast::<PyFunction>()?.clone())
+        if let Ok(function) = object.cast::<PyFunction>() {
+            return Ok(function.clone());
+        }
+        // A bound method of Python's own.
+        Ok(object.getattr("__func__")?.cast_into::<PyFunction>()?)
     }
 
     fn annotation_object(&self, function: &Object<'py>, param: &str) -> PyResult<Option<Object<'py>>> {
@@ -97,8 +103,13 @@ impl<'py> PyHost<'py> {
 
     fn array_annotation(&self, object: &Object<'py>) -> PyResult<ArrayAnnotation> {
         let dtype = object.getattr("dtype")?;
-        let elem =
-            if dtype.is_none() { None } else { scalar_annotation(&dtype).map(|scalar| (scalar, None)) };
+        let elem = if dtype.is_none() {
+            None
+        } else if let Some((scalar, shape)) = aggregate::tensor_type(&dtype) {
+            Some((ScalarAnnotation::Is(scalar), Some(shape)))
+        } else {
+            scalar_annotation(&dtype).map(|scalar| (scalar, None))
+        };
         let boundary =
             if object.getattr("boundary")?.eq("clamp")? { Boundary::Clamp } else { Boundary::Unsafe };
         Ok(ArrayAnnotation {
@@ -107,6 +118,10 @@ impl<'py> PyHost<'py> {
             boundary,
             needs_grad: object.getattr("needs_grad")?.extract()?,
         })
+    }
+
+    fn class_name(&self, class: &Object<'py>) -> String {
+        class.getattr("__name__").map_or_else(|_| "class".to_owned(), |name| name.to_string())
     }
 
     fn global_object(&self, function: &Object<'py>, name: &str) -> PyResult<Option<Object<'py>>> {
@@ -153,6 +168,37 @@ impl<'py> PyHost<'py> {
         let name = module.to_string();
         KNOWN_MODULES.contains(&name.split('.').next().unwrap_or_default())
     }
+}
+
+/// Whether an object's class is data-oriented, and then whether its numbers are compile-time constants.
+pub fn data_oriented(object: &Bound<'_, PyAny>) -> Option<bool> {
+    if object.is_instance_of::<PyType>() {
+        return None;
+    }
+    object.get_type().getattr_opt("__octants_template_primitives__").ok()??.extract().ok()
+}
+
+/// Whether an object is an instance of a class made by `dataclasses.dataclass`.
+pub fn is_dataclass(object: &Bound<'_, PyAny>) -> bool {
+    !object.is_instance_of::<PyType>() && object.get_type().hasattr("__dataclass_fields__").unwrap_or(false)
+}
+
+/// The type of a dataclass's field; a text is resolved where the class was defined.
+fn field_annotation<'py>(object: &Object<'py>, name: &str) -> PyResult<Option<Object<'py>>> {
+    let Some(fields) = object.get_type().getattr_opt("__dataclass_fields__")? else { return Ok(None) };
+    let Some(field) = fields.cast_into::<PyDict>()?.get_item(name)? else { return Ok(None) };
+    let annotation = field.getattr("type")?;
+    if !annotation.is_instance_of::<PyString>() {
+        return Ok(Some(annotation));
+    }
+    let hints = object.py().import("octants._data_oriented")?.getattr("field_types")?;
+    Ok(hints.call1((object.get_type(),))?.cast_into::<PyDict>()?.get_item(name)?)
+}
+
+/// A plain function, or a method, that `@oc.pyfunc` marked.
+fn is_pyfunc(object: &Bound<'_, PyAny>) -> bool {
+    let marked = || object.getattr_opt("__octants__").ok().flatten()?.extract::<String>().ok();
+    object.is_callable() && !object.is_instance_of::<PyType>() && marked().as_deref() == Some("func")
 }
 
 pub fn exception(py: Python<'_>, error: PyErr) -> HostException {
@@ -235,6 +281,9 @@ impl<'py> Host for PyHost<'py> {
         if let Some(scalar) = scalar_annotation(object) {
             return Annotation::Scalar(scalar);
         }
+        if let Some(annotation) = aggregate::annotation(object) {
+            return annotation;
+        }
         if object.is_instance_of::<PyEllipsis>() {
             return Annotation::Ellipsis;
         }
@@ -256,6 +305,18 @@ impl<'py> Host for PyHost<'py> {
                 return Annotation::Template;
             }
         }
+        if object.is(self.py.get_type::<BufferView>()) {
+            let any = ArrayAnnotation { elem: None, ndim: None, boundary: Boundary::Unsafe, needs_grad: None };
+            return Annotation::View(any);
+        }
+        if let Ok(view) = class("BufferViewType") {
+            if object.is_instance(&view).unwrap_or(false) {
+                return self.array_annotation(object).map_or_else(|_| other(), Annotation::View);
+            }
+        }
+        if object.is_instance_of::<PyType>() && object.hasattr("__dataclass_fields__").unwrap_or(false) {
+            return Annotation::Dataclass(self.class_name(object));
+        }
         // `tuple[a, b]` and `typing.Tuple[a, b]`
         if let Ok(Some(origin)) = object.getattr_opt("__origin__") {
             if origin.is(self.py.get_type::<PyTuple>()) {
@@ -267,6 +328,11 @@ impl<'py> Host for PyHost<'py> {
             }
         }
         other()
+    }
+
+    fn tensor_method(&self, name: &str) -> Option<Object<'py>> {
+        let methods = self.py.import("octants._matrix_methods").ok()?.getattr("METHODS").ok()?;
+        methods.get_item(name).ok()
     }
 
     fn meaning(&self, object: &Object<'py>) -> Meaning<Object<'py>> {
@@ -312,8 +378,14 @@ impl<'py> Host for PyHost<'py> {
         if object.is_instance_of::<PyModule>() {
             return Meaning::Module;
         }
+        if let Some(meaning) = aggregate::meaning(object) {
+            return meaning;
+        }
         if let Some(intrinsic) = self.intrinsic(object) {
             return Meaning::Intrinsic(intrinsic);
+        }
+        if is_pyfunc(object) {
+            return Meaning::Func { receiver: self.receiver(object) };
         }
         if let Some(TypeLike::Is(scalar)) = dtype::type_like(object) {
             return Meaning::Dtype(scalar);
@@ -337,6 +409,42 @@ impl<'py> Host for PyHost<'py> {
 
     fn same(&self, a: &Object<'py>, b: &Object<'py>) -> bool {
         a.is(b)
+    }
+
+    fn argument_array(&self, object: &Object<'py>) -> Option<ArgumentArray> {
+        let of = |array: &octants::NdArray| ArrayType {
+            elem: array.element(),
+            rank: array.shape().len() as u8,
+            boundary: Boundary::Unsafe,
+        };
+        if let Ok(array) = object.cast::<Ndarray>() {
+            return Some(ArgumentArray::Array(of(&array.get().array)));
+        }
+        if let Ok(view) = object.cast::<BufferView>() {
+            return Some(ArgumentArray::View(of(&view.get().ndarray.get().array)));
+        }
+        let view = numpy::View::of(object)?;
+        let rank = u8::try_from(view.shape().len()).ok().filter(|&rank| (1..=12).contains(&rank))?;
+        Some(ArgumentArray::Array(ArrayType { elem: view.scalar()?.into(), rank, boundary: Boundary::Unsafe }))
+    }
+
+    fn member_annotation(&self, object: &Object<'py>, name: &str) -> HostResult<Option<Object<'py>>> {
+        self.result(field_annotation(object, name))
+    }
+
+    fn data_oriented(&self, object: &Object<'py>) -> Option<bool> {
+        data_oriented(object)
+    }
+
+    fn receiver(&self, object: &Object<'py>) -> Option<Object<'py>> {
+        if object.is_instance_of::<PyCFunction>() {
+            return None;
+        }
+        object.getattr_opt("__self__").ok()?.filter(|receiver| !receiver.is_none())
+    }
+
+    fn requires_top_level(&self, func: &Object<'py>) -> bool {
+        func.cast::<Func>().is_ok_and(|func| func.get().requires_top_level)
     }
 
     fn make_none(&self) -> Object<'py> {

@@ -3,22 +3,25 @@
 //! A call looks at each argument once, compares what it found with the specialisation of the call before, writes the block of
 //! arguments on the stack and hands it to the device. Nothing is keyed by the address of a temporary object.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use octants::front::{ArgSpec, FunctionKind, Returns, Signature, check_signature, lower_kernel};
-use octants::ir::plan::ArgKind;
+use octants::diag::Code;
+use octants::front::{FunctionKind, Returns, Signature, check_signature, lower_kernel};
 use octants::ir::{Const, Data};
-use octants::{Arguments, CompiledKernel, Dump};
+use octants::{Arguments, Dump};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
-use smallvec::SmallVec;
 
-use crate::arguments::{Argument, Binder, Param};
+use crate::arguments::{Binder, Param};
+use crate::block::Words;
 use crate::host::PyHost;
 use crate::runtime::{Current, Runtime};
-use crate::template::TemplateKey;
-use crate::{dtype, errors, interrupt};
+use crate::specialisation::{Fit, Objects, Specialisation, StandIns};
+use crate::{dtype, errors, interrupt, numpy};
+
+/// Arguments of one kernel, with dataclasses taken apart.
+const MOST_PARAMETERS: usize = 512;
 
 #[pyclass(frozen, module = "octants", dict, weakref)]
 pub struct Kernel {
@@ -30,86 +33,125 @@ pub struct Kernel {
     specialisations: Mutex<Vec<Arc<Specialisation>>>,
 }
 
-/// Code for one kind of arguments, in one session.
-struct Specialisation {
-    epoch: u64,
-    key: Vec<KeyPart>,
-    compiled: Arc<CompiledKernel>,
-    returns: Returns,
+/// What one launch needs of memory.
+struct Launch<'py> {
+    /// The block of arguments.
+    words: Words<32>,
+    stand_ins: StandIns<'py>,
 }
 
-/// What a specialisation depends on, for each parameter.
-enum KeyPart {
-    Scalar,
-    Array(octants::ir::ArrayType),
-    Template(TemplateKey),
-}
-
-impl KeyPart {
-    fn of(argument: &Argument<'_, '_>) -> PyResult<Self> {
-        Ok(match argument {
-            Argument::Scalar(_) => Self::Scalar,
-            Argument::Array(array) => Self::Array(array.ty),
-            Argument::Template(object) => Self::Template(TemplateKey::of(object)?),
-        })
-    }
-
-    fn matches(&self, argument: &Argument<'_, '_>) -> bool {
-        match (self, argument) {
-            (Self::Scalar, Argument::Scalar(_)) => true,
-            (Self::Array(ty), Argument::Array(array)) => *ty == array.ty,
-            (Self::Template(key), Argument::Template(object)) => key.matches(object),
-            _ => false,
-        }
+impl Launch<'_> {
+    fn resize(&mut self, bytes: usize) {
+        self.words.resize(bytes);
+        self.stand_ins.clear();
     }
 }
-
-type Converted<'a, 'py> = SmallVec<[Argument<'a, 'py>; 8]>;
 
 impl Kernel {
-    fn find(&self, epoch: u64, arguments: &[Argument<'_, '_>]) -> Option<Arc<Specialisation>> {
-        let mut list = self.specialisations.lock().unwrap_or_else(PoisonError::into_inner);
-        let position = list.iter().position(|one| {
-            one.epoch == epoch && one.key.iter().zip(arguments).all(|(part, argument)| part.matches(argument))
-        })?;
-        if position > 0 {
-            list[..=position].rotate_right(1);
+    /// The code for these arguments, if there is some, with the block of arguments written.
+    fn find<'py>(
+        &self,
+        epoch: u64,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        launch: &mut Launch<'py>,
+    ) -> PyResult<Option<Arc<Specialisation>>> {
+        let list = self.specialisations();
+        let Some(first) = list.first().cloned() else { return Ok(None) };
+        let count = list.len();
+        drop(list);
+        if first.epoch == epoch && self.fits(&first, arguments, launch)? {
+            return Ok(Some(first));
         }
-        Some(list[0].clone())
+        for position in 1..count {
+            let Some(one) = self.specialisations().get(position).cloned() else { break };
+            if one.epoch == epoch && self.fits(&one, arguments, launch)? {
+                let mut list = self.specialisations();
+                if let Some(position) = list.iter().position(|other| Arc::ptr_eq(other, &one)) {
+                    list[..=position].rotate_right(1);
+                }
+                return Ok(Some(one));
+            }
+        }
+        Ok(None)
     }
 
+    fn specialisations(&self) -> MutexGuard<'_, Vec<Arc<Specialisation>>> {
+        self.specialisations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fits<'py>(
+        &self,
+        one: &Specialisation,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        launch: &mut Launch<'py>,
+    ) -> PyResult<bool> {
+        launch.resize(one.compiled.args().bytes as usize);
+        match one.bind(arguments, launch.words.bytes_mut(), &mut launch.stand_ins)? {
+            Fit::Fits => Ok(true),
+            Fit::Differs => Ok(false),
+            Fit::ReadOnly(input) => Err(self.read_only(arguments, input)),
+        }
+    }
+
+    #[cold]
+    fn read_only(&self, arguments: &[Borrowed<'_, '_, PyAny>], input: usize) -> PyErr {
+        let py = arguments[0].py();
+        match self.params.get(input) {
+            Some(param) => param.read_only(py, self.runtime.get().sources().map()),
+            None => errors::plain(
+                py,
+                Code::ArrayMismatch,
+                "a member that the kernel writes is a read-only array",
+            ),
+        }
+    }
+
+    #[cold]
     fn specialise(
         &self,
         py: Python<'_>,
         current: &Current,
-        arguments: &[Argument<'_, '_>],
+        arguments: &[Borrowed<'_, '_, PyAny>],
     ) -> PyResult<Arc<Specialisation>> {
         let sources = self.runtime.get().sources();
+        let binder = Binder { signature: &self.signature, params: &self.params, sources: sources.map() };
+        let described = arguments.iter().zip(&self.params);
+        let args = described
+            .map(|(object, param)| binder.describe(param, object, current))
+            .collect::<PyResult<Vec<_>>>()?;
         let started = Instant::now();
-        let args: Vec<_> = arguments
-            .iter()
-            .zip(&self.params)
-            .map(|(argument, param)| match argument {
-                Argument::Scalar(_) => ArgSpec::Scalar(param.scalar(&current.lower)),
-                Argument::Array(array) => ArgSpec::Array(array.ty),
-                Argument::Template(object) => ArgSpec::Template((*object).clone()),
-            })
-            .collect();
         let function = self.function.bind(py).as_any();
         let lowered = lower_kernel(&PyHost::new(py), sources, function, &args, &current.lower)
             .map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, sources.map()))?;
         let lowering = started.elapsed();
+        if lowered.kernel.params.len() > MOST_PARAMETERS {
+            let count = lowered.kernel.params.len();
+            let message =
+                format!("the kernel `{}` has {count} arguments; at most 512 are possible", self.signature.name);
+            return Err(errors::plain(py, Code::TooManyParameters, message));
+        }
         errors::warn(py, &lowered.warnings, sources.map())?;
         interrupt::install();
         let cancel = interrupt::flag();
+        let kernel = lowered.kernel;
         let compiled = py
-            .detach(|| current.session.compile(lowered.kernel, lowering, cancel))
+            .detach(|| current.session.compile(kernel, lowering, cancel))
             .map_err(|error| errors::from_error(py, &error))?;
         py.check_signals()?;
-        let key = arguments.iter().map(KeyPart::of).collect::<PyResult<_>>()?;
-        let made = Arc::new(Specialisation { epoch: current.epoch, key, compiled, returns: lowered.returns });
-        let mut list = self.specialisations.lock().unwrap_or_else(PoisonError::into_inner);
-        list.retain(|one| one.epoch == current.epoch && one.key.iter().all(KeyPart::is_alive));
+        let made = Specialisation::new(current.epoch, compiled, lowered.returns, &lowered.dependencies)?;
+        let made = Arc::new(made);
+        if current.dumps {
+            let dump = |stage: &str| made.dump(py, stage);
+            py.import("octants._session")?.getattr("show")?.call1((
+                &self.signature.qualname,
+                dump("ir")?,
+                dump("llvm")?,
+                dump("llvm-optimised")?,
+                dump("asm")?,
+            ))?;
+        }
+        let mut list = self.specialisations();
+        list.retain(|one| one.epoch == current.epoch && one.is_alive());
         list.insert(0, made.clone());
         Ok(made)
     }
@@ -118,49 +160,30 @@ impl Kernel {
         &self,
         py: Python<'py>,
         specialisation: &Specialisation,
-        arguments: &[Argument<'_, 'py>],
+        launch: &mut Launch<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let compiled = &specialisation.compiled;
-        let layout = compiled.args();
-        let mut block: SmallVec<[u8; 512]> = SmallVec::from_elem(0, layout.bytes as usize);
-        let mut results: SmallVec<[u8; 64]> = SmallVec::from_elem(0, compiled.results().bytes as usize);
-        let runtime_arguments =
-            arguments.iter().zip(&self.params).filter(|(a, _)| !matches!(a, Argument::Template(_)));
-        for (index, ((argument, param), slot)) in runtime_arguments.zip(&layout.slots).enumerate() {
-            let offset = slot.offset as usize;
-            match (argument, slot.kind) {
-                (Argument::Scalar(bits), ArgKind::Data(data)) => {
-                    let width = data.scalar().map_or(8, |s| s.bytes() as usize);
-                    block[offset..offset + width].copy_from_slice(&bits.to_le_bytes()[..width]);
-                }
-                (Argument::Array(array), ArgKind::Array(_)) => {
-                    if compiled.access()[index].written && !array.writeable {
-                        return Err(param.read_only(py, self.runtime.get().sources().map()));
-                    }
-                    block[offset..offset + 8].copy_from_slice(&array.address.to_le_bytes());
-                    for (axis, extent) in array.shape.iter().enumerate() {
-                        let at = offset + 8 + 4 * axis;
-                        block[at..at + 4].copy_from_slice(&extent.to_le_bytes());
-                    }
-                }
-                _ => return Err(errors::bug("an argument does not fit the compiled kernel")),
-            }
-        }
+        let compiled = &*specialisation.compiled;
         let cancel = interrupt::flag();
-        let (bytes, out) = (&block[..], &mut results[..]);
-        py.detach(|| {
+        let mut results = Words::<8>::new();
+        results.resize(compiled.results().bytes as usize);
+        let (bytes, out) = (launch.words.bytes(), results.bytes_mut());
+        let mut run = || {
             // SAFETY: the addresses are of arrays that the caller's argument objects keep alive until we return, with the extents
-            // that they have; whether they may be written was checked above.
+            // that they have; whether they may be written was checked when they were bound.
             let arguments = unsafe { Arguments::new(bytes) };
             compiled.launch(arguments, out, cancel)
-        })
-        .map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))?;
-        for argument in arguments {
-            if let Argument::Array(array) = argument {
-                array.copy_back()?;
+        };
+        let ended = if compiled.is_brief(bytes) { run() } else { py.detach(run) };
+        ended.map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))?;
+        for (dense, original) in &launch.stand_ins {
+            if numpy::View::of(original).is_some_and(|view| view.is_writeable()) {
+                py.import("numpy")?.call_method1("copyto", (original, dense))?;
             }
         }
-        self.returned(py, specialisation, &results)
+        if specialisation.returns == Returns::Nothing {
+            return Ok(py.None().into_bound(py));
+        }
+        self.returned(py, specialisation, results.bytes())
     }
 
     fn returned<'py>(
@@ -186,6 +209,26 @@ impl Kernel {
                 Ok(PyTuple::new(py, items)?.into_any())
             }
         }
+    }
+}
+
+impl Kernel {
+    #[inline]
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut launch = Launch { words: Words::new(), stand_ins: Vec::new() };
+        if let Some(found) = self.find(self.runtime.get().epoch(), arguments, &mut launch)? {
+            return self.launch(py, &found, &mut launch);
+        }
+        let current = self.runtime.get().current(py)?;
+        let made = self.specialise(py, &current, arguments)?;
+        if !self.fits(&made, arguments, &mut launch)? {
+            return Err(errors::bug("the arguments do not fit the code that was made for them"));
+        }
+        self.launch(py, &made, &mut launch)
     }
 }
 
@@ -217,26 +260,38 @@ impl Kernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         errors::gateway(|| {
             let (py, this) = (slf.py(), slf.get());
-            let runtime = this.runtime.get();
-            let current = runtime.current(py)?;
-            let binder =
-                Binder { signature: &this.signature, params: &this.params, sources: runtime.sources().map() };
-            let objects = binder.place(args, kwargs)?;
-            let mut arguments = Converted::with_capacity(objects.len());
-            for (param, object) in this.params.iter().zip(&objects) {
-                arguments.push(binder.convert(param, object, &current)?);
+            if kwargs.is_none() && args.len() == this.params.len() {
+                let arguments: Objects<'_, 'py> = args.iter_borrowed().collect();
+                return this.call(py, &arguments);
             }
-            let specialisation = match this.find(current.epoch, &arguments) {
-                Some(found) => found,
-                None => this.specialise(py, &current, &arguments)?,
-            };
-            this.launch(py, &specialisation, &arguments)
+            let sources = this.runtime.get().sources().map();
+            let binder = Binder { signature: &this.signature, params: &this.params, sources };
+            let placed = binder.place(args, kwargs)?;
+            let arguments: Objects<'_, 'py> = placed.iter().map(Bound::as_borrowed).collect();
+            this.call(py, &arguments)
         })
+    }
+
+    /// As an attribute of an object: bound to it.
+    fn __get__(
+        slf: &Bound<'_, Self>,
+        instance: Option<&Bound<'_, PyAny>>,
+        _owner: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let Some(instance) = instance else { return Ok(slf.clone().into_any().unbind()) };
+        let method = slf.py().import("types")?.getattr("MethodType")?;
+        Ok(method.call1((slf, instance))?.unbind())
+    }
+
+    /// The kernel that computes the values themselves.
+    #[getter]
+    fn _primal(slf: &Bound<'_, Self>) -> Py<PyAny> {
+        slf.clone().into_any().unbind()
     }
 
     /// Where the time of each compilation went, newest first: a list of dicts with milliseconds.
     fn compile_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let list = self.specialisations.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let list = self.specialisations().clone();
         let dicts = list.iter().map(|one| {
             let statistics = one.compiled.statistics();
             let dict = PyDict::new(py);
@@ -258,21 +313,9 @@ impl Kernel {
 
     /// A text that shows the newest compilation at some stage: "ir", "tasks", "llvm", "llvm-optimised" or "asm".
     fn dump(&self, py: Python<'_>, stage: &str) -> PyResult<Option<String>> {
-        let what = match stage {
-            "ir" => Dump::Ir,
-            "tasks" => Dump::IrAfterPasses,
-            "llvm" => Dump::Llvm,
-            "llvm-optimised" => Dump::OptimisedLlvm,
-            "asm" => Dump::Assembly,
-            _ => {
-                let message =
-                    format!("no stage is named {stage:?}; there are ir, tasks, llvm, llvm-optimised and asm");
-                return Err(pyo3::exceptions::PyValueError::new_err(message));
-            }
-        };
-        let newest = self.specialisations.lock().unwrap_or_else(PoisonError::into_inner).first().cloned();
+        let newest = self.specialisations().first().cloned();
         let Some(newest) = newest else { return Ok(None) };
-        py.detach(|| newest.compiled.dump(what)).map_err(|error| errors::from_error(py, &error))
+        newest.dump(py, stage)
     }
 
     #[getter]
@@ -300,11 +343,20 @@ impl Kernel {
     }
 }
 
-impl KeyPart {
-    fn is_alive(&self) -> bool {
-        match self {
-            Self::Template(key) => key.is_alive(),
-            Self::Scalar | Self::Array(_) => true,
-        }
+impl Specialisation {
+    fn dump(&self, py: Python<'_>, stage: &str) -> PyResult<Option<String>> {
+        let what = match stage {
+            "ir" => Dump::Ir,
+            "tasks" => Dump::IrAfterPasses,
+            "llvm" => Dump::Llvm,
+            "llvm-optimised" => Dump::OptimisedLlvm,
+            "asm" => Dump::Assembly,
+            _ => {
+                let message =
+                    format!("no stage is named {stage:?}; there are ir, tasks, llvm, llvm-optimised and asm");
+                return Err(pyo3::exceptions::PyValueError::new_err(message));
+            }
+        };
+        py.detach(|| self.compiled.dump(what)).map_err(|error| errors::from_error(py, &error))
     }
 }

@@ -8,7 +8,10 @@
 // Signatures that PyO3 asks for.
 #![allow(clippy::needless_pass_by_value, clippy::trivially_copy_pass_by_ref, clippy::unnecessary_wraps)]
 
+mod aggregate;
 mod arguments;
+mod block;
+mod buffer_view;
 mod dtype;
 mod errors;
 mod expr;
@@ -21,6 +24,7 @@ mod number;
 mod numpy;
 mod runtime;
 mod source;
+mod specialisation;
 mod template;
 
 use pyo3::prelude::*;
@@ -40,6 +44,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<dtype::DataType>()?;
     module.add_class::<expr::Expr>()?;
     module.add_class::<func::Func>()?;
+    module.add_class::<buffer_view::BufferView>()?;
     module.add_class::<kernel::Kernel>()?;
     module.add_class::<ndarray::Ndarray>()?;
     module.add_class::<runtime::Runtime>()?;

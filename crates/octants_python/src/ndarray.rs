@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType};
 use crate::runtime::Runtime;
 use crate::{errors, number, numpy};
@@ -256,10 +257,13 @@ impl Ndarray {
         Ok(interface)
     }
 
-    fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let py = index.py();
-        let index = self.index(index)?;
-        let found = self.array.get(&index).map_err(|error| Self::failed(py, &error))?;
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (index.py(), slf.get());
+        if let Ok(slice) = index.cast::<pyo3::types::PySlice>() {
+            return Ok(Bound::new(py, BufferView::slice(slf, slice)?)?.into_any());
+        }
+        let index = this.index(index)?;
+        let found = this.array.get(&index).map_err(|error| Self::failed(py, &error))?;
         dtype::constant_to(py, found[0])
     }
 

@@ -27,6 +27,9 @@ pub struct Current {
     pub session: Session,
     pub lower: LowerOptions,
     pub epoch: u64,
+    pub raise_on_templated_floats: bool,
+    /// Some text of each compilation is to be shown.
+    pub dumps: bool,
 }
 
 impl Runtime {
@@ -110,11 +113,15 @@ impl Runtime {
             short_circuit: option(options, "short_circuit_operators")?,
             unrolling_limit: option(options, "unrolling_limit")?,
         };
+        let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
+        let dumps = ["print_ir", "print_kernel_llvm_ir", "print_kernel_llvm_ir_optimized", "print_kernel_asm"];
+        let dumps = dumps.iter().map(|name| option::<bool>(options, name)).collect::<PyResult<Vec<_>>>()?;
+        let dumps = dumps.contains(&true);
         self.end(py);
         let session =
             py.detach(|| Session::new(session_options)).map_err(|error| errors::from_error(py, &error))?;
         let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
-        self.replace(Some(Arc::new(Current { session, lower, epoch })));
+        self.replace(Some(Arc::new(Current { session, lower, epoch, raise_on_templated_floats, dumps })));
         interrupt::install();
         Ok(())
     }

@@ -2,14 +2,14 @@
 
 use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
-use octants_ir::{Data, Scalar, Value};
+use octants_ir::{Data, Scalar, TensorShape, TensorType, Value};
 
 use super::Lowerer;
 use super::error::Fallible;
 use super::scope::{AliasKind, Binding};
-use super::term::{Place, Term};
+use super::term::{Entries, Place, Term};
 use crate::ast::{Expr, ExprKind, Name};
-use crate::host::{BinaryOp, Host};
+use crate::host::{Annotation, BinaryOp, Host};
 
 impl<H: Host> Lowerer<'_, H> {
     /// `a = b = value`
@@ -44,10 +44,12 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 Ok(())
             }
-            ExprKind::Subscript { .. } => {
-                let place = self.place(target)?;
-                self.store(&place, term, from)
-            }
+            ExprKind::Subscript { .. } | ExprKind::Attribute { .. } => match self.expr(target)? {
+                Term::Place(place) => self.store(&place, term, from),
+                Term::Entries(entries) => self.store_entries(&entries, term, from),
+                Term::Struct(of) => self.store_struct(&of, &term, from),
+                _ => Err(self.not_assignable(target)),
+            },
             _ => Err(self.not_assignable(target)),
         }
     }
@@ -81,6 +83,14 @@ impl<H: Host> Lowerer<'_, H> {
             Some(Binding::Alias { term: Term::Place(place), kind: AliasKind::Reference, .. }) => {
                 self.store(&place, term, from)
             }
+            Some(Binding::Alias {
+                term: Term::Struct(of),
+                kind: AliasKind::Reference | AliasKind::Named,
+                ..
+            }) => self.store_struct(&of, &term, from),
+            Some(Binding::Alias {
+                term: Term::Entries(entries), kind: AliasKind::Reference, ..
+            }) => self.store_entries(&entries, term, from),
             Some(Binding::Alias { kind, term: old, span: defined }) => {
                 Err(self.not_reassignable(name, kind, &old, defined, span))
             }
@@ -196,10 +206,10 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Vec<Term<H::Object>>> {
         let items = match self.items(term, from)? {
             Some(items) => items,
-            None => self.entries(term, from).ok_or_else(|| {
+            None => {
                 let what = self.describe(term);
-                self.error(Code::NotUnpackable, from, format!("{what} cannot be unpacked"))
-            })?,
+                return Err(self.error(Code::NotUnpackable, from, format!("{what} cannot be unpacked")));
+            }
         };
         if items.len() != count {
             let known = items.len();
@@ -215,19 +225,6 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(items)
     }
 
-    /// The entries of a vector.
-    fn entries(&mut self, term: &Term<H::Object>, span: Span) -> Option<Vec<Term<H::Object>>> {
-        let Term::Value(value) = term else { return None };
-        let Data::Tensor(tensor) = self.data(*value) else { return None };
-        if tensor.shape.rank() != 1 {
-            return None;
-        }
-        let entry = |at: u32| {
-            let component = self.at(span).i32(at as i32);
-            Term::Value(self.at(span).tensor_get(*value, &[component]))
-        };
-        Some((0..tensor.shape.count()).map(entry).collect())
-    }
 
     /// `x: T = value`
     pub(super) fn assign_annotated(
@@ -247,7 +244,17 @@ impl<H: Host> Lowerer<'_, H> {
             ));
         };
         let annotated = self.static_expr(annotation)?;
-        let dtype = self.dtype(&annotated, annotation.span)?;
+        let typed = match &annotated {
+            Term::Object(object) => match self.host.annotation(object) {
+                Annotation::Tensor(..) | Annotation::Struct(_) => Some(object.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let dtype = match typed {
+            Some(_) => Scalar::I32,
+            None => self.dtype(&annotated, annotation.span)?,
+        };
         let term = self.expr(value)?;
         if let Term::Static(_) = term {
             return Err(self.error_with_help(
@@ -257,19 +264,14 @@ impl<H: Host> Lowerer<'_, H> {
                 "remove the annotation or `oc.static`",
             ));
         }
-        let value = self.value_stored_as(term, dtype, value.span)?;
+        let term = match &typed {
+            Some(ty) => self.typed_member(ty, term, value.span)?,
+            None => Term::Value(self.value_stored_as(term, dtype, value.span)?),
+        };
         if self.frame().lookup(name).is_some() {
-            return self.assign_name_from(name, Term::Value(value), target.span, span);
+            return self.assign_name_from(name, term, target.span, span);
         }
-        self.define(name, Term::Value(value), target.span)
-    }
-
-    /// A place that an expression names.
-    pub(super) fn place(&mut self, target: &Expr) -> Fallible<Place> {
-        match self.expr(target)? {
-            Term::Place(place) => Ok(place),
-            _ => Err(self.not_assignable(target)),
-        }
+        self.define(name, term, target.span)
     }
 
     /// What a place holds.
@@ -290,8 +292,14 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// A term converted to what a place holds; a scalar is spread over a tensor's entries.
-    fn value_for(&mut self, data: Data, term: Term<H::Object>, span: Span) -> Fallible<Value> {
-        let settled = self.settle(term, span)?;
+    pub(super) fn value_for(&mut self, data: Data, term: Term<H::Object>, span: Span) -> Fallible<Value> {
+        let mut settled = self.settle(term, span)?;
+        if let (Data::Tensor(tensor), Term::List(items) | Term::Tuple(items)) = (data, &settled)
+            && items.len() as u32 == tensor.shape.count()
+            && tensor.shape.rank() == 1
+        {
+            settled = Term::Value(self.tensor_of(items.clone(), None, tensor.shape, span)?);
+        }
         let fits = match &settled {
             Term::Value(value) => {
                 let shape = self.data(*value).tensor_shape();
@@ -304,7 +312,14 @@ impl<H: Host> Lowerer<'_, H> {
             _ => false,
         };
         let Some(elem) = data.elem().filter(|_| fits) else {
-            let (what, of) = (self.describe(&settled), super::convert::describe_data(data));
+            let given = match &settled {
+                Term::Value(value) => tensor_text(self.data(*value)),
+                _ => None,
+            };
+            let (what, of) = match given.zip(tensor_text(data)) {
+                Some(texts) => texts,
+                None => (self.describe(&settled), super::convert::describe_data(data)),
+            };
             return Err(self.error(Code::LocalType, span, format!("cannot assign {what} to {of}")));
         };
         let value = self.value_stored_as(settled, elem, span)?;
@@ -324,7 +339,14 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<()> {
         let place = match &target.kind {
             ExprKind::Name(name) => self.variable(name, target.span)?,
-            ExprKind::Subscript { .. } => self.place(target)?,
+            ExprKind::Subscript { .. } | ExprKind::Attribute { .. } => match self.expr(target)? {
+                Term::Place(place) => place,
+                Term::Entries(entries) => {
+                    let term = self.operand(value)?;
+                    return self.augment_entries(&entries, op, (term, value.span), span);
+                }
+                _ => return Err(self.not_assignable(target)),
+            },
             _ => return Err(self.not_assignable(target)),
         };
         let term = self.operand(value)?;
@@ -339,6 +361,32 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let value = self.value_for(data, term, value.span)?;
         self.combine(combine, &place, value, span);
+        Ok(())
+    }
+
+    /// `v.xy op= value`, entry by entry.
+    fn augment_entries(
+        &mut self,
+        entries: &Entries,
+        op: BinaryOp,
+        (term, at): (Term<H::Object>, Span),
+        span: Span,
+    ) -> Fallible<()> {
+        let Some(combine) = Combine::of(op) else {
+            let old = self.load_entries(entries, span);
+            let result = self.binary(op, (Term::Value(old), span), (term, at), span)?;
+            return self.store_entries(entries, result, span);
+        };
+        let elem = self.place_data(&entries.of).elem().unwrap_or(Scalar::I32);
+        let data = Data::Tensor(TensorType { elem, shape: entries.shape });
+        if combine.is_bitwise() {
+            self.check_bitwise(combine, data, &term, at, span)?;
+        }
+        let value = self.value_for(data, term, at)?;
+        let values = self.tensor_entries(value, at);
+        for (place, value) in self.entry_places(entries).iter().zip(values) {
+            self.combine(combine, place, value, span);
+        }
         Ok(())
     }
 
@@ -410,6 +458,16 @@ impl<H: Host> Lowerer<'_, H> {
             }
         }
     }
+}
+
+/// `'[Tensor (3) i32]'`
+fn tensor_text(data: Data) -> Option<String> {
+    let Data::Tensor(TensorType { elem, shape }) = data else { return None };
+    let dims = match shape {
+        TensorShape::Vector(n) => format!("({n})"),
+        TensorShape::Matrix(n, m) => format!("({n}, {m})"),
+    };
+    Some(format!("'[Tensor {dims} {}]'", elem.name()))
 }
 
 /// Updates that have an atomic form.

@@ -21,12 +21,26 @@ impl<H: Host> Lowerer<'_, H> {
                     let inner = self.expression(id, span)?;
                     return self.attribute(inner, name, span);
                 }
-                self.host_attribute(&object, name, span)
+                if let Meaning::Struct { .. } = self.host.meaning(&object)
+                    && let term @ Term::Struct(_) = self.resolve(object.clone(), span)?
+                {
+                    return self.attribute(term, name, span);
+                }
+                if let Some(of) = self.member_of(&object) {
+                    return self.member_attribute(of, name, span);
+                }
+                self.host_attribute(&object, name, span).map(Term::Object)
             }
+            Term::Struct(of) => self.struct_attribute(of, name, span),
+            tensor if self.term_shape(&tensor).is_some() => {
+                let shape = self.term_shape(&tensor).expect("it was looked at");
+                self.tensor_attribute(tensor, shape, name, span)
+            }
+            Term::View(view) => self.view_attribute(&view, name, span),
             Term::Array(array) if name == "shape" => Ok(Term::Shape(array)),
             literal if literal.is_static() => {
                 let object = self.host_object(&literal)?;
-                self.host_attribute(&object, name, span)
+                self.host_attribute(&object, name, span).map(Term::Object)
             }
             other => {
                 let what = self.describe(&other);
@@ -40,14 +54,19 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    fn host_attribute(&mut self, object: &H::Object, name: &str, span: Span) -> Fallible<Term<H::Object>> {
+    pub(super) fn host_attribute(
+        &mut self,
+        object: &H::Object,
+        name: &str,
+        span: Span,
+    ) -> Fallible<H::Object> {
         if matches!(self.host.meaning(object), Meaning::Ndarray) {
             // Says that the array must be an argument.
             self.resolve(object.clone(), span)?;
         }
         let host = self.host;
         match host.getattr(object, name, self) {
-            Ok(object) => Ok(Term::Object(object)),
+            Ok(object) => Ok(object),
             Err(exception) if exception.type_name == "AttributeError" => {
                 let mut diagnostic = self.diagnostic(
                     Code::NoAttribute,

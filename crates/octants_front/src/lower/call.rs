@@ -38,9 +38,24 @@ impl<H: Host> Lowerer<'_, H> {
         keywords: &[Keyword],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let mut target = self.expr(callee)?;
+        let mut target = match &callee.kind {
+            ExprKind::Attribute { value, name } => match (self.expr(value)?, &**name) {
+                (Term::View(view), "subview") => return self.subview_call(&view, args, keywords, span),
+                (object, name) => self.attribute(object, name, callee.span)?,
+            },
+            _ => self.expr(callee)?,
+        };
         while let Term::Static(inner) = target {
             target = *inner;
+        }
+        if let Term::Method(method) = target {
+            let outer = std::mem::replace(&mut self.call_span, span);
+            let arguments = self.arguments(args, keywords, Passing::ByReference);
+            let receiver = (method.receiver, method.by_reference);
+            let result =
+                arguments.and_then(|arguments| self.inline_method(&method.function, receiver, arguments, span));
+            self.call_span = outer;
+            return result;
         }
         let Term::Object(object) = target else { return Err(self.not_callable(&target, callee.span)) };
         let outer = std::mem::replace(&mut self.call_span, span);

@@ -212,6 +212,16 @@ impl<H: Host> Lowerer<'_, H> {
                 Type::Array(ty) => format!("an array of {} with rank {}", describe_data(ty.elem), ty.rank),
                 _ => "an array".to_owned(),
             },
+            Term::View(_) => "a BufferView".to_owned(),
+            Term::Entries(entries) => {
+                let elem = self.place_data(&entries.of).elem().unwrap_or(Scalar::I32);
+                describe_data(Data::Tensor(TensorType { elem, shape: entries.shape }))
+            }
+            Term::Struct(of) => {
+                let members: Vec<_> = of.members.iter().map(|(name, _)| &**name).collect();
+                format!("a struct of {}", members.join(", "))
+            }
+            Term::Method(_) => "a method".to_owned(),
             Term::Shape(_) => "a shape".to_owned(),
             Term::Index(values) => format!("an index vector of {}", values.len()),
             Term::Tuple(_) => "a tuple".to_owned(),
@@ -230,6 +240,8 @@ impl<H: Host> Lowerer<'_, H> {
                 Meaning::Tuple(_) => "a tuple".to_owned(),
                 Meaning::List(_) => "a list".to_owned(),
                 Meaning::Dict(_) => "a dict".to_owned(),
+                Meaning::Tensor(_) => "a vector or matrix".to_owned(),
+                Meaning::Struct { .. } => "a struct".to_owned(),
                 Meaning::Dtype(scalar) => format!("the type {}", scalar.name()),
                 Meaning::Intrinsic(intrinsic) => format!("the function `{}`", intrinsic.name()),
                 Meaning::Func { .. } => "a func".to_owned(),

@@ -25,6 +25,28 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: Vec<Argument<H::Object>>,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
+        let receiver = receiver.map(|receiver| (Term::Object(receiver), false));
+        self.inline_with(object, receiver, arguments, span)
+    }
+
+    /// A method of a value of the kernel, and whether it may change the value.
+    pub(super) fn inline_method(
+        &mut self,
+        object: &H::Object,
+        receiver: (Term<H::Object>, bool),
+        arguments: Vec<Argument<H::Object>>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        self.inline_with(object, Some(receiver), arguments, span)
+    }
+
+    fn inline_with(
+        &mut self,
+        object: &H::Object,
+        receiver: Option<(Term<H::Object>, bool)>,
+        arguments: Vec<Argument<H::Object>>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
         if self.frames.len() >= DEEPEST {
             return Err(self.too_deep(span));
         }
@@ -34,6 +56,16 @@ impl<H: Host> Lowerer<'_, H> {
             Box::new(diagnostic)
         })?;
         let tree = self.sources.function(&source)?;
+        if !self.at_top_level() && self.host.requires_top_level(object) {
+            return Err(self.error_with_help(
+                Code::RequiresTopLevel,
+                span,
+                format!("`{}` can only be called at the top level of a kernel", tree.name),
+                "move the call out of the run-time loop or branch",
+            ));
+        }
+        let by_reference = receiver.as_ref().is_some_and(|(_, by_reference)| *by_reference);
+        let receiver = receiver.map(|(term, _)| term);
         let bound = self.match_arguments(&tree, object, receiver, arguments, span)?;
         let loc = self.loc(span);
         let mut frame = Frame::new(object.clone(), tree.clone(), source.qualname);
@@ -41,7 +73,11 @@ impl<H: Host> Lowerer<'_, H> {
         // Arguments are evaluated and converted in the caller's frame, so that mistakes point at the call.
         let mut bindings = Vec::with_capacity(tree.params.len());
         for (param, argument) in tree.params.iter().zip(bound) {
-            bindings.push(self.parameter(object, &tree, param, argument)?);
+            bindings.push(if by_reference && bindings.is_empty() {
+                Binding::Alias { term: argument.term, kind: AliasKind::Reference, span: argument.span }
+            } else {
+                self.parameter(object, &tree, param, argument)?
+            });
         }
         for (param, binding) in tree.params.iter().zip(bindings) {
             frame.declare(param.name.clone(), binding);
@@ -97,7 +133,7 @@ impl<H: Host> Lowerer<'_, H> {
         &mut self,
         tree: &Function,
         object: &H::Object,
-        receiver: Option<H::Object>,
+        receiver: Option<Term<H::Object>>,
         arguments: Vec<Argument<H::Object>>,
         span: Span,
     ) -> Fallible<Vec<Argument<H::Object>>> {
@@ -106,8 +142,7 @@ impl<H: Host> Lowerer<'_, H> {
         if let Some(receiver) = receiver
             && let Some(slot) = slots.first_mut()
         {
-            let term = Term::Object(receiver);
-            *slot = Some(Argument { name: None, term, span, is_literal: false });
+            *slot = Some(Argument { name: None, term: receiver, span, is_literal: false });
             next = 1;
         }
         for argument in arguments {
@@ -190,6 +225,13 @@ impl<H: Host> Lowerer<'_, H> {
         let annotation = if param.annotation.is_some() {
             let found = self.host.annotation_of(object, &param.name);
             let found = found.map_err(|exception| self.host_error(exception, span))?;
+            if let Some(ty) = &found
+                && let annotation @ Annotation::Struct(_) = self.host.annotation(ty)
+            {
+                let term = self.struct_argument(argument, ty, &annotation, param)?;
+                let term = self.copied(term, span)?;
+                return Ok(Binding::Alias { term, kind: AliasKind::Named, span });
+            }
             found.map(|annotation| self.host.annotation(&annotation))
         } else {
             None
@@ -204,6 +246,10 @@ impl<H: Host> Lowerer<'_, H> {
             },
             None => self.settle(argument.term, span)?,
         };
+        if let Term::Struct(_) = term {
+            let term = self.copied(term, span)?;
+            return Ok(Binding::Alias { term, kind: AliasKind::Named, span });
+        }
         // A variable only where the body assigns to it.
         let is_number = matches!(term, Term::Value(_) | Term::Index(_)) || super::fold::is_number(&term);
         if is_number && tree.assigns(&param.name) {
@@ -221,6 +267,37 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(Binding::Alias { term, kind, span })
     }
 
+    /// An argument that must be a struct of the annotated type.
+    fn struct_argument(
+        &mut self,
+        argument: Argument<H::Object>,
+        ty: &H::Object,
+        annotation: &Annotation,
+        param: &Param,
+    ) -> Fallible<Term<H::Object>> {
+        let span = argument.span;
+        let given = self.struct_members(&argument.term, span)?;
+        let fits = match (&given, annotation) {
+            (Some(given), Annotation::Struct(wanted)) => {
+                given.len() == wanted.len()
+                    && wanted.iter().all(|(name, _)| given.iter().any(|(known, _)| **known == **name))
+            }
+            _ => false,
+        };
+        if fits {
+            return self.typed_member(ty, argument.term, span);
+        }
+        let what = self.describe(&argument.term);
+        Err(Box::new(
+            self.diagnostic(
+                Code::ArgumentKind,
+                span,
+                format!("argument '{}' must be a struct with the annotated members, not {what}", param.name),
+            )
+            .label(param.span, "annotated here"),
+        ))
+    }
+
     fn argument_as(
         &mut self,
         argument: Argument<H::Object>,
@@ -228,7 +305,10 @@ impl<H: Host> Lowerer<'_, H> {
         param: &Param,
     ) -> Fallible<Term<H::Object>> {
         let span = argument.span;
-        let settled = self.settle(argument.term, span)?;
+        let mut settled = self.settle(argument.term, span)?;
+        if let (Data::Tensor(_), Some(value)) = (data, self.tensor_operand(&settled, span)?) {
+            settled = Term::Value(value);
+        }
         let fits = match (&settled, data) {
             (Term::Value(value), _) => self.data(*value).tensor_shape() == data.tensor_shape(),
             (Term::Bool(_) | Term::Int(_) | Term::Float(_), Data::Scalar(_)) => true,

@@ -5,6 +5,7 @@ use octants_ir::ops::{BitOp, CompareOp};
 use octants_ir::{Boundary, Const, OpKind, Scalar, Type, Value};
 
 use super::Lowerer;
+use super::entries::Part;
 use super::error::Fallible;
 use super::term::{Place, Term};
 use crate::ast::{Expr, ExprKind};
@@ -21,24 +22,41 @@ impl<H: Host> Lowerer<'_, H> {
         match base {
             Term::Static(inner) => self.subscript(*inner, base_expr, index, span),
             Term::Array(array) => self.array_element(array, base_expr, index, span).map(Term::Place),
-            Term::Place(place) if self.place_shape(&place).is_some() => {
-                let components = self.components(index)?;
-                self.place_entry(&place, &components, index.span).map(Term::Place)
+            Term::View(view) => self.view_subscript(&view, base_expr, index, span),
+            tensor @ (Term::Place(_) | Term::Value(_) | Term::Entries(_))
+                if self.term_shape(&tensor).is_some() =>
+            {
+                let parts = self.index_parts(index)?;
+                self.tensor_item(tensor, parts, index.span)
+            }
+            Term::Struct(of) => {
+                let key = self.operand(index)?;
+                let Term::Str(name) = &key else { return Err(self.not_static(index.span)) };
+                match of.member(name) {
+                    Some(member) => Ok(member.clone()),
+                    None => self.struct_attribute(of, name, index.span),
+                }
             }
             Term::Object(object) => {
                 if let Meaning::Expr(id) = self.host.meaning(&object) {
                     let inner = self.expression(id, span)?;
                     return self.subscript(inner, base_expr, index, span);
                 }
+                if !self.in_static
+                    && let Meaning::Tensor(constant) = self.host.meaning(&object)
+                {
+                    let parts = self.index_parts(index)?;
+                    let is_known = |part: &Part<H::Object>| !matches!(part, Part::Index(term, _) if !term.is_static());
+                    if !parts.iter().all(is_known) {
+                        let value = self.tensor_constant(&constant, span);
+                        return self.tensor_item(Term::Value(value), parts, index.span);
+                    }
+                }
                 self.host_item(&object, index, span)
             }
             Term::Dict(_) => {
                 let key = self.operand(index)?;
                 self.dict_item(&base, &key, index.span, span)
-            }
-            Term::Value(value) if self.data(value).tensor_shape().is_some() => {
-                let components = self.components(index)?;
-                self.value_entry(value, &components, index.span)
             }
             sequence @ (Term::Tuple(_) | Term::List(_) | Term::Shape(_) | Term::Index(_)) => {
                 self.sequence_item(&sequence, index, span)
@@ -71,6 +89,19 @@ impl<H: Host> Lowerer<'_, H> {
         items: Vec<(Term<H::Object>, Span)>,
         span: Span,
     ) -> Fallible<Place> {
+        let path = self.array_path(array, name, items, span)?;
+        self.check_bounds(array, &path, 0, name, span);
+        Ok(Place { base: array, path, shared: true })
+    }
+
+    /// The indices of an array's element.
+    pub(super) fn array_path(
+        &mut self,
+        array: Value,
+        name: &str,
+        items: Vec<(Term<H::Object>, Span)>,
+        span: Span,
+    ) -> Fallible<Vec<Value>> {
         let Type::Array(ty) = self.kernel.ty(array) else { unreachable!("a term `Array` is an array") };
         let mut path = Vec::new();
         for (item, at) in items {
@@ -96,13 +127,10 @@ impl<H: Host> Lowerer<'_, H> {
                 },
             ));
         }
-        if self.options.debug && ty.boundary == Boundary::Unsafe && ty.rank > 0 {
-            self.check_bounds(array, &path, name, span);
-        }
-        Ok(Place { base: array, path, shared: true })
+        Ok(path)
     }
 
-    fn index_operand(&mut self, item: &Expr) -> Fallible<Term<H::Object>> {
+    pub(super) fn index_operand(&mut self, item: &Expr) -> Fallible<Term<H::Object>> {
         if let ExprKind::Slice { .. } = item.kind {
             return Err(self.error_with_help(
                 Code::SliceUnsupported,
@@ -115,7 +143,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// One index: a number, `None` for rank 0, or the index of a grouped loop.
-    fn index_term(&mut self, term: Term<H::Object>, span: Span, path: &mut Vec<Value>) -> Fallible<()> {
+    pub(super) fn index_term(&mut self, term: Term<H::Object>, span: Span, path: &mut Vec<Value>) -> Fallible<()> {
         match self.settle(term, span)? {
             Term::None => Ok(()),
             Term::Index(values) => {
@@ -204,13 +232,28 @@ impl<H: Host> Lowerer<'_, H> {
         )
     }
 
-    /// Debug mode: an assertion that every index is inside of its extent.
-    fn check_bounds(&mut self, array: Value, path: &[Value], name: &str, span: Span) {
+    /// Debug mode: an assertion that every index is inside of its extent, from some axis on.
+    pub(super) fn check_bounds(
+        &mut self,
+        array: Value,
+        path: &[Value],
+        first: usize,
+        name: &str,
+        span: Span,
+    ) {
+        let Type::Array(ty) = self.kernel.ty(array) else { return };
+        if !self.options.debug || ty.boundary != Boundary::Unsafe {
+            return;
+        }
         let mut inside = None;
         let mut extents = Vec::new();
         for (axis, &index) in path.iter().enumerate() {
             let mut builder = self.at(span);
             let extent = builder.extent(array, axis as u8);
+            extents.push(extent);
+            if axis < first {
+                continue;
+            }
             let zero = builder.constant(Const::i32(0));
             let above = builder.compare(CompareOp::Ge, index, zero);
             let below = builder.compare(CompareOp::Lt, index, extent);
@@ -219,7 +262,6 @@ impl<H: Host> Lowerer<'_, H> {
                 None => both,
                 Some(so_far) => builder.bit(BitOp::And, so_far, both),
             });
-            extents.push(extent);
         }
         let Some(inside) = inside else { return };
         let places = |n: usize| vec!["{}"; n].join(", ");
@@ -279,7 +321,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Value(_) if matches!(sequence, Term::Index(_)) => {
                 let vector = self.value(sequence.clone(), span)?;
                 let component = self.index_value(index, index_span)?;
-                return Ok(Term::Value(self.at(span).tensor_get(vector, &[component])));
+                return Ok(Term::Value(self.tensor_entry(vector, &[component], span)));
             }
             other => {
                 let (what, of) = (self.describe(&other), self.describe(sequence));
@@ -380,7 +422,10 @@ impl<H: Host> Lowerer<'_, H> {
     /// An item of a host object.
     fn host_item(&mut self, object: &H::Object, index: &Expr, span: Span) -> Fallible<Term<H::Object>> {
         // Says what is wrong with an array that is not an argument.
-        let resolved = self.resolve(object.clone(), span)?;
+        let resolved = match self.host.meaning(object) {
+            Meaning::Tensor(_) | Meaning::Struct { .. } => Term::Object(object.clone()),
+            _ => self.resolve(object.clone(), span)?,
+        };
         let Term::Object(object) = resolved else {
             let what = self.describe(&resolved);
             return Err(self.error(Code::NotIndexable, span, format!("{what} cannot be indexed")));
@@ -400,50 +445,17 @@ impl<H: Host> Lowerer<'_, H> {
             }
             self.host_object(&term)?
         };
+        if let Some(of) = self.member_of(&object) {
+            return self.member_item(of, key, span);
+        }
         let host = self.host;
         let item = host.getitem(&object, &key, self).map_err(|e| self.host_error(e, span))?;
         Ok(Term::Object(item))
     }
-
-    /// The component indices of a tensor's entry.
-    fn components(&mut self, index: &Expr) -> Fallible<Vec<Value>> {
-        let mut components = Vec::new();
-        for item in index_items(index) {
-            let term = self.index_operand(item)?;
-            self.index_term(term, item.span, &mut components)?;
-        }
-        Ok(components)
-    }
-
-    /// The tensor that a place holds as a whole, if it does.
-    fn place_shape(&self, place: &Place) -> Option<octants_ir::TensorShape> {
-        let (data, rank) = self.kernel.ty(place.base).place()?;
-        data.tensor_shape().filter(|_| place.path.len() == rank)
-    }
-
-    fn place_entry(&mut self, place: &Place, components: &[Value], span: Span) -> Fallible<Place> {
-        let rank = self.place_shape(place).map_or(0, octants_ir::TensorShape::rank);
-        self.check_component_count(rank, components.len(), span)?;
-        let path = place.path.iter().chain(components).copied().collect();
-        Ok(Place { base: place.base, path, shared: place.shared })
-    }
-
-    fn value_entry(&mut self, value: Value, components: &[Value], span: Span) -> Fallible<Term<H::Object>> {
-        let rank = self.data(value).component_rank();
-        self.check_component_count(rank, components.len(), span)?;
-        Ok(Term::Value(self.at(span).tensor_get(value, components)))
-    }
-
-    fn check_component_count(&self, rank: usize, count: usize, span: Span) -> Fallible<()> {
-        if rank == count {
-            return Ok(());
-        }
-        Err(self.error(Code::IndexCount, span, format!("Expected {rank} indices, got {count}")))
-    }
 }
 
 /// `x[i, j]` has a tuple as its index; `x[()]` an empty one.
-fn index_items(index: &Expr) -> &[Expr] {
+pub(super) fn index_items(index: &Expr) -> &[Expr] {
     match &index.kind {
         ExprKind::Tuple(items) => items,
         _ => std::slice::from_ref(index),

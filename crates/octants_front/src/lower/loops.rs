@@ -109,6 +109,16 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 Ok((Ndrange { bounds, order: (0..rank as usize).collect() }, false))
             }
+            Term::View(view) => {
+                let rank = self.rank(view.array);
+                let size = self.view_size(&view, span);
+                let mut bounds = vec![(self.at(span).i32(0), size)];
+                for axis in 1..rank {
+                    let mut builder = self.at(span);
+                    bounds.push((builder.i32(0), builder.extent(view.array, axis)));
+                }
+                Ok((Ndrange { bounds, order: (0..rank as usize).collect() }, false))
+            }
             Term::Grouped(inner) => self.domain(*inner, span).map(|(range, _)| (range, true)),
             Term::Object(object) => {
                 if let Meaning::Expr(id) = self.host.meaning(&object) {
@@ -192,6 +202,7 @@ impl<H: Host> Lowerer<'_, H> {
         let types = vec![Type::I32; axes.len()];
         let (region, ()) = self.open_region(&types, |inner, params| {
             inner.in_parallel = true;
+            inner.thread = params.first().copied();
             let mut indices = vec![params[0]; axes.len()];
             for (&axis, &param) in axes.iter().zip(params) {
                 indices[axis] = param;

@@ -10,6 +10,7 @@ mod branch;
 mod call;
 mod comprehension;
 mod convert;
+mod entries;
 mod error;
 mod expr;
 mod fold;
@@ -18,6 +19,7 @@ mod index;
 mod intrinsic;
 mod logical;
 mod loops;
+mod members;
 mod names;
 mod objects;
 mod operators;
@@ -25,9 +27,12 @@ mod promote;
 mod returns;
 mod scope;
 mod stmt;
+mod structs;
+mod tensor;
 mod term;
 mod trace;
 mod unroll;
+mod view;
 
 use octants_diag::{Code, Diagnostic, Span};
 use octants_ir::{Builder, Kernel, Loc, LocData, Region, Type, Value};
@@ -38,7 +43,7 @@ use crate::sources::Sources;
 use crate::{ArgSpec, LowerOptions, Lowered};
 use error::Fallible;
 use loops::LoopConfig;
-use scope::{AliasKind, Binding, Frame};
+use scope::Frame;
 use term::Term;
 
 /// Lowers a kernel for one kind of arguments, one per parameter (the receiver of a method is a template).
@@ -48,7 +53,7 @@ pub fn lower_kernel<H: Host>(
     function: &H::Object,
     args: &[ArgSpec<H::Object>],
     options: &LowerOptions,
-) -> Result<Lowered, Vec<Diagnostic>> {
+) -> Result<Lowered<H::Object>, Vec<Diagnostic>> {
     let source = host.function(function).map_err(|exception| vec![source_unavailable(&exception)])?;
     let tree = sources.function(&source).map_err(|error| vec![*error])?;
     let mut lowerer = Lowerer::new(host, sources, options, &source.qualname);
@@ -71,6 +76,8 @@ struct Lowerer<'a, H: Host> {
     frames: Vec<Frame<H::Object>>,
     /// What expressions held by host code stand for, by their index.
     exprs: Vec<Term<H::Object>>,
+    /// The arguments, and what they led to.
+    members: Vec<members::Member<H::Object>>,
     trace: u64,
     /// The location of the newest op, to find it again quickly: span, number of frames, location.
     newest_loc: Option<(Span, usize, Loc)>,
@@ -82,6 +89,8 @@ struct Lowerer<'a, H: Host> {
     in_static: bool,
     /// Inside a parallel loop.
     in_parallel: bool,
+    /// The first index of the innermost parallel loop.
+    thread: Option<Value>,
     /// How many regions are open.
     nesting: usize,
     next_loop: Option<LoopConfig>,
@@ -100,37 +109,30 @@ impl<'a, H: Host> Lowerer<'a, H> {
             kernel,
             frames: Vec::new(),
             exprs: Vec::new(),
+            members: Vec::new(),
             trace: host.begin_trace(),
             newest_loc: None,
             call_span: Span::new(octants_diag::FileId(0), 0, 0),
             trace_failure: None,
             in_static: false,
             in_parallel: false,
+            thread: None,
             nesting: 0,
             next_loop: None,
             warnings: Vec::new(),
         }
     }
 
-    fn kernel_body(mut self, args: &[ArgSpec<H::Object>]) -> Result<Lowered, Box<Diagnostic>> {
+    fn kernel_body(mut self, args: &[ArgSpec<H::Object>]) -> Result<Lowered<H::Object>, Box<Diagnostic>> {
         let tree = self.frame().function.clone();
         self.call_span = tree.name_span;
         self.check_argument_count(&tree, args.len())?;
-        for (param, arg) in tree.params.iter().zip(args) {
-            let term = match arg {
-                ArgSpec::Scalar(scalar) => Term::Value(self.kernel.add_param(&*param.name, (*scalar).into())),
-                ArgSpec::Array(array) => {
-                    Term::Array(self.kernel.add_param(&*param.name, Type::Array(*array)))
-                }
-                ArgSpec::Template(object) => Term::Object(object.clone()),
-            };
-            let binding = Binding::Alias { term, kind: AliasKind::Argument, span: param.span };
-            self.frame_mut().declare(param.name.clone(), binding);
-        }
+        self.bind_arguments(&tree, args)?;
         self.statements(&tree.body)?;
         let returns = self.kernel_returns()?;
         debug_assert_eq!(self.region, self.kernel.body);
-        Ok(Lowered { kernel: self.kernel, returns, warnings: self.warnings })
+        let dependencies = self.members.into_iter().map(|member| member.dependency).collect();
+        Ok(Lowered { kernel: self.kernel, dependencies, returns, warnings: self.warnings })
     }
 
     fn frame(&self) -> &Frame<H::Object> {

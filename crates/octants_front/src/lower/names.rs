@@ -18,6 +18,9 @@ impl<H: Host> Lowerer<'_, H> {
                     let shared = self.in_parallel && !in_parallel;
                     Term::Place(Place { base: *place, path: Vec::new(), shared })
                 }
+                Binding::Alias { term: Term::Struct(of), .. } if self.in_parallel && !of.in_parallel => {
+                    Term::Struct(Self::shared_struct(of))
+                }
                 Binding::Alias { term, .. } => term.clone(),
             });
         }
@@ -59,10 +62,17 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// A copy of a value in a variable of its own; sequences item by item.
-    fn copied(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
+    pub(super) fn copied(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
         Ok(match self.settle(term, span)? {
             Term::Tuple(items) => Term::Tuple(self.copied_items(items, span)?),
             Term::List(items) => Term::List(self.copied_items(items, span)?),
+            Term::Struct(of) => {
+                let mut members = Vec::with_capacity(of.members.len());
+                for (name, member) in of.members {
+                    members.push((name, self.copied(member, span)?));
+                }
+                self.new_struct(members, of.ty)
+            }
             term @ (Term::Value(_) | Term::Index(_) | Term::Bool(_) | Term::Int(_) | Term::Float(_)) => {
                 let value = self.value(term, span)?;
                 Term::Place(self.new_local(value, span))

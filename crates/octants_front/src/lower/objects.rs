@@ -5,7 +5,7 @@ use octants_diag::{Code, Span};
 use super::Lowerer;
 use super::error::Fallible;
 use super::fold;
-use super::term::Term;
+use super::term::{Struct, Term};
 use crate::host::{ExprId, Host, Meaning};
 
 impl<H: Host> Lowerer<'_, H> {
@@ -15,6 +15,14 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Object(object) => self.resolve(object, span),
             Term::Static(inner) => self.settle(*inner, span),
             Term::Place(place) => Ok(Term::Value(self.at(span).load(place.base, &place.path))),
+            Term::Entries(entries) => Ok(Term::Value(self.load_entries(&entries, span))),
+            Term::Struct(of) => {
+                let mut members = Vec::with_capacity(of.members.len());
+                for (name, member) in of.members {
+                    members.push((name, self.settle(member, span)?));
+                }
+                Ok(Term::Struct(Struct { members, ty: of.ty, in_parallel: of.in_parallel }))
+            }
             other => Ok(other),
         }
     }
@@ -30,6 +38,16 @@ impl<H: Host> Lowerer<'_, H> {
             Meaning::Expr(id) => {
                 let term = self.expression(id, span)?;
                 self.settle(term, span)
+            }
+            Meaning::Tensor(constant) if !self.in_static => {
+                Ok(Term::Value(self.tensor_constant(&constant, span)))
+            }
+            Meaning::Struct { members, ty } if !self.in_static => {
+                let mut terms = Vec::with_capacity(members.len());
+                for (name, member) in members {
+                    terms.push((name.into(), self.resolve(member, span)?));
+                }
+                Ok(self.new_struct(terms, ty))
             }
             Meaning::Ndarray => Err(self.error_with_help(
                 Code::CapturedArray,
@@ -76,7 +94,11 @@ impl<H: Host> Lowerer<'_, H> {
             }
             Term::Value(_)
             | Term::Place(_)
+            | Term::Entries(_)
+            | Term::Struct(_)
+            | Term::Method(_)
             | Term::Array(_)
+            | Term::View(_)
             | Term::Shape(_)
             | Term::Index(_)
             | Term::Range(..)
@@ -131,8 +153,20 @@ impl<H: Host> Lowerer<'_, H> {
                 Some((0..rank).map(|axis| Term::Value(self.at(span).extent(*array, axis))).collect())
             }
             Term::Index(values) => Some(values.iter().map(|&value| Term::Value(value)).collect()),
+            Term::Value(value) => self.tensor_items(*value, span),
+            Term::Struct(of) => Some(of.members.iter().map(|(_, member)| member.clone()).collect()),
+            tensor @ (Term::Place(_) | Term::Entries(_)) if self.term_shape(tensor).is_some() => {
+                let value = self.value(tensor.clone(), span)?;
+                self.tensor_items(value, span)
+            }
             Term::Object(object) => match self.host.meaning(object) {
                 Meaning::Tuple(items) | Meaning::List(items) => {
+                    if let Some(of) = self.member_of(object) {
+                        let keys = (0..items.len()).map(|at| self.host.make_int(at as i128));
+                        let keys: Vec<_> = keys.collect();
+                        let items = keys.into_iter().map(|key| self.member_item(of, key, span));
+                        return Ok(Some(items.collect::<Fallible<_>>()?));
+                    }
                     Some(items.into_iter().map(Term::Object).collect())
                 }
                 Meaning::Dict(items) => Some(items.into_iter().map(|(key, _)| Term::Object(key)).collect()),

@@ -87,7 +87,7 @@ impl<H: Host> Lowerer<'_, H> {
             BinaryOp::BitAnd => self.bitwise(BitOp::And, "&", a, b, span),
             BinaryOp::BitOr => self.bitwise(BitOp::Or, "|", a, b, span),
             BinaryOp::BitXor => self.bitwise(BitOp::Xor, "^", a, b, span),
-            BinaryOp::MatMul => Err(self.unsupported_operands("@", a, b, span)),
+            BinaryOp::MatMul => self.matrix_product(a, b, span),
         }
     }
 
@@ -163,7 +163,7 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(self.at(span).bit(op, a, b))
     }
 
-    fn unsupported_operands(
+    pub(super) fn unsupported_operands(
         &mut self,
         name: &str,
         a: Value,

@@ -1,7 +1,7 @@
 //! `return`: what a kernel or func gives back.
 
 use octants_diag::{Code, Span};
-use octants_ir::{Data, Value};
+use octants_ir::{Data, TensorType, Value};
 
 use super::Lowerer;
 use super::convert::describe_data;
@@ -9,7 +9,7 @@ use super::error::Fallible;
 use super::term::Term;
 use crate::ast::{Expr, Function};
 use crate::host::{Annotation, Host};
-use crate::signature::Returns;
+use crate::signature::{Returned, Returns};
 
 impl<H: Host> Lowerer<'_, H> {
     /// A `return` statement; everything after it in its function is unreachable.
@@ -63,15 +63,18 @@ impl<H: Host> Lowerer<'_, H> {
             (Annotation::Tuple(items), Some((term, at))) => {
                 let terms = self.returned_items(&term, items.len(), at, annotation_span)?;
                 let mut values = Vec::new();
+                let mut returned = Vec::new();
                 for (item, term) in items.iter().zip(terms) {
-                    values.push(self.returned_value(item, term, at, annotation_span)?);
+                    let term = self.returned_value(item, term, at, annotation_span)?;
+                    returned.push(self.flattened(&term, at, &mut values));
                 }
-                let data = values.iter().map(|&value| self.data(value)).collect();
-                (values, Returns::Tuple(data), at)
+                (values, Returns::Tuple(returned), at)
             }
             (annotation, Some((term, at))) => {
-                let value = self.returned_value(&annotation, term, at, annotation_span)?;
-                (vec![value], Returns::One(self.data(value)), at)
+                let term = self.returned_value(&annotation, term, at, annotation_span)?;
+                let mut values = Vec::new();
+                let returned = self.flattened(&term, at, &mut values);
+                (values, Returns::One(returned), at)
             }
         };
         self.kernel.results = values.iter().map(|&value| self.data(value)).collect();
@@ -117,16 +120,36 @@ impl<H: Host> Lowerer<'_, H> {
         term: Term<H::Object>,
         at: Span,
         annotation_span: Span,
-    ) -> Fallible<Value> {
+    ) -> Fallible<Term<H::Object>> {
         let settled = self.settle(term, at)?;
+        if let Annotation::Struct(wanted) = annotation
+            && let Some(given) = self.struct_members(&settled, at)?
+            && given.len() == wanted.len()
+            && wanted.iter().all(|(name, _)| given.iter().any(|(known, _)| **known == **name))
+        {
+            let mut members = Vec::new();
+            for (name, annotation) in wanted {
+                for (known, term) in &given {
+                    if **known == **name {
+                        let term = self.returned_value(annotation, term.clone(), at, annotation_span)?;
+                        members.push((known.clone(), term));
+                    }
+                }
+            }
+            let ty = if let Term::Struct(of) = settled { of.ty } else { None };
+            return Ok(self.new_struct(members, ty));
+        }
         let wanted = self.data_of(annotation);
+        if let Some(Data::Tensor(tensor)) = wanted {
+            return self.returned_tensor(tensor, settled, at, annotation_span);
+        }
         let fits = match (&settled, wanted) {
-            (Term::Value(value), Some(data)) => self.data(*value).tensor_shape() == data.tensor_shape(),
+            (Term::Value(value), Some(data)) => self.data(*value) == Data::Scalar(self.elem(*value)) && data.scalar().is_some(),
             (Term::Bool(_) | Term::Int(_) | Term::Float(_), Some(Data::Scalar(_))) => true,
             _ => false,
         };
         match wanted.and_then(Data::elem) {
-            Some(elem) if fits => self.value_as(settled, elem, at),
+            Some(elem) if fits => self.value_as(settled, elem, at).map(Term::Value),
             _ => {
                 let what = self.describe(&settled);
                 let wanted = wanted.map_or_else(|| "what the annotation says".to_owned(), describe_data);
@@ -139,6 +162,62 @@ impl<H: Host> Lowerer<'_, H> {
                     .label(annotation_span, "annotated here"),
                 ))
             }
+        }
+    }
+
+    /// A vector or matrix of the annotated shape. Reals are not made integers.
+    fn returned_tensor(
+        &mut self,
+        tensor: TensorType,
+        settled: Term<H::Object>,
+        at: Span,
+        annotation_span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let given = match self.tensor_operand(&settled, at)? {
+            None if matches!(settled, Term::List(_) | Term::Tuple(_)) => {
+                return self.typed_tensor(tensor, vec![settled], at).map(Term::Value);
+            }
+            given => given.and_then(|value| Some((value, self.tensor_type(value)?))),
+        };
+        match given {
+            Some((value, ty)) if ty.shape == tensor.shape && (ty.elem.is_integral() || tensor.elem.is_real()) => {
+                Ok(Term::Value(self.cast(value, tensor.elem, at)))
+            }
+            _ => {
+                let what = self.describe(&settled);
+                let wanted = describe_data(Data::Tensor(tensor));
+                Err(Box::new(
+                    self.diagnostic(
+                        Code::ReturnedTensor,
+                        at,
+                        format!("{what} is returned where {wanted} is annotated"),
+                    )
+                    .label(annotation_span, "annotated here"),
+                ))
+            }
+        }
+    }
+
+    /// Appends the scalars of a returned value.
+    fn flattened(&mut self, term: &Term<H::Object>, span: Span, values: &mut Vec<Value>) -> Returned {
+        match term {
+            Term::Struct(of) => Returned::Struct(
+                of.members
+                    .iter()
+                    .map(|(name, member)| (name.to_string(), self.flattened(member, span, values)))
+                    .collect(),
+            ),
+            Term::Value(value) => match self.data(*value) {
+                Data::Tensor(tensor) => {
+                    values.extend(self.tensor_entries(*value, span));
+                    Returned::Tensor(tensor)
+                }
+                _ => {
+                    values.push(*value);
+                    Returned::Scalar(self.elem(*value))
+                }
+            },
+            _ => Returned::Struct(Vec::new()),
         }
     }
 
@@ -159,12 +238,12 @@ impl<H: Host> Lowerer<'_, H> {
                 let terms = self.returned_items(&term, items.len(), at, annotation_span)?;
                 let mut values = Vec::new();
                 for (item, term) in items.iter().zip(terms) {
-                    values.push(Term::Value(self.returned_value(item, term, at, annotation_span)?));
+                    values.push(self.returned_value(item, term, at, annotation_span)?);
                 }
                 Ok(Term::Tuple(values))
             }
             (annotation, Some((term, at))) => {
-                self.returned_value(annotation, term, at, annotation_span).map(Term::Value)
+                self.returned_value(annotation, term, at, annotation_span)
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use octants_ir::{TensorShape, Value};
 
+use super::view::View;
 use crate::ast::Name;
 
 /// A value at some stage: known at compile time, in a register, or in memory.
@@ -20,6 +21,8 @@ pub(super) enum Term<O> {
     Place(Place),
     /// An array argument.
     Array(Value),
+    /// A part of an array.
+    View(View),
     /// The shape of an array argument.
     Shape(Value),
     /// The index of a grouped loop; a vector when it is calculated with.
@@ -111,6 +114,7 @@ impl<O> Term<O> {
             | Self::Entries(_)
             | Self::Place(_)
             | Self::Array(_)
+            | Self::View(_)
             | Self::Shape(_)
             | Self::Index(_)
             | Self::Range(..)

@@ -4,6 +4,7 @@ use octants_diag::Diagnostic;
 
 use super::Lowerer;
 use super::call::Argument;
+use super::entries::Part;
 use super::error::Fallible;
 use super::term::Term;
 use crate::host::{BinaryOp, CompareOp, Host, Meaning, TraceError, Tracer, UnaryOp};
@@ -37,11 +38,25 @@ impl<H: Host> Lowerer<'_, H> {
                 let items = items.into_iter().map(|item| (item, span)).collect();
                 self.array_place(array, "an array", items, span).map(Term::Place)
             }
+            Term::View(view) => {
+                let items = self.items(&index, span)?.unwrap_or_else(|| vec![index]);
+                let items = items.into_iter().map(|item| (item, span)).collect();
+                let path = self.array_path(view.array, "a view", items, span)?;
+                Ok(Term::Place(self.view_place(&view, path, "a view", span)))
+            }
             Term::Object(object) => {
                 let index = self.host_object(&index)?;
                 let host = self.host;
                 let item = host.getitem(&object, &index, self);
                 item.map(Term::Object).map_err(|exception| self.host_error(exception, span))
+            }
+            tensor if self.term_shape(&tensor).is_some() => {
+                let items = match &index {
+                    Term::Tuple(items) => items.clone(),
+                    _ => vec![index],
+                };
+                let parts = items.into_iter().map(|item| Part::Index(item, span)).collect();
+                self.tensor_item(tensor, parts, span)
             }
             sequence => self.item_at(&sequence, index, span, span),
         }
@@ -133,6 +148,14 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
             for (name, object) in args.iter().map(|object| (None, object)).chain(named) {
                 let term = lowerer.term_of(object)?;
                 arguments.push(Argument { name, term, span, is_literal: false });
+            }
+            if let Meaning::Expr(id) = lowerer.host.meaning(callee)
+                && let Term::Method(method) = lowerer.expression(id, span)?
+            {
+                let receiver = (method.receiver, method.by_reference);
+                let result = lowerer.inline_method(&method.function, receiver, arguments, span)?;
+                let settled = lowerer.settle(result, span)?;
+                return lowerer.host_object(&settled);
             }
             let result = match lowerer.host.meaning(callee) {
                 Meaning::Dtype(dtype) => lowerer.type_call(dtype, &arguments, span)?,

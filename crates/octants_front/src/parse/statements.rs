@@ -270,6 +270,11 @@ fn collect_named(value: &Expr, names: &mut Vec<Name>) {
         ExprKind::IfElse { test, body, orelse } => each(&[test, body, orelse]),
         ExprKind::Call { callee, args, keywords } => {
             each(&[callee]);
+            if let ExprKind::Attribute { value, name } = &callee.kind
+                && &**name == "fill"
+            {
+                collect_target(value, names);
+            }
             let by_value = is_plain_intrinsic(callee);
             for argument in args.iter().chain(keywords.iter().map(|keyword| &keyword.value)) {
                 if !by_value {

@@ -4,6 +4,7 @@ mod atomic;
 mod math;
 mod ranges;
 mod statics;
+mod tensors;
 
 use octants_diag::{Code, Span};
 use octants_ir::{Data, Scalar};
@@ -31,7 +32,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let passing = if takes_place(intrinsic) { Passing::ByReference } else { Passing::ByValue };
         let arguments = self.arguments(args, keywords, passing)?;
-        if self.in_static && arguments.iter().all(|argument| argument.term.is_static()) {
+        if intrinsic != Intrinsic::Super && self.in_static && arguments.iter().all(|argument| argument.term.is_static()) {
             // Everything is known: Python evaluates it, with its own builtins and the package's host versions.
             let result = self.call_host(callee, &arguments, span)?;
             return self.settle(result, span);
@@ -56,6 +57,8 @@ impl<H: Host> Lowerer<'_, H> {
             I::Ndrange => self.ndrange(arguments, span),
             I::Grouped => self.grouped(arguments, span),
             I::LoopConfig => self.loop_config(arguments),
+            I::BufferView => self.make_view(arguments, span),
+            I::Super => self.parent(callee, arguments, span),
             I::Int => self.builtin_cast(self.options.default_ip, callee, arguments, span),
             I::Float => self.builtin_cast(self.options.default_fp, callee, arguments, span),
             I::Bool => self.builtin_cast(Scalar::U1, callee, arguments, span),
@@ -64,6 +67,10 @@ impl<H: Host> Lowerer<'_, H> {
             I::Print | I::Random | I::Randn | I::ClockCounter | I::ClockFreqHz => {
                 Err(self.unavailable(intrinsic, span))
             }
+            I::Matrix | I::Vector => self.tensor_call(intrinsic, callee, arguments, span),
+            I::MatrixType => self.tensor_type_call(callee, arguments, span),
+            I::Struct => self.struct_call(arguments, span),
+            I::StructType => self.struct_type_call(callee, arguments, span),
             I::Abs | I::Min | I::Max | I::Pow | I::Atan2 | I::RawDiv | I::RawMod | I::BitShr => {
                 self.arithmetic(intrinsic, arguments, span)
             }
@@ -177,6 +184,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Data::Tensor(tensor) => tensor.shape.dims().first().map(|&n| n as usize),
                 _ => None,
             },
+            Term::Index(values) => Some(values.len()),
             Term::Str(text) => Some(text.chars().count()),
             Term::Object(_) => Some(self.static_items(term, span)?.len()),
             _ => self.items(term, span)?.map(|items| items.len()),
@@ -225,5 +233,8 @@ fn takes_place(intrinsic: Intrinsic) -> bool {
             | I::AtomicCas
             | I::VolatileLoad
             | I::Grouped
+            | I::Matrix
+            | I::Vector
+            | I::MatrixType
     )
 }

@@ -30,6 +30,7 @@ impl<H: Host> Lowerer<'_, H> {
                 return Err(self.bad_arguments(Intrinsic::Static, argument.span));
             }
             match &argument.term {
+                Term::Value(value) if self.tensor_type(*value).is_some() => terms.push(argument.term),
                 Term::Value(_) | Term::Place(_) | Term::Range(..) | Term::Ndrange(_) | Term::Grouped(_) => {
                     return Err(self.not_static(argument.span));
                 }

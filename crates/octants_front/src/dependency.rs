@@ -1,0 +1,51 @@
+//! What a lowered kernel depends on: its arguments, and what they led to.
+//!
+//! A compile-time argument or a dataclass is walked by attribute and item. Each object on the way is a dependency; a launch walks the
+//! same way again, so that what was baked into the code is compared anew and what became a parameter is read anew.
+
+use octants_ir::{ArrayType, Data};
+
+/// An object that lowering looked at. Those of the arguments come first, in their order; a member comes after what it belongs to.
+#[derive(Clone, Debug)]
+pub struct Dependency<O> {
+    pub origin: Origin<O>,
+    pub object: O,
+    pub role: Role,
+}
+
+/// How to get to it.
+#[derive(Clone, Debug)]
+pub enum Origin<O> {
+    Argument(usize),
+    /// A member of an earlier dependency.
+    Member {
+        of: usize,
+        step: Step<O>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub enum Step<O> {
+    Attribute(String),
+    Item(O),
+}
+
+/// What it is to the code. Parameters are numbers of the kernel's parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Part of the code: the same value, or the same object.
+    Constant,
+    /// Only its members matter, and that it is of the same type; of a container also the length.
+    Walked,
+    /// The same object as an earlier dependency, whose members stand for its own.
+    Same(usize),
+    /// A parameter by value.
+    Data { param: usize, data: Data },
+    /// A vector, matrix or struct by value: as many parameters from the first on as it has scalars.
+    Values { first: usize, count: usize },
+    /// A number of an object whose numbers are parameters; its kind was fixed by the first one.
+    Lifted { param: usize, data: Data },
+    Array { param: usize, ty: ArrayType },
+    /// A part of an array along its first axis; `offset` is a parameter that debug mode adds for its messages.
+    View { param: usize, ty: ArrayType, offset: Option<usize> },
+}

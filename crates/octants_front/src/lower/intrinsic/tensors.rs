@@ -1,0 +1,240 @@
+//! Constructors of vectors and matrices.
+
+use octants_diag::{Code, Span};
+use octants_ir::{Data, Scalar, TensorShape, TensorType, Value};
+
+use super::super::Lowerer;
+use super::super::call::Argument;
+use super::super::convert::describe_data;
+use super::super::error::Fallible;
+use super::super::promote::promote;
+use super::super::term::Term;
+use crate::host::{Host, Meaning};
+use crate::intrinsics::Intrinsic;
+
+impl<H: Host> Lowerer<'_, H> {
+    /// `Matrix(rows, dt=None)`, `Vector(numbers, dt=None)`
+    pub(super) fn tensor_call(
+        &mut self,
+        intrinsic: Intrinsic,
+        callee: &H::Object,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [Some(list), dtype] = self.parameters(intrinsic, arguments, ["arr", "dt"], 1, span)? else {
+            return Err(self.bad_arguments(intrinsic, span));
+        };
+        let elem = match &dtype {
+            Some(dtype) if !matches!(dtype.term, Term::None) => Some(self.dtype(&dtype.term, dtype.span)?),
+            _ => None,
+        };
+        if let Some(value) = self.tensor_operand(&list.term, list.span)? {
+            return Ok(Term::Value(match elem {
+                Some(elem) => self.cast(value, elem, span),
+                None => value,
+            }));
+        }
+        let Some(items) = self.items(&list.term, list.span)? else {
+            if let Term::Object(object) = &list.term
+                && !matches!(self.host.meaning(object), Meaning::Expr(_))
+            {
+                // Arrays, generators and the like: the host makes it.
+                let made = self.call_host(callee, arguments, span)?;
+                return self.settle(made, span);
+            }
+            return Err(self.not_entries(intrinsic, &list.term, list.span));
+        };
+        let mut rows = Vec::new();
+        for item in &items {
+            if self.tensor_operand(item, list.span)?.is_some() {
+                return Err(self.error_with_help(
+                    Code::TensorEntries,
+                    list.span,
+                    "a list of vectors does not say what it makes",
+                    "use `oc.Matrix.rows([...])` or `oc.Matrix.cols([...])`",
+                ));
+            }
+            rows.push(self.items(item, list.span)?);
+        }
+        let width = rows.first().and_then(|row| row.as_ref().map(Vec::len));
+        let equal = rows.iter().all(|row| row.as_ref().map(Vec::len) == width);
+        if items.is_empty() || !equal || width == Some(0) {
+            return Err(self.error_with_help(
+                Code::TensorEntries,
+                list.span,
+                "the rows of a matrix must be lists of equal length",
+                intrinsic.doc(),
+            ));
+        }
+        let (entries, shape) = match width {
+            None => (items.clone(), TensorShape::Vector(items.len() as u16)),
+            Some(width) if intrinsic == Intrinsic::Matrix => {
+                (rows.into_iter().flatten().flatten().collect(), TensorShape::Matrix(items.len() as u16, width as u16))
+            }
+            Some(_) => return Err(self.not_entries(intrinsic, &list.term, list.span)),
+        };
+        self.tensor_of(entries, elem, shape, list.span).map(Term::Value)
+    }
+
+    fn not_entries(
+        &mut self,
+        intrinsic: Intrinsic,
+        term: &Term<H::Object>,
+        span: Span,
+    ) -> Box<octants_diag::Diagnostic> {
+        let what = self.describe(term);
+        self.error_with_help(
+            Code::TensorEntries,
+            span,
+            format!("`oc.{}` cannot be made from {what}", intrinsic.name()),
+            intrinsic.doc(),
+        )
+    }
+
+    /// The tensor that a term is, in a register.
+    pub(in super::super) fn tensor_operand(
+        &mut self,
+        term: &Term<H::Object>,
+        span: Span,
+    ) -> Fallible<Option<Value>> {
+        let is_tensor = match term {
+            Term::Object(object) => match self.host.meaning(object) {
+                Meaning::Tensor(_) => true,
+                Meaning::Expr(id) => {
+                    let inner = self.expression(id, span)?;
+                    return self.tensor_operand(&inner, span);
+                }
+                _ => false,
+            },
+            Term::Static(inner) => return self.tensor_operand(&inner.clone(), span),
+            other => self.term_shape(other).is_some(),
+        };
+        if is_tensor { self.value(term.clone(), span).map(Some) } else { Ok(None) }
+    }
+
+    /// A tensor from its entries; without a type, that in which all of them meet.
+    pub(in super::super) fn tensor_of(
+        &mut self,
+        entries: Vec<Term<H::Object>>,
+        elem: Option<Scalar>,
+        shape: TensorShape,
+        span: Span,
+    ) -> Fallible<Value> {
+        let mut settled = Vec::with_capacity(entries.len());
+        let mut meet = None;
+        for entry in entries {
+            let entry = self.settle(entry, span)?;
+            let ty = match &entry {
+                Term::Bool(_) => Scalar::U1,
+                Term::Int(_) => self.options.default_ip,
+                Term::Float(_) => self.options.default_fp,
+                Term::Value(value) if self.data(*value).scalar().is_some() => self.elem(*value),
+                other => {
+                    let what = self.describe(other);
+                    return Err(self.error(
+                        Code::TensorEntries,
+                        span,
+                        format!("an entry of a vector or matrix must be a number, not {what}"),
+                    ));
+                }
+            };
+            meet = Some(meet.map_or(ty, |so_far| promote(so_far, ty)));
+            settled.push(entry);
+        }
+        let target = elem.or(meet).unwrap_or(self.options.default_ip);
+        let mut values = Vec::with_capacity(settled.len());
+        for entry in settled {
+            values.push(match elem {
+                Some(_) => self.convert(entry, target, span)?,
+                None => self.value_as(entry, target, span)?,
+            });
+        }
+        Ok(self.at(span).tensor(Data::Tensor(TensorType { elem: target, shape }), values))
+    }
+
+    /// A type of vectors or matrices, called.
+    pub(super) fn tensor_type_call(
+        &mut self,
+        callee: &H::Object,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let annotation = self.host.annotation(callee);
+        let Some(Data::Tensor(tensor)) = self.data_of(&annotation) else {
+            return Err(self.error(
+                Code::TensorEntries,
+                span,
+                format!("{} has no values of its own", self.host.repr(callee)),
+            ));
+        };
+        if let Some(named) = arguments.iter().find(|argument| argument.name.is_some()) {
+            return Err(self.bad_arguments(Intrinsic::MatrixType, named.span));
+        }
+        let terms = arguments.iter().map(|argument| argument.term.clone()).collect();
+        self.typed_tensor(tensor, terms, span).map(Term::Value)
+    }
+
+    /// One number fills the tensor; a tensor of its shape is cast; numbers, vectors and lists are put one after the other.
+    pub(in super::super) fn typed_tensor(
+        &mut self,
+        tensor: TensorType,
+        terms: Vec<Term<H::Object>>,
+        span: Span,
+    ) -> Fallible<Value> {
+        let TensorType { elem, shape } = tensor;
+        if let [only] = &*terms
+            && let Some(value) = self.tensor_operand(only, span)?
+        {
+            if self.data(value).tensor_shape() == Some(shape) {
+                return Ok(self.cast(value, elem, span));
+            }
+            let (what, of) = (self.describe(&Term::Value(value)), describe_data(Data::Tensor(tensor)));
+            return Err(self.error(Code::TensorEntries, span, format!("{of} cannot be made from {what}")));
+        }
+        let mut entries = Vec::new();
+        for term in &terms {
+            self.gather(term, span, &mut entries)?;
+        }
+        let count = shape.count() as usize;
+        if entries.len() == 1 {
+            let scalar = self.convert(entries.remove(0), elem, span)?;
+            return Ok(self.at(span).splat(Data::Tensor(tensor), scalar));
+        }
+        if entries.len() != count {
+            let of = describe_data(Data::Tensor(tensor));
+            return Err(self.error(
+                Code::TensorEntries,
+                span,
+                format!("{of} takes one number or {count} numbers, got {}", entries.len()),
+            ));
+        }
+        self.tensor_of(entries, Some(elem), shape, span)
+    }
+
+    /// The numbers of a number, tensor or nested list, by rows.
+    fn gather(
+        &mut self,
+        term: &Term<H::Object>,
+        span: Span,
+        entries: &mut Vec<Term<H::Object>>,
+    ) -> Fallible<()> {
+        if let Some(value) = self.tensor_operand(term, span)? {
+            entries.extend(self.tensor_entries(value, span).into_iter().map(Term::Value));
+        } else if let Some(items) = self.items(term, span)? {
+            for item in items {
+                self.gather(&item, span, entries)?;
+            }
+        } else {
+            let settled = self.settle(term.clone(), span)?;
+            match settled {
+                Term::Object(_) => {
+                    for item in self.static_items(&settled, span)? {
+                        self.gather(&item, span, entries)?;
+                    }
+                }
+                number => entries.push(number),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! `BufferView`: a part of an array along its first axis, without a copy.
+
+use octants::ir::TensorShape;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PySlice, PyTuple};
+
+use crate::ndarray::Ndarray;
+
+/// A contiguous part of an ndarray along its first axis: ``array[a:b]``. Keeps the array alive.
+#[pyclass(frozen, weakref, module = "octants")]
+pub struct BufferView {
+    pub ndarray: Py<Ndarray>,
+    /// In elements of the first axis.
+    pub offset: i32,
+    pub size: i32,
+}
+
+impl BufferView {
+    /// `array[a:b]`.
+    pub fn slice(ndarray: &Bound<'_, Ndarray>, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
+        let Some(&length) = ndarray.get().array.shape().first() else {
+            return Err(PyTypeError::new_err("an ndarray without axes has no views"));
+        };
+        let (offset, size) = bounds(slice, length)?;
+        Ok(Self { ndarray: ndarray.clone().unbind(), offset, size })
+    }
+
+    /// Bytes of one index of the first axis.
+    fn stride(&self) -> usize {
+        let array = &self.ndarray.get().array;
+        let rows: usize = array.shape()[1..].iter().map(|&extent| extent as usize).product();
+        rows * array.entries() * array.scalar().bytes() as usize
+    }
+
+    pub fn first_byte(&self) -> usize {
+        self.offset as usize * self.stride()
+    }
+}
+
+/// Where a slice begins and how long it is, clamped to the length as Python does.
+fn bounds(slice: &Bound<'_, PySlice>, length: i32) -> PyResult<(i32, i32)> {
+    let step = slice.getattr("step")?;
+    if !step.is_none() && !step.eq(1)? {
+        return Err(PyValueError::new_err(format!("BufferView slice requires step=1, got step={step}")));
+    }
+    let indices = slice.indices(length as isize)?;
+    let size = (indices.stop - indices.start).max(0);
+    Ok((indices.start as i32, size as i32))
+}
+
+#[pymethods]
+impl BufferView {
+    /// In a kernel, too: the compiler finds the mark.
+    #[classattr]
+    fn __octants__() -> &'static str {
+        "BufferView"
+    }
+
+    #[new]
+    fn new(ndarray: &Bound<'_, PyAny>, offset: i64, size: i64) -> PyResult<Self> {
+        if ndarray.is_instance_of::<BufferView>() {
+            return Err(PyTypeError::new_err(
+                "Cannot nest BufferView(view, ...); use view.subview(offset, size) instead",
+            ));
+        }
+        let Ok(ndarray) = ndarray.cast::<Ndarray>() else {
+            let found = ndarray.get_type().name()?.to_string();
+            return Err(PyTypeError::new_err(format!("a BufferView is made of an ndarray, not of {found}")));
+        };
+        let Some(&length) = ndarray.get().array.shape().first() else {
+            return Err(PyTypeError::new_err("an ndarray without axes has no views"));
+        };
+        if offset < 0 || size < 0 || offset.saturating_add(size) > i64::from(length) {
+            return Err(PyValueError::new_err(format!(
+                "BufferView construction out of range: offset={offset}, size={size}, ndarray length={length}"
+            )));
+        }
+        Ok(Self { ndarray: ndarray.clone().unbind(), offset: offset as i32, size: size as i32 })
+    }
+
+    /// ``BufferView[oc.f32]``, an annotation.
+    #[classmethod]
+    fn __class_getitem__<'py>(
+        class: &Bound<'py, pyo3::types::PyType>,
+        dtype: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        class.py().import("octants.types")?.getattr("BufferViewType")?.call1((dtype,))
+    }
+
+    #[getter]
+    fn size(&self) -> i32 {
+        self.size
+    }
+
+    #[getter]
+    fn offset(&self) -> i32 {
+        self.offset
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let rest = &self.ndarray.get().array.shape()[1..];
+        let extents: Vec<_> = std::iter::once(self.size).chain(rest.iter().copied()).collect();
+        PyTuple::new(py, extents)
+    }
+
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ndarray.bind(py).getattr("dtype")
+    }
+
+    /// The array that this is a part of.
+    fn get_ndarray(&self, py: Python<'_>) -> Py<Ndarray> {
+        self.ndarray.clone_ref(py)
+    }
+
+    /// A part of this view: ``size`` elements from ``offset`` on.
+    fn subview(&self, py: Python<'_>, offset: i64, size: i64) -> PyResult<Self> {
+        if offset < 0 || size < 0 || offset.saturating_add(size) > i64::from(self.size) {
+            let parent = self.size;
+            return Err(PyValueError::new_err(format!(
+                "subview out of range: offset={offset}, size={size}, parent size={parent}"
+            )));
+        }
+        let ndarray = self.ndarray.clone_ref(py);
+        Ok(Self { ndarray, offset: self.offset + offset as i32, size: size as i32 })
+    }
+
+    fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Ok(slice) = index.cast::<PySlice>() else {
+            let found = index.get_type().name()?.to_string();
+            return Err(PyTypeError::new_err(format!(
+                "BufferView host-side indexing requires a slice, got {found}; read elements through the ndarray, or to_numpy()"
+            )));
+        };
+        let (offset, size) = bounds(slice, self.size)?;
+        Ok(Self { ndarray: self.ndarray.clone_ref(py), offset: self.offset + offset, size })
+    }
+
+    /// How numpy looks at the memory without a copy.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let interface = self.ndarray.bind(py).getattr("__array_interface__")?.cast_into::<PyDict>()?;
+        let whole = interface.get_item("data")?.map(|data| data.get_item(0)).transpose()?;
+        let pointer: usize = whole.map_or(Ok(0), |pointer| pointer.extract())?;
+        let mut shape: Vec<i64> = vec![self.size.into()];
+        shape.extend(self.ndarray.get().array.shape()[1..].iter().map(|&extent| i64::from(extent)));
+        if let Some(inner) = self.ndarray.get().array.element().tensor_shape() {
+            shape.extend(TensorShape::dims(inner).iter().map(|&extent| i64::from(extent)));
+        }
+        interface.set_item("shape", PyTuple::new(py, shape)?)?;
+        interface.set_item("data", (pointer + self.first_byte(), false))?;
+        Ok(interface)
+    }
+
+    /// A numpy array with the elements; ``copy=False`` or ``None`` shares the memory.
+    #[pyo3(signature = (*, copy=Some(true)))]
+    fn to_numpy<'py>(slf: &Bound<'py, Self>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
+        let shared = slf.py().import("numpy")?.call_method1("asarray", (slf,))?;
+        if copy == Some(true) { shared.call_method0("copy") } else { Ok(shared) }
+    }
+
+    fn __len__(&self) -> usize {
+        self.size as usize
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let of = self.ndarray.bind(py).repr()?;
+        Ok(format!("<octants.BufferView {}:{} of {of}>", self.offset, self.offset + self.size))
+    }
+}

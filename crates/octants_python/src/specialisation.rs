@@ -1,0 +1,387 @@
+//! Code for one kind of arguments, and how a call's arguments are compared with it and written into the block of a launch.
+//!
+//! Both happen in one walk: over the arguments, and over what compiling found behind them (members of dataclasses and of
+//! compile-time objects), which is read anew at each launch. Nothing is keyed by the address of a temporary object.
+
+use std::sync::Arc;
+
+use octants::CompiledKernel;
+use octants::front::{Dependency, Origin, Returns, Role, Step};
+use octants::ir::plan::{ArgKind, ArgSlot};
+use octants::ir::{Const, Data, Scalar};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
+use smallvec::SmallVec;
+
+use crate::arguments::flatten;
+use crate::buffer_view::BufferView;
+use crate::ndarray::Ndarray;
+use crate::template::TemplateKey;
+use crate::{errors, number, numpy};
+
+pub struct Specialisation {
+    pub epoch: u64,
+    pub compiled: Arc<CompiledKernel>,
+    pub returns: Returns,
+    inputs: Vec<Input>,
+}
+
+/// Something that the code depends on.
+struct Input {
+    way: Way,
+    check: Check,
+}
+
+enum Way {
+    Argument,
+    Attribute(usize, Py<PyString>),
+    Item(usize, Py<PyAny>),
+}
+
+enum Check {
+    Constant(TemplateKey),
+    /// An object of exactly this type.
+    Type(Py<PyType>),
+    /// A tuple, list or dict of this length.
+    Container(Py<PyType>, usize),
+    Same(usize),
+    Number { scalar: Scalar, at: usize, lifted: bool },
+    Values(Vec<(Scalar, usize)>),
+    Array(ArrayCheck),
+    View(ArrayCheck, Option<usize>),
+}
+
+/// An array argument: its type, and where it goes in the block.
+struct ArrayCheck {
+    elem: Data,
+    rank: usize,
+    at: usize,
+    written: bool,
+}
+
+/// Whether the code is for these arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    Fits,
+    Differs,
+    /// The code writes an array that may not be written: the number of the input.
+    ReadOnly(usize),
+}
+
+/// Arrays that stand in for arguments that are not laid out as kernels need them, and the arguments that get them back.
+pub type StandIns<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
+
+pub type Objects<'a, 'py> = SmallVec<[Borrowed<'a, 'py, PyAny>; 8]>;
+
+impl Specialisation {
+    pub fn new<'py>(
+        epoch: u64,
+        compiled: Arc<CompiledKernel>,
+        returns: Returns,
+        dependencies: &[Dependency<Bound<'py, PyAny>>],
+    ) -> PyResult<Self> {
+        let inputs = dependencies.iter().map(|one| input(one, &compiled)).collect::<PyResult<_>>()?;
+        Ok(Self { epoch, compiled, returns, inputs })
+    }
+
+    /// Whether it can ever fit again.
+    pub fn is_alive(&self) -> bool {
+        self.inputs.iter().all(|input| match &input.check {
+            Check::Constant(key) => key.is_alive(),
+            _ => true,
+        })
+    }
+
+    /// Compares the arguments and writes the block.
+    #[inline]
+    pub fn bind<'py>(
+        &self,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        block: &mut [u8],
+        stand_ins: &mut StandIns<'py>,
+    ) -> PyResult<Fit> {
+        let (first, members) = self.inputs.split_at(arguments.len().min(self.inputs.len()));
+        for (index, (input, object)) in first.iter().zip(arguments).enumerate() {
+            let other = |at: usize| arguments[at];
+            match self.check(&input.check, object, other, block, stand_ins)? {
+                Fit::Fits => {}
+                Fit::ReadOnly(_) => return Ok(Fit::ReadOnly(index)),
+                Fit::Differs => return Ok(Fit::Differs),
+            }
+        }
+        if members.is_empty() { Ok(Fit::Fits) } else { self.bind_members(members, arguments, block, stand_ins) }
+    }
+
+    fn bind_members<'py>(
+        &self,
+        members: &[Input],
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        block: &mut [u8],
+        stand_ins: &mut StandIns<'py>,
+    ) -> PyResult<Fit> {
+        let mut held: SmallVec<[Bound<'py, PyAny>; 16]> = SmallVec::new();
+        for (index, input) in members.iter().enumerate() {
+            let object = {
+                let known = |at: usize| match arguments.get(at) {
+                    Some(argument) => *argument,
+                    None => held[at - arguments.len()].as_borrowed(),
+                };
+                match &input.way {
+                    Way::Attribute(of, name) => {
+                        let parent = known(*of);
+                        parent.getattr(name.bind(parent.py()))?
+                    }
+                    Way::Item(of, key) => {
+                        let parent = known(*of);
+                        parent.get_item(key.bind(parent.py()))?
+                    }
+                    Way::Argument => return Err(errors::bug("an argument among the members")),
+                }
+            };
+            held.push(object);
+            let held = &held;
+            let known = |at: usize| match arguments.get(at) {
+                Some(argument) => *argument,
+                None => held[at - arguments.len()].as_borrowed(),
+            };
+            match self.check(&input.check, &held[index], known, block, stand_ins)? {
+                Fit::Fits => {}
+                Fit::ReadOnly(_) => return Ok(Fit::ReadOnly(arguments.len() + index)),
+                Fit::Differs => return Ok(Fit::Differs),
+            }
+        }
+        Ok(Fit::Fits)
+    }
+
+    #[inline]
+    fn check<'a, 'py: 'a>(
+        &self,
+        check: &Check,
+        object: &Bound<'py, PyAny>,
+        known: impl Fn(usize) -> Borrowed<'a, 'py, PyAny>,
+        block: &mut [u8],
+        stand_ins: &mut StandIns<'py>,
+    ) -> PyResult<Fit> {
+        let fits = match check {
+            Check::Array(array) => return self.array(array, object, block, stand_ins),
+            Check::Number { scalar, at, lifted } => match bits_of(*scalar, object) {
+                Some(bits) => {
+                    put(block, *at, *scalar, bits?);
+                    true
+                }
+                None if *lifted && object.is_instance_of::<PyFloat>() => return Err(became_real(object)),
+                None => false,
+            },
+            Check::Constant(key) => key.matches(object),
+            Check::Type(class) => object.get_type_ptr().cast() == class.as_ptr(),
+            Check::Container(class, length) => {
+                object.get_type_ptr().cast() == class.as_ptr() && object.len()? == *length
+            }
+            Check::Same(other) => object.is(known(*other)),
+            Check::Values(slots) => match flatten(object) {
+                Some(numbers) if numbers.len() == slots.len() => {
+                    let mut all = true;
+                    for (number, (scalar, at)) in numbers.iter().zip(slots) {
+                        match bits_of(*scalar, number) {
+                            Some(bits) => put(block, *at, *scalar, bits?),
+                            None => all = false,
+                        }
+                    }
+                    all
+                }
+                _ => false,
+            },
+            Check::View(array, offset) => return self.view(array, *offset, object, block),
+        };
+        Ok(if fits { Fit::Fits } else { Fit::Differs })
+    }
+
+    #[inline]
+    fn array<'py>(
+        &self,
+        check: &ArrayCheck,
+        object: &Bound<'py, PyAny>,
+        block: &mut [u8],
+        stand_ins: &mut StandIns<'py>,
+    ) -> PyResult<Fit> {
+        let Ok(ndarray) = object.cast::<Ndarray>() else {
+            return self.foreign_array(check, object, block, stand_ins);
+        };
+        let array = &ndarray.get().array;
+        if array.element() != check.elem || array.shape().len() != check.rank {
+            return Ok(Fit::Differs);
+        }
+        let address =
+            self.compiled.address_of(array).map_err(|error| errors::from_error(object.py(), &error))?;
+        put_array(block, check.at, address, array.shape().iter().copied());
+        Ok(Fit::Fits)
+    }
+
+    /// An array of another library.
+    fn foreign_array<'py>(
+        &self,
+        check: &ArrayCheck,
+        object: &Bound<'py, PyAny>,
+        block: &mut [u8],
+        stand_ins: &mut StandIns<'py>,
+    ) -> PyResult<Fit> {
+        let tensor;
+        let object = if numpy::View::of(object).is_none() && crate::arguments::is_torch_tensor(object) {
+            // The tensor keeps the memory; the array object is only a look at it.
+            tensor = object.call_method0("detach")?.call_method0("numpy")?;
+            &tensor
+        } else {
+            object
+        };
+        let Some(view) = numpy::View::of(object) else { return Ok(Fit::Differs) };
+        if view.scalar() != check.elem.elem() {
+            return Ok(Fit::Differs);
+        }
+        let shape = view.shape();
+        let inner = check.elem.tensor_shape();
+        let inner_rank = inner.map_or(0, octants::ir::TensorShape::rank);
+        if shape.len() != check.rank + inner_rank {
+            return Ok(Fit::Differs);
+        }
+        let (outer, entries) = shape.split_at(check.rank);
+        if let Some(inner) = inner {
+            if !inner.dims().iter().zip(entries).all(|(&a, &b)| a as isize == b) {
+                return Ok(Fit::Differs);
+            }
+        }
+        if outer.iter().any(|&extent| i32::try_from(extent).is_err()) {
+            return Ok(Fit::Differs);
+        }
+        let writeable = view.is_writeable();
+        if check.written && !writeable {
+            return Ok(Fit::ReadOnly(0));
+        }
+        let extents = outer.iter().map(|&extent| extent as i32);
+        if view.is_c_contiguous() && view.is_aligned() {
+            put_array(block, check.at, view.data() as u64, extents);
+            return Ok(Fit::Fits);
+        }
+        if !view.is_f_contiguous() {
+            return Ok(Fit::Differs);
+        }
+        let Some(scalar) = view.scalar() else { return Ok(Fit::Differs) };
+        let dense = numpy::contiguous(object, scalar)?;
+        let address = numpy::View::of(&dense).map_or(0, |view| view.data() as u64);
+        put_array(block, check.at, address, extents);
+        stand_ins.push((dense, object.clone()));
+        Ok(Fit::Fits)
+    }
+
+    fn view(
+        &self,
+        check: &ArrayCheck,
+        offset: Option<usize>,
+        object: &Bound<'_, PyAny>,
+        block: &mut [u8],
+    ) -> PyResult<Fit> {
+        let Ok(view) = object.cast::<BufferView>() else { return Ok(Fit::Differs) };
+        let view = view.get();
+        let array = &view.ndarray.get().array;
+        if array.element() != check.elem || array.shape().len() != check.rank {
+            return Ok(Fit::Differs);
+        }
+        let address =
+            self.compiled.address_of(array).map_err(|error| errors::from_error(object.py(), &error))?;
+        let extents = std::iter::once(view.size).chain(array.shape()[1..].iter().copied());
+        put_array(block, check.at, address + view.first_byte() as u64, extents);
+        if let Some(at) = offset {
+            put(block, at, Scalar::I32, u64::from(view.offset as u32));
+        }
+        Ok(Fit::Fits)
+    }
+}
+
+fn input(dependency: &Dependency<Bound<'_, PyAny>>, compiled: &CompiledKernel) -> PyResult<Input> {
+    let object = &dependency.object;
+    let slot = |param: usize| -> ArgSlot { compiled.args().slots[param] };
+    let array = |param: usize, ty: octants::ir::ArrayType| ArrayCheck {
+        elem: ty.elem,
+        rank: ty.rank.into(),
+        at: slot(param).offset as usize,
+        written: compiled.access()[param].written,
+    };
+    let number = |param: usize, data: Data, lifted: bool| match data {
+        Data::Scalar(scalar) => Ok(Check::Number { scalar, at: slot(param).offset as usize, lifted }),
+        Data::Tensor(_) | Data::Struct(_) => Err(errors::bug("a parameter by value is not a scalar")),
+    };
+    let check = match dependency.role {
+        Role::Constant => Check::Constant(TemplateKey::of(object)?),
+        Role::Walked => {
+            let class = object.get_type().unbind();
+            let is_container = object.is_instance_of::<PyTuple>()
+                || object.is_instance_of::<PyList>()
+                || object.is_instance_of::<PyDict>();
+            if is_container { Check::Container(class, object.len()?) } else { Check::Type(class) }
+        }
+        Role::Same(other) => Check::Same(other),
+        Role::Data { param, data } => number(param, data, false)?,
+        Role::Lifted { param, data } => number(param, data, true)?,
+        Role::Values { first, count } => {
+            let slots = (first..first + count).map(|param| match slot(param).kind {
+                ArgKind::Data(Data::Scalar(scalar)) => Ok((scalar, slot(param).offset as usize)),
+                _ => Err(errors::bug("a part of a value is not a scalar")),
+            });
+            Check::Values(slots.collect::<PyResult<_>>()?)
+        }
+        Role::Array { param, ty } => Check::Array(array(param, ty)),
+        Role::View { param, ty, offset } => {
+            Check::View(array(param, ty), offset.map(|param| slot(param).offset as usize))
+        }
+    };
+    let way = match &dependency.origin {
+        Origin::Argument(_) => Way::Argument,
+        Origin::Member { of, step: Step::Attribute(name) } => {
+            Way::Attribute(*of, PyString::intern(object.py(), name).unbind())
+        }
+        Origin::Member { of, step: Step::Item(key) } => Way::Item(*of, key.clone().unbind()),
+    };
+    Ok(Input { way, check })
+}
+
+/// A number in the bits of a parameter's type; `None` if it cannot be one without loss of meaning.
+#[inline]
+fn bits_of(scalar: Scalar, object: &Bound<'_, PyAny>) -> Option<PyResult<u64>> {
+    if scalar.is_real() {
+        let value = number::real(object)?;
+        return Some(Ok(match scalar {
+            Scalar::F64 => value.to_bits(),
+            Scalar::F32 => (value as f32).to_bits().into(),
+            _ => Const::from_f64(scalar, value).bits(),
+        }));
+    }
+    let bits = number::wrapped_integer(object)?;
+    Some(bits.map(|bits| if scalar == Scalar::U1 { u64::from(bits != 0) } else { bits }))
+}
+
+#[inline]
+fn put(block: &mut [u8], at: usize, scalar: Scalar, bits: u64) {
+    match scalar.bytes() {
+        1 => block[at] = bits as u8,
+        2 => block[at..at + 2].copy_from_slice(&(bits as u16).to_le_bytes()),
+        4 => block[at..at + 4].copy_from_slice(&(bits as u32).to_le_bytes()),
+        _ => block[at..at + 8].copy_from_slice(&bits.to_le_bytes()),
+    }
+}
+
+#[inline]
+fn put_array(block: &mut [u8], at: usize, address: u64, extents: impl Iterator<Item = i32>) {
+    block[at..at + 8].copy_from_slice(&address.to_le_bytes());
+    for (axis, extent) in extents.enumerate() {
+        let at = at + 8 + 4 * axis;
+        block[at..at + 4].copy_from_slice(&extent.to_le_bytes());
+    }
+}
+
+#[cold]
+fn became_real(object: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a member that was an integer when the kernel was compiled is now the float {object}; members of a class with \
+         template_primitives=False keep their kind"
+    ))
+}
