@@ -67,7 +67,8 @@ fn is_bounded(kernel: &Kernel, op: Op) -> bool {
         _ => false,
     };
     !unbounded
-        && data.regions.iter().all(|&region| {
-            kernel.regions[region].ops.iter().all(|&inner| is_bounded(kernel, inner))
-        })
+        && data
+            .regions
+            .iter()
+            .all(|&region| kernel.regions[region].ops.iter().all(|&inner| is_bounded(kernel, inner)))
 }

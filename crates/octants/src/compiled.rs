@@ -5,18 +5,21 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use octants_ir::plan::{Access, ArgLayout, ResultLayout};
-use octants_runtime::{Arguments, Assumptions, Context, LaunchFailure, LaunchPlan};
+use octants_runtime::{Arguments, Assumptions, Context, LaunchFailure, LaunchPlan, Surroundings};
 
 use crate::array::NdArray;
 use crate::brief::Running;
 use crate::error::{Error, LaunchError};
 use crate::fault::describe;
-use crate::recipe::Recipe;
+use crate::launch_keys::LaunchKeys;
+use crate::output::{Locate, Output};
+use crate::recipe::{Recipe, VersionInfo};
 
 /// A kernel compiled in a session.
 pub struct CompiledKernel {
     plan: LaunchPlan<Recipe>,
     running: Running,
+    keys: Arc<LaunchKeys>,
 }
 
 /// Where the time of a compilation went.
@@ -56,7 +59,12 @@ pub enum Dump {
 }
 
 impl CompiledKernel {
-    pub(crate) fn new(context: &Arc<Context>, recipe: Recipe, cancel: &AtomicBool) -> Result<Self, Error> {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        keys: &Arc<LaunchKeys>,
+        recipe: Recipe,
+        cancel: &AtomicBool,
+    ) -> Result<Self, Error> {
         let interpreted = recipe.options.arch != crate::options::Arch::Cpu;
         let plan = LaunchPlan::new(context, recipe, cancel)?;
         let version = plan.version(Assumptions { noalias: true });
@@ -64,7 +72,7 @@ impl CompiledKernel {
             Some(version) if !interpreted => Running::of(&version.info().kernel, version.plan()),
             _ => Running::Unknown,
         };
-        Ok(Self { plan, running })
+        Ok(Self { plan, running, keys: Arc::clone(keys) })
     }
 
     pub fn name(&self) -> &str {
@@ -112,10 +120,16 @@ impl CompiledKernel {
         self.plan.maker().dump(what, &info.kernel, plan)
     }
 
+    /// Whether the kernel prints: then [`CompiledKernel::launch_printing`] gives the text.
+    pub fn prints(&self) -> bool {
+        self.plan.uses().output
+    }
+
     /// Runs the kernel. `args` is laid out as [`CompiledKernel::args`] says, `results` has [`CompiledKernel::results`]`.bytes`.
     ///
     /// Neither allocates nor locks nor counts references when the kernel's temporaries are small. Which version of the code runs is
-    /// chosen here, by comparing the arrays' addresses in the block: arrays may overlap, and may be the same one twice.
+    /// chosen here, by comparing the arrays' addresses in the block: arrays may overlap, and may be the same one twice. What the
+    /// kernel prints is lost.
     #[inline]
     pub fn launch(
         &self,
@@ -123,7 +137,40 @@ impl CompiledKernel {
         results: &mut [u8],
         cancel: &AtomicBool,
     ) -> Result<(), LaunchError> {
-        self.plan.launch(args, results, cancel).map_err(|failure| self.explain(failure))
+        let surroundings = Surroundings { cancel, key: self.key(), tell: None };
+        self.plan.launch(args, results, &surroundings).map_err(|failure| self.explain(failure))
+    }
+
+    /// Likewise, and gives what the kernel printed, also if it failed: each print whole, those of one thread in order. `locate` says
+    /// where an op stands, for prints of the compiler's own.
+    pub fn launch_printing(
+        &self,
+        args: Arguments<'_>,
+        results: &mut [u8],
+        cancel: &AtomicBool,
+        locate: Locate<'_>,
+    ) -> (String, Result<(), LaunchError>) {
+        let (text, ended) =
+            self.printing(cancel, locate, |surroundings| self.plan.launch(args, results, surroundings));
+        (text, ended.map_err(|failure| self.explain(failure)))
+    }
+
+    /// Runs `launch` with surroundings that collect what is printed.
+    pub(crate) fn printing<R>(
+        &self,
+        cancel: &AtomicBool,
+        locate: Locate<'_>,
+        launch: impl FnOnce(&Surroundings<'_, VersionInfo>) -> R,
+    ) -> (String, R) {
+        let output = Output::new(locate);
+        let tell = |info: &VersionInfo, site: u32, words: &[u64]| output.print(&info.kernel, site, words);
+        let ended = launch(&Surroundings { cancel, key: self.key(), tell: Some(&tell) });
+        (output.into_text(), ended)
+    }
+
+    /// A key for the next launch; any, if the kernel does not ask for it.
+    fn key(&self) -> u64 {
+        if self.plan.uses().key { self.keys.next() } else { 0 }
     }
 
     pub(crate) fn plan(&self) -> &LaunchPlan<Recipe> {

@@ -13,6 +13,12 @@ pub(crate) fn describe(kernel: &Kernel, report: &FaultReport) -> Fault {
         let arguments: Vec<_> =
             operands.filter_map(|(&value, bits)| Some(decode(kernel.ty(value).scalar()?, bits))).collect();
         (put_in(message, &arguments), arguments)
+    } else if let OpKind::Call(function) = op.kind {
+        let name = &kernel.functions[function].name;
+        (
+            format!("calls of `{name}` are nested too deep: it calls itself without an end, or too often"),
+            Vec::new(),
+        )
     } else {
         // Any other op is an access that the device itself checks: parameter, axis, index, extent.
         let [param, axis, index, extent, ..] = report.arguments;
@@ -32,7 +38,8 @@ fn chain(locs: &Arena<Loc, LocData>, innermost: Loc) -> Vec<LocData> {
     std::iter::successors(Some(innermost), next).map(|loc| locs[loc].clone()).collect()
 }
 
-fn decode(scalar: Scalar, word: u64) -> Const {
+/// A scalar from the word that code wrote it into.
+pub(crate) fn decode(scalar: Scalar, word: u64) -> Const {
     if scalar.is_real() {
         Const::from_f64(scalar, f64::from_bits(word))
     } else {

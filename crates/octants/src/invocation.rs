@@ -2,12 +2,13 @@
 
 use std::sync::atomic::AtomicBool;
 
-use octants_ir::{Const, TensorShape};
+use octants_ir::Const;
 use octants_runtime::{ArgumentError, Invocation as Checked};
 
-use crate::array::{NdArray, decode};
+use crate::array::NdArray;
 use crate::compiled::CompiledKernel;
 use crate::error::{Error, LaunchError};
+use crate::output::Locate;
 use crate::recipe::Recipe;
 
 /// Arguments for one launch, put together one by one. Borrows the arrays until the launch is over.
@@ -27,26 +28,36 @@ impl<'a> Invocation<'a> {
         Ok(Self { checked: checked.map_err(refused)?, ..self })
     }
 
-    /// The next argument is a scalar of the parameter's type, or a tensor given by its entries.
+    /// The next argument is a scalar of the parameter's type, or a tensor or struct given by its scalars in the order of memory.
     pub fn scalar(self, entries: &[Const]) -> Result<Self, Error> {
         Ok(Self { checked: self.checked.data(entries).map_err(refused)?, ..self })
     }
 
-    /// Runs the kernel and returns its results: the entries of all of them, in order.
+    /// Runs the kernel and returns its results: the scalars of all of them, in order. What it prints is lost.
     pub fn launch(self, cancel: &AtomicBool) -> Result<Vec<Const>, LaunchError> {
-        let layout = self.kernel.results();
+        self.launch_printing(cancel, &|_| String::new()).1
+    }
+
+    /// Likewise, with what the kernel printed, also if it failed.
+    pub fn launch_printing(
+        self,
+        cancel: &AtomicBool,
+        locate: Locate<'_>,
+    ) -> (String, Result<Vec<Const>, LaunchError>) {
+        let Self { kernel, checked } = self;
+        let layout = kernel.results();
         let mut block = vec![0; layout.bytes as usize];
-        self.checked.launch(&mut block, cancel).map_err(refused)?.map_err(|f| self.kernel.explain(f))?;
-        let mut entries = Vec::new();
-        for slot in &layout.slots {
-            let Some(scalar) = slot.data.elem() else {
-                return Err(Error::invalid("a result is a struct, which has no entries").into());
-            };
-            let count = slot.data.tensor_shape().map_or(1, TensorShape::count) as usize;
-            let bytes = block[slot.offset as usize..].chunks_exact(scalar.bytes() as usize);
-            entries.extend(bytes.take(count).map(|one| decode(scalar, one)));
-        }
-        Ok(entries)
+        let (text, ended) =
+            kernel.printing(cancel, locate, |surroundings| checked.launch(&mut block, surroundings));
+        let ended = match ended {
+            Ok(ended) => ended.map_err(|failure| kernel.explain(failure)),
+            Err(error) => Err(refused(error).into()),
+        };
+        let places = layout.slots.iter().zip(&layout.leaves).flat_map(|(slot, leaves)| {
+            leaves.iter().map(|&(offset, scalar)| ((slot.offset + offset) as usize, scalar))
+        });
+        let scalars = || places.map(|(offset, scalar)| Const::from_bytes(scalar, &block[offset..])).collect();
+        (text, ended.map(|()| scalars()))
     }
 }
 

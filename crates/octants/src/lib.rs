@@ -39,7 +39,9 @@ mod compiled;
 mod error;
 mod fault;
 mod invocation;
+mod launch_keys;
 mod options;
+mod output;
 mod recipe;
 mod session;
 
@@ -53,4 +55,5 @@ pub use octants_front as front;
 pub use octants_ir as ir;
 pub use octants_runtime::Arguments;
 pub use options::{Arch, SessionOptions};
+pub use output::Locate;
 pub use session::Session;

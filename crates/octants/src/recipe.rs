@@ -7,7 +7,10 @@ use octants_cpu::{NativeError, NativeOptions, NativeText, compile_native, native
 use octants_hal::DeviceError;
 use octants_ir::plan::{ArgLayout, LaunchUses, Plan, ResultLayout, Step, TempLayout};
 use octants_ir::{Id, Kernel, Op, text};
-use octants_passes::{Assumptions as PassAssumptions, Outcome, PipelineOptions, analysis, run_pipeline};
+use octants_passes::{
+    Assumptions as PassAssumptions, Outcome, PipelineOptions, analysis, check_arithmetic, run_pipeline,
+    scalarise,
+};
 use octants_runtime::{Assumptions, Code, MakeVersion, TaskCode};
 
 use crate::compiled::{CompileStatistics, Dump};
@@ -77,7 +80,13 @@ impl Recipe {
 
     /// The whole kernel as one task, as the front end made it.
     fn interpreted(&self) -> Result<Code<VersionInfo>, Error> {
-        let source = text::print_with_locations(&self.kernel);
+        let mut kernel = self.kernel.clone();
+        if kernel.options.debug {
+            // Checks are ops, and are made of scalars.
+            scalarise(&mut kernel);
+            check_arithmetic(&mut kernel);
+        }
+        let source = text::print_with_locations(&kernel);
         // The device reads the same text, so that its ops have the numbers that they have here.
         let kernel = text::parse(&source).map_err(|error| Error::internal("text", error))?;
         let steps = vec![Step::Serial { task: 0, op: Op::from_index(0) }];

@@ -13,6 +13,7 @@ use octants_runtime::Context;
 use crate::cache::Cache;
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
+use crate::launch_keys::LaunchKeys;
 use crate::options::{Arch, SessionOptions};
 use crate::recipe::Recipe;
 
@@ -26,6 +27,7 @@ struct Inner {
     options: SessionOptions,
     context: Arc<Context>,
     kernels: Cache<CompiledKernel>,
+    keys: Arc<LaunchKeys>,
 }
 
 impl Session {
@@ -46,7 +48,8 @@ impl Session {
 
     fn over(device: Arc<dyn Device>, options: SessionOptions) -> Self {
         let context = Context::new(device);
-        Self { inner: Arc::new(Inner { options, context, kernels: Cache::new() }) }
+        let keys = Arc::new(LaunchKeys::new(options.random_seed));
+        Self { inner: Arc::new(Inner { options, context, kernels: Cache::new(), keys }) }
     }
 
     pub fn options(&self) -> &SessionOptions {
@@ -82,36 +85,38 @@ impl Session {
     /// Native code for a kernel in its structured phase. Equal IR is compiled once, also if two threads ask at the same time: the
     /// second one waits. `lowering` is how long the front end took, for the statistics. Raising `cancel` ends the wait.
     ///
-    /// A kernel is relaxed in its reals if both it and the session allow that.
+    /// A kernel is relaxed in its reals if both it and the session allow that, and in debug mode if either is.
     pub fn compile(
         &self,
         mut kernel: Kernel,
         lowering: Duration,
         cancel: &AtomicBool,
     ) -> Result<Arc<CompiledKernel>, Error> {
-        let Inner { options, context, kernels } = &*self.inner;
+        let Inner { options, context, kernels, keys } = &*self.inner;
         context.check().map_err(|_| Error::Stale { what: "session" })?;
         if let Err(violations) = verify(&kernel) {
             let all: Vec<_> = violations.iter().map(ToString::to_string).collect();
             return Err(Error::internal("verify", all.join("; ")));
         }
         kernel.options.fast_math &= options.fast_math;
+        kernel.options.debug |= options.debug;
         let key = key(&kernel, options);
         kernels.get_or_make(&key, cancel, || {
             let recipe = Recipe { kernel, options: *options, lowering };
-            CompiledKernel::new(context, recipe, cancel)
+            CompiledKernel::new(context, keys, recipe, cancel)
         })
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.inner.context
     }
-
 }
 
 /// What a kernel is kept under. Options are the session's, so the text is enough; it has locations where a launch can tell of one.
 fn key(kernel: &Kernel, options: &SessionOptions) -> String {
-    let can_fail = options.arch == Arch::Reference
-        || kernel.ops.iter().any(|(_, op)| matches!(op.kind, OpKind::Assert(_)));
-    if can_fail { text::print_with_locations(kernel) } else { text::print(kernel) }
+    let tells = |kind: &OpKind| matches!(kind, OpKind::Assert(_) | OpKind::Print(_) | OpKind::Call(_));
+    let tells_of_places = options.arch == Arch::Reference
+        || kernel.options.debug
+        || kernel.ops.iter().any(|(_, op)| tells(&op.kind));
+    if tells_of_places { text::print_with_locations(kernel) } else { text::print(kernel) }
 }

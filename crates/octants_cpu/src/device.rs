@@ -1,10 +1,12 @@
 //! The host's processor as a device.
 
+use std::ffi::c_void;
 use std::mem::{offset_of, transmute};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use octants_hal::{
-    Address, Capabilities, Device, DeviceError, Domain, Event, FaultRecord, Function, Image, Launch, Module,
-    RangeDomain, Stream,
+    Address, Capabilities, Device, DeviceError, Domain, Event, FaultRecord, Function, Image, Launch,
+    Listener, Module, RangeDomain, Stream,
 };
 use octants_llvm::abi::{Fault, Frame};
 use octants_llvm_sys::{LoadError, Loaded, load};
@@ -27,6 +29,10 @@ const _: () = {
 
 /// Instructions of one chunk, at least: some microseconds, so that taking the next one costs nothing.
 const CHUNK: u64 = 32_000;
+
+/// Instructions of one chunk, at most: some ten milliseconds, so that a request to stop is heard soon. An iteration that is longer
+/// than it seemed asks by itself.
+const LONGEST: u64 = 1 << 25;
 
 /// A loop of fewer instructions than this stays on its caller: waking a thread takes longer than the half that it would do.
 const TINY: u64 = 32_000;
@@ -66,7 +72,7 @@ impl CpuDevice {
     fn in_pieces(&self, bytes: usize, period: usize, work: &(dyn Fn(usize, usize) + Sync)) {
         let periods = bytes.div_ceil(period) as u64;
         let grain = BYTES_WORTH_A_THREAD / period as u64;
-        let schedule = Schedule { grain, max_threads: usize::MAX, cancel: None };
+        let schedule = Schedule { grain, most: u64::MAX, max_threads: usize::MAX, cancel: None };
         let outcome = self.pool.run(periods, &schedule, &|_, begin, end| {
             let (begin, end) = (begin as usize * period, end as usize * period);
             work(begin, end.min(bytes) - begin);
@@ -89,7 +95,8 @@ impl CpuDevice {
         let frame = Shared(frame);
         // SAFETY: the record outlives the launch.
         let fault = unsafe { &*launch.memory.fault.as_ptr::<FaultRecord>() };
-        let schedule = Schedule { grain, max_threads, cancel: Some(launch.cancel) };
+        let most = LONGEST / cost;
+        let schedule = Schedule { grain, most, max_threads, cancel: Some(launch.cancel) };
         // Whoever launched looks at the flag and at the record, so the outcome says nothing new.
         let _ = self.pool.run(range.points, &schedule, &|_, lo, hi| {
             if !fault.happened() {
@@ -97,6 +104,22 @@ impl CpuDevice {
                 unsafe { task(args.get(), frame.get(), lo as i64, hi as i64) };
             }
         });
+    }
+}
+
+/// Hands a print of generated code on to who listens.
+///
+/// # Safety
+/// `listener` points to a launch's listener, which is there until the launch is over; there are `count` words in the slots.
+unsafe extern "C" fn tell(listener: *const c_void, op: u32, count: u32, slots: *const u64) {
+    // SAFETY: as the caller vouches.
+    let (listener, words) = unsafe {
+        let listener = &*listener.cast::<Option<Listener<'_>>>();
+        (listener, std::slice::from_raw_parts(slots, count as usize))
+    };
+    if let Some(listener) = listener {
+        // A panic must not unwind through generated code. One that prints has said so; the launch goes on without it.
+        drop(catch_unwind(AssertUnwindSafe(|| listener(op, words))));
     }
 }
 
@@ -241,6 +264,9 @@ unsafe impl Device for CpuDevice {
             fault: launch.memory.fault.as_ptr(),
             bounds: std::ptr::null(),
             cancel: launch.cancel,
+            key: launch.key,
+            print: Some(tell),
+            listener: (&raw const launch.listener).cast(),
         };
         // SAFETY: the caller keeps the verb's contract.
         unsafe {

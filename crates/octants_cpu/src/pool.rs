@@ -34,6 +34,8 @@ pub type Body<'a> = &'a (dyn Fn(usize, u64, u64) + Sync);
 pub struct Schedule<'a> {
     /// Fewest iterations that are worth handing to a thread on their own. Zero counts as one.
     pub grain: u64,
+    /// Most iterations that a thread takes at once, unless the grain is more.
+    pub most: u64,
     /// Most threads to use, the caller included. More than the pool has means all.
     pub max_threads: usize,
     /// Looked at between chunks: once it is set, no further chunk is begun.
@@ -99,7 +101,7 @@ impl Pool {
             return Outcome::Completed;
         }
 
-        let job = Job::new(total, grain, threads.max(1), schedule.cancel, body);
+        let job = Job::new(total, grain..=schedule.most.max(grain), threads.max(1), schedule.cancel, body);
         if threads > 1 {
             self.crew().run(&job);
         } else {

@@ -7,9 +7,9 @@ use octants_hal::{
     Address, Capabilities, Device, DeviceError, Event, FAULT_ARGUMENTS, FaultRecord, Function, Image, Launch,
     Module, Stream,
 };
-use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, Trap, TrapKind, run};
+use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, Surroundings, Trap, TrapKind, run_in};
 use octants_ir::plan::{ArgKind, ArgLayout, ResultLayout, size_and_align};
-use octants_ir::{Const, Id, Kernel, text};
+use octants_ir::{Const, Id, Kernel, Op, text};
 
 use crate::host::{self, unsupported};
 use crate::memory::HostMemory;
@@ -178,8 +178,7 @@ unsafe impl Device for ReferenceDevice {
                 }
             })
             .collect();
-        let limits = Limits { cancel: Some(launch.cancel), ..Limits::default() };
-        match run(kernel, &args, &mut WholeMemory, &limits) {
+        match interpret(kernel, &args, launch) {
             Ok(values) => {
                 for (value, slot) in values.iter().zip(&loaded.results.slots) {
                     let (size, _) = size_and_align(kernel, slot.data);
@@ -193,6 +192,36 @@ unsafe impl Device for ReferenceDevice {
             Err(trap) => report(&trap, unsafe { &mut *launch.memory.fault.as_ptr::<FaultRecord>() }),
         }
     }
+}
+
+/// Stack of a run with calls. Untouched pages cost nothing.
+const STACK: usize = 256 << 20;
+/// What is left of it for what is no call.
+const SPARE: usize = 16 << 20;
+
+fn interpret(kernel: &Kernel, args: &[Arg], launch: &Launch<'_>) -> Result<Vec<Datum>, Trap> {
+    let limits = Limits { cancel: Some(launch.cancel), ..Limits::default() };
+    let run = |stack: usize| {
+        let mut tell = |op: Op, values: &[Const]| {
+            if let Some(listener) = launch.listener {
+                let words: Vec<_> = values.iter().map(|&value| encode(value)).collect();
+                listener(op.index() as u32, &words);
+            }
+        };
+        let surroundings = Surroundings { key: launch.key, tell: Some(&mut tell), stack };
+        run_in(kernel, args, &mut WholeMemory, &limits, surroundings)
+    };
+    if kernel.functions.is_empty() {
+        return run(Surroundings::default().stack);
+    }
+    // The interpreter calls itself for each call of the kernel's, which takes far more of the stack than native code.
+    std::thread::scope(|scope| {
+        let deep = std::thread::Builder::new().stack_size(STACK);
+        match deep.spawn_scoped(scope, || run(STACK - SPARE)) {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => run(Surroundings::default().stack),
+        }
+    })
 }
 
 fn bytes_at<const N: usize>(block: &[u8], offset: u32) -> [u8; N] {
@@ -212,6 +241,7 @@ fn report(trap: &Trap, record: &mut FaultRecord) -> Result<(), DeviceError> {
             }
             record.site = op.index() as u32;
         }
+        (TrapKind::TooDeep, Some(op)) => record.site = op.index() as u32,
         (&TrapKind::OutOfBounds { param, axis, index, extent }, Some(op)) => {
             arguments[..4].copy_from_slice(&[param as u64, axis.into(), index as u64, extent as u64]);
             record.site = op.index() as u32;

@@ -15,7 +15,15 @@ pub struct Launch<'a> {
     /// Raised by someone else to make the launch end early; read only with
     /// [`Capabilities::CANCEL`](crate::Capabilities::CANCEL).
     pub cancel: &'a AtomicBool,
+    /// A number of this launch's own, for code that asks for it.
+    pub key: u64,
+    /// Is told what code prints; nobody is if it is left out.
+    pub listener: Option<Listener<'a>>,
 }
+
+/// Is told of one print, from any thread: which of the kernel, and its operands, each in a word as a
+/// [`FaultRecord`](crate::FaultRecord) has them.
+pub type Listener<'a> = &'a (dyn Fn(u32, &[u64]) + Sync);
 
 /// Memory that the tasks of one launch share, and no other launch.
 #[derive(Clone, Copy, Debug)]

@@ -212,6 +212,8 @@ fn integer_arith(op: ArithOp, ty: Scalar, a: i64, b: i64) -> i64 {
 pub struct ArgLayout {
     pub bytes: u32,
     pub slots: Vec<ArgSlot>,
+    /// For each slot the scalars that its data is made of, from the slot's beginning; none for an array.
+    pub leaves: Vec<Vec<(u32, Scalar)>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -258,7 +260,11 @@ impl ArgLayout {
                 }
             })
             .collect();
-        Self { bytes: block.bytes(), slots }
+        let leaves = params.iter().map(|&param| match kernel.ty(param) {
+            Type::Array(_) => Vec::new(),
+            Type::Data(data) | Type::Local(data) | Type::Temp(data) => leaves_of(kernel, data),
+        });
+        Self { bytes: block.bytes(), leaves: leaves.collect(), slots }
     }
 }
 
@@ -304,6 +310,8 @@ impl TempLayout {
 pub struct ResultLayout {
     pub bytes: u32,
     pub slots: Vec<ResultSlot>,
+    /// For each slot the scalars that its data is made of, from the slot's beginning.
+    pub leaves: Vec<Vec<(u32, Scalar)>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -320,7 +328,8 @@ impl ResultLayout {
             .iter()
             .map(|&data| ResultSlot { offset: block.put_data(kernel, data), data })
             .collect();
-        Self { bytes: block.bytes(), slots }
+        let leaves = kernel.results.iter().map(|&data| leaves_of(kernel, data)).collect();
+        Self { bytes: block.bytes(), slots, leaves }
     }
 }
 

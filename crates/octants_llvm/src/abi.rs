@@ -5,6 +5,7 @@
 //! of its flattened iteration space, last axis fastest. Data only: whoever launches fills a frame, emitted code reads it by
 //! the offsets below.
 
+use std::ffi::c_void;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
@@ -23,7 +24,21 @@ pub struct Frame {
     /// One byte (an `i8` to the code, never wider): not zero as soon as the launch should stop. Long loops poll it; the task then
     /// returns early.
     pub cancel: *const AtomicBool,
+    /// What `launch_key` gives.
+    pub key: u64,
+    /// Called by each `print`, from any thread. May be left out for a kernel without any.
+    pub print: Option<Print>,
+    /// What it is called with.
+    pub listener: *const c_void,
 }
+
+/// Is told of a `print`: the listener, the op's index in the kernel that was emitted, and its operands in so many slots as
+/// [`Fault::arguments`] has them.
+pub type Print = unsafe extern "C" fn(listener: *const c_void, op: u32, count: u32, slots: *const u64);
+
+/// Bytes of the stack that calls of recursive functions may use, from the task's own frame on. A thread that runs tasks has at
+/// least twice as many.
+pub const STACK_OF_CALLS: usize = 1 << 20;
 
 impl Frame {
     pub(crate) const TEMPS: usize = offset_of!(Frame, temps);
@@ -31,6 +46,9 @@ impl Frame {
     pub(crate) const FAULT: usize = offset_of!(Frame, fault);
     pub(crate) const BOUNDS: usize = offset_of!(Frame, bounds);
     pub(crate) const CANCEL: usize = offset_of!(Frame, cancel);
+    pub(crate) const KEY: usize = offset_of!(Frame, key);
+    pub(crate) const PRINT: usize = offset_of!(Frame, print);
+    pub(crate) const LISTENER: usize = offset_of!(Frame, listener);
 }
 
 /// The failure that a launch ends with: the first one wins.
@@ -39,7 +57,7 @@ impl Frame {
 pub struct Fault {
     /// [`Fault::NONE`], then [`Fault::TAKEN`] by one task, then [`Fault::WRITTEN`] once the rest is there.
     pub state: AtomicU32,
-    /// The index of the failed `assert` op in the kernel that was emitted.
+    /// The index in the kernel that was emitted of the `assert` that failed, or of the `call` that was nested too deep.
     pub op: u32,
     /// The op's operands after the condition, as many as fit: integers extended to 64 bits as their sign says, `u1` as 0 or
     /// 1, reals as the bits of an `f64`.

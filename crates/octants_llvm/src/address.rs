@@ -71,11 +71,7 @@ impl Emitter<'_> {
                 let offset = self.array_offset(param, array, indices);
                 let (offset, inside) = self.add_components(offset, array.elem, components);
                 let pointer = self.array_base(param);
-                let class = match self.options.noalias {
-                    true if self.plan.access[param].written => Class::Array(param),
-                    true => Class::ReadOnly,
-                    false => Class::Arrays,
-                };
+                let class = self.array_class(param);
                 let scalar = elem_of(array.elem);
                 Address { target: self.element(pointer, scalar, offset), scalar, class, inside }
             }
@@ -110,8 +106,19 @@ impl Emitter<'_> {
         }
     }
 
+    /// The class of memory that an array's elements belong to.
+    pub(crate) fn array_class(&self, param: usize) -> Class {
+        match self.options.noalias {
+            // What a function is passed may be any array.
+            _ if self.body != self.kernel.body => Class::Unknown,
+            true if self.plan.access[param].written => Class::Array(param),
+            true => Class::ReadOnly,
+            false => Class::Arrays,
+        }
+    }
+
     /// The row-major offset in elements.
-    fn array_offset(&mut self, param: usize, array: ArrayType, indices: &[Value]) -> Index {
+    pub(crate) fn array_offset(&mut self, param: usize, array: ArrayType, indices: &[Value]) -> Index {
         let mut offset = Index::uniform(Val::i64(0));
         for (axis, &index) in indices.iter().enumerate() {
             let index = match array.boundary {

@@ -19,6 +19,8 @@ pub(crate) enum Class {
     Results,
     /// A variable: its alloca says enough.
     Local,
+    /// Anything.
+    Unknown,
 }
 
 struct Scope {
@@ -48,7 +50,7 @@ impl Scopes {
 
     /// What is written behind an access of the class.
     pub fn suffix(&mut self, module: &mut Module, class: Class) -> String {
-        if class == Class::Local {
+        if matches!(class, Class::Local | Class::Unknown) {
             return String::new();
         }
         let scope = if let Some(index) = self.scopes.iter().position(|scope| scope.class == class) {

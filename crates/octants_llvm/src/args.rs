@@ -1,7 +1,7 @@
 //! The argument block and the frame: read in the entry block, once, before anything is written.
 
 use octants_ir::plan::ArgKind;
-use octants_ir::{Scalar, Value};
+use octants_ir::{Scalar, Value, ValueDef};
 
 use crate::abi::Frame;
 use crate::emitter::Emitter;
@@ -21,9 +21,15 @@ impl Emitter<'_> {
         let slot = self.plan.args.slots[param];
         let ArgKind::Data(data) = slot.kind else { panic!("parameter {param} is a place, not a value") };
         let scalar = data.scalar().unwrap_or_else(|| panic!("parameter {param} is no scalar"));
-        let value = self.load_entry("%args", slot.offset as usize, in_memory(scalar));
+        self.load_part(param, 0, scalar)
+    }
+
+    /// A scalar inside a parameter, by its distance in bytes from the beginning.
+    pub(crate) fn load_part(&mut self, param: usize, offset: u32, scalar: Scalar) -> Val {
+        let offset = self.plan.args.slots[param].offset + offset;
+        let value = self.load_entry("%args", offset as usize, in_memory(scalar));
         if scalar != Scalar::U1 {
-            return value;
+            return value.read_as(scalar);
         }
         self.f.in_entry(|f| f.value(Ty::new(Scalar::U1, 1), format_args!("icmp ne i8 {value}, 0")))
     }
@@ -60,7 +66,29 @@ impl Emitter<'_> {
 
     /// The parameter that an array value is.
     pub(crate) fn array_param(&self, array: Value) -> usize {
-        self.kernel.as_param(array).unwrap_or_else(|| panic!("{array} is an array, but no parameter"))
+        match self.kernel.values[array].def {
+            ValueDef::Param(region, index) if region == self.body => index as usize,
+            _ => panic!("{array} is an array, but no parameter"),
+        }
+    }
+
+    /// What is known of an array that a function is passed.
+    pub(crate) fn known_array(&mut self, base: Ptr, extents: &[Val]) -> ParamRegisters {
+        let extents = extents.iter().map(|&narrow| {
+            let widen = format_args!("zext nneg i32 {narrow} to i64");
+            let wide = self.f.in_entry(|f| f.value(Ty::new(Scalar::I64, 1), widen));
+            Some((narrow, wide))
+        });
+        ParamRegisters { base: Some(base), extents: extents.collect() }
+    }
+
+    /// The launch's own number.
+    pub(crate) fn launch_key(&mut self) -> Val {
+        if let Some(key) = self.key {
+            return key;
+        }
+        let key = self.load_entry("%frame", Frame::KEY, Scalar::U64);
+        *self.key.insert(key)
     }
 
     pub(crate) fn temps_block(&mut self) -> Ptr {

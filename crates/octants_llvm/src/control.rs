@@ -202,16 +202,21 @@ impl Emitter<'_> {
     /// Whether a `for` asks for cancellation: where an iteration holds another loop, it may take long, and a poll is nothing
     /// beside that. An innermost loop does not ask, so that it vectorises; it ends by itself.
     pub(crate) fn polls(&self, op: Op) -> bool {
-        let mut inner_loops = false;
-        octants_ir::rewrite::walk(self.kernel, self.kernel.ops[op].regions[0], &mut |inner| {
-            inner_loops |= match self.kernel.ops[inner].kind {
-                OpKind::While => true,
-                OpKind::For => !is_short(self.kernel, inner),
-                _ => false,
-            };
-        });
-        inner_loops
+        polls(self.kernel, op)
     }
+}
+
+/// Whether an iteration of a loop holds another loop, or a call, which may hold one.
+pub(crate) fn polls(kernel: &Kernel, op: Op) -> bool {
+    let mut may_take_long = false;
+    octants_ir::rewrite::walk(kernel, kernel.ops[op].regions[0], &mut |inner| {
+        may_take_long |= match kernel.ops[inner].kind {
+            OpKind::While | OpKind::Call(_) => true,
+            OpKind::For => !is_short(kernel, inner),
+            _ => false,
+        };
+    });
+    may_take_long
 }
 
 /// Whether a `for` runs a few times only, known beforehand.

@@ -22,6 +22,8 @@ struct Domain<'k> {
     group: Option<Node>,
     /// How several neighbouring iterations run at once.
     widening: Option<Widening>,
+    /// An iteration may take long: each one asks for cancellation.
+    polls: bool,
 }
 
 impl Emitter<'_> {
@@ -35,7 +37,8 @@ impl Emitter<'_> {
         let group = (!in_order).then(|| self.scopes.begin_independent(&mut self.module));
         let body = data.regions[0];
         let widening = widen::widening(self.kernel, op, self.options);
-        let domain = Domain { attributes, body, group, widening };
+        let polls = self.polls(op);
+        let domain = Domain { attributes, body, group, widening, polls };
 
         // One accumulator for each lane, until the end.
         let lanes = domain.widening.as_ref().map_or(1, |widening| widening.lanes);
@@ -186,6 +189,9 @@ impl Emitter<'_> {
             self.set(accumulator, phi.value);
         }
         let next = self.region(domain.body);
+        if domain.polls {
+            self.poll_cancel();
+        }
         let stepped = self.binary("add nsw", counter.value, Val::i64(1));
         let latch = self.f.block();
         self.close_loop(domain, head);
@@ -218,6 +224,9 @@ impl Emitter<'_> {
 
         self.f.begin(inside);
         let next = self.wide_body(domain, widening, counter.value, masked.then_some(end), &held);
+        if domain.polls {
+            self.poll_cancel();
+        }
         let stepped = self.binary("add nsw", counter.value, Val::i64(widening.lanes.into()));
         let latch = self.f.block();
         self.close_loop(domain, head);

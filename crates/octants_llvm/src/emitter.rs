@@ -4,12 +4,13 @@
 //! is a vector, so an op family says what it means once, for the scalar and for the widened loop.
 
 use octants_ir::plan::Plan;
-use octants_ir::{Const, Kernel, Scalar, SideTable, Value};
+use octants_ir::{Const, Func, Kernel, Region, Scalar, SideTable, Value};
 
 use crate::EmitOptions;
 use crate::address::Index;
 use crate::alias::Scopes;
 use crate::args::ParamRegisters;
+use crate::calls::{self, Facts};
 use crate::function::Function;
 use crate::module::Module;
 use crate::value::{Label, Ptr, Ty, Typed, Val, bits_of};
@@ -35,6 +36,16 @@ pub(crate) struct Emitter<'k> {
     pub temps: Option<Ptr>,
     pub results: Option<Ptr>,
     pub cancel: Option<Ptr>,
+    pub key: Option<Val>,
+    /// The scalars of what is whole, in the order of memory.
+    pub aggregates: SideTable<Value, Option<Vec<Val>>>,
+    /// The kernel's body, or the function's whose text is written.
+    pub body: Region,
+    pub functions: SideTable<Func, Facts>,
+    /// Functions that the module needs, in the order of their first call.
+    pub called: Vec<Func>,
+    /// Where the stack ends for recursive functions.
+    pub limit: Option<String>,
     /// Rooms for vectors that are taken apart in memory.
     pub scratch: Vec<Ptr>,
     /// How many lanes a varying value has: 1 while the scalar loop is written.
@@ -46,7 +57,7 @@ pub(crate) struct Emitter<'k> {
     /// What masks are held in: `u1` where the target has registers for them, else an integer as wide as the data.
     pub mask_scalar: Scalar,
     /// Where a task that gives up ends.
-    stop: Option<Label>,
+    pub stop: Option<Label>,
 }
 
 impl<'k> Emitter<'k> {
@@ -65,6 +76,12 @@ impl<'k> Emitter<'k> {
             temps: None,
             results: None,
             cancel: None,
+            key: None,
+            aggregates: SideTable::new(None),
+            body: kernel.body,
+            functions: calls::facts(kernel),
+            called: Vec::new(),
+            limit: None,
             scratch: Vec::new(),
             lanes: 1,
             varying: SideTable::new(false),

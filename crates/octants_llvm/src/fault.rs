@@ -1,6 +1,6 @@
 //! Failing assertions and requests to stop.
 
-use octants_ir::{Id, Op, Scalar};
+use octants_ir::{Id, Op};
 
 use crate::abi::{Fault, Frame};
 use crate::emitter::Emitter;
@@ -50,7 +50,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn record(&mut self, op: Op, arguments: &[Val]) {
+    pub(crate) fn record(&mut self, op: Op, arguments: &[Val]) {
         let address = self.offset("%frame", Frame::FAULT);
         let fault = self.f.pointer(format_args!("load ptr, ptr {address}, align 8"));
         let state = self.offset(fault, Fault::STATE_OFFSET);
@@ -66,11 +66,7 @@ impl Emitter<'_> {
         let address = self.offset(fault, Fault::OP_OFFSET);
         self.f.line(format_args!("store i32 {}, ptr {address}, align 4", op.index()));
         for (index, &argument) in arguments.iter().enumerate() {
-            let argument = if argument.ty.is_real() {
-                self.cast(argument, Scalar::F64)
-            } else {
-                self.resize(argument, Scalar::I64)
-            };
+            let argument = self.word(argument);
             let address = self.offset(fault, Fault::ARGUMENTS_OFFSET + 8 * index);
             self.f.line(format_args!("store {}, ptr {address}, align 8", Typed(argument)));
         }

@@ -1,6 +1,6 @@
 //! From the IR to LLVM text: a pure function of a kernel in its tasks phase and its plan.
 //!
-//! One module per task, each with one function in the shape that [`abi`] describes. An op family's file has the name of its
+//! One module per task, each with one function in the shape that [`abi`] describes, and the kernel's own functions that it calls. An op family's file has the name of its
 //! file in `octants_ir::ops`. This crate links nothing: what becomes of the text is not its concern, and it knows of no device
 //! but the layout of the memory that a CPU task sees.
 //!
@@ -14,11 +14,14 @@
 pub mod abi;
 
 mod address;
+mod aggregate;
 mod alias;
 mod args;
 mod arith;
 mod atomic;
 mod bits;
+mod call;
+mod calls;
 mod compare;
 mod control;
 mod convert;
@@ -32,6 +35,7 @@ mod math;
 mod memory;
 mod module;
 mod ops;
+mod print;
 mod reduce;
 mod task;
 mod uniform;

@@ -17,6 +17,8 @@ impl std::fmt::Display for Node {
 pub(crate) struct Module {
     /// By name, so that they are written once and in a fixed order.
     declarations: BTreeMap<String, String>,
+    /// The texts of functions that the task calls.
+    functions: Vec<String>,
     /// What is written behind the `=` of each node.
     nodes: Vec<String>,
     empty: Option<Node>,
@@ -30,6 +32,11 @@ impl Module {
         if !self.declarations.contains_key(name) {
             self.declarations.insert(name.to_owned(), line());
         }
+    }
+
+    /// A function that is the module's own; the text is all of it.
+    pub fn add_function(&mut self, text: String) {
+        self.functions.push(text);
     }
 
     pub fn node(&mut self, text: String) -> Node {
@@ -95,6 +102,9 @@ impl Module {
             line(format_args!("target triple = \"{triple}\"\n"));
         }
         line(format_args!("{function}"));
+        for function in &self.functions {
+            line(format_args!("{function}"));
+        }
         for declaration in self.declarations.values() {
             line(format_args!("{declaration}"));
         }

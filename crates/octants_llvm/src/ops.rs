@@ -3,7 +3,7 @@
 use octants_ir::{Op, OpKind, Region};
 
 use crate::emitter::Emitter;
-use crate::value::{Val, in_memory};
+use crate::value::Val;
 
 impl Emitter<'_> {
     /// Emits the ops of a region and gives what it yields.
@@ -59,6 +59,9 @@ impl Emitter<'_> {
                 let param = self.array_param(operands[0]);
                 self.extent(param, *axis).0
             }
+            OpKind::Load if self.holds_structs(operands[0]) => {
+                return self.load_struct(operands, data.results[0]);
+            }
             OpKind::Load => self.load(operands),
             OpKind::VolatileLoad => self.volatile_load(operands),
             OpKind::Atomic(atomic) => {
@@ -76,44 +79,30 @@ impl Emitter<'_> {
             }
             OpKind::Store => {
                 let (&value, path) = operands.split_last().expect("a store has a value");
+                if self.holds_structs(path[0]) {
+                    return self.store_struct(path, value);
+                }
                 let value = self.get(value);
                 return self.store(path, value);
             }
             OpKind::Local => return self.local(data.results[0]),
-            OpKind::StoreResult(index) => {
-                let value = self.get(operands[0]);
-                return self.store_result(*index, value);
-            }
+            OpKind::StoreResult(index) => return self.store_result(*index, operands[0]),
             OpKind::Assert(_) => return self.assertion(op),
             OpKind::If => return self.if_op(op),
             OpKind::For => return self.for_op(op),
             OpKind::While => return self.while_op(op),
-            // The laws of the tasks phase: tasks stand at the top, and every value is a scalar.
+            OpKind::Print(_) => return self.print(op),
+            OpKind::LaunchKey => self.launch_key(),
+            OpKind::Call(function) => return self.call(op, *function),
             OpKind::Tensor(_) | OpKind::StructNew | OpKind::StructGet(_) | OpKind::StructSet(_) => {
-                panic!("{op} ({}) should have become scalars", data.kind.name())
+                return self.assembly(op);
             }
-            OpKind::Print(_) | OpKind::Random | OpKind::LaunchKey | OpKind::Call(_) => {
-                panic!("{op} ({}) has no form yet", data.kind.name())
-            }
+            OpKind::Random => panic!("{op} (random) should have become integer ops"),
+            // The laws of the tasks phase: tasks stand at the top.
             OpKind::Temp | OpKind::Serial | OpKind::ParallelFor(_) | OpKind::Yield | OpKind::Return => {
                 panic!("{op} ({}) stands inside a task", data.kind.name())
             }
         };
         self.set(data.results[0], result);
-    }
-
-    fn store_result(&mut self, index: u32, value: Val) {
-        let slot = self.plan.results.slots[index as usize];
-        let scalar = slot.data.scalar().unwrap_or_else(|| panic!("result {index} is no scalar"));
-        debug_assert_eq!(scalar, value.ty, "a result has the type of its slot");
-        let value = self.memory_form(value);
-        let block = self.results_block();
-        let address = self.offset(block, slot.offset as usize);
-        let suffix = self.scopes.suffix(&mut self.module, crate::alias::Class::Results);
-        self.f.line(format_args!(
-            "store {}, ptr {address}, align {}{suffix}",
-            crate::value::Typed(value),
-            in_memory(scalar).bytes()
-        ));
     }
 }

@@ -21,6 +21,7 @@ pub(crate) fn emit(kernel: &Kernel, plan: &Plan, step: &Step, options: &EmitOpti
         Step::Range { op, .. } => e.range(*op),
     };
     e.finish_blocks();
+    e.finish_functions();
 
     let symbol = task_symbol(&kernel.name, step.task());
     let Emitter { f, mut module, scopes, .. } = e;

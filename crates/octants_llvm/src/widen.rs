@@ -5,6 +5,7 @@
 //! accesses are the same for all lanes or next to each other, or have enough arithmetic around them.
 
 use octants_ir::ops::{ArithOp, AtomicOp, MathOp, MathUnary, ParallelFor};
+use octants_ir::plan::part_of_param;
 use octants_ir::rewrite::walk;
 use octants_ir::{Data, Effect, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
@@ -94,11 +95,21 @@ fn can_widen(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> bool {
         can &= match &data.kind {
             // Whoever looks at the old value may wait for another iteration, which might be its neighbour.
             OpKind::Atomic(_) => !used[data.results[0]] && addresses_plainly(kernel, op),
+            // A struct is moved scalar by scalar, by one lane.
+            OpKind::Load | OpKind::VolatileLoad | OpKind::Store if holds_struct(kernel, op) => false,
+            OpKind::Tensor(_) | OpKind::StructNew | OpKind::StructGet(_) => {
+                part_of_param(kernel, data.results[0]).is_some()
+            }
             OpKind::Store | OpKind::Assert(_) => true,
             kind => kind.effect() != Effect::Write,
         };
     });
     can
+}
+
+fn holds_struct(kernel: &Kernel, op: Op) -> bool {
+    let place = kernel.ty(kernel.ops[op].operands[0]).place();
+    matches!(place, Some((Data::Struct(_), _)))
 }
 
 /// Whether the components of an update's place, if it has any, are constants inside the shape.

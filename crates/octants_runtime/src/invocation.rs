@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use octants_ir::plan::{ArgKind, ArgSlot};
 use octants_ir::{Const, Data, TensorShape};
 
 use crate::arguments::Arguments;
 use crate::memory::Memory;
-use crate::plan::{LaunchFailure, LaunchPlan};
+use crate::plan::{LaunchFailure, LaunchPlan, Surroundings};
 use crate::version::MakeVersion;
 
 /// Arguments for one launch of a plan. Borrows the memory until the launch is over.
@@ -84,20 +83,21 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
         Ok(self)
     }
 
-    /// The next argument is a scalar, or a tensor given by its entries, of the parameter's type.
-    pub fn data(mut self, entries: &[Const]) -> Result<Self, ArgumentError> {
+    /// The next argument is a scalar, or a tensor or struct given by its scalars in the order of memory, of the parameter's type.
+    pub fn data(mut self, scalars: &[Const]) -> Result<Self, ArgumentError> {
         let (position, slot) = self.next()?;
         let mismatch = ArgumentError::Type { position, expected: slot.kind };
-        let ArgKind::Data(data) = slot.kind else { return Err(mismatch) };
-        let count = data.tensor_shape().map_or(1, TensorShape::count) as usize;
-        if entries.len() != count || entries.iter().any(|entry| Some(entry.ty()) != data.elem()) {
+        let leaves = &self.plan.args().leaves[position];
+        let fits = matches!(slot.kind, ArgKind::Data(_))
+            && leaves.len() == scalars.len()
+            && leaves.iter().zip(scalars).all(|(&(_, ty), scalar)| scalar.ty() == ty);
+        if !fits {
             return Err(mismatch);
         }
-        let mut offset = slot.offset;
-        for entry in entries {
-            let width = entry.ty().bytes();
-            self.put(offset, &entry.bits().to_le_bytes()[..width as usize]);
-            offset += width;
+        let places: Vec<_> = leaves.iter().map(|&(offset, _)| slot.offset + offset).collect();
+        for (offset, scalar) in places.into_iter().zip(scalars) {
+            let width = scalar.ty().bytes() as usize;
+            self.put(offset, &scalar.bits().to_le_bytes()[..width]);
         }
         Ok(self)
     }
@@ -106,7 +106,7 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
     pub fn launch(
         self,
         results: &mut [u8],
-        cancel: &AtomicBool,
+        surroundings: &Surroundings<'_, M::Info>,
     ) -> Result<Result<(), LaunchFailure<M::Error>>, ArgumentError> {
         let expected = self.plan.args().slots.len();
         if self.given != expected {
@@ -115,7 +115,7 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
         // SAFETY: every array parameter was given memory that holds its elements and is borrowed until now; memory of a session may
         // be written.
         let arguments = unsafe { Arguments::new(&self.block) };
-        Ok(self.plan.launch(arguments, results, cancel))
+        Ok(self.plan.launch(arguments, results, surroundings))
     }
 
     fn next(&mut self) -> Result<(usize, ArgSlot), ArgumentError> {

@@ -25,5 +25,5 @@ pub use arguments::Arguments;
 pub use context::{Context, Stale};
 pub use invocation::{ArgumentError, Invocation};
 pub use memory::{Memory, MemoryError};
-pub use plan::{FaultReport, LaunchFailure, LaunchPlan};
+pub use plan::{FaultReport, LaunchFailure, LaunchPlan, Surroundings, Tell};
 pub use version::{Assumptions, Code, MakeVersion, TaskCode, Version};

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use octants_hal::{Capabilities, DeviceError, FAULT_ARGUMENTS};
-use octants_ir::plan::{Access, ArgLayout, ResultLayout};
+use octants_hal::{Capabilities, DeviceError, FAULT_ARGUMENTS, Listener};
+use octants_ir::plan::{Access, ArgLayout, LaunchUses, ResultLayout};
 
 use crate::arguments::Arguments;
 use crate::context::Context;
@@ -57,6 +57,33 @@ pub struct FaultReport {
     /// Which check, in that version's numbering.
     pub site: u32,
     pub arguments: [u64; FAULT_ARGUMENTS],
+}
+
+/// What a launch gets beside its arguments.
+pub struct Surroundings<'a, I> {
+    /// Raised by someone else to make the launch end early.
+    pub cancel: &'a AtomicBool,
+    /// A number of this launch's own, for kernels that use one.
+    pub key: u64,
+    /// Is told what the kernel prints, by any thread while it runs.
+    pub tell: Option<Tell<'a, I>>,
+}
+
+impl<'a, I> Surroundings<'a, I> {
+    /// Of a kernel that neither prints nor has random numbers.
+    pub fn plain(cancel: &'a AtomicBool) -> Self {
+        Self { cancel, key: 0, tell: None }
+    }
+}
+
+/// Is told which version ran, which of its prints, and the operands' words.
+pub type Tell<'a, I> = &'a (dyn Fn(&I, u32, &[u64]) + Sync);
+
+/// The same, once it is known which version runs.
+pub(crate) struct Given<'a> {
+    pub cancel: &'a AtomicBool,
+    pub key: u64,
+    pub listener: Option<Listener<'a>>,
 }
 
 /// What running a version can end with, apart from the making of one.
@@ -117,13 +144,19 @@ impl<M: MakeVersion> LaunchPlan<M> {
         if assume.noalias { Some(&self.apart) } else { self.overlapping.get() }
     }
 
+    /// What the kernel wants of a launch, apart from memory.
+    pub fn uses(&self) -> LaunchUses {
+        self.apart.plan().uses
+    }
+
     /// Runs the kernel's tasks in order and waits for the last.
     pub fn launch(
         &self,
         args: Arguments<'_>,
         results: &mut [u8],
-        cancel: &AtomicBool,
+        surroundings: &Surroundings<'_, M::Info>,
     ) -> Result<(), LaunchFailure<M::Error>> {
+        let &Surroundings { cancel, key, tell } = surroundings;
         if self.context.check().is_err() {
             return Err(LaunchFailure::Stale);
         }
@@ -132,12 +165,18 @@ impl<M: MakeVersion> LaunchPlan<M> {
         check_size(results.len(), self.results().bytes)?;
         let noalias = !self.guard.is_needed() || !self.guard.overlaps(args);
         let version = if noalias { &self.apart } else { self.overlapping_version(cancel)? };
+        let listener = |site: u32, words: &[u64]| {
+            if let Some(tell) = tell {
+                tell(version.info(), site, words);
+            }
+        };
+        let given = Given { cancel, key, listener: tell.is_some().then_some(&listener as Listener<'_>) };
         // SAFETY: whoever made `Arguments` vouches for the addresses; the sizes were checked, and the code was made for them.
         let ended = unsafe {
             if self.here {
-                run_here::run(version, args, results, cancel)
+                run_here::run(version, args, results, &given)
             } else {
-                run_remote::run(version, args, results, cancel)
+                run_remote::run(version, args, results, &given)
             }
         };
         ended.map_err(|ended| match ended {

@@ -1,12 +1,12 @@
 //! Runs a version on a device whose memory is the host's and whose verbs are over when they return: everything that a launch owns
 //! lies on the caller's stack.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use octants_hal::{Address, FaultRecord, Launch, LaunchMemory, Stream};
 
 use crate::domain::{Bounds, domain};
-use crate::plan::Ended;
+use crate::plan::{Ended, Given};
 use crate::version::Version;
 
 /// Temporaries and results of usual kernels fit into this many words of the stack.
@@ -19,8 +19,9 @@ pub(crate) unsafe fn run<I>(
     version: &Version<I>,
     args: &[u8],
     results: &mut [u8],
-    cancel: &AtomicBool,
+    given: &Given<'_>,
 ) -> Result<(), Ended> {
+    let &Given { cancel, key, listener } = given;
     let plan = version.plan();
     // Both layouts are multiples of eight, and want that alignment.
     let temp_words = plan.temps.bytes as usize / 8;
@@ -46,7 +47,8 @@ pub(crate) unsafe fn run<I>(
         // SAFETY: the tasks before this one are over, so nobody writes; the words are initialised.
         let temps = unsafe { std::slice::from_raw_parts(scratch.cast::<u8>(), temp_words * 8) };
         let Some(domain) = domain(plan, step, args, temps, &mut bounds)? else { continue };
-        let launch = Launch { function: version.function(step.task()), args, memory, domain, cancel };
+        let function = version.function(step.task());
+        let launch = Launch { function, args, memory, domain, cancel, key, listener };
         // SAFETY: the caller vouches for the arguments; the launch's memory is as large as the layouts say.
         unsafe { version.context().device().launch(Stream::DEFAULT, &launch)? };
         if fault.happened() {

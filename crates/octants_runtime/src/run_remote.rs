@@ -1,14 +1,14 @@
 //! Runs a version on a device with memory and time of its own: what a launch owns is allocated there, and comes back by copies.
 
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use octants_hal::{FAULT_ARGUMENTS, FaultRecord, Launch, LaunchMemory, Stream};
 use octants_ir::plan::{Plan, Step};
 
 use crate::domain::{Bounds, domain};
 use crate::memory::{Memory, MemoryError};
-use crate::plan::Ended;
+use crate::plan::{Ended, Given};
 use crate::version::Version;
 
 /// # Safety
@@ -17,8 +17,9 @@ pub(crate) unsafe fn run<I>(
     version: &Version<I>,
     args: &[u8],
     results: &mut [u8],
-    cancel: &AtomicBool,
+    given: &Given<'_>,
 ) -> Result<(), Ended> {
+    let &Given { cancel, key, listener } = given;
     let plan = version.plan();
     let temp_bytes = plan.temps.bytes as usize;
     // The fault's record first, for its alignment; the blocks are multiples of eight.
@@ -37,7 +38,8 @@ pub(crate) unsafe fn run<I>(
             own.read(temps_at, &mut temps).map_err(ended)?;
         }
         let Some(domain) = domain(plan, step, args, &temps, &mut bounds)? else { continue };
-        let launch = Launch { function: version.function(step.task()), args, memory, domain, cancel };
+        let function = version.function(step.task());
+        let launch = Launch { function, args, memory, domain, cancel, key, listener };
         // SAFETY: the caller vouches for the arguments; the launch's memory lives until the end of this function, which waits.
         unsafe { version.context().device().launch(Stream::DEFAULT, &launch)? };
     }

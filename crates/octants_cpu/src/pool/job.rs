@@ -1,6 +1,7 @@
 //! One loop while it is running: who has taken which part of it.
 
 use std::any::Any;
+use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -27,6 +28,7 @@ struct Span {
 pub(super) struct Job<'a> {
     body: Body<'a>,
     grain: u64,
+    most: u64,
     spans: Box<[Span]>,
     cancel: Option<&'a AtomicBool>,
     /// Set by the cancellation flag of the caller, or by a panic: begin no further chunk.
@@ -38,14 +40,15 @@ pub(super) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// A loop over `0..total` for at most `threads` threads. The caller owns the first span.
+    /// A loop over `0..total` for at most `threads` threads, in chunks of such sizes. The caller owns the first span.
     pub(super) fn new(
         total: u64,
-        grain: u64,
+        chunk: RangeInclusive<u64>,
         threads: usize,
         cancel: Option<&'a AtomicBool>,
         body: Body<'a>,
     ) -> Job<'a> {
+        let (grain, most) = chunk.into_inner();
         let count = threads as u64;
         // Without overflow for any total: the quotient for each, and one more for the first few.
         let (each, extra) = (total / count, total % count);
@@ -63,6 +66,7 @@ impl<'a> Job<'a> {
         Job {
             body,
             grain,
+            most,
             spans,
             cancel,
             stop: AtomicBool::new(false),
@@ -125,7 +129,7 @@ impl<'a> Job<'a> {
                 return None;
             }
             let left = span.end - begin;
-            let mut end = begin + (left / PART).max(self.grain).min(left);
+            let mut end = begin + (left / PART).min(self.most).max(self.grain).min(left);
             if end - begin >= ALIGNMENT {
                 end = end.checked_next_multiple_of(ALIGNMENT).map_or(span.end, |end| end.min(span.end));
             }

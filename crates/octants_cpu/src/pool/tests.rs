@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::{Outcome, Pool, Schedule};
 
 fn grains_of(grain: u64) -> Schedule<'static> {
-    Schedule { grain, max_threads: usize::MAX, cancel: None }
+    Schedule { grain, most: u64::MAX, max_threads: usize::MAX, cancel: None }
 }
 
 /// Runs a loop and checks that it visits each iteration once, with numbers that nobody else has.
@@ -38,7 +38,9 @@ fn every_iteration_runs_once() {
                 for max_threads in [0, 1, 2, 5, usize::MAX] {
                     // A chunk per iteration is slow, and the smaller totals show as much.
                     if total < 5000 || grain >= 64 {
-                        check(&pool, total, &Schedule { grain, max_threads, cancel: None });
+                        for most in [u64::MAX, 100] {
+                            check(&pool, total, &Schedule { grain, most, max_threads, cancel: None });
+                        }
                     }
                 }
             }
@@ -167,6 +169,7 @@ fn many_threads_run_loops_at_once() {
                     let total = (random >> 40) % 5000;
                     let schedule = Schedule {
                         grain: random % 97,
+                        most: 1 + (random >> 30) % 500,
                         max_threads: (random >> 20) as usize % 6,
                         cancel: None,
                     };
