@@ -43,6 +43,7 @@ from ._language import (
     ndrange,
     one,
     pow,  # noqa: A004
+    random,
     raw_div,
     raw_mod,
     round,  # noqa: A004
@@ -64,8 +65,11 @@ from ._matrix import Matrix, Vector
 from ._octants import BufferView, Ndarray, explain
 from ._octants import __version__ as __version_str__
 from ._pyfunc import pyfunc
+from ._random import randn
 from ._session import (
+    MatrixNdarray,
     ScalarNdarray,
+    VectorNdarray,
     amdgpu,
     arm64,
     cpu,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 
 from ._elementwise import ELEMENTWISE, apply
-from ._matrix import Matrix
+from ._matrix import Matrix, Vector
 from ._octants import Expr, trace_call
 from .exceptions import OctantsSyntaxError
 
@@ -254,6 +254,24 @@ def volatile_load(target):
     raise _only_in_kernels("volatile_load")
 
 
+# ---- random numbers ------------------------------------------------------------------------------------------------------
+
+
+@_marked("random")
+def random(dtype=float):
+    """A random number: a real in [0, 1), or an integer of all values of its type. Each iteration of a loop draws its own."""
+    from ._promotion import data_type
+
+    np = _numpy()
+    scalar = data_type(dtype)
+    if scalar.name == "u1":
+        raise OctantsSyntaxError("oc.random does not give booleans; compare a real: oc.random() < 0.5")
+    if not scalar.is_integral:
+        return scalar(np.random.random())
+    info = np.iinfo(scalar.numpy_name)
+    return scalar(int(np.random.default_rng().integers(info.min, info.max, dtype=scalar.numpy_name, endpoint=True)))
+
+
 # ---- loops and compile-time values ---------------------------------------------------------------------------------------
 
 
@@ -278,7 +296,7 @@ def static_print(*args, sep=" ", end="\n"):
 @_marked("grouped")
 def grouped(x):
     """Iterates with one vector index in place of one variable for each axis."""
-    return x
+    return (Vector(index) for index in x) if isinstance(x, ndrange) and x.bounds else x
 
 
 @_marked("loop_config")

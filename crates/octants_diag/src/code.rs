@@ -161,6 +161,8 @@ codes! {
         "A struct type is called with its members in order or by name; another struct or a dict must have the same members.";
     StructType "OC0320" Type "something else than a struct with the same members"
         "A struct is assigned as a whole, member by member, from a struct or dict with the same members.";
+    FormatFields "OC0323" Syntax "a text and its arguments that do not fit"
+        "In `\"{} {name}\".format(x, name=y)` every field takes an argument and every argument has a field.";
     ReturnedTensor "OC0322" RuntimeType "a returned vector or matrix that does not fit the annotation"
         "A returned vector or matrix must have the annotated shape, and reals are not returned as integers.";
     FormatSpec "OC0321" Type "a format that does not fit the value"

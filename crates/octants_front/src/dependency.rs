@@ -40,12 +40,28 @@ pub enum Role {
     /// The same object as an earlier dependency, whose members stand for its own.
     Same(usize),
     /// A parameter by value.
-    Data { param: usize, data: Data },
+    Data {
+        param: usize,
+        data: Data,
+    },
     /// A vector, matrix or struct by value: as many parameters from the first on as it has scalars.
-    Values { first: usize, count: usize },
+    Values {
+        first: usize,
+        count: usize,
+    },
     /// A number of an object whose numbers are parameters; its kind was fixed by the first one.
-    Lifted { param: usize, data: Data },
-    Array { param: usize, ty: ArrayType },
+    Lifted {
+        param: usize,
+        data: Data,
+    },
+    Array {
+        param: usize,
+        ty: ArrayType,
+    },
     /// A part of an array along its first axis; `offset` is a parameter that debug mode adds for its messages.
-    View { param: usize, ty: ArrayType, offset: Option<usize> },
+    View {
+        param: usize,
+        ty: ArrayType,
+        offset: Option<usize>,
+    },
 }

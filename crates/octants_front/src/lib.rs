@@ -19,8 +19,8 @@ use octants_ir::{ArrayType, Kernel, Scalar};
 
 pub use dependency::{Dependency, Origin, Role, Step};
 pub use host::{
-    Annotation, ArgumentArray, ArrayAnnotation, ExprId, FunctionSource, Host, HostException, HostResult, Meaning,
-    Number, ScalarAnnotation, TensorConstant, TraceError, Tracer,
+    Annotation, ArgumentArray, ArrayAnnotation, ExprId, FunctionSource, Host, HostException, HostResult,
+    Meaning, Number, ScalarAnnotation, TensorConstant, TraceError, Tracer,
 };
 pub use intrinsics::Intrinsic;
 pub use lower::lower_kernel;

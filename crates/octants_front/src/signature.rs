@@ -221,7 +221,9 @@ impl<H: Host> Check<'_, H> {
                 return Annotation::None;
             }
         };
-        let is_value = |a: &Annotation| matches!(a, Annotation::Scalar(_) | Annotation::Tensor(..) | Annotation::Struct(_));
+        let is_value = |a: &Annotation| {
+            matches!(a, Annotation::Scalar(_) | Annotation::Tensor(..) | Annotation::Struct(_))
+        };
         let valid = match &annotation {
             Annotation::None => true,
             Annotation::Tuple(items) => items.iter().all(is_value),

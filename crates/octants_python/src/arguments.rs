@@ -1,11 +1,14 @@
 //! The arguments of a Python call: which parameter each is for, what kind it is, and what is wrong with it.
 
 use octants::diag::{Code, Diagnostic, SourceMap};
-use octants::front::{Annotation, ArgSpec, ArrayAnnotation, LowerOptions, ParamSpec, ScalarAnnotation, Signature};
-use octants::ir::{ArrayType, Scalar};
+use octants::front::{
+    Annotation, ArgSpec, ArrayAnnotation, LowerOptions, ParamSpec, ScalarAnnotation, Signature,
+};
+use octants::ir::{ArrayType, Data, Scalar, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::aggregate::{self, Layout};
 use crate::buffer_view::BufferView;
 use crate::host;
 use crate::ndarray::Ndarray;
@@ -22,6 +25,8 @@ enum Kind {
     Scalar(ScalarAnnotation),
     Array(ArrayAnnotation),
     View(ArrayAnnotation),
+    /// A vector, matrix or struct by value, and its type.
+    Typed(Layout, Py<PyAny>),
     /// The class's name.
     Dataclass(String),
     /// Known while compiling; a method's receiver is too.
@@ -40,15 +45,28 @@ fn resolve(annotation: ScalarAnnotation, options: &LowerOptions) -> Scalar {
 }
 
 impl Param {
-    pub fn new(spec: &ParamSpec) -> Self {
-        let kind = match &spec.annotation {
+    /// `ty` is the annotation itself.
+    pub fn new(spec: &ParamSpec, ty: Option<Bound<'_, PyAny>>) -> Self {
+        let kind = match (&spec.annotation, ty) {
+            (Some(annotation @ (Annotation::Tensor(..) | Annotation::Struct(_))), Some(ty)) => {
+                match Layout::new(annotation) {
+                    Some(layout) => Kind::Typed(layout, ty.unbind()),
+                    None => Kind::Template,
+                }
+            }
+            (annotation, _) => Self::kind(annotation.as_ref()),
+        };
+        Self { spec: spec.clone(), kind }
+    }
+
+    fn kind(annotation: Option<&Annotation>) -> Kind {
+        match annotation {
             Some(Annotation::Scalar(scalar)) => Kind::Scalar(*scalar),
             Some(Annotation::Array(array)) => Kind::Array(array.clone()),
             Some(Annotation::View(array)) => Kind::View(array.clone()),
             Some(Annotation::Dataclass(class)) => Kind::Dataclass(class.clone()),
             _ => Kind::Template,
-        };
-        Self { spec: spec.clone(), kind }
+        }
     }
 
     pub fn read_only(&self, py: Python<'_>, map: &SourceMap) -> PyErr {
@@ -141,11 +159,31 @@ impl Binder<'_> {
                 let scalar = resolve(*annotation, &current.lower);
                 self.scalar(param, scalar, object).map(|()| ArgSpec::Scalar(scalar))
             }
+            Kind::Typed(layout, ty) => {
+                self.typed(param, layout, object)?;
+                Ok(ArgSpec::Typed(ty.bind(object.py()).clone()))
+            }
             Kind::Array(annotation) => self.array(param, annotation, object, current).map(ArgSpec::Array),
             Kind::View(annotation) => self.view(param, annotation, object, current).map(ArgSpec::View),
             Kind::Dataclass(class) => self.dataclass(param, class, object),
             Kind::Template => self.template(param, object, current),
         }
+    }
+
+    /// A vector, matrix or struct of the annotated type.
+    fn typed(&self, param: &Param, layout: &Layout, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        if layout.flatten(object, &mut Vec::new())?.is_some() {
+            return Ok(());
+        }
+        let found = object.get_type().name()?.to_string();
+        let shape =
+            object.call_method0("get_shape").map_or_else(|_| String::new(), |s| format!(" of shape {s}"));
+        let message = format!(
+            "Argument `{}`: a value of type {found}{shape} cannot be converted into required type {}",
+            param.spec.name,
+            layout.describe()
+        );
+        Err(self.error(object.py(), param.diagnostic(Code::ArgumentType, message)))
     }
 
     fn scalar(&self, param: &Param, scalar: Scalar, object: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -210,12 +248,18 @@ impl Binder<'_> {
         Ok(ArgSpec::Template(object.clone()))
     }
 
-    fn dataclass<'py>(&self, param: &Param, class: &str, object: &Bound<'py, PyAny>) -> PyResult<Argument<'py>> {
+    fn dataclass<'py>(
+        &self,
+        param: &Param,
+        class: &str,
+        object: &Bound<'py, PyAny>,
+    ) -> PyResult<Argument<'py>> {
         let found = object.get_type().name()?.to_string();
         if host::is_dataclass(object) && found == class {
             return Ok(ArgSpec::Dataclass(object.clone()));
         }
-        let message = format!("argument `{}` must be an instance of {class}, not of {found}", param.spec.name);
+        let message =
+            format!("argument `{}` must be an instance of {class}, not of {found}", param.spec.name);
         Err(self.error(object.py(), param.diagnostic(Code::DataclassMismatch, message)))
     }
 
@@ -228,8 +272,10 @@ impl Binder<'_> {
     ) -> PyResult<ArrayType> {
         let Ok(view) = object.cast::<BufferView>() else {
             let found = object.get_type().name()?.to_string();
-            let message =
-                format!("Invalid type for argument `{}`: a BufferView is required, got {found}", param.spec.name);
+            let message = format!(
+                "Invalid type for argument `{}`: a BufferView is required, got {found}",
+                param.spec.name
+            );
             let help = "pass a part of an ndarray, `array[a:b]`";
             return Err(self.error(object.py(), param.diagnostic(Code::ArgumentType, message).help(help)));
         };
@@ -246,7 +292,7 @@ impl Binder<'_> {
     ) -> PyResult<ArrayType> {
         // Says what is wrong with an array of another session.
         array.address(&current.session).map_err(|error| errors::from_error(object.py(), &error))?;
-        self.array_type(param, annotation, current, array.scalar(), array.shape().len(), object)
+        self.array_type(param, annotation, current, array.element(), array.shape().len(), object)
     }
 
     fn array<'py>(
@@ -290,7 +336,28 @@ impl Binder<'_> {
             let help = "convert it with array.astype(...) to one of the types of oc.types";
             return Err(refuse("an element type that kernels have", got, help));
         };
-        let ty = self.array_type(param, annotation, current, scalar, view.shape().len(), object)?;
+        let mut elem = Data::Scalar(scalar);
+        let mut ndim = view.shape().len();
+        if let Some((_, Some(shape))) = annotation.elem {
+            // The last axes are those of the elements.
+            let inner = shape.dims();
+            let outer = ndim.checked_sub(inner.len());
+            let fits = outer.is_some_and(|outer| {
+                view.shape()[outer..].iter().zip(&inner).all(|(&extent, &wanted)| extent == wanted as isize)
+            });
+            let Some(outer) = outer.filter(|_| fits) else {
+                let required = format!("element shape {inner:?} in the last axes");
+                let got = format!("an array of shape {:?}", view.shape());
+                return Err(refuse(
+                    &required,
+                    got,
+                    "the last axes of the array hold the entries of each element",
+                ));
+            };
+            elem = Data::Tensor(TensorType { elem: scalar, shape });
+            ndim = outer;
+        }
+        let ty = self.array_type(param, annotation, current, elem, ndim, object)?;
         if view.shape().iter().any(|&extent| i32::try_from(extent).is_err()) {
             let got = format!("shape {:?}", view.shape());
             return Err(refuse("extents below 2147483648", got, "pass a part of the array"));
@@ -321,23 +388,24 @@ impl Binder<'_> {
         param: &Param,
         annotation: &ArrayAnnotation,
         current: &Current,
-        scalar: Scalar,
+        elem: Data,
         ndim: usize,
         object: &Bound<'_, PyAny>,
     ) -> PyResult<ArrayType> {
         let name = &param.spec.name;
-        if let Some((required, _)) = annotation.elem {
+        if let Some((required, shape)) = annotation.elem {
             let required = resolve(required, &current.lower);
-            if required != scalar {
+            let required = shape
+                .map_or(Data::Scalar(required), |shape| Data::Tensor(TensorType { elem: required, shape }));
+            if required != elem {
                 let message = format!(
                     "Invalid value for argument {name} - required element type: {}, but {} is provided",
-                    required.name(),
-                    scalar.name()
+                    aggregate::name_of(required),
+                    aggregate::name_of(elem)
                 );
                 let help = format!(
-                    "pass an array of {}, or annotate the parameter with dtype=oc.{}",
-                    required.name(),
-                    scalar.name()
+                    "pass an array of {}, or annotate the parameter with another dtype",
+                    aggregate::name_of(required),
                 );
                 return Err(
                     self.error(object.py(), param.diagnostic(Code::ArrayMismatch, message).help(help))
@@ -356,31 +424,11 @@ impl Binder<'_> {
             let message = format!("Invalid value for argument {name} - required at most 12 axes, got {ndim}");
             return Err(self.error(object.py(), param.diagnostic(Code::ArrayMismatch, message)));
         }
-        Ok(ArrayType { elem: scalar.into(), rank: ndim as u8, boundary: annotation.boundary })
+        Ok(ArrayType { elem, rank: ndim as u8, boundary: annotation.boundary })
     }
 }
 
 pub fn is_torch_tensor(object: &Bound<'_, PyAny>) -> bool {
     let class = object.get_type();
     class.name().is_ok_and(|name| name == "Tensor") && class.module().is_ok_and(|module| module == "torch")
-}
-
-/// The numbers inside of nested sequences, in order; `None` if there is something else among them.
-pub fn flatten<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
-    fn walk<'py>(object: &Bound<'py, PyAny>, into: &mut Vec<Bound<'py, PyAny>>, depth: usize) -> Option<()> {
-        if depth > 8 {
-            return None;
-        }
-        if number::real(object).is_some() {
-            into.push(object.clone());
-            return Some(());
-        }
-        for item in object.try_iter().ok()? {
-            walk(&item.ok()?, into, depth + 1)?;
-        }
-        Some(())
-    }
-    let mut numbers = Vec::new();
-    walk(object, &mut numbers, 0)?;
-    Some(numbers)
 }

@@ -167,6 +167,16 @@ macro_rules! operators {
                 with_tracer(slf.py(), |tracer| tracer.setitem(slf.as_any(), index, value))
             }
 
+            #[pyo3(signature = (*args, **kwargs))]
+            fn __call__<'py>(
+                slf: &Bound<'py, Self>,
+                args: &Bound<'py, PyTuple>,
+                kwargs: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Object<'py>> {
+                let named = kwargs.map_or_else(|| PyDict::new(slf.py()), Bound::clone);
+                trace_call(slf.as_any(), args, &named)
+            }
+
             fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
                 Err(errors::exception(
                     slf.py(),

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use octants::front::host::{BinaryOp, CompareOp, UnaryOp};
 use octants::front::{
-    Annotation, ArgumentArray, ArrayAnnotation, ExprId, FunctionSource, Host, HostException, HostResult, Intrinsic, Meaning,
-    ScalarAnnotation, Tracer,
+    Annotation, ArgumentArray, ArrayAnnotation, ExprId, FunctionSource, Host, HostException, HostResult,
+    Intrinsic, Meaning, ScalarAnnotation, Tracer,
 };
 use octants::ir::{ArrayType, Boundary};
 use pyo3::prelude::*;
@@ -306,7 +306,8 @@ impl<'py> Host for PyHost<'py> {
             }
         }
         if object.is(self.py.get_type::<BufferView>()) {
-            let any = ArrayAnnotation { elem: None, ndim: None, boundary: Boundary::Unsafe, needs_grad: None };
+            let any =
+                ArrayAnnotation { elem: None, ndim: None, boundary: Boundary::Unsafe, needs_grad: None };
             return Annotation::View(any);
         }
         if let Ok(view) = class("BufferViewType") {
@@ -425,7 +426,11 @@ impl<'py> Host for PyHost<'py> {
         }
         let view = numpy::View::of(object)?;
         let rank = u8::try_from(view.shape().len()).ok().filter(|&rank| (1..=12).contains(&rank))?;
-        Some(ArgumentArray::Array(ArrayType { elem: view.scalar()?.into(), rank, boundary: Boundary::Unsafe }))
+        Some(ArgumentArray::Array(ArrayType {
+            elem: view.scalar()?.into(),
+            rank,
+            boundary: Boundary::Unsafe,
+        }))
     }
 
     fn member_annotation(&self, object: &Object<'py>, name: &str) -> HostResult<Option<Object<'py>>> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use octants::diag::Code;
-use octants::front::{FunctionKind, Returns, Signature, check_signature, lower_kernel};
+use octants::front::{FunctionKind, Host, Returned, Returns, Signature, check_signature, lower_kernel};
 use octants::ir::{Const, Data};
 use octants::{Arguments, Dump};
 use pyo3::prelude::*;
@@ -18,7 +18,7 @@ use crate::block::Words;
 use crate::host::PyHost;
 use crate::runtime::{Current, Runtime};
 use crate::specialisation::{Fit, Objects, Specialisation, StandIns};
-use crate::{dtype, errors, interrupt, numpy};
+use crate::{aggregate, dtype, errors, interrupt, numpy};
 
 /// Arguments of one kernel, with dataclasses taken apart.
 const MOST_PARAMETERS: usize = 512;
@@ -98,11 +98,9 @@ impl Kernel {
         let py = arguments[0].py();
         match self.params.get(input) {
             Some(param) => param.read_only(py, self.runtime.get().sources().map()),
-            None => errors::plain(
-                py,
-                Code::ArrayMismatch,
-                "a member that the kernel writes is a read-only array",
-            ),
+            None => {
+                errors::plain(py, Code::ArrayMismatch, "a member that the kernel writes is a read-only array")
+            }
         }
     }
 
@@ -126,8 +124,10 @@ impl Kernel {
         let lowering = started.elapsed();
         if lowered.kernel.params.len() > MOST_PARAMETERS {
             let count = lowered.kernel.params.len();
-            let message =
-                format!("the kernel `{}` has {count} arguments; at most 512 are possible", self.signature.name);
+            let message = format!(
+                "the kernel `{}` has {count} arguments; at most 512 are possible",
+                self.signature.name
+            );
             return Err(errors::plain(py, Code::TooManyParameters, message));
         }
         errors::warn(py, &lowered.warnings, sources.map())?;
@@ -193,20 +193,26 @@ impl Kernel {
         results: &[u8],
     ) -> PyResult<Bound<'py, PyAny>> {
         let slots = &specialisation.compiled.results().slots;
-        let one = |index: usize| match slots[index].data {
-            Data::Scalar(scalar) => {
-                dtype::constant_to(py, Const::from_bytes(scalar, &results[slots[index].offset as usize..]))
-            }
-            Data::Tensor(_) | Data::Struct(_) => {
-                Err(errors::bug("a kernel returned what the caller cannot take"))
-            }
+        let annotation =
+            PyHost::new(py).annotation_of(self.function.bind(py).as_any(), "return").ok().flatten();
+        let mut slots = slots.iter();
+        let mut next = || match slots.next().map(|slot| (slot.data, slot.offset as usize)) {
+            Some((Data::Scalar(scalar), offset)) => Ok(Const::from_bytes(scalar, &results[offset..])),
+            _ => Err(errors::bug("a kernel returned what the caller cannot take")),
         };
         match &specialisation.returns {
             Returns::Nothing => Ok(py.None().into_bound(py)),
-            Returns::One(_) => one(0),
+            Returns::One(Returned::Scalar(_)) => dtype::constant_to(py, next()?),
+            Returns::One(one) => aggregate::returned(py, one, annotation.as_ref(), &mut next),
             Returns::Tuple(items) => {
-                let items = (0..items.len()).map(one).collect::<PyResult<Vec<_>>>()?;
-                Ok(PyTuple::new(py, items)?.into_any())
+                // `tuple[a, b]`, or a tuple of types.
+                let types = annotation.map(|of| of.getattr("__args__").unwrap_or(of));
+                let mut objects = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    let ty = types.as_ref().and_then(|types| types.get_item(index).ok());
+                    objects.push(aggregate::returned(py, item, ty.as_ref(), &mut next)?);
+                }
+                Ok(PyTuple::new(py, objects)?.into_any())
             }
         }
     }
@@ -241,7 +247,14 @@ impl Kernel {
             let signature =
                 check_signature(&PyHost::new(py), sources, function.as_any(), FunctionKind::Kernel)
                     .map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, sources.map()))?;
-            let params = signature.params.iter().map(Param::new).collect();
+            let params = signature
+                .params
+                .iter()
+                .map(|param| {
+                    let ty = PyHost::new(py).annotation_of(function.as_any(), &param.name).ok().flatten();
+                    Param::new(param, ty)
+                })
+                .collect();
             Ok(Self {
                 function: function.unbind(),
                 runtime: runtime.unbind(),

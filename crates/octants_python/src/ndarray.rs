@@ -2,7 +2,7 @@
 
 use octants::NdArray;
 use octants::diag::Code;
-use octants::ir::Const;
+use octants::ir::{Const, Data, TensorShape, TensorType};
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType};
 use crate::runtime::Runtime;
-use crate::{errors, number, numpy};
+use crate::{aggregate, errors, number, numpy};
 
 /// An array of scalars in the memory of the current session. Freed when nothing refers to it.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -46,6 +46,29 @@ fn extents(shape: &Bound<'_, PyAny>) -> PyResult<Vec<i32>> {
 impl Ndarray {
     fn failed(py: Python<'_>, error: &octants::Error) -> PyErr {
         errors::from_error(py, error)
+    }
+
+    /// The constants of an element; one number stands for all entries of a vector or matrix.
+    fn constants(&self, value: &Bound<'_, PyAny>) -> PyResult<Vec<Const>> {
+        let Data::Tensor(tensor) = self.array.element() else { return Ok(vec![self.constant(value)?]) };
+        if number::real(value).is_some() || number::wrapped_integer(value).is_some() {
+            return Ok(vec![self.constant(value)?; tensor.shape.count() as usize]);
+        }
+        let mut bits = Vec::new();
+        // A number is converted, whatever its type, as it is when a kernel stores it.
+        if aggregate::Layout::Tensor(tensor.elem, tensor.shape).convert(value, &mut bits)?.is_none() {
+            let found = value.get_type().name()?.to_string();
+            return Err(PyTypeError::new_err(format!(
+                "an element of shape {:?} cannot be set to this {found}",
+                tensor.shape.dims()
+            )));
+        }
+        Ok(bits.into_iter().map(|(scalar, bits)| Const::from_bits(scalar, bits)).collect())
+    }
+
+    /// The extents of an element: none for a scalar.
+    fn element_extents(&self) -> Vec<u32> {
+        self.array.element().tensor_shape().map_or_else(Vec::new, TensorShape::dims)
     }
 
     fn constant(&self, value: &Bound<'_, PyAny>) -> PyResult<Const> {
@@ -93,12 +116,14 @@ impl Ndarray {
         Ok(found)
     }
 
+    /// The extents that numpy sees: those of the elements come last.
     fn extents(&self) -> Vec<usize> {
-        self.array.shape().iter().map(|&n| n as usize).collect()
+        let outer = self.array.shape().iter().map(|&n| n as usize);
+        outer.chain(self.element_extents().into_iter().map(|n| n as usize)).collect()
     }
 
     fn same_shape(&self, view: &numpy::View<'_, '_>) -> bool {
-        let shape = self.array.shape();
+        let shape = self.extents();
         shape.len() == view.shape().len() && shape.iter().zip(view.shape()).all(|(&a, &b)| a as isize == b)
     }
 }
@@ -112,13 +137,17 @@ impl Ndarray {
         shape: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let py = dtype.py();
-        let Some(scalar) = runtime.get().scalar_of(dtype)? else {
-            return Err(PyTypeError::new_err(format!("{} is not a data type", dtype.repr()?)));
+        let element = match aggregate::tensor_type(dtype) {
+            Some((elem, shape)) => Data::Tensor(TensorType { elem, shape }),
+            None => match runtime.get().scalar_of(dtype)? {
+                Some(scalar) => scalar.into(),
+                None => return Err(PyTypeError::new_err(format!("{} is not a data type", dtype.repr()?))),
+            },
         };
         let extents = extents(shape)?;
         let current = runtime.get().current(py)?;
         let array = py
-            .detach(|| NdArray::new(&current.session, scalar.into(), &extents))
+            .detach(|| NdArray::new(&current.session, element, &extents))
             .map_err(|error| Self::failed(py, &error))?;
         Ok(Self { array, runtime: runtime.clone().unbind() })
     }
@@ -129,8 +158,8 @@ impl Ndarray {
     }
 
     #[getter]
-    fn element_shape<'py>(&self, py: Python<'py>) -> Bound<'py, PyTuple> {
-        PyTuple::empty(py)
+    fn element_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.element_extents())
     }
 
     #[getter]
@@ -139,14 +168,17 @@ impl Ndarray {
     }
 
     #[getter]
-    fn element_type<'py>(&self, py: Python<'py>) -> Bound<'py, DataType> {
-        self.dtype(py)
+    fn element_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.array.element() {
+            Data::Tensor(tensor) => aggregate::type_object(py, tensor),
+            _ => Ok(self.dtype(py).into_any()),
+        }
     }
 
     /// Sets every element.
     fn fill(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let constant = self.constant(value)?;
-        py.detach(|| self.array.fill(&[constant])).map_err(|error| Self::failed(py, &error))
+        let constants = self.constants(value)?;
+        py.detach(|| self.array.fill(&constants)).map_err(|error| Self::failed(py, &error))
     }
 
     /// Copies all elements of another array of the same type and shape.
@@ -158,7 +190,7 @@ impl Ndarray {
             )));
         };
         let other = &other.get().array;
-        if other.scalar() != self.array.scalar() || other.shape() != self.array.shape() {
+        if other.element() != self.array.element() || other.shape() != self.array.shape() {
             return Err(PyAssertionError::new_err(format!(
                 "copy_from needs equal types and shapes: this is {} {:?}, the other {} {:?}",
                 self.array.scalar().name(),
@@ -215,7 +247,7 @@ impl Ndarray {
             return Err(PyTypeError::new_err(format!("from_numpy takes a numpy array, not {found}")));
         };
         if !self.same_shape(&view) {
-            let shape = self.array.shape();
+            let shape = self.extents();
             return Err(PyValueError::new_err(format!(
                 "shapes differ: the ndarray has shape {shape:?}, the numpy array {:?}",
                 view.shape()
@@ -250,7 +282,7 @@ impl Ndarray {
             format!("<{letter}{}", scalar.bytes())
         };
         let interface = PyDict::new(py);
-        interface.set_item("shape", self.shape(py)?)?;
+        interface.set_item("shape", PyTuple::new(py, self.extents())?)?;
         interface.set_item("typestr", kind)?;
         interface.set_item("data", (pointer as usize, false))?;
         interface.set_item("version", 3)?;
@@ -262,27 +294,37 @@ impl Ndarray {
         if let Ok(slice) = index.cast::<pyo3::types::PySlice>() {
             return Ok(Bound::new(py, BufferView::slice(slf, slice)?)?.into_any());
         }
-        let index = this.index(index)?;
-        let found = this.array.get(&index).map_err(|error| Self::failed(py, &error))?;
+        let position = this.index(index)?;
+        let found = this.array.get(&position).map_err(|error| Self::failed(py, &error))?;
+        if let Data::Tensor(_) = this.array.element() {
+            let numbers =
+                found.into_iter().map(|one| dtype::constant_to(py, one)).collect::<PyResult<Vec<_>>>()?;
+            let make = py.import("octants._elements")?.getattr("element")?;
+            return make.call1((slf, index, this.element_type(py)?, numbers));
+        }
         dtype::constant_to(py, found[0])
     }
 
     fn __setitem__(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let index = self.index(index)?;
-        let constant = self.constant(value)?;
-        self.array.set(&index, &[constant]).map_err(|error| Self::failed(value.py(), &error))
+        let constants = self.constants(value)?;
+        self.array.set(&index, &constants).map_err(|error| Self::failed(value.py(), &error))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let this = slf.get();
         let shape = this.shape(slf.py())?;
-        Ok(format!("<octants.ndarray {} {}>", this.array.scalar().name(), shape.repr()?))
+        let element = match this.array.element() {
+            Data::Tensor(_) => this.element_type(slf.py())?.repr()?.to_string(),
+            _ => this.array.scalar().name().to_owned(),
+        };
+        Ok(format!("<octants.ndarray {element} {}>", shape.repr()?))
     }
 
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let this = slf.get();
         let py = slf.py();
-        let copy = slf.get_type().call1((&this.runtime, this.dtype(py), this.shape(py)?))?;
+        let copy = slf.get_type().call1((&this.runtime, this.element_type(py)?, this.shape(py)?))?;
         copy.cast::<Ndarray>()?.get().copy_from(py, slf.as_any())?;
         Ok(copy)
     }
@@ -291,6 +333,7 @@ impl Ndarray {
         let py = slf.py();
         let rebuild = py.import("octants._session")?.getattr("rebuild_ndarray")?;
         let data = Self::to_numpy(slf, None, Some(true))?;
-        Ok((rebuild, (slf.get().dtype(py), data)).into_pyobject(py)?.into_any())
+        let this = slf.get();
+        Ok((rebuild, (this.element_type(py)?, this.shape(py)?, data)).into_pyobject(py)?.into_any())
     }
 }

@@ -114,7 +114,8 @@ impl Runtime {
             unrolling_limit: option(options, "unrolling_limit")?,
         };
         let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
-        let dumps = ["print_ir", "print_kernel_llvm_ir", "print_kernel_llvm_ir_optimized", "print_kernel_asm"];
+        let dumps =
+            ["print_ir", "print_kernel_llvm_ir", "print_kernel_llvm_ir_optimized", "print_kernel_asm"];
         let dumps = dumps.iter().map(|name| option::<bool>(options, name)).collect::<PyResult<Vec<_>>>()?;
         let dumps = dumps.contains(&true);
         self.end(py);

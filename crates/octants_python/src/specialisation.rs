@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use octants::CompiledKernel;
 use octants::front::{Dependency, Origin, Returns, Role, Step};
-use octants::ir::plan::{ArgKind, ArgSlot};
+use octants::ir::plan::ArgSlot;
 use octants::ir::{Const, Data, Scalar};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
 use smallvec::SmallVec;
 
-use crate::arguments::flatten;
+use crate::aggregate::Layout;
 use crate::buffer_view::BufferView;
 use crate::ndarray::Ndarray;
 use crate::template::TemplateKey;
@@ -46,8 +46,13 @@ enum Check {
     /// A tuple, list or dict of this length.
     Container(Py<PyType>, usize),
     Same(usize),
-    Number { scalar: Scalar, at: usize, lifted: bool },
-    Values(Vec<(Scalar, usize)>),
+    Number {
+        scalar: Scalar,
+        at: usize,
+        lifted: bool,
+    },
+    /// A vector, matrix or struct by value: where each of its scalars goes.
+    Values(Layout, Vec<usize>),
     Array(ArrayCheck),
     View(ArrayCheck, Option<usize>),
 }
@@ -110,7 +115,11 @@ impl Specialisation {
                 Fit::Differs => return Ok(Fit::Differs),
             }
         }
-        if members.is_empty() { Ok(Fit::Fits) } else { self.bind_members(members, arguments, block, stand_ins) }
+        if members.is_empty() {
+            Ok(Fit::Fits)
+        } else {
+            self.bind_members(members, arguments, block, stand_ins)
+        }
     }
 
     fn bind_members<'py>(
@@ -179,19 +188,16 @@ impl Specialisation {
                 object.get_type_ptr().cast() == class.as_ptr() && object.len()? == *length
             }
             Check::Same(other) => object.is(known(*other)),
-            Check::Values(slots) => match flatten(object) {
-                Some(numbers) if numbers.len() == slots.len() => {
-                    let mut all = true;
-                    for (number, (scalar, at)) in numbers.iter().zip(slots) {
-                        match bits_of(*scalar, number) {
-                            Some(bits) => put(block, *at, *scalar, bits?),
-                            None => all = false,
-                        }
+            Check::Values(layout, places) => {
+                let mut bits = Vec::with_capacity(places.len());
+                let fits = layout.flatten(object, &mut bits)?.is_some() && bits.len() == places.len();
+                if fits {
+                    for ((scalar, bits), at) in bits.into_iter().zip(places) {
+                        put(block, *at, scalar, bits);
                     }
-                    all
                 }
-                _ => false,
-            },
+                fits
+            }
             Check::View(array, offset) => return self.view(array, *offset, object, block),
         };
         Ok(if fits { Fit::Fits } else { Fit::Differs })
@@ -323,11 +329,9 @@ fn input(dependency: &Dependency<Bound<'_, PyAny>>, compiled: &CompiledKernel) -
         Role::Data { param, data } => number(param, data, false)?,
         Role::Lifted { param, data } => number(param, data, true)?,
         Role::Values { first, count } => {
-            let slots = (first..first + count).map(|param| match slot(param).kind {
-                ArgKind::Data(Data::Scalar(scalar)) => Ok((scalar, slot(param).offset as usize)),
-                _ => Err(errors::bug("a part of a value is not a scalar")),
-            });
-            Check::Values(slots.collect::<PyResult<_>>()?)
+            let places = (first..first + count).map(|param| slot(param).offset as usize).collect();
+            let layout = Layout::of(object).ok_or_else(|| errors::bug("a value has no layout"))?;
+            Check::Values(layout, places)
         }
         Role::Array { param, ty } => Check::Array(array(param, ty)),
         Role::View { param, ty, offset } => {

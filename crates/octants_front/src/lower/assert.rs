@@ -5,8 +5,8 @@ use octants_ir::{Data, OpKind, Value};
 
 use super::Lowerer;
 use super::error::Fallible;
-use super::term::Term;
-use crate::ast::{Expr, ExprKind, TextPart};
+use super::term::{Term, TextPiece};
+use crate::ast::Expr;
 use crate::host::Host;
 
 impl<H: Host> Lowerer<'_, H> {
@@ -29,36 +29,57 @@ impl<H: Host> Lowerer<'_, H> {
     fn assertion_message(&mut self, message: &Expr) -> Fallible<(String, Vec<Value>)> {
         let mut text = String::new();
         let mut arguments = Vec::new();
-        if let ExprKind::FString(parts) = &message.kind {
-            for part in parts {
-                match part {
-                    TextPart::Text(literal) => text.push_str(&without_fields(literal)),
-                    TextPart::Field { value, spec } => {
-                        let term = self.operand(value)?;
-                        match term {
-                            Term::Value(value) if matches!(self.data(value), Data::Scalar(_)) => {
-                                text.push_str("{}");
-                                arguments.push(value);
-                            }
-                            term if term.is_static() => {
-                                let object = self.host_object(&term)?;
-                                let host = self.host;
-                                let formatted = host.format(&object, spec.as_deref().unwrap_or(""), self);
-                                let formatted =
-                                    formatted.map_err(|exception| self.host_error(exception, value.span))?;
-                                text.push_str(&without_fields(&formatted));
-                            }
-                            _ => return Err(self.bad_message(value.span)),
+        match self.operand(message)? {
+            Term::Str(literal) => text.push_str(&without_fields(&literal)),
+            Term::Text(pieces) => {
+                for piece in pieces {
+                    match piece {
+                        TextPiece::Literal(literal) => text.push_str(&without_fields(&literal)),
+                        TextPiece::Value { term, spec, span } => {
+                            self.message_part(term, &spec, span, &mut text, &mut arguments)?;
                         }
                     }
                 }
             }
-            return Ok((text, arguments));
+            _ => return Err(self.bad_message(message.span)),
         }
-        match self.operand(message)? {
-            Term::Str(literal) => Ok((without_fields(&literal), arguments)),
-            _ => Err(self.bad_message(message.span)),
+        Ok((text, arguments))
+    }
+
+    fn message_part(
+        &mut self,
+        term: Term<H::Object>,
+        spec: &str,
+        span: Span,
+        text: &mut String,
+        arguments: &mut Vec<Value>,
+    ) -> Fallible<()> {
+        let settled = self.settle(term, span)?;
+        if settled.is_static() {
+            let object = self.host_object(&settled)?;
+            let host = self.host;
+            let formatted = host.format(&object, spec, self);
+            let formatted = formatted.map_err(|exception| self.host_error(exception, span))?;
+            text.push_str(&without_fields(&formatted));
+            return Ok(());
         }
+        if let Term::Value(value) = &settled
+            && matches!(self.data(*value), Data::Scalar(_))
+        {
+            text.push_str("{}");
+            arguments.push(*value);
+            return Ok(());
+        }
+        let Some(items) = self.items(&settled, span)? else { return Err(self.bad_message(span)) };
+        text.push('[');
+        for (index, item) in items.into_iter().enumerate() {
+            if index > 0 {
+                text.push_str(", ");
+            }
+            self.message_part(item, spec, span, text, arguments)?;
+        }
+        text.push(']');
+        Ok(())
     }
 
     fn bad_message(&self, span: Span) -> Box<octants_diag::Diagnostic> {

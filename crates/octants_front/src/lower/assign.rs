@@ -88,9 +88,9 @@ impl<H: Host> Lowerer<'_, H> {
                 kind: AliasKind::Reference | AliasKind::Named,
                 ..
             }) => self.store_struct(&of, &term, from),
-            Some(Binding::Alias {
-                term: Term::Entries(entries), kind: AliasKind::Reference, ..
-            }) => self.store_entries(&entries, term, from),
+            Some(Binding::Alias { term: Term::Entries(entries), kind: AliasKind::Reference, .. }) => {
+                self.store_entries(&entries, term, from)
+            }
             Some(Binding::Alias { kind, term: old, span: defined }) => {
                 Err(self.not_reassignable(name, kind, &old, defined, span))
             }
@@ -224,7 +224,6 @@ impl<H: Host> Lowerer<'_, H> {
         }
         Ok(items)
     }
-
 
     /// `x: T = value`
     pub(super) fn assign_annotated(

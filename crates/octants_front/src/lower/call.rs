@@ -41,6 +41,7 @@ impl<H: Host> Lowerer<'_, H> {
         let mut target = match &callee.kind {
             ExprKind::Attribute { value, name } => match (self.expr(value)?, &**name) {
                 (Term::View(view), "subview") => return self.subview_call(&view, args, keywords, span),
+                (Term::Str(template), "format") => return self.format_call(&template, args, keywords, span),
                 (object, name) => self.attribute(object, name, callee.span)?,
             },
             _ => self.expr(callee)?,
@@ -52,8 +53,8 @@ impl<H: Host> Lowerer<'_, H> {
             let outer = std::mem::replace(&mut self.call_span, span);
             let arguments = self.arguments(args, keywords, Passing::ByReference);
             let receiver = (method.receiver, method.by_reference);
-            let result =
-                arguments.and_then(|arguments| self.inline_method(&method.function, receiver, arguments, span));
+            let result = arguments
+                .and_then(|arguments| self.inline_method(&method.function, receiver, arguments, span));
             self.call_span = outer;
             return result;
         }

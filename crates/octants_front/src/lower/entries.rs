@@ -263,7 +263,10 @@ impl<H: Host> Lowerer<'_, H> {
             return Err(self.error(
                 Code::Swizzle,
                 span,
-                format!("a vector of {n} entries has the components {}; `{name}` asks for another", has.join(", ")),
+                format!(
+                    "a vector of {n} entries has the components {}; `{name}` asks for another",
+                    has.join(", ")
+                ),
             ));
         }
         let base = match base {
@@ -315,7 +318,9 @@ impl<H: Host> Lowerer<'_, H> {
         let repeated = entries.components.iter().enumerate().any(|(at, components)| {
             entries.components[..at].iter().any(|earlier| {
                 earlier.iter().zip(components).all(|(&a, &b)| {
-                    a == b || (self.kernel.as_const(a).is_some() && self.kernel.as_const(a) == self.kernel.as_const(b))
+                    a == b
+                        || (self.kernel.as_const(a).is_some()
+                            && self.kernel.as_const(a) == self.kernel.as_const(b))
                 })
             })
         });

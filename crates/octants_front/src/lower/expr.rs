@@ -6,7 +6,7 @@ use super::Lowerer;
 use super::error::Fallible;
 use super::promote::promote;
 use super::term::Term;
-use crate::ast::{Expr, ExprKind, TextPart};
+use crate::ast::{Expr, ExprKind};
 use crate::host::Host;
 
 impl<H: Host> Lowerer<'_, H> {
@@ -21,7 +21,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             ExprKind::Float(value) => Ok(Term::Float(*value)),
             ExprKind::Str(text) => Ok(Term::Str(text.clone())),
-            ExprKind::FString(parts) => self.static_text(parts),
+            ExprKind::FString(parts) => self.text_of(parts),
             ExprKind::Name(name) => self.name(name, span),
             ExprKind::Attribute { value, name } => {
                 let object = self.expr(value)?;
@@ -113,32 +113,6 @@ impl<H: Host> Lowerer<'_, H> {
             inner.span,
             format!("{what} cannot be unpacked at compile time"),
         ))
-    }
-
-    /// An f-string of compile-time values.
-    fn static_text(&mut self, parts: &[TextPart]) -> Fallible<Term<H::Object>> {
-        let mut text = String::new();
-        for part in parts {
-            match part {
-                TextPart::Text(literal) => text.push_str(literal),
-                TextPart::Field { value, spec } => {
-                    let term = self.operand(value)?;
-                    if !term.is_static() {
-                        return Err(self.error_with_help(
-                            Code::NotStatic,
-                            value.span,
-                            "text of a run-time value is not available in a kernel",
-                            "f-strings of run-time values may stand in `assert` messages only",
-                        ));
-                    }
-                    let object = self.host_object(&term)?;
-                    let host = self.host;
-                    let formatted = host.format(&object, spec.as_deref().unwrap_or(""), self);
-                    text.push_str(&formatted.map_err(|exception| self.host_error(exception, value.span))?);
-                }
-            }
-        }
-        Ok(Term::Str(text.into()))
     }
 
     fn dict(&mut self, items: &[(Option<Expr>, Expr)]) -> Fallible<Term<H::Object>> {

@@ -46,7 +46,8 @@ impl<H: Host> Lowerer<'_, H> {
                     && let Meaning::Tensor(constant) = self.host.meaning(&object)
                 {
                     let parts = self.index_parts(index)?;
-                    let is_known = |part: &Part<H::Object>| !matches!(part, Part::Index(term, _) if !term.is_static());
+                    let is_known =
+                        |part: &Part<H::Object>| !matches!(part, Part::Index(term, _) if !term.is_static());
                     if !parts.iter().all(is_known) {
                         let value = self.tensor_constant(&constant, span);
                         return self.tensor_item(Term::Value(value), parts, index.span);
@@ -143,7 +144,12 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// One index: a number, `None` for rank 0, or the index of a grouped loop.
-    pub(super) fn index_term(&mut self, term: Term<H::Object>, span: Span, path: &mut Vec<Value>) -> Fallible<()> {
+    pub(super) fn index_term(
+        &mut self,
+        term: Term<H::Object>,
+        span: Span,
+        path: &mut Vec<Value>,
+    ) -> Fallible<()> {
         match self.settle(term, span)? {
             Term::None => Ok(()),
             Term::Index(values) => {

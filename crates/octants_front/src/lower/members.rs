@@ -44,7 +44,7 @@ impl<H: Host> Lowerer<'_, H> {
                     let first = self.kernel.params.len();
                     let term = self.typed_param(name, ty, param.span)?;
                     let count = self.kernel.params.len() - first;
-                    (term, None, Role::Values { first, count }, false)
+                    (term, Some(ty), Role::Values { first, count }, false)
                 }
                 ArgSpec::Array(ty) => {
                     let (term, role) = self.array_param(name, *ty);
@@ -139,12 +139,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// `object[key]`, where the object came from an argument and the key is known.
-    pub(super) fn member_item(
-        &mut self,
-        of: usize,
-        key: H::Object,
-        span: Span,
-    ) -> Fallible<Term<H::Object>> {
+    pub(super) fn member_item(&mut self, of: usize, key: H::Object, span: Span) -> Fallible<Term<H::Object>> {
         let host = self.host;
         let parent = self.members[of].dependency.object.clone();
         let child = host.getitem(&parent, &key, self).map_err(|e| self.host_error(e, span))?;
@@ -305,7 +300,9 @@ impl<H: Host> Lowerer<'_, H> {
         self.error(
             Code::ArgumentType,
             span,
-            format!("Argument `{path}`: a value of type {found} cannot be converted into required type {wanted}"),
+            format!(
+                "Argument `{path}`: a value of type {found} cannot be converted into required type {wanted}"
+            ),
         )
     }
 
@@ -356,7 +353,8 @@ impl<H: Host> Lowerer<'_, H> {
         let class = class.map_err(|exception| self.host_error(exception, span))?;
         let first = self.frame().function.params.first().map(|param| param.name.clone());
         let receiver = first.and_then(|name| self.frame().lookup(&name).cloned());
-        let (Some(class), Some(Binding::Alias { term: Term::Object(receiver), .. })) = (class, receiver) else {
+        let (Some(class), Some(Binding::Alias { term: Term::Object(receiver), .. })) = (class, receiver)
+        else {
             return Err(self.error(Code::SuperOutsideMethod, span, "super() is used outside of a method"));
         };
         let parent = host.call(callee, &[class, receiver], &[], self);

@@ -23,6 +23,7 @@ mod members;
 mod names;
 mod objects;
 mod operators;
+mod print;
 mod promote;
 mod returns;
 mod scope;

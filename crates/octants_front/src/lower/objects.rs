@@ -95,6 +95,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Value(_)
             | Term::Place(_)
             | Term::Entries(_)
+            | Term::Text(_)
             | Term::Struct(_)
             | Term::Method(_)
             | Term::Array(_)

@@ -144,7 +144,9 @@ impl<H: Host> Lowerer<'_, H> {
             return self.returned_tensor(tensor, settled, at, annotation_span);
         }
         let fits = match (&settled, wanted) {
-            (Term::Value(value), Some(data)) => self.data(*value) == Data::Scalar(self.elem(*value)) && data.scalar().is_some(),
+            (Term::Value(value), Some(data)) => {
+                self.data(*value) == Data::Scalar(self.elem(*value)) && data.scalar().is_some()
+            }
             (Term::Bool(_) | Term::Int(_) | Term::Float(_), Some(Data::Scalar(_))) => true,
             _ => false,
         };
@@ -180,7 +182,9 @@ impl<H: Host> Lowerer<'_, H> {
             given => given.and_then(|value| Some((value, self.tensor_type(value)?))),
         };
         match given {
-            Some((value, ty)) if ty.shape == tensor.shape && (ty.elem.is_integral() || tensor.elem.is_real()) => {
+            Some((value, ty))
+                if ty.shape == tensor.shape && (ty.elem.is_integral() || tensor.elem.is_real()) =>
+            {
                 Ok(Term::Value(self.cast(value, tensor.elem, at)))
             }
             _ => {
@@ -242,9 +246,7 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 Ok(Term::Tuple(values))
             }
-            (annotation, Some((term, at))) => {
-                self.returned_value(annotation, term, at, annotation_span)
-            }
+            (annotation, Some((term, at))) => self.returned_value(annotation, term, at, annotation_span),
         }
     }
 }

@@ -120,7 +120,8 @@ impl<H: Host> Lowerer<'_, H> {
                     Ok(Some(named.collect()))
                 }
                 Meaning::Dict(items) => {
-                    let items = items.into_iter().map(|(key, value)| (Term::Object(key), Term::Object(value)));
+                    let items =
+                        items.into_iter().map(|(key, value)| (Term::Object(key), Term::Object(value)));
                     self.struct_members(&Term::Dict(items.collect()), span)
                 }
                 _ => Ok(None),
@@ -164,7 +165,9 @@ impl<H: Host> Lowerer<'_, H> {
                     let message = match (&argument.name, found.is_some()) {
                         (Some(name), true) => format!("member `{name}` is given twice"),
                         (Some(name), false) => format!("the struct has no member `{name}`"),
-                        (None, _) => format!("the struct has {} members, got {}", known.len(), arguments.len()),
+                        (None, _) => {
+                            format!("the struct has {} members, got {}", known.len(), arguments.len())
+                        }
                     };
                     let help = format!("it has the members {}", known.join(", "));
                     return Err(self.error_with_help(Code::StructMembers, argument.span, message, help));
@@ -188,7 +191,9 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Term<H::Object>> {
         let types = self.members_of(ty, span)?;
         if !same_names(&given, &types) {
-            let list = |names: Vec<&Name>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            let list = |names: Vec<&Name>| {
+                names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+            };
             let known = list(types.iter().map(|(name, _)| name).collect());
             let found = list(given.iter().map(|(name, _)| name).collect());
             return Err(self.error(
@@ -199,7 +204,8 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let mut members = Vec::with_capacity(types.len());
         for (name, member) in types {
-            let term = given.iter().find(|(known, _)| *known == name).map_or(Term::Int(0), |(_, term)| term.clone());
+            let term =
+                given.iter().find(|(known, _)| *known == name).map_or(Term::Int(0), |(_, term)| term.clone());
             members.push((name, self.typed_member(&member, term, span)?));
         }
         Ok(self.new_struct(members, Some(ty.clone())))
@@ -218,9 +224,15 @@ impl<H: Host> Lowerer<'_, H> {
                 return self.struct_from(ty, given, span);
             }
             let settled = self.settle(term, span)?;
-            if !super::fold::is_number(&settled) && !matches!(&settled, Term::Value(value) if self.data(*value).scalar().is_some()) {
+            if !super::fold::is_number(&settled)
+                && !matches!(&settled, Term::Value(value) if self.data(*value).scalar().is_some())
+            {
                 let what = self.describe(&settled);
-                return Err(self.error(Code::StructType, span, format!("a struct cannot be made from {what}")));
+                return Err(self.error(
+                    Code::StructType,
+                    span,
+                    format!("a struct cannot be made from {what}"),
+                ));
             }
             let mut members = Vec::new();
             for (name, member) in self.members_of(ty, span)? {
@@ -266,9 +278,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
         }
         match name {
-            "keys" => {
-                Ok(Term::List(of.members.iter().map(|(name, _)| Term::Str(name.clone())).collect()))
-            }
+            "keys" => Ok(Term::List(of.members.iter().map(|(name, _)| Term::Str(name.clone())).collect())),
             "items" => Ok(Term::List(
                 of.members
                     .into_iter()
@@ -299,7 +309,8 @@ impl<H: Host> Lowerer<'_, H> {
         let host = self.host;
         match &*host.type_name(&function) {
             "staticmethod" => {
-                let inner = host.getattr(&function, "__func__", self).map_err(|e| self.host_error(e, span))?;
+                let inner =
+                    host.getattr(&function, "__func__", self).map_err(|e| self.host_error(e, span))?;
                 Ok(Term::Object(inner))
             }
             "property" => {
@@ -332,7 +343,8 @@ impl<H: Host> Lowerer<'_, H> {
         let names = |members: &[(Name, Term<H::Object>)]| {
             members.iter().map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ")
         };
-        if given.len() != target.members.len() || given.iter().any(|(name, _)| target.member(name).is_none()) {
+        if given.len() != target.members.len() || given.iter().any(|(name, _)| target.member(name).is_none())
+        {
             let (known, found) = (names(&target.members), names(&given));
             return Err(self.error(
                 Code::StructType,

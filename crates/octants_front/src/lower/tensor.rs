@@ -93,7 +93,10 @@ impl<H: Host> Lowerer<'_, H> {
             && let Some(known) = self.known_entries(value)
         {
             let constant = |&component: &Value| {
-                self.kernel.as_const(component).and_then(|c| c.as_i128()).and_then(|at| usize::try_from(at).ok())
+                self.kernel
+                    .as_const(component)
+                    .and_then(|c| c.as_i128())
+                    .and_then(|at| usize::try_from(at).ok())
             };
             let position = match (tensor.shape, components) {
                 (TensorShape::Vector(_), [i]) => constant(i),

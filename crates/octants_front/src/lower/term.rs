@@ -1,5 +1,6 @@
 //! What an expression lowers to.
 
+use octants_diag::Span;
 use octants_ir::{TensorShape, Value};
 
 use super::view::View;
@@ -36,6 +37,8 @@ pub(super) enum Term<O> {
     Grouped(Box<Term<O>>),
     /// Some entries of a tensor in memory: a slice or a swizzle.
     Entries(Entries),
+    /// Text with run-time values in it.
+    Text(Vec<TextPiece<O>>),
     /// A value with named members.
     Struct(Struct<O>),
     /// A function to be inlined with a value of the kernel as its first argument.
@@ -79,6 +82,18 @@ impl<O> Struct<O> {
     }
 }
 
+/// A part of a text.
+#[derive(Clone, Debug)]
+pub(super) enum TextPiece<O> {
+    Literal(Name),
+    /// A value and Python's format of it.
+    Value {
+        term: Term<O>,
+        spec: Name,
+        span: Span,
+    },
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Method<O> {
     pub function: O,
@@ -112,6 +127,7 @@ impl<O> Term<O> {
             Self::Method(method) => method.receiver.is_static(),
             Self::Value(_)
             | Self::Entries(_)
+            | Self::Text(_)
             | Self::Place(_)
             | Self::Array(_)
             | Self::View(_)

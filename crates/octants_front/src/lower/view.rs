@@ -32,7 +32,12 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    pub(super) fn view_attribute(&mut self, view: &View, name: &str, span: Span) -> Fallible<Term<H::Object>> {
+    pub(super) fn view_attribute(
+        &mut self,
+        view: &View,
+        name: &str,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
         match name {
             "size" => Ok(Term::Value(self.view_size(view, span))),
             "shape" => {
@@ -274,11 +279,13 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// One line per function, outermost first: `name (file:line)`.
     fn call_stack(&self, span: Span) -> String {
-        let calls = self.frames.iter().skip(1).map(|frame| frame.call.as_ref().map_or(span, |call| call.span));
+        let calls =
+            self.frames.iter().skip(1).map(|frame| frame.call.as_ref().map_or(span, |call| call.span));
         let places = calls.chain(std::iter::once(span));
         let lines = self.frames.iter().zip(places).enumerate().map(|(depth, (frame, at))| {
             let file = self.sources.map().file(at.file);
-            let (file, line) = file.map_or((String::new(), 0), |file| (file.name.to_string(), file.line(at.start)));
+            let (file, line) =
+                file.map_or((String::new(), 0), |file| (file.name.to_string(), file.line(at.start)));
             format!("{}{} ({file}:{line})", "  ".repeat(depth), frame.function.name)
         });
         lines.collect::<Vec<_>>().join("\n")

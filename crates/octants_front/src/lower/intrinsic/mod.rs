@@ -2,6 +2,7 @@
 
 mod atomic;
 mod math;
+mod random;
 mod ranges;
 mod statics;
 mod tensors;
@@ -32,7 +33,10 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let passing = if takes_place(intrinsic) { Passing::ByReference } else { Passing::ByValue };
         let arguments = self.arguments(args, keywords, passing)?;
-        if intrinsic != Intrinsic::Super && self.in_static && arguments.iter().all(|argument| argument.term.is_static()) {
+        if intrinsic != Intrinsic::Super
+            && self.in_static
+            && arguments.iter().all(|argument| argument.term.is_static())
+        {
             // Everything is known: Python evaluates it, with its own builtins and the package's host versions.
             let result = self.call_host(callee, &arguments, span)?;
             return self.settle(result, span);
@@ -64,9 +68,9 @@ impl<H: Host> Lowerer<'_, H> {
             I::Bool => self.builtin_cast(Scalar::U1, callee, arguments, span),
             I::Len => self.length(arguments, span),
             I::Any | I::All => self.any_all(intrinsic, arguments, span),
-            I::Print | I::Random | I::Randn | I::ClockCounter | I::ClockFreqHz => {
-                Err(self.unavailable(intrinsic, span))
-            }
+            I::Print => self.print_call(arguments, span),
+            I::Random => self.random_call(arguments, span),
+            I::Randn | I::ClockCounter | I::ClockFreqHz => Err(self.unavailable(intrinsic, span)),
             I::Matrix | I::Vector => self.tensor_call(intrinsic, callee, arguments, span),
             I::MatrixType => self.tensor_type_call(callee, arguments, span),
             I::Struct => self.struct_call(arguments, span),
@@ -154,10 +158,7 @@ impl<H: Host> Lowerer<'_, H> {
             span,
             format!("`{}` is not available in kernels of this version", intrinsic.name()),
         );
-        Box::new(match intrinsic {
-            Intrinsic::Print => diagnostic.help("`oc.static_print` prints while compiling"),
-            _ => diagnostic,
-        })
+        Box::new(diagnostic)
     }
 
     fn length(&mut self, arguments: &[Argument<H::Object>], span: Span) -> Fallible<Term<H::Object>> {

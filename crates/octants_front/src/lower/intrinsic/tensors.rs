@@ -68,9 +68,10 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let (entries, shape) = match width {
             None => (items.clone(), TensorShape::Vector(items.len() as u16)),
-            Some(width) if intrinsic == Intrinsic::Matrix => {
-                (rows.into_iter().flatten().flatten().collect(), TensorShape::Matrix(items.len() as u16, width as u16))
-            }
+            Some(width) if intrinsic == Intrinsic::Matrix => (
+                rows.into_iter().flatten().flatten().collect(),
+                TensorShape::Matrix(items.len() as u16, width as u16),
+            ),
             Some(_) => return Err(self.not_entries(intrinsic, &list.term, list.span)),
         };
         self.tensor_of(entries, elem, shape, list.span).map(Term::Value)
