@@ -2,9 +2,13 @@
 
 #![allow(unsafe_code, dead_code)]
 
+use std::ffi::c_void;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use octants_ir::plan::{Access, ArgKind, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, Step, TempLayout};
+use octants_ir::plan::{
+    Access, ArgKind, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, Step, TempLayout, leaves_of,
+};
 use octants_ir::{Const, Data, Kernel, OpKind, Scalar, Value};
 use octants_llvm::abi::{Fault, Frame};
 use octants_llvm::{EmitOptions, emit_cpu};
@@ -23,6 +27,8 @@ pub struct Program {
 pub enum Arg<'a> {
     Scalar(Const),
     Array(&'a mut [u8], &'a [i32]),
+    /// A tensor or a struct by its scalars.
+    Whole(Vec<Const>),
 }
 
 /// What a launch left behind.
@@ -31,6 +37,19 @@ pub struct Outcome {
     pub temps: Vec<u8>,
     /// The failed op and its arguments.
     pub fault: Option<(u32, [u64; Fault::ARGUMENTS])>,
+    /// Each print that ran, and its operands.
+    pub told: Vec<(u32, Vec<u64>)>,
+}
+
+type Told = Mutex<Vec<(u32, Vec<u64>)>>;
+
+/// What `launch_key` gives.
+pub const KEY: u64 = 0x0123_4567_89AB_CDEF;
+
+unsafe extern "C" fn tell(listener: *const c_void, op: u32, count: u32, slots: *const u64) {
+    // SAFETY: the harness passes its list, and the emitter as many slots as it says.
+    let (told, words) = unsafe { (&*listener.cast::<Told>(), std::slice::from_raw_parts(slots, count as usize)) };
+    told.lock().unwrap().push((op, words.to_vec()));
 }
 
 /// The plan of a kernel in its tasks phase.
@@ -122,12 +141,22 @@ impl Program {
                         put(block, slot.extent_offset(axis as u8), &extent.to_le_bytes());
                     }
                 }
+                (ArgKind::Data(data), Arg::Whole(scalars)) => {
+                    let leaves = leaves_of(&self.kernel, data);
+                    assert_eq!(leaves.len(), scalars.len());
+                    for ((offset, ty), scalar) in leaves.into_iter().zip(scalars.iter()) {
+                        assert_eq!(ty, scalar.ty());
+                        let bytes = scalar.bits().to_le_bytes();
+                        put(block, slot.offset + offset, &bytes[..ty.bytes() as usize]);
+                    }
+                }
                 (kind, _) => panic!("no argument for {kind:?}"),
             }
         }
         let mut temps = vec![0_u64; self.plan.temps.bytes as usize / 8];
         let mut results = vec![0_u64; self.plan.results.bytes as usize / 8];
         let mut fault = Fault::default();
+        let told: Told = Mutex::new(Vec::new());
         for (step, (_, task)) in self.plan.steps.iter().zip(&self.tasks) {
             let bounds: Vec<i64> = match step {
                 Step::Serial { .. } => Vec::new(),
@@ -143,6 +172,9 @@ impl Program {
                 fault: &raw mut fault,
                 bounds: bounds.as_ptr(),
                 cancel,
+                key: KEY,
+                print: Some(tell),
+                listener: (&raw const told).cast(),
             };
             let args: *const u8 = args.as_ptr().cast();
             // SAFETY: blocks are as the plan lays them out, and arrays as long as their extents say.
@@ -165,6 +197,7 @@ impl Program {
             results: bytes_of(&mut results).to_vec(),
             temps: bytes_of(&mut temps).to_vec(),
             fault: (failed != Fault::NONE).then_some((fault.op, fault.arguments)),
+            told: told.into_inner().unwrap(),
         }
     }
 }
