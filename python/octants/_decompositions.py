@@ -213,7 +213,8 @@ def svd_3(A, dt: Template):
     length = dot(across, across)
     u1 = across * lang.rsqrt(lang.max(length, least))
     u1 = u1 - u0 * dot(u0, u1)
-    u1 = chosen(length > least, u1, orthogonal_to(u0))
+    # What is left of a column that is rounding error alone may point along the first one.
+    u1 = chosen((length > least) & (4 * length > dot(b1, b1)), u1, orthogonal_to(u0))
     u1 = unit(u1)
     u2 = cross(u0, u1)
     s0 = dot(u0, b0) * scale
