@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use octants::diag::Code;
 use octants::front::{FunctionKind, Host, Returned, Returns, Signature, check_signature, lower_kernel};
-use octants::ir::{Const, Data};
-use octants::{Arguments, Dump};
+use octants::ir::{Const, Data, LocData};
+use octants::{Arguments, CompiledKernel, Dump, LaunchError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
 
@@ -173,7 +173,13 @@ impl Kernel {
             let arguments = unsafe { Arguments::new(bytes) };
             compiled.launch(arguments, out, cancel)
         };
-        let ended = if compiled.is_brief(bytes) { run() } else { py.detach(run) };
+        let ended = if compiled.prints() {
+            self.launch_printing(py, compiled, bytes, out)?
+        } else if compiled.is_brief(bytes) {
+            run()
+        } else {
+            py.detach(run)
+        };
         ended.map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))?;
         for (dense, original) in &launch.stand_ins {
             if numpy::View::of(original).is_some_and(|view| view.is_writeable()) {
@@ -184,6 +190,26 @@ impl Kernel {
             return Ok(py.None().into_bound(py));
         }
         self.returned(py, specialisation, results.bytes())
+    }
+
+    /// Runs a kernel that prints; the text goes where Python's own goes.
+    #[cold]
+    fn launch_printing(
+        &self,
+        py: Python<'_>,
+        compiled: &CompiledKernel,
+        block: &[u8],
+        results: &mut [u8],
+    ) -> PyResult<Result<(), LaunchError>> {
+        let map = self.runtime.get().sources().map();
+        let locate = |loc: &LocData| loc.span.map_or_else(String::new, |span| map.describe(span));
+        let (text, ended) = py.detach(|| {
+            // SAFETY: as in `launch`.
+            let arguments = unsafe { Arguments::new(block) };
+            compiled.launch_printing(arguments, results, interrupt::flag(), &locate)
+        });
+        py.import("sys")?.getattr("stdout")?.call_method1("write", (text,))?;
+        Ok(ended)
     }
 
     fn returned<'py>(
