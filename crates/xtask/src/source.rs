@@ -21,7 +21,7 @@ pub fn check(crates: &[Crate]) -> Result<Vec<String>, String> {
                     let file = path.strip_prefix(one.directory.join("../..")).unwrap_or(&path);
                     complaints.push(format!("{}:{}: {what}", file.display(), index + 1));
                 };
-                if !unsafe_allowed && words(line).any(|word| word == "unsafe" || word == "unsafe_code") {
+                if !unsafe_allowed && has_unsafe_code(line) {
                     complain(format!("`unsafe` outside the boundary crates ({})", UNSAFE_ALLOWED.join(", ")));
                 }
                 if vendor_neutral && let Some(vendor) = named_vendor(line) {
@@ -49,6 +49,22 @@ fn source_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
     }
     files.sort();
     Ok(files)
+}
+
+/// Blocks, functions, impls and traits, and lifting the lint. The type of a pointer to an unsafe function is none of these:
+/// naming it does nothing, and calling through it needs a block.
+fn has_unsafe_code(line: &str) -> bool {
+    let names_unsafe_code = words(line).any(|word| word == "unsafe_code");
+    let mut after = line.split("unsafe").skip(1).map(str::trim_start);
+    let stands_alone = words(line).any(|word| word == "unsafe");
+    names_unsafe_code || (stands_alone && !after.all(is_pointer_type))
+}
+
+/// Whether the text after `unsafe` goes on as a pointer type does: `fn(` or `extern "C" fn(`, without a name. The ABI's
+/// literal is blanked by now.
+fn is_pointer_type(after: &str) -> bool {
+    let after = after.strip_prefix("extern").unwrap_or(after).trim_start();
+    after.strip_prefix("fn").is_some_and(|rest| rest.trim_start().starts_with('('))
 }
 
 fn words(line: &str) -> impl Iterator<Item = &str> {
@@ -179,6 +195,21 @@ mod tests {
         let blanked = blank_prose(text);
         assert_eq!(blanked.lines().count(), 3);
         assert_eq!(words(&blanked).collect::<Vec<_>>(), ["let", "a", "b", "c", "x", "d"]);
+    }
+
+    #[test]
+    fn the_type_of_a_pointer_to_an_unsafe_function_is_not_unsafe_code() {
+        let found = |text: &str| has_unsafe_code(&blank_prose(text));
+        assert!(!found("pub type Print = unsafe extern \"C\" fn(listener: *const c_void);"));
+        assert!(!found("call: unsafe fn(u32),"));
+        assert!(found("unsafe { *pointer }"));
+        assert!(found("pub unsafe fn read(p: *const u8) -> u8 {"));
+        assert!(found("unsafe extern \"C\" fn name(p: *const u8) {"));
+        assert!(found("unsafe extern \"C\" {"));
+        assert!(found("unsafe impl Send for Frame {}"));
+        assert!(found("let f: unsafe fn(u32) = g; unsafe { f(1) }"));
+        assert!(found("#![allow(unsafe_code)]"));
+        assert!(!found("// unsafe { }"));
     }
 
     #[test]
