@@ -273,7 +273,9 @@ def _decorate(kind, fn, *options):
     if isinstance(fn, (staticmethod, classmethod)):
         return type(fn)(_decorate(kind, fn.__func__, *options))
     if hasattr(fn, "__code__"):
-        return kind(fn, runtime, *options)
+        decorated = kind(fn, runtime, *options)
+        decorated.__doc__ = fn.__doc__
+        return decorated
     from .exceptions import OctantsSyntaxError
 
     name = kind.__name__.lower()

@@ -269,6 +269,10 @@ pub trait Host {
     fn data_oriented(&self, _object: &Self::Object) -> Option<bool> {
         None
     }
+    /// Attributes of an object that are numbers, texts or the like: what host code may look at.
+    fn plain_attributes(&self, _object: &Self::Object) -> Vec<String> {
+        Vec::new()
+    }
     /// The object that a plain callable is bound to.
     fn receiver(&self, _object: &Self::Object) -> Option<Self::Object> {
         None

@@ -11,7 +11,12 @@ fn array(elem: Scalar, rank: u8) -> ArgSpec<Object> {
     ArgSpec::Array(ArrayType { elem: Data::Scalar(elem), rank, boundary: Boundary::Unsafe })
 }
 
-fn lower_with(host: &FakeHost, name: &str, args: &[ArgSpec<Object>], options: &LowerOptions) -> Lowered<Object> {
+fn lower_with(
+    host: &FakeHost,
+    name: &str,
+    args: &[ArgSpec<Object>],
+    options: &LowerOptions,
+) -> Lowered<Object> {
     let sources = Sources::new();
     let function = Object::Kernel(name.to_owned());
     let lowered = lower_kernel(host, &sources, &function, args, options).unwrap_or_else(|errors| {

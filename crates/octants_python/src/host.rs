@@ -441,6 +441,18 @@ impl<'py> Host for PyHost<'py> {
         data_oriented(object)
     }
 
+    fn plain_attributes(&self, object: &Object<'py>) -> Vec<String> {
+        let Ok(Some(dict)) = object.getattr_opt("__dict__") else { return Vec::new() };
+        let Ok(dict) = dict.cast_into::<PyDict>() else { return Vec::new() };
+        let plain = dict.iter().filter(|(_, value)| {
+            value.is_none()
+                || value.is_instance_of::<PyInt>()
+                || value.is_instance_of::<PyFloat>()
+                || value.is_instance_of::<PyString>()
+        });
+        plain.filter_map(|(name, _)| name.extract().ok()).collect()
+    }
+
     fn receiver(&self, object: &Object<'py>) -> Option<Object<'py>> {
         if object.is_instance_of::<PyCFunction>() {
             return None;

@@ -272,7 +272,11 @@ impl Specialisation {
             return Ok(Fit::Differs);
         }
         let Some(scalar) = view.scalar() else { return Ok(Fit::Differs) };
-        let dense = numpy::contiguous(object, scalar)?;
+        let known = stand_ins.iter().find(|(_, original)| original.is(object));
+        let dense = match known {
+            Some((dense, _)) => dense.clone(),
+            None => numpy::contiguous(object, scalar)?,
+        };
         let address = numpy::View::of(&dense).map_or(0, |view| view.data() as u64);
         put_array(block, check.at, address, extents);
         stand_ins.push((dense, object.clone()));

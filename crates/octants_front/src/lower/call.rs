@@ -164,8 +164,12 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Term<H::Object>> {
         let mut positional = Vec::new();
         let mut named = Vec::new();
+        if let Some(receiver) = self.host.receiver(callee) {
+            self.exposed(&Term::Object(receiver), span)?;
+        }
         for argument in arguments {
-            let object = self.host_object(&argument.term)?;
+            let term = self.exposed(&argument.term, span)?;
+            let object = self.host_object(&term)?;
             match &argument.name {
                 None => positional.push(object),
                 Some(name) => named.push((name.to_string(), object)),

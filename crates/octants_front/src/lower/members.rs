@@ -198,7 +198,7 @@ impl<H: Host> Lowerer<'_, H> {
                 typed = true;
                 self.object_member(child.clone(), Role::Walked)
             }
-            _ => match self.untyped_member(of, &child, &name, lifted, span)? {
+            _ => match self.untyped_member(of, &child, &name, lifted) {
                 Some(found) => found,
                 // A method: it belongs to the type.
                 None => return Ok(Term::Object(child)),
@@ -224,15 +224,14 @@ impl<H: Host> Lowerer<'_, H> {
         child: &H::Object,
         name: &str,
         lifted: bool,
-        span: Span,
-    ) -> Fallible<Option<(Term<H::Object>, Role)>> {
+    ) -> Option<(Term<H::Object>, Role)> {
         match self.host.argument_array(child) {
-            Some(ArgumentArray::Array(ty)) => return Ok(Some(self.array_param(name, ty))),
-            Some(ArgumentArray::View(ty)) => return Ok(Some(self.view_param(name, ty))),
+            Some(ArgumentArray::Array(ty)) => return Some(self.array_param(name, ty)),
+            Some(ArgumentArray::View(ty)) => return Some(self.view_param(name, ty)),
             None => {}
         }
         let constant = (Term::Object(child.clone()), Role::Constant);
-        Ok(match self.host.meaning(child) {
+        match self.host.meaning(child) {
             Meaning::Bool(_) | Meaning::Int(_) if lifted => {
                 Some(self.lifted_param(name, self.options.default_ip.into()))
             }
@@ -251,7 +250,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Some(self.object_member(child.clone(), role))
             }
             _ => Some(constant),
-        })
+        }
     }
 
     fn is_object(&self, of: usize, object: &H::Object) -> bool {
@@ -338,6 +337,39 @@ impl<H: Host> Lowerer<'_, H> {
 }
 
 impl<H: Host> Lowerer<'_, H> {
+    /// What host code is given for a term. It may look at all of an object that came from an argument, so all that it can see of
+    /// numbers is recorded; the arrays in a container are given as expressions.
+    pub(super) fn exposed(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
+        let object = match term {
+            Term::Object(object) => object,
+            Term::Static(inner) => return self.exposed(inner, span),
+            other => return Ok(other.clone()),
+        };
+        let Some(of) = self.member_of(object) else { return Ok(term.clone()) };
+        match self.host.meaning(object) {
+            Meaning::Tuple(_) => Ok(Term::Tuple(self.items(term, span)?.unwrap_or_default())),
+            Meaning::List(_) => Ok(Term::List(self.items(term, span)?.unwrap_or_default())),
+            Meaning::Dict(pairs) => {
+                let pairs = pairs
+                    .into_iter()
+                    .map(|(key, _)| Ok((Term::Object(key.clone()), self.member_item(of, key, span)?)));
+                Ok(Term::Dict(pairs.collect::<Fallible<_>>()?))
+            }
+            Meaning::Other => {
+                if self.members[of].dependency.role == Role::Walked {
+                    self.members[of].dependency.role = Role::Constant;
+                }
+                if !self.members[of].typed && !self.members[of].lifted {
+                    for name in self.host.plain_attributes(object) {
+                        self.member_attribute(of, &name, span)?;
+                    }
+                }
+                Ok(term.clone())
+            }
+            _ => Ok(term.clone()),
+        }
+    }
+
     /// `super()`: with the class of the method and its receiver, as Python adds them.
     pub(super) fn parent(
         &mut self,

@@ -1,0 +1,253 @@
+"""Classes whose methods are kernels."""
+
+import dataclasses
+import enum
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import octants as oc
+
+
+class Mode(enum.IntEnum):
+    FAST = 3
+
+
+@oc.data_oriented
+class Grid:
+    def __init__(self, n):
+        self.n = n
+        self.x = oc.ndarray(oc.f32, n)
+        self.parts = [oc.ndarray(oc.f32, n), oc.ndarray(oc.f32, n)]
+        self.table = {"a": 2, "b": oc.ndarray(oc.f32, n)}
+        self.me = self
+        self.mode = Mode.FAST
+
+    @property
+    def doubled(self):
+        return self.n * 2
+
+    @staticmethod
+    @oc.func
+    def squared(v):
+        return v * v
+
+    @oc.func
+    def value(self, i):
+        return i + self.n
+
+    @oc.kernel
+    def run(self):
+        for i in range(self.n):
+            self.x[i] = self.value(i) + self.squared(2.0)
+
+    @oc.kernel
+    def total(self) -> oc.f32:
+        s = 0.0
+        for i in self.x:
+            s += self.x[i]
+        return s + self.doubled + self.mode
+
+    @oc.kernel
+    def spread(self, k: oc.i32):
+        for i in self.x:
+            for p in oc.static(range(2)):
+                self.parts[p][i] = p + k
+            self.table["b"][i] = self.table["a"] + self.me.me.n
+
+
+@oc.data_oriented
+class Child(Grid):
+    @oc.func
+    def value(self, i):
+        return super().value(i) * 2
+
+
+def test_kernels_funcs_and_properties_of_an_object(arch):
+    grid = Grid(4)
+    grid.run()
+    assert grid.x.to_numpy().tolist() == [8, 9, 10, 11]
+    assert grid.total() == 38 + 8 + 3
+    assert Grid.run is Grid.__dict__["run"] and grid.run.__name__ == "run"
+
+
+def test_inheritance_and_super(arch):
+    child = Child(3)
+    child.run()
+    assert child.x.to_numpy().tolist() == [(i + 3) * 2 + 4 for i in range(3)]
+    assert Grid(3).total() == 9
+
+
+def test_members_of_lists_and_dicts_and_cycles(arch):
+    grid = Grid(3)
+    grid.spread(k=5)
+    assert grid.parts[0][2] == 5 and grid.parts[1][2] == 6 and grid.table["b"][0] == 5
+    grid.table["a"] = 10
+    grid.parts[1] = oc.ndarray(oc.f64, 3)
+    grid.spread(7)
+    assert grid.parts[1][0] == 8 and grid.table["b"][0] == 13
+
+
+def test_a_changed_number_is_never_stale():
+    grid = Grid(4)
+    grid.run()
+    grid.n = 2
+    grid.x = oc.ndarray(oc.f32, 4)
+    grid.run()
+    assert grid.x.to_numpy().tolist() == [6, 7, 0, 0]
+    grid.n = 4
+    before = len(Grid.run.compile_statistics())
+    grid.run()
+    assert grid.x.to_numpy().tolist() == [8, 9, 10, 11]
+    assert len(Grid.run.compile_statistics()) == before
+
+
+def test_arrays_are_read_from_the_object_at_each_launch():
+    grid = Grid(4)
+    grid.run()
+    first = grid.x
+    grid.x = oc.ndarray(oc.f32, 4)
+    grid.run()
+    assert first[0] == grid.x[0] == 8
+    count = len(Grid.run.compile_statistics())
+    grid.x = oc.ndarray(oc.f64, 4)
+    grid.run()
+    assert grid.x[3] == 11 and len(Grid.run.compile_statistics()) == count + 1
+    grid.x = first
+    first.fill(0)
+    grid.run()
+    assert first[3] == 11 and len(Grid.run.compile_statistics()) == count + 1
+    del grid.x
+    with pytest.raises(AttributeError):
+        grid.run()
+
+
+def test_numpy_arrays_as_members(arch):
+    grid = Grid(3)
+    grid.x = np.zeros(3, np.float32)
+    grid.run()
+    assert grid.x.tolist() == [7, 8, 9]
+
+
+def test_objects_do_not_share_what_they_bake():
+    grids = [Grid(n) for n in (2, 3, 4)]
+    for grid in grids * 2:
+        grid.run()
+        assert grid.x.to_numpy().tolist() == [i + grid.n + 4 for i in range(grid.n)]
+
+
+def test_kernels_keep_no_object_alive():
+    grid = Grid(2)
+    grid.run()
+    grid.me = None
+    seen = weakref.ref(grid)
+    del grid
+    gc.collect()
+    assert seen() is None
+
+
+def test_nested_objects_and_dataclasses(arch):
+    @dataclasses.dataclass(frozen=True)
+    class Settings:
+        scale: float
+        data: oc.Ndarray
+
+    @oc.data_oriented
+    class World:
+        def __init__(self):
+            self.grid = Grid(3)
+            self.settings = Settings(2.0, oc.ndarray(oc.f32, 3))
+            self.other = self.grid
+
+        @oc.kernel
+        def step(self):
+            for i in range(self.grid.n):
+                self.settings.data[i] = self.grid.value(i) * self.settings.scale + self.other.n
+
+    world = World()
+    world.step()
+    assert world.settings.data.to_numpy().tolist() == [9, 11, 13]
+    world.settings = Settings(1.0, oc.ndarray(oc.f32, 3))
+    world.step()
+    assert world.settings.data.to_numpy().tolist() == [6, 7, 8]
+    world.other = Grid(5)
+    world.step()
+    assert world.settings.data.to_numpy().tolist() == [8, 9, 10]
+
+
+def test_a_func_held_by_an_object(arch):
+    @oc.func
+    def plus(a, b):
+        return a + b
+
+    @oc.func
+    def times(a, b):
+        return a * b
+
+    @oc.data_oriented
+    class Fold:
+        def __init__(self, combine):
+            self.combine = combine
+
+        @oc.kernel
+        def run(self, a: oc.i32, b: oc.i32) -> oc.i32:
+            return self.combine(a, b)
+
+    fold = Fold(plus)
+    assert fold.run(3, 4) == 7
+    fold.combine = times
+    assert fold.run(3, 4) == 12
+
+
+@oc.data_oriented(template_primitives=False)
+class Lifted:
+    def __init__(self):
+        self.a, self.b, self.inner, self.flag = 2, 0.5, [3], True
+
+    @oc.kernel
+    def run(self) -> oc.f32:
+        return self.a * self.b + self.inner[0] + self.flag
+
+    @oc.kernel
+    def unrolled(self) -> oc.i32:
+        x = 0
+        for _ in oc.static(range(self.a)):
+            x += 1
+        return x
+
+    @oc.kernel
+    def assign(self):
+        self.a = 3
+
+
+def test_lifted_numbers_do_not_compile_again(arch):
+    lifted = Lifted()
+    assert lifted.run() == 5.0
+    count = len(Lifted.run.compile_statistics())
+    lifted.a, lifted.b, lifted.inner[0], lifted.flag = 6, 1.5, 1, False
+    assert lifted.run() == 10.0
+    lifted.b = 2
+    assert lifted.run() == 13.0
+    assert len(Lifted.run.compile_statistics()) == count
+    lifted.a = 1.5
+    with pytest.raises(TypeError, match="was an integer"):
+        lifted.run()
+
+
+def test_lifted_numbers_are_not_static_and_not_assigned():
+    with pytest.raises(oc.OctantsCompilationError):
+        Lifted().unrolled()
+    with pytest.raises(oc.OctantsCompilationError):
+        Lifted().assign()
+
+
+def test_a_class_without_the_decorator():
+    class Plain:
+        @oc.kernel
+        def run(self):
+            pass
+
+    with pytest.raises(oc.OctantsSyntaxError, match="Please decorate class Plain"):
+        Plain().run()

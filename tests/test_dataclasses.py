@@ -1,0 +1,171 @@
+"""Dataclasses as parameters: taken apart, pruned to what is used, read anew at each launch."""
+
+import dataclasses
+import time
+
+import pytest
+
+import octants as oc
+
+Floats = oc.types.ndarray(dtype=oc.f32, ndim=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    y: Floats
+    k: oc.i32
+
+    @oc.func
+    def at(self, i):
+        return self.y[i] * self.k
+
+
+@dataclasses.dataclass
+class Outer:
+    x: Floats
+    inner: Inner
+    scale: oc.f32
+    unused: Floats
+    mode: oc.template()
+    view: "oc.BufferView"
+
+
+@oc.func
+def product(inner: Inner, i):
+    return inner.y[i] * inner.k
+
+
+@oc.kernel
+def combine(s: Outer, n: oc.i32):
+    for i in range(n):
+        if oc.static(s.mode == 1):
+            s.x[i] = product(s.inner, i) + s.scale
+        else:
+            s.x[i] = product(i=i, inner=s.inner) - s.scale + s.view[0]
+
+
+def floats(n, value=0.0):
+    array = oc.ndarray(oc.f32, n)
+    array.fill(value)
+    return array
+
+
+def outer(**changes):
+    values = {
+        "x": floats(4), "inner": Inner(floats(4, 1.0), 3), "scale": 0.5, "unused": None, "mode": 1, "view": floats(3, 2.0)[1:2],
+    }  # fmt: skip
+    return Outer(**(values | changes))
+
+
+def test_members_templates_nested_and_passed_on(arch):
+    s = outer()
+    combine(s, 4)
+    assert s.x.to_numpy().tolist() == [3.5] * 4
+    s.inner = Inner(floats(4, 1.0), 7)
+    s.scale = 1
+    combine(s, n=4)
+    assert s.x.to_numpy().tolist() == [8.0] * 4
+    s.mode = 2
+    combine(s, 4)
+    assert s.x.to_numpy().tolist() == [8.0] * 4
+    s.x = floats(4)
+    s.scale = 2.0
+    combine(s, 2)
+    assert s.x.to_numpy().tolist() == [7.0, 7.0, 0.0, 0.0]
+    assert len(combine.compile_statistics()) == 2
+
+
+def test_methods_of_a_dataclass(arch):
+    @oc.kernel
+    def run(s: Inner, i: oc.i32) -> oc.f32:
+        return s.at(i)
+
+    assert run(Inner(floats(3, 2.0), 5), 1) == 10.0
+
+
+def test_temporaries_are_read_anew():
+    @oc.kernel
+    def run(s: Inner) -> oc.f32:
+        return s.y[0] + s.k
+
+    arrays = [floats(2, n) for n in range(5)]
+    for n in range(60):
+        assert run(Inner(arrays[n % 5], n)) == n % 5 + n
+    assert len(run.compile_statistics()) == 1
+
+
+def test_the_same_object_twice_and_then_not():
+    @oc.kernel
+    def two(a: Inner, b: Inner) -> oc.i32:
+        return a.k + 10 * b.k
+
+    one, other = Inner(floats(1), 1), Inner(floats(1), 2)
+    assert two(one, one) == 11 and two(one, other) == 21 and two(other, one) == 12 and two(other, other) == 22
+
+
+def test_an_array_of_another_type_compiles_again():
+    @dataclasses.dataclass
+    class Any:
+        x: oc.types.ndarray()
+
+    @oc.kernel
+    def first(s: Any) -> oc.f64:
+        return s.x[0]
+
+    s = Any(floats(2, 1.5))
+    assert first(s) == 1.5
+    s.x = oc.ndarray(oc.i32, 2)
+    s.x.fill(7)
+    assert first(s) == 7
+    s.x = floats(2, 2.5)
+    assert first(s) == 2.5 and len(first.compile_statistics()) == 2
+
+
+def test_wrong_instances_and_members():
+    with pytest.raises(oc.OctantsRuntimeError, match="must be an instance of Outer, not of int"):
+        combine(3, 4)
+    with pytest.raises(oc.OctantsRuntimeError, match="must be an instance of Outer, not of Inner"):
+        combine(Inner(floats(1), 1), 4)
+    with pytest.raises(TypeError, match=r"s\.scale.*str.*f32"):
+        combine(outer(scale="a"), 4)
+    with pytest.raises(TypeError, match=r"s\.inner\.k.*float.*i32"):
+        combine(outer(inner=Inner(floats(4), 1.5)), 4)
+    with pytest.raises(TypeError, match=r"s\.x.*an array"):
+        combine(outer(x=3), 4)
+    with pytest.raises(ValueError, match=r"argument s\.x - required element type: f32, but i32"):
+        combine(outer(x=oc.ndarray(oc.i32, 4)), 4)
+    with pytest.raises(ValueError, match=r"argument s\.x - required ndim=1"):
+        combine(outer(x=oc.ndarray(oc.f32, (4, 4))), 4)
+    # A member that is not used may be anything.
+    combine(outer(unused="nothing"), 4)
+
+
+def test_members_cannot_be_assigned():
+    @oc.kernel
+    def assign(s: Inner):
+        s.k = 3
+
+    with pytest.raises(oc.OctantsCompilationError):
+        assign(Inner(floats(1), 1))
+
+
+def test_unused_members_cost_nothing():
+    names = [f"m{n}" for n in range(20)]
+    Wide = dataclasses.make_dataclass("Wide", [(name, Floats if n % 2 else oc.f32) for n, name in enumerate(names)])
+    globals()["Wide"] = Wide
+
+    @oc.kernel
+    def use(w: Wide):
+        for i in range(4):
+            w.m1[i] = w.m3[i] * w.m2 + w.m4 + w.m6
+
+    wide = Wide(*[floats(4, n) if n % 2 else float(n) for n in range(20)])
+    use(wide)
+    assert wide.m1.to_numpy().tolist() == [3 * 2 + 4 + 6] * 4
+    times = []
+    for _ in range(50):
+        start = time.perf_counter()
+        for _ in range(200):
+            use(wide)
+        times.append((time.perf_counter() - start) / 200)
+    assert min(times) < 2e-6

@@ -1,0 +1,89 @@
+"""Options of ``oc.init``, ``oc.cfg``, logging levels and dumps."""
+
+import os
+
+import pytest
+
+import octants as oc
+from octants import _options
+
+
+def test_every_option_is_accepted_and_shown():
+    for name, default in (_options.MEANINGFUL | _options.INERT).items():
+        if default is not None and name not in ("offline_cache_file_path",):
+            oc.init(arch=oc.cpu, **{"log_level": "error"} | {name: default if name != "log_level" else "error"})
+            assert getattr(oc.cfg, name) == (default if name != "log_level" else "error")
+
+
+def test_unknown_options():
+    with pytest.raises(KeyError, match="did you mean fast_math"):
+        oc.init(fast_maths=True)
+    with pytest.raises(KeyError, match="derived"):
+        oc.init(default_up=oc.u32)
+
+
+def test_cfg_is_a_live_view(capsys):
+    oc.init(arch=oc.cpu, default_fp=oc.f64, random_seed=7, log_level="error")
+    assert oc.cfg.default_fp is oc.f64 and oc.cfg.default_up is oc.u32 and oc.cfg.random_seed == 7
+    with pytest.raises(AttributeError, match="belongs to the session"):
+        oc.cfg.fast_math = False
+    with pytest.raises(AttributeError, match="no option"):
+        oc.cfg.fast_maths = False
+    oc.dump_compile_config()
+    shown = capsys.readouterr().out
+    assert "random_seed = 7" in shown and "fast_math = True" in shown
+    oc.reset()
+    assert oc.cfg is None
+
+
+def test_the_environment_sets_options(monkeypatch):
+    monkeypatch.setenv("OC_UNROLLING_LIMIT", "5")
+    oc.init(arch=oc.cpu, log_level="error")
+    assert oc.cfg.unrolling_limit == 5
+    with pytest.warns(UserWarning, match="OC_UNROLLING_LIMIT"):
+        oc.init(arch=oc.cpu, log_level="error", unrolling_limit=9)
+    assert oc.cfg.unrolling_limit == 9
+    assert "OC_UNROLLING_LIMIT" in os.environ
+
+
+def test_logging_levels(capsys):
+    oc.init(arch=oc.cpu, log_level="warn")
+    assert not oc.is_logging_effective(oc.INFO) and oc.is_logging_effective(oc.ERROR)
+    assert capsys.readouterr().out == ""
+    oc.set_logging_level(oc.TRACE)
+    assert oc.is_logging_effective(oc.DEBUG)
+    oc.init(arch=oc.cpu, log_level="info")
+    assert "arch=cpu" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="logging level"):
+        oc.set_logging_level("loud")
+
+
+@pytest.mark.parametrize(
+    ("option", "sign"),
+    [
+        ("print_ir", "parallel_for"),
+        ("print_kernel_llvm_ir", "define void"),
+        ("print_kernel_llvm_ir_optimized", "define"),
+        ("print_kernel_asm", "ret"),
+    ],
+)
+def test_dumps(option, sign, capfd):
+    oc.init(arch=oc.cpu, log_level="error", **{option: True})
+
+    @oc.kernel
+    def dumped(n: oc.i32, x: oc.types.ndarray(dtype=oc.f32, ndim=1)):
+        for i in range(n):
+            x[i] = 1
+
+    dumped(3, oc.ndarray(oc.f32, 3))
+    shown = capfd.readouterr().out
+    assert "dumped" in shown and sign in shown
+    dumped(3, oc.ndarray(oc.f32, 3))
+    assert capfd.readouterr().out == ""
+
+
+def test_extensions():
+    assert oc.is_extension_enabled(oc.extension.data64) and oc.is_extension_enabled(oc.extension.assertion)
+    assert not oc.is_extension_enabled(oc.extension.bls)
+    with pytest.raises(TypeError):
+        oc.is_extension_enabled("data64")
