@@ -163,6 +163,8 @@ codes! {
         "A struct is assigned as a whole, member by member, from a struct or dict with the same members.";
     FormatFields "OC0323" Syntax "a text and its arguments that do not fit"
         "In `\"{} {name}\".format(x, name=y)` every field takes an argument and every argument has a field.";
+    LibraryArgument "OC0324" Type "an operand that a function of the package does not take"
+        "Methods of vectors and matrices, `oc.math` and the decompositions check shapes while compiling: `inverse` takes a square matrix, `cross` vectors of 2 or 3 entries.";
     ReturnedTensor "OC0322" RuntimeType "a returned vector or matrix that does not fit the annotation"
         "A returned vector or matrix must have the annotated shape, and reals are not returned as integers.";
     FormatSpec "OC0321" Type "a format that does not fit the value"

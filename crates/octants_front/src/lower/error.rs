@@ -35,6 +35,15 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
+    /// Whether a function is one of the package's own.
+    pub(super) fn is_library(&self, frame: &super::Frame<H::Object>) -> bool {
+        let file = self.sources.map().file(frame.function.name_span.file);
+        file.is_some_and(|file| {
+            let folder = std::path::Path::new(&*file.name).parent();
+            folder.and_then(|folder| folder.file_name()).is_some_and(|name| name == "octants")
+        })
+    }
+
     fn inlined_calls(&self) -> Vec<Frame> {
         let call = |frame: &super::Frame<H::Object>| Some((frame.name.clone(), frame.call.as_ref()?.span));
         self.frames.iter().filter_map(call).map(|(function, call)| Frame { function, call }).collect()
@@ -50,6 +59,21 @@ impl<H: Host> Lowerer<'_, H> {
         } else {
             format!("{}: {}", exception.type_name, exception.message)
         };
+        if let Some(library) = self.frames.iter().position(|frame| self.is_library(frame))
+            && let Some(call) = self.frames[library].call.as_ref().map(|call| call.span)
+        {
+            // The package's own checks speak of the user's call.
+            let refused = exception.type_name.starts_with("Octants") || exception.type_name == "AssertionError";
+            let (code, message) = match &*exception.type_name {
+                "OctantsTypeError" => (Code::LibraryArgument, exception.message),
+                _ if refused => (Code::HostError, exception.message),
+                _ => (Code::HostError, message),
+            };
+            let calls = self.inlined_calls().into_iter().take(library - 1).collect();
+            let mut diagnostic = Diagnostic::new(code, message).at(call).inlined_from(calls);
+            diagnostic.cause = exception.cause;
+            return Box::new(diagnostic);
+        }
         let mut diagnostic =
             self.diagnostic(Code::HostError, span, message).marked("evaluated at compile time");
         if !exception.traceback.is_empty() {

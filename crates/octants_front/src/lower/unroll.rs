@@ -22,7 +22,7 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Flow> {
         let items = self.static_items(items, iter_span)?;
         let limit = self.options.unrolling_limit as usize;
-        if limit > 0 && items.len() > limit {
+        if limit > 0 && items.len() > limit && !self.is_library(self.frame()) {
             let count = items.len();
             let warning = self
                 .diagnostic(

@@ -1,0 +1,11 @@
+# raises OctantsTypeError
+import octants as oc
+
+
+@oc.kernel
+def k():
+    v = oc.Vector([1.0, 2.0])
+    m = oc.Matrix([v, v])
+
+
+k()

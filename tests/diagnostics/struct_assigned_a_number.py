@@ -1,0 +1,13 @@
+# raises OctantsTypeError
+import octants as oc
+
+Point = oc.types.struct(x=oc.f32, y=oc.f32)
+
+
+@oc.kernel
+def k():
+    p = Point(x=1, y=2)
+    p = 3
+
+
+k()

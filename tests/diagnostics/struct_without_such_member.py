@@ -1,0 +1,12 @@
+# raises OctantsSyntaxError
+import octants as oc
+
+Point = oc.types.struct(x=oc.f32, y=oc.f32)
+
+
+@oc.kernel
+def k():
+    p = Point(x=1, z=2)
+
+
+k()

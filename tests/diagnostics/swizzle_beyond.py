@@ -1,0 +1,11 @@
+# raises OctantsSyntaxError
+import octants as oc
+
+
+@oc.kernel
+def k():
+    v = oc.Vector([1.0, 2.0])
+    x = v.xz
+
+
+k()
