@@ -1,6 +1,7 @@
 //! `@oc.func`: a function that kernels inline.
 
 use octants::front::{FunctionKind, check_signature};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyTuple};
 
@@ -65,6 +66,12 @@ impl Func {
         let requires_top_level = slf.get().requires_top_level;
         let bound = Self { function, receiver: Some(instance.clone().unbind()), requires_top_level };
         Ok(Bound::new(slf.py(), bound)?.into_any().unbind())
+    }
+
+    /// A func and the globals of its function refer to each other; Python's collector finds such circles through this.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.receiver)?;
+        visit.call(&self.function)
     }
 
     #[getter]

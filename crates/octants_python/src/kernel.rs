@@ -10,13 +10,15 @@ use octants::diag::Code;
 use octants::front::{FunctionKind, Host, Returned, Returns, Signature, check_signature, lower_kernel};
 use octants::ir::{Const, Data, LocData};
 use octants::{Arguments, CompiledKernel, Dump, LaunchError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFunction, PyList, PyTuple, PyType};
 
 use crate::arguments::{Binder, Param};
 use crate::block::Words;
 use crate::host::PyHost;
-use crate::runtime::{Current, Runtime};
+use crate::runtime::{Current, Forget, Runtime};
 use crate::specialisation::{Fit, Objects, Specialisation, StandIns};
 use crate::{aggregate, dtype, errors, interrupt, numpy};
 
@@ -29,8 +31,19 @@ pub struct Kernel {
     runtime: Py<Runtime>,
     signature: Signature,
     params: Vec<Param>,
-    /// The one used last comes first.
-    specialisations: Mutex<Vec<Arc<Specialisation>>>,
+    /// Shared with the runtime, which empties it when the session ends.
+    specialisations: Arc<Specialisations>,
+}
+
+/// The code of one kernel; what was used last comes first.
+#[derive(Default)]
+struct Specialisations(Mutex<Vec<Arc<Specialisation>>>);
+
+impl Forget for Specialisations {
+    fn forget(&self) {
+        let old = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(old);
+    }
 }
 
 /// What one launch needs of memory.
@@ -76,7 +89,7 @@ impl Kernel {
     }
 
     fn specialisations(&self) -> MutexGuard<'_, Vec<Arc<Specialisation>>> {
-        self.specialisations.lock().unwrap_or_else(PoisonError::into_inner)
+        self.specialisations.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fits<'py>(
@@ -258,7 +271,8 @@ impl Kernel {
         let current = self.runtime.get().current(py)?;
         let made = self.specialise(py, &current, arguments)?;
         if !self.fits(&made, arguments, &mut launch)? {
-            return Err(errors::bug("the arguments do not fit the code that was made for them"));
+            let text = "a member of an argument does not fit the type that it is annotated with";
+            return Err(errors::plain(py, Code::ArgumentType, text));
         }
         self.launch(py, &made, &mut launch)
     }
@@ -281,13 +295,10 @@ impl Kernel {
                     Param::new(param, ty)
                 })
                 .collect();
-            Ok(Self {
-                function: function.unbind(),
-                runtime: runtime.unbind(),
-                signature,
-                params,
-                specialisations: Mutex::new(Vec::new()),
-            })
+            let specialisations = Arc::new(Specialisations::default());
+            let kept: Arc<dyn Forget> = specialisations.clone();
+            runtime.get().forget_at_end(Arc::downgrade(&kept));
+            Ok(Self { function: function.unbind(), runtime: runtime.unbind(), signature, params, specialisations })
         })
     }
 
@@ -318,8 +329,8 @@ impl Kernel {
         _owner: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let Some(instance) = instance else { return Ok(slf.clone().into_any().unbind()) };
-        let method = slf.py().import("types")?.getattr("MethodType")?;
-        Ok(method.call1((slf, instance))?.unbind())
+        static METHOD: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        Ok(METHOD.import(slf.py(), "types", "MethodType")?.call1((slf, instance))?.unbind())
     }
 
     /// The kernel that computes the values themselves.
@@ -355,6 +366,11 @@ impl Kernel {
         let newest = self.specialisations().first().cloned();
         let Some(newest) = newest else { return Ok(None) };
         newest.dump(py, stage)
+    }
+
+    /// A kernel and the globals of its function refer to each other; Python's collector finds such circles through this.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.function)
     }
 
     #[getter]

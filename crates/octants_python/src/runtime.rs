@@ -1,7 +1,7 @@
 //! The current session. The Python package makes one `Runtime` and gives it to everything that needs a session.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use octants::front::{LowerOptions, Sources};
 use octants::ir::Scalar;
@@ -20,6 +20,14 @@ pub struct Runtime {
     current: RwLock<Option<Arc<Current>>>,
     /// Counts sessions: what was specialised in another one is not looked at again.
     epoch: AtomicU64,
+    /// What holds on to things of the current session.
+    kept: Mutex<Vec<Weak<dyn Forget>>>,
+}
+
+/// Something that holds on to things of a session, and lets go of them when it ends: a session's threads and memory go with the
+/// last handle.
+pub trait Forget: Send + Sync {
+    fn forget(&self);
 }
 
 /// A session with what the front end needs to know of its options.
@@ -39,6 +47,16 @@ impl Runtime {
 
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Tells the holder when a session ends.
+    pub fn forget_at_end(&self, holder: Weak<dyn Forget>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Holders come and go: look for those that went whenever the list would have to grow.
+        if kept.len() == kept.capacity() {
+            kept.retain(|holder| holder.strong_count() > 0);
+        }
+        kept.push(holder);
     }
 
     /// The current session, started with default options if there is none.
@@ -78,7 +96,7 @@ fn option<'py, T: FromPyObjectOwned<'py>>(options: &Bound<'py, PyDict>, name: &s
 impl Runtime {
     #[new]
     fn new() -> Self {
-        Self { sources: Sources::new(), current: RwLock::new(None), epoch: AtomicU64::new(0) }
+        Self { sources: Sources::new(), current: RwLock::new(None), epoch: AtomicU64::new(0), kept: Mutex::default() }
     }
 
     /// Starts a session and makes it the current one; the one before it ends.
@@ -131,7 +149,12 @@ impl Runtime {
     fn end(&self, py: Python<'_>) {
         if let Some(old) = self.replace(None) {
             self.epoch.fetch_add(1, Ordering::AcqRel);
-            py.detach(|| old.session.reset());
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            kept.iter().filter_map(Weak::upgrade).for_each(|holder| holder.forget());
+            py.detach(|| {
+                old.session.reset();
+                drop(old);
+            });
         }
     }
 
