@@ -87,6 +87,34 @@ def test_kernels_survive_a_reset():
     assert one() == 1
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads as Linux shows them")
+def test_sessions_leave_no_threads_behind(tmp_path):
+    """Kernels that were called in many sessions hold on to none of them, and kernels that nothing refers to are collected."""
+    import gc
+    import runpy
+    import weakref
+
+    module = tmp_path / "kernels.py"
+    module.write_text(
+        "import octants as oc\n\n\n@oc.kernel\ndef one() -> int:\n    total = 0\n"
+        "    for i in range(100000):\n        total += 1\n    return total\n"
+    )
+    kept, dropped = [], []
+    oc.init(cpu_max_num_threads=2, log_level="error")
+    before = len(os.listdir("/proc/self/task"))
+    for _ in range(20):
+        oc.init(cpu_max_num_threads=2, log_level="error")
+        kernel = runpy.run_path(str(module))["one"]
+        assert kernel() == 100000
+        kept.append(kernel)
+        kernel = runpy.run_path(str(module))["one"]
+        dropped.append(weakref.ref(kernel))
+    del kernel
+    gc.collect()
+    assert not any(ref() for ref in dropped)
+    assert len(os.listdir("/proc/self/task")) <= before + 8
+
+
 def test_source_that_cannot_be_found():
     namespace = {"oc": oc}
     with pytest.raises(oc.OctantsSyntaxError, match="cannot be found"):
