@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use octants_ir::ops::TensorOp;
 use octants_ir::{Kernel, Op, OpKind, Type, Value};
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -47,7 +48,7 @@ impl Numbering {
     }
 }
 
-/// A number for the op with its attributes; `None` if it is not pure.
+/// A number for the op with its attributes; `None` if two of the kind are never taken for one.
 fn number(kind: &OpKind) -> Option<(u8, u64)> {
     Some(match kind {
         OpKind::Const(c) => (0, c.bits()),
@@ -59,13 +60,15 @@ fn number(kind: &OpKind) -> Option<(u8, u64)> {
         OpKind::Math(op) => (6, *op as u64),
         OpKind::MathUnary(op) => (7, *op as u64),
         OpKind::Convert(op) => (8, *op as u64),
-        OpKind::Tensor(op) => (9, *op as u64),
-        OpKind::StructNew => (10, 0),
+        OpKind::Tensor(TensorOp::Get) => (9, 0),
         OpKind::StructGet(member) => (11, (*member).into()),
-        OpKind::StructSet(member) => (12, (*member).into()),
         OpKind::Extent(axis) => (13, (*axis).into()),
         OpKind::LaunchKey => (14, 0),
-        OpKind::Local
+        // What is put together is put together where it goes: it must not become shared by tasks.
+        OpKind::Tensor(TensorOp::New | TensorOp::Splat | TensorOp::Set)
+        | OpKind::StructNew
+        | OpKind::StructSet(_)
+        | OpKind::Local
         | OpKind::Temp
         | OpKind::Load
         | OpKind::VolatileLoad

@@ -4,18 +4,20 @@
 mod generate;
 mod random;
 
-use octants_interp::{Arg, Buffers, Datum, Limits};
+use octants_interp::{Arg, Buffers, Datum, Limits, Surroundings};
+use octants_ir::format::print_op_text;
+use octants_ir::plan::{leaves_of, size_and_align};
 use octants_ir::text::print;
-use octants_ir::{Const, Data, Kernel, Scalar, TensorType, verify};
+use octants_ir::{Const, Data, Kernel, Op, TensorType, Type, verify};
 use octants_passes::{Assumptions, PipelineOptions, run_pipeline};
 use random::Random;
 
-use generate::{EXTENT, MATRIX, PAIR};
+use generate::{EXTENT, MATRIX, PAIR, outer};
 
-/// What a run leaves: results, and the arrays' contents.
-type Outcome = Result<(Vec<Datum>, Vec<Vec<u8>>), String>;
+/// What a run leaves: results, the arrays' contents, and what it printed.
+type Outcome = Result<(Vec<Datum>, Vec<Vec<Const>>, String), String>;
 
-fn arguments(seed: u64, aliased: bool) -> (Vec<Arg>, Buffers, Vec<u64>) {
+fn arguments(kernel: &Kernel, seed: u64, aliased: bool) -> (Vec<Arg>, Buffers, Vec<u64>) {
     let mut random = Random::new(seed ^ 0xabcd);
     let mut buffers = Buffers::new();
     let mut integers = |count: usize| -> Vec<u8> {
@@ -26,6 +28,9 @@ fn arguments(seed: u64, aliased: bool) -> (Vec<Arg>, Buffers, Vec<u64>) {
     let c = buffers.add(integers(16));
     let d = if aliased { a } else { buffers.add(integers(8)) };
     let e = buffers.add(integers(64));
+    let size = size_and_align(kernel, outer()).0 as usize;
+    let s = Datum::from_bytes(kernel, outer(), &(1..=size as u8).map(|byte| byte % 7).collect::<Vec<_>>());
+    let f = buffers.add((0..size * EXTENT as usize).map(|byte| (byte % 5) as u8).collect());
     let array = |address, rank| Arg::Array { address, shape: vec![EXTENT; rank] };
     let tensor = |data: Data, entries: &[f64]| {
         let Data::Tensor(ty) = data else { unreachable!("a tensor") };
@@ -38,37 +43,58 @@ fn arguments(seed: u64, aliased: bool) -> (Vec<Arg>, Buffers, Vec<u64>) {
         array(c, 1),
         array(d, 1),
         array(e, 2),
+        array(f, 1),
         Arg::Data(Datum::Scalar(Const::i32(Random::new(seed).below(12) as i32 - 2))),
         Arg::Data(Datum::Scalar(Const::f32(1.25))),
         Arg::Data(tensor(MATRIX, &[1.0, -2.5, 0.0, 4.0, 1e10, 0.1])),
         Arg::Data(tensor(PAIR, &[3.0, -7.0])),
+        Arg::Data(s),
     ];
-    (args, buffers, vec![a, b, c, d, e])
+    (args, buffers, vec![a, b, c, d, e, f])
 }
 
 fn run(kernel: &Kernel, seed: u64, aliased: bool) -> Outcome {
-    let (args, mut buffers, addresses) = arguments(seed, aliased);
-    let limits = Limits { steps: Some(2_000_000), cancel: None };
-    let results =
-        octants_interp::run(kernel, &args, &mut buffers, &limits).map_err(|trap| format!("{trap:?}"))?;
-    let contents = addresses.iter().map(|&address| buffers.bytes(address).to_vec()).collect();
-    Ok((results.iter().map(|datum| datum.map(without_payload)).collect(), contents))
+    let (args, mut buffers, addresses) = arguments(kernel, seed, aliased);
+    let limits = Limits { steps: Some(20_000_000), cancel: None };
+    let mut printed = String::new();
+    let mut tell = |op: Op, values: &[Const]| {
+        printed.push_str(&print_op_text(kernel, op, values, &|_| String::new()));
+    };
+    let surroundings = Surroundings { key: seed, tell: Some(&mut tell), ..Surroundings::default() };
+    let results = octants_interp::run_in(kernel, &args, &mut buffers, &limits, surroundings)
+        .map_err(|trap| format!("{trap:?}"))?;
+    let params = kernel.regions[kernel.body].params.iter().zip(&addresses);
+    let contents = params.map(|(&param, &address)| {
+        let Type::Array(array) = kernel.ty(param) else { unreachable!("arrays come first") };
+        scalars(kernel, array.elem, buffers.bytes(address))
+    });
+    let contents = contents.collect();
+    Ok((results.iter().map(canonical).collect(), contents, printed))
+}
+
+/// The scalars of all elements.
+fn scalars(kernel: &Kernel, elem: Data, bytes: &[u8]) -> Vec<Const> {
+    let leaves = leaves_of(kernel, elem);
+    let elements = bytes.chunks_exact(size_and_align(kernel, elem).0 as usize);
+    elements
+        .flat_map(|element| {
+            leaves
+                .iter()
+                .map(|&(offset, ty)| without_payload(Const::from_bytes(ty, &element[offset as usize..])))
+        })
+        .collect()
+}
+
+fn canonical(datum: &Datum) -> Datum {
+    match datum {
+        Datum::Struct(id, members) => Datum::Struct(*id, members.iter().map(canonical).collect()),
+        Datum::Scalar(_) | Datum::Tensor(..) => datum.map(without_payload),
+    }
 }
 
 /// Which NaN it is says nothing.
 fn without_payload(c: Const) -> Const {
     if c.ty().is_real() && c.as_f64().is_nan() { Const::from_f64(c.ty(), f64::NAN) } else { c }
-}
-
-fn same(a: &Outcome, b: &Outcome) -> bool {
-    let (Ok((a_results, a_arrays)), Ok((b_results, b_arrays))) = (a, b) else { return false };
-    let words = |bytes: &[u8], real: bool| -> Vec<Const> {
-        let ty = if real { Scalar::F32 } else { Scalar::I32 };
-        bytes.chunks_exact(4).map(|word| without_payload(Const::from_bytes(ty, word))).collect()
-    };
-    let arrays = a_arrays.iter().zip(b_arrays).enumerate();
-    a_results == b_results
-        && arrays.into_iter().all(|(index, (a, b))| words(a, index == 1) == words(b, index == 1))
 }
 
 /// How often the passes had something to do.
@@ -78,6 +104,9 @@ struct Acted {
     demotions: usize,
     temporaries: usize,
     loads_of_bounds: usize,
+    calls: usize,
+    prints: usize,
+    draws: usize,
 }
 
 impl Acted {
@@ -86,6 +115,9 @@ impl Acted {
         self.reductions += text_has(after, " reduce (");
         self.demotions += usize::from(atomics(after) < atomics(before));
         self.temporaries += text_has(after, "= temp\n");
+        self.calls += text_has(after, "call func");
+        self.prints += text_has(after, "print \"");
+        self.draws += text_has(before, "= random\n");
         self.loads_of_bounds +=
             usize::from(after.lines().any(|line| line.starts_with("  %") && line.contains("= load")));
     }
@@ -116,7 +148,7 @@ fn check(seed: u64, acted: &mut Acted) {
         let after = run(&made.kernel, seed, aliased);
         acted.count(&print(&kernel), &print(&made.kernel));
         assert!(
-            same(&before, &after),
+            before == after,
             "seed {seed}, noalias {noalias}, aliased {aliased}, limit {limit:?}\nbefore: {before:?}\nafter:  {after:?}\n{}\n{}",
             print(&kernel),
             print(&made.kernel)
@@ -138,4 +170,8 @@ fn random_kernels_mean_the_same_after_the_pipeline() {
     let enough = (end - first) as usize / 40;
     assert!(acted.reductions >= enough && acted.demotions >= enough, "too little to do: {acted:?}");
     assert!(acted.temporaries >= enough && acted.loads_of_bounds >= enough, "too little to do: {acted:?}");
+    assert!(
+        acted.calls >= enough && acted.prints >= enough && acted.draws >= enough,
+        "too little to do: {acted:?}"
+    );
 }
