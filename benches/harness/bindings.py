@@ -54,7 +54,7 @@ def start(kind: str, system: str) -> ModuleType | None:
 
 def bind(kind: str, system: str, program: Program, data: Data, scratch: Path, fill: bool = True) -> Bound:
     """`fill=False` leaves a language's arrays as allocated: copying into them may compile kernels of its own."""
-    source = program.source(kind)
+    source = program.source(kind, system)
     if source is None:
         raise BadProgram(f"{program.name} has no version for {system}")
     if kind == "language":
@@ -80,7 +80,8 @@ def bind_language(system: str, program: Program, source: Path, data: Data, scrat
         return Bound(call, tuple(arguments), outputs, qd.sync, definition_s)
     keep, values = program.numpy_arguments, {}
     for name, value in data.items():
-        values[name] = value if keep and isinstance(value, np.ndarray) else _language_value(qd, value, fill)
+        array = keep and isinstance(value, np.ndarray)
+        values[name] = value if array else language_value(qd, value, program.elements.get(name, ()), fill)
 
     def outputs(returned: Any) -> Data:
         arrays = {name: values[name] for name in program.outputs}
@@ -90,10 +91,18 @@ def bind_language(system: str, program: Program, source: Path, data: Data, scrat
     return Bound(module.run, tuple(values.values()), outputs, qd.sync, definition_s)
 
 
-def _language_value(qd: ModuleType, value: Any, fill: bool) -> Any:
+def language_value(qd: ModuleType, value: Any, element: tuple[int, ...] = (), fill: bool = True) -> Any:
+    """A scalar as Python's; a numpy array as an ndarray, whose last axes may be those of a vector or matrix."""
     if not isinstance(value, np.ndarray):
         return value.item()
-    array = qd.ndarray({"float32": qd.f32, "int32": qd.i32, "uint32": qd.u32}[value.dtype.name], value.shape)
+    dtype = {"float32": qd.f32, "int32": qd.i32, "uint32": qd.u32}[value.dtype.name]
+    shape = value.shape[: value.ndim - len(element)]
+    if len(element) == 2:
+        array = qd.Matrix.ndarray(*element, dtype, shape)
+    elif element:
+        array = qd.Vector.ndarray(*element, dtype, shape)
+    else:
+        array = qd.ndarray(dtype, shape)
     if fill:
         array.from_numpy(value)
     return array

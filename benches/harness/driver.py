@@ -159,7 +159,7 @@ def measure_compile(figure: Figure, found: list[System], rounds: int, scratch: P
     assert figure.program is not None
     for turn in turns([figure], rounds):
         for system in found:
-            if system.name in figure.failures or figure.program.source(system.kind) is None:
+            if system.name in figure.failures or figure.program.source(system.kind, system.name) is None:
                 continue
             progress(figure.name, turn, rounds, system.name)
             try:
@@ -179,7 +179,7 @@ def measure_calls(figure: Figure, workers: list[Worker], size: str, rounds: int,
     np.savez(reference, **program.reference(program.inputs(**program.sizes[size])))
     loaded: list[Worker] = []
     for worker in workers:
-        if program.source(worker.system.kind) is None:
+        if program.source(worker.system.kind, worker.system.name) is None:
             continue
         progress(figure.name, 0, rounds, worker.system.name)
         try:

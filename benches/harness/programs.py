@@ -22,6 +22,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "programs"
 # The file that each kind of system reads. A system is skipped where the program has no file for it.
 SOURCES = {"language": "kernel.py", "numba": "numba_kernel.py", "c": "kernel.c"}
 
+FUNCTIONS = ("inputs", "reference", "compared", "bytes_moved")
+
 Data = dict[str, Any]
 
 
@@ -49,18 +51,23 @@ class Program:
     tolerance: Tolerance = Tolerance()
     fast_math: bool = False  # C is compiled with -ffast-math
     numpy_arguments: bool = False  # arrays reach kernels as numpy arrays
+    elements: dict[str, tuple[int, ...]] = field(default_factory=dict)  # last axes that are a vector or a matrix
+    without: tuple[str, ...] = ()  # systems that have no such thing
+    compared: Callable[[Data], Data] | None = None  # outputs -> what is compared, where they are not unique
     bytes_moved: Callable[..., int] | None = None  # size -> bytes that one call must move
     order: int = 100  # place in the tables, within the group
     compile: bool = False  # also measured as a cold compile
     targets: tuple[Target, ...] = field(default=())
     compile_targets: tuple[Target, ...] = field(default=())
 
-    def source(self, kind: str) -> Path | None:
+    def source(self, kind: str, system: str) -> Path | None:
+        """The file for a system; `None` leaves the system out of the row."""
         path = self.folder / SOURCES[kind]
-        return path if path.exists() else None
+        return path if path.exists() and system not in self.without else None
 
     def check(self, got: Data, want: Data) -> None:
         """Raises `WrongResult` unless every expected output is there and close enough."""
+        got = self.compared(got) if self.compared else got
         for name, expected in want.items():
             if name not in got:
                 raise WrongResult(f"{self.name}: no output {name!r}")
@@ -110,7 +117,7 @@ def load(name: str) -> Program:
     module = load_module(f"about_{name}", about)
     known = {key for key in Program.__dataclass_fields__ if key not in ("name", "folder", "summary")}
     given = {key.lower(): value for key, value in vars(module).items() if key.isupper()}
-    given |= {key: getattr(module, key) for key in ("inputs", "reference", "bytes_moved") if hasattr(module, key)}
+    given |= {key: getattr(module, key) for key in FUNCTIONS if hasattr(module, key)}
     if unknown := sorted(set(given) - known):
         raise BadProgram(f"{about}: unknown {', '.join(unknown).upper()}")
     try:

@@ -42,7 +42,7 @@ def compile(kind: str, system: str, scratch: Path, name: str) -> dict[str, float
 
     program = programs.load(name)
     if kind == "c":
-        source = program.source(kind)
+        source = program.source(kind, system)
         assert source is not None
         begin = time.perf_counter()
         bindings.compile_c(program, source, scratch)

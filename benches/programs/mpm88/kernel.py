@@ -1,0 +1,69 @@
+import octants as qd
+
+scalars = qd.types.ndarray(dtype=qd.f32, ndim=1)
+vectors = qd.types.ndarray(dtype=qd.types.vector(2, qd.f32), ndim=1)
+matrices = qd.types.ndarray(dtype=qd.types.matrix(2, 2, qd.f32), ndim=1)
+grid_scalars = qd.types.ndarray(dtype=qd.f32, ndim=2)
+grid_vectors = qd.types.ndarray(dtype=qd.types.vector(2, qd.f32), ndim=2)
+
+dt = 2e-4
+density = 1.0
+stiffness = 400.0
+gravity = 9.8
+border = 3
+
+
+@qd.kernel
+def run(x: vectors, v: vectors, C: matrices, J: scalars, grid_v: grid_vectors, grid_m: grid_scalars):
+    for i, j in qd.ndrange(grid_m.shape[0], grid_m.shape[1]):
+        grid_v[i, j] = qd.Vector([0.0, 0.0])
+        grid_m[i, j] = 0.0
+    for p in range(x.shape[0]):
+        inv_dx = qd.cast(grid_m.shape[0], qd.f32)
+        dx = 1.0 / inv_dx
+        volume = dx * dx * 0.25
+        mass = volume * density
+        scaled = x[p] * inv_dx
+        base = qd.cast(scaled - 0.5, qd.i32)
+        inside = scaled - base
+        w = [0.5 * (1.5 - inside) ** 2, 0.75 - (inside - 1.0) ** 2, 0.5 * (inside - 0.5) ** 2]
+        stress = -dt * 4.0 * stiffness * volume * (J[p] - 1.0) * inv_dx * inv_dx
+        affine = qd.Matrix([[stress, 0.0], [0.0, stress]]) + mass * C[p]
+        momentum = mass * v[p]
+        for i, j in qd.static(qd.ndrange(3, 3)):
+            offset = qd.Vector([i, j])
+            distance = (offset - inside) * dx
+            weight = w[i][0] * w[j][1]
+            grid_v[base + offset] += weight * (momentum + affine @ distance)
+            grid_m[base + offset] += weight * mass
+    for i, j in qd.ndrange(grid_m.shape[0], grid_m.shape[1]):
+        velocity = grid_v[i, j]
+        if grid_m[i, j] > 0.0:
+            velocity = velocity / grid_m[i, j]
+        velocity[1] -= dt * gravity
+        if i < border:
+            velocity[0] = qd.max(velocity[0], 0.0)
+        if i >= grid_m.shape[0] - border:
+            velocity[0] = qd.min(velocity[0], 0.0)
+        if j < border:
+            velocity[1] = qd.max(velocity[1], 0.0)
+        if j >= grid_m.shape[1] - border:
+            velocity[1] = qd.min(velocity[1], 0.0)
+        grid_v[i, j] = velocity
+    for p in range(x.shape[0]):
+        inv_dx = qd.cast(grid_m.shape[0], qd.f32)
+        scaled = x[p] * inv_dx
+        base = qd.cast(scaled - 0.5, qd.i32)
+        inside = scaled - base
+        w = [0.5 * (1.5 - inside) ** 2, 0.75 - (inside - 1.0) ** 2, 0.5 * (inside - 0.5) ** 2]
+        velocity = qd.Vector([0.0, 0.0])
+        gradient = qd.Matrix([[0.0, 0.0], [0.0, 0.0]])
+        for i, j in qd.static(qd.ndrange(3, 3)):
+            offset = qd.Vector([i, j])
+            here = w[i][0] * w[j][1] * grid_v[base + offset]
+            velocity += here
+            gradient += 4.0 * inv_dx * here.outer_product(offset - inside)
+        v[p] = velocity
+        x[p] += dt * velocity
+        J[p] *= 1.0 + dt * gradient.trace()
+        C[p] = gradient
