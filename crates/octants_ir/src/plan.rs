@@ -219,6 +219,8 @@ pub struct ArgLayout {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArgSlot {
     pub offset: u32,
+    /// Of the value; of one element, if it is an array.
+    pub bytes: u32,
     pub kind: ArgKind,
 }
 
@@ -253,10 +255,12 @@ impl ArgLayout {
             .map(|&param| match kernel.ty(param) {
                 Type::Array(array) => {
                     let bytes = 8 + (4 * u32::from(array.rank)).next_multiple_of(8);
-                    ArgSlot { offset: block.put(bytes, 8), kind: ArgKind::Array(array) }
+                    let element = size_and_align(kernel, array.elem).0;
+                    ArgSlot { offset: block.put(bytes, 8), bytes: element, kind: ArgKind::Array(array) }
                 }
                 Type::Data(data) | Type::Local(data) | Type::Temp(data) => {
-                    ArgSlot { offset: block.put_data(kernel, data), kind: ArgKind::Data(data) }
+                    let bytes = size_and_align(kernel, data).0;
+                    ArgSlot { offset: block.put_data(kernel, data), bytes, kind: ArgKind::Data(data) }
                 }
             })
             .collect();

@@ -4,7 +4,6 @@
 //! knows all addresses and sizes, so it looks.
 
 use octants_ir::plan::{Access, ArgLayout};
-use octants_ir::{Data, TensorShape};
 
 /// What to read of a block of arguments to tell whether arrays overlap.
 #[derive(Debug)]
@@ -43,7 +42,7 @@ impl OverlapGuard {
                 (access.read || access.written).then(|| GuardedArray {
                     offset: slot.offset as usize,
                     rank: array.rank.into(),
-                    element_bytes: element_bytes(array.elem),
+                    element_bytes: slot.bytes.into(),
                     written: access.written,
                 })
             })
@@ -108,11 +107,6 @@ fn many_overlap(mut ranges: Vec<Range>) -> bool {
         }
     }
     false
-}
-
-fn element_bytes(data: Data) -> u64 {
-    let scalar = data.elem().expect("arrays hold scalars or tensors").bytes();
-    u64::from(scalar) * u64::from(data.tensor_shape().map_or(1, TensorShape::count))
 }
 
 #[cfg(test)]
