@@ -71,10 +71,20 @@ impl Code {
     }
 }
 
-/// The title and the explanation of a code such as `OC0201`.
+/// The title and the explanation of a code such as `OC0201`, with a wrong and a right program.
 pub fn explain(code: &str) -> Option<String> {
     let code = Code::from_name(code)?;
-    Some(format!("{}: {}\n\n{}\n", code.name(), code.title(), code.explanation()))
+    let mut text = format!("{}: {}\n\n{}\n", code.name(), code.title(), code.explanation());
+    if let Some(programs) = code.programs() {
+        for (heading, program) in [("Wrong", programs.wrong), ("Right", programs.right)] {
+            text += &format!("\n{heading}:\n\n");
+            for line in program.lines() {
+                text += format!("    {line}").trim_end();
+                text.push('\n');
+            }
+        }
+    }
+    Some(text)
 }
 
 codes! {
@@ -161,14 +171,14 @@ codes! {
         "A struct type is called with its members in order or by name; another struct or a dict must have the same members.";
     StructType "OC0320" Type "something else than a struct with the same members"
         "A struct is assigned as a whole, member by member, from a struct or dict with the same members.";
+    FormatSpec "OC0321" Type "a format that does not fit the value"
+        "The letter of a format such as `.2f` or `d` must fit the type of the value: reals take `f e g a`, integers `d i u o x c`.";
+    ReturnedTensor "OC0322" RuntimeType "a returned vector or matrix that does not fit the annotation"
+        "A returned vector or matrix must have the annotated shape, and reals are not returned as integers.";
     FormatFields "OC0323" Syntax "a text and its arguments that do not fit"
         "In `\"{} {name}\".format(x, name=y)` every field takes an argument and every argument has a field.";
     LibraryArgument "OC0324" Type "an operand that a function of the package does not take"
         "Methods of vectors and matrices, `oc.math` and the decompositions check shapes while compiling: `inverse` takes a square matrix, `cross` vectors of 2 or 3 entries.";
-    ReturnedTensor "OC0322" RuntimeType "a returned vector or matrix that does not fit the annotation"
-        "A returned vector or matrix must have the annotated shape, and reals are not returned as integers.";
-    FormatSpec "OC0321" Type "a format that does not fit the value"
-        "The letter of a format such as `.2f` or `d` must fit the type of the value: reals take `f e g a`, integers `d i u o x c`.";
 
     IndexCount "OC0401" Index "another number of indices than the array has axes"
         "An array of rank 2 is indexed `a[i, j]`.";
@@ -190,7 +200,6 @@ codes! {
         "Arrays have `shape`; host objects have what Python gives them.";
     ArrayAsValue "OC0410" Type "a whole array used as a value"
         "Index it: `x[i]`, or `x[None]` for an array of rank 0.";
-
     ViewStep "OC0411" Syntax "a slice of a view with a step"
         "A `BufferView` is a contiguous part of an array, so that `v[a:b]` makes another one and `v[a:b:2]` does not.";
 
@@ -261,7 +270,6 @@ codes! {
         "`*args` at a call needs a sequence that is known at compile time; `**kwargs` are not supported.";
     Unavailable "OC0612" Compilation "an operation that this version cannot compile"
         "The operation belongs to the language, but no device implements it yet.";
-
     RequiresTopLevel "OC0613" Syntax "a func that must be called at the top level is called deeper"
         "A func made with `requires_top_level=True` is called outside of run-time loops and branches, in the whole chain of calls.";
     NotDataOriented "OC0614" Syntax "a kernel method of a class that is not data-oriented"
@@ -292,7 +300,6 @@ codes! {
         "Call `oc.init()` first.";
     StaleHandle "OC0804" Runtime "a handle of a session that was reset"
         "Arrays, streams and events belong to the session that made them.";
-
     TooManyParameters "OC0805" Runtime "a kernel with too many arguments"
         "After dataclasses are taken apart, a kernel has at most 512 arguments.";
     DataclassMismatch "OC0806" Runtime "an argument of another class than the dataclass of the annotation"

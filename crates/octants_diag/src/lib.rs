@@ -5,12 +5,14 @@
 
 mod code;
 mod diagnostic;
+mod programs;
 mod render;
 mod source_map;
 mod span;
 
 pub use code::{Class, Code, explain};
 pub use diagnostic::{Diagnostic, Frame, Label, Severity};
+pub use programs::{PRELUDE, Programs, reference};
 pub use render::{Style, render, render_all};
 pub use source_map::{SourceFile, SourceMap};
 pub use span::{FileId, Span};
