@@ -1,0 +1,230 @@
+"""Random expressions of a wanted type.
+
+Where numpy's promotion is not that of the language, the text says the type: by a cast of the result if the operation wraps alike in a
+wider type, else by casts of the operands. Reals stay in bounds, so that no NaN arises.
+"""
+
+from __future__ import annotations
+
+import random
+
+from generator_types import INTEGERS, REALS, Tensor, numpy_agrees, operands_of, promoted, width
+
+WRAPPING = ("+", "-", "*", "&", "|", "^")
+
+
+class Scope:
+    """What may be read and assigned at a place of the program."""
+
+    def __init__(self):
+        self.readable: dict[str | Tensor, list[str]] = {}
+        self.assignable: dict[str | Tensor, list[str]] = {}
+        self.indices: list[str] = []
+        self.arrays: dict[str | Tensor, list[tuple[str, int]]] = {}
+
+    def inner(self) -> Scope:
+        result = Scope()
+        for name in ("readable", "assignable", "arrays"):
+            setattr(result, name, {key: list(values) for key, values in getattr(self, name).items()})
+        result.indices = list(self.indices)
+        return result
+
+    def add(self, type_, name: str, assignable: bool = True) -> None:
+        self.readable.setdefault(type_, []).append(name)
+        if assignable:
+            self.assignable.setdefault(type_, []).append(name)
+
+
+class Expressions:
+    """Makes expressions; ``depth`` counts how far down the tree it is."""
+
+    def __init__(self, seed: int):
+        self.random = random.Random(seed)
+        extra = self.random.sample([*INTEGERS, "f16", "f32", "f32"], self.random.randint(0, 2))
+        self.palette = list(dict.fromkeys(["i32", "f64", *extra]))
+        self.integers = [t for t in self.palette if t in INTEGERS]
+        self.reals = [t for t in self.palette if t in REALS]
+        self.funcs: list[tuple[str, list, list]] = []
+        self.deepest = self.random.choice([2, 3, 3, 4])
+
+    def pick(self, *choices):
+        return self.random.choice(choices)
+
+    def of(self, type_, scope: Scope, depth: int = 0) -> str:
+        if isinstance(type_, Tensor):
+            return self.tensor(type_, scope, depth)
+        return self.integer(type_, scope, depth) if type_ in INTEGERS else self.real(type_, scope, depth)
+
+    def literal(self, scalar: str) -> str:
+        if scalar in REALS:
+            return f"oc.cast({self.pick(0.0, 1.0, -0.5, 3.25, 1e-3, 60.0)!r}, oc.{scalar})"
+        largest = 2 ** (width(scalar) - (scalar[0] == "i")) - 1
+        return f"oc.cast({min(self.pick(0, 1, 2, 3, 7, 100, 65537, 2147483647), largest)}, oc.{scalar})"
+
+    def leaf(self, scalar: str, scope: Scope) -> str:
+        choices = [*scope.readable.get(scalar, [])] * 3 + [self.literal(scalar)]
+        if scalar != "f16":
+            choices += [f"oc.cast({index}, oc.{scalar})" for index in scope.indices]
+        return self.pick(*choices)
+
+    def bounded(self, expression: str, scalar: str) -> str:
+        limit = 60.0 if scalar == "f16" else 1000.0
+        return f"oc.max(oc.min({expression}, oc.cast({limit}, oc.{scalar})), oc.cast({-limit}, oc.{scalar}))"
+
+    def subscript(self, size: int, scope: Scope, depth: int) -> str:
+        """An index below a size, which is a power of two."""
+        if scope.indices and self.random.random() < 0.4:
+            return f"{self.pick(*scope.indices)} & {size - 1}"
+        return f"{self.integer('i32', scope, depth + 1)} & {size - 1}"
+
+    def load(self, scalar: str, scope: Scope, depth: int) -> str | None:
+        arrays = scope.arrays.get(scalar)
+        if not arrays:
+            return None
+        name, size = self.pick(*arrays)
+        return f"{name}[{self.subscript(size, scope, depth)}]"
+
+    def meeting(self, op: str, result: str, scope: Scope, depth: int) -> str:
+        """A binary operation on two types that meet in a type."""
+        a, b = self.pick(*operands_of(result, self.palette), (result, result))
+        if result in REALS and (a in INTEGERS or b in INTEGERS):
+            # Integers are brought near to zero first.
+            def narrow(t):
+                text = self.of(t, scope, depth + 1)
+                return f"({text} & oc.cast(63, oc.{t}))" if t in INTEGERS else text
+        else:
+
+            def narrow(t):
+                return self.of(t, scope, depth + 1)
+
+        left, right = narrow(a), narrow(b)
+        if numpy_agrees(a, b):
+            return f"({left} {op} {right})"
+        if (
+            op in WRAPPING
+            and result in INTEGERS
+            and {a[0] + b[0], width(a), width(b)} != {"iu", 64}
+            and not (promoted(a, b) == "u64" and "i" in a + b)
+        ):
+            return f"oc.cast({left} {op} {right}, oc.{result})"
+        return f"(oc.cast({left}, oc.{result}) {op} oc.cast({right}, oc.{result}))"
+
+    def integer(self, t: str, scope: Scope, depth: int = 0) -> str:
+        r = self.random
+        if depth > self.deepest or r.random() < 0.25:
+            return self.leaf(t, scope)
+        kind = r.randrange(20)
+        if kind < 6:
+            return self.meeting(self.pick("+", "-", "*", "&", "|", "^", "//", "%"), t, scope, depth)
+        if kind == 6:
+            amount = self.pick(str(r.randrange(width(t))), f"({self.of(t, scope, depth + 1)} & {width(t) - 1})")
+            return f"({self.of(t, scope, depth + 1)} {self.pick('<<', '>>')} {amount})"
+        if kind == 7:
+            return f"{self.pick('min', 'max', 'oc.min', 'oc.max')}({self.of(t, scope, depth + 1)}, {self.of(t, scope, depth + 1)})"
+        if kind == 8:
+            return f"({self.pick('-', '~')}{self.of(t, scope, depth + 1)})"
+        if kind == 9:
+            return self.choice(t, scope, depth)
+        if kind in (10, 11):
+            return self.load(t, scope, depth) or self.leaf(t, scope)
+        if kind == 12:
+            return f"{self.pick('abs', 'oc.abs')}({self.of(t, scope, depth + 1)})"
+        if kind == 13:
+            other = self.pick(*self.integers)
+            return f"oc.cast({self.of(other, scope, depth + 1)}, oc.{t})"
+        if kind == 14:
+            return self.integer_of_real(t, scope, depth)
+        if kind == 15:
+            return f"oc.cast({self.condition(scope, depth + 1)}, oc.{t})"
+        if kind == 16:
+            return f"({self.of(t, scope, depth + 1)} ** {r.randrange(6)})"
+        if kind == 17:
+            return self.call(t, scope, depth) or self.leaf(t, scope)
+        return self.of_tensor(t, scope, depth)
+
+    def integer_of_real(self, t: str, scope: Scope, depth: int) -> str:
+        same = [s for s in (*self.integers, *self.reals) if width(s) == width(t) and s != t]
+        if same and self.random.random() < 0.5:
+            other = self.pick(*same)
+            # Zeros of both signs compare equal, but have different bits.
+            positive = " + 0.0" if other == "f64" else f" + oc.cast(0.0, oc.{other})"
+            return f"oc.bit_cast({self.of(other, scope, depth + 1)}{positive if other in REALS else ''}, oc.{t})"
+        other = self.pick(*self.reals)
+        value = (
+            f"oc.max(oc.min({self.of(other, scope, depth + 1)}, oc.cast(60.0, oc.{other})), oc.cast(-60.0, oc.{other}))"
+        )
+        if t[0] == "u":
+            value = f"oc.abs({value})"
+        rounded = self.pick(value, f"oc.floor({value})", f"oc.ceil({value})")
+        return f"oc.cast({rounded}, oc.{t})"
+
+    def real(self, t: str, scope: Scope, depth: int = 0) -> str:
+        r = self.random
+        if depth > self.deepest or r.random() < 0.25:
+            return self.leaf(t, scope)
+        kind = r.randrange(18)
+        if kind < 5:
+            op = self.pick("+", "-", "*")
+            text = self.meeting(op, t, scope, depth)
+            return self.bounded(text, t) if op == "*" and t != "f64" else text
+        if kind == 5:
+            return f"({self.of(t, scope, depth + 1)} / (abs({self.of(t, scope, depth + 1)}) + oc.cast(1.0, oc.{t})))"
+        if kind == 6:
+            return f"oc.sqrt(abs({self.of(t, scope, depth + 1)}))"
+        if kind == 7:
+            name = self.pick("floor", "ceil", "round") if t == "f64" else self.pick("floor", "ceil")
+            return f"oc.{name}({self.of(t, scope, depth + 1)})"
+        if kind == 8:
+            return self.choice(t, scope, depth)
+        if kind in (9, 10):
+            return self.load(t, scope, depth) or self.leaf(t, scope)
+        if kind == 11:
+            i = self.pick(*self.integers)
+            return f"oc.cast({self.of(i, scope, depth + 1)} & oc.cast(63, oc.{i}), oc.{t})"
+        if kind == 12:
+            return f"oc.cast({self.bounded(self.of(other := self.pick(*self.reals), scope, depth + 1), other)}, oc.{t})"
+        if kind == 13:
+            name = self.pick("min", "max", "oc.min", "oc.max")
+            return f"{name}({self.of(t, scope, depth + 1)}, {self.of(t, scope, depth + 1)})"
+        if kind == 14 and t == "f64":
+            i = self.pick(*self.integers)
+            return f"({self.of(i, scope, depth + 1)} / ({self.of(i, scope, depth + 1)} | oc.cast(1, oc.{i})))"
+        if kind == 15:
+            return self.call(t, scope, depth) or self.leaf(t, scope)
+        if kind == 16:
+            return f"(-{self.of(t, scope, depth + 1)})"
+        return self.of_tensor(t, scope, depth)
+
+    def choice(self, t, scope: Scope, depth: int) -> str:
+        a, b, c = self.of(t, scope, depth + 1), self.of(t, scope, depth + 1), self.condition(scope, depth + 1)
+        return self.pick(f"({a} if {c} else {b})", f"oc.select({c}, {a}, {b})")
+
+    def condition(self, scope: Scope, depth: int = 0) -> str:
+        r = self.random
+        kind = r.randrange(8)
+        if depth > self.deepest or kind < 4:
+            a, b = self.pick(*self.palette), self.pick(*self.palette)
+            if not numpy_agrees(a, b):
+                b = a
+            op = self.pick("<", "<=", ">", ">=", "==", "!=")
+            return f"({self.of(a, scope, depth + 1)} {op} {self.of(b, scope, depth + 1)})"
+        if kind == 4:
+            return f"(not {self.condition(scope, depth + 1)})"
+        if kind == 5:
+            return f"({self.condition(scope, depth + 1)} {self.pick('and', 'or')} {self.condition(scope, depth + 1)})"
+        if kind == 6:
+            return f"oc.cast({self.of(self.pick(*self.palette), scope, depth + 1)}, oc.u1)"
+        a, b, c = (self.of("i32", scope, depth + 2) for _ in range(3))
+        return f"({a} < {b} <= {c})"
+
+    def call(self, t: str, scope: Scope, depth: int) -> str | None:
+        fitting = [func for func in self.funcs if t in func[2]]
+        if not fitting or depth > 2:
+            return None
+        name, params, results = self.random.choice(fitting)
+        text = self.call_text(name, params, scope, depth)
+        return text if len(results) == 1 else f"{text}[{results.index(t)}]"
+
+    def call_text(self, name: str, params: list, scope: Scope, depth: int) -> str:
+        given = ["4" if p == "template" else self.of(p, scope, depth + 1) for p in params]
+        return f"{name}({', '.join([*self.array_names, *given])})"
