@@ -284,3 +284,22 @@ def test_a_launch_is_quick():
     # Several times what it takes on an idle machine.
     assert best(nothing) < 2e-6
     assert best(some, *arrays, 2.0, 16) < 3e-6
+
+
+def test_numbers_of_numpy_as_templates_and_members():
+    class Holder:
+        pass
+
+    @oc.kernel
+    def read(n: oc.template(), h: oc.template()) -> oc.i32:
+        return n + h.n + h.array.shape[0]
+
+    h = Holder()
+    h.n, h.array = np.int32(5), np.zeros(3, np.float32)
+    for _ in range(3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert read(np.int64(2), h) == 10
+    assert len(read.compile_statistics()) == 1
+    h.n = np.int32(6)
+    assert read(np.int64(2), h) == 11

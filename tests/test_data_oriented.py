@@ -251,3 +251,61 @@ def test_a_class_without_the_decorator():
 
     with pytest.raises(oc.OctantsSyntaxError, match="Please decorate class Plain"):
         Plain().run()
+
+
+def test_python_methods_that_run_while_compiling_see_changes():
+    @oc.data_oriented
+    class Step:
+        def __init__(self):
+            self.dt, self.factors = 0.5, [1, 2]
+
+        def half(self):
+            return self.dt / 2
+
+        @oc.kernel
+        def run(self) -> oc.f32:
+            return self.half() + sum(self.factors)
+
+    step = Step()
+    with pytest.warns(SyntaxWarning):
+        assert step.run() == 3.25
+    step.dt = 2.0
+    with pytest.warns(SyntaxWarning):
+        assert step.run() == 4.0
+    step.factors[0] = 5
+    with pytest.warns(SyntaxWarning):
+        assert step.run() == 8.0
+
+
+def test_vectors_and_structs_changed_in_place_are_seen(arch):
+    @oc.data_oriented
+    class World:
+        def __init__(self):
+            self.gravity = oc.Vector([0.0, -9.5])
+            self.box = oc.Struct(size=2, at=oc.Vector([1.0, 2.0]))
+
+        @oc.kernel
+        def run(self) -> oc.f32:
+            return self.gravity[1] + self.box.size + self.box.at[0]
+
+    world = World()
+    assert world.run() == -6.5
+    world.gravity[1] = 1.0
+    assert world.run() == 4.0
+    world.box.at[0] = 3.0
+    world.box.size = 4
+    assert world.run() == 8.0
+
+
+def test_a_list_that_holds_itself_does_not_hang():
+    @oc.data_oriented
+    class Loop:
+        def __init__(self):
+            self.items = [1, 2]
+            self.items.append(self.items)
+
+        @oc.kernel
+        def run(self) -> oc.i32:
+            return oc.static(self.items[0] + len(self.items[2][2]))
+
+    assert Loop().run() == 4

@@ -169,3 +169,34 @@ def test_unused_members_cost_nothing():
             use(wide)
         times.append((time.perf_counter() - start) / 200)
     assert min(times) < 2e-6
+
+
+def test_vectors_and_structs_as_members(arch):
+    Ball = oc.types.struct(center=oc.math.vec3, radius=oc.f32)
+
+    @dataclasses.dataclass
+    class Scene:
+        shift: oc.math.vec3
+        ball: Ball
+        out: Floats
+
+    @oc.kernel
+    def run(s: Scene, flag: oc.i32):
+        for i in range(3):
+            if flag > 0:
+                s.out[i] = s.shift[i] + s.ball.center[i]
+            else:
+                s.out[i] = s.shift[i] * s.ball.radius
+
+    scene = Scene(oc.math.vec3(1, 2, 3), Ball(center=oc.math.vec3(10, 20, 30), radius=0.5), floats(3))
+    run(scene, 1)
+    assert scene.out.to_numpy().tolist() == [11, 22, 33]
+    run(scene, 0)
+    assert scene.out.to_numpy().tolist() == [0.5, 1.0, 1.5]
+    scene.shift = oc.math.vec3(4, 4, 4)
+    run(scene, 1)
+    assert scene.out.to_numpy().tolist() == [14, 24, 34]
+    assert len(run.compile_statistics()) == 1
+    scene.shift = oc.Vector([1.0, 2.0])
+    with pytest.raises(TypeError):
+        run(scene, 1)

@@ -87,3 +87,18 @@ def test_extensions():
     assert not oc.is_extension_enabled(oc.extension.bls)
     with pytest.raises(TypeError):
         oc.is_extension_enabled("data64")
+
+
+def test_checks_of_indices_alone(arch):
+    oc.init(arch=getattr(oc, arch), check_out_of_bound=True, log_level="error")
+
+    @oc.kernel
+    def run(x: oc.types.ndarray(dtype=oc.i32, ndim=1), i: oc.i32):
+        assert i == 0
+        x[i] = 1
+
+    x = oc.ndarray(oc.i32, 4)
+    run(x, 3)
+    assert x[3] == 1
+    with pytest.raises(oc.OctantsAssertionError, match="index .*4.* is out of bounds"):
+        run(x, 4)

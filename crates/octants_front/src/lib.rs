@@ -49,8 +49,10 @@ pub enum ArgSpec<O> {
 pub struct LowerOptions {
     pub default_fp: Scalar,
     pub default_ip: Scalar,
-    /// `assert` statements and index checks are compiled in.
+    /// `assert` statements are compiled in.
     pub debug: bool,
+    /// Indices of arrays and views are checked.
+    pub check_bounds: bool,
     pub fast_math: bool,
     /// `and`, `or` on scalars evaluate lazily.
     pub short_circuit: bool,
@@ -64,6 +66,7 @@ impl Default for LowerOptions {
             default_fp: Scalar::F32,
             default_ip: Scalar::I32,
             debug: false,
+            check_bounds: false,
             fast_math: true,
             short_circuit: true,
             unrolling_limit: 32,

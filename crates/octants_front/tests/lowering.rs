@@ -157,7 +157,7 @@ fn static_loops_unroll_and_static_branches_choose() {
 
 #[test]
 fn debug_mode_checks_bounds_and_assertions() {
-    let options = LowerOptions { debug: true, ..LowerOptions::default() };
+    let options = LowerOptions { debug: true, check_bounds: true, ..LowerOptions::default() };
     let lowered = lower_with(&FakeHost::new(KERNELS), "checked", &[array(Scalar::I32, 2)], &options);
     insta::assert_snapshot!(text::print(&lowered.kernel));
 }

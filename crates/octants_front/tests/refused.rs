@@ -48,7 +48,7 @@ fn refusal(program: &str) -> (Vec<Code>, String) {
     host.set("kernel", Object::Kernel("f".to_owned()));
     let sources = Sources::new();
     let function = Object::Kernel("f".to_owned());
-    let options = LowerOptions { debug: true, ..LowerOptions::default() };
+    let options = LowerOptions { debug: true, check_bounds: true, ..LowerOptions::default() };
     let result = check_signature(&host, &sources, &function, FunctionKind::Kernel).and_then(|signature| {
         let args: Vec<_> = signature.params.iter().map(|param| argument(&param.name)).collect();
         lower_kernel(&host, &sources, &function, &args, &options)

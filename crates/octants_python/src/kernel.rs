@@ -298,7 +298,13 @@ impl Kernel {
             let specialisations = Arc::new(Specialisations::default());
             let kept: Arc<dyn Forget> = specialisations.clone();
             runtime.get().forget_at_end(Arc::downgrade(&kept));
-            Ok(Self { function: function.unbind(), runtime: runtime.unbind(), signature, params, specialisations })
+            Ok(Self {
+                function: function.unbind(),
+                runtime: runtime.unbind(),
+                signature,
+                params,
+                specialisations,
+            })
         })
     }
 

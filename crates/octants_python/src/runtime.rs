@@ -96,7 +96,12 @@ fn option<'py, T: FromPyObjectOwned<'py>>(options: &Bound<'py, PyDict>, name: &s
 impl Runtime {
     #[new]
     fn new() -> Self {
-        Self { sources: Sources::new(), current: RwLock::new(None), epoch: AtomicU64::new(0), kept: Mutex::default() }
+        Self {
+            sources: Sources::new(),
+            current: RwLock::new(None),
+            epoch: AtomicU64::new(0),
+            kept: Mutex::default(),
+        }
     }
 
     /// Starts a session and makes it the current one; the one before it ends.
@@ -127,6 +132,7 @@ impl Runtime {
             default_fp: session_options.default_fp,
             default_ip: session_options.default_ip,
             debug: session_options.debug,
+            check_bounds: session_options.debug || session_options.check_out_of_bound,
             fast_math: session_options.fast_math,
             short_circuit: option(options, "short_circuit_operators")?,
             unrolling_limit: option(options, "unrolling_limit")?,

@@ -143,7 +143,11 @@ impl Specialisation {
                     }
                     Way::Item(of, key) => {
                         let parent = known(*of);
-                        parent.get_item(key.bind(parent.py()))?
+                        // Without the key it is another container.
+                        let Ok(item) = parent.get_item(key.bind(parent.py())) else {
+                            return Ok(Fit::Differs);
+                        };
+                        item
                     }
                     Way::Argument => return Err(errors::bug("an argument among the members")),
                 }

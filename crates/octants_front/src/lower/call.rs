@@ -168,8 +168,7 @@ impl<H: Host> Lowerer<'_, H> {
             self.exposed(&Term::Object(receiver), span)?;
         }
         for argument in arguments {
-            let term = self.exposed(&argument.term, span)?;
-            let object = self.host_object(&term)?;
+            let object = self.host_object(&argument.term)?;
             match &argument.name {
                 None => positional.push(object),
                 Some(name) => named.push((name.to_string(), object)),

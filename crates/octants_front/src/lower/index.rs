@@ -248,7 +248,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) {
         let Type::Array(ty) = self.kernel.ty(array) else { return };
-        if !self.options.debug || ty.boundary != Boundary::Unsafe {
+        if !self.options.check_bounds || ty.boundary != Boundary::Unsafe {
             return;
         }
         let mut inside = None;

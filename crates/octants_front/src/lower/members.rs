@@ -55,7 +55,12 @@ impl<H: Host> Lowerer<'_, H> {
                     (term, None, role, false)
                 }
                 ArgSpec::Template(object) => {
-                    let role = self.alias_of(object).map_or(Role::Constant, Role::Same);
+                    // Items of a container are read one by one.
+                    let role = match self.host.meaning(object) {
+                        Meaning::Tuple(_) | Meaning::List(_) | Meaning::Dict(_) => Role::Walked,
+                        _ => Role::Constant,
+                    };
+                    let role = self.alias_of(object).map_or(role, Role::Same);
                     (Term::Object(object.clone()), Some(object), role, false)
                 }
                 ArgSpec::Dataclass(object) => {
@@ -92,7 +97,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     fn view_param(&mut self, name: &str, ty: ArrayType) -> (Term<H::Object>, Role) {
         let (param, array) = self.add_param(name, Type::Array(ty));
-        let offset = self.options.debug.then(|| self.add_param(&format!("{name}__offset"), Type::I32));
+        let offset = self.options.check_bounds.then(|| self.add_param(&format!("{name}__offset"), Type::I32));
         let view = View { array, window: None, offset: offset.map(|(_, value)| value) };
         (Term::View(view), Role::View { param, ty, offset: offset.map(|(number, _)| number) })
     }
@@ -130,7 +135,7 @@ impl<H: Host> Lowerer<'_, H> {
             let host = self.host;
             let found = host.member_annotation(&parent, name);
             let found = found.map_err(|exception| self.host_error(exception, span))?;
-            found.map(|annotation| host.annotation(&annotation))
+            found.map(|object| (host.annotation(&object), object))
         } else {
             None
         };
@@ -165,13 +170,15 @@ impl<H: Host> Lowerer<'_, H> {
         of: usize,
         step: Step<H::Object>,
         child: H::Object,
-        annotation: Option<Annotation>,
+        annotation: Option<(Annotation, H::Object)>,
         path: String,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let lifted = self.members[of].lifted;
         let name = path.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "__");
         let mut typed = false;
+        let (annotation, annotation_object) = annotation.unzip();
+        let mut recorded = child.clone();
         let (term, role) = match annotation {
             Some(Annotation::Scalar(scalar)) => {
                 self.check_number(&child, scalar, &path, span)?;
@@ -191,6 +198,17 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 _ => return Err(self.wrong_member(&child, "a BufferView", &path, span)),
             },
+            Some(Annotation::Tensor(..) | Annotation::Struct(_)) => {
+                let ty = annotation_object.unwrap_or_else(|| child.clone());
+                let first = self.kernel.params.len();
+                // Put together before everything that is open, so that it is there wherever it is read again.
+                let body = self.kernel.body;
+                let term = self.within(body, |lowerer| lowerer.typed_param(&name, &ty, span))?;
+                let count = self.kernel.params.len() - first;
+                // The launch needs the type, not the value that there was.
+                recorded = ty;
+                (term, Role::Values { first, count })
+            }
             Some(Annotation::Dataclass(class)) => {
                 if self.host.type_name(&child) != class {
                     return Err(self.wrong_member(&child, &format!("a {class}"), &path, span));
@@ -212,7 +230,7 @@ impl<H: Host> Lowerer<'_, H> {
             ));
         }
         let lifted = self.host.data_oriented(&child).map_or(lifted, |templated| !templated);
-        let dependency = Dependency { origin: Origin::Member { of, step }, object: child, role };
+        let dependency = Dependency { origin: Origin::Member { of, step }, object: recorded, role };
         self.members.push(Member { dependency, path, typed, lifted, term: term.clone() });
         Ok(term)
     }

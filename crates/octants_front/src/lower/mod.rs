@@ -79,6 +79,8 @@ struct Lowerer<'a, H: Host> {
     exprs: Vec<Term<H::Object>>,
     /// The arguments, and what they led to.
     members: Vec<members::Member<H::Object>>,
+    /// How many containers are being copied for host code, one in another.
+    exposing: usize,
     trace: u64,
     /// The location of the newest op, to find it again quickly: span, number of frames, location.
     newest_loc: Option<(Span, usize, Loc)>,
@@ -111,6 +113,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             frames: Vec::new(),
             exprs: Vec::new(),
             members: Vec::new(),
+            exposing: 0,
             trace: host.begin_trace(),
             newest_loc: None,
             call_span: Span::new(octants_diag::FileId(0), 0, 0),

@@ -81,6 +81,19 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Int(value) => host.make_int(*value),
             Term::Float(value) => host.make_float(*value),
             Term::Str(text) => host.make_str(text),
+            Term::Object(object) if self.member_of(object).is_some() => {
+                match self.exposed(term, self.call_span)? {
+                    Term::Object(object) => object,
+                    // A list may hold itself.
+                    _ if self.exposing >= 16 => object.clone(),
+                    copied => {
+                        self.exposing += 1;
+                        let made = self.host_object(&copied);
+                        self.exposing -= 1;
+                        made?
+                    }
+                }
+            }
             Term::Object(object) => object.clone(),
             Term::Static(inner) => self.host_object(inner)?,
             Term::Tuple(items) => host.make_tuple(self.host_objects(items)?),

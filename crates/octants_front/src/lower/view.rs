@@ -111,7 +111,7 @@ impl<H: Host> Lowerer<'_, H> {
     /// The element's place in the array, checked in debug mode.
     pub(super) fn view_place(&mut self, view: &View, mut path: Vec<Value>, name: &str, span: Span) -> Place {
         let index = path[0];
-        if self.options.debug {
+        if self.options.check_bounds {
             self.check_bounds(view.array, &path, 1, name, span);
             let size = self.view_size(view, span);
             let inside = self.within_extent(index, size, span);
@@ -131,7 +131,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn subview(&mut self, view: &View, begin: Value, size: Value, span: Span) -> View {
-        if self.options.debug {
+        if self.options.check_bounds {
             let parent = self.view_size(view, span);
             let inside = self.window_fits(begin, size, parent, span);
             let thread = self.thread_number(span);
@@ -199,7 +199,7 @@ impl<H: Host> Lowerer<'_, H> {
         };
         let begin = self.index_value(begin.term.clone(), begin.span)?;
         let size = self.index_value(size.term.clone(), size.span)?;
-        if self.options.debug {
+        if self.options.check_bounds {
             let length = self.at(span).extent(value, 0);
             let inside = self.window_fits(begin, size, length, span);
             let thread = self.thread_number(span);
