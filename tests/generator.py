@@ -42,6 +42,7 @@ def arguments(program: Program) -> dict:
         name: np.zeros(array(element, shape).shape, SCALARS[getattr(element, "scalar", element)])
         for name, (element, shape) in program.outputs.items()
     }
+    given["alias"] = given[f"o_{program.alias}"]
     return given | {"p": np.int32(rng.integers(-100, 100)), "q": np.float64(np.round(rng.normal(0, 3), 2))}
 
 

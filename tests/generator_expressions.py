@@ -201,8 +201,12 @@ class Expressions:
 
     def condition(self, scope: Scope, depth: int = 0) -> str:
         r = self.random
-        kind = r.randrange(8)
-        if depth > self.deepest or kind < 4:
+        kind = r.randrange(9)
+        if kind == 8 and depth < 2:
+            t = self.tensor_type()
+            op = self.pick("<", ">=", "==", "!=")
+            return f"({self.of(t, scope, depth + 1)} {op} {self.of(t, scope, depth + 1)}).{self.pick('any', 'all')}()"
+        if depth > self.deepest or kind < 4 or kind == 8:
             a, b = self.pick(*self.palette), self.pick(*self.palette)
             if not numpy_agrees(a, b):
                 b = a

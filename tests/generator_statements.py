@@ -20,7 +20,10 @@ class Program(Tensors):
         self.lines: list[tuple[str, str]] = [(line, line) for line in HEADER.split("\n")]
         self.names = 0
         self.budget = self.random.randint(4, 22)
-        self.with_math = False
+        #: The arrays that the current loop writes, the place that is its iteration's own, and the indentation of its body.
+        self.mine: list[str] = []
+        self.target = ""
+        self.base = 2
         element = Tensor(self.pick(*self.palette), *self.pick((2, 0), (3, 0), (4, 0), (2, 2)))
         #: Arrays that are read, and arrays that are written, with their elements and shapes.
         self.inputs: dict[str, tuple[str | Tensor, tuple[int, ...]]] = {f"a_{t}": (t, (SIZE,)) for t in self.palette}
@@ -30,6 +33,9 @@ class Program(Tensors):
             self.outputs["o_v"] = (element, (SIZE,))
         grid = self.pick(*self.palette)
         self.outputs |= {"grid": (grid, GRID), "bins": (self.pick(*self.integers), (4,)), "m_f64": ("f64", (SIZE,))}
+        # The same array comes in twice.
+        self.alias = self.pick(*self.integers)
+        self.outputs["alias"] = (self.alias, (SIZE,))
         self.array_names = list(self.inputs)
 
         for _ in range(self.random.choice([0, 0, 1, 1, 2])):
@@ -66,7 +72,7 @@ class Program(Tensors):
     def statement(self, scope: Scope, indent: int, loops: list[str]) -> None:
         r = self.random
         self.budget -= 1
-        kind = r.randrange(20 if self.budget > 0 and indent < 6 else 12)
+        kind = r.randrange(22 if self.budget > 0 and indent < 6 else 14)
         if kind < 4:
             t = self.any_type()
             name = self.fresh("v")
@@ -92,21 +98,25 @@ class Program(Tensors):
             scope.add(t, name)
         elif kind == 11:
             self.unpacking(scope, indent)
-        elif kind < 15:
-            self.branch(scope, indent, loops)
+        elif kind == 12 and self.mine:
+            self.store(self.pick(*self.mine), scope, indent)
+        elif kind == 13 and any(t in INTEGERS for t in scope.assignable):
+            self.local_atomic(scope, indent)
         elif kind < 17:
+            self.branch(scope, indent, loops)
+        elif kind < 19:
             index = self.fresh("k")
             low = self.pick("", "1, ")
             bound = self.pick(str(r.randint(0, 5)), f"({self.integer('i32', scope, 1)}) & 3")
             self.emit(indent, f"for {index} in range({low}{bound}):")
             self.body(scope, index, indent, [*loops, "for"])
-        elif kind == 17:
+        elif kind == 19:
             counter = self.fresh("c")
             self.emit(indent, f"{counter} = 0")
             self.emit(indent, f"while {counter} < {r.randint(1, 5)} and {self.condition(scope)}:")
             self.emit(indent + 1, f"{counter} += 1")
             self.body(scope, counter, indent, [*loops, "while"])
-        elif kind == 18:
+        elif kind == 20:
             index = self.fresh("s")
             self.emit(indent, f"for {index} in oc.static(range({r.randint(1, 3)})):")
             self.body(scope, index, indent, [])
@@ -149,6 +159,15 @@ class Program(Tensors):
                 self.emit(indent, f"{self.entry_target(name, t, scope)} {op} {self.settled(scalar, scope)}")
         else:
             self.emit(indent, f"{name} {op} {self.settled(t, scope)}")
+
+    def local_atomic(self, scope: Scope, indent: int) -> None:
+        """An atomic update of a variable, which gives the old value."""
+        t = self.pick(*(t for t in scope.assignable if t in INTEGERS))
+        name, old = self.pick(*scope.assignable[t]), self.fresh("v")
+        op, sign = self.pick(("add", "+"), ("xor", "^"), ("and", "&"), ("or", "|"), ("sub", "-"))
+        value = self.of(t, scope, 1)
+        self.emit(indent, f"{old} = oc.atomic_{op}({name}, {value})", f"{old} = {name}; {name} {sign}= {value}")
+        scope.add(t, old)
 
     def entry_target(self, name: str, t: Tensor, scope: Scope) -> str:
         return f"{name}[{', '.join(self.entry_index(extent, scope, 1) for extent in t.shape)}]"
@@ -227,7 +246,12 @@ class Program(Tensors):
         self.emit(1, f"total = oc.cast({self.pick(0, 5)}, oc.{self.total})")
         written: list[str] = []
         for _ in range(self.random.choice([1, 1, 2, 3])):
+            if self.random.random() < 0.15:
+                # A loop inside a branch is serial.
+                self.emit(1, f"if {self.condition(scope, 2)}:")
+                self.base = 3
             written += self.section(scope, written)
+            self.base = 2
             if self.random.random() < 0.4:
                 # What the loops summed, and what is computed between them, flows into the next task.
                 t = self.any_type()
@@ -245,34 +269,43 @@ class Program(Tensors):
         r = self.random
         inner = scope.inner()
         over_grid = r.random() < 0.3
-        mine = ["grid"] if over_grid else r.sample([n for n in self.outputs if n.startswith("o_")], 2)
+        self.mine = ["grid"] if over_grid else r.sample([n for n in self.outputs if n.startswith("o_")], 2)
+        if f"o_{self.alias}" in self.mine:
+            self.mine.append("alias")
         for name in written:
             element, shape = self.outputs[name]
-            if name not in mine and len(shape) == 1:
+            if name not in self.mine and len(shape) == 1:
                 inner.arrays.setdefault(element, []).append((name, shape[0]))
-        target = self.grid_loop(inner) if over_grid else self.line_loop(inner)
-        integer = self.fresh("v")
-        self.emit(2, f"{integer} = oc.cast({self.pick(*inner.indices)}, oc.i32)")
-        inner.add("i32", integer)
+        if self.base == 2 and r.random() < 0.15:
+            self.emit(1, f"oc.loop_config({self.pick('serialize=True', 'block_dim=2', 'parallelize=2')})", "pass")
+        self.target = self.grid_loop(inner) if over_grid else self.line_loop(inner)
+        for name in self.mine:
+            inner.add(self.outputs[name][0], f"{name}[{self.target}]", assignable=False)
+        first = ["i32", self.pick(*self.palette)] + ([self.tensor_type()] if r.random() < 0.5 else [])
+        variables = [(t, self.fresh("v")) for t in first]
+        for t, name in variables:
+            self.emit(self.base, f"{name} = {self.settled(t, inner)}")
+            inner.add(t, name)
         # Not a block: what it defines is stored.
         for _ in range(r.randint(1, 4)):
-            self.statement(inner, 2, ["parallel"])
-        for name in mine:
-            self.store(name, target, inner)
+            self.statement(inner, self.base, ["parallel" if self.base == 2 else "for"])
+        for name in self.mine:
+            self.store(name, inner, self.base)
         if not over_grid and r.random() < 0.25:
             name = self.pick("sin", "cos", "exp", "tanh", "log")
             value = self.bounded(self.real("f64", inner), "f64")
             argument = {"exp": f"{value} * 0.01", "log": f"abs({value}) + 0.25"}.get(name, value)
-            self.emit(2, f"m_f64[{target}] = oc.{name}({argument})")
+            self.emit(self.base, f"m_f64[{self.target}] = oc.{name}({argument})")
         for _ in range(r.randint(0, 2)):
             self.reduction(inner)
-        return [*mine, *written]
+        written, self.mine = [*self.mine, *written], []
+        return written
 
     def line_loop(self, inner: Scope) -> str:
         i = self.fresh("i")
         source = next(iter(self.outputs))
         over = self.pick(f"range({source}.shape[0])", f"range({SIZE})", "range(p & 7)", f"range(1, {SIZE})", source)
-        self.emit(1, f"for {i} in {over}:")
+        self.emit(self.base - 1, f"for {i} in {over}:")
         inner.indices.append(i)
         return i
 
@@ -281,43 +314,45 @@ class Program(Tensors):
         n, m = GRID
         kind = self.random.randrange(5)
         if kind == 0:
-            self.emit(1, f"for {i}, {j} in oc.ndrange((1, {n}), {m}):")
+            self.emit(self.base - 1, f"for {i}, {j} in oc.ndrange((1, {n}), {m}):")
         elif kind == 1:
-            self.emit(1, f"for {i}, {j} in grid:")
+            self.emit(self.base - 1, f"for {i}, {j} in grid:")
         elif kind < 4:
-            self.emit(1, f"for {k} in oc.grouped({self.pick('grid', f'oc.ndrange({n}, {m})')}):")
+            self.emit(self.base - 1, f"for {k} in oc.grouped({self.pick('grid', f'oc.ndrange({n}, {m})')}):")
             inner.indices += [f"{k}[0]", f"{k}[1]"]
             return k
         else:
             one = self.fresh("l")
-            self.emit(1, f"for {i}, {j}, {one} in oc.ndrange({n}, {m}, (1, 2)):")
+            self.emit(self.base - 1, f"for {i}, {j}, {one} in oc.ndrange({n}, {m}, (1, 2)):")
             inner.indices.append(one)
         inner.indices += [i, j]
         return f"{i}, {j}"
 
-    def store(self, name: str, target: str, inner: Scope) -> None:
+    def store(self, name: str, scope: Scope, indent: int) -> None:
         element, _ = self.outputs[name]
         scalar = element.scalar if isinstance(element, Tensor) else element
         op = self.pick("=", "+=", "^=", "-=") if scalar in INTEGERS else "="
+        place = f"{name}[{self.target}]"
         if isinstance(element, Tensor) and self.random.random() < 0.4:
-            self.emit(2, f"{self.entry_target(f'{name}[{target}]', element, inner)} {op} {self.settled(scalar, inner)}")
-            return
-        self.emit(2, f"{name}[{target}] {op} {self.settled(element, inner)}")
+            place, element = self.entry_target(place, element, scope), scalar
+        self.emit(indent, f"{place} {op} {self.settled(element, scope)}")
 
     def reduction(self, inner: Scope) -> None:
         """An update whose result does not depend on the order: one operation for each place."""
         element, _ = self.outputs["bins"]
         if self.random.random() < 0.5:
             self.sum_op = getattr(self, "sum_op", None) or self.pick("+=", "^=", "|=", "&=", "-=")
-            self.emit(2, f"total {self.sum_op} {self.integer(self.total, inner, 2)}")
+            self.emit(self.base, f"total {self.sum_op} {self.integer(self.total, inner, 2)}")
             return
         self.bin_op = getattr(self, "bin_op", None) or self.pick("add", "sub", "xor", "or", "and", "min", "max")
         place = f"bins[{self.subscript(4, inner, 2)}]"
         value = self.integer(element, inner, 2)
         plain = {"add": "+", "sub": "-", "xor": "^", "or": "|", "and": "&"}
         if self.bin_op in plain and self.random.random() < 0.5:
-            self.emit(2, f"{place} {plain[self.bin_op]}= {value}")
+            self.emit(self.base, f"{place} {plain[self.bin_op]}= {value}")
         elif self.bin_op in plain:
-            self.emit(2, f"oc.atomic_{self.bin_op}({place}, {value})", f"{place} {plain[self.bin_op]}= {value}")
+            self.emit(self.base, f"oc.atomic_{self.bin_op}({place}, {value})", f"{place} {plain[self.bin_op]}= {value}")
         else:
-            self.emit(2, f"oc.atomic_{self.bin_op}({place}, {value})", f"{place} = {self.bin_op}({place}, {value})")
+            self.emit(
+                self.base, f"oc.atomic_{self.bin_op}({place}, {value})", f"{place} = {self.bin_op}({place}, {value})"
+            )

@@ -78,14 +78,21 @@ class Tensors(Expressions):
             return (
                 f"oc.cast({inner if integral else self.tensor_bounded(inner, Tensor(other, t.n, t.m))}, oc.{t.scalar})"
             )
+        if kind == 10 and not t.m and t.n < 4 and r.random() < 0.3:
+            start = r.randrange(5 - t.n)
+            return f"{self.fill(Tensor(t.scalar, 4), scope, depth)}[{start}:{start + t.n}]"
         if kind == 10:
             return self.product(t, scope, depth, integral) or again()
         return self.tensor_leaf(t, scope, depth)
 
     def product(self, t: Tensor, scope: Scope, depth: int, integral: bool) -> str | None:
         if t.m:
-            if self.random.random() < 0.5:
+            if self.random.random() < 0.4:
                 return f"{self.tensor_leaf(Tensor(t.scalar, t.m, t.n), scope, depth)}.transpose()"
+            if self.random.random() < 0.4:
+                left, right = Tensor(t.scalar, t.n), Tensor(t.scalar, t.m)
+                text = f"{self.tensor_leaf(left, scope, depth)}.outer_product({self.tensor_leaf(right, scope, depth)})"
+                return self.tensor_bounded(text, t)
             if not integral:
                 return None
             inner = self.pick(2, 3)
