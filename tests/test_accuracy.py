@@ -1,0 +1,233 @@
+"""How far each math function may be from the exact result, in units in the last place (ULP).
+
+One ULP is the gap between the exact result and the next number of its type. The exact result is numpy's in the next wider type (f64 for f32,
+80 bits for f64), at arguments that are dense in the middle and even in the exponent out to the ends of the function's range.
+`BOUNDS` is the table of docs/reference/accuracy.md; a test keeps the two the same.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import octants as oc
+
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "reference" / "accuracy.md"
+REALS = {oc.f32: (np.float32, np.float64), oc.f64: (np.float64, np.longdouble)}
+
+HUGE = 1e30
+SIGNED, POSITIVE, ANGLE, UNIT = (-HUGE, HUGE), (0.0, HUGE), (-1e5, 1e5), (-1.0, 1.0)
+
+# One argument: the operation in the language, the exact one, and the range of arguments. `log2` is a function of the language itself.
+UNARY = {
+    "sin": (oc.sin, np.sin, ANGLE),
+    "cos": (oc.cos, np.cos, ANGLE),
+    "tan": (oc.tan, np.tan, ANGLE),
+    "asin": (oc.asin, np.arcsin, UNIT),
+    "acos": (oc.acos, np.arccos, UNIT),
+    "tanh": (oc.tanh, np.tanh, SIGNED),
+    "exp": (oc.exp, np.exp, (-80.0, 80.0)),
+    "log": (oc.log, np.log, POSITIVE),
+    "log2": (oc.math.log2, np.log2, POSITIVE),
+    "sqrt": (oc.sqrt, np.sqrt, POSITIVE),
+    "rsqrt": (oc.rsqrt, lambda x: 1 / np.sqrt(x), POSITIVE),
+    "floor": (oc.floor, np.floor, SIGNED),
+    "ceil": (oc.ceil, np.ceil, SIGNED),
+    "round": (oc.round, lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), (-1e6, 1e6)),
+    "abs": (oc.abs, np.abs, SIGNED),
+}
+BINARY = {
+    "atan2": (oc.atan2, np.arctan2, SIGNED, SIGNED),
+    "pow": (oc.pow, np.power, (0.0, 1e9), (-4.0, 4.0)),
+    "raw_div": (oc.raw_div, np.divide, (-1e15, 1e15), (-1e15, 1e15)),
+}
+
+# ULPs with fast_math=False, and with fast_math=True.
+BOUNDS = {
+    "sin": (1.0, 4.0),
+    "cos": (1.0, 4.0),
+    "tan": (1.0, 4.0),
+    "asin": (1.0, 4.0),
+    "acos": (1.0, 4.0),
+    "atan2": (1.5, 4.0),
+    "tanh": (2.5, 4.0),
+    "exp": (1.0, 4.0),
+    "log": (1.0, 4.0),
+    "log2": (1.0, 4.0),
+    "pow": (1.0, 4.0),
+    "sqrt": (0.5, 1.0),
+    "rsqrt": (1.5, 3.0),
+    "raw_div": (0.5, 2.0),
+    "floor": (0.0, 0.0),
+    "ceil": (0.0, 0.0),
+    "round": (0.0, 0.0),
+    "abs": (0.0, 0.0),
+}
+
+
+def arguments(real, limits, random, count):
+    low, high = limits
+    sign = random.choice([-1.0, 1.0], count) if low < 0 else 1.0
+    parts = [
+        random.uniform(max(low, -4), min(high, 4), count),
+        random.uniform(max(low, -1e4), min(high, 1e4), count),
+        np.exp(random.uniform(np.log(1e-30), np.log(high), count)) * sign,
+    ]
+    x = np.concatenate(parts).astype(real)
+    x[x == 0] = 1
+    return x
+
+
+def ulps(got, exact):
+    with np.errstate(all="ignore"):
+        gap = np.spacing(np.abs(exact).astype(got.dtype)).astype(exact.dtype)
+        error = np.abs(got.astype(exact.dtype) - exact) / gap
+    # Beyond the type's range the exact result is infinite, and so must this one be.
+    beyond = ~np.isfinite(gap)
+    assert not np.isfinite(got[beyond]).any()
+    return np.where(beyond, 0, error)
+
+
+def start(arch, fast):
+    oc.init(arch=getattr(oc, arch), fast_math=fast, log_level="error")
+
+
+def samples(arch):
+    return 2_000 if arch == "reference" else 20_000
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["exact", "fast_math"])
+@pytest.mark.parametrize("dtype", REALS, ids=str)
+@pytest.mark.parametrize("name", UNARY)
+def test_one_argument(arch, name, dtype, fast):
+    function, exact, limits = UNARY[name]
+    start(arch, fast)
+    array = oc.types.ndarray(dtype=dtype, ndim=1)
+
+    @oc.kernel
+    def k(x: array, out: array):
+        for i in range(x.shape[0]):
+            out[i] = function(x[i])
+
+    real, wide = REALS[dtype]
+    x = arguments(real, limits, np.random.default_rng(7), samples(arch))
+    out = np.empty_like(x)
+    k(x, out)
+    error = ulps(out, exact(x.astype(wide)))
+    worst = int(np.argmax(error))
+    assert error[worst] <= BOUNDS[name][fast] + 1e-3, (x[worst], out[worst])
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["exact", "fast_math"])
+@pytest.mark.parametrize("dtype", REALS, ids=str)
+@pytest.mark.parametrize("name", BINARY)
+def test_two_arguments(arch, name, dtype, fast):
+    function, exact, first, second = BINARY[name]
+    start(arch, fast)
+    array = oc.types.ndarray(dtype=dtype, ndim=1)
+
+    @oc.kernel
+    def k(x: array, y: array, out: array):
+        for i in range(x.shape[0]):
+            out[i] = function(x[i], y[i])
+
+    real, wide = REALS[dtype]
+    random = np.random.default_rng(8)
+    x = arguments(real, first, random, samples(arch))
+    y = random.permutation(arguments(real, second, random, samples(arch)))
+    out = np.empty_like(x)
+    k(x, y, out)
+    with np.errstate(all="ignore"):
+        error = ulps(out, exact(x.astype(wide), y.astype(wide)))
+    if fast:
+        # Results below the type's normal range may be flushed.
+        error = np.where(np.abs(out) < np.finfo(real).tiny, 0, error)
+    worst = int(np.argmax(error))
+    assert error[worst] <= BOUNDS[name][fast] + 1e-3, (x[worst], y[worst], out[worst])
+
+
+@pytest.mark.parametrize("dtype", REALS, ids=str)
+def test_angles_of_any_size_are_reduced_exactly(arch, dtype):
+    start(arch, fast=False)
+    array = oc.types.ndarray(dtype=dtype, ndim=1)
+
+    @oc.kernel
+    def k(x: array, s: array, c: array):
+        for i in range(x.shape[0]):
+            s[i] = oc.sin(x[i])
+            c[i] = oc.cos(x[i])
+
+    real, wide = REALS[dtype]
+    # Exact even in 80 bits only while the argument is small; numpy reduces f64 arguments of any size exactly.
+    x = np.exp(np.random.default_rng(9).uniform(0, np.log(1e38), 3000)).astype(np.float32).astype(real)
+    s, c = np.empty_like(x), np.empty_like(x)
+    k(x, s, c)
+    assert ulps(s, np.sin(x.astype(np.float64)).astype(wide)).max() <= 2
+    assert ulps(c, np.cos(x.astype(np.float64)).astype(wide)).max() <= 2
+
+
+EDGES = {
+    "sin": ([0.0, -0.0, np.inf, np.nan], [0.0, -0.0, np.nan, np.nan]),
+    "tanh": ([0.0, -0.0, np.inf, -np.inf, np.nan], [0.0, -0.0, 1.0, -1.0, np.nan]),
+    "asin": ([1.0, -1.0, 1.5, 0.0], [np.pi / 2, -np.pi / 2, np.nan, 0.0]),
+    "acos": ([1.0, -1.0, -1.5], [0.0, np.pi, np.nan]),
+    "exp": ([0.0, np.inf, -np.inf, 1000.0, -1000.0, np.nan], [1.0, np.inf, 0.0, np.inf, 0.0, np.nan]),
+    "log": ([1.0, 0.0, np.inf, -1.0, np.nan], [0.0, -np.inf, np.inf, np.nan, np.nan]),
+    "log2": ([1.0, 8.0, 0.0, -1.0], [0.0, 3.0, -np.inf, np.nan]),
+    "sqrt": ([0.0, -0.0, np.inf, -1.0, np.nan], [0.0, -0.0, np.inf, np.nan, np.nan]),
+    "rsqrt": ([0.0, np.inf, 4.0], [np.inf, 0.0, 0.5]),
+    "floor": ([-0.5, 0.5, -0.0, np.inf, np.nan], [-1.0, 0.0, -0.0, np.inf, np.nan]),
+    "ceil": ([-0.5, 0.5, -0.0, np.inf, np.nan], [-0.0, 1.0, -0.0, np.inf, np.nan]),
+    "round": ([0.5, 1.5, 2.5, -0.5, -2.5, 0.49999997, np.inf], [1.0, 2.0, 3.0, -1.0, -3.0, 0.0, np.inf]),
+}
+
+
+@pytest.mark.parametrize("dtype", REALS, ids=str)
+@pytest.mark.parametrize("name", EDGES)
+def test_edges(arch, name, dtype):
+    function = UNARY[name][0]
+    start(arch, fast=False)
+    array = oc.types.ndarray(dtype=dtype, ndim=1)
+
+    @oc.kernel
+    def k(x: array, out: array):
+        for i in range(x.shape[0]):
+            out[i] = function(x[i])
+
+    real = REALS[dtype][0]
+    x, expected = (np.array(values, dtype=real) for values in EDGES[name])
+    out = np.empty_like(x)
+    k(x, out)
+    np.testing.assert_array_equal(out, expected)
+    known = ~np.isnan(expected)
+    assert np.array_equal(np.signbit(out[known]), np.signbit(expected[known]))
+
+
+def test_half_precision_is_rounded_once(arch):
+    start(arch, fast=False)
+    array = oc.types.ndarray(dtype=oc.f16, ndim=1)
+
+    @oc.kernel
+    def k(x: array, y: array, out: oc.types.ndarray(dtype=oc.f16, ndim=2)):
+        for i in range(x.shape[0]):
+            out[0, i] = x[i] + y[i]
+            out[1, i] = x[i] * y[i]
+            out[2, i] = x[i] / y[i]
+            out[3, i] = oc.sqrt(abs(x[i]))
+            out[4, i] = oc.sin(x[i])
+
+    random = np.random.default_rng(10)
+    x = random.uniform(-100, 100, 2000).astype(np.float16)
+    y = random.uniform(1, 50, 2000).astype(np.float16)
+    out = np.empty((5, 2000), dtype=np.float16)
+    k(x, y, out)
+    a, b = x.astype(np.float64), y.astype(np.float64)
+    expected = [a + b, a * b, a / b, np.sqrt(np.abs(a)), np.sin(a)]
+    for row, exact in zip(out, expected, strict=True):
+        assert ulps(row, exact).max() <= 0.501
+
+
+def test_the_document_states_these_bounds():
+    rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \|", DOCUMENT.read_text(), flags=re.MULTILINE)
+    assert {name: (float(exact), float(fast)) for name, exact, fast in rows} == BOUNDS
