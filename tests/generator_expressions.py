@@ -45,7 +45,7 @@ class Expressions:
         self.integers = [t for t in self.palette if t in INTEGERS]
         self.reals = [t for t in self.palette if t in REALS]
         self.funcs: list[tuple[str, list, list]] = []
-        self.deepest = self.random.choice([2, 3, 3, 4])
+        self.deepest = self.random.choice([1, 1, 2, 2, 3, 4])
 
     def pick(self, *choices):
         return self.random.choice(choices)

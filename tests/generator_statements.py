@@ -19,7 +19,7 @@ class Program(Tensors):
         self.seed = seed
         self.lines: list[tuple[str, str]] = [(line, line) for line in HEADER.split("\n")]
         self.names = 0
-        self.budget = self.random.randint(4, 22)
+        self.budget = self.random.choice([1, 2, 3, 4, 6, 12])
         #: The arrays that the current loop writes, the place that is its iteration's own, and the indentation of its body.
         self.mine: list[str] = []
         self.target = ""
@@ -245,7 +245,7 @@ class Program(Tensors):
         scope.add("f64", "q", assignable=False)
         self.emit(1, f"total = oc.cast({self.pick(0, 5)}, oc.{self.total})")
         written: list[str] = []
-        for _ in range(self.random.choice([1, 1, 2, 3])):
+        for _ in range(self.random.choice([1, 1, 1, 1, 2, 3])):
             if self.random.random() < 0.15:
                 # A loop inside a branch is serial.
                 self.emit(1, f"if {self.condition(scope, 2)}:")
@@ -287,7 +287,7 @@ class Program(Tensors):
             self.emit(self.base, f"{name} = {self.settled(t, inner)}")
             inner.add(t, name)
         # Not a block: what it defines is stored.
-        for _ in range(r.randint(1, 4)):
+        for _ in range(r.randint(1, 3)):
             self.statement(inner, self.base, ["parallel" if self.base == 2 else "for"])
         for name in self.mine:
             self.store(name, inner, self.base)
