@@ -237,7 +237,7 @@ def test_lifted_numbers_do_not_compile_again(arch):
 
 
 def test_lifted_numbers_are_not_static_and_not_assigned():
-    with pytest.raises(oc.OctantsCompilationError):
+    with pytest.raises(oc.OctantsSyntaxError, match="known only when the kernel runs"):
         Lifted().unrolled()
     with pytest.raises(oc.OctantsCompilationError):
         Lifted().assign()
@@ -309,3 +309,24 @@ def test_a_list_that_holds_itself_does_not_hang():
             return oc.static(self.items[0] + len(self.items[2][2]))
 
     assert Loop().run() == 4
+
+
+def test_arrays_made_by_a_property_live_through_the_launch(arch):
+    seen = []
+
+    @oc.data_oriented
+    class Fresh:
+        @property
+        def data(self):
+            seen.append(np.arange(1000, dtype=np.float64))
+            return seen.pop() + 1
+
+        @oc.kernel
+        def total(self) -> oc.f64:
+            s = oc.f64(0.0)
+            for i in range(1000):
+                s += self.data[i]
+            return s
+
+    fresh = Fresh()
+    assert [fresh.total() for _ in range(20)] == [500500.0] * 20

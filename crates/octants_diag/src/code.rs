@@ -292,6 +292,9 @@ codes! {
     StaticTrace "OC0707" Syntax "an expression used after its kernel was compiled"
         "Expressions given to Python functions at compile time live only as long as that compilation.";
 
+    LiftedStatic "OC0708" Syntax "a number that is an argument in `oc.static`"
+        "Numbers of a class decorated with `template_primitives=False` are arguments of its kernels, so that they are not known while compiling.";
+
     ArgumentType "OC0801" RuntimeType "an argument that cannot be converted"
         "The value passed for a parameter does not have the kind that the annotation asks for.";
     ArrayMismatch "OC0802" Value "an array that does not fit the annotation"

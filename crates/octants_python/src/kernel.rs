@@ -19,7 +19,7 @@ use crate::arguments::{Binder, Param};
 use crate::block::Words;
 use crate::host::PyHost;
 use crate::runtime::{Current, Forget, Runtime};
-use crate::specialisation::{Fit, Objects, Specialisation, StandIns};
+use crate::specialisation::{Fit, Held, Objects, Specialisation, StandIns};
 use crate::{aggregate, dtype, errors, interrupt, numpy};
 
 /// Arguments of one kernel, with dataclasses taken apart.
@@ -51,12 +51,14 @@ struct Launch<'py> {
     /// The block of arguments.
     words: Words<32>,
     stand_ins: StandIns<'py>,
+    held: Held<'py>,
 }
 
 impl Launch<'_> {
     fn resize(&mut self, bytes: usize) {
         self.words.resize(bytes);
         self.stand_ins.clear();
+        self.held.clear();
     }
 }
 
@@ -99,7 +101,7 @@ impl Kernel {
         launch: &mut Launch<'py>,
     ) -> PyResult<bool> {
         launch.resize(one.compiled.args().bytes as usize);
-        match one.bind(arguments, launch.words.bytes_mut(), &mut launch.stand_ins)? {
+        match one.bind(arguments, launch.words.bytes_mut(), &mut launch.stand_ins, &mut launch.held)? {
             Fit::Fits => Ok(true),
             Fit::Differs => Ok(false),
             Fit::ReadOnly(input) => Err(self.read_only(arguments, input)),
@@ -264,7 +266,7 @@ impl Kernel {
         py: Python<'py>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut launch = Launch { words: Words::new(), stand_ins: Vec::new() };
+        let mut launch = Launch { words: Words::new(), stand_ins: Vec::new(), held: Held::new() };
         if let Some(found) = self.find(self.runtime.get().epoch(), arguments, &mut launch)? {
             return self.launch(py, &found, &mut launch);
         }

@@ -77,6 +77,9 @@ pub enum Fit {
 /// Arrays that stand in for arguments that are not laid out as kernels need them, and the arguments that get them back.
 pub type StandIns<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
 
+/// Members that were read for a launch. Their memory must live until it is over, whatever happens to the objects that had them.
+pub type Held<'py> = SmallVec<[Bound<'py, PyAny>; 16]>;
+
 pub type Objects<'a, 'py> = SmallVec<[Borrowed<'a, 'py, PyAny>; 8]>;
 
 impl Specialisation {
@@ -105,6 +108,7 @@ impl Specialisation {
         arguments: &[Borrowed<'_, 'py, PyAny>],
         block: &mut [u8],
         stand_ins: &mut StandIns<'py>,
+        held: &mut Held<'py>,
     ) -> PyResult<Fit> {
         let (first, members) = self.inputs.split_at(arguments.len().min(self.inputs.len()));
         for (index, (input, object)) in first.iter().zip(arguments).enumerate() {
@@ -118,7 +122,7 @@ impl Specialisation {
         if members.is_empty() {
             Ok(Fit::Fits)
         } else {
-            self.bind_members(members, arguments, block, stand_ins)
+            self.bind_members(members, arguments, block, stand_ins, held)
         }
     }
 
@@ -128,8 +132,8 @@ impl Specialisation {
         arguments: &[Borrowed<'_, 'py, PyAny>],
         block: &mut [u8],
         stand_ins: &mut StandIns<'py>,
+        held: &mut Held<'py>,
     ) -> PyResult<Fit> {
-        let mut held: SmallVec<[Bound<'py, PyAny>; 16]> = SmallVec::new();
         for (index, input) in members.iter().enumerate() {
             let object = {
                 let known = |at: usize| match arguments.get(at) {
@@ -153,7 +157,7 @@ impl Specialisation {
                 }
             };
             held.push(object);
-            let held = &held;
+            let held = &*held;
             let known = |at: usize| match arguments.get(at) {
                 Some(argument) => *argument,
                 None => held[at - arguments.len()].as_borrowed(),

@@ -55,6 +55,14 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn not_assignable(&self, target: &Expr) -> Box<octants_diag::Diagnostic> {
+        if let ExprKind::Attribute { .. } = target.kind {
+            return self.error_with_help(
+                Code::AssignTarget,
+                target.span,
+                "members of an object cannot be assigned in a kernel",
+                "objects are read-only there: use a variable, an array, or a struct of the kernel's own",
+            );
+        }
         self.error_with_help(
             Code::AssignTarget,
             target.span,

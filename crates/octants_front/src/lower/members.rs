@@ -177,6 +177,14 @@ impl<H: Host> Lowerer<'_, H> {
         let lifted = self.members[of].lifted;
         let name = path.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "__");
         let mut typed = false;
+        if lifted && self.in_static && annotation.is_none() && self.is_number(&child) {
+            return Err(self.error_with_help(
+                Code::LiftedStatic,
+                span,
+                format!("`{path}` is known only when the kernel runs"),
+                "numbers of a class with `template_primitives=False` are arguments; take that away to use them in `oc.static`",
+            ));
+        }
         let (annotation, annotation_object) = annotation.unzip();
         let mut recorded = child.clone();
         let (term, role) = match annotation {
@@ -269,6 +277,10 @@ impl<H: Host> Lowerer<'_, H> {
             }
             _ => Some(constant),
         }
+    }
+
+    fn is_number(&self, object: &H::Object) -> bool {
+        matches!(self.host.meaning(object), Meaning::Bool(_) | Meaning::Int(_) | Meaning::Float(_))
     }
 
     fn is_object(&self, of: usize, object: &H::Object) -> bool {
