@@ -1,0 +1,335 @@
+"""Atomic operations: every type, old values, contention, vectors, and sums that each thread gathers on its own."""
+
+import numpy as np
+import pytest
+
+import octants as oc
+
+NUMPY = {
+    oc.i8: np.int8,
+    oc.i16: np.int16,
+    oc.i32: np.int32,
+    oc.i64: np.int64,
+    oc.u8: np.uint8,
+    oc.u16: np.uint16,
+    oc.u32: np.uint32,
+    oc.u64: np.uint64,
+    oc.f16: np.float16,
+    oc.f32: np.float32,
+    oc.f64: np.float64,
+}
+INTEGERS = [t for t in NUMPY if not oc.types.is_real(t)]
+REALS = [t for t in NUMPY if oc.types.is_real(t)]
+
+ARITHMETIC = {
+    "add": (oc.atomic_add, lambda x, y: x + y),
+    "sub": (oc.atomic_sub, lambda x, y: x - y),
+    "mul": (oc.atomic_mul, lambda x, y: x * y),
+    "min": (oc.atomic_min, min),
+    "max": (oc.atomic_max, max),
+    "exchange": (oc.atomic_exchange, lambda x, y: y),
+}
+BITWISE = {
+    "and": (oc.atomic_and, lambda x, y: x & y),
+    "or": (oc.atomic_or, lambda x, y: x | y),
+    "xor": (oc.atomic_xor, lambda x, y: x ^ y),
+}
+
+
+def array(dtype):
+    return oc.types.ndarray(dtype=dtype, ndim=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, dtype) for name in ARITHMETIC for dtype in NUMPY] + [(name, dtype) for name in BITWISE for dtype in INTEGERS],
+    ids=str,
+)
+def test_one_after_another(arch, name, dtype):
+    atomic, exact = {**ARITHMETIC, **BITWISE}[name]
+
+    @oc.kernel
+    def k(x: array(dtype), y: array(dtype), old: array(dtype)):
+        for _ in range(1):
+            for i in range(y.shape[0]):
+                old[i] = atomic(x[0], y[i])
+
+    real = NUMPY[dtype]
+    y = np.array([3, 1, 7, 5, 2, 100, 90, 4], dtype=real)
+    x, old = np.array([6], dtype=real), np.zeros_like(y)
+    value, expected = x[0], []
+    with np.errstate(over="ignore"):
+        for step in y:
+            expected.append(value)
+            value = real(exact(value, step))
+    k(x, y, old)
+    assert old.tolist() == np.array(expected, dtype=real).tolist()
+    assert x[0] == value
+
+
+@pytest.mark.parametrize("dtype", NUMPY, ids=str)
+def test_every_addition_of_many_threads_counts(dtype):
+    n = 200_000
+    real = NUMPY[dtype]
+    # 64 slots, so that a sum stays exact in f16 (2048) and wraps, or not, in the integers.
+    per_slot = 2000 if dtype == oc.f16 else n // 64
+
+    @oc.kernel
+    def k(x: array(dtype), n: oc.i32):
+        for i in range(n):
+            x[i % 64] += oc.cast(1, dtype)
+
+    x = np.zeros(64, dtype=real)
+    k(x, per_slot * 64)
+    assert x.tolist() == [np.array(per_slot).astype(real)] * 64
+
+
+@pytest.mark.parametrize("dtype", [oc.i32, oc.u32, oc.i64, oc.u64, oc.f32, oc.f64], ids=str)
+def test_old_values_of_many_threads_are_all_different(dtype):
+    n = 100_000
+
+    @oc.kernel
+    def k(count: array(dtype), ticket: array(dtype)):
+        for i in range(ticket.shape[0]):
+            ticket[i] = oc.atomic_add(count[0], 1)
+
+    count, ticket = np.zeros(1, dtype=NUMPY[dtype]), np.zeros(n, dtype=NUMPY[dtype])
+    k(count, ticket)
+    assert count[0] == n
+    assert np.array_equal(np.sort(ticket), np.arange(n))
+
+
+def test_exchange_hands_every_value_on_once():
+    n = 50_000
+
+    @oc.kernel
+    def k(slot: array(oc.i32), got: array(oc.i32)):
+        for i in range(got.shape[0]):
+            got[i] = oc.atomic_exchange(slot[0], i + 1)
+
+    slot, got = np.zeros(1, dtype=np.int32), np.zeros(n, dtype=np.int32)
+    k(slot, got)
+    assert np.array_equal(np.sort(np.append(got, slot[0])), np.arange(n + 1))
+
+
+@pytest.mark.parametrize("dtype", [oc.i32, oc.u32, oc.i64, oc.u64], ids=str)
+def test_compare_and_swap(arch, dtype):
+    @oc.kernel
+    def k(x: array(dtype), old: array(dtype)):
+        for _ in range(1):
+            for i in range(6):
+                old[i] = oc.atomic_cas(x[0], oc.cast(i, dtype), oc.cast(i + 2, dtype))
+
+    x, old = np.array([1], dtype=NUMPY[dtype]), np.zeros(6, dtype=NUMPY[dtype])
+    k(x, old)
+    assert old.tolist() == [1, 1, 3, 3, 5, 5]
+    assert x[0] == 7
+
+
+@pytest.mark.parametrize("dtype", [oc.i32, oc.u64], ids=str)
+def test_a_lock_free_maximum_built_on_compare_and_swap(dtype):
+    @oc.kernel
+    def k(x: array(dtype), values: array(dtype)):
+        for i in range(values.shape[0]):
+            seen = oc.volatile_load(x[0])
+            while seen < values[i]:
+                before = oc.atomic_cas(x[0], seen, values[i])
+                if before == seen:
+                    break
+                seen = before
+
+    values = np.random.default_rng(1).integers(0, 2**31 - 1, 50_000).astype(NUMPY[dtype])
+    x = np.zeros(1, dtype=NUMPY[dtype])
+    k(x, values)
+    assert x[0] == values.max()
+
+
+@pytest.mark.parametrize("dtype", REALS, ids=str)
+def test_nan_loses_against_numbers(arch, dtype):
+    oc.init(arch=getattr(oc, arch), fast_math=False, log_level="error")
+
+    @oc.kernel
+    def k(x: array(dtype), y: array(dtype)):
+        for _ in range(1):
+            oc.atomic_min(x[0], y[0])
+            oc.atomic_max(x[1], y[0])
+            oc.atomic_min(x[2], y[1])
+            oc.atomic_max(x[3], y[1])
+
+    x = np.array([2, 2, np.nan, np.nan], dtype=NUMPY[dtype])
+    k(x, np.array([np.nan, 1], dtype=NUMPY[dtype]))
+    assert x.tolist() == [2, 2, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", [oc.f32, oc.f64, oc.i32], ids=str)
+def test_vectors_component_by_component(arch, dtype):
+    vector = oc.types.vector(3, dtype)
+
+    @oc.kernel
+    def k(x: oc.types.ndarray(dtype=vector, ndim=1), n: oc.i32):
+        for i in range(n):
+            x[0] += oc.Vector([1, 2, 3])
+            oc.atomic_max(x[1], oc.Vector([i, -i, 7]))
+            x[2].y -= 1
+
+    x = oc.Vector.ndarray(3, dtype, 3)
+    k(x, 5000)
+    assert x.to_numpy().tolist() == [[5000, 10000, 15000], [4999, 0, 7], [0, -5000, 0]]
+
+
+def test_vectors_return_old_values(arch):
+    @oc.kernel
+    def k(x: oc.types.ndarray(dtype=oc.types.vector(2, oc.i32), ndim=1), out: array(oc.i32)):
+        for _ in range(1):
+            old = oc.atomic_add(x[0], oc.Vector([10, 20]))
+            out[0], out[1] = old[0], old[1]
+            old = oc.atomic_add(x[0], 1)
+            out[2], out[3] = old[0], old[1]
+
+    x, out = oc.Vector.ndarray(2, oc.i32, 1), np.zeros(4, dtype=np.int32)
+    k(x, out)
+    assert out.tolist() == [0, 0, 10, 20]
+    assert x.to_numpy().tolist() == [[11, 21]]
+
+
+def test_local_variables(arch):
+    @oc.kernel
+    def k(out: array(oc.i32)):
+        for i in range(4):
+            x = i
+            v = oc.Vector([i, 2 * i])
+            out[4 * i] = oc.atomic_add(x, 5)
+            out[4 * i + 1] = x
+            out[4 * i + 2] = oc.atomic_max(v[1], 3)
+            out[4 * i + 3] = v[1]
+
+    out = np.zeros(16, dtype=np.int32)
+    k(out)
+    assert out.tolist() == [n for i in range(4) for n in (i, i + 5, 2 * i, max(2 * i, 3))]
+
+
+@pytest.mark.parametrize("dtype", NUMPY, ids=str)
+def test_reductions_of_a_loop(arch, dtype):
+    real = NUMPY[dtype]
+
+    @oc.kernel
+    def k(x: array(dtype), out: array(dtype)):
+        for i in x:
+            out[0] += x[i]
+            oc.atomic_min(out[1], x[i])
+            oc.atomic_max(out[2], x[i])
+            out[3] -= x[i]
+
+    random = np.random.default_rng(2)
+    n = 1000 if dtype == oc.f16 else 20_000
+    x = (random.integers(-1, 2, n) if dtype in REALS else random.integers(0, 100, n)).astype(real)
+    out = np.array([1, 50, 3, 0], dtype=real)
+    k(x, out)
+    with np.errstate(over="ignore"):
+        total = x.astype(np.int64).sum()
+        expected = [real(np.array(1 + total).astype(real)), min(50, x.min()), max(3, x.max()), real(np.array(-total).astype(real))]
+    assert out.tolist() == np.array(expected, dtype=real).tolist()
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_bit_reductions_of_a_loop(arch, dtype):
+    real = NUMPY[dtype]
+
+    @oc.kernel
+    def k(x: array(dtype), out: array(dtype)):
+        for i in x:
+            out[0] &= x[i]
+            out[1] |= x[i]
+            out[2] ^= x[i]
+
+    info = np.iinfo(real)
+    x = np.random.default_rng(3).integers(info.min, info.max, 20_001, dtype=real, endpoint=True) | real(4)
+    out = np.array([-1, 0, 0]).astype(real)
+    k(x, out)
+    assert out.tolist() == [np.bitwise_and.reduce(x), np.bitwise_or.reduce(x), np.bitwise_xor.reduce(x)]
+
+
+def test_reductions_into_kernel_variables_flow_to_later_loops(arch):
+    @oc.kernel
+    def k(x: array(oc.f64), out: array(oc.f64)) -> oc.f64:
+        total = oc.f64(0.0)
+        least = oc.f64(1e300)
+        for i in x:
+            total += x[i]
+            oc.atomic_min(least, x[i])
+        for i in x:
+            out[i] = x[i] - least
+        return total
+
+    x = np.random.default_rng(4).integers(-1000, 1000, 30_000).astype(np.float64)
+    out = np.zeros_like(x)
+    assert k(x, out) == x.sum()
+    assert np.array_equal(out, x - x.min())
+
+
+def test_sums_of_reals_keep_their_accuracy():
+    """Each thread's share is added up before it meets the others', so a long f32 sum loses little."""
+    n = 1_000_000
+
+    @oc.kernel
+    def k(x: array(oc.f32), out: array(oc.f32)):
+        for i in x:
+            out[0] += x[i]
+
+    x = np.random.default_rng(5).uniform(0, 1, n).astype(np.float32)
+    out = np.zeros(1, dtype=np.float32)
+    k(x, out)
+    assert out[0] == pytest.approx(x.astype(np.float64).sum(), rel=1e-4)
+
+
+def test_a_target_that_moves_is_not_gathered(arch):
+    @oc.kernel
+    def k(x: array(oc.i32), where: array(oc.i32)):
+        for i in range(3000):
+            x[where[0]] += 1
+            if i == -1:
+                where[0] = 2
+
+    x = np.zeros(3, dtype=np.int32)
+    k(x, np.array([1], dtype=np.int32))
+    assert x.tolist() == [0, 3000, 0]
+
+
+def test_reading_the_target_in_the_loop_sees_the_sum_grow(arch):
+    @oc.kernel
+    def k(x: array(oc.i32), seen: array(oc.i32)):
+        oc.loop_config(serialize=True)
+        for i in range(10):
+            x[0] += 1
+            seen[i] = x[0]
+
+    x, seen = np.zeros(1, dtype=np.int32), np.zeros(10, dtype=np.int32)
+    k(x, seen)
+    assert seen.tolist() == list(range(1, 11))
+
+
+def test_bit_operations_need_integers(arch):
+    @oc.kernel
+    def k(x: array(oc.f32)):
+        oc.atomic_and(x[0], 1)
+
+    with pytest.raises(oc.OctantsTypeError):
+        k(np.zeros(1, dtype=np.float32))
+
+
+def test_compare_and_swap_needs_integers(arch):
+    @oc.kernel
+    def k(x: array(oc.f32)):
+        oc.atomic_cas(x[0], 1.0, 2.0)
+
+    with pytest.raises(oc.OctantsTypeError):
+        k(np.zeros(1, dtype=np.float32))
+
+
+def test_the_target_must_be_writable(arch):
+    @oc.kernel
+    def k(x: array(oc.i32)):
+        oc.atomic_add(x[0] + 1, 2)
+
+    with pytest.raises(oc.OctantsCompilationError, match="atomic_add"):
+        k(np.zeros(1, dtype=np.int32))
