@@ -69,10 +69,13 @@ impl TestFile {
                 };
             }
             let mut input = String::new();
+            let mut in_kernel = false;
             for line in lines.by_ref() {
                 input += line;
                 input.push('\n');
-                if line == "}" {
+                in_kernel |= line.starts_with("kernel");
+                // Functions come before it, and end alike.
+                if line == "}" && in_kernel {
                     break;
                 }
             }

@@ -1,11 +1,12 @@
 //! A kernel that is run: `; run: arguments => results`. Unless the head says otherwise it is also run after each pass of the
 //! pipeline, with and without the assumption that arrays do not overlap (they do not here), and with its scalar arguments
-//! known to the passes and not, and must do the same.
+//! known to the passes and not, and must do the same. What it prints stands behind its results.
 
-use octants_interp::{Arg, Buffers, Datum, Limits, run as interpret};
+use octants_interp::{Arg, Buffers, Datum, Limits, Surroundings, run_in};
+use octants_ir::format::print_op_text;
 use octants_ir::rewrite::{ValueMap, replace_values};
 use octants_ir::verify::phase_of;
-use octants_ir::{Builder, Kernel, OpKind, Phase, Type};
+use octants_ir::{Builder, Const, Kernel, LocData, Op, OpKind, Phase, Type};
 use octants_passes::{Assumptions, PipelineOptions, run_pipeline};
 
 use super::{Found, verified};
@@ -14,6 +15,8 @@ use crate::values;
 
 /// What a test may run at most, unless it says.
 const STEPS: u64 = 10_000_000;
+/// What `launch_key` gives.
+const KEY: u64 = 42;
 
 pub fn run(head: &Head, case: &Case, kernel: &Kernel) -> Result<Found, String> {
     verified(kernel, "at first")?;
@@ -51,7 +54,12 @@ fn outcome(kernel: &Kernel, arguments: &str, steps: u64) -> Result<String, Strin
     let args = values::arguments(kernel, arguments, &mut memory)?;
     let before = memory.clone();
     let limits = Limits { steps: Some(steps), cancel: None };
-    let results = match interpret(kernel, &args, &mut memory, &limits) {
+    let mut printed = String::new();
+    let mut tell = |op: Op, values: &[Const]| {
+        printed.push_str(&print_op_text(kernel, op, values, &place));
+    };
+    let surroundings = Surroundings { key: KEY, tell: Some(&mut tell), ..Surroundings::default() };
+    let results = match run_in(kernel, &args, &mut memory, &limits, surroundings) {
         Ok(results) => results,
         Err(trap) => return Ok(format!("trap: {trap}")),
     };
@@ -66,7 +74,15 @@ fn outcome(kernel: &Kernel, arguments: &str, steps: u64) -> Result<String, Strin
             }
         }
     }
+    if !printed.is_empty() {
+        shown.push(format!("prints {printed:?}"));
+    }
     Ok(shown.join(", "))
+}
+
+/// Where an op stands: these tests have no files.
+fn place(loc: &LocData) -> String {
+    loc.span.map_or_else(String::new, |span| format!("file {}, byte {}", span.file.0, span.start))
 }
 
 /// The kernel with constants in the place of its scalar parameters, so that passes can compute what the interpreter does.
