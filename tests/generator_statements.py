@@ -32,7 +32,13 @@ class Program(Tensors):
             self.inputs["a_v"] = (element, (SIZE,))
             self.outputs["o_v"] = (element, (SIZE,))
         grid = self.pick(*self.palette)
-        self.outputs |= {"grid": (grid, GRID), "bins": (self.pick(*self.integers), (4,)), "m_f64": ("f64", (SIZE,))}
+        self.outputs |= {
+            "grid": (grid, GRID),
+            "bins": (self.pick(*self.integers), (4,)),
+            "d_line": ("i32", (SIZE,)),
+            "d_grid": ("i32", GRID),
+            "m_f64": ("f64", (SIZE,)),
+        }
         # The same array comes in twice.
         self.alias = self.pick(*self.integers)
         self.outputs["alias"] = (self.alias, (SIZE,))
@@ -65,9 +71,22 @@ class Program(Tensors):
         return self.tensor_type() if self.random.random() < 0.3 else self.pick(*self.palette)
 
     def block(self, scope: Scope, indent: int, loops: list[str], count: int | None = None) -> None:
-        scope = scope.inner()
+        outer, scope = scope, scope.inner()
         for _ in range(count or self.random.randint(1, 3)):
             self.statement(scope, indent, loops)
+        self.digest(outer, scope, indent)
+
+    def digest(self, outer: Scope, scope: Scope, indent: int) -> None:
+        """Lets what a block defined count: in the end ``acc`` reaches a result."""
+        for t, names in scope.assignable.items():
+            for name in names:
+                if name in outer.assignable.get(t, []):
+                    continue
+                scalar, place = (
+                    (t.scalar, f"{name}[{', '.join('1' * len(t.shape))}]") if isinstance(t, Tensor) else (t, name)
+                )
+                value = f"oc.cast({place}, oc.f64) * 1024.0" if scalar in REALS else place
+                self.emit(indent, f"acc = (acc << 1) ^ oc.cast({value}, oc.i32)")
 
     def statement(self, scope: Scope, indent: int, loops: list[str]) -> None:
         r = self.random
@@ -169,6 +188,9 @@ class Program(Tensors):
         self.emit(indent, f"{old} = oc.atomic_{op}({name}, {value})", f"{old} = {name}; {name} {sign}= {value}")
         scope.add(t, old)
 
+    def with_digest(self, t: str, value: str) -> str:
+        return f"({value} {'^' if t in INTEGERS else '+'} oc.cast(acc{' & 15' if t in REALS else ''}, oc.{t}))"
+
     def entry_target(self, name: str, t: Tensor, scope: Scope) -> str:
         return f"{name}[{', '.join(self.entry_index(extent, scope, 1) for extent in t.shape)}]"
 
@@ -215,11 +237,13 @@ class Program(Tensors):
             text = self.bounded(param, scalar) if scalar in REALS else param
             self.emit(1, f"{local} = oc.cast({text}, oc.{scalar})")
             scope.add(t, local)
+        self.emit(1, "acc = oc.cast(0, oc.i32)")
         # Not a block: what it defines may be returned.
         for _ in range(self.random.randint(1, 3)):
             self.statement(scope, 1, [])
+        self.digest(Scope(), scope, 1)
         results = [self.pick(*self.palette) for _ in range(self.pick(1, 1, 2))]
-        self.emit(1, f"return {', '.join(self.settled(t, scope) for t in results)}")
+        self.emit(1, f"return {', '.join(self.with_digest(t, self.settled(t, scope)) for t in results)}")
         self.funcs.append((name, params, results))
 
     def annotation(self, element, shape) -> str:
@@ -269,6 +293,7 @@ class Program(Tensors):
         r = self.random
         inner = scope.inner()
         over_grid = r.random() < 0.3
+        self.digests = "d_grid" if over_grid else "d_line"
         self.mine = ["grid"] if over_grid else r.sample([n for n in self.outputs if n.startswith("o_")], 2)
         if f"o_{self.alias}" in self.mine:
             self.mine.append("alias")
@@ -282,15 +307,17 @@ class Program(Tensors):
         for name in self.mine:
             inner.add(self.outputs[name][0], f"{name}[{self.target}]", assignable=False)
         first = ["i32", self.pick(*self.palette)] + ([self.tensor_type()] if r.random() < 0.5 else [])
-        variables = [(t, self.fresh("v")) for t in first]
-        for t, name in variables:
+        self.emit(self.base, "acc = oc.cast(0, oc.i32)")
+        for t, name in [(t, self.fresh("v")) for t in first]:
             self.emit(self.base, f"{name} = {self.settled(t, inner)}")
             inner.add(t, name)
         # Not a block: what it defines is stored.
         for _ in range(r.randint(1, 3)):
             self.statement(inner, self.base, ["parallel" if self.base == 2 else "for"])
+        self.digest(Scope(), inner, self.base)
         for name in self.mine:
             self.store(name, inner, self.base)
+        self.emit(self.base, f"{self.digests}[{self.target}] += acc")
         if not over_grid and r.random() < 0.25:
             name = self.pick("sin", "cos", "exp", "tanh", "log")
             value = self.bounded(self.real("f64", inner), "f64")
