@@ -27,6 +27,16 @@ def test_cfg_is_a_live_view(capsys):
     assert oc.cfg.default_fp is oc.f64 and oc.cfg.default_up is oc.u32 and oc.cfg.random_seed == 7
     with pytest.raises(AttributeError, match="belongs to the session"):
         oc.cfg.fast_math = False
+    assert oc.cfg.raise_on_templated_floats is False
+
+    @oc.kernel
+    def read(x: oc.template()) -> oc.f32:
+        return x
+
+    assert read(0.5) == 0.5
+    oc.cfg.raise_on_templated_floats = True
+    with pytest.raises(ValueError, match="raise_on_templated_floats"):
+        read(0.5)
     with pytest.raises(AttributeError, match="no option"):
         oc.cfg.fast_maths = False
     oc.dump_compile_config()

@@ -46,7 +46,7 @@ _BY_NAME = {arch.name: arch for arch in (cpu, reference, cuda, amdgpu, metal, vu
 
 
 class _Config:
-    """The options of the current session, as attributes. They are set by ``oc.init``."""
+    """The options of the current session, as attributes. Those that only later compilations look at can be set."""
 
     def __init__(self, values: dict[str, object]):
         self.__dict__.update(values)
@@ -54,8 +54,12 @@ class _Config:
     def __setattr__(self, name: str, value: object):
         if name not in self.__dict__:
             raise AttributeError(f"oc.cfg has no option {name!r}")
-        if name in _SET_AT_ONCE:
+        if name in _LIVE:
+            if name == "log_level":
+                _logging.set_logging_level(value)
             self.__dict__[name] = value
+            if name not in _options.INERT:
+                runtime.configure(self.__dict__)
         elif value != self.__dict__[name]:
             raise AttributeError(f"oc.cfg.{name} belongs to the session: set it with oc.init({name}={value!r})")
 
@@ -63,10 +67,10 @@ class _Config:
         return "\n".join(f"{name} = {value!r}" for name, value in sorted(self.__dict__.items()))
 
 
-#: Options that the package itself reads whenever it needs them.
-_SET_AT_ONCE = (
-    "log_level", "print_full_traceback", "print_ir", "print_kernel_asm", "print_kernel_llvm_ir", "print_kernel_llvm_ir_optimized",
-    *_options.INERT,
+#: Options that can change while a session lives.
+_LIVE = (
+    "check_out_of_bound", "log_level", "print_full_traceback", "print_ir", "print_kernel_asm", "print_kernel_llvm_ir",
+    "print_kernel_llvm_ir_optimized", "raise_on_templated_floats", "short_circuit_operators", "unrolling_limit", *_options.INERT,
 )  # fmt: skip
 
 #: The configuration that ``oc.cfg`` shows.

@@ -92,6 +92,13 @@ fn option<'py, T: FromPyObjectOwned<'py>>(options: &Bound<'py, PyDict>, name: &s
     value.extract().map_err(Into::into)
 }
 
+/// Whether some text of each compilation is to be shown.
+fn dumps(options: &Bound<'_, PyDict>) -> PyResult<bool> {
+    let names = ["print_ir", "print_kernel_llvm_ir", "print_kernel_llvm_ir_optimized", "print_kernel_asm"];
+    let asked = names.iter().map(|name| option::<bool>(options, name)).collect::<PyResult<Vec<_>>>()?;
+    Ok(asked.contains(&true))
+}
+
 #[pymethods]
 impl Runtime {
     #[new]
@@ -138,16 +145,30 @@ impl Runtime {
             unrolling_limit: option(options, "unrolling_limit")?,
         };
         let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
-        let dumps =
-            ["print_ir", "print_kernel_llvm_ir", "print_kernel_llvm_ir_optimized", "print_kernel_asm"];
-        let dumps = dumps.iter().map(|name| option::<bool>(options, name)).collect::<PyResult<Vec<_>>>()?;
-        let dumps = dumps.contains(&true);
+        let dumps = dumps(options)?;
         self.end(py);
         let session =
             py.detach(|| Session::new(session_options)).map_err(|error| errors::from_error(py, &error))?;
         let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
         self.replace(Some(Arc::new(Current { session, lower, epoch, raise_on_templated_floats, dumps })));
         interrupt::install();
+        Ok(())
+    }
+
+    /// Changes options that only the compilations to come look at. Kernels compile again when called.
+    fn configure(&self, options: &Bound<'_, PyDict>) -> PyResult<()> {
+        let Some(current) = self.get() else { return Ok(()) };
+        let lower = LowerOptions {
+            check_bounds: current.lower.debug || option(options, "check_out_of_bound")?,
+            short_circuit: option(options, "short_circuit_operators")?,
+            unrolling_limit: option(options, "unrolling_limit")?,
+            ..current.lower.clone()
+        };
+        let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
+        let dumps = dumps(options)?;
+        let session = current.session.clone();
+        let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
+        self.replace(Some(Arc::new(Current { session, lower, epoch, raise_on_templated_floats, dumps })));
         Ok(())
     }
 
