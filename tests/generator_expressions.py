@@ -113,7 +113,12 @@ class Expressions:
         r = self.random
         if depth > self.deepest or r.random() < 0.25:
             return self.leaf(t, scope)
-        kind = r.randrange(20)
+        kind = r.randrange(22)
+        if kind == 20:
+            name, divisor = self.pick("raw_div", "raw_mod"), f"({self.of(t, scope, depth + 1)} & oc.cast(15, oc.{t}))"
+            return f"oc.{name}({self.of(t, scope, depth + 1)}, {divisor} + oc.cast(1, oc.{t}))"
+        if kind == 21:
+            return f"oc.bit_shr({self.of(t, scope, depth + 1)}, {self.of(t, scope, depth + 1)} & oc.cast({width(t) - 1}, oc.{t}))"
         if kind < 6:
             return self.meeting(self.pick("+", "-", "*", "&", "|", "^", "//", "%"), t, scope, depth)
         if kind == 6:

@@ -170,6 +170,9 @@ def raw_div(a, b):
     if isinstance(a, int) and isinstance(b, int):
         quotient = builtins.abs(a) // builtins.abs(b)
         return quotient if (a < 0) == (b < 0) else -quotient
+    np = _numpy()
+    if all(np.issubdtype(np.asarray(x).dtype, np.integer) for x in (a, b)):
+        return (a - np.fmod(a, b)) // b
     return a / b
 
 
@@ -182,7 +185,11 @@ def raw_mod(a, b):
 @_marked("bit_shr")
 def bit_shr(a, b):
     """Shift right with zeros coming in, whatever the sign of ``a``."""
-    return (a & 0xFFFFFFFF) >> b
+    np = _numpy()
+    if not isinstance(a, np.integer):
+        return (a & 0xFFFFFFFF) >> b
+    unsigned = np.dtype(f"u{a.dtype.itemsize}")
+    return (a.view(unsigned) >> unsigned.type(b)).view(a.dtype)
 
 
 @_marked("zero")
