@@ -200,3 +200,27 @@ def test_vectors_and_structs_as_members(arch):
     scene.shift = oc.Vector([1.0, 2.0])
     with pytest.raises(TypeError):
         run(scene, 1)
+
+
+def test_a_data_oriented_member_is_refused():
+    @oc.data_oriented
+    class Solver:
+        n = 3
+
+    @dataclasses.dataclass
+    class Bad:
+        solver: Solver
+
+    @oc.kernel
+    def run(b: oc.template()) -> oc.i32:
+        return b.solver.n
+
+    with pytest.raises(oc.OctantsSyntaxError, match="invalid type annotation|data-oriented object inside"):
+
+        @oc.kernel
+        def typed(b: Bad) -> oc.i32:
+            return b.solver.n
+
+        typed(Bad(Solver()))
+    with pytest.warns(DeprecationWarning):
+        assert run(Bad(Solver())) == 3

@@ -277,6 +277,9 @@ codes! {
     SuperOutsideMethod "OC0615" Syntax "`super()` outside of a method"
         "`super()` without arguments works in kernels and funcs that are defined in a class.";
 
+    DataOrientedMember "OC0616" Syntax "a data-oriented object inside a dataclass parameter"
+        "Members of a dataclass parameter are values, arrays, templates and dataclasses. Pass the object itself as `oc.template()`.";
+
     NotStatic "OC0701" Compilation "a run-time value where a compile-time constant is needed"
         "What stands inside `oc.static(...)` must be compile-time constants: literals, globals, template arguments, shapes of compile-time objects.";
     HostError "OC0702" Compilation "an exception in compile-time Python code"

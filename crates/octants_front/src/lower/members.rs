@@ -177,6 +177,14 @@ impl<H: Host> Lowerer<'_, H> {
         let lifted = self.members[of].lifted;
         let name = path.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "__");
         let mut typed = false;
+        if self.members[of].typed && self.host.data_oriented(&child).is_some() {
+            return Err(self.error_with_help(
+                Code::DataOrientedMember,
+                span,
+                format!("`{path}` is a data-oriented object inside a dataclass parameter"),
+                "pass it as a parameter of its own, annotated `oc.template()`",
+            ));
+        }
         if lifted && self.in_static && annotation.is_none() && self.is_number(&child) {
             return Err(self.error_with_help(
                 Code::LiftedStatic,
@@ -230,13 +238,6 @@ impl<H: Host> Lowerer<'_, H> {
                 None => return Ok(Term::Object(child)),
             },
         };
-        if typed && self.host.data_oriented(&child).is_some() {
-            return Err(self.error(
-                Code::ArgumentKind,
-                span,
-                format!("`{path}` is a data_oriented object inside a dataclass parameter"),
-            ));
-        }
         let lifted = self.host.data_oriented(&child).map_or(lifted, |templated| !templated);
         let dependency = Dependency { origin: Origin::Member { of, step }, object: recorded, role };
         self.members.push(Member { dependency, path, typed, lifted, term: term.clone() });
