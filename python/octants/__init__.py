@@ -81,6 +81,7 @@ from ._session import (
     kernel,
     metal,
     ndarray,
+    real_func,
     pure,
     reference,
     reset,
@@ -106,6 +107,7 @@ from .exceptions import (
     QuadrantsSyntaxError,
     QuadrantsTypeError,
 )
+from .types import Ref as ref  # noqa: N813
 from .types import (
     Template,
     f16,

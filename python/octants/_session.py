@@ -256,11 +256,15 @@ def kernel(fn=None, *, pure=None, fastcache=False, graph=False, checkpoints=Fals
 
 def func(fn=None, *, is_real_function=False, requires_top_level=False):
     """Marks a function that kernels call: its body is compiled into each caller."""
-    if is_real_function:
-        from .exceptions import OctantsSyntaxError
+    return _decorate(Func, fn, *((requires_top_level, True) if is_real_function else (requires_top_level,)))
 
-        raise OctantsSyntaxError("is_real_function is not supported yet")
-    return _decorate(Func, fn, *((True,) if requires_top_level else ()))
+
+def real_func(fn=None):
+    """Marks a function that is compiled on its own, once for each kind of arguments, and called by kernels.
+
+    It may call itself and return from anywhere. Every parameter is annotated; ``oc.ref(T)`` passes a variable by reference.
+    """
+    return _decorate(Func, fn, False, True)
 
 
 def pure(fn):

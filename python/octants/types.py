@@ -139,6 +139,17 @@ class Template:
 
 template = Template
 
+
+class Ref:
+    """Annotation of a real function's parameter that is passed by reference: ``x: oc.ref(oc.f32)``."""
+
+    def __init__(self, dtype):
+        #: A data type, a vector, matrix or struct type.
+        self.dtype = dtype if isinstance(dtype, (MatrixType, StructType)) else DataType.of(dtype)
+
+    def __repr__(self):
+        return f"oc.ref({self.dtype!r})"
+
 __all__ = [
     "BufferViewType", "MatrixType", "NDArray", "StructType", "Template", "VectorType", "f16", "f32", "f64", "float16", "float32", "float64",
     "i16", "i32", "i64", "i8", "int16", "int32", "int64", "int8", "is_integral", "is_real", "is_signed", "is_tensor",

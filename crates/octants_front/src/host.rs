@@ -109,6 +109,8 @@ pub enum Annotation {
     Tensor(ScalarAnnotation, TensorShape),
     /// A struct type: members by name, in order.
     Struct(Vec<(String, Annotation)>),
+    /// `oc.ref(T)`: the parameter of a function that is not inlined, passed by reference.
+    Ref,
     Array(ArrayAnnotation),
     Template,
     /// `BufferView`, `BufferView[dtype]`
@@ -244,6 +246,11 @@ pub trait Host {
     fn annotation_of(&self, function: &Self::Object, param: &str) -> HostResult<Option<Self::Object>>;
     fn default_of(&self, function: &Self::Object, param: &str) -> HostResult<Option<Self::Object>>;
     fn annotation(&self, object: &Self::Object) -> Annotation;
+
+    /// Whether a func is compiled as a function of its own rather than into its callers.
+    fn is_real_function(&self, _func: &Self::Object) -> bool {
+        false
+    }
 
     /// The function, in the kernel language, that is the method of vectors and matrices with this name.
     fn tensor_method(&self, _name: &str) -> Option<Self::Object> {

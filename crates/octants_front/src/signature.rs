@@ -188,6 +188,7 @@ impl<H: Host> Check<'_, H> {
             Annotation::Scalar(_)
             | Annotation::Tensor(..)
             | Annotation::Struct(_)
+            | Annotation::Ref
             | Annotation::Array(_)
             | Annotation::View(_)
             | Annotation::Dataclass(_)

@@ -17,21 +17,24 @@ pub struct Func {
     pub receiver: Option<Py<PyAny>>,
     /// Whether it may only be called outside of run-time loops and branches.
     pub requires_top_level: bool,
+    /// Whether it is compiled as a function of its own.
+    pub is_real: bool,
 }
 
 #[pymethods]
 impl Func {
     #[new]
-    #[pyo3(signature = (function, runtime, requires_top_level=false))]
+    #[pyo3(signature = (function, runtime, requires_top_level=false, is_real=false))]
     fn new(
         py: Python<'_>,
         function: Bound<'_, PyFunction>,
         runtime: &Runtime,
         requires_top_level: bool,
+        is_real: bool,
     ) -> PyResult<Self> {
         check_signature(&PyHost::new(py), runtime.sources(), function.as_any(), FunctionKind::Func)
             .map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, runtime.sources().map()))?;
-        Ok(Self { function: function.unbind(), receiver: None, requires_top_level })
+        Ok(Self { function: function.unbind(), receiver: None, requires_top_level, is_real })
     }
 
     #[pyo3(signature = (*args, **kwargs))]
@@ -64,7 +67,8 @@ impl Func {
         let Some(instance) = instance else { return Ok(slf.clone().into_any().unbind()) };
         let function = slf.get().function.clone_ref(slf.py());
         let requires_top_level = slf.get().requires_top_level;
-        let bound = Self { function, receiver: Some(instance.clone().unbind()), requires_top_level };
+        let is_real = slf.get().is_real;
+        let bound = Self { function, receiver: Some(instance.clone().unbind()), requires_top_level, is_real };
         Ok(Bound::new(slf.py(), bound)?.into_any().unbind())
     }
 

@@ -300,6 +300,11 @@ impl<'py> Host for PyHost<'py> {
                 }
             }
         }
+        if let Ok(reference) = class("Ref") {
+            if object.is_instance(&reference).unwrap_or(false) {
+                return Annotation::Ref;
+            }
+        }
         if let Ok(template) = class("Template") {
             if object.is(&template) || object.is_instance(&template).unwrap_or(false) {
                 return Annotation::Template;
@@ -329,6 +334,10 @@ impl<'py> Host for PyHost<'py> {
             }
         }
         other()
+    }
+
+    fn is_real_function(&self, func: &Object<'py>) -> bool {
+        func.cast::<Func>().is_ok_and(|func| func.get().is_real)
     }
 
     fn tensor_method(&self, name: &str) -> Option<Object<'py>> {

@@ -17,6 +17,7 @@ use octants_ir::{Const, Data, OpKind, Region, Scalar, Value};
 
 use super::Lowerer;
 use super::error::Fallible;
+use super::real_func::may_return;
 use super::stmt::{Flow, Tail};
 use super::term::Term;
 use crate::ast::{Expr, Stmt, StmtKind};
@@ -37,19 +38,21 @@ impl<H: Host> Lowerer<'_, H> {
             return self.chosen_branch(if truth { body } else { orelse }, rest);
         }
         let condition = self.condition(condition, test.span)?;
-        if !(may_leave(body) || may_leave(orelse)) || self.in_static_loop() {
+        let returns = self.returns_anywhere();
+        let jumps = (may_leave(body) || may_leave(orelse)) && !self.in_static_loop();
+        if !jumps && !(returns && (may_return(body) || may_return(orelse))) {
             let then_region = self.branch(body, span)?;
             let else_region = self.branch(orelse, span)?;
             self.finish_if(condition, then_region, else_region, span);
             return Ok(Flow::Next);
         }
-        if always_leaves(body) {
+        if always_leaves(body, returns) {
             let then_region = self.branch(body, span)?;
             let else_region = self.branch_and_rest(orelse, rest, span)?;
             self.finish_if(condition, then_region, else_region, span);
             return Ok(Flow::Done);
         }
-        if always_leaves(orelse) {
+        if always_leaves(orelse, returns) {
             let then_region = self.branch_and_rest(body, rest, span)?;
             let else_region = self.branch(orelse, span)?;
             self.finish_if(condition, then_region, else_region, span);
@@ -60,11 +63,16 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// The branch of a static `if`: its statements stand in the enclosing block.
     fn chosen_branch(&mut self, branch: &[Stmt], rest: &Tail<'_>) -> Fallible<Flow> {
-        if may_leave(branch) && !self.in_static_loop() {
+        if (may_leave(branch) && !self.in_static_loop()) || (self.returns_anywhere() && may_return(branch)) {
             // It may contain a run-time `if` that needs what follows.
             return self.block(branch, Some(rest));
         }
         self.block(branch, None)
+    }
+
+    /// The function is not inlined: it may return from inside of blocks.
+    fn returns_anywhere(&self) -> bool {
+        self.frame().exit.is_some()
     }
 
     /// The nearest loop is unrolled, so leaving it is not a matter of control flow.
@@ -110,15 +118,22 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Flow> {
         let outer = self.frame().loops.last().and_then(|innermost| innermost.skip);
-        let flag = match outer {
-            Some(flag) => flag,
-            None => self.new_flag(span),
+        let exit = self.frame().exit.as_ref().filter(|_| self.frame().loops.is_empty());
+        let flag = match (outer, exit) {
+            (Some(flag), _) => flag,
+            (None, Some(exit)) => exit.flag,
+            (None, None) => self.new_flag(span),
         };
         self.set_skip_flag(Some(flag));
         let then_region = self.branch(body, span)?;
         let else_region = self.branch(orelse, span)?;
         self.set_skip_flag(outer);
         self.finish_if(condition, then_region, else_region, span);
+        self.rest_unless(flag, rest, span)
+    }
+
+    /// What follows, unless a flag is up.
+    pub(super) fn rest_unless(&mut self, flag: Value, rest: &Tail<'_>, span: Span) -> Fallible<Flow> {
         if is_empty(rest) {
             return Ok(Flow::Done);
         }
@@ -173,10 +188,15 @@ pub(super) fn may_break(stmts: &[Stmt]) -> bool {
 }
 
 /// Whether a block surely leaves, at its end and nowhere else.
-fn always_leaves(stmts: &[Stmt]) -> bool {
+fn always_leaves(stmts: &[Stmt], returns: bool) -> bool {
     match stmts {
         [before @ .., last] => {
-            matches!(last.kind, StmtKind::Break | StmtKind::Continue) && !may_leave(before)
+            let leaves = match last.kind {
+                StmtKind::Break | StmtKind::Continue => true,
+                StmtKind::Return(_) => returns,
+                _ => false,
+            };
+            leaves && !may_leave(before) && !(returns && may_return(before))
         }
         [] => false,
     }

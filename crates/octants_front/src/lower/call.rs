@@ -65,6 +65,9 @@ impl<H: Host> Lowerer<'_, H> {
             Meaning::Dtype(dtype) => self
                 .arguments(args, keywords, Passing::ByValue)
                 .and_then(|arguments| self.type_call(dtype, &arguments, span)),
+            Meaning::Func { .. } if self.host.is_real_function(&object) => self
+                .arguments(args, keywords, Passing::ByReference)
+                .and_then(|arguments| self.call_function(&object, arguments, span)),
             Meaning::Func { receiver } => self
                 .arguments(args, keywords, Passing::ByReference)
                 .and_then(|arguments| self.inline(&object, receiver, arguments, span)),

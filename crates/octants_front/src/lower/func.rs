@@ -129,7 +129,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// One argument per parameter, in their order.
-    fn match_arguments(
+    pub(super) fn match_arguments(
         &mut self,
         tree: &Function,
         object: &H::Object,

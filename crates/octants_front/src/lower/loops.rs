@@ -7,6 +7,7 @@ use octants_ir::{Builder, Const, OpKind, Scalar, Type, Value};
 use super::Lowerer;
 use super::branch::may_break;
 use super::error::Fallible;
+use super::real_func::may_return;
 use super::stmt::Flow;
 use super::term::{Ndrange, Term};
 use crate::ast::{Expr, ExprKind, Name, Stmt};
@@ -36,6 +37,14 @@ pub(super) enum LoopKind {
 impl Loop {
     pub(super) fn is_static(&self) -> bool {
         matches!(self.kind, LoopKind::Static)
+    }
+
+    /// The flag that says that the loop was left.
+    pub(super) fn broken(&self) -> Option<Value> {
+        match self.kind {
+            LoopKind::Serial { broken } => broken,
+            LoopKind::Parallel | LoopKind::Static => None,
+        }
     }
 }
 
@@ -230,8 +239,13 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(())
     }
 
+    /// Whether a loop may end before its time.
+    fn may_end_early(&self, body: &[Stmt]) -> bool {
+        may_break(body) || (self.frame().exit.is_some() && may_return(body))
+    }
+
     fn serial_loop(&mut self, nest: &Nest<'_>) -> Fallible<()> {
-        let broken = may_break(nest.body).then(|| self.new_flag(nest.span));
+        let broken = self.may_end_early(nest.body).then(|| self.new_flag(nest.span));
         let mut indices: Vec<Option<Value>> = vec![None; nest.range.bounds.len()];
         self.serial_level(nest, 0, broken, &mut indices)
     }
@@ -331,7 +345,7 @@ impl<H: Host> Lowerer<'_, H> {
         if assigns_names(test) {
             return self.while_with_names(test, body, span);
         }
-        let broken = may_break(body).then(|| self.new_flag(span));
+        let broken = self.may_end_early(body).then(|| self.new_flag(span));
         let (cond, going) = match (broken, &test.kind) {
             (Some(flag), ExprKind::Bool(true)) => {
                 self.open_region(&[], |inner, _| Ok(inner.staying(flag, span)))?

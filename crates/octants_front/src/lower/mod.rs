@@ -25,6 +25,7 @@ mod objects;
 mod operators;
 mod print;
 mod promote;
+mod real_func;
 mod returns;
 mod scope;
 mod stmt;
@@ -97,6 +98,8 @@ struct Lowerer<'a, H: Host> {
     /// How many regions are open.
     nesting: usize,
     next_loop: Option<LoopConfig>,
+    /// Functions of the kernel's own, by what they were compiled for.
+    instances: Vec<real_func::Instance<H::Object>>,
     warnings: Vec<Diagnostic>,
 }
 
@@ -123,6 +126,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             thread: None,
             nesting: 0,
             next_loop: None,
+            instances: Vec::new(),
             warnings: Vec::new(),
         }
     }

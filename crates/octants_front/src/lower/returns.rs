@@ -14,6 +14,9 @@ use crate::signature::{Returned, Returns};
 impl<H: Host> Lowerer<'_, H> {
     /// A `return` statement; everything after it in its function is unreachable.
     pub(super) fn return_statement(&mut self, value: Option<&Expr>, span: Span) -> Fallible<()> {
+        if let Some(exit) = self.frame().exit.clone() {
+            return self.leave_function(&exit, value, span);
+        }
         if self.frame().depth > 0 {
             return Err(self.error_with_help(
                 Code::ReturnPlace,
@@ -30,7 +33,7 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(())
     }
 
-    fn return_annotation(&mut self, object: &H::Object, span: Span) -> Fallible<Annotation> {
+    pub(super) fn return_annotation(&mut self, object: &H::Object, span: Span) -> Fallible<Annotation> {
         let found = self.host.annotation_of(object, "return");
         let found = found.map_err(|exception| self.host_error(exception, span))?;
         Ok(found.map_or(Annotation::None, |annotation| self.host.annotation(&annotation)))
@@ -93,7 +96,7 @@ impl<H: Host> Lowerer<'_, H> {
         )
     }
 
-    fn returned_items(
+    pub(super) fn returned_items(
         &mut self,
         term: &Term<H::Object>,
         count: usize,
@@ -114,7 +117,7 @@ impl<H: Host> Lowerer<'_, H> {
         ))
     }
 
-    fn returned_value(
+    pub(super) fn returned_value(
         &mut self,
         annotation: &Annotation,
         term: Term<H::Object>,
@@ -203,7 +206,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Appends the scalars of a returned value.
-    fn flattened(&mut self, term: &Term<H::Object>, span: Span, values: &mut Vec<Value>) -> Returned {
+    pub(super) fn flattened(&mut self, term: &Term<H::Object>, span: Span, values: &mut Vec<Value>) -> Returned {
         match term {
             Term::Struct(of) => Returned::Struct(
                 of.members

@@ -6,6 +6,7 @@ use octants_diag::Span;
 use octants_ir::{Loc, Value};
 
 use super::loops::Loop;
+use super::real_func::Exit;
 use super::term::Term;
 use crate::ast::{Function, Name};
 
@@ -66,6 +67,8 @@ pub(super) struct Frame<O> {
     /// How many run-time `if`s and loops of this function are open.
     pub depth: usize,
     pub returned: Option<(Term<O>, Span)>,
+    /// How a function that is not inlined returns.
+    pub exit: Option<Exit>,
 }
 
 impl<O> Binding<O> {
@@ -89,6 +92,7 @@ impl<O> Frame<O> {
             loops: Vec::new(),
             depth: 0,
             returned: None,
+            exit: None,
         }
     }
 

@@ -92,15 +92,20 @@ impl<H: Host> Lowerer<'_, H> {
             StmtKind::If { test, body, orelse } => self.if_statement(test, body, orelse, rest, span),
             StmtKind::While { test, body, orelse } => {
                 self.check_loop_else(*orelse, "while")?;
-                self.while_statement(test, body, span).map(|()| Flow::Next)
+                self.while_statement(test, body, span)?;
+                self.after_loop(body, rest, Flow::Next, span)
             }
             StmtKind::For { target, iter, body, orelse } => {
                 self.check_loop_else(*orelse, "for")?;
-                self.for_statement(target, iter, body, span)
+                let flow = self.for_statement(target, iter, body, span)?;
+                self.after_loop(body, rest, flow, span)
             }
             StmtKind::Break => self.leave(true, span),
             StmtKind::Continue => self.leave(false, span),
-            StmtKind::Return(value) => self.return_statement(value.as_ref(), span).map(|()| Flow::Returned),
+            StmtKind::Return(value) => {
+                self.return_statement(value.as_ref(), span)?;
+                Ok(if self.frame().exit.is_some() { Flow::Done } else { Flow::Returned })
+            }
             StmtKind::Assert { test, message } => {
                 self.assertion(test, message.as_ref(), span).map(|()| Flow::Next)
             }

@@ -1,7 +1,7 @@
 //! Structs: values with named members. They exist in the front end only: the kernel sees their members.
 
 use octants_diag::{Code, Span};
-use octants_ir::{Data, Type, Value};
+use octants_ir::{Data, Func, Type, Value};
 
 use super::Lowerer;
 use super::call::Argument;
@@ -392,11 +392,26 @@ impl<H: Host> Lowerer<'_, H> {
         ty: &H::Object,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
+        self.typed_param_of(None, name, ty, span)
+    }
+
+    /// Likewise of a function of the kernel, if one is given.
+    pub(super) fn typed_param_of(
+        &mut self,
+        function: Option<Func>,
+        name: &str,
+        ty: &H::Object,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let add = |lowerer: &mut Self, name: &str, ty: Type| match function {
+            Some(function) => lowerer.kernel.add_function_param(function, name, ty),
+            None => lowerer.kernel.add_param(name, ty),
+        };
         let annotation = self.host.annotation(ty);
         if let Annotation::Struct(_) = annotation {
             let mut members = Vec::new();
             for (member, ty) in self.members_of(ty, span)? {
-                let term = self.typed_param(&format!("{name}.{member}"), &ty, span)?;
+                let term = self.typed_param_of(function, &format!("{name}.{member}"), &ty, span)?;
                 members.push((member, term));
             }
             return Ok(self.new_struct(members, Some(ty.clone())));
@@ -404,11 +419,11 @@ impl<H: Host> Lowerer<'_, H> {
         match self.data_of(&annotation) {
             Some(Data::Tensor(tensor)) => {
                 let entries: Vec<Value> = (0..tensor.shape.count())
-                    .map(|at| self.kernel.add_param(format!("{name}.{at}"), tensor.elem.into()))
+                    .map(|at| add(self, &format!("{name}.{at}"), tensor.elem.into()))
                     .collect();
                 Ok(Term::Value(self.at(span).tensor(Data::Tensor(tensor), entries)))
             }
-            Some(data) => Ok(Term::Value(self.kernel.add_param(name, Type::Data(data)))),
+            Some(data) => Ok(Term::Value(add(self, name, Type::Data(data)))),
             None => Err(self.error(Code::InvalidAnnotation, span, "a parameter of this type has no value")),
         }
     }
