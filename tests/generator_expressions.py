@@ -40,7 +40,7 @@ class Expressions:
 
     def __init__(self, seed: int):
         self.random = random.Random(seed)
-        extra = self.random.sample([*INTEGERS, "f16", "f32", "f32"], self.random.randint(0, 2))
+        extra = self.random.sample([*INTEGERS, "f16", "f32", "f32"], self.random.randint(0, 3))
         self.palette = list(dict.fromkeys(["i32", "f64", *extra]))
         self.integers = [t for t in self.palette if t in INTEGERS]
         self.reals = [t for t in self.palette if t in REALS]
