@@ -1,4 +1,4 @@
-# raises OctantsCompilationError
+# raises OctantsTypeError
 import octants as oc
 
 
