@@ -117,7 +117,7 @@ impl Emitter<'_> {
     }
 
     /// What the cell held, and whether it was replaced.
-    fn compare_exchange(
+    pub(crate) fn compare_exchange(
         &mut self,
         pointer: Ptr,
         expected: Val,

@@ -35,6 +35,7 @@ mod math;
 mod memory;
 mod module;
 mod ops;
+mod pair;
 mod print;
 mod reduce;
 mod task;

@@ -1,6 +1,6 @@
 //! What surrounds a function in a module: the target, declarations, attributes and metadata nodes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// A metadata node, `!3`.
@@ -19,6 +19,8 @@ pub(crate) struct Module {
     declarations: BTreeMap<String, String>,
     /// The texts of functions that the task calls.
     functions: Vec<String>,
+    /// Names of those among them that code asks for wherever it needs them.
+    once: BTreeSet<String>,
     /// What is written behind the `=` of each node.
     nodes: Vec<String>,
     empty: Option<Node>,
@@ -37,6 +39,13 @@ impl Module {
     /// A function that is the module's own; the text is all of it.
     pub fn add_function(&mut self, text: String) {
         self.functions.push(text);
+    }
+
+    /// A function that needs to be there once, however often it is called.
+    pub fn add_function_once(&mut self, name: &str, text: impl FnOnce() -> String) {
+        if self.once.insert(name.to_owned()) {
+            self.functions.push(text());
+        }
     }
 
     pub fn node(&mut self, text: String) -> Node {

@@ -10,7 +10,14 @@ impl Emitter<'_> {
     pub(crate) fn region(&mut self, region: Region) -> Vec<Val> {
         let ops = &self.kernel.regions[region].ops;
         let (last, ops) = ops.split_last().expect("a region ends in a terminator");
-        for &op in ops {
+        let mut ops = ops.iter();
+        while let Some(&op) = ops.next() {
+            if let Some(&next) = ops.as_slice().first()
+                && self.atomic_pair(op, next)
+            {
+                ops.next();
+                continue;
+            }
             self.op(op);
         }
         self.kernel.ops[*last].operands.iter().map(|&value| self.get(value)).collect()

@@ -9,7 +9,7 @@ use std::time::Duration;
 use harness::oracle::{Input, Random, check};
 use harness::{Arg, Program};
 use octants_ir::{Const, Id, Scalar};
-use octants_llvm::EmitOptions;
+use octants_llvm::{EmitOptions, emit_cpu};
 use octants_llvm_sys::OptLevel;
 
 fn f32s(values: &[f32]) -> Vec<u8> {
@@ -272,6 +272,55 @@ kernel @turn(%m "m": array<tensor<f32, 2, 3>, 2>, %k "k": array<i32, 1>) {
     let components: Vec<_> = (0..21).map(|i| Const::i32(i % 5 - 1)).collect();
     let m = Input::array(Scalar::F32, &values, &[3, 21]);
     check(&kernel(text), &[m, Input::array(Scalar::I32, &components, &[21])], |_| 0.0);
+}
+
+#[test]
+fn components_updated_as_one_word_are_both_updated() {
+    // Twice in each cell, by neighbouring iterations; the third component has no neighbour left, the fourth waits for its value.
+    let text = r#"
+kernel @scatter(%x "x": array<tensor<f32, 2, 2>, 1>, %old "old": array<tensor<f32, 2, 2>, 1>) {
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %old
+  parallel_for (%i: i32) in (%zero..%n) {
+    %o: i32 = const 0
+    %l: i32 = const 1
+    %two: i32 = const 2
+    %cell: i32 = floor_div %i, %two
+    %a: f32 = cast %i
+    %b: f32 = mul %a, %a
+    %p: f32 = atomic_add %x[%cell, %o, %o], %a
+    %q: f32 = atomic_add %x[%cell, %o, %l], %b
+    %r: f32 = atomic_sub %x[%cell, %l, %o], %b
+    %s: f32 = atomic_sub %x[%cell, %l, %l], %r
+    store %old[%i, %o, %o], %p
+    store %old[%i, %o, %l], %q
+    store %old[%i, %l, %o], %r
+    store %old[%i, %l, %l], %s
+  }
+  return
+}"#;
+    let options = EmitOptions::default();
+    let program = Program::parse(text, &options, OptLevel::Default);
+    let emitted = emit_cpu(&program.kernel, &program.plan, &options);
+    assert_eq!(emitted[0].text.matches("cmpxchg").count(), 1);
+    // The array begins at a word, or in the middle of one.
+    for begin in [0, 4] {
+        let mut room = f32s(&[1.0; 4 * 5 + 3]);
+        let begin = begin + room.as_ptr().align_offset(8) % 8;
+        let mut old = f32s(&[0.0; 4 * 10]);
+        let x = &mut room[begin..begin + 16 * 5];
+        program.run(&mut [Arg::Array(x, &[5]), Arg::Array(&mut old, &[10])], 10);
+        let (x, old) = (to_f32s(x), to_f32s(&old));
+        for cell in 0..5 {
+            let (a, b) = (2.0 * cell as f32, 2.0 * cell as f32 + 1.0);
+            assert_eq!(
+                x[4 * cell..4 * cell + 4],
+                [1.0 + a + b, 1.0 + a * a + b * b, 1.0 - a * a - b * b, a * a - 1.0]
+            );
+            assert_eq!(old[8 * cell..8 * cell + 4], [1.0; 4]);
+            assert_eq!(old[8 * cell + 4..8 * cell + 8], [1.0 + a, 1.0 + a * a, 1.0 - a * a, 0.0]);
+        }
+    }
 }
 
 #[test]

@@ -48,7 +48,8 @@ pub const KEY: u64 = 0x0123_4567_89AB_CDEF;
 
 unsafe extern "C" fn tell(listener: *const c_void, op: u32, count: u32, slots: *const u64) {
     // SAFETY: the harness passes its list, and the emitter as many slots as it says.
-    let (told, words) = unsafe { (&*listener.cast::<Told>(), std::slice::from_raw_parts(slots, count as usize)) };
+    let (told, words) =
+        unsafe { (&*listener.cast::<Told>(), std::slice::from_raw_parts(slots, count as usize)) };
     told.lock().unwrap().push((op, words.to_vec()));
 }
 
