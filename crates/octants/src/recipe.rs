@@ -64,7 +64,7 @@ impl Recipe {
         let tasks: Vec<_> = native
             .tasks
             .into_iter()
-            .map(|task| TaskCode { symbol: task.symbol, bytes: task.object })
+            .map(|task| TaskCode { symbol: task.symbol, bytes: task.object, lanes: task.lanes })
             .collect();
         let statistics = CompileStatistics {
             lower: self.lowering,
@@ -91,7 +91,7 @@ impl Recipe {
         let kernel = text::parse(&source).map_err(|error| Error::internal("text", error))?;
         let steps = vec![Step::Serial { task: 0, op: Op::from_index(0) }];
         let plan = whole_plan(&kernel, steps);
-        let tasks = vec![TaskCode { symbol: kernel.name.clone(), bytes: source.into_bytes() }];
+        let tasks = vec![TaskCode { symbol: kernel.name.clone(), bytes: source.into_bytes(), lanes: 1 }];
         let statistics = CompileStatistics { lower: self.lowering, tasks: 1, ..CompileStatistics::default() };
         Ok(Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { kernel, statistics } })
     }
@@ -102,6 +102,7 @@ impl Recipe {
         let task = |step: &Step| TaskCode {
             symbol: format!("{}_t{}", kernel.name, step.task()),
             bytes: text::print(&kernel).into_bytes(),
+            lanes: 1,
         };
         let tasks: Vec<_> = plan.steps.iter().map(task).collect();
         let statistics = CompileStatistics {

@@ -38,6 +38,8 @@ pub struct NativeCode {
 pub struct NativeTask {
     pub symbol: String,
     pub object: Vec<u8>,
+    /// How many points of its range it runs at once.
+    pub lanes: u32,
 }
 
 /// Texts of a kernel's code.
@@ -82,7 +84,7 @@ pub fn compile_native(
     let tasks = texts
         .into_iter()
         .zip(compiled)
-        .map(|(task, compiled)| NativeTask { symbol: task.symbol, object: compiled.bytes })
+        .map(|(task, compiled)| NativeTask { symbol: task.symbol, object: compiled.bytes, lanes: task.lanes })
         .collect();
     Ok(NativeCode { tasks, emit: emitted - begin, llvm: emitted.elapsed() })
 }

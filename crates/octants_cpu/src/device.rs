@@ -88,7 +88,7 @@ impl CpuDevice {
         let grain = match range.block {
             _ if range.points.saturating_mul(cost) < tiny => range.points,
             Some(block) => block.into(),
-            None => CHUNK / cost,
+            None => (CHUNK / cost).max(range.lanes.into()),
         };
         let max_threads = range.max_threads.map_or(usize::MAX, |threads| threads as usize);
         let args = Shared(launch.args.as_ptr());

@@ -57,4 +57,6 @@ pub struct RangeDomain<'a> {
     pub block: Option<u32>,
     /// Roughly how many instructions a point takes.
     pub cost: u32,
+    /// How many points its code runs at once: fewer take as long as so many. At least 1.
+    pub lanes: u32,
 }

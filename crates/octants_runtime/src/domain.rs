@@ -15,6 +15,7 @@ pub(crate) fn domain<'b>(
     step: &Step,
     args: &[u8],
     temps: &[u8],
+    lanes: u32,
     bounds: &'b mut Bounds,
 ) -> Result<Option<Domain<'b>>, Ended> {
     let Step::Range { axes, max_threads, block_dim, cost, .. } = step else {
@@ -38,6 +39,7 @@ pub(crate) fn domain<'b>(
             max_threads: *max_threads,
             block: *block_dim,
             cost: *cost,
+            lanes,
         }))),
         _ => Err(Ended::TooManyPoints),
     }

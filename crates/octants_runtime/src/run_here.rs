@@ -46,8 +46,8 @@ pub(crate) unsafe fn run<I>(
     for step in &plan.steps {
         // SAFETY: the tasks before this one are over, so nobody writes; the words are initialised.
         let temps = unsafe { std::slice::from_raw_parts(scratch.cast::<u8>(), temp_words * 8) };
-        let Some(domain) = domain(plan, step, args, temps, &mut bounds)? else { continue };
-        let function = version.function(step.task());
+        let (function, lanes) = version.function(step.task());
+        let Some(domain) = domain(plan, step, args, temps, lanes, &mut bounds)? else { continue };
         let launch = Launch { function, args, memory, domain, cancel, key, listener };
         // SAFETY: the caller vouches for the arguments; the launch's memory is as large as the layouts say.
         unsafe { version.context().device().launch(Stream::DEFAULT, &launch)? };

@@ -37,8 +37,8 @@ pub(crate) unsafe fn run<I>(
         if needs_temps(plan, step) {
             own.read(temps_at, &mut temps).map_err(ended)?;
         }
-        let Some(domain) = domain(plan, step, args, &temps, &mut bounds)? else { continue };
-        let function = version.function(step.task());
+        let (function, lanes) = version.function(step.task());
+        let Some(domain) = domain(plan, step, args, &temps, lanes, &mut bounds)? else { continue };
         let launch = Launch { function, args, memory, domain, cancel, key, listener };
         // SAFETY: the caller vouches for the arguments; the launch's memory lives until the end of this function, which waits.
         unsafe { version.context().device().launch(Stream::DEFAULT, &launch)? };

@@ -43,14 +43,16 @@ pub struct Code<I> {
 pub struct TaskCode {
     pub symbol: String,
     pub bytes: Vec<u8>,
+    /// How many points of a range it runs at once; 1 if it does not say.
+    pub lanes: u32,
 }
 
 /// Loaded code. Unloaded when dropped.
 pub struct Version<I> {
     context: Arc<Context>,
     module: Module,
-    /// By task number.
-    functions: Vec<Function>,
+    /// By task number; and how many points each runs at once.
+    functions: Vec<(Function, u32)>,
     plan: Plan,
     info: I,
 }
@@ -70,7 +72,7 @@ impl<I> Version<I> {
                 let message = format!("`{name}` does not define `{}`", task.symbol);
                 return Err(DeviceError::BadImage { message });
             };
-            version.functions.push(function);
+            version.functions.push((function, task.lanes));
         }
         let named = version.plan.steps.iter().map(|step| step.task() + 1).max().unwrap_or(0);
         if named > version.functions.len() {
@@ -96,8 +98,8 @@ impl<I> Version<I> {
         &self.context
     }
 
-    /// The code of a task; it is there for every step of the plan.
-    pub(crate) fn function(&self, task: usize) -> Function {
+    /// The code of a task, and how many points it runs at once; it is there for every step of the plan.
+    pub(crate) fn function(&self, task: usize) -> (Function, u32) {
         self.functions[task]
     }
 }

@@ -50,7 +50,7 @@ impl MakeVersion for Maker {
     fn make(&self, assume: Assumptions, _cancel: &AtomicBool) -> Result<Code<()>, DeviceError> {
         self.made.fetch_add(1, Ordering::Relaxed);
         let prefix = if assume.noalias { "apart" } else { "overlapping" };
-        let task = |n| TaskCode { symbol: format!("{prefix}_t{n}"), bytes: Vec::new() };
+        let task = |n| TaskCode { symbol: format!("{prefix}_t{n}"), bytes: Vec::new(), lanes: 1 };
         Ok(Code { name: prefix.to_owned(), plan: plan(), tasks: vec![task(0), task(1)], info: () })
     }
 
