@@ -42,7 +42,8 @@ def array(dtype):
 
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    [(name, dtype) for name in ARITHMETIC for dtype in NUMPY] + [(name, dtype) for name in BITWISE for dtype in INTEGERS],
+    [(name, dtype) for name in ARITHMETIC for dtype in NUMPY]
+    + [(name, dtype) for name in BITWISE for dtype in INTEGERS],
     ids=str,
 )
 def test_one_after_another(arch, name, dtype):
@@ -227,7 +228,12 @@ def test_reductions_of_a_loop(arch, dtype):
     k(x, out)
     with np.errstate(over="ignore"):
         total = x.astype(np.int64).sum()
-        expected = [real(np.array(1 + total).astype(real)), min(50, x.min()), max(3, x.max()), real(np.array(-total).astype(real))]
+        expected = [
+            real(np.array(1 + total).astype(real)),
+            min(50, x.min()),
+            max(3, x.max()),
+            real(np.array(-total).astype(real)),
+        ]
     assert out.tolist() == np.array(expected, dtype=real).tolist()
 
 

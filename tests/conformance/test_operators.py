@@ -2,7 +2,21 @@
 
 import numpy as np
 import pytest
-from scalar_rules import INTEGERS, NUMPY, REALS, SCALARS, SIGNED, convert, divided, limits, promote, truncating, values, width, wrap
+from scalar_rules import (
+    INTEGERS,
+    NUMPY,
+    REALS,
+    SCALARS,
+    SIGNED,
+    convert,
+    divided,
+    limits,
+    promote,
+    truncating,
+    values,
+    width,
+    wrap,
+)
 
 import octants as oc
 
@@ -202,7 +216,10 @@ def test_powers(arch, a, b):
         for i in range(x.shape[0]):
             out[i] = oc.cast(x[i] ** y[i], shown)
 
-    x, y = (v.ravel() for v in np.meshgrid(np.array([1, 2, 3, 5, 11], dtype=NUMPY[a]), np.array([0, 1, 2, 3, 7], dtype=NUMPY[b])))
+    x, y = (
+        v.ravel()
+        for v in np.meshgrid(np.array([1, 2, 3, 5, 11], dtype=NUMPY[a]), np.array([0, 1, 2, 3, 7], dtype=NUMPY[b]))
+    )
     out = np.zeros(x.size, dtype=NUMPY[shown])
     k(x, y, out)
     exact = [int(p) ** int(q) for p, q in zip(x, y, strict=True)]
@@ -315,6 +332,12 @@ def test_bit_operators_refuse_reals(arch, a, b, operator):
 
 
 def test_signed_is_lost_only_at_equal_width():
-    assert [promote(oc.i32, b) for b in SCALARS if b in SIGNED or b == oc.u16] == [oc.i32, oc.i32, oc.i32, oc.i64, oc.i32]
+    assert [promote(oc.i32, b) for b in SCALARS if b in SIGNED or b == oc.u16] == [
+        oc.i32,
+        oc.i32,
+        oc.i32,
+        oc.i64,
+        oc.i32,
+    ]
     assert promote(oc.i32, oc.u32) == oc.u32
     assert promote(oc.i64, oc.u32) == oc.i64
