@@ -37,20 +37,11 @@ pub const PAIR: Data = Data::Tensor(TensorType { elem: Scalar::I32, shape: Tenso
 pub const MATRIX: Data = Data::Tensor(TensorType { elem: Scalar::F32, shape: TensorShape::Matrix(2, 3) });
 const BIG: Data = Data::Tensor(TensorType { elem: Scalar::I32, shape: TensorShape::Matrix(5, 5) });
 
-/// Variables are of these types.
-fn held() -> [Data; 9] {
-    let scalar = |scalar: Scalar| Data::from(scalar);
-    [
-        scalar(Scalar::I32),
-        scalar(Scalar::F32),
-        scalar(Scalar::U1),
-        scalar(Scalar::I64),
-        PAIR,
-        MATRIX,
-        BIG,
-        inner(),
-        outer(),
-    ]
+/// Variables and parameters are of these types.
+fn held() -> Vec<Data> {
+    let scalars = SCALARS.iter().map(|&scalar| Data::from(scalar));
+    let wholes = [PAIR, MATRIX, BIG, inner(), outer()];
+    scalars.chain(wholes).chain(wholes).collect()
 }
 
 pub fn inner() -> Data {
