@@ -55,7 +55,9 @@ def test_most_codes_have_programs():
 
 
 def test_explain_prints_both_programs():
-    shown = subprocess.run([sys.executable, "-m", "octants", "explain", "OC0202"], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-m", "octants", "explain", "OC0202"], capture_output=True, text=True, check=True
+    ).stdout
     assert shown.startswith("OC0202: ")
     assert "Wrong:\n\n    @oc.kernel\n" in shown and "Right:\n\n    @oc.kernel\n" in shown
     for code, wrong, right in SECTIONS:
