@@ -44,11 +44,16 @@ class Expressions:
         self.palette = list(dict.fromkeys(["i32", "f64", *extra]))
         self.integers = [t for t in self.palette if t in INTEGERS]
         self.reals = [t for t in self.palette if t in REALS]
+        self.names = 0
         self.funcs: list[tuple[str, list, list]] = []
         self.deepest = self.random.choice([1, 1, 2, 2, 3, 4])
 
     def pick(self, *choices):
         return self.random.choice(choices)
+
+    def fresh(self, prefix: str) -> str:
+        self.names += 1
+        return f"{prefix}{self.names}"
 
     def of(self, type_, scope: Scope, depth: int = 0) -> str:
         if isinstance(type_, Tensor):

@@ -18,7 +18,6 @@ class Program(Tensors):
         super().__init__(seed)
         self.seed = seed
         self.lines: list[tuple[str, str]] = [(line, line) for line in HEADER.split("\n")]
-        self.names = 0
         self.budget = self.random.choice([1, 2, 3, 4, 6, 12])
         #: The arrays that the current loop writes, the place that is its iteration's own, and the indentation of its body.
         self.mine: list[str] = []
@@ -51,10 +50,6 @@ class Program(Tensors):
         self.model = "\n".join(line for _, line in self.lines) + "\n"
 
     # ---- statements -----------------------------------------------------------------------------------------------------
-
-    def fresh(self, prefix: str) -> str:
-        self.names += 1
-        return f"{prefix}{self.names}"
 
     def emit(self, indent: int, text: str, model: str | None = None) -> None:
         self.lines.append(("    " * indent + text, "    " * indent + (model or text)))
