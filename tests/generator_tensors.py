@@ -25,9 +25,9 @@ class Tensors(Expressions):
             return self.of(t.scalar, scope, max(depth + 1, self.deepest))
 
         if not t.m and t.scalar != "f16" and self.random.random() < 0.15:
-            return (
-                f"oc.Vector([{entry()} - oc.cast(e, oc.{t.scalar}) for e in oc.static(range({t.n}))], dt=oc.{t.scalar})"
-            )
+            e = self.fresh("e")
+            entries = f"{entry()} - oc.cast({e}, oc.{t.scalar}) for {e} in oc.static(range({t.n}))"
+            return f"oc.Vector([{entries}], dt=oc.{t.scalar})"
         if not t.m:
             return f"oc.Vector([{', '.join(entry() for _ in range(t.n))}], dt=oc.{t.scalar})"
         rows = ", ".join(f"[{', '.join(entry() for _ in range(t.m))}]" for _ in range(t.n))
