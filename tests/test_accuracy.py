@@ -204,6 +204,29 @@ def test_edges(arch, name, dtype):
     assert np.array_equal(np.signbit(out[known]), np.signbit(expected[known]))
 
 
+@pytest.mark.parametrize("fast", [False, True], ids=["exact", "fast_math"])
+@pytest.mark.parametrize("dtype", REALS, ids=str)
+def test_mantissa_and_exponent_are_exact(arch, dtype, fast):
+    start(arch, fast)
+    array = oc.types.ndarray(dtype=dtype, ndim=1)
+
+    @oc.kernel
+    def k(x: array, mantissa: array, exponent: oc.types.ndarray(dtype=oc.i32, ndim=1)):
+        for i in range(x.shape[0]):
+            mantissa[i], exponent[i] = oc.frexp(x[i])
+
+    real = REALS[dtype][0]
+    info = np.finfo(real)
+    edges = [0.0, -0.0, -8.0, 0.5, np.inf, -np.inf, np.nan, info.smallest_subnormal, info.tiny, info.max]
+    x = np.append(np.array(edges, dtype=real), arguments(real, SIGNED, np.random.default_rng(11), 500))
+    mantissa, exponent = np.empty_like(x), np.empty(x.size, dtype=np.int32)
+    k(x, mantissa, exponent)
+    expected = np.frexp(x)
+    np.testing.assert_array_equal(mantissa, expected[0])
+    np.testing.assert_array_equal(exponent, expected[1])
+    assert oc.frexp(12.5) == (0.78125, 4)
+
+
 def test_half_precision_is_rounded_once(arch):
     start(arch, fast=False)
     array = oc.types.ndarray(dtype=oc.f16, ndim=1)

@@ -60,6 +60,7 @@ from ._language import (
     zero,
 )
 from ._extensions import extension, is_extension_enabled
+from ._frexp import frexp
 from ._logging import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from ._matrix import Matrix, Vector
 from ._octants import BufferView, Ndarray, explain
