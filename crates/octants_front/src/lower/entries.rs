@@ -1,10 +1,10 @@
 //! Entries of vectors and matrices: indices, constant slices, swizzles; read and written.
 
 use octants_diag::{Code, Span};
-use octants_ir::{Data, TensorShape, TensorType, Value};
+use octants_ir::ops::{BitOp, CompareOp};
+use octants_ir::{Data, OpKind, TensorShape, TensorType, Value};
 
 use super::Lowerer;
-use super::convert::describe_data;
 use super::error::Fallible;
 use super::term::{Entries, Method, Place, Term};
 use crate::ast::{Expr, ExprKind};
@@ -191,16 +191,30 @@ impl<H: Host> Lowerer<'_, H> {
         )
     }
 
-    fn check_component(&self, component: Value, extent: u32, span: Span) -> Fallible<()> {
+    /// A constant index must be inside of its axis; debug mode asserts it of any other.
+    fn check_component(&mut self, component: Value, extent: u32, span: Span) -> Fallible<()> {
         let known = self.kernel.as_const(component).and_then(|constant| constant.as_i128());
         match known {
-            Some(at) if at >= i128::from(extent) => Err(self.error(
-                Code::StaticIndexRange,
-                span,
-                format!("index {at} is out of range of an axis with {extent} entries"),
-            )),
-            _ => Ok(()),
+            Some(at) if at >= i128::from(extent) => {
+                return Err(self.error(
+                    Code::StaticIndexRange,
+                    span,
+                    format!("index {at} is out of range of an axis with {extent} entries"),
+                ));
+            }
+            None if self.options.check_bounds => {
+                let mut builder = self.at(span);
+                let zero = builder.i32(0);
+                let end = builder.i32(extent as i32);
+                let above = builder.compare(CompareOp::Ge, component, zero);
+                let below = builder.compare(CompareOp::Lt, component, end);
+                let inside = builder.bit(BitOp::And, above, below);
+                let message = format!("index {{}} is out of bounds of an axis with {extent} entries");
+                builder.op(OpKind::Assert(message.into()), [inside, component], [], []);
+            }
+            _ => {}
         }
+        Ok(())
     }
 
     /// The shape of a tensor in a register or in memory.
@@ -331,12 +345,8 @@ impl<H: Host> Lowerer<'_, H> {
                 "a swizzle that names a component twice cannot be written",
             ));
         }
-        let settled = self.settle(term, span)?;
-        if self.term_shape(&settled).is_none() && !matches!(settled, Term::Tuple(_) | Term::List(_)) {
-            let (what, of) = (self.describe(&settled), describe_data(data));
-            return Err(self.error(Code::LocalType, span, format!("cannot assign {what} to {of}")));
-        }
-        let value = self.value_for(data, settled, span)?;
+        // A number fills all of them.
+        let value = self.value_for(data, term, span)?;
         Ok(self.tensor_entries(value, span))
     }
 
