@@ -14,6 +14,9 @@ use crate::value::{Label, Ty, Val};
 /// Trips of an inner loop that LLVM unrolls: such a loop is not one to wait for.
 const SHORT_TRIPS: i128 = 16;
 
+/// Ops of widened code that loops may be unrolled to.
+const UNROLLED_OPS: u64 = 128;
+
 impl Emitter<'_> {
     /// The type of what stands for a value where control flow meets: a vector if lanes differ.
     pub(crate) fn joined_ty(&self, value: Value) -> Ty {
@@ -173,9 +176,11 @@ impl Emitter<'_> {
         }
     }
 
-    /// In widened code an iteration is long already; only loops of a few iterations are unrolled, fully.
+    /// In widened code an iteration is long already; only loops of a few short iterations are unrolled, fully.
     fn loop_facts(&mut self, op: Op) -> Vec<Node> {
-        let whole = self.kernel.ops[op].kind == OpKind::For && is_short(self.kernel, op);
+        let whole = self.kernel.ops[op].kind == OpKind::For
+            && is_short(self.kernel, op)
+            && unrolled_ops(self.kernel, op) <= UNROLLED_OPS;
         if self.lanes == 1 || whole { Vec::new() } else { vec![self.module.not_unrolled()] }
     }
 
@@ -217,6 +222,26 @@ pub(crate) fn polls(kernel: &Kernel, op: Op) -> bool {
         };
     });
     may_take_long
+}
+
+/// How many ops a short loop becomes when it and the loops inside are unrolled. Loops inside count as short, as they may become that.
+fn unrolled_ops(kernel: &Kernel, op: Op) -> u64 {
+    let data = &kernel.ops[op];
+    let inner = |&region: &Region| -> u64 {
+        kernel.regions[region].ops.iter().map(|&op| unrolled_ops(kernel, op)).sum()
+    };
+    let ops = 1 + data.regions.iter().map(inner).sum::<u64>();
+    match data.kind {
+        OpKind::For => {
+            let bound = |value| kernel.as_const(value).and_then(octants_ir::Const::as_i128);
+            let trips = match (bound(data.operands[0]), bound(data.operands[1])) {
+                (Some(lo), Some(hi)) => u64::try_from(hi - lo).unwrap_or(0),
+                _ => SHORT_TRIPS as u64,
+            };
+            ops.saturating_mul(trips)
+        }
+        _ => ops,
+    }
 }
 
 /// Whether a `for` runs a few times only, known beforehand.

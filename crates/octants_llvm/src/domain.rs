@@ -4,6 +4,7 @@
 //! found by division once; the outer indices then count on like an odometer.
 
 use octants_ir::ops::ParallelFor;
+use octants_ir::rewrite::ops_in;
 use octants_ir::{Op, OpKind, Region, Scalar};
 
 use crate::address::Index;
@@ -24,7 +25,12 @@ struct Domain<'k> {
     widening: Option<Widening>,
     /// An iteration may take long: each one asks for cancellation.
     polls: bool,
+    /// The body is so long that LLVM is not asked to vectorise it: it would look at it for longer than for all else.
+    long: bool,
 }
+
+/// A body of more ops is long.
+const LONG: usize = 1000;
 
 impl Emitter<'_> {
     /// The whole task of a `parallel_for`. Gives how many iterations run at once.
@@ -38,7 +44,8 @@ impl Emitter<'_> {
         let body = data.regions[0];
         let widening = widen::widening(self.kernel, op, self.options);
         let polls = self.polls(op);
-        let domain = Domain { attributes, body, group, widening, polls };
+        let long = ops_in(self.kernel, body).len() > LONG;
+        let domain = Domain { attributes, body, group, widening, polls, long };
 
         // One accumulator for each lane, until the end.
         let lanes = domain.widening.as_ref().map_or(1, |widening| widening.lanes);
@@ -291,6 +298,9 @@ impl Emitter<'_> {
         if domain.widening.is_some() {
             facts.push(self.module.node("!{!\"llvm.loop.isvectorized\", i32 1}".to_owned()));
             facts.push(self.module.not_unrolled());
+        } else if domain.long {
+            let off = "!{!\"llvm.loop.vectorize.enable\", i1 false}".to_owned();
+            facts.push(self.module.node(off));
         }
         self.back_edge(head, &facts);
     }

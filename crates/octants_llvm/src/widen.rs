@@ -34,6 +34,12 @@ const TRIPS: u32 = 8;
 const MOST_VECTORS: u32 = 4;
 /// Likewise in a loop that lanes leave one by one: the more lanes, the longer the last one keeps them.
 const MOST_VECTORS_IN_WHILE: u32 = 2;
+/// Likewise where variables hold vectors or matrices: each entry is as many vectors in memory.
+const MOST_VECTORS_OF_TENSORS: u32 = 1;
+/// Variables of all lanes, in bytes, that are at home in the first cache.
+const MOST_BYTES_OF_VARIABLES: u32 = 16 << 10;
+/// A body of more ops is so long that its compilation counts. It is written twice, and each op is many instructions.
+const MOST_OPS: u32 = 500;
 /// A body with fewer accesses is so short that the loop's own instructions count.
 const FEW_ACCESSES: u32 = 4;
 
@@ -59,6 +65,8 @@ pub(crate) fn widening(kernel: &Kernel, op: Op, options: &EmitOptions) -> Option
         depth: 0,
         bits: 32,
         pressure: 1,
+        ops: 0,
+        variables: 0,
     };
     survey.region(body, 0);
     let lanes = match options.force_lanes {
@@ -148,6 +156,9 @@ struct Survey<'k> {
     bits: u32,
     /// Most varying values that are alive at once.
     pressure: u32,
+    ops: u32,
+    /// Bytes of the variables of one lane that hold vectors or matrices.
+    variables: u32,
 }
 
 #[derive(Default)]
@@ -184,7 +195,11 @@ impl Survey<'_> {
         if gain == 0 || gain < loss {
             return None;
         }
-        let most = if self.parting { MOST_VECTORS_IN_WHILE } else { MOST_VECTORS };
+        let most = match (self.variables > 0, self.parting) {
+            (true, _) => MOST_VECTORS_OF_TENSORS,
+            (false, true) => MOST_VECTORS_IN_WHILE,
+            (false, false) => MOST_VECTORS,
+        };
         self.lanes_of_vectors(options, most)
     }
 
@@ -210,7 +225,8 @@ impl Survey<'_> {
         let registers = if options.vector_bits >= 512 { 32 } else { 16 };
         let vectors = (registers / self.pressure.max(1)).clamp(1, most);
         // A power of two.
-        (lanes >= 2).then(|| lanes << vectors.ilog2())
+        let lanes = Some(lanes << vectors.ilog2()).filter(|_| lanes >= 2)?;
+        (self.ops <= MOST_OPS && self.variables * lanes <= MOST_BYTES_OF_VARIABLES).then_some(lanes)
     }
 
     fn region(&mut self, region: Region, depth: u32) {
@@ -234,6 +250,12 @@ impl Survey<'_> {
             };
             for &region in &data.regions {
                 self.region(region, inner);
+            }
+            self.ops += 1;
+            if let (OpKind::Local, Type::Local(Data::Tensor(held))) =
+                (&data.kind, data.results.first().map_or(Type::U1, |&local| kernel.ty(local)))
+            {
+                self.variables += held.elem.bytes() * held.shape.count();
             }
             let tally = self.count(op);
             if depth == 0 {

@@ -104,3 +104,16 @@ fn what_must_happen_in_order_is_not_widened() {
     // Nobody does.
     assert_eq!(lanes(&format!("{body}\n%old: f32 = atomic_add %x[%none], %r")), 64);
 }
+
+#[test]
+fn matrices_in_variables_and_long_bodies_have_fewer_lanes_or_none() {
+    let with = |size: u32, before: &str| {
+        let access = "%a: f32 = load %v[%j]\n %c: f32 = mul %a, %s\n store %v[%j], %c\n %t: f32 = add %s, %c";
+        format!("%v: local<tensor<f32, {size}>> = local\n{before}\n{}", inner(access))
+    };
+    assert_eq!(lanes(&with(9, "")), 16);
+    // Too much for the first cache.
+    assert_eq!(lanes(&with(300, "")), 1);
+    let long: String = (0..600).map(|n| format!("%l{n}: f32 = add %two, %two\n")).collect();
+    assert_eq!(lanes(&with(9, &long)), 1);
+}
