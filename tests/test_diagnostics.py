@@ -23,7 +23,9 @@ def shown(error: BaseException) -> str:
     text = str(error).replace(f"{FOLDER}{os.sep}", "")
     text = re.sub(r" at 0x[0-9a-f]+", " at 0x…", text)
     # Newer versions of Python underline parts of the lines in their own tracebacks.
-    text = "\n".join(line.rstrip() for line in text.splitlines() if not re.fullmatch(r"\s*[\^~]+\s*", line) or "|" in line)
+    text = "\n".join(
+        line.rstrip() for line in text.splitlines() if not re.fullmatch(r"\s*[\^~]+\s*", line) or "|" in line
+    )
     return f"{type(error).__name__}\n{text}\n"
 
 

@@ -50,7 +50,23 @@ def test_integer_operators_follow_python_and_wrap(arch, a, b):
         return (v + 2**31) % 2**32 - 2**31
 
     truncated = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    expected = [a + b, a - b, a * b, a // b, a % b, a & b, a | b, a ^ b, ~a, -a, a << 3, a >> 2, min(a, b, 4), max(a, b), abs(a)]
+    expected = [
+        a + b,
+        a - b,
+        a * b,
+        a // b,
+        a % b,
+        a & b,
+        a | b,
+        a ^ b,
+        ~a,
+        -a,
+        a << 3,
+        a >> 2,
+        min(a, b, 4),
+        max(a, b),
+        abs(a),
+    ]
     expected += [truncated, a - truncated * b]
     out = np.zeros(17, dtype=np.int32)
     ops(a, b, out)
@@ -103,9 +119,34 @@ def test_real_operators_follow_python(arch):
     out = np.zeros(22)
     for a, b in [(2.75, -1.5), (-3.5, 0.25), (0.5, 7.0), (-8.25, -2.0)]:
         ops(a, b, out)
-        expected = [a / b, a // b, a % b, a**2, a**-3, abs(a) ** 0.5, abs(a) ** 0.5, abs(a) ** -0.5, math.sin(a), math.cos(a)]
-        expected += [math.tan(a), math.tanh(a), math.exp(a), math.log(abs(a)), math.atan2(a, b), math.floor(a), math.ceil(a)]
-        expected += [math.copysign(math.floor(abs(a) + 0.5), a), math.asin(a / 10), math.acos(a / 10), max(a, b), math.log2(abs(a))]
+        expected = [
+            a / b,
+            a // b,
+            a % b,
+            a**2,
+            a**-3,
+            abs(a) ** 0.5,
+            abs(a) ** 0.5,
+            abs(a) ** -0.5,
+            math.sin(a),
+            math.cos(a),
+        ]
+        expected += [
+            math.tan(a),
+            math.tanh(a),
+            math.exp(a),
+            math.log(abs(a)),
+            math.atan2(a, b),
+            math.floor(a),
+            math.ceil(a),
+        ]
+        expected += [
+            math.copysign(math.floor(abs(a) + 0.5), a),
+            math.asin(a / 10),
+            math.acos(a / 10),
+            max(a, b),
+            math.log2(abs(a)),
+        ]
         np.testing.assert_allclose(out, expected, rtol=4e-15)
 
 

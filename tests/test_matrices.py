@@ -22,7 +22,17 @@ def test_constructors(arch):
     host = oc.Vector([4, 5])
 
     @oc.kernel
-    def k(x: oc.f32) -> (vec3, oc.types.matrix(2, 3, oc.f32), vec3, vec3, oc.types.vector(4, oc.f32), ivec3, oc.types.vector(2, oc.i32)):
+    def k(
+        x: oc.f32,
+    ) -> (
+        vec3,
+        oc.types.matrix(2, 3, oc.f32),
+        vec3,
+        vec3,
+        oc.types.vector(4, oc.f32),
+        ivec3,
+        oc.types.vector(2, oc.i32),
+    ):
         a = oc.Vector([1, 2.5, x])
         m = oc.Matrix([[1, 2, 3], [4, 5, x]], dt=oc.f32)
         fill = vec3(x)
@@ -144,7 +154,21 @@ def test_methods(arch):
     out = np.zeros(13, np.float32)
     cross, outer, inverse, unit, transposed = k(v, w, m, out)
     norm = np.linalg.norm(v)
-    expected = [norm, norm**2, v @ w, v.sum(), v.max(), v.min(), np.linalg.det(m), np.trace(m), (v > 0).all(), (v > 0).any(), 10, 1 / norm, 9]
+    expected = [
+        norm,
+        norm**2,
+        v @ w,
+        v.sum(),
+        v.max(),
+        v.min(),
+        np.linalg.det(m),
+        np.trace(m),
+        (v > 0).all(),
+        (v > 0).any(),
+        10,
+        1 / norm,
+        9,
+    ]
     np.testing.assert_allclose(out, expected, rtol=1e-5)
     np.testing.assert_allclose(np.array(cross), np.cross(v, w), rtol=1e-5)
     np.testing.assert_allclose(np.array(outer), np.outer(v, w), rtol=1e-5)
@@ -330,7 +354,11 @@ def test_symmetric_eigenvalues(arch, dtype, limit, n):
     mat, vec = oc.types.matrix(n, n, dtype), oc.types.vector(n, dtype)
 
     @oc.kernel
-    def k(a: oc.types.ndarray(dtype=mat, ndim=1), w: oc.types.ndarray(dtype=vec, ndim=1), q: oc.types.ndarray(dtype=mat, ndim=1)):
+    def k(
+        a: oc.types.ndarray(dtype=mat, ndim=1),
+        w: oc.types.ndarray(dtype=vec, ndim=1),
+        q: oc.types.ndarray(dtype=mat, ndim=1),
+    ):
         for i in a:
             w_, q_ = oc.sym_eig(a[i], dtype)
             w[i] = w_
@@ -375,7 +403,9 @@ def test_solve_and_eig(arch, n):
 
 def test_eig_and_make_spd(arch):
     @oc.kernel
-    def k(a: oc.types.matrix(2, 2, oc.f64), b: oc.types.matrix(4, 4, oc.f64)) -> (oc.types.matrix(2, 2, oc.f64), oc.types.matrix(4, 4, oc.f64)):
+    def k(
+        a: oc.types.matrix(2, 2, oc.f64), b: oc.types.matrix(4, 4, oc.f64)
+    ) -> (oc.types.matrix(2, 2, oc.f64), oc.types.matrix(4, 4, oc.f64)):
         values, vectors = oc.eig(a, oc.f64)
         return values, oc.make_spd(b, oc.f64)
 

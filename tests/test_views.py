@@ -194,7 +194,9 @@ def test_checks_in_debug_mode(device):
     assert all("test_views.py:" in line for line in lines[1:4])
     with pytest.raises(oc.OctantsAssertionError, match="subview Out Of Range.*subview size=9, parent size=2"):
         sub(a[2:5], 9, out)
-    with pytest.raises(oc.OctantsAssertionError, match="construction Out Of Range.*offset=9, size=2, ndarray length=10"):
+    with pytest.raises(
+        oc.OctantsAssertionError, match="construction Out Of Range.*offset=9, size=2, ndarray length=10"
+    ):
         build(a, 9)
     assert build(a, 8) == 8
     sub(a[2:5], 2, out)

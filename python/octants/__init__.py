@@ -13,6 +13,8 @@ from __future__ import annotations
 from . import _session, math, types
 from ._data_oriented import data_oriented
 from ._decompositions import eig, make_spd, polar_decompose, solve, svd, sym_eig
+from ._extensions import extension, is_extension_enabled
+from ._frexp import frexp
 from ._language import (
     abs,  # noqa: A004
     acos,
@@ -59,8 +61,6 @@ from ._language import (
     volatile_load,
     zero,
 )
-from ._extensions import extension, is_extension_enabled
-from ._frexp import frexp
 from ._logging import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from ._matrix import Matrix, Vector
 from ._octants import BufferView, Ndarray, explain
@@ -82,8 +82,8 @@ from ._session import (
     kernel,
     metal,
     ndarray,
-    real_func,
     pure,
+    real_func,
     reference,
     reset,
     sync,
@@ -108,7 +108,7 @@ from .exceptions import (
     QuadrantsSyntaxError,
     QuadrantsTypeError,
 )
-from .types import Ref as ref  # noqa: N813
+from .types import Ref as ref
 from .types import (
     Template,
     f16,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from . import __version_str__, explain
+from ._octants import __version__, explain
 
 
 def main(arguments: list[str]) -> int:
@@ -15,7 +15,7 @@ def main(arguments: list[str]) -> int:
             return 1
         print(text)
         return 0
-    print(f"Octants {__version_str__}\n\nusage: python -m octants explain CODE", file=sys.stderr)
+    print(f"Octants {__version__}\n\nusage: python -m octants explain CODE", file=sys.stderr)
     return 2
 
 

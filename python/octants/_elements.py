@@ -5,28 +5,35 @@ from __future__ import annotations
 from ._matrix import Matrix, Vector
 
 
-class _Element:
-    __slots__ = ()
+def _written_through(kind):
+    """Gives a class of elements the methods that write to the array what is written to the element."""
+    plain = kind.__base__
 
     def __setitem__(self, index, value):
-        super().__setitem__(index, value)
+        plain.__setitem__(self, index, value)
         self._array[self._index] = self
 
     def __setattr__(self, name, value):
-        super().__setattr__(name, value)
+        plain.__setattr__(self, name, value)
         self._array[self._index] = self
 
     def __reduce__(self):
         return self.__copy__().__reduce__()
 
+    for method in (__setitem__, __setattr__, __reduce__):
+        setattr(kind, method.__name__, method)
+    return kind
 
-class VectorElement(_Element, Vector):
+
+@_written_through
+class VectorElement(Vector):
     """A vector that is an element of an array."""
 
     __slots__ = ("_array", "_index")
 
 
-class MatrixElement(_Element, Matrix):
+@_written_through
+class MatrixElement(Matrix):
     """A matrix that is an element of an array."""
 
     __slots__ = ("_array", "_index")

@@ -28,7 +28,7 @@ def apply(name: str, function, args, kwargs):
         return abs(args[0])
     if "dtype" in kwargs or (name in ("floor", "ceil", "round") and len(args) == 2):
         dtype = kwargs["dtype"] if kwargs else args[1]
-        return _convert("cast", apply(name, function, args[:1], {}), dtype)
+        return _convert("cast", apply(name, function, args[:1], {}), dtype)  # pyright: ignore[reportArgumentType]
     return _over_arrays(name, function, [_operand(name, argument) for argument in args])
 
 

@@ -307,7 +307,9 @@ def grouped(x):
 
 
 @_marked("loop_config")
-def loop_config(*, block_dim=None, serialize=False, parallelize=None, block_dim_adaptive=True, bit_vectorize=False, name=None):
+def loop_config(
+    *, block_dim=None, serialize=False, parallelize=None, block_dim_adaptive=True, bit_vectorize=False, name=None
+):
     """Says how the next ``for`` runs."""
     raise _only_in_kernels("loop_config")
 

@@ -119,7 +119,9 @@ def resolve(given: dict[str, object]) -> dict[str, object]:
         if name in given:
             options[name] = _checked(name, given[name], default)
             if environment is not None and environment != given[name]:
-                _warn(f"option {name}={given[name]!r} of oc.init() overrides the environment variable OC_{name.upper()}")
+                _warn(
+                    f"option {name}={given[name]!r} of oc.init() overrides the environment variable OC_{name.upper()}"
+                )
         else:
             options[name] = default if environment is None else environment
     for name in _MISLEADING:

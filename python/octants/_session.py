@@ -56,7 +56,7 @@ class _Config:
             raise AttributeError(f"oc.cfg has no option {name!r}")
         if name in _LIVE:
             if name == "log_level":
-                _logging.set_logging_level(value)
+                _logging.set_logging_level(str(value))
             self.__dict__[name] = value
             if name not in _options.INERT:
                 runtime.configure(self.__dict__)
@@ -102,7 +102,7 @@ def init(
     chosen = _choose(arch, enable_fallback)
     runtime.start(chosen.name, real, integer, values)
     unsigned = dtypes["u" + integer.name[1:]]
-    _logging.set_logging_level(values["log_level"])
+    _logging.set_logging_level(str(values["log_level"]))
     cfg = _Config(values | {"arch": chosen, "default_fp": real, "default_ip": integer, "default_up": unsigned})
     if _logging.is_logging_effective(_logging.INFO) and not _test_mode:
         print(f"[Octants] Starting on arch={chosen.name}", flush=True)
@@ -154,7 +154,8 @@ def _default(option: str, given, kind: str, environment: str, allowed: tuple[str
 
 
 def _check_version(required: str) -> None:
-    from . import __version__, __version_str__
+    from . import __version__
+    from ._octants import __version__ as __version_str__
 
     try:
         wanted = tuple(int(part) for part in required.split("."))

@@ -59,7 +59,14 @@ class NdarrayType:
     __slots__ = ("boundary", "dtype", "ndim", "needs_grad")
 
     def __init__(
-        self, dtype=None, ndim=None, element_dim=None, element_shape=None, field_dim=None, needs_grad=None, boundary="unsafe"
+        self,
+        dtype=None,
+        ndim=None,
+        element_dim=None,
+        element_shape=None,
+        field_dim=None,
+        needs_grad=None,
+        boundary="unsafe",
     ):
         if field_dim is not None:
             raise ValueError("oc.types.ndarray has no field_dim; the number of axes is ndim")
@@ -89,9 +96,13 @@ def _element_type(dtype, element_dim, element_shape):
     if element_shape is not None:
         element_shape = tuple(element_shape)
         if element_dim is not None and element_dim != len(element_shape):
-            raise ValueError(f"element_shape={element_shape} has {len(element_shape)} axes, but element_dim={element_dim}")
+            raise ValueError(
+                f"element_shape={element_shape} has {len(element_shape)} axes, but element_dim={element_dim}"
+            )
         if len(element_shape) > 2:
-            raise ValueError(f"elements are scalars, vectors or matrices; element_shape={element_shape} is none of these")
+            raise ValueError(
+                f"elements are scalars, vectors or matrices; element_shape={element_shape} is none of these"
+            )
     if element_dim is not None and element_dim not in (0, 1, 2):
         raise ValueError(f"element_dim is 0, 1 or 2, not {element_dim!r}")
     if dtype is None:
@@ -149,6 +160,7 @@ class Ref:
 
     def __repr__(self):
         return f"oc.ref({self.dtype!r})"
+
 
 __all__ = [
     "BufferViewType", "MatrixType", "NDArray", "StructType", "Template", "VectorType", "f16", "f32", "f64", "float16", "float32", "float64",

@@ -20,7 +20,7 @@ impl LaunchKeys {
     }
 }
 
-/// A permutation of 64 bits in which each bit of the input matters to each of the output (the finaliser of SplitMix64).
+/// A permutation of 64 bits in which each bit of the input matters to each of the output (the finaliser of `SplitMix64`).
 fn mixed(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -137,12 +137,11 @@ impl<'a> Machine<'a> {
     /// A variable comes to life, or begins again.
     fn declare(&mut self, place: Value, zero: Datum) {
         let cells = &mut self.cells;
-        match self.places[place.index()] {
-            Some(cell) => cells[cell] = zero,
-            None => {
-                self.places[place.index()] = Some(cells.len());
-                cells.push(zero);
-            }
+        if let Some(cell) = self.places[place.index()] {
+            cells[cell] = zero;
+        } else {
+            self.places[place.index()] = Some(cells.len());
+            cells.push(zero);
         }
     }
 

@@ -171,24 +171,21 @@ impl Layout {
                 for row in rows {
                     let row = row?;
                     count += 1;
-                    match *dims {
-                        [_] => {
-                            if push(*scalar, &row, bits).is_none() {
+                    if let [_] = *dims {
+                        if push(*scalar, &row, bits).is_none() {
+                            return Ok(None);
+                        }
+                    } else {
+                        let Ok(entries) = row.try_iter() else { return Ok(None) };
+                        let mut columns = 0;
+                        for entry in entries {
+                            columns += 1;
+                            if push(*scalar, &entry?, bits).is_none() {
                                 return Ok(None);
                             }
                         }
-                        _ => {
-                            let Ok(entries) = row.try_iter() else { return Ok(None) };
-                            let mut columns = 0;
-                            for entry in entries {
-                                columns += 1;
-                                if push(*scalar, &entry?, bits).is_none() {
-                                    return Ok(None);
-                                }
-                            }
-                            if columns != dims[1] {
-                                return Ok(None);
-                            }
+                        if columns != dims[1] {
+                            return Ok(None);
                         }
                     }
                 }

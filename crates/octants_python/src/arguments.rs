@@ -114,7 +114,7 @@ impl Binder<'_> {
             problems.push(refuse(Code::TooManyArguments, text));
         }
         placed.resize(self.params.len(), None);
-        for (name, value) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
+        for (name, value) in kwargs.into_iter().flat_map(pyo3::types::PyDictMethods::iter) {
             let name: String = name.extract()?;
             match self.params.iter().position(|param| param.spec.name == name) {
                 None => {
@@ -295,11 +295,11 @@ impl Binder<'_> {
         self.array_type(param, annotation, current, array.element(), array.shape().len(), object)
     }
 
-    fn array<'py>(
+    fn array(
         &self,
         param: &Param,
         annotation: &ArrayAnnotation,
-        object: &Bound<'py, PyAny>,
+        object: &Bound<'_, PyAny>,
         current: &Current,
     ) -> PyResult<ArrayType> {
         if let Ok(ndarray) = object.cast::<Ndarray>() {
@@ -318,11 +318,11 @@ impl Binder<'_> {
         Err(self.error(object.py(), param.diagnostic(Code::ArgumentType, message).help(help)))
     }
 
-    fn numpy_array<'py>(
+    fn numpy_array(
         &self,
         param: &Param,
         annotation: &ArrayAnnotation,
-        view: &numpy::View<'_, 'py>,
+        view: &numpy::View<'_, '_>,
         current: &Current,
     ) -> PyResult<ArrayType> {
         let object = view.object();
@@ -370,11 +370,11 @@ impl Binder<'_> {
     }
 
     /// A tensor in the host's memory, seen as the numpy array that shares it.
-    fn torch_tensor<'py>(
+    fn torch_tensor(
         &self,
         param: &Param,
         annotation: &ArrayAnnotation,
-        object: &Bound<'py, PyAny>,
+        object: &Bound<'_, PyAny>,
         current: &Current,
     ) -> PyResult<ArrayType> {
         let array = object.call_method0("detach")?.call_method0("numpy")?;
@@ -412,13 +412,13 @@ impl Binder<'_> {
                 );
             }
         }
-        if let Some(required) = annotation.ndim {
-            if usize::from(required) != ndim {
-                let message = format!(
-                    "Invalid value for argument {name} - required ndim={required}, but an array of ndim={ndim} is provided"
-                );
-                return Err(self.error(object.py(), param.diagnostic(Code::ArrayMismatch, message)));
-            }
+        if let Some(required) = annotation.ndim
+            && usize::from(required) != ndim
+        {
+            let message = format!(
+                "Invalid value for argument {name} - required ndim={required}, but an array of ndim={ndim} is provided"
+            );
+            return Err(self.error(object.py(), param.diagnostic(Code::ArrayMismatch, message)));
         }
         if ndim > 12 {
             let message = format!("Invalid value for argument {name} - required at most 12 axes, got {ndim}");

@@ -108,7 +108,7 @@ pub fn constant_from(object: &Bound<'_, PyAny>, scalar: Scalar) -> PyResult<Cons
 }
 
 /// A constant as a Python number.
-pub fn constant_to<'py>(py: Python<'py>, constant: Const) -> PyResult<Bound<'py, PyAny>> {
+pub fn constant_to(py: Python<'_>, constant: Const) -> PyResult<Bound<'_, PyAny>> {
     match (constant.ty(), constant.as_i128()) {
         (Scalar::U1, _) => Ok(PyBool::new(py, constant.bits() != 0).to_owned().into_any()),
         (_, Some(integer)) => Ok(integer.into_pyobject(py)?.into_any()),

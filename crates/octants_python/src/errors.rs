@@ -49,10 +49,10 @@ pub fn from_diagnostics(py: Python<'_>, diagnostics: &[Diagnostic], map: &Source
     };
     let cause = first.cause.as_ref().and_then(|cause| cause.downcast_ref::<PyErr>()).map(|e| e.clone_ref(py));
     // The user's Ctrl-C, or an exit asked for inside compile-time code, is no compile error.
-    if let Some(cause) = &cause {
-        if !cause.is_instance_of::<pyo3::exceptions::PyException>(py) {
-            return cause.clone_ref(py);
-        }
+    if let Some(cause) = &cause
+        && !cause.is_instance_of::<pyo3::exceptions::PyException>(py)
+    {
+        return cause.clone_ref(py);
     }
     let text = render_all(diagnostics, map, Style::Plain);
     let error = exception(py, class_name(first.class()), &text);

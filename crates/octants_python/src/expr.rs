@@ -29,7 +29,7 @@ pub fn tracing<'py, R>(tracer: &mut dyn Tracer<Object<'py>>, run: impl FnOnce() 
     struct Pop;
     impl Drop for Pop {
         fn drop(&mut self) {
-            TRACERS.with_borrow_mut(|stack| stack.pop());
+            TRACERS.with_borrow_mut(std::vec::Vec::pop);
         }
     }
     let pointer: *mut (dyn Tracer<Object<'py>> + '_) = tracer;

@@ -136,7 +136,7 @@ impl<'py> PyHost<'py> {
         if let Some(value) = globals.get_item(name)? {
             return Ok(Some(value));
         }
-        Ok(self.py.import("builtins")?.getattr_opt(name)?)
+        self.py.import("builtins")?.getattr_opt(name)
     }
 
     /// The language's own callables carry a mark; builtins are known by identity.
@@ -192,7 +192,7 @@ fn field_annotation<'py>(object: &Object<'py>, name: &str) -> PyResult<Option<Ob
         return Ok(Some(annotation));
     }
     let hints = object.py().import("octants._data_oriented")?.getattr("field_types")?;
-    Ok(hints.call1((object.get_type(),))?.cast_into::<PyDict>()?.get_item(name)?)
+    hints.call1((object.get_type(),))?.cast_into::<PyDict>()?.get_item(name)
 }
 
 /// A plain function, or a method, that `@oc.pyfunc` marked.
@@ -294,44 +294,41 @@ impl<'py> Host for PyHost<'py> {
         let class = |name: &str| types.getattr(name).and_then(|c| Ok(c.cast_into::<PyType>()?));
         if let Ok(array) = class("NdarrayType") {
             let instance = if object.is(&array) { array.call0() } else { Ok(object.clone()) };
-            if let Ok(instance) = instance {
-                if instance.is_instance(&array).unwrap_or(false) {
-                    return self.array_annotation(&instance).map_or_else(|_| other(), Annotation::Array);
-                }
+            if let Ok(instance) = instance
+                && instance.is_instance(&array).unwrap_or(false)
+            {
+                return self.array_annotation(&instance).map_or_else(|_| other(), Annotation::Array);
             }
         }
-        if let Ok(reference) = class("Ref") {
-            if object.is_instance(&reference).unwrap_or(false) {
-                return Annotation::Ref;
-            }
+        if let Ok(reference) = class("Ref")
+            && object.is_instance(&reference).unwrap_or(false)
+        {
+            return Annotation::Ref;
         }
-        if let Ok(template) = class("Template") {
-            if object.is(&template) || object.is_instance(&template).unwrap_or(false) {
-                return Annotation::Template;
-            }
+        if let Ok(template) = class("Template")
+            && (object.is(&template) || object.is_instance(&template).unwrap_or(false))
+        {
+            return Annotation::Template;
         }
         if object.is(self.py.get_type::<BufferView>()) {
             let any =
                 ArrayAnnotation { elem: None, ndim: None, boundary: Boundary::Unsafe, needs_grad: None };
             return Annotation::View(any);
         }
-        if let Ok(view) = class("BufferViewType") {
-            if object.is_instance(&view).unwrap_or(false) {
-                return self.array_annotation(object).map_or_else(|_| other(), Annotation::View);
-            }
+        if let Ok(view) = class("BufferViewType")
+            && object.is_instance(&view).unwrap_or(false)
+        {
+            return self.array_annotation(object).map_or_else(|_| other(), Annotation::View);
         }
         if object.is_instance_of::<PyType>() && object.hasattr("__dataclass_fields__").unwrap_or(false) {
             return Annotation::Dataclass(self.class_name(object));
         }
         // `tuple[a, b]` and `typing.Tuple[a, b]`
-        if let Ok(Some(origin)) = object.getattr_opt("__origin__") {
-            if origin.is(self.py.get_type::<PyTuple>()) {
-                if let Ok(items) =
-                    object.getattr("__args__").and_then(|args| Ok(args.cast_into::<PyTuple>()?))
-                {
-                    return Annotation::Tuple(items.iter().map(|item| self.annotation(&item)).collect());
-                }
-            }
+        if let Ok(Some(origin)) = object.getattr_opt("__origin__")
+            && origin.is(self.py.get_type::<PyTuple>())
+            && let Ok(items) = object.getattr("__args__").and_then(|args| Ok(args.cast_into::<PyTuple>()?))
+        {
+            return Annotation::Tuple(items.iter().map(|item| self.annotation(&item)).collect());
         }
         other()
     }

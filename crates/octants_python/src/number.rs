@@ -20,10 +20,10 @@ pub fn wrapped_integer(object: &Bound<'_, PyAny>) -> Option<PyResult<u64>> {
 fn low_bits(integer: &Bound<'_, PyAny>) -> PyResult<u64> {
     // SAFETY: the object is an `int`; the call masks and sets an exception only for what is none.
     let bits = unsafe { ffi::PyLong_AsUnsignedLongLongMask(integer.as_ptr()) };
-    if bits == u64::MAX {
-        if let Some(error) = PyErr::take(integer.py()) {
-            return Err(error);
-        }
+    if bits == u64::MAX
+        && let Some(error) = PyErr::take(integer.py())
+    {
+        return Err(error);
     }
     Ok(bits)
 }

@@ -83,11 +83,11 @@ pub type Held<'py> = SmallVec<[Bound<'py, PyAny>; 16]>;
 pub type Objects<'a, 'py> = SmallVec<[Borrowed<'a, 'py, PyAny>; 8]>;
 
 impl Specialisation {
-    pub fn new<'py>(
+    pub fn new(
         epoch: u64,
         compiled: Arc<CompiledKernel>,
         returns: Returns,
-        dependencies: &[Dependency<Bound<'py, PyAny>>],
+        dependencies: &[Dependency<Bound<'_, PyAny>>],
     ) -> PyResult<Self> {
         let inputs = dependencies.iter().map(|one| input(one, &compiled)).collect::<PyResult<_>>()?;
         Ok(Self { epoch, compiled, returns, inputs })
@@ -259,10 +259,10 @@ impl Specialisation {
             return Ok(Fit::Differs);
         }
         let (outer, entries) = shape.split_at(check.rank);
-        if let Some(inner) = inner {
-            if !inner.dims().iter().zip(entries).all(|(&a, &b)| a as isize == b) {
-                return Ok(Fit::Differs);
-            }
+        if let Some(inner) = inner
+            && !inner.dims().iter().zip(entries).all(|(&a, &b)| a as isize == b)
+        {
+            return Ok(Fit::Differs);
         }
         if outer.iter().any(|&extent| i32::try_from(extent).is_err()) {
             return Ok(Fit::Differs);

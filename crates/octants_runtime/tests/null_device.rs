@@ -9,7 +9,7 @@ use octants_ir::plan::{Access, ArgLayout, Bound, LaunchUses, Plan, ResultLayout,
 use octants_ir::{ArrayType, Boundary, Builder, Const, Id, Kernel, Op, Scalar, Type};
 use octants_runtime::{
     ArgumentError, Assumptions, Code, Context, Invocation, LaunchFailure, LaunchPlan, MakeVersion, Memory,
-    TaskCode,
+    Surroundings, TaskCode,
 };
 
 /// A serial task that leaves the length in a temporary, then a loop over the rows of `a` and that many columns.
@@ -74,7 +74,7 @@ fn setup() -> (Arc<NullDevice>, Arc<Context>, LaunchPlan<Maker>) {
 fn launch(plan: &LaunchPlan<Maker>, a: &Memory, b: &Memory) -> Result<(), LaunchFailure<DeviceError>> {
     let f32s = Scalar::F32.into();
     let invocation = Invocation::new(plan).array(a, f32s, &[10]).unwrap().array(b, f32s, &[10]).unwrap();
-    invocation.launch(&mut [0; 8], &NEVER).unwrap()
+    invocation.launch(&mut [0; 8], &Surroundings::plain(&NEVER)).unwrap()
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn handles_of_an_ended_session_are_refused_and_never_reach_the_device() {
     let early = Invocation::new(&plan).array(&a, f32s, &[10]).unwrap().array(&b, f32s, &[10]).unwrap();
     context.end();
     device.take_trace();
-    assert_eq!(early.launch(&mut [0; 8], &NEVER).unwrap(), Err(LaunchFailure::Stale));
+    assert_eq!(early.launch(&mut [0; 8], &Surroundings::plain(&NEVER)).unwrap(), Err(LaunchFailure::Stale));
     assert!(Invocation::new(&plan).array(&a, f32s, &[10]).is_err());
     assert!(a.fill(&[0; 4]).is_err() && a.read(0, &mut [0; 4]).is_err() && a.address().is_err());
     assert!(Memory::allocate(&context, 8).is_err());
@@ -169,7 +169,10 @@ fn arguments_are_compared_with_the_parameters() {
     );
     assert!(text(Invocation::new(&plan).data(&[Const::f32(1.0)])).is_some());
     let one = Invocation::new(&plan).array(&a, f32s, &[10]).unwrap();
-    assert_eq!(one.launch(&mut [0; 8], &NEVER).unwrap_err().to_string(), "2 arguments are expected, not 1");
+    assert_eq!(
+        one.launch(&mut [0; 8], &Surroundings::plain(&NEVER)).unwrap_err().to_string(),
+        "2 arguments are expected, not 1"
+    );
     let other = Context::new(Arc::new(NullDevice::new()));
     let foreign = Memory::allocate(&other, 40).unwrap();
     assert_eq!(

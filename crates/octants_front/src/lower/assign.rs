@@ -212,12 +212,11 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
         from: Span,
     ) -> Fallible<Vec<Term<H::Object>>> {
-        let items = match self.items(term, from)? {
-            Some(items) => items,
-            None => {
-                let what = self.describe(term);
-                return Err(self.error(Code::NotUnpackable, from, format!("{what} cannot be unpacked")));
-            }
+        let items = if let Some(items) = self.items(term, from)? {
+            items
+        } else {
+            let what = self.describe(term);
+            return Err(self.error(Code::NotUnpackable, from, format!("{what} cannot be unpacked")));
         };
         if items.len() != count {
             let known = items.len();

@@ -193,7 +193,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A constant index must be inside of its axis; debug mode asserts it of any other.
     fn check_component(&mut self, component: Value, extent: u32, span: Span) -> Fallible<()> {
-        let known = self.kernel.as_const(component).and_then(|constant| constant.as_i128());
+        let known = self.kernel.as_const(component).and_then(octants_ir::Const::as_i128);
         match known {
             Some(at) if at >= i128::from(extent) => {
                 return Err(self.error(
@@ -289,12 +289,11 @@ impl<H: Host> Lowerer<'_, H> {
         };
         let components: Vec<Vec<Value>> =
             positions.iter().map(|&at| vec![self.at(span).i32(at as i32)]).collect();
-        Ok(match &*components {
-            [single] => self.single_entry(&base, single, span),
-            _ => {
-                let shape = TensorShape::Vector(components.len() as u16);
-                self.several_entries(&base, components, shape, span)
-            }
+        Ok(if let [single] = &*components {
+            self.single_entry(&base, single, span)
+        } else {
+            let shape = TensorShape::Vector(components.len() as u16);
+            self.several_entries(&base, components, shape, span)
         })
     }
 

@@ -63,7 +63,8 @@ impl<H: Host> Lowerer<'_, H> {
             && let Some(call) = self.frames[library].call.as_ref().map(|call| call.span)
         {
             // The package's own checks speak of the user's call.
-            let refused = exception.type_name.starts_with("Octants") || exception.type_name == "AssertionError";
+            let refused =
+                exception.type_name.starts_with("Octants") || exception.type_name == "AssertionError";
             let (code, message) = match &*exception.type_name {
                 "OctantsTypeError" => (Code::LibraryArgument, exception.message),
                 _ if refused => (Code::HostError, exception.message),

@@ -232,7 +232,13 @@ impl<H: Host> Lowerer<'_, H> {
         let name = format!("{}_{}", source.name, self.instances.len());
         let function = self.kernel.add_function(name, all);
         let number = self.instances.len();
-        self.instances.push(Instance { object: object.clone(), key: key.clone(), function, returns: returns.clone(), is_tuple });
+        self.instances.push(Instance {
+            object: object.clone(),
+            key: key.clone(),
+            function,
+            returns: returns.clone(),
+            is_tuple,
+        });
         let loc = self.loc(span);
         let mut frame = Frame::new(object.clone(), tree.clone(), source.qualname);
         frame.call = Some(Call { span, loc });
@@ -304,7 +310,10 @@ impl<H: Host> Lowerer<'_, H> {
             }
             other => match self.data_of(other) {
                 Some(Data::Tensor(tensor)) => {
-                    into.extend(std::iter::repeat_n(Data::Scalar(tensor.elem), tensor.shape.count() as usize));
+                    into.extend(std::iter::repeat_n(
+                        Data::Scalar(tensor.elem),
+                        tensor.shape.count() as usize,
+                    ));
                 }
                 data => into.extend(data),
             },
@@ -338,7 +347,8 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A `return` of a function of its own: anywhere.
     pub(super) fn leave_function(&mut self, exit: &Exit, value: Option<&Expr>, span: Span) -> Fallible<()> {
-        let inside_static = self.frame().loops.iter().any(|one| one.is_static() && self.frame().depth > one.depth);
+        let inside_static =
+            self.frame().loops.iter().any(|one| one.is_static() && self.frame().depth > one.depth);
         if inside_static {
             return Err(self.error_with_help(
                 Code::ReturnPlace,
@@ -378,7 +388,13 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// After a loop that may have returned: what follows runs only if it has not.
-    pub(super) fn after_loop(&mut self, body: &[Stmt], rest: &Tail<'_>, flow: Flow, span: Span) -> Fallible<Flow> {
+    pub(super) fn after_loop(
+        &mut self,
+        body: &[Stmt],
+        rest: &Tail<'_>,
+        flow: Flow,
+        span: Span,
+    ) -> Fallible<Flow> {
         let Some(exit) = self.frame().exit.clone() else { return Ok(flow) };
         if flow != Flow::Next || !may_return(body) {
             return Ok(flow);

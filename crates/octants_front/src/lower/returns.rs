@@ -206,7 +206,12 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Appends the scalars of a returned value.
-    pub(super) fn flattened(&mut self, term: &Term<H::Object>, span: Span, values: &mut Vec<Value>) -> Returned {
+    pub(super) fn flattened(
+        &mut self,
+        term: &Term<H::Object>,
+        span: Span,
+        values: &mut Vec<Value>,
+    ) -> Returned {
         match term {
             Term::Struct(of) => Returned::Struct(
                 of.members
@@ -214,16 +219,15 @@ impl<H: Host> Lowerer<'_, H> {
                     .map(|(name, member)| (name.to_string(), self.flattened(member, span, values)))
                     .collect(),
             ),
-            Term::Value(value) => match self.data(*value) {
-                Data::Tensor(tensor) => {
+            Term::Value(value) => {
+                if let Data::Tensor(tensor) = self.data(*value) {
                     values.extend(self.tensor_entries(*value, span));
                     Returned::Tensor(tensor)
-                }
-                _ => {
+                } else {
                     values.push(*value);
                     Returned::Scalar(self.elem(*value))
                 }
-            },
+            }
             _ => Returned::Struct(Vec::new()),
         }
     }

@@ -95,7 +95,7 @@ impl<H: Host> Lowerer<'_, H> {
             let constant = |&component: &Value| {
                 self.kernel
                     .as_const(component)
-                    .and_then(|c| c.as_i128())
+                    .and_then(octants_ir::Const::as_i128)
                     .and_then(|at| usize::try_from(at).ok())
             };
             let position = match (tensor.shape, components) {

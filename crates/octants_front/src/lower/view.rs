@@ -285,7 +285,7 @@ impl<H: Host> Lowerer<'_, H> {
         let lines = self.frames.iter().zip(places).enumerate().map(|(depth, (frame, at))| {
             let file = self.sources.map().file(at.file);
             let (file, line) =
-                file.map_or((String::new(), 0), |file| (file.name.to_string(), file.line(at.start)));
+                file.map_or((String::new(), 0), |file| (file.name.clone(), file.line(at.start)));
             format!("{}{} ({file}:{line})", "  ".repeat(depth), frame.function.name)
         });
         lines.collect::<Vec<_>>().join("\n")
