@@ -236,7 +236,7 @@ fn hex_text(magnitude: f64, format: Format) -> String {
         }
         Some(wanted) => digits = wanted.max(13),
         None => {
-            while digits > 0 && (mantissa >> (4 * (13 - digits))) & 0xF == 0 {
+            while digits > 0 && (mantissa >> (4 * (13 - digits))).trailing_zeros() >= 4 {
                 digits -= 1;
             }
         }
@@ -286,8 +286,8 @@ mod tests {
             ("f", 2.5, "2.500000"),
             (".0f", 2.5, "2"),
             ("#.0f", 3.5, "4."),
-            ("+08.2f", 3.14159, "+0003.14"),
-            ("-8.2f", -3.14159, "-3.14   "),
+            ("+08.2f", 2.71459, "+0002.71"),
+            ("-8.2f", -2.71459, "-2.71   "),
             ("e", 12345.678, "1.234568e+04"),
             (".2E", 1e-100, "1.00E-100"),
             ("g", 0.0001, "0.0001"),

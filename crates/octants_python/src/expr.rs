@@ -177,6 +177,21 @@ macro_rules! operators {
                 trace_call(slf.as_any(), args, &named)
             }
 
+            /// The entries of a vector. Without this, Python would index on and on, waiting for an `IndexError`.
+            fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
+                let text = with_tracer(slf.py(), |tracer| Ok(tracer.describe(slf.as_any())))?;
+                if text.contains("array") || text.contains("view") {
+                    let message = format!(
+                        "{text} cannot be iterated over by Python code that runs while compiling: its length is known only when \
+                         the kernel runs; write a loop over it in the kernel"
+                    );
+                    return Err(errors::exception(slf.py(), "OctantsTypeError", &message));
+                }
+                let count: usize = with_tracer(slf.py(), |tracer| tracer.getattr(slf.as_any(), "n"))?.extract()?;
+                let entries = (0..count).map(|index| slf.get_item(index)).collect::<PyResult<Vec<_>>>()?;
+                Ok(PyTuple::new(slf.py(), entries)?.try_iter()?.into_any())
+            }
+
             fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
                 Err(errors::exception(
                     slf.py(),

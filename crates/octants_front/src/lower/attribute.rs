@@ -7,6 +7,21 @@ use super::error::Fallible;
 use super::term::Term;
 use crate::host::{Host, Meaning};
 
+/// Methods that change a list or a dict in place.
+const MUTATING: &[&str] = &[
+    "append",
+    "extend",
+    "insert",
+    "pop",
+    "remove",
+    "clear",
+    "sort",
+    "reverse",
+    "update",
+    "setdefault",
+    "popitem",
+];
+
 impl<H: Host> Lowerer<'_, H> {
     pub(super) fn attribute(
         &mut self,
@@ -38,6 +53,15 @@ impl<H: Host> Lowerer<'_, H> {
             }
             Term::View(view) => self.view_attribute(&view, name, span),
             Term::Array(array) if name == "shape" => Ok(Term::Shape(array)),
+            // A list of the kernel is a value of the compiler: a method would change a copy that nobody sees.
+            Term::List(_) | Term::Dict(_) if MUTATING.contains(&name) => Err(Box::new(
+                self.diagnostic(
+                    Code::NoAttribute,
+                    span,
+                    format!("`{name}` cannot change a list or dict of a kernel: its contents are fixed while compiling"),
+                )
+                .help("build it at once, with a literal or a comprehension over `oc.static(...)`"),
+            )),
             literal if literal.is_static() => {
                 let object = self.host_object(&literal)?;
                 self.host_attribute(&object, name, span).map(Term::Object)

@@ -22,6 +22,8 @@ pub enum PrintPiece {
 }
 
 /// How a value is written, in the words of C's `printf`.
+// The flags are what they are called there, each by itself.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Format {
     /// `-`: at the left of its width.
