@@ -1,4 +1,5 @@
-//! How fast random numbers are drawn, what calls cost, and how long large matrices take to compile.
+//! How fast random numbers are drawn, and how long large matrices take to compile. With `OCTANTS_DUMP=folder` the LLVM text of each kernel
+//! is put there.
 
 #[path = "../tests/programs/mod.rs"]
 mod programs;
@@ -9,7 +10,7 @@ use octants::ir::ops::{ArithOp, CompareOp, ParallelFor};
 use octants::ir::{
     ArrayType, Boundary, Builder, Const, Data, Kernel, Scalar, TensorShape, TensorType, Type, Value, text,
 };
-use octants::{Arch, CompiledKernel, Invocation, NdArray, Session, SessionOptions};
+use octants::{Arch, CompiledKernel, Dump, Invocation, NdArray, Session, SessionOptions};
 use programs::{NEVER, array_of, compile};
 
 fn main() {
@@ -70,6 +71,10 @@ fn show(kernel: &CompiledKernel, name: &str) {
     let s = kernel.statistics();
     let [passes, emit, llvm] = [s.passes, s.emit, s.llvm].map(|t| t.as_secs_f64() * 1e3);
     println!("{name}: passes {passes:.2}, emit {emit:.2}, llvm {llvm:.2} ms, {} bytes", s.code_bytes);
+    if let Some(folder) = std::env::var_os("OCTANTS_DUMP") {
+        let file = std::path::Path::new(&folder).join(format!("{}.ll", kernel.name()));
+        std::fs::write(file, kernel.dump(Dump::Llvm).unwrap().unwrap_or_default()).unwrap();
+    }
 }
 
 fn drawing(ty: Scalar, draws: u32) -> Kernel {

@@ -30,7 +30,7 @@ struct Domain<'k> {
 }
 
 /// A body of more ops is long.
-const LONG: usize = 1000;
+const LONG: usize = 3000;
 
 impl Emitter<'_> {
     /// The whole task of a `parallel_for`. Gives how many iterations run at once.
