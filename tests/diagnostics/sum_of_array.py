@@ -1,4 +1,4 @@
-# raises OctantsTypeError
+# raises OctantsCompilationError
 import octants as oc
 
 

@@ -49,7 +49,7 @@ pub use array::NdArray;
 pub use compiled::{CompileStatistics, CompiledKernel, Dump};
 pub use error::{Error, Fault, LaunchError};
 pub use invocation::Invocation;
-pub use octants_cpu::llvm_version;
+pub use octants_cpu::{llvm_version, wait_for_compilations};
 pub use octants_diag as diag;
 pub use octants_front as front;
 pub use octants_ir as ir;

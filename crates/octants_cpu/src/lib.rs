@@ -19,6 +19,8 @@ pub use compile::{
 pub use device::CpuDevice;
 pub use reference::ReferenceDevice;
 
+pub use octants_llvm_sys::wait_for_compilations;
+
 /// The version of the compiler behind the CPU device.
 pub fn llvm_version() -> (u32, u32, u32) {
     octants_llvm_sys::version()

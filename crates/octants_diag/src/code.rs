@@ -4,6 +4,8 @@
 //! 03 types and operators, 04 indices and arrays, 05 statements and control flow, 06 calls, 07 compile-time evaluation, 08 arguments of a
 //! launch, 09 failures of a running kernel, 10 warnings.
 
+use std::fmt::Write as _;
+
 use crate::diagnostic::Severity;
 
 /// Which exception (or which category of warning) a diagnostic becomes.
@@ -77,7 +79,7 @@ pub fn explain(code: &str) -> Option<String> {
     let mut text = format!("{}: {}\n\n{}\n", code.name(), code.title(), code.explanation());
     if let Some(programs) = code.programs() {
         for (heading, program) in [("Wrong", programs.wrong), ("Right", programs.right)] {
-            text += &format!("\n{heading}:\n\n");
+            let _ = write!(text, "\n{heading}:\n\n");
             for line in program.lines() {
                 text += format!("    {line}").trim_end();
                 text.push('\n');

@@ -3,6 +3,8 @@
 //! The programs stand in `programs/*.md`, one file per area: a heading with the code, the wrong program, the right one. This module knows
 //! how to find them there and nothing of what they mean; `tests/test_error_reference.py` runs them.
 
+use std::fmt::Write as _;
+
 use crate::code::{Class, Code};
 use crate::diagnostic::Severity;
 
@@ -50,12 +52,13 @@ pub fn reference() -> String {
          `oc.explain(\"CODE\")` print what stands here. Where a code has two programs, the first gives the error (or the warning) and \
          the second is a way to write it right. Every program begins with\n\n",
     );
-    text += &format!("```\n{PRELUDE}```\n");
+    let _ = write!(text, "```\n{PRELUDE}```\n");
     for (area, title, _) in AREAS {
-        text += &format!("\n## {title}\n");
+        let _ = write!(text, "\n## {title}\n");
         for code in Code::ALL.iter().filter(|code| code.name()[2..].starts_with(area)) {
             let kind = if code.severity() == Severity::Warning { "Warning" } else { "Raises" };
-            text += &format!(
+            let _ = write!(
+                text,
                 "\n### {}: {}\n\n{kind}: `{}`. ",
                 code.name(),
                 code.title(),
@@ -64,7 +67,8 @@ pub fn reference() -> String {
             text += code.explanation();
             text += "\n";
             if let Some(programs) = code.programs() {
-                text += &format!(
+                let _ = write!(
+                    text,
                     "\nWrong:\n\n```python\n{}```\n\nRight:\n\n```python\n{}```\n",
                     programs.wrong, programs.right
                 );

@@ -150,9 +150,10 @@ pub fn compile(text: &str, options: &Options) -> Result<Compiled, CompileError> 
 pub fn start(text: String, options: Options) -> Compilation {
     let (send, result) = sync_channel(1);
     let failed = send.clone();
+    let inside = Inside::expect();
     let spawned = thread::Builder::new().name("octants-llvm".to_owned()).stack_size(STACK).spawn(move || {
         let on_fatal = send.clone();
-        let inside = Inside::enter(Box::new(move |message| {
+        inside.report_to(Box::new(move |message| {
             drop(on_fatal.send(Err(CompileError { stage: Stage::Fatal, message })));
         }));
         let result = translate(&text, &options);

@@ -34,16 +34,21 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// How long an exit waits for them.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Marks the current thread as one inside LLVM.
+/// Marks a thread as one inside LLVM, from before it starts: an exit that comes in between waits for it, too.
 pub(crate) struct Inside(());
 
 impl Inside {
-    /// `report` gets the message if LLVM fails fatally on this thread. The thread does not continue after that.
-    pub(crate) fn enter(report: Report) -> Inside {
+    /// For whoever is about to start the thread.
+    pub(crate) fn expect() -> Inside {
         initialise();
-        REPORT.with(|slot| *slot.borrow_mut() = Some(report));
         INSIDE.fetch_add(1, Ordering::SeqCst);
         Inside(())
+    }
+
+    /// On the thread itself: `report` gets the message if LLVM fails fatally there. The thread does not continue after that.
+    #[allow(clippy::unused_self)] // only a marked thread may report
+    pub(crate) fn report_to(&self, report: Report) {
+        REPORT.with(|slot| *slot.borrow_mut() = Some(report));
     }
 }
 
@@ -73,7 +78,6 @@ pub(crate) fn initialise() {
         PROCESS.store(std::process::id(), Ordering::SeqCst);
         // SAFETY: these only fill tables; `Once` keeps them from running twice or at the same time.
         unsafe {
-            libc::atexit(wait_for_threads);
             LLVMInstallFatalErrorHandler(Some(fatal));
             let settings: Vec<*const c_char> = SETTINGS.iter().map(|one| one.as_ptr()).collect();
             LLVMParseCommandLineOptions(settings.len() as c_int, settings.as_ptr(), ptr::null());
@@ -102,7 +106,10 @@ pub(crate) fn initialise() {
     });
 }
 
-extern "C" fn wait_for_threads() {
+/// Waits until no compilation is under way, those among them that nobody waits for any more; ten seconds at most.
+///
+/// A process must call it before it exits: at the exit LLVM takes down what its threads still use.
+pub fn wait_for_compilations() {
     if PROCESS.load(Ordering::SeqCst) != std::process::id() {
         return;
     }

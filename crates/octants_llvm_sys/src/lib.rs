@@ -40,6 +40,7 @@ mod vector_math;
 pub use compile::{
     Compilation, CompileError, Compiled, Options, Output, Stage, Timing, compile, start, warm_up,
 };
+pub use fatal::wait_for_compilations;
 pub use load::{LoadError, Loaded, load};
 pub use pipeline::OptLevel;
 pub use target::Target;

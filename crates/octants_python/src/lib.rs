@@ -35,6 +35,12 @@ fn explain(code: &str) -> Option<String> {
     octants::diag::explain(code)
 }
 
+/// Runs when the interpreter ends: a compilation that was interrupted may still be under way.
+#[pyfunction]
+fn finish(py: Python<'_>) {
+    py.detach(octants::wait_for_compilations);
+}
+
 #[pymodule]
 fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
@@ -52,5 +58,6 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dtype::dtype_by_name, module)?)?;
     module.add_function(wrap_pyfunction!(expr::trace_call, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
+    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(finish, module)?,))?;
     Ok(())
 }
