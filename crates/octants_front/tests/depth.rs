@@ -25,7 +25,8 @@ fn thousands_of_terms_are_one_flat_block() {
 #[test]
 fn blocks_that_are_nested_too_deeply_are_refused() {
     let chain = |count: usize| {
-        let arms: String = (1..count).map(|at| format!("    elif n == {at}:\n        k = {at}\n")).collect();
+        let arms: Vec<_> = (1..count).map(|at| format!("    elif n == {at}:\n        k = {at}\n")).collect();
+        let arms = arms.concat();
         format!("    k = 0\n    if n == 0:\n        k = 1\n{arms}")
     };
     assert!(lower(&chain(100)).is_ok());

@@ -362,7 +362,7 @@ impl Binder<'_> {
             let got = format!("shape {:?}", view.shape());
             return Err(refuse("extents below 2147483648", got, "pass a part of the array"));
         }
-        if !(view.is_c_contiguous() && view.is_aligned()) && !view.is_f_contiguous() {
+        if !(view.is_f_contiguous() || view.is_c_contiguous() && view.is_aligned()) {
             let help = "pass numpy.ascontiguousarray(array)";
             return Err(refuse("a contiguous array", "a strided one".to_owned(), help));
         }

@@ -129,9 +129,9 @@ pub fn from_launch(py: Python<'_>, error: &LaunchError, map: &SourceMap) -> PyEr
             let mut inner = fault.locations.first().and_then(|place| place.function.clone());
             for place in places {
                 if let Some(call) = place.span {
-                    diagnostic.frames.insert(0, Frame { function: inner.unwrap_or_default(), call });
+                    diagnostic.frames.insert(0, Frame { function: inner.take().unwrap_or_default(), call });
                 }
-                inner = place.function.clone();
+                inner.clone_from(&place.function);
             }
             diagnostic.notes.push(format!("in the kernel `{}`", fault.kernel));
             from_diagnostic(py, diagnostic, map)

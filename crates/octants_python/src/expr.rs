@@ -5,6 +5,8 @@
 
 // The macro that PyO3 expands inside ours does not write the blocks that this lint asks for.
 #![allow(unsafe_op_in_unsafe_fn)]
+// A cast cannot change the lifetimes inside a trait object; that is all that the two transmutes do.
+#![allow(clippy::transmute_ptr_to_ptr, clippy::transmute_ptr_to_ref)]
 
 use std::cell::RefCell;
 

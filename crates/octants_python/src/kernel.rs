@@ -336,8 +336,8 @@ impl Kernel {
         instance: Option<&Bound<'_, PyAny>>,
         _owner: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let Some(instance) = instance else { return Ok(slf.clone().into_any().unbind()) };
         static METHOD: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let Some(instance) = instance else { return Ok(slf.clone().into_any().unbind()) };
         Ok(METHOD.import(slf.py(), "types", "MethodType")?.call1((slf, instance))?.unbind())
     }
 

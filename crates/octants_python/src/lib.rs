@@ -6,7 +6,7 @@
 // A boundary crate: it talks to the interpreter, to numpy's memory and to the system's signals.
 #![allow(unsafe_code)]
 // Signatures that PyO3 asks for.
-#![allow(clippy::needless_pass_by_value, clippy::trivially_copy_pass_by_ref, clippy::unnecessary_wraps)]
+#![allow(clippy::trivially_copy_pass_by_ref, clippy::unnecessary_wraps, clippy::wrong_self_convention)]
 
 mod aggregate;
 mod arguments;

@@ -212,9 +212,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
         from: Span,
     ) -> Fallible<Vec<Term<H::Object>>> {
-        let items = if let Some(items) = self.items(term, from)? {
-            items
-        } else {
+        let Some(items) = self.items(term, from)? else {
             let what = self.describe(term);
             return Err(self.error(Code::NotUnpackable, from, format!("{what} cannot be unpacked")));
         };
