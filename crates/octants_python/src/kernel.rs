@@ -234,8 +234,9 @@ impl Kernel {
         results: &[u8],
     ) -> PyResult<Bound<'py, PyAny>> {
         let slots = &specialisation.compiled.results().slots;
+        // Only what is not a number needs its type again: looking it up may evaluate an annotation.
         let annotation =
-            PyHost::new(py).annotation_of(self.function.bind(py).as_any(), "return").ok().flatten();
+            || PyHost::new(py).annotation_of(self.function.bind(py).as_any(), "return").ok().flatten();
         let mut slots = slots.iter();
         let mut next = || match slots.next().map(|slot| (slot.data, slot.offset as usize)) {
             Some((Data::Scalar(scalar), offset)) => Ok(Const::from_bytes(scalar, &results[offset..])),
@@ -244,10 +245,10 @@ impl Kernel {
         match &specialisation.returns {
             Returns::Nothing => Ok(py.None().into_bound(py)),
             Returns::One(Returned::Scalar(_)) => dtype::constant_to(py, next()?),
-            Returns::One(one) => aggregate::returned(py, one, annotation.as_ref(), &mut next),
+            Returns::One(one) => aggregate::returned(py, one, annotation().as_ref(), &mut next),
             Returns::Tuple(items) => {
                 // `tuple[a, b]`, or a tuple of types.
-                let types = annotation.map(|of| of.getattr("__args__").unwrap_or(of));
+                let types = annotation().map(|of| of.getattr("__args__").unwrap_or(of));
                 let mut objects = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
                     let ty = types.as_ref().and_then(|types| types.get_item(index).ok());
