@@ -123,7 +123,7 @@ fn tensor(n: u16) -> Data {
 
 fn matrices(name: &str, n: u16, body: impl FnOnce(&mut Builder<'_>, Value, Value)) -> Kernel {
     let mut kernel = Kernel::new(format!("{name}{n}"));
-    let ty = Type::Array(ArrayType { elem: tensor(n), rank: 1, boundary: Boundary::Unsafe });
+    let ty = Type::Array(ArrayType::array(tensor(n), 1, Boundary::Unsafe));
     let x = kernel.add_param("x", ty);
     let mut b = Builder::new(&mut kernel);
     let (zero, count) = (b.i32(0), b.extent(x, 0));

@@ -12,7 +12,7 @@
 //! use octants::{Invocation, NdArray, Session, SessionOptions};
 //!
 //! let mut kernel = Kernel::new("double");
-//! let x = kernel.add_param("x", Type::Array(ArrayType { elem: Scalar::F32.into(), rank: 1, boundary: Boundary::Unsafe }));
+//! let x = kernel.add_param("x", Type::Array(ArrayType::array(Scalar::F32, 1, Boundary::Unsafe)));
 //! let mut b = Builder::new(&mut kernel);
 //! let (zero, n) = (b.i32(0), b.extent(x, 0));
 //! b.parallel_for(&[(zero, n)], ParallelFor::default(), |b, i| {

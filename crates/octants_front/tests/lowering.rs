@@ -8,7 +8,7 @@ use octants_interp::{Arg, Buffers, Datum, Limits, run};
 use octants_ir::{ArrayType, Boundary, Const, Data, Scalar, text, verify};
 
 fn array(elem: Scalar, rank: u8) -> ArgSpec<Object> {
-    ArgSpec::Array(ArrayType { elem: Data::Scalar(elem), rank, boundary: Boundary::Unsafe })
+    ArgSpec::Array(ArrayType::array(Data::Scalar(elem), rank, Boundary::Unsafe))
 }
 
 fn lower_with(

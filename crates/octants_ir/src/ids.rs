@@ -62,6 +62,11 @@ typed_id!(
     "struct"
 );
 typed_id!(
+    /// A layout of the kernel's fields.
+    LayoutId,
+    "layout"
+);
+typed_id!(
     /// A function of the kernel.
     Func,
     "func"

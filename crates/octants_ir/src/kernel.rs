@@ -3,9 +3,10 @@
 use octants_diag::Span;
 use smallvec::SmallVec;
 
-use crate::ids::{Arena, Func, Id, Loc, Op, Region, StructId, Value};
+use crate::ids::{Arena, Func, Id, LayoutId, Loc, Op, Region, StructId, Value};
+use crate::layout::Layout;
 use crate::ops::OpKind;
-use crate::types::{Data, StructType, Type};
+use crate::types::{ArrayType, Boundary, Data, StructType, Type};
 
 /// One kernel: structured SSA in arenas.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct Kernel {
     /// Types of the values that the kernel returns.
     pub results: Vec<Data>,
     pub structs: Arena<StructId, StructType>,
+    /// How the kernel's fields lie; each once.
+    pub layouts: Arena<LayoutId, Layout>,
     /// Called by ops of the body and of each other; they may call themselves.
     pub functions: Arena<Func, Function>,
     pub values: Arena<Value, ValueData>,
@@ -109,6 +112,7 @@ impl Kernel {
             params: Vec::new(),
             results: Vec::new(),
             structs: Arena::new(),
+            layouts: Arena::new(),
             functions: Arena::new(),
             values: Arena::new(),
             ops: Arena::new(),
@@ -209,6 +213,27 @@ impl Kernel {
             self.ops[op].results.push(value);
         }
         op
+    }
+
+    /// The layout, added if it is new.
+    pub fn intern_layout(&mut self, layout: Layout) -> LayoutId {
+        let known = self.layouts.iter().find(|(_, known)| **known == layout).map(|(id, _)| id);
+        known.unwrap_or_else(|| self.layouts.push(layout))
+    }
+
+    /// The type of a field of such elements, laid out so.
+    ///
+    /// # Panics
+    /// If the layout has more than 255 axes.
+    pub fn field_type(&mut self, elem: impl Into<Data>, layout: Layout) -> Type {
+        let rank = u8::try_from(layout.rank()).expect("a field has few axes");
+        let layout = Some(self.intern_layout(layout));
+        Type::Array(ArrayType { elem: elem.into(), rank, boundary: Boundary::Unsafe, layout })
+    }
+
+    /// Of a field's type: where its elements lie.
+    pub fn layout(&self, array: ArrayType) -> Option<&Layout> {
+        array.layout.map(|layout| &self.layouts[layout])
     }
 
     /// The location, added if it is new.

@@ -9,6 +9,7 @@ pub mod constant;
 pub mod format;
 pub mod ids;
 pub mod kernel;
+pub mod layout;
 pub mod ops;
 pub mod plan;
 pub mod rewrite;
@@ -18,8 +19,9 @@ pub mod verify;
 
 pub use builder::Builder;
 pub use constant::Const;
-pub use ids::{Arena, Func, Id, Loc, Op, Region, SideTable, StructId, Value};
+pub use ids::{Arena, Func, Id, LayoutId, Loc, Op, Region, SideTable, StructId, Value};
 pub use kernel::{Function, Kernel, KernelOptions, LocData, OpData, Param, RegionData, ValueData, ValueDef};
+pub use layout::{Digit, Layout, Level, NodeKind};
 pub use ops::{Effect, OpKind};
 pub use plan::{
     Access, ArgKind, ArgLayout, ArgSlot, Bound, LaunchUses, Plan, ResultLayout, ResultSlot, Step, TempLayout,

@@ -228,12 +228,12 @@ pub struct ArgSlot {
 pub enum ArgKind {
     /// The bytes of the value; a `u1` takes one.
     Data(Data),
-    /// An address of eight bytes, then an `i32` for each extent, padded to a multiple of eight.
+    /// An address of eight bytes, then an `i32` for each extent, padded to a multiple of eight. A field is the address alone.
     Array(ArrayType),
 }
 
 impl ArgSlot {
-    /// Where an array's extent of an axis lies.
+    /// Where an array's extent of an axis lies; a field has none here.
     pub fn extent_offset(&self, axis: u8) -> u32 {
         self.offset + 8 + 4 * u32::from(axis)
     }
@@ -254,7 +254,8 @@ impl ArgLayout {
             .iter()
             .map(|&param| match kernel.ty(param) {
                 Type::Array(array) => {
-                    let bytes = 8 + (4 * u32::from(array.rank)).next_multiple_of(8);
+                    let extents = if array.layout.is_some() { 0 } else { array.rank };
+                    let bytes = 8 + (4 * u32::from(extents)).next_multiple_of(8);
                     let element = size_and_align(kernel, array.elem).0;
                     ArgSlot { offset: block.put(bytes, 8), bytes: element, kind: ArgKind::Array(array) }
                 }
@@ -445,7 +446,7 @@ mod tests {
     fn arguments_lie_as_the_layout_says_and_bounds_read_them() {
         let mut kernel = Kernel::new("k");
         kernel.add_param("flag", Scalar::U1.into());
-        let array = ArrayType { elem: Scalar::F32.into(), rank: 3, boundary: Boundary::Unsafe };
+        let array = ArrayType::array(Scalar::F32, 3, Boundary::Unsafe);
         kernel.add_param("a", Type::Array(array));
         kernel.add_param("n", Scalar::I16.into());
         kernel.add_param("x", Type::F64);

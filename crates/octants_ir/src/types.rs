@@ -1,7 +1,7 @@
 //! Types: scalars, small tensors and structs (data that a register or a memory cell holds), and places (arrays, locals,
 //! temporaries) that hold data.
 
-use crate::ids::StructId;
+use crate::ids::{LayoutId, StructId};
 
 macro_rules! scalars {
     ($($variant:ident $name:literal $class:ident $bits:literal),* $(,)?) => {
@@ -161,13 +161,21 @@ pub enum Boundary {
     Clamp,
 }
 
-/// An array argument: a base address and `rank` extents known at launch; elements in row-major order, tensor entries
-/// innermost.
+/// An array or a field: a base address known at launch, and elements addressed by `rank` indices; tensor entries innermost.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ArrayType {
     pub elem: Data,
     pub rank: u8,
     pub boundary: Boundary,
+    /// Of a field: where its elements lie. An array has none; it is row-major with extents known at launch.
+    pub layout: Option<LayoutId>,
+}
+
+impl ArrayType {
+    /// An array argument.
+    pub fn array(elem: impl Into<Data>, rank: u8, boundary: Boundary) -> Self {
+        Self { elem: elem.into(), rank, boundary, layout: None }
+    }
 }
 
 /// The type of an SSA value.

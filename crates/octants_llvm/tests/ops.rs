@@ -19,7 +19,7 @@ fn admits(takes: Takes, ty: Scalar) -> bool {
 }
 
 fn array(ty: Scalar) -> Type {
-    Type::Array(ArrayType { elem: ty.into(), rank: 1, boundary: Boundary::Unsafe })
+    Type::Array(ArrayType::array(ty, 1, Boundary::Unsafe))
 }
 
 /// A kernel that applies several ops elementwise, each into an array of its own.

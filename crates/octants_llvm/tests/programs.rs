@@ -240,7 +240,7 @@ impl Generator {
 }
 
 fn array(ty: Scalar, rank: u8, boundary: Boundary) -> Type {
-    Type::Array(ArrayType { elem: ty.into(), rank, boundary })
+    Type::Array(ArrayType::array(ty, rank, boundary))
 }
 
 fn program(seed: u64) -> (Kernel, Vec<Input>) {

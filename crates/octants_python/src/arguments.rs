@@ -424,7 +424,7 @@ impl Binder<'_> {
             let message = format!("Invalid value for argument {name} - required at most 12 axes, got {ndim}");
             return Err(self.error(object.py(), param.diagnostic(Code::ArrayMismatch, message)));
         }
-        Ok(ArrayType { elem, rank: ndim as u8, boundary: annotation.boundary })
+        Ok(ArrayType::array(elem, ndim as u8, annotation.boundary))
     }
 }
 

@@ -419,10 +419,8 @@ impl<'py> Host for PyHost<'py> {
     }
 
     fn argument_array(&self, object: &Object<'py>) -> Option<ArgumentArray> {
-        let of = |array: &octants::NdArray| ArrayType {
-            elem: array.element(),
-            rank: array.shape().len() as u8,
-            boundary: Boundary::Unsafe,
+        let of = |array: &octants::NdArray| {
+            ArrayType::array(array.element(), array.shape().len() as u8, Boundary::Unsafe)
         };
         if let Ok(array) = object.cast::<Ndarray>() {
             return Some(ArgumentArray::Array(of(&array.get().array)));
@@ -432,11 +430,7 @@ impl<'py> Host for PyHost<'py> {
         }
         let view = numpy::View::of(object)?;
         let rank = u8::try_from(view.shape().len()).ok().filter(|&rank| (1..=12).contains(&rank))?;
-        Some(ArgumentArray::Array(ArrayType {
-            elem: view.scalar()?.into(),
-            rank,
-            boundary: Boundary::Unsafe,
-        }))
+        Some(ArgumentArray::Array(ArrayType::array(view.scalar()?, rank, Boundary::Unsafe)))
     }
 
     fn member_annotation(&self, object: &Object<'py>, name: &str) -> HostResult<Option<Object<'py>>> {

@@ -117,7 +117,7 @@ mod tests {
     /// A guard over `written.len()` arrays of rank one, and a block with these `(address, extent)`s.
     fn clash(written: &[bool], arrays: &[(u64, u32)]) -> bool {
         let mut kernel = Kernel::new("k");
-        let ty = Type::Array(ArrayType { elem: Scalar::F32.into(), rank: 1, boundary: Boundary::Unsafe });
+        let ty = Type::Array(ArrayType::array(Scalar::F32, 1, Boundary::Unsafe));
         for n in 0..written.len() {
             kernel.add_param(format!("a{n}"), ty);
         }

@@ -15,7 +15,7 @@ use octants_runtime::{
 /// A serial task that leaves the length in a temporary, then a loop over the rows of `a` and that many columns.
 fn plan() -> Plan {
     let mut kernel = Kernel::new("k");
-    let array = ArrayType { elem: Scalar::F32.into(), rank: 1, boundary: Boundary::Unsafe };
+    let array = ArrayType::array(Scalar::F32, 1, Boundary::Unsafe);
     kernel.add_param("a", Type::Array(array));
     kernel.add_param("b", Type::Array(array));
     kernel.results.push(Scalar::F64.into());

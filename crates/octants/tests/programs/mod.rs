@@ -13,7 +13,7 @@ use octants::{Arch, CompiledKernel, NdArray, Session, SessionOptions};
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
 pub fn array_of(elem: Scalar, rank: u8) -> Type {
-    Type::Array(ArrayType { elem: elem.into(), rank, boundary: Boundary::Unsafe })
+    Type::Array(ArrayType::array(elem, rank, Boundary::Unsafe))
 }
 
 pub fn session(arch: Arch) -> Session {

@@ -9,8 +9,9 @@ use std::fmt;
 use octants_diag::{FileId, Span};
 
 use super::lex::{Placed, Token, lex};
-use crate::ids::{Func, Id, Loc, Region, StructId, Value};
+use crate::ids::{Func, Id, LayoutId, Loc, Region, StructId, Value};
 use crate::kernel::{Kernel, LocData, Param, ValueData, ValueDef};
+use crate::layout::{Digit, Layout, Level, NodeKind};
 use crate::ops::OpKind;
 use crate::types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
 
@@ -75,6 +76,7 @@ impl Parser {
         loop {
             match self.peek().clone() {
                 Token::Word(word) if word.starts_with("struct") => self.struct_line(&word)?,
+                Token::Word(word) if word.starts_with("layout") => self.layout_line(&word)?,
                 Token::Word(word) if word.starts_with("loc") => self.loc_line(&word)?,
                 Token::Word(word) if word.starts_with("func") => self.function(&word)?,
                 _ => break,
@@ -172,6 +174,48 @@ impl Parser {
         })?;
         self.kernel.structs.push(StructType { name, members });
         Ok(())
+    }
+
+    /// `layout0 = layout [6, 8] from [-1, 0] { dense (axis 0 below 2 extent 3 stride 64, …), … }`
+    fn layout_line(&mut self, word: &str) -> Parsed<()> {
+        self.next();
+        let expected = format!("layout{}", self.kernel.layouts.len());
+        if word != expected {
+            return self.error(format!("layouts are numbered from 0: {expected} is expected here"));
+        }
+        self.mark("=")?;
+        self.word("layout")?;
+        self.mark("[")?;
+        let shape = self.list("]", Self::integer)?;
+        let origin = if self.eat_word("from") {
+            self.mark("[")?;
+            self.list("]", Self::integer)?
+        } else {
+            vec![0; shape.len()]
+        };
+        self.mark("{")?;
+        let levels = self.list("}", Self::level)?;
+        self.kernel.layouts.push(Layout { shape, origin, levels });
+        Ok(())
+    }
+
+    fn level(&mut self) -> Parsed<Level> {
+        let Token::Word(word) = self.next() else { return self.unexpected("a node's kind") };
+        let Some(&kind) = NodeKind::ALL.iter().find(|kind| kind.name() == word) else {
+            return self.error(format!("`{word}` is no kind of node"));
+        };
+        self.mark("(")?;
+        let digits = self.list(")", |p| {
+            p.word("axis")?;
+            let axis = p.integer()?;
+            p.word("below")?;
+            let below = p.integer()?;
+            p.word("extent")?;
+            let extent = p.integer()?;
+            p.word("stride")?;
+            Ok(Digit { axis, below, extent, stride: p.integer()? })
+        })?;
+        Ok(Level { kind, digits })
     }
 
     fn loc_line(&mut self, word: &str) -> Parsed<()> {
@@ -306,6 +350,7 @@ impl Parser {
     pub(super) fn ty(&mut self) -> Parsed<Type> {
         let place: fn(Data) -> Type = match self.peek() {
             Token::Word(word) if word == "array" => return self.array(),
+            Token::Word(word) if word == "field" => return self.field(),
             Token::Word(word) if word == "local" => Type::Local,
             Token::Word(word) if word == "temp" => Type::Temp,
             _ => return Ok(Type::Data(self.data()?)),
@@ -330,7 +375,25 @@ impl Parser {
             Boundary::Unsafe
         };
         self.mark(">")?;
-        Ok(Type::Array(ArrayType { elem, rank, boundary }))
+        Ok(Type::Array(ArrayType { elem, rank, boundary, layout: None }))
+    }
+
+    fn field(&mut self) -> Parsed<Type> {
+        self.next();
+        self.mark("<")?;
+        let elem = self.data()?;
+        self.mark(",")?;
+        let Token::Word(word) = self.next() else { return self.unexpected("a layout, `layout0`") };
+        let number = word.strip_prefix("layout").and_then(|n| n.parse::<usize>().ok());
+        let Some(number) = number.filter(|&number| number < self.kernel.layouts.len()) else {
+            return self.error(format!("{word} is not declared above"));
+        };
+        self.mark(">")?;
+        let layout = LayoutId::from_index(number);
+        let Ok(rank) = u8::try_from(self.kernel.layouts[layout].rank()) else {
+            return self.error("at most 255 axes");
+        };
+        Ok(Type::Array(ArrayType { elem, rank, boundary: Boundary::Unsafe, layout: Some(layout) }))
     }
 
     pub(super) fn data(&mut self) -> Parsed<Data> {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::constant::Const;
 use crate::ids::{Loc, Op, Region, SideTable, Value};
 use crate::kernel::{Kernel, LocData, Param};
+use crate::layout::Digit;
 use crate::ops::{OpKind, ParallelFor, TensorOp};
 use crate::types::{Data, Scalar};
 
@@ -88,6 +89,7 @@ impl<'k> Printer<'k> {
         self.push("\n");
         let body = std::mem::take(&mut self.out);
         self.structs();
+        self.layouts();
         self.loc_table();
         let mut text = std::mem::take(&mut self.out);
         text.push_str(&body);
@@ -134,6 +136,32 @@ impl<'k> Printer<'k> {
             self.push(" }\n");
         }
         if !kernel.structs.is_empty() {
+            self.push("\n");
+        }
+    }
+
+    fn layouts(&mut self) {
+        let kernel = self.kernel;
+        for (id, layout) in kernel.layouts.iter() {
+            write!(self.out, "{id} = layout {:?}", layout.shape).expect("a String takes all");
+            if layout.origin.len() != layout.rank() || layout.origin.iter().any(|&origin| origin != 0) {
+                write!(self.out, " from {:?}", layout.origin).expect("a String takes all");
+            }
+            self.push(" {");
+            for (index, level) in layout.levels.iter().enumerate() {
+                self.push(if index == 0 { " " } else { ", " });
+                self.push(level.kind.name());
+                self.push(" (");
+                for (index, &Digit { axis, below, extent, stride }) in level.digits.iter().enumerate() {
+                    self.comma(index);
+                    write!(self.out, "axis {axis} below {below} extent {extent} stride {stride}")
+                        .expect("a String takes all");
+                }
+                self.push(")");
+            }
+            self.push(" }\n");
+        }
+        if !kernel.layouts.is_empty() {
             self.push("\n");
         }
     }

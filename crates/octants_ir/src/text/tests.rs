@@ -6,6 +6,7 @@ use super::{parse, print, print_with_locations};
 use crate::Builder;
 use crate::constant::Const;
 use crate::kernel::{Kernel, LocData};
+use crate::layout::{Digit, Layout, Level, NodeKind};
 use crate::ops::{
     ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpKind, ParallelFor,
     Reduction, TensorOp,
@@ -33,10 +34,28 @@ fn everything() -> Kernel {
     }));
     let outer =
         Data::Struct(k.structs.push(StructType { name: "O".into(), members: vec![("r".into(), ray)] }));
-    let array = |elem, rank, boundary| Type::Array(ArrayType { elem, rank, boundary });
+    let array = |elem, rank, boundary| Type::Array(ArrayType { elem, rank, boundary, layout: None });
     let x = k.add_param("x", array(Scalar::F32.into(), 1, Boundary::Unsafe));
     let m = k.add_param("m", array(mat, 2, Boundary::Clamp));
     let n = k.add_param("n", Type::I32);
+    let blocked = Layout {
+        shape: vec![4, 6],
+        origin: vec![-2, 0],
+        levels: vec![
+            Level {
+                kind: NodeKind::Dense,
+                digits: vec![
+                    Digit { axis: 0, below: 2, extent: 2, stride: 96 },
+                    Digit { axis: 1, below: 1, extent: 6, stride: 16 },
+                ],
+            },
+            Level { kind: NodeKind::Dense, digits: vec![Digit { axis: 0, below: 1, extent: 2, stride: 4 }] },
+        ],
+    };
+    let field = k.field_type(Scalar::F32, blocked);
+    let field = k.add_param("field", field);
+    let cell = k.field_type(vec3, Layout::row_major(&[], 12));
+    let cell = k.add_param("cell", cell);
     let caller =
         k.intern_loc(LocData { span: Some(Span::new(FileId(0), 4, 9)), function: None, caller: None });
     let called = k.intern_loc(LocData {
@@ -99,6 +118,9 @@ fn everything() -> Kernel {
     let entry = b.load(m, &[i, i, i, i]);
     b.store(m, &[i, i, i, i], entry);
     b.op(OpKind::VolatileLoad, [x, i], [Type::F32], []);
+    let first = b.load(field, &[i, i]);
+    b.store(field, &[i, i], first);
+    b.store(cell, &[], t);
     b.store(tensor, &[], t);
     b.store(temp, &[], a);
     for &op in AtomicOp::ALL {
@@ -199,6 +221,9 @@ fn wrong_text_is_refused_where_it_is_wrong() {
         ("kernel @f(%a \"a\": i33) {\n}", "1:19: `i33` is no type"),
         ("kernel @f(%a \"a: i32) {\n}", "2:1: the string does not end on its line"),
         ("kernel @f(%a \"a\": struct0) {\n}", "1:19: struct0 is not declared above"),
+        ("kernel @f(%a \"a\": field<f32, layout0>) {\n}", "1:30: layout0 is not declared above"),
+        ("layout1 = layout [] { }", "1:1: layouts are numbered from 0: layout0 is expected here"),
+        ("layout0 = layout [2] { dance () }", "1:24: `dance` is no kind of node"),
         ("kernel @f() {\n  return loc3\n}", "2:10: loc3 is no location of the table above"),
         ("kernel @f() {\n  return $\n}", "2:10: the character '$' means nothing here"),
         (

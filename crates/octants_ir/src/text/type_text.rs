@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-use crate::types::{Boundary, Data, Scalar, TensorShape, Type};
+use crate::types::{ArrayType, Boundary, Data, Scalar, TensorShape, Type};
 
 impl Display for Scalar {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -27,6 +27,7 @@ impl Display for Type {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Self::Data(data) => data.fmt(f),
+            Self::Array(ArrayType { elem, layout: Some(layout), .. }) => write!(f, "field<{elem}, {layout}>"),
             Self::Array(array) => {
                 let boundary = match array.boundary {
                     Boundary::Unsafe => "",

@@ -8,7 +8,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     4 Definition "A value says truly which op or region defines it, and is defined once.";
     5 Visible "An operand is defined earlier in the same region, or in a region around it.";
     6 Params "A kernel or function names each parameter of its body; those are data or arrays, a function's also locals. Other regions' parameters are data.";
-    7 KnownTypes "Types name structs of the kernel; members of a struct name earlier ones; a tensor has entries.";
+    7 KnownTypes "Types name structs and layouts of the kernel; members of a struct name earlier ones; a tensor has entries.";
     8 OperandCount "An op has as many operands as its kind takes.";
     9 ResultCount "An op has as many results as its kind gives.";
     10 Takes "Operands are of the scalars, or tensors of them, that the op's table names.";
@@ -24,7 +24,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     20 Path "A base is a place; its path is one integer per index, and then none or one integer per component.";
     21 Cell "What is loaded, stored or updated has the type of the addressed cell.";
     22 Atomic "An atomic update takes what its table names; `atomic_cas` takes integers, one scalar at a time.";
-    23 Extent "`extent` names an axis that its array has, and gives `i32`.";
+    23 Extent "`extent` names an axis that its array has, and gives `i32`. A field has constants instead.";
     24 Condition "The condition of `if`, `while` and `assert` is `u1`.";
     25 Bounds "Bounds and index of one loop axis are of one integer type; a parallel loop has an axis.";
     26 Carried "Carried values, their parameters, what is yielded and what results have the same types in the same order.";
@@ -41,6 +41,8 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     37 Call "A call names a function of the kernel, and has arguments and results of its types; an array is passed to a function that takes the same.";
     38 Print "A `print` has one operand for each value of its text, a scalar or tensor that the format fits.";
     39 Random "A random number is a scalar, and not `u1`; `launch_key` gives `u64`.";
+    40 Layout "The digits of a layout cover each axis once; strides are multiples of the scalar's bytes, and cells do not reach into each other.";
+    41 Field "A field holds scalars or tensors, has the rank of its layout, and clamps no index.";
 } } }
 
 /// Declares the laws: an enum, the list of them, number and text of each.

@@ -3,7 +3,7 @@
 use super::{Law, Verifier};
 use crate::ids::{Op, Value};
 use crate::ops::{AtomicOp, OpKind, Takes};
-use crate::types::{Data, Type};
+use crate::types::{ArrayType, Data, Type};
 
 impl Verifier<'_> {
     /// Places stand only where a base is expected.
@@ -134,7 +134,10 @@ impl Verifier<'_> {
             return;
         }
         match self.ty(self.operands(op)[0]) {
-            Type::Array(array) if axis < array.rank => {}
+            Type::Array(array) if axis < array.rank && array.layout.is_none() => {}
+            field @ Type::Array(ArrayType { layout: Some(_), .. }) => {
+                self.breaks(Law::Extent, op, format!("{field} has a shape that is known"));
+            }
             other => self.breaks(Law::Extent, op, format!("{other} has no axis {axis}")),
         }
         if self.gives(op, 1) {

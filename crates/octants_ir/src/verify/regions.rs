@@ -4,10 +4,11 @@ use super::{Law, Verifier};
 use crate::ids::{Id, Op, Region, SideTable, Value};
 use crate::kernel::ValueDef;
 use crate::ops::OpKind;
-use crate::types::{Data, Type};
+use crate::types::{Boundary, Data, TensorShape, Type};
 
 pub(super) fn check(verifier: &mut Verifier) {
     known_types(verifier);
+    fields(verifier);
     kernel_params(verifier);
     let walk = Walk {
         ops: SideTable::new(false),
@@ -182,11 +183,11 @@ fn known_types(verifier: &mut Verifier) {
         }
     }
     for (_, value) in kernel.values.iter() {
-        let data = match value.ty {
-            Type::Data(data) | Type::Local(data) | Type::Temp(data) => data,
-            Type::Array(array) => array.elem,
+        let (data, layout) = match value.ty {
+            Type::Data(data) | Type::Local(data) | Type::Temp(data) => (data, None),
+            Type::Array(array) => (array.elem, array.layout),
         };
-        if !is_known(data, structs) {
+        if !is_known(data, structs) || layout.is_some_and(|id| id.index() >= kernel.layouts.len()) {
             verifier.kernel_breaks(Law::KnownTypes, format!("a value is {}", value.ty));
         }
     }
@@ -194,6 +195,29 @@ fn known_types(verifier: &mut Verifier) {
     for &data in kernel.results.iter().chain(functions) {
         if !is_known(data, structs) {
             verifier.kernel_breaks(Law::KnownTypes, format!("a result is {data}"));
+        }
+    }
+}
+
+/// Layouts, and the fields that have them.
+fn fields(verifier: &mut Verifier) {
+    let kernel = verifier.kernel;
+    for (id, layout) in kernel.layouts.iter() {
+        if let Err(message) = layout.check(1, 1) {
+            verifier.kernel_breaks(Law::Layout, format!("{id}: {message}"));
+        }
+    }
+    for (_, value) in kernel.values.iter() {
+        let Type::Array(array) = value.ty else { continue };
+        let Some(layout) = array.layout.and_then(|id| kernel.layouts.get(id)) else { continue };
+        let (rank, clamps) = (usize::from(array.rank), array.boundary == Boundary::Clamp);
+        let Some(scalar) = array.elem.elem().filter(|_| rank == layout.rank() && !clamps) else {
+            verifier.kernel_breaks(Law::Field, format!("a value is {} of rank {rank}", value.ty));
+            continue;
+        };
+        let entries = array.elem.tensor_shape().map_or(1, TensorShape::count);
+        if let Err(message) = layout.check(entries * scalar.bytes(), scalar.bytes()) {
+            verifier.kernel_breaks(Law::Layout, format!("{}: {message}", value.ty));
         }
     }
 }

@@ -4,21 +4,23 @@ use std::collections::BTreeSet;
 
 use super::{Law, verify};
 use crate::Builder;
-use crate::ids::{Id, StructId};
+use crate::ids::{Id, LayoutId, StructId};
 use crate::kernel::{Kernel, Param};
 use crate::ops::OpKind;
 use crate::text::parse;
-use crate::types::{Data, Scalar, StructType, Type};
+use crate::types::{ArrayType, Boundary, Data, Scalar, StructType, Type};
 
 /// What stands around the ops of the cases: structs, parameters of many types, some constants.
 fn around(ops: &str) -> String {
     format!(
         "struct0 = struct \"S\" {{ \"a\": f32, \"b\": i32 }}\n\
+         layout0 = layout [4, 6] from [-2, 0] {{ dense (axis 0 below 1 extent 4 stride 24, axis 1 below 1 extent 6 stride 4) }}\n\
+         layout1 = layout [] {{ }}\n\
          func0 = function @f(%fa \"a\": i32, %fp \"p\": local<f32>, %fx \"x\": array<f32, 1>) -> (i32) {{\n\
          %fv: f32 = load %fx[%fa]\nstore %fp, %fv\nreturn %fa\n}}\n\
          kernel @k(%x \"x\": array<f32, 1>, %v \"v\": array<tensor<f32, 3>, 1>, %u \"u\": array<i32, 1>, \
          %f \"f\": f32, %d \"d\": f64, %i \"i\": i32, %l \"l\": i64, %c \"c\": u1, %t \"t\": tensor<f32, 3>, \
-         %s \"s\": struct0) {{\n{ops}\n}}\n"
+         %s \"s\": struct0, %y \"y\": field<f32, layout0>, %w \"w\": field<tensor<f32, 3>, layout1>) {{\n{ops}\n}}\n"
     )
 }
 
@@ -27,6 +29,7 @@ const GOOD: &[&str] = &[
     "return",
     "%a: i32 = shl %i, %l\n%b: f32 = pow %f, %l\n%e: f32 = pow %f, %f\nreturn",
     "%a: tensor<u1, 3> = lt %t, %t\n%b: tensor<f32, 3> = select %a, %t, %t\n%e: struct0 = select %c, %s, %s\nreturn",
+    "%a: f32 = load %y[%i, %l]\n%b: tensor<f32, 3> = load %w\nstore %w[%l], %a\nreturn",
     "%a: f32 = load %v[%i, %l]\n%b: tensor<f32, 3> = load %v[%i]\nreturn",
     "%a: tensor<f32, 3> = atomic_add %v[%i], %t\n%b: i32 = atomic_cas %u[%i], %i, %i\nreturn",
     "%n: i32 = extent 0 %x\n%p: temp<f32> = temp\nparallel_for (%j: i32) in (%i..%n) reduce (%r: f32 = atomic_add %p) {\n\
@@ -88,6 +91,8 @@ const BAD: &[(Law, &str)] = &[
     (Law::Atomic, "%a: f32 = atomic_cas %x[%i], %f, %f\nreturn"),
     (Law::Extent, "%a: i32 = extent 1 %x\nreturn"),
     (Law::Extent, "%a: i64 = extent 0 %x\nreturn"),
+    (Law::Extent, "%a: i32 = extent 0 %y\nreturn"),
+    (Law::Path, "%a: f32 = load %y[%i]\nreturn"),
     (Law::Condition, "if %i { }\nreturn"),
     (Law::Condition, "while { yield %i } do { }\nreturn"),
     (Law::Condition, "assert %f, \"m\"\nreturn"),
@@ -205,7 +210,31 @@ fn unsayable() -> Vec<(Law, Kernel)> {
     extra_region.regions[region].ops.push(end);
     extra_region.ops[op].regions.push(region);
 
+    let field = |change: &dyn Fn(&mut ArrayType)| {
+        let mut kernel = plain();
+        let value = kernel.regions[kernel.body]
+            .params
+            .iter()
+            .copied()
+            .find(|&value| matches!(kernel.ty(value), Type::Array(array) if array.layout.is_some()));
+        let value = value.unwrap();
+        let Type::Array(array) = &mut kernel.values[value].ty else { unreachable!() };
+        change(array);
+        kernel
+    };
+    let mut uncovered = plain();
+    let layout = uncovered.layouts.ids().next().unwrap();
+    uncovered.layouts[layout].shape[0] = 5;
+    let mut crowded = plain();
+    crowded.layouts[layout].levels[0].digits[1].stride = 2;
+
     vec![
+        (Law::KnownTypes, field(&|array| array.layout = Some(LayoutId::from_index(9)))),
+        (Law::Field, field(&|array| array.rank = 1)),
+        (Law::Field, field(&|array| array.boundary = Boundary::Clamp)),
+        (Law::Field, field(&|array| array.elem = Data::Struct(StructId::from_index(0)))),
+        (Law::Layout, uncovered),
+        (Law::Layout, crowded),
         (Law::Tree, op_twice),
         (Law::Tree, region_twice),
         (Law::Regions, missing_region),

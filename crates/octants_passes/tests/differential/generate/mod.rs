@@ -89,7 +89,7 @@ pub fn kernel(seed: u64) -> Kernel {
     let mut kernel = Kernel::new(format!("seed{seed}"));
     add_structs(&mut kernel);
     kernel.results = vec![Scalar::I32.into(), Scalar::F32.into(), PAIR, outer()];
-    let array = |elem: Data, rank| Type::Array(ArrayType { elem, rank, boundary: Boundary::Unsafe });
+    let array = |elem: Data, rank| Type::Array(ArrayType::array(elem, rank, Boundary::Unsafe));
     let arrays = vec![
         kernel.add_param("a", array(Scalar::I32.into(), 1)),
         kernel.add_param("b", array(Scalar::F32.into(), 1)),
