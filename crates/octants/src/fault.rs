@@ -20,13 +20,16 @@ pub(crate) fn describe(kernel: &Kernel, report: &FaultReport) -> Fault {
             Vec::new(),
         )
     } else {
-        // Any other op is an access that the device itself checks: parameter, axis, index, extent.
-        let [param, axis, index, extent, ..] = report.arguments;
+        // Any other op is an access that the device itself checks: parameter, axis, index, extent, origin.
+        let [param, axis, index, extent, origin, ..] = report.arguments;
         let name = kernel.params.get(param as usize).map_or("?", |param| &param.name);
         let index = Const::from_bits(Scalar::I64, index);
         let at = index.as_i128().unwrap_or_default();
-        let message =
+        let mut message =
             format!("index {at} is out of bounds for axis {axis} of `{name}`, which has size {extent}");
+        if origin != 0 {
+            message = format!("{message} from {} on", origin as i64);
+        }
         (message, vec![index, Const::from_bits(Scalar::I64, extent)])
     };
     Fault { kernel: kernel.name.as_str().into(), message, arguments, locations: chain(&kernel.locs, op.loc) }

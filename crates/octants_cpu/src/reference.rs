@@ -173,6 +173,9 @@ unsafe impl Device for ReferenceDevice {
                 }
                 ArgKind::Array(array) => {
                     let address = u64::from_le_bytes(bytes_at(launch.args, slot.offset));
+                    if array.layout.is_some() {
+                        return Arg::Field { address };
+                    }
                     let extent = |axis| i32::from_le_bytes(bytes_at(launch.args, slot.extent_offset(axis)));
                     Arg::Array { address, shape: (0..array.rank).map(extent).collect() }
                 }
@@ -242,8 +245,9 @@ fn report(trap: &Trap, record: &mut FaultRecord) -> Result<(), DeviceError> {
             record.site = op.index() as u32;
         }
         (TrapKind::TooDeep, Some(op)) => record.site = op.index() as u32,
-        (&TrapKind::OutOfBounds { param, axis, index, extent }, Some(op)) => {
-            arguments[..4].copy_from_slice(&[param as u64, axis.into(), index as u64, extent as u64]);
+        (&TrapKind::OutOfBounds { param, axis, index, origin, extent }, Some(op)) => {
+            let words = [param as u64, axis.into(), index as u64, extent as u64, i64::from(origin) as u64];
+            arguments[..words.len()].copy_from_slice(&words);
             record.site = op.index() as u32;
         }
         _ => return Err(DeviceError::Failed { verb: "launch", message: trap.to_string() }),

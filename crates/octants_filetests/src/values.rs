@@ -5,7 +5,7 @@
 use octants_interp::{Arg, Buffers, Datum};
 use octants_ir::plan::size_and_align;
 use octants_ir::text::number_of;
-use octants_ir::{ArrayType, Const, Data, Kernel, Scalar, Type};
+use octants_ir::{ArrayType, Const, Data, Kernel, Layout, Scalar, Type};
 
 enum Item {
     Word(String),
@@ -31,7 +31,12 @@ pub fn arguments(kernel: &Kernel, text: &str, memory: &mut Buffers) -> Result<Ve
             Type::Data(data) => Arg::Data(datum(kernel, data, &item)?),
             Type::Array(array) => {
                 let (shape, bytes) = array_of(kernel, array, &item)?;
-                Arg::Array { address: memory.add(bytes), shape }
+                match kernel.layout(array) {
+                    Some(layout) => {
+                        Arg::Field { address: memory.add(laid_out(kernel, array, layout, &shape, &bytes)?) }
+                    }
+                    None => Arg::Array { address: memory.add(bytes), shape },
+                }
             }
             other => return Err(format!("a parameter cannot be {other}")),
         });
@@ -41,6 +46,44 @@ pub fn arguments(kernel: &Kernel, text: &str, memory: &mut Buffers) -> Result<Ve
     } else {
         Err(format!("{} arguments for {} parameters", args.len(), params.len()))
     }
+}
+
+/// From row-major order to the field's own; what lies between elements is 0xaa.
+fn laid_out(
+    kernel: &Kernel,
+    array: ArrayType,
+    layout: &Layout,
+    shape: &[i32],
+    elements: &[u8],
+) -> Result<Vec<u8>, String> {
+    if !shape.iter().zip(&layout.shape).all(|(&found, &extent)| found == extent as i32) {
+        return Err(format!("{shape:?} for a field of {:?}", layout.shape));
+    }
+    let (size, _) = size_and_align(kernel, array.elem);
+    let mut bytes = vec![0xaa; layout.span(size) as usize];
+    for (offset, element) in offsets(layout).zip(elements.chunks_exact(size as usize)) {
+        bytes[offset..][..size as usize].copy_from_slice(element);
+    }
+    Ok(bytes)
+}
+
+/// A field's elements in row-major order.
+pub fn row_major(kernel: &Kernel, array: ArrayType, layout: &Layout, bytes: &[u8]) -> Vec<u8> {
+    let (size, _) = size_and_align(kernel, array.elem);
+    offsets(layout).flat_map(|offset| bytes[offset..][..size as usize].to_vec()).collect()
+}
+
+/// Where each element lies, in row-major order.
+fn offsets(layout: &Layout) -> impl Iterator<Item = usize> + '_ {
+    (0..layout.count()).map(|mut number| {
+        let mut index = vec![0; layout.rank()];
+        for axis in (0..layout.rank()).rev() {
+            let extent = u64::from(layout.shape[axis]);
+            index[axis] = (number % extent) as i64 + i64::from(layout.origin[axis]);
+            number /= extent;
+        }
+        layout.offset_of(&index).expect("inside the shape") as usize
+    })
 }
 
 fn array_of(kernel: &Kernel, array: ArrayType, item: &Item) -> Result<(Vec<i32>, Vec<u8>), String> {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use octants_ir::{Const, Data, Id, Kernel, Op, OpKind, Region, Type, Value};
+use octants_ir::{ArrayType, Const, Data, Id, Kernel, Op, OpKind, Region, Type, Value};
 
 use crate::address_space::AddressSpace;
 use crate::datum::Datum;
@@ -18,6 +18,10 @@ pub enum Arg {
     Array {
         address: u64,
         shape: Vec<i32>,
+    },
+    /// The first element lies at the address; the parameter's layout says where the others do.
+    Field {
+        address: u64,
     },
 }
 
@@ -90,8 +94,13 @@ impl<'a> Machine<'a> {
                     values[param.index()] = datum.clone();
                 }
                 (Type::Array(array), Arg::Array { shape, .. })
-                    if shape.len() == array.rank as usize && shape.iter().all(|&extent| extent >= 0) =>
+                    if array.layout.is_none()
+                        && shape.len() == array.rank as usize
+                        && shape.iter().all(|&extent| extent >= 0) =>
                 {
+                    places[param.index()] = Some(index);
+                }
+                (Type::Array(ArrayType { layout: Some(_), .. }), Arg::Field { .. }) => {
                     places[param.index()] = Some(index);
                 }
                 (ty, _) => return refuse(format!("argument {index} is no {ty}")),
@@ -153,11 +162,12 @@ impl<'a> Machine<'a> {
         values.iter().map(|&v| self.get(v).clone()).collect()
     }
 
-    /// The address and shape of an array, and which parameter it is.
+    /// Which parameter an array or field is, its address, and the shape of an array.
     pub fn array(&self, base: Value) -> (usize, u64, &'a [i32]) {
         let param = self.places[base.index()].unwrap_or_default();
         match &self.args[param] {
             Arg::Array { address, shape } => (param, *address, shape),
+            Arg::Field { address } => (param, *address, &[]),
             Arg::Data(_) => (param, 0, &[]),
         }
     }
@@ -248,6 +258,7 @@ impl<'a> Machine<'a> {
             OpKind::Atomic(atomic) => self.atomic(op, *atomic)?,
             OpKind::AtomicCas => self.atomic_cas(op)?,
             OpKind::Extent(axis) => self.extent(op, *axis),
+            OpKind::Address => self.address_of(op)?,
             OpKind::If => return self.if_op(op),
             OpKind::For => return self.for_op(op),
             OpKind::While => return self.while_op(op),

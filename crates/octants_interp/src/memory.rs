@@ -2,7 +2,7 @@
 
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
 use octants_ir::plan::size_and_align;
-use octants_ir::{Boundary, Const, Data, Op, Type, Value};
+use octants_ir::{Boundary, Const, Data, Layout, NodeKind, Op, Scalar, Type, Value};
 use smallvec::{SmallVec, smallvec};
 
 use crate::datum::Datum;
@@ -40,22 +40,12 @@ impl Machine<'_> {
         };
         let (param, start, shape) = self.array(base);
         let (indices, components) = path.split_at(array.rank as usize);
-        let mut element: u64 = 0;
-        for (axis, (&index, &extent)) in indices.iter().zip(shape).enumerate() {
-            let mut index = self.get(index).integer();
-            if array.boundary == Boundary::Clamp {
-                index = index.min(i128::from(extent) - 1).max(0);
-            }
-            let inside = u64::try_from(index).ok().filter(|_| index < i128::from(extent));
-            let Some(inside) = inside else {
-                return self.trap(op, TrapKind::OutOfBounds { param, axis: axis as u8, index, extent });
-            };
-            // Extents are below 2^31 and their product is the array's size, so nothing real overflows here; a caller that
-            // lies about a shape gets an address without memory.
-            element = element.wrapping_mul(extent as u64).wrapping_add(inside);
-        }
         let (size, _) = size_and_align(self.kernel, array.elem);
-        let address = start.wrapping_add(element.wrapping_mul(size.into()));
+        let offset = match self.kernel.layout(array) {
+            Some(layout) => self.field_offset(op, param, layout, indices)?,
+            None => self.array_offset(op, param, array.boundary, shape, indices)?.wrapping_mul(size.into()),
+        };
+        let address = start.wrapping_add(offset);
         let (Data::Tensor(ty), [_, ..]) = (array.elem, components) else {
             return Ok(Cell::Memory { address, data: array.elem, inside: true });
         };
@@ -63,6 +53,64 @@ impl Machine<'_> {
         let offset = position.unwrap_or(0) as u64 * u64::from(ty.elem.bytes());
         let data = Data::Scalar(ty.elem);
         Ok(Cell::Memory { address: address.wrapping_add(offset), data, inside: position.is_some() })
+    }
+
+    /// How many bytes behind a field's first element another one lies: down the tree, from the root, each node's cell inside the one
+    /// above.
+    fn field_offset(&self, op: Op, param: usize, layout: &Layout, indices: &[Value]) -> Result<u64, Trap> {
+        // What is left of each index once the nodes above have taken their part.
+        let mut rest = Vec::new();
+        for (axis, &index) in indices.iter().enumerate() {
+            let (index, origin) = (self.get(index).integer(), layout.origin[axis]);
+            let extent = layout.shape[axis] as i32;
+            let distance = index - i128::from(origin);
+            if distance < 0 || distance >= extent.into() {
+                let axis = axis as u8;
+                return self.trap(op, TrapKind::OutOfBounds { param, axis, index, origin, extent });
+            }
+            rest.push(distance as u64);
+        }
+        let mut offset: u64 = 0;
+        for level in &layout.levels {
+            match level.kind {
+                NodeKind::Dense => {
+                    for digit in &level.digits {
+                        let rest = &mut rest[usize::from(digit.axis)];
+                        offset =
+                            offset.wrapping_add((*rest / u64::from(digit.below)).wrapping_mul(digit.stride));
+                        *rest %= u64::from(digit.below);
+                    }
+                }
+            }
+        }
+        Ok(offset)
+    }
+
+    /// How many elements behind an array's first one another lies, in row-major order.
+    fn array_offset(
+        &self,
+        op: Op,
+        param: usize,
+        boundary: Boundary,
+        shape: &[i32],
+        indices: &[Value],
+    ) -> Result<u64, Trap> {
+        let mut element: u64 = 0;
+        for (axis, (&index, &extent)) in indices.iter().zip(shape).enumerate() {
+            let mut index = self.get(index).integer();
+            if boundary == Boundary::Clamp {
+                index = index.min(i128::from(extent) - 1).max(0);
+            }
+            let inside = u64::try_from(index).ok().filter(|_| index < i128::from(extent));
+            let Some(inside) = inside else {
+                return self
+                    .trap(op, TrapKind::OutOfBounds { param, axis: axis as u8, index, origin: 0, extent });
+            };
+            // Extents are below 2^31 and their product is the array's size, so nothing real overflows here; a caller that
+            // lies about a shape gets an address without memory.
+            element = element.wrapping_mul(extent as u64).wrapping_add(inside);
+        }
+        Ok(element)
     }
 
     fn read(&mut self, op: Op, cell: &Cell) -> Result<Datum, Trap> {
@@ -152,6 +200,14 @@ impl Machine<'_> {
             self.write(op, &cell, &desired)?;
         }
         Ok(old)
+    }
+
+    /// Where a cell lies. Components outside the shape lie where the first does.
+    pub fn address_of(&mut self, op: Op) -> Result<Datum, Trap> {
+        match self.address(op, &self.kernel.ops[op].operands)? {
+            Cell::Memory { address, .. } => Ok(Datum::Scalar(Const::from_bits(Scalar::U64, address))),
+            Cell::Variable { place, .. } => unreachable!("the laws let {place} have no address"),
+        }
     }
 
     pub fn extent(&mut self, op: Op, axis: u8) -> Datum {

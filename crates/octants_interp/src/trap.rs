@@ -20,8 +20,8 @@ pub struct Trap {
 pub enum TrapKind {
     /// An `assert` did not hold.
     Assert { message: Box<str>, arguments: Vec<Const> },
-    /// An index outside its array; also any index into an array without elements.
-    OutOfBounds { param: usize, axis: u8, index: i128, extent: i32 },
+    /// An index outside its array or field, which has `extent` elements from `origin` on; also any index into an array without elements.
+    OutOfBounds { param: usize, axis: u8, index: i128, origin: i32, extent: i32 },
     /// An array's memory is not there.
     Memory(MemoryFault),
     /// More ops than [`Limits::steps`](crate::Limits) allows.
@@ -61,11 +61,12 @@ impl fmt::Display for Trap {
                 }
                 Ok(())
             }
-            TrapKind::OutOfBounds { param, axis, index, extent } => {
+            TrapKind::OutOfBounds { param, axis, index, origin, extent } => {
                 write!(
                     f,
                     "index {index} is out of bounds for axis {axis} of parameter {param}, which has {extent}"
-                )
+                )?;
+                if *origin == 0 { Ok(()) } else { write!(f, " from {origin} on") }
             }
             TrapKind::Memory(fault) => fault.fmt(f),
             TrapKind::StepLimit => f.write_str("the limit of steps is reached"),

@@ -221,6 +221,12 @@ impl<'k> Builder<'k> {
         self.value(OpKind::AtomicCas, operands, ty)
     }
 
+    /// Where a cell of an array or a field lies.
+    pub fn address(&mut self, base: Value, path: &[Value]) -> Value {
+        let operands: Vec<_> = [base].iter().chain(path).copied().collect();
+        self.value(OpKind::Address, operands, Scalar::U64.into())
+    }
+
     pub fn extent(&mut self, array: Value, axis: u8) -> Value {
         self.value(OpKind::Extent(axis), [array], Type::I32)
     }

@@ -219,8 +219,8 @@ pub struct ArgLayout {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArgSlot {
     pub offset: u32,
-    /// Of the value; of one element, if it is an array.
-    pub bytes: u32,
+    /// Of the value; of one element, if it is an array; from a field's first element to its last.
+    pub bytes: u64,
     pub kind: ArgKind,
 }
 
@@ -257,10 +257,11 @@ impl ArgLayout {
                     let extents = if array.layout.is_some() { 0 } else { array.rank };
                     let bytes = 8 + (4 * u32::from(extents)).next_multiple_of(8);
                     let element = size_and_align(kernel, array.elem).0;
-                    ArgSlot { offset: block.put(bytes, 8), bytes: element, kind: ArgKind::Array(array) }
+                    let span = kernel.layout(array).map_or(element.into(), |layout| layout.span(element));
+                    ArgSlot { offset: block.put(bytes, 8), bytes: span, kind: ArgKind::Array(array) }
                 }
                 Type::Data(data) | Type::Local(data) | Type::Temp(data) => {
-                    let bytes = size_and_align(kernel, data).0;
+                    let bytes = size_and_align(kernel, data).0.into();
                     ArgSlot { offset: block.put_data(kernel, data), bytes, kind: ArgKind::Data(data) }
                 }
             })

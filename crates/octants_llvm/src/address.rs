@@ -6,7 +6,7 @@
 //! affine in the loop's counter. The clamped index is the wrapped one, since clamping defines it everywhere.
 
 use octants_ir::ops::{ArithOp, ConvertOp};
-use octants_ir::{ArrayType, Boundary, Data, OpKind, Scalar, Type, Value};
+use octants_ir::{ArrayType, Boundary, Data, Layout, OpKind, Scalar, TensorShape, Type, Value};
 
 use crate::alias::Class;
 use crate::emitter::Emitter;
@@ -68,7 +68,10 @@ impl Emitter<'_> {
             Type::Array(array) => {
                 let param = self.array_param(*base);
                 let (indices, components) = path.split_at(array.rank.into());
-                let offset = self.array_offset(param, array, indices);
+                let offset = match self.kernel.layout(array) {
+                    Some(layout) => self.field_offset(layout, elem_of(array.elem), indices),
+                    None => self.array_offset(param, array, indices),
+                };
                 let (offset, inside) = self.add_components(offset, array.elem, components);
                 let pointer = self.array_base(param);
                 let class = self.array_class(param);
@@ -117,7 +120,46 @@ impl Emitter<'_> {
         }
     }
 
-    /// The row-major offset in elements.
+    /// Where cells lie, as numbers.
+    pub(crate) fn address_of(&mut self, path: &[Value]) -> Val {
+        let address = self.address(path);
+        match address.target {
+            Target::One(pointer) => {
+                self.f.value(Ty::new(Scalar::U64, 1), format_args!("ptrtoint ptr {pointer} to i64"))
+            }
+            Target::Run(first) => {
+                let first =
+                    self.f.value(Ty::new(Scalar::U64, 1), format_args!("ptrtoint ptr {first} to i64"));
+                let steps = Val::lane_ids(Scalar::U64, self.lanes);
+                let bytes = Val::int(Scalar::U64, address.scalar.bytes().into());
+                let steps = self.binary("mul", steps, bytes);
+                self.binary("add", first, steps)
+            }
+            Target::Each(cells) => {
+                let ty = Ty::new(Scalar::U64, self.lanes);
+                self.f.value(ty, format_args!("ptrtoint <{} x ptr> {cells} to {ty}", self.lanes))
+            }
+        }
+    }
+
+    /// The offset in scalars of a field's element. Strides are constants, and so is all that origins make of them.
+    fn field_offset(&mut self, layout: &Layout, scalar: Scalar, indices: &[Value]) -> Index {
+        let mut offset = Index::uniform(Val::i64(0));
+        let mut start = 0;
+        for (axis, &index) in indices.iter().enumerate() {
+            let mut digits = layout.digits_of(axis);
+            let Some(digit) = digits.next() else { continue };
+            assert!(digits.next().is_none(), "an axis of a task's field is one digit");
+            let stride = (digit.stride / u64::from(scalar.bytes())) as i64;
+            start -= i64::from(layout.origin[axis]) * stride;
+            let index = self.exact(index, 6).0;
+            let cells = self.index_mul(index, Val::i64(stride));
+            offset = self.index_add("add", offset, cells);
+        }
+        self.index_add("add", offset, Index::uniform(Val::i64(start)))
+    }
+
+    /// The row-major offset in scalars.
     pub(crate) fn array_offset(&mut self, param: usize, array: ArrayType, indices: &[Value]) -> Index {
         let mut offset = Index::uniform(Val::i64(0));
         for (axis, &index) in indices.iter().enumerate() {
@@ -133,7 +175,8 @@ impl Emitter<'_> {
                 offset = self.index_add("add", rows, index);
             }
         }
-        offset
+        let entries = array.elem.tensor_shape().map_or(1, TensorShape::count);
+        self.index_mul(offset, Val::i64(entries.into()))
     }
 
     /// An index in 64 bits, and how many bits its magnitude may take.
@@ -270,13 +313,12 @@ impl Emitter<'_> {
         }
     }
 
-    /// Adds the components' part to an offset counted in cells, and counts it in scalars.
+    /// Adds the components' part to an offset counted in scalars.
     ///
     /// Components outside the shape address the first entry: never memory outside the cell.
     fn add_components(&mut self, cells: Index, data: Data, components: &[Value]) -> (Index, Option<Val>) {
         let Some(shape) = data.tensor_shape() else { return (cells, None) };
         assert_eq!(components.len(), shape.rank(), "a task addresses single scalars");
-        let cells = self.index_mul(cells, Val::i64(shape.count().into()));
         let mut inside = None;
         let mut entry = Index::uniform(Val::i64(0));
         for (&component, dim) in components.iter().zip(shape.dims()) {

@@ -1,7 +1,7 @@
 //! The argument block and the frame: read in the entry block, once, before anything is written.
 
 use octants_ir::plan::ArgKind;
-use octants_ir::{Scalar, Value, ValueDef};
+use octants_ir::{Const, Scalar, Value, ValueDef};
 
 use crate::abi::Frame;
 use crate::emitter::Emitter;
@@ -118,15 +118,17 @@ impl Emitter<'_> {
         }
     }
 
-    /// `lo` and `hi` of each axis of the range that is running.
-    pub(crate) fn load_bounds(&mut self, axes: usize) -> Vec<(Val, Val)> {
-        let bounds = self.load_pointer("%frame", Frame::BOUNDS).to_string();
-        (0..axes)
-            .map(|axis| {
-                let lo = self.load_entry(&bounds, 16 * axis, Scalar::I64);
-                (lo, self.load_entry(&bounds, 16 * axis + 8, Scalar::I64))
-            })
-            .collect()
+    /// `lo` and `hi` of each axis of the range that is running: constants where the kernel has them, else what the launch computed.
+    pub(crate) fn load_bounds(&mut self, bounds: &[Value]) -> Vec<(Val, Val)> {
+        let known = |value: Value| self.kernel.as_const(value).and_then(Const::as_i128);
+        let known: Vec<_> = bounds.iter().map(|&bound| known(bound)).collect();
+        let block = known.contains(&None).then(|| self.load_pointer("%frame", Frame::BOUNDS).to_string());
+        let mut bound = |index: usize| match (known[index], &block) {
+            (Some(constant), _) => Val::int(Scalar::I64, constant),
+            (None, Some(block)) => self.load_entry(block, 8 * index, Scalar::I64),
+            (None, None) => unreachable!("the block is there unless all are known"),
+        };
+        (0..bounds.len()).step_by(2).map(|lo| (bound(lo), bound(lo + 1))).collect()
     }
 
     fn load_pointer(&mut self, base: &str, offset: usize) -> Ptr {

@@ -64,7 +64,8 @@ impl Emitter<'_> {
                     let param = self.array_param(operand);
                     let base = self.array_base(param);
                     arguments.push(format!("ptr {base}"));
-                    for axis in 0..array.rank {
+                    let extents = if array.layout.is_some() { 0 } else { array.rank };
+                    for axis in 0..extents {
                         let extent = self.extent(param, axis).0;
                         arguments.push(Typed(extent).to_string());
                     }
@@ -190,7 +191,8 @@ impl Emitter<'_> {
             Type::Array(array) => {
                 let base = Ptr { reg: self.f.new_register() };
                 write!(head, ", ptr noundef {base}").expect("writing to a string");
-                let extents: Vec<_> = (0..array.rank)
+                let extents = if array.layout.is_some() { 0 } else { array.rank };
+                let extents: Vec<_> = (0..extents)
                     .map(|_| {
                         let extent = Val::reg(self.f.new_register(), Ty::new(octants_ir::Scalar::I32, 1));
                         write!(head, ", {}", Typed(extent)).expect("writing to a string");

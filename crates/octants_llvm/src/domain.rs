@@ -38,7 +38,7 @@ impl Emitter<'_> {
         let data = &self.kernel.ops[op];
         let OpKind::ParallelFor(attributes) = &data.kind else { panic!("{op} is no parallel loop") };
         let axes = usize::from(attributes.axes);
-        let bounds = self.load_bounds(axes);
+        let bounds = self.load_bounds(&data.operands[..2 * axes]);
         let in_order = attributes.max_threads == Some(1);
         let group = (!in_order).then(|| self.scopes.begin_independent(&mut self.module));
         let body = data.regions[0];

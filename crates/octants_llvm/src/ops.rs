@@ -66,6 +66,7 @@ impl Emitter<'_> {
                 let param = self.array_param(operands[0]);
                 self.extent(param, *axis).0
             }
+            OpKind::Address => self.address_of(operands),
             OpKind::Load if self.holds_structs(operands[0]) => {
                 return self.load_struct(operands, data.results[0]);
             }

@@ -370,6 +370,16 @@ impl Survey<'_> {
         if components.iter().any(|&component| self.varying[component]) {
             return None;
         }
+        if let Type::Array(array) = self.kernel.ty(base)
+            && let Some(layout) = self.kernel.layout(array)
+        {
+            let bytes = u64::from(array.elem.elem()?.bytes());
+            let digits = layout.digits().map(|digit| {
+                let index = self.index_stride(indices[usize::from(digit.axis)])?;
+                index.checked_mul((digit.stride / bytes) as i64)
+            });
+            return digits.sum();
+        }
         let Some((&last, outer)) = indices.split_last() else { return Some(0) };
         if outer.iter().any(|&index| self.varying[index]) {
             return None;

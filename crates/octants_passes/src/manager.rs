@@ -14,6 +14,7 @@ use crate::privatise_reductions::privatise_reductions;
 use crate::promote_locals::promote_locals;
 use crate::scalarise::scalarise;
 use crate::simplify::simplify;
+use crate::split_digits::split_digits;
 use crate::split_tasks::split_tasks;
 
 /// What passes may take for granted.
@@ -64,6 +65,14 @@ pub static PIPELINE: &[Pass] = &[
         reason: "after scalarise, whose locals it promotes; before all that looks at values",
         leaves: Phase::Structured,
         run: |kernel, _| promote_locals(kernel),
+    },
+    Pass {
+        name: "split_digits",
+        required: true,
+        reason: "after check_arithmetic, since an index outside a field is no overflow; before simplify, which cancels what it adds, so that \
+                 passes after it see which iteration owns an element",
+        leaves: Phase::Structured,
+        run: |kernel, _| split_digits(kernel),
     },
     Pass {
         name: "simplify",
@@ -209,11 +218,15 @@ mod tests {
             (seen, print(&outcome.kernel))
         };
         let (none, text) = names(Some(0));
-        assert_eq!(none, ["input", "scalarise", "check_arithmetic", "lower_random", "split_tasks"]);
+        let required = ["scalarise", "check_arithmetic", "lower_random", "split_digits", "split_tasks"];
+        assert_eq!(none, [&["input"], &required[..]].concat());
         assert!(text.contains("local") && text.contains("atomic_add"));
         let (two, text) = names(Some(2));
         let first = ["input", "scalarise", "check_arithmetic", "lower_random"];
-        assert_eq!(two, [&first[..], &["promote_locals", "simplify", "split_tasks"]].concat());
+        assert_eq!(
+            two,
+            [&first[..], &["promote_locals", "split_digits", "simplify", "split_tasks"]].concat()
+        );
         assert!(!text.contains("local") && text.contains("atomic_add"));
         let (all, text) = names(None);
         assert_eq!(all.len(), PIPELINE.len() + 1);

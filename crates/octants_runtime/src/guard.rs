@@ -14,17 +14,35 @@ pub(crate) struct OverlapGuard {
 #[derive(Debug)]
 struct GuardedArray {
     offset: usize,
+    /// How many extents follow the address.
     rank: usize,
-    element_bytes: u64,
+    /// Of one element, or of all that a field spans.
+    bytes: u64,
     written: bool,
+    field: bool,
 }
 
-/// The bytes of one array: `start..end`.
+/// The bytes of one array, or from a field's first element to its last: `start..end`.
 #[derive(Clone, Copy, Default)]
 struct Range {
     start: u64,
     end: u64,
     written: bool,
+    field: bool,
+}
+
+impl Range {
+    /// Whether the two share memory that one of them writes.
+    ///
+    /// Elements of two fields may lie between each other, but no byte belongs to two: they are one and the same field, or apart.
+    fn clashes(self, other: Self) -> bool {
+        let shared = if self.field && other.field {
+            self.start == other.start
+        } else {
+            self.start < other.end && other.start < self.end
+        };
+        shared && (self.written || other.written)
+    }
 }
 
 /// Up to this many arrays are compared pair by pair, without allocating.
@@ -41,9 +59,10 @@ impl OverlapGuard {
                 let array = slot.array()?;
                 (access.read || access.written).then(|| GuardedArray {
                     offset: slot.offset as usize,
-                    rank: array.rank.into(),
-                    element_bytes: slot.bytes.into(),
+                    rank: if array.layout.is_some() { 0 } else { array.rank.into() },
+                    bytes: slot.bytes,
                     written: access.written,
+                    field: array.layout.is_some(),
                 })
             })
             .collect();
@@ -69,22 +88,20 @@ impl OverlapGuard {
             *range = array.range(args);
         }
         let ranges = &ranges[..self.arrays.len()];
-        ranges.iter().enumerate().any(|(n, a)| {
-            ranges[..n].iter().any(|b| a.start < b.end && b.start < a.end && (a.written || b.written))
-        })
+        ranges.iter().enumerate().any(|(n, a)| ranges[..n].iter().any(|&b| a.clashes(b)))
     }
 }
 
 impl GuardedArray {
     fn range(&self, args: &[u8]) -> Range {
         let start = u64::from_le_bytes(word(args, self.offset));
-        let mut bytes = self.element_bytes;
+        let mut bytes = self.bytes;
         for axis in 0..self.rank {
             // Extents are never negative; what lies in memory has fewer than 2⁶⁴ bytes.
             let extent = u32::from_le_bytes(word(args, self.offset + 8 + 4 * axis));
             bytes = bytes.wrapping_mul(extent.into());
         }
-        Range { start, end: start.wrapping_add(bytes), written: self.written }
+        Range { start, end: start.wrapping_add(bytes), written: self.written, field: self.field }
     }
 }
 
@@ -95,6 +112,15 @@ fn word<const N: usize>(args: &[u8], offset: usize) -> [u8; N] {
 fn many_overlap(mut ranges: Vec<Range>) -> bool {
     ranges.retain(|range| range.start < range.end);
     ranges.sort_unstable_by_key(|range| range.start);
+    let (fields, arrays): (Vec<_>, Vec<_>) = ranges.into_iter().partition(|range| range.field);
+    let is_same = |a: &Range, b: &Range| a.start == b.start;
+    fields.chunk_by(is_same).any(|same| same.len() > 1 && same.iter().any(|field| field.written))
+        || fields.iter().any(|field| arrays.iter().any(|&array| field.clashes(array)))
+        || many_arrays_overlap(&arrays)
+}
+
+/// `ranges` ascend.
+fn many_arrays_overlap(ranges: &[Range]) -> bool {
     // Among the ranges that began already, how far all of them reach, and how far the written ones do.
     let (mut all, mut written) = (0, 0);
     for range in ranges {
@@ -112,7 +138,7 @@ fn many_overlap(mut ranges: Vec<Range>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octants_ir::{ArrayType, Boundary, Kernel, Scalar, Type};
+    use octants_ir::{ArrayType, Boundary, Kernel, Layout, Scalar, Type};
 
     /// A guard over `written.len()` arrays of rank one, and a block with these `(address, extent)`s.
     fn clash(written: &[bool], arrays: &[(u64, u32)]) -> bool {
@@ -141,6 +167,50 @@ mod tests {
         assert!(!clash(&[false, false], &[(64, 100), (64, 100)]));
         assert!(!clash(&[false, false, true], &[(64, 10), (64, 10), (1000, 5)]));
         assert!(!clash(&[true, true], &[(64, 0), (64, 10)]), "an empty array shares nothing");
+    }
+
+    /// A guard over fields `(address, written)` of 16 interleaved elements, and an array of one element, with this block.
+    fn field_clash(fields: &[(u64, bool)], array: Option<(u64, bool)>) -> bool {
+        let mut kernel = Kernel::new("k");
+        let mut layout = Layout::row_major(&[16], 4);
+        layout.levels[0].digits[0].stride = 8;
+        let field = kernel.field_type(Scalar::F32, layout);
+        for n in 0..fields.len() {
+            kernel.add_param(format!("f{n}"), field);
+        }
+        if array.is_some() {
+            kernel.add_param("a", Type::Array(ArrayType::array(Scalar::F32, 1, Boundary::Unsafe)));
+        }
+        let layout = ArgLayout::of(&kernel);
+        let all: Vec<_> = fields.iter().copied().chain(array).collect();
+        let access: Vec<_> = all.iter().map(|&(_, written)| Access { read: true, written }).collect();
+        let mut block = vec![0; layout.bytes as usize];
+        for (slot, (address, _)) in layout.slots.iter().zip(&all) {
+            let at = slot.offset as usize;
+            block[at..at + 8].copy_from_slice(&address.to_le_bytes());
+        }
+        if array.is_some() {
+            let at = layout.slots[fields.len()].offset as usize + 8;
+            block[at..at + 4].copy_from_slice(&1_u32.to_le_bytes());
+        }
+        OverlapGuard::new(&layout, &access).overlaps(&block)
+    }
+
+    #[test]
+    fn fields_clash_only_with_themselves_and_with_arrays_inside_them() {
+        assert!(!field_clash(&[(64, true), (68, true)], None), "members of one node lie between each other");
+        assert!(field_clash(&[(64, true), (64, false)], None));
+        assert!(!field_clash(&[(64, false), (64, false)], None));
+        assert!(field_clash(&[(64, false)], Some((184, true))));
+        assert!(!field_clash(&[(64, false)], Some((188, true))));
+        let mut many: Vec<_> = (0..20).map(|n| (64 + 4 * n, n == 3)).collect();
+        assert!(!field_clash(&many, None));
+        assert!(!field_clash(&many, Some((4, true))));
+        assert!(field_clash(&many, Some((100, true))));
+        many[5].0 = many[3].0;
+        assert!(field_clash(&many, None));
+        many[5].0 = many[4].0;
+        assert!(!field_clash(&many, None));
     }
 
     #[test]

@@ -37,6 +37,13 @@ impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count { expected, found } => write!(f, "{expected} arguments are expected, not {found}"),
+            Self::Type { position, expected: ArgKind::Array(array) } if array.layout.is_some() => {
+                write!(
+                    f,
+                    "argument {position} is to be a field of {:?} with the parameter's layout",
+                    array.elem
+                )
+            }
             Self::Type { position, expected: ArgKind::Array(array) } => {
                 write!(f, "argument {position} is to be an array of rank {} of {:?}", array.rank, array.elem)
             }
@@ -60,8 +67,9 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
     /// The next argument is an array in this memory, of the parameter's element type and rank.
     pub fn array(mut self, memory: &'a Memory, element: Data, shape: &[i32]) -> Result<Self, ArgumentError> {
         let (position, slot) = self.next()?;
-        let fits =
-            slot.array().is_some_and(|array| array.elem == element && shape.len() == array.rank.into());
+        let fits = slot.array().is_some_and(|array| {
+            array.elem == element && array.layout.is_none() && shape.len() == array.rank.into()
+        });
         if !fits {
             return Err(ArgumentError::Type { position, expected: slot.kind });
         }
@@ -80,6 +88,32 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
         for (axis, extent) in shape.iter().enumerate() {
             self.put(slot.extent_offset(axis as u8), &extent.to_le_bytes());
         }
+        Ok(self)
+    }
+
+    /// The next argument is a field in this memory: `offset` bytes from its beginning lies the first element, and the last ends `span`
+    /// bytes behind that. Whoever calls has compared its layout with the parameter's.
+    pub fn field(
+        mut self,
+        memory: &'a Memory,
+        element: Data,
+        offset: usize,
+        span: u64,
+    ) -> Result<Self, ArgumentError> {
+        let (position, slot) = self.next()?;
+        let fits = slot.array().is_some_and(|array| array.elem == element && array.layout.is_some());
+        if !fits || slot.bytes != span {
+            return Err(ArgumentError::Type { position, expected: slot.kind });
+        }
+        let address = memory.address().map_err(|_| ArgumentError::Stale)?;
+        if !Arc::ptr_eq(memory.context(), self.plan.context()) {
+            return Err(ArgumentError::OtherSession);
+        }
+        let end = usize::try_from(span).ok().and_then(|span| offset.checked_add(span));
+        if end.is_none_or(|end| end > memory.bytes()) {
+            return Err(ArgumentError::Size { position });
+        }
+        self.put(slot.offset, &address.offset(offset).0.to_le_bytes());
         Ok(self)
     }
 

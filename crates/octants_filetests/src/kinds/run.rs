@@ -31,7 +31,7 @@ pub fn run(head: &Head, case: &Case, kernel: &Kernel) -> Result<Found, String> {
         ran = true;
         let (arguments, _) = line.split_once("=>").unwrap_or((line, ""));
         let arguments = arguments.trim();
-        let outcome = outcome(kernel, arguments, steps)?;
+        let outcome = outcome(kernel, kernel, arguments, steps)?;
         if !head.interpreter_only && !outcome.starts_with("trap:") && phase_of(kernel) == Phase::Structured {
             passes_keep(kernel, arguments, steps, &outcome)?;
             let known = with_known_scalars(kernel, arguments)?;
@@ -48,10 +48,11 @@ pub fn run(head: &Head, case: &Case, kernel: &Kernel) -> Result<Found, String> {
     Ok(Found { input: case.input.clone(), notes, output: None })
 }
 
-/// Results, then arrays that changed, as they are written behind `=>`.
-fn outcome(kernel: &Kernel, arguments: &str, steps: u64) -> Result<String, String> {
+/// Results, then arrays that changed, as they are written behind `=>`. Arguments are read and shown as the parameters of `first` say:
+/// what a pass made of it may see a field in another way.
+fn outcome(kernel: &Kernel, first: &Kernel, arguments: &str, steps: u64) -> Result<String, String> {
     let mut memory = Buffers::new();
-    let args = values::arguments(kernel, arguments, &mut memory)?;
+    let args = values::arguments(first, arguments, &mut memory)?;
     let before = memory.clone();
     let limits = Limits { steps: Some(steps), cancel: None };
     let mut printed = String::new();
@@ -65,13 +66,21 @@ fn outcome(kernel: &Kernel, arguments: &str, steps: u64) -> Result<String, Strin
     };
     let mut shown: Vec<_> = results.iter().map(values::show).collect();
     for (index, arg) in args.iter().enumerate() {
-        let param = kernel.regions[kernel.body].params[index];
-        if let (Arg::Array { address, shape }, Type::Array(array)) = (arg, kernel.ty(param)) {
-            let bytes = memory.bytes(*address);
-            if bytes != before.bytes(*address) {
-                let name = &kernel.params[index].name;
-                shown.push(format!("{name} = {}", values::show_array(kernel, array, shape, bytes)));
+        let Type::Array(array) = first.ty(first.regions[first.body].params[index]) else { continue };
+        let (address, shape) = match (arg, first.layout(array)) {
+            (Arg::Array { address, shape }, _) => (*address, shape.clone()),
+            (Arg::Field { address }, Some(layout)) => {
+                (*address, layout.shape.iter().map(|&extent| extent as i32).collect())
             }
+            _ => continue,
+        };
+        let mut bytes = memory.bytes(address).to_vec();
+        if bytes != before.bytes(address) {
+            if let Some(layout) = first.layout(array) {
+                bytes = values::row_major(first, array, layout, &bytes);
+            }
+            let name = &first.params[index].name;
+            shown.push(format!("{name} = {}", values::show_array(first, array, &shape, &bytes)));
         }
     }
     if !printed.is_empty() {
@@ -105,7 +114,7 @@ fn with_known_scalars(kernel: &Kernel, arguments: &str) -> Result<Kernel, String
     Ok(kernel)
 }
 
-fn passes_keep(kernel: &Kernel, arguments: &str, steps: u64, expected: &str) -> Result<(), String> {
+fn passes_keep(first: &Kernel, arguments: &str, steps: u64, expected: &str) -> Result<(), String> {
     for noalias in [false, true] {
         let mut wrong = None;
         let mut look = |_, pass: &str, kernel: &Kernel| {
@@ -113,7 +122,7 @@ fn passes_keep(kernel: &Kernel, arguments: &str, steps: u64, expected: &str) -> 
                 return;
             }
             // What passes add (copies of bounds, temporaries) takes steps of its own.
-            let found = outcome(kernel, arguments, steps.saturating_mul(4));
+            let found = outcome(kernel, first, arguments, steps.saturating_mul(4));
             if found.as_deref() != Ok(expected) {
                 let text = octants_ir::text::print(kernel);
                 wrong = Some(format!(
@@ -123,7 +132,7 @@ fn passes_keep(kernel: &Kernel, arguments: &str, steps: u64, expected: &str) -> 
         };
         let assumptions = Assumptions { noalias };
         let options = PipelineOptions { assumptions, dump: Some(&mut look), limit: None, verify: true };
-        run_pipeline(kernel.clone(), options);
+        run_pipeline(first.clone(), options);
         if let Some(message) = wrong {
             return Err(message);
         }

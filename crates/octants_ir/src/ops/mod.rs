@@ -152,6 +152,8 @@ pub enum OpKind {
     AtomicCas,
     /// `(array) → i32`: the extent of one axis.
     Extent(u8),
+    /// `(array, indices…, components…) → u64`: where the cell lies in memory.
+    Address,
 
     /// `(cond) → T…`; regions `then`, `else`, each yields the results.
     If,
@@ -225,6 +227,7 @@ impl OpKind {
             Self::Atomic(op) => op.name(),
             Self::AtomicCas => "atomic_cas",
             Self::Extent(_) => "extent",
+            Self::Address => "address",
             Self::If => "if",
             Self::For => "for",
             Self::While => "while",
@@ -257,6 +260,7 @@ impl OpKind {
             | Self::StructGet(_)
             | Self::StructSet(_)
             | Self::Extent(_)
+            | Self::Address
             | Self::LaunchKey => Effect::Pure,
             // A place has an identity: two `local` ops are two variables, though an unused one may go.
             Self::Local | Self::Temp | Self::Load => Effect::Read,

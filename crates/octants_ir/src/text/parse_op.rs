@@ -284,6 +284,7 @@ fn plain_op(mnemonic: &str) -> Option<OpKind> {
         "volatile_load" => OpKind::VolatileLoad,
         "store" => OpKind::Store,
         "atomic_cas" => OpKind::AtomicCas,
+        "address" => OpKind::Address,
         "yield" => OpKind::Yield,
         "return" => OpKind::Return,
         "random" => OpKind::Random,

@@ -580,7 +580,9 @@ impl<'k> Printer<'k> {
         }
         self.push(" ");
         match &data.kind {
-            OpKind::Load | OpKind::VolatileLoad | OpKind::Tensor(TensorOp::Get) => self.place(operands),
+            OpKind::Load | OpKind::VolatileLoad | OpKind::Address | OpKind::Tensor(TensorOp::Get) => {
+                self.place(operands);
+            }
             OpKind::Store | OpKind::Atomic(_) | OpKind::Tensor(TensorOp::Set) => self.place_and(operands, 1),
             OpKind::AtomicCas => self.place_and(operands, 2),
             _ => self.values(operands),

@@ -129,6 +129,8 @@ fn everything() -> Kernel {
     }
     b.atomic_cas(local, &[], i, i);
     b.extent(m, 1);
+    b.address(field, &[i, i]);
+    b.address(cell, &[]);
     b.if_else(c, |_| vec![], |_| vec![]);
     b.if_else(
         c,

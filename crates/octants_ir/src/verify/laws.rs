@@ -20,7 +20,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     16 Convert "A conversion keeps the shape; `bit_cast` keeps the width too.";
     17 Tensor "A tensor is made of as many scalars of its type as it has entries; components are as many integers as its rank.";
     18 Struct "Members exist, and have the types that their struct says.";
-    19 PlaceUse "A place is only ever the base of an access, of `extent`, or of a reduction, or passed to a function.";
+    19 PlaceUse "A place is only ever the base of an access, of `extent` or `address`, or of a reduction, or passed to a function.";
     20 Path "A base is a place; its path is one integer per index, and then none or one integer per component.";
     21 Cell "What is loaded, stored or updated has the type of the addressed cell.";
     22 Atomic "An atomic update takes what its table names; `atomic_cas` takes integers, one scalar at a time.";
@@ -43,6 +43,8 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     39 Random "A random number is a scalar, and not `u1`; `launch_key` gives `u64`.";
     40 Layout "The digits of a layout cover each axis once; strides are multiples of the scalar's bytes, and cells do not reach into each other.";
     41 Field "A field holds scalars or tensors, has the rank of its layout, and clamps no index.";
+    42 Address "`address` takes a scalar or tensor in an array or a field, and gives `u64`.";
+    43 Digits "In a kernel that is split into tasks, each axis of a layout is one digit.";
 } } }
 
 /// Declares the laws: an enum, the list of them, number and text of each.

@@ -208,6 +208,7 @@ impl<'k> Verifier<'k> {
             OpKind::Atomic(atomic) => self.atomic(op, *atomic),
             OpKind::AtomicCas => self.atomic_cas(op),
             OpKind::Extent(axis) => self.extent(op, *axis),
+            OpKind::Address => self.address(op),
             OpKind::If => self.if_op(op),
             OpKind::For => self.for_op(op),
             OpKind::While => self.while_op(op),

@@ -3,7 +3,7 @@
 use super::{Law, Verifier};
 use crate::ids::{Op, Value};
 use crate::ops::{AtomicOp, OpKind, Takes};
-use crate::types::{ArrayType, Data, Type};
+use crate::types::{ArrayType, Data, Scalar, Type};
 
 impl Verifier<'_> {
     /// Places stand only where a base is expected.
@@ -15,7 +15,8 @@ impl Verifier<'_> {
             | OpKind::Store
             | OpKind::Atomic(_)
             | OpKind::AtomicCas
-            | OpKind::Extent(_) => vec![0],
+            | OpKind::Extent(_)
+            | OpKind::Address => vec![0],
             OpKind::ParallelFor(attributes) => {
                 let mut next = 2 * attributes.axes as usize;
                 let starts = attributes.reductions.iter().map(|reduction| {
@@ -142,6 +143,20 @@ impl Verifier<'_> {
         }
         if self.gives(op, 1) {
             self.is_type(Law::Extent, op, "the result", self.results(op)[0], Type::I32);
+        }
+    }
+
+    pub(super) fn address(&mut self, op: Op) {
+        if !self.takes_at_least(op, 1) {
+            return;
+        }
+        self.cell(op, self.operands(op));
+        let base = self.ty(self.operands(op)[0]);
+        if !matches!(base, Type::Array(array) if array.elem.elem().is_some()) {
+            self.breaks(Law::Address, op, format!("the base is {base}"));
+        }
+        if self.gives(op, 1) {
+            self.is_type(Law::Address, op, "the result", self.results(op)[0], Scalar::U64);
         }
     }
 

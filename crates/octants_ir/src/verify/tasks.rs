@@ -37,6 +37,11 @@ pub(super) fn check(verifier: &mut Verifier) {
             }
         }
     }
+    for (id, layout) in kernel.layouts.iter() {
+        if (0..layout.rank()).any(|axis| layout.digits_of(axis).count() > 1) {
+            verifier.kernel_breaks(Law::Digits, format!("an axis of {id} has several"));
+        }
+    }
     for (number, stored) in stored.iter().enumerate() {
         if !stored {
             verifier.kernel_breaks(Law::AllResults, format!("no task stores result {number}"));

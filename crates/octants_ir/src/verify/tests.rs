@@ -6,6 +6,7 @@ use super::{Law, verify};
 use crate::Builder;
 use crate::ids::{Id, LayoutId, StructId};
 use crate::kernel::{Kernel, Param};
+use crate::layout::Digit;
 use crate::ops::OpKind;
 use crate::text::parse;
 use crate::types::{ArrayType, Boundary, Data, Scalar, StructType, Type};
@@ -29,6 +30,7 @@ const GOOD: &[&str] = &[
     "return",
     "%a: i32 = shl %i, %l\n%b: f32 = pow %f, %l\n%e: f32 = pow %f, %f\nreturn",
     "%a: tensor<u1, 3> = lt %t, %t\n%b: tensor<f32, 3> = select %a, %t, %t\n%e: struct0 = select %c, %s, %s\nreturn",
+    "%a: u64 = address %y[%i, %l]\n%b: u64 = address %w\n%e: u64 = address %v[%i, %i]\nreturn",
     "%a: f32 = load %y[%i, %l]\n%b: tensor<f32, 3> = load %w\nstore %w[%l], %a\nreturn",
     "%a: f32 = load %v[%i, %l]\n%b: tensor<f32, 3> = load %v[%i]\nreturn",
     "%a: tensor<f32, 3> = atomic_add %v[%i], %t\n%b: i32 = atomic_cas %u[%i], %i, %i\nreturn",
@@ -93,6 +95,9 @@ const BAD: &[(Law, &str)] = &[
     (Law::Extent, "%a: i64 = extent 0 %x\nreturn"),
     (Law::Extent, "%a: i32 = extent 0 %y\nreturn"),
     (Law::Path, "%a: f32 = load %y[%i]\nreturn"),
+    (Law::Path, "%a: u64 = address %y[%i]\nreturn"),
+    (Law::Address, "%a: i64 = address %x[%i]\nreturn"),
+    (Law::Address, "%p: local<f32> = local\n%a: u64 = address %p\nreturn"),
     (Law::Condition, "if %i { }\nreturn"),
     (Law::Condition, "while { yield %i } do { }\nreturn"),
     (Law::Condition, "assert %f, \"m\"\nreturn"),
@@ -228,7 +233,14 @@ fn unsayable() -> Vec<(Law, Kernel)> {
     let mut crowded = plain();
     crowded.layouts[layout].levels[0].digits[1].stride = 2;
 
+    let mut blocked = parse(&around("serial { }\nreturn")).unwrap();
+    let digits = &mut blocked.layouts[layout].levels[0].digits;
+    digits[0] = Digit { axis: 0, below: 2, extent: 2, stride: 48 };
+    digits.push(Digit { axis: 0, below: 1, extent: 2, stride: 4 });
+    digits[1].stride = 8;
+
     vec![
+        (Law::Digits, blocked),
         (Law::KnownTypes, field(&|array| array.layout = Some(LayoutId::from_index(9)))),
         (Law::Field, field(&|array| array.rank = 1)),
         (Law::Field, field(&|array| array.boundary = Boundary::Clamp)),

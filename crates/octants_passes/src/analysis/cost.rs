@@ -29,6 +29,7 @@ fn cost_of(kernel: &Kernel, op: Op, depth: u32) -> u32 {
     match &data.kind {
         OpKind::Const(_)
         | OpKind::Extent(_)
+        | OpKind::Address
         | OpKind::Local
         | OpKind::Temp
         | OpKind::Yield

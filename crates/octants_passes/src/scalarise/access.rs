@@ -26,6 +26,19 @@ impl Scalarise<'_> {
         }
     }
 
+    /// A tensor lies where its first entry does.
+    pub(super) fn address_of(&mut self, region: Region, op: Op) {
+        let path = self.kernel.ops[op].operands.clone();
+        let place = self.kernel.ty(path[0]).place();
+        if let Some((Data::Tensor(tensor), rank)) = place
+            && path.len() == 1 + rank
+        {
+            let components = fixed(&mut self.builder(region, op), tensor.shape, 0);
+            self.kernel.ops[op].operands.extend(components);
+        }
+        self.kernel.regions[region].ops.push(op);
+    }
+
     /// The access repeated for each scalar, at the addresses given; values and results are split alike.
     fn repeat(&mut self, region: Region, op: Op, data: &OpData, addresses: &[Vec<Value>]) {
         let brought: Vec<_> = data.operands[address(&data.kind, &data.operands).map_or(0, <[_]>::len)..]

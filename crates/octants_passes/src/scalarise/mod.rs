@@ -229,6 +229,7 @@ impl Scalarise<'_> {
             OpKind::Load | OpKind::VolatileLoad | OpKind::Store | OpKind::Atomic(_) | OpKind::AtomicCas => {
                 self.access(region, op);
             }
+            OpKind::Address => self.address_of(region, op),
             OpKind::StoreResult(_) => self.give(region, op),
             OpKind::Return if region == self.kernel.body => self.give(region, op),
             OpKind::Print(_) => self.print(region, op),

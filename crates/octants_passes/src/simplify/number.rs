@@ -64,6 +64,7 @@ fn number(kind: &OpKind) -> Option<(u8, u64)> {
         OpKind::StructGet(member) => (11, (*member).into()),
         OpKind::Extent(axis) => (13, (*axis).into()),
         OpKind::LaunchKey => (14, 0),
+        OpKind::Address => (15, 0),
         // What is put together is put together where it goes: it must not become shared by tasks.
         OpKind::Tensor(TensorOp::New | TensorOp::Splat | TensorOp::Set)
         | OpKind::StructNew
