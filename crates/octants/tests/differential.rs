@@ -46,7 +46,10 @@ fn run(session: &Session, kernel: &Kernel, seed: u64) -> Outcome {
             ArgKind::Data(data) => put(kernel, data, &mut args[at..], &mut random),
             ArgKind::Array(array) => {
                 let size = size_and_align(kernel, array.elem).0 as usize;
-                let count = (EXTENT as usize).pow(array.rank.into());
+                let count = match array.layout {
+                    Some(_) => slot.bytes as usize / size,
+                    None => (EXTENT as usize).pow(array.rank.into()),
+                };
                 // Words, for their alignment.
                 let mut memory = vec![0_u64; (size * count).div_ceil(8)];
                 let bytes = bytes_of(&mut memory);
@@ -55,7 +58,7 @@ fn run(session: &Session, kernel: &Kernel, seed: u64) -> Outcome {
                     .take(count)
                     .for_each(|one| put(kernel, array.elem, one, &mut random));
                 args[at..at + 8].copy_from_slice(&(memory.as_ptr() as u64).to_le_bytes());
-                for axis in 0..array.rank {
+                for axis in 0..array.rank * u8::from(array.layout.is_none()) {
                     let extent = slot.extent_offset(axis) as usize;
                     args[extent..extent + 4].copy_from_slice(&EXTENT.to_le_bytes());
                 }

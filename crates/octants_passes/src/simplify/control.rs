@@ -13,6 +13,7 @@ const CHOSEN_VALUES: usize = 4;
 
 impl Round<'_> {
     pub(super) fn visit_control(&mut self, region: Region, op: Op) {
+        self.note_indices(op);
         match &self.kernel.ops[op].kind {
             OpKind::If => self.visit_if(region, op),
             OpKind::For => self.visit_for(region, op),

@@ -30,6 +30,11 @@ impl Round<'_> {
         if let Some(value) = constants.and_then(|constants| fold(&kind, &constants, ty)) {
             return Some(self.constant(region, value, site.loc));
         }
+        if let &[a, b] = &operands[..]
+            && let Some(value) = self.divided(&site, &kind, a, b)
+        {
+            return Some(value);
+        }
         match (kind, &operands[..]) {
             (OpKind::Arith(op), &[a]) => self.arith_unary(op, a, ty),
             (OpKind::Arith(op), &[a, b]) => self.arith(&site, op, a, b),
@@ -228,6 +233,9 @@ impl Round<'_> {
 
     fn compare(&mut self, site: &Site, op: CompareOp, a: Value, b: Value) -> Option<Value> {
         let ty = self.kernel.ty(a).scalar()?;
+        if let Some(known) = self.known_order(site, op, a, b) {
+            return Some(known);
+        }
         if a == b {
             let known = match op {
                 CompareOp::Lt | CompareOp::Gt => Some(false),

@@ -27,12 +27,14 @@ mod fold;
 mod identities;
 mod number;
 mod powers;
+mod ranges;
 
 use octants_ir::rewrite::{ValueMap, replace_values};
-use octants_ir::{Const, Effect, Kernel, Loc, Op, OpKind, Region, Type, Value};
+use octants_ir::{Const, Effect, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
 use crate::sweep::sweep;
 use number::Numbering;
+use ranges::Span;
 
 /// What one round finds may enable another; more than this many rounds find next to nothing.
 const ROUNDS: usize = 4;
@@ -43,6 +45,7 @@ pub fn simplify(kernel: &mut Kernel) {
             kernel,
             names: ValueMap::new(),
             seen: Numbering::default(),
+            spans: SideTable::new(None),
             changed: false,
             renamed_behind: false,
         };
@@ -69,6 +72,8 @@ struct Round<'k> {
     /// What stands for values that are gone.
     names: ValueMap,
     seen: Numbering,
+    /// What the indices of loops around can be.
+    spans: SideTable<Value, Option<Span>>,
     changed: bool,
     /// Whether a value was renamed after ops that use it were visited.
     renamed_behind: bool,
@@ -91,6 +96,7 @@ impl Round<'_> {
         match self.kernel.ops[op].kind.effect() {
             Effect::Pure => self.visit_pure(region, op),
             Effect::Regions => self.visit_control(region, op),
+            Effect::Write if self.always_holds(op) => self.changed = true,
             Effect::Read | Effect::Write | Effect::Terminator => self.kernel.regions[region].ops.push(op),
         }
     }
@@ -102,6 +108,13 @@ impl Round<'_> {
             Some(value) => self.rename(result, value),
             None => self.kernel.regions[region].ops.push(op),
         }
+    }
+
+    /// Whether the op is an assertion of what is known.
+    fn always_holds(&self, op: Op) -> bool {
+        let data = &self.kernel.ops[op];
+        matches!(data.kind, OpKind::Assert(_))
+            && self.kernel.as_const(data.operands[0]).is_some_and(|condition| !condition.is_zero())
     }
 
     fn rename(&mut self, from: Value, to: Value) {

@@ -6,9 +6,9 @@ mod random;
 
 use octants_interp::{Arg, Buffers, Datum, Limits, Surroundings};
 use octants_ir::format::print_op_text;
-use octants_ir::plan::{leaves_of, size_and_align};
+use octants_ir::plan::{ArgLayout, leaves_of, size_and_align};
 use octants_ir::text::print;
-use octants_ir::{Const, Data, Kernel, Op, TensorType, Type, verify};
+use octants_ir::{ArrayType, Const, Data, Kernel, Op, TensorType, Type, verify};
 use octants_passes::{Assumptions, PipelineOptions, run_pipeline};
 use random::Random;
 
@@ -23,27 +23,38 @@ fn arguments(kernel: &Kernel, seed: u64, aliased: bool) -> (Vec<Arg>, Buffers, V
     let mut integers = |count: usize| -> Vec<u8> {
         (0..count).flat_map(|_| (random.below(40) as i32 - 20).to_le_bytes()).collect()
     };
-    let a = buffers.add(integers(8));
-    let b = buffers.add((0..8_u8).flat_map(|i| (f32::from(i) * 0.75 - 2.0).to_le_bytes()).collect());
-    let c = buffers.add(integers(16));
-    let d = if aliased { a } else { buffers.add(integers(8)) };
-    let e = buffers.add(integers(64));
+    let span = |position: usize| ArgLayout::of(kernel).slots[position].bytes as usize;
+    let words =
+        |position: usize, elements: usize| match kernel.ty(kernel.regions[kernel.body].params[position]) {
+            Type::Array(ArrayType { layout: Some(_), .. }) => span(position) / 4,
+            _ => elements,
+        };
+    let a = buffers.add(integers(words(0, 8)));
+    let reals = (0..words(1, 8)).flat_map(|i| (i as f32 * 0.75 - 2.0).to_le_bytes());
+    let b = buffers.add(reals.collect());
+    let c = buffers.add(integers(words(2, 16)));
+    let d = if aliased { a } else { buffers.add(integers(words(3, 8))) };
+    let e = buffers.add(integers(words(4, 64)));
     let size = size_and_align(kernel, outer()).0 as usize;
     let s = Datum::from_bytes(kernel, outer(), &(1..=size as u8).map(|byte| byte % 7).collect::<Vec<_>>());
     let f = buffers.add((0..size * EXTENT as usize).map(|byte| (byte % 5) as u8).collect());
-    let array = |address, rank| Arg::Array { address, shape: vec![EXTENT; rank] };
+    let array = |position: usize, address, rank| match kernel.ty(kernel.regions[kernel.body].params[position])
+    {
+        Type::Array(ArrayType { layout: Some(_), .. }) => Arg::Field { address },
+        _ => Arg::Array { address, shape: vec![EXTENT; rank] },
+    };
     let tensor = |data: Data, entries: &[f64]| {
         let Data::Tensor(ty) = data else { unreachable!("a tensor") };
         let ty: TensorType = ty;
         Datum::Tensor(ty, entries.iter().map(|&entry| Const::from_f64(ty.elem, entry)).collect())
     };
     let args = vec![
-        array(a, 1),
-        array(b, 1),
-        array(c, 1),
-        array(d, 1),
-        array(e, 2),
-        array(f, 1),
+        array(0, a, 1),
+        array(1, b, 1),
+        array(2, c, 1),
+        array(3, d, 1),
+        array(4, e, 2),
+        array(5, f, 1),
         Arg::Data(Datum::Scalar(Const::i32(Random::new(seed).below(12) as i32 - 2))),
         Arg::Data(Datum::Scalar(Const::f32(1.25))),
         Arg::Data(tensor(MATRIX, &[1.0, -2.5, 0.0, 4.0, 1e10, 0.1])),

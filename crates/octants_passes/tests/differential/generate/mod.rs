@@ -2,9 +2,11 @@
 //! recursion end. Updates of one place by all iterations are of integers, so that their order does not matter.
 
 mod functions;
+mod layouts;
 mod statements;
 mod values;
 
+use octants_ir::plan::size_and_align;
 use octants_ir::{
     ArrayType, Boundary, Builder, Data, Func, Id, Kernel, Scalar, StructId, StructType, TensorShape,
     TensorType, Type, Value,
@@ -90,12 +92,25 @@ pub fn kernel(seed: u64) -> Kernel {
     add_structs(&mut kernel);
     kernel.results = vec![Scalar::I32.into(), Scalar::F32.into(), PAIR, outer()];
     let array = |elem: Data, rank| Type::Array(ArrayType::array(elem, rank, Boundary::Unsafe));
+    let mut random = Random::new(seed);
+    let mut place = |kernel: &mut Kernel, elem: Data, rank: usize| {
+        if random.chance(2) {
+            return array(elem, rank as u8);
+        }
+        let bytes = size_and_align(kernel, elem).0;
+        kernel.field_type(elem, layouts::layout(&mut random, rank, bytes))
+    };
+    // The first and the fourth may be the same one.
+    let a = place(&mut kernel, Scalar::I32.into(), 1);
+    let b = place(&mut kernel, Scalar::F32.into(), 1);
+    let c = place(&mut kernel, PAIR, 1);
+    let e = place(&mut kernel, Scalar::I32.into(), 2);
     let arrays = vec![
-        kernel.add_param("a", array(Scalar::I32.into(), 1)),
-        kernel.add_param("b", array(Scalar::F32.into(), 1)),
-        kernel.add_param("c", array(PAIR, 1)),
-        kernel.add_param("d", array(Scalar::I32.into(), 1)),
-        kernel.add_param("e", array(Scalar::I32.into(), 2)),
+        kernel.add_param("a", a),
+        kernel.add_param("b", b),
+        kernel.add_param("c", c),
+        kernel.add_param("d", a),
+        kernel.add_param("e", e),
         kernel.add_param("f", array(outer(), 1)),
     ];
     let scope = vec![
@@ -105,7 +120,6 @@ pub fn kernel(seed: u64) -> Kernel {
         kernel.add_param("p", PAIR.into()),
         kernel.add_param("s", outer().into()),
     ];
-    let random = Random::new(seed);
     let mut g = Generator {
         random,
         scope,

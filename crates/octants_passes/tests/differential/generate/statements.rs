@@ -249,7 +249,10 @@ impl Generator {
     pub(super) fn bounds(&mut self, b: &mut Builder<'_>) -> [Value; 2] {
         let lo = b.i32(self.random.below(2) as i32);
         let hi = match self.random.below(4) {
-            0 => b.extent(self.arrays[0], 0),
+            0 if matches!(b.kernel.ty(self.arrays[0]), Type::Array(array) if array.layout.is_none()) => {
+                b.extent(self.arrays[0], 0)
+            }
+            0 => b.i32(EXTENT),
             1 => b.i32(self.random.below(EXTENT as usize) as i32),
             2 => {
                 let (any, mask) = (self.scalar(b, Scalar::I32), b.i32(EXTENT - 1));

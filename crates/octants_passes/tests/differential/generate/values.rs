@@ -226,8 +226,10 @@ impl Generator {
         let index = match (self.axes.is_empty(), self.random.below(4)) {
             (false, 0..=2) => {
                 let axis = self.random.pick(&self.axes);
-                if self.random.chance(2) {
-                    return axis;
+                match self.random.below(4) {
+                    0 | 1 => return axis,
+                    2 => return self.taken_apart(b, axis),
+                    _ => {}
                 }
                 let by = b.i32(self.random.below(3) as i32);
                 b.arith(self.random.pick(&[ArithOp::Add, ArithOp::Sub]), axis, by)
@@ -238,9 +240,31 @@ impl Generator {
         b.bit(BitOp::And, index, last)
     }
 
+    /// The same number, as a sum of digits.
+    fn taken_apart(&mut self, b: &mut Builder<'_>, index: Value) -> Value {
+        let (bits, below) = self.random.pick(&[(1, 2), (2, 4), (3, 8)]);
+        let (bits, below, last) = (b.i32(bits), b.i32(below), b.i32(below - 1));
+        let high = b.bit(BitOp::Shr, index, bits);
+        let low = b.bit(BitOp::And, index, last);
+        let high = b.arith(ArithOp::Mul, high, below);
+        b.arith(ArithOp::Add, high, low)
+    }
+
     pub(super) fn path(&mut self, b: &mut Builder<'_>, array: Value) -> Vec<Value> {
-        let (_, rank) = b.kernel.ty(array).place().expect("a place");
-        (0..rank).map(|_| self.index(b)).collect()
+        let origin = match b.kernel.ty(array) {
+            Type::Array(ty) => {
+                b.kernel.layout(ty).map_or_else(|| vec![0; ty.rank.into()], |layout| layout.origin.clone())
+            }
+            _ => Vec::new(),
+        };
+        origin
+            .into_iter()
+            .map(|origin| {
+                let index = self.index(b);
+                let origin = b.i32(origin);
+                b.arith(ArithOp::Add, index, origin)
+            })
+            .collect()
     }
 
     pub(super) fn element(&mut self, b: &mut Builder<'_>, ty: Scalar) -> Value {
