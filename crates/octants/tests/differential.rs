@@ -47,7 +47,7 @@ fn run(session: &Session, kernel: &Kernel, seed: u64) -> Outcome {
             ArgKind::Array(array) => {
                 let size = size_and_align(kernel, array.elem).0 as usize;
                 let count = match array.layout {
-                    Some(_) => slot.bytes as usize / size,
+                    Some(_) => slot.span as usize / size,
                     None => (EXTENT as usize).pow(array.rank.into()),
                 };
                 // Words, for their alignment.

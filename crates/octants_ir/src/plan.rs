@@ -219,8 +219,10 @@ pub struct ArgLayout {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArgSlot {
     pub offset: u32,
-    /// Of the value; of one element, if it is an array; from a field's first element to its last.
-    pub bytes: u64,
+    /// Of the value; of one element, if it is an array.
+    pub bytes: u32,
+    /// Of all of a field, from its first element to its last; otherwise the same as `bytes`.
+    pub span: u64,
     pub kind: ArgKind,
 }
 
@@ -258,11 +260,12 @@ impl ArgLayout {
                     let bytes = 8 + (4 * u32::from(extents)).next_multiple_of(8);
                     let element = size_and_align(kernel, array.elem).0;
                     let span = kernel.layout(array).map_or(element.into(), |layout| layout.span(element));
-                    ArgSlot { offset: block.put(bytes, 8), bytes: span, kind: ArgKind::Array(array) }
+                    let offset = block.put(bytes, 8);
+                    ArgSlot { offset, bytes: element, span, kind: ArgKind::Array(array) }
                 }
                 Type::Data(data) | Type::Local(data) | Type::Temp(data) => {
-                    let bytes = size_and_align(kernel, data).0.into();
-                    ArgSlot { offset: block.put_data(kernel, data), bytes, kind: ArgKind::Data(data) }
+                    let (bytes, offset) = (size_and_align(kernel, data).0, block.put_data(kernel, data));
+                    ArgSlot { offset, bytes, span: bytes.into(), kind: ArgKind::Data(data) }
                 }
             })
             .collect();

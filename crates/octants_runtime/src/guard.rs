@@ -16,10 +16,10 @@ struct GuardedArray {
     offset: usize,
     /// How many extents follow the address.
     rank: usize,
-    /// Of one element, or of all that a field spans.
-    bytes: u64,
+    element: u64,
+    /// Of a field: bytes from its first element to the end of its last.
+    span: Option<u64>,
     written: bool,
-    field: bool,
 }
 
 /// The bytes of one array, or from a field's first element to its last: `start..end`.
@@ -28,20 +28,21 @@ struct Range {
     start: u64,
     end: u64,
     written: bool,
-    field: bool,
+    /// Of a field: where its first element ends.
+    first: Option<u64>,
 }
 
 impl Range {
     /// Whether the two share memory that one of them writes.
     ///
-    /// Elements of two fields may lie between each other, but no byte belongs to two: they are one and the same field, or apart.
+    /// Elements of two fields may lie between each other, but no byte belongs to two, unless they are the same field or one is a
+    /// part of the other; then their first elements share bytes.
     fn clashes(self, other: Self) -> bool {
-        let shared = if self.field && other.field {
-            self.start == other.start
-        } else {
-            self.start < other.end && other.start < self.end
+        let ends = match (self.first, other.first) {
+            (Some(first), Some(second)) => (first, second),
+            _ => (self.end, other.end),
         };
-        shared && (self.written || other.written)
+        self.start < ends.1 && other.start < ends.0 && (self.written || other.written)
     }
 }
 
@@ -60,9 +61,9 @@ impl OverlapGuard {
                 (access.read || access.written).then(|| GuardedArray {
                     offset: slot.offset as usize,
                     rank: if array.layout.is_some() { 0 } else { array.rank.into() },
-                    bytes: slot.bytes,
+                    element: slot.bytes.into(),
+                    span: array.layout.map(|_| slot.span),
                     written: access.written,
-                    field: array.layout.is_some(),
                 })
             })
             .collect();
@@ -95,13 +96,17 @@ impl OverlapGuard {
 impl GuardedArray {
     fn range(&self, args: &[u8]) -> Range {
         let start = u64::from_le_bytes(word(args, self.offset));
-        let mut bytes = self.bytes;
+        if let Some(span) = self.span {
+            let (end, first) = (start.wrapping_add(span), start.wrapping_add(self.element));
+            return Range { start, end, written: self.written, first: Some(first) };
+        }
+        let mut bytes = self.element;
         for axis in 0..self.rank {
             // Extents are never negative; what lies in memory has fewer than 2⁶⁴ bytes.
             let extent = u32::from_le_bytes(word(args, self.offset + 8 + 4 * axis));
             bytes = bytes.wrapping_mul(extent.into());
         }
-        Range { start, end: start.wrapping_add(bytes), written: self.written, field: self.field }
+        Range { start, end: start.wrapping_add(bytes), written: self.written, first: None }
     }
 }
 
@@ -112,15 +117,14 @@ fn word<const N: usize>(args: &[u8], offset: usize) -> [u8; N] {
 fn many_overlap(mut ranges: Vec<Range>) -> bool {
     ranges.retain(|range| range.start < range.end);
     ranges.sort_unstable_by_key(|range| range.start);
-    let (fields, arrays): (Vec<_>, Vec<_>) = ranges.into_iter().partition(|range| range.field);
-    let is_same = |a: &Range, b: &Range| a.start == b.start;
-    fields.chunk_by(is_same).any(|same| same.len() > 1 && same.iter().any(|field| field.written))
+    let (fields, arrays): (Vec<_>, Vec<_>) = ranges.into_iter().partition(|range| range.first.is_some());
+    clash_in_order(fields.iter().map(|field| Range { end: field.first.unwrap_or(field.end), ..*field }))
         || fields.iter().any(|field| arrays.iter().any(|&array| field.clashes(array)))
-        || many_arrays_overlap(&arrays)
+        || clash_in_order(arrays.iter().copied())
 }
 
-/// `ranges` ascend.
-fn many_arrays_overlap(ranges: &[Range]) -> bool {
+/// Whether two of the ranges, which come in ascending order, share bytes, and one of them is written.
+fn clash_in_order(ranges: impl Iterator<Item = Range>) -> bool {
     // Among the ranges that began already, how far all of them reach, and how far the written ones do.
     let (mut all, mut written) = (0, 0);
     for range in ranges {
@@ -201,6 +205,7 @@ mod tests {
         assert!(!field_clash(&[(64, true), (68, true)], None), "members of one node lie between each other");
         assert!(field_clash(&[(64, true), (64, false)], None));
         assert!(!field_clash(&[(64, false), (64, false)], None));
+        assert!(field_clash(&[(64, true), (66, false)], None), "a part of it");
         assert!(field_clash(&[(64, false)], Some((184, true))));
         assert!(!field_clash(&[(64, false)], Some((188, true))));
         let mut many: Vec<_> = (0..20).map(|n| (64 + 4 * n, n == 3)).collect();
@@ -208,6 +213,8 @@ mod tests {
         assert!(!field_clash(&many, Some((4, true))));
         assert!(field_clash(&many, Some((100, true))));
         many[5].0 = many[3].0;
+        assert!(field_clash(&many, None));
+        many[5].0 = many[3].0 + 2;
         assert!(field_clash(&many, None));
         many[5].0 = many[4].0;
         assert!(!field_clash(&many, None));

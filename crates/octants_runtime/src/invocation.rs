@@ -102,7 +102,7 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
     ) -> Result<Self, ArgumentError> {
         let (position, slot) = self.next()?;
         let fits = slot.array().is_some_and(|array| array.elem == element && array.layout.is_some());
-        if !fits || slot.bytes != span {
+        if !fits || slot.span != span {
             return Err(ArgumentError::Type { position, expected: slot.kind });
         }
         let address = memory.address().map_err(|_| ArgumentError::Stale)?;

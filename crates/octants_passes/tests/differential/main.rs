@@ -23,7 +23,7 @@ fn arguments(kernel: &Kernel, seed: u64, aliased: bool) -> (Vec<Arg>, Buffers, V
     let mut integers = |count: usize| -> Vec<u8> {
         (0..count).flat_map(|_| (random.below(40) as i32 - 20).to_le_bytes()).collect()
     };
-    let span = |position: usize| ArgLayout::of(kernel).slots[position].bytes as usize;
+    let span = |position: usize| ArgLayout::of(kernel).slots[position].span as usize;
     let words =
         |position: usize, elements: usize| match kernel.ty(kernel.regions[kernel.body].params[position]) {
             Type::Array(ArrayType { layout: Some(_), .. }) => span(position) / 4,
