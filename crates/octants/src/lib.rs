@@ -1,9 +1,10 @@
 //! The facade: all that a host language needs, and nothing of Python.
 //!
-//! A [`Session`] owns a device, its memory and the kernels compiled for it. An [`NdArray`] owns device memory. A
-//! [`CompiledKernel`] is made from IR by [`Session::compile`]; it is launched with a block of argument bytes, laid out as
-//! [`CompiledKernel::args`] says, either written by the host language itself ([`CompiledKernel::launch`]) or put together by an
-//! [`Invocation`]. There is no global state: sessions live side by side, and everything here may be used by many threads.
+//! A [`Session`] owns a device, its memory and the kernels compiled for it. An [`NdArray`] owns device memory; so does a [`Tree`],
+//! in which the elements of fields lie. A [`CompiledKernel`] is made from IR by [`Session::compile`]; it is launched with a block
+//! of argument bytes, laid out as [`CompiledKernel::args`] says, either written by the host language itself
+//! ([`CompiledKernel::launch`]) or put together by an [`Invocation`]. There is no global state: sessions live side by side, and
+//! everything here may be used by many threads.
 //!
 //! ```
 //! use std::time::Duration;
@@ -38,16 +39,20 @@ mod cache;
 mod compiled;
 mod error;
 mod fault;
+mod field;
+mod intern;
 mod invocation;
 mod launch_keys;
 mod options;
 mod output;
 mod recipe;
 mod session;
+mod tree;
 
 pub use array::NdArray;
 pub use compiled::{CompileStatistics, CompiledKernel, Dump};
 pub use error::{Error, Fault, LaunchError};
+pub use field::{FieldKind, FieldLeaf, Place, Tree};
 pub use invocation::Invocation;
 pub use octants_cpu::{llvm_version, wait_for_compilations};
 pub use octants_diag as diag;
@@ -57,3 +62,4 @@ pub use octants_runtime::Arguments;
 pub use options::{Arch, SessionOptions};
 pub use output::Locate;
 pub use session::Session;
+pub use tree::{Child, Cut, Leaf, LeafId, MAX_AXES, Node, NodeId, Outline, Sizes, not_positive};

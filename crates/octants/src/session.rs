@@ -7,12 +7,14 @@ use std::time::Duration;
 use octants_cpu::{CpuDevice, ReferenceDevice};
 use octants_hal::Device;
 use octants_hal::null::NullDevice;
-use octants_ir::{Kernel, OpKind, text, verify};
+use octants_ir::{Kernel, Layout, OpKind, text, verify};
 use octants_runtime::Context;
 
 use crate::cache::Cache;
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
+use crate::field::FieldKind;
+use crate::intern::Interner;
 use crate::launch_keys::LaunchKeys;
 use crate::options::{Arch, SessionOptions};
 use crate::recipe::Recipe;
@@ -28,6 +30,8 @@ struct Inner {
     context: Arc<Context>,
     kernels: Cache<CompiledKernel>,
     keys: Arc<LaunchKeys>,
+    layouts: Interner<Layout>,
+    field_kinds: Interner<FieldKind>,
 }
 
 impl Session {
@@ -49,14 +53,16 @@ impl Session {
     fn over(device: Arc<dyn Device>, options: SessionOptions) -> Self {
         let context = Context::new(device);
         let keys = Arc::new(LaunchKeys::new(options.random_seed));
-        Self { inner: Arc::new(Inner { options, context, kernels: Cache::new(), keys }) }
+        let (layouts, field_kinds) = (Interner::new(), Interner::new());
+        let inner = Inner { options, context, kernels: Cache::new(), keys, layouts, field_kinds };
+        Self { inner: Arc::new(inner) }
     }
 
     pub fn options(&self) -> &SessionOptions {
         &self.inner.options
     }
 
-    /// Ends the session: arrays and kernels that it gave out refuse from now on, and their memory goes with the last handle.
+    /// Ends the session: arrays, fields and kernels that it gave out refuse from now on, and their memory goes with the last handle.
     pub fn reset(&self) {
         self.inner.context.end();
         self.inner.kernels.clear();
@@ -92,7 +98,7 @@ impl Session {
         lowering: Duration,
         cancel: &AtomicBool,
     ) -> Result<Arc<CompiledKernel>, Error> {
-        let Inner { options, context, kernels, keys } = &*self.inner;
+        let Inner { options, context, kernels, keys, .. } = &*self.inner;
         context.check().map_err(|_| Error::Stale { what: "session" })?;
         if let Err(violations) = verify(&kernel) {
             let all: Vec<_> = violations.iter().map(ToString::to_string).collect();
@@ -105,6 +111,16 @@ impl Session {
             let recipe = Recipe { kernel, options: *options, lowering };
             CompiledKernel::new(context, keys, recipe, cancel)
         })
+    }
+
+    /// The one layout that is equal to this.
+    pub fn intern_layout(&self, layout: Layout) -> Arc<Layout> {
+        self.inner.layouts.intern(layout)
+    }
+
+    /// The one kind of fields that is equal to this; the kinds and layouts inside are interned, too.
+    pub fn intern_field_kind(&self, kind: FieldKind) -> Arc<FieldKind> {
+        self.inner.field_kinds.intern(kind)
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {

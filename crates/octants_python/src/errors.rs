@@ -100,6 +100,11 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
                 &SourceMap::new(),
             )
         }
+        Error::Destroyed => {
+            let help = "destroy() gave its memory back: place a new field in a new tree";
+            let diagnostic = Diagnostic::new(Code::StaleHandle, error.to_string()).help(help);
+            from_diagnostic(py, diagnostic, &SourceMap::new())
+        }
         Error::Invalid { message } => exception(py, "OctantsRuntimeError", message),
         Error::Unsupported { message } => exception(py, "OctantsRuntimeError", message),
         Error::Cancelled => PyKeyboardInterrupt::new_err(()),

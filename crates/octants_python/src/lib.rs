@@ -13,8 +13,10 @@ mod arguments;
 mod block;
 mod buffer_view;
 mod dtype;
+mod element;
 mod errors;
 mod expr;
+mod field;
 mod func;
 mod host;
 mod interrupt;
@@ -26,6 +28,7 @@ mod runtime;
 mod source;
 mod specialisation;
 mod template;
+mod tree;
 
 use pyo3::prelude::*;
 
@@ -49,11 +52,14 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("llvm_version", format!("{major}.{minor}.{patch}"))?;
     module.add_class::<dtype::DataType>()?;
     module.add_class::<expr::Expr>()?;
+    module.add_class::<field::Field>()?;
     module.add_class::<func::Func>()?;
     module.add_class::<buffer_view::BufferView>()?;
     module.add_class::<kernel::Kernel>()?;
     module.add_class::<ndarray::Ndarray>()?;
     module.add_class::<runtime::Runtime>()?;
+    module.add_class::<tree::Node>()?;
+    module.add_class::<tree::Tree>()?;
     module.add("dtypes", dtype::table(py)?)?;
     module.add_function(wrap_pyfunction!(dtype::dtype_by_name, module)?)?;
     module.add_function(wrap_pyfunction!(expr::trace_call, module)?)?;

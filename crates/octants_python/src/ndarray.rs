@@ -2,7 +2,7 @@
 
 use octants::NdArray;
 use octants::diag::Code;
-use octants::ir::{Const, Data, TensorShape, TensorType};
+use octants::ir::{Data, TensorShape, TensorType};
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType};
 use crate::runtime::Runtime;
-use crate::{aggregate, errors, number, numpy};
+use crate::{aggregate, element, errors, number, numpy};
 
 /// An array of scalars in the memory of the current session. Freed when nothing refers to it.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -48,35 +48,9 @@ impl Ndarray {
         errors::from_error(py, error)
     }
 
-    /// The constants of an element; one number stands for all entries of a vector or matrix.
-    fn constants(&self, value: &Bound<'_, PyAny>) -> PyResult<Vec<Const>> {
-        let Data::Tensor(tensor) = self.array.element() else { return Ok(vec![self.constant(value)?]) };
-        if number::real(value).is_some() || number::wrapped_integer(value).is_some() {
-            return Ok(vec![self.constant(value)?; tensor.shape.count() as usize]);
-        }
-        let mut bits = Vec::new();
-        // A number is converted, whatever its type, as it is when a kernel stores it.
-        if aggregate::Layout::Tensor(tensor.elem, tensor.shape).convert(value, &mut bits)?.is_none() {
-            let found = value.get_type().name()?.to_string();
-            return Err(PyTypeError::new_err(format!(
-                "an element of shape {:?} cannot be set to this {found}",
-                tensor.shape.dims()
-            )));
-        }
-        Ok(bits.into_iter().map(|(scalar, bits)| Const::from_bits(scalar, bits)).collect())
-    }
-
     /// The extents of an element: none for a scalar.
     fn element_extents(&self) -> Vec<u32> {
         self.array.element().tensor_shape().map_or_else(Vec::new, TensorShape::dims)
-    }
-
-    fn constant(&self, value: &Bound<'_, PyAny>) -> PyResult<Const> {
-        let scalar = self.array.scalar();
-        dtype::constant_from(value, scalar).map_err(|_| {
-            let found = value.get_type().name().map_or_else(|_| "object".to_owned(), |n| n.to_string());
-            PyTypeError::new_err(format!("an element of type {} cannot be set to a {found}", scalar.name()))
-        })
     }
 
     /// The element that a host index means, checked.
@@ -177,7 +151,7 @@ impl Ndarray {
 
     /// Sets every element.
     fn fill(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let constants = self.constants(value)?;
+        let constants = element::constants(self.array.element(), value)?;
         py.detach(|| self.array.fill(&constants)).map_err(|error| Self::failed(py, &error))
     }
 
@@ -268,25 +242,7 @@ impl Ndarray {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let pointer = self.array.host_pointer().map_err(|error| Self::failed(py, &error))?;
-        let scalar = self.array.scalar();
-        let kind = if scalar == octants::ir::Scalar::U1 {
-            "|b1".to_owned()
-        } else {
-            let letter = if scalar.is_real() {
-                'f'
-            } else if scalar.is_signed() {
-                'i'
-            } else {
-                'u'
-            };
-            format!("<{letter}{}", scalar.bytes())
-        };
-        let interface = PyDict::new(py);
-        interface.set_item("shape", PyTuple::new(py, self.extents())?)?;
-        interface.set_item("typestr", kind)?;
-        interface.set_item("data", (pointer as usize, false))?;
-        interface.set_item("version", 3)?;
-        Ok(interface)
+        numpy::interface(py, &self.extents(), self.array.scalar(), pointer as usize)
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -307,7 +263,7 @@ impl Ndarray {
 
     fn __setitem__(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let index = self.index(index)?;
-        let constants = self.constants(value)?;
+        let constants = element::constants(self.array.element(), value)?;
         self.array.set(&index, &constants).map_err(|error| Self::failed(value.py(), &error))
     }
 

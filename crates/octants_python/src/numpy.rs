@@ -153,3 +153,30 @@ pub fn contiguous<'py>(object: &Bound<'py, PyAny>, scalar: Scalar) -> PyResult<B
     options.set_item("order", "C")?;
     py.import("numpy")?.getattr("asarray")?.call((object,), Some(&options))
 }
+
+/// How numpy looks at memory without a copy: rows of elements of the type, unless strides are added.
+pub fn interface<'py>(
+    py: Python<'py>,
+    shape: &[usize],
+    scalar: Scalar,
+    address: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let kind = if scalar == Scalar::U1 {
+        "|b1".to_owned()
+    } else {
+        let letter = if scalar.is_real() {
+            'f'
+        } else if scalar.is_signed() {
+            'i'
+        } else {
+            'u'
+        };
+        format!("<{letter}{}", scalar.bytes())
+    };
+    let interface = PyDict::new(py);
+    interface.set_item("shape", PyTuple::new(py, shape)?)?;
+    interface.set_item("typestr", kind)?;
+    interface.set_item("data", (address, false))?;
+    interface.set_item("version", 3)?;
+    Ok(interface)
+}

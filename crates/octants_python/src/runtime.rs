@@ -22,6 +22,8 @@ pub struct Runtime {
     epoch: AtomicU64,
     /// What holds on to things of the current session.
     kept: Mutex<Vec<Weak<dyn Forget>>>,
+    /// The builder behind `oc.root`, which fields of the current session are placed in.
+    root: Mutex<Option<Py<PyAny>>>,
 }
 
 /// Something that holds on to things of a session, and lets go of them when it ends: a session's threads and memory go with the
@@ -108,6 +110,7 @@ impl Runtime {
             current: RwLock::new(None),
             epoch: AtomicU64::new(0),
             kept: Mutex::default(),
+            root: Mutex::default(),
         }
     }
 
@@ -176,6 +179,7 @@ impl Runtime {
     fn end(&self, py: Python<'_>) {
         if let Some(old) = self.replace(None) {
             self.epoch.fetch_add(1, Ordering::AcqRel);
+            self.set_root(None);
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
             kept.iter().filter_map(Weak::upgrade).for_each(|holder| holder.forget());
             py.detach(|| {
@@ -189,6 +193,17 @@ impl Runtime {
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         let Some(current) = self.get() else { return Ok(()) };
         py.detach(|| current.session.sync()).map_err(|error| errors::from_error(py, &error))
+    }
+
+    #[getter]
+    fn root(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.root.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|root| root.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_root(&self, root: Option<Py<PyAny>>) {
+        let before = std::mem::replace(&mut *self.root.lock().unwrap_or_else(PoisonError::into_inner), root);
+        drop(before);
     }
 
     #[getter]

@@ -19,6 +19,7 @@ mod memory;
 mod plan;
 mod run_here;
 mod run_remote;
+mod strided;
 mod version;
 
 pub use arguments::Arguments;
@@ -26,4 +27,5 @@ pub use context::{Context, Stale};
 pub use invocation::{ArgumentError, Invocation};
 pub use memory::{Memory, MemoryError};
 pub use plan::{FaultReport, LaunchFailure, LaunchPlan, Surroundings, Tell};
+pub use strided::{Stride, Strided};
 pub use version::{Assumptions, Code, MakeVersion, TaskCode, Version};

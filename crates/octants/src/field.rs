@@ -1,0 +1,325 @@
+//! Trees in a session's memory, and the fields whose elements lie there.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use octants_ir::{Const, Data, Layout, Scalar, TensorShape};
+use octants_runtime::{Context, Memory, MemoryError, Stride, Strided};
+
+use crate::array::{Encoded, decode};
+use crate::error::Error;
+use crate::session::Session;
+use crate::tree::{LeafId, NodeId, Outline, Sizes, element_bytes};
+
+/// A tree with its memory: one zeroed allocation of the session, given back when nothing refers to the tree, or by
+/// [`Tree::destroy`].
+///
+/// After [`Session::reset`], and after `destroy`, everything that would touch the memory gives an error.
+#[derive(Debug)]
+pub struct Tree {
+    outline: Outline,
+    sizes: Sizes,
+    context: Arc<Context>,
+    memory: RwLock<Option<Arc<Memory>>>,
+    /// Where the memory begins; zero after `destroy`. Kept beside it for launches, which look often and for a moment.
+    base: AtomicU64,
+}
+
+impl Tree {
+    /// Allocates the memory of a whole tree.
+    pub fn new(session: &Session, outline: Outline) -> Result<Arc<Self>, Error> {
+        let sizes = outline.sizes();
+        let bytes = usize::try_from(sizes.tree()).ok().filter(|&bytes| bytes <= isize::MAX as usize);
+        let bytes = bytes.ok_or(Error::OutOfMemory { bytes: sizes.tree() })?;
+        let context = Arc::clone(session.context());
+        let memory = Memory::allocate(&context, bytes).map_err(refused)?;
+        let base = memory.address().map_err(|_| STALE)?.0;
+        let memory = RwLock::new(Some(Arc::new(memory)));
+        Ok(Arc::new(Self { outline, sizes, context, memory, base: AtomicU64::new(base) }))
+    }
+
+    pub fn outline(&self) -> &Outline {
+        &self.outline
+    }
+
+    pub fn sizes(&self) -> &Sizes {
+        &self.sizes
+    }
+
+    /// Gives the memory back as soon as nobody is in the middle of using it. Fields of the tree refuse from now on.
+    pub fn destroy(&self) -> Result<(), Error> {
+        self.context.check().map_err(|_| STALE)?;
+        self.base.store(0, Ordering::Release);
+        let memory = self.memory.write().unwrap_or_else(PoisonError::into_inner).take();
+        if memory.is_none() { Err(Error::Destroyed) } else { Ok(()) }
+    }
+
+    /// The memory, kept from being given back while the handle lives.
+    pub fn memory(&self) -> Result<Arc<Memory>, Error> {
+        self.context.check().map_err(|_| STALE)?;
+        self.memory.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::Destroyed)
+    }
+
+    fn base(&self) -> Result<u64, Error> {
+        self.context.check().map_err(|_| STALE)?;
+        match self.base.load(Ordering::Acquire) {
+            0 => Err(Error::Destroyed),
+            base => Ok(base),
+        }
+    }
+
+    /// The elements of a leaf.
+    pub fn leaf(self: &Arc<Self>, session: &Session, leaf: LeafId, name: Arc<str>) -> FieldLeaf {
+        let (layout, offset) = self.outline.leaf_layout(leaf, &self.sizes);
+        let element = self.outline.leaf(leaf).element;
+        let layout = session.intern_layout(layout);
+        FieldLeaf { tree: Arc::clone(self), element, layout, offset, slot: offset, name }
+    }
+
+    /// What a loop over a node's cells visits.
+    pub fn loop_layout(&self, node: NodeId) -> Layout {
+        self.outline.loop_layout(node)
+    }
+}
+
+const STALE: Error = Error::Stale { what: "field" };
+
+/// Elements of one scalar or tensor type that lie in a tree: a field, or one member or entry of it.
+#[derive(Clone, Debug)]
+pub struct FieldLeaf {
+    tree: Arc<Tree>,
+    element: Data,
+    layout: Arc<Layout>,
+    /// Bytes from the tree's beginning to the first element.
+    offset: u64,
+    /// The same for the leaf that this is an entry of.
+    slot: u64,
+    name: Arc<str>,
+}
+
+impl FieldLeaf {
+    /// A scalar, or a tensor whose entries lie side by side.
+    pub fn elem(&self) -> Data {
+        self.element
+    }
+
+    /// The type of a scalar, or of a tensor's entries.
+    pub fn scalar(&self) -> Scalar {
+        self.element.elem().expect("checked when the leaf was placed")
+    }
+
+    /// How many scalars lie in one element.
+    pub fn entries(&self) -> usize {
+        self.element.tensor_shape().map_or(1, TensorShape::count) as usize
+    }
+
+    /// Interned by the session: two leaves are laid out alike if these are the same.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+
+    /// Where the first element lies.
+    pub fn address(&self) -> Result<u64, Error> {
+        Ok(self.tree.base()? + self.offset)
+    }
+
+    /// Where the first element of the leaf lies that this is an entry of, or this one's. Leaves with different slots do not overlap.
+    pub fn slot(&self) -> Result<u64, Error> {
+        Ok(self.tree.base()? + self.slot)
+    }
+
+    /// The memory of the whole tree: from, and to just behind.
+    pub fn range(&self) -> Result<(u64, u64), Error> {
+        let base = self.tree.base()?;
+        Ok((base, base + self.tree.sizes.tree()))
+    }
+
+    /// One entry of the elements, as scalars.
+    pub fn entry(&self, entry: usize, name: Arc<str>) -> Result<Self, Error> {
+        if entry >= self.entries() {
+            return Err(Error::invalid(format!(
+                "an element has {} entries, there is no {entry}",
+                self.entries()
+            )));
+        }
+        let offset = self.offset + entry as u64 * u64::from(self.scalar().bytes());
+        Ok(Self { element: self.scalar().into(), offset, name, ..self.clone() })
+    }
+
+    /// Bytes behind the tree's beginning, if the index lies inside the shape.
+    pub fn place(&self, index: &[i64]) -> Option<Place> {
+        self.layout.offset_of(index).map(|offset| Place((self.offset + offset) as usize))
+    }
+
+    /// An element: one constant for each entry.
+    pub fn get(&self, place: Place) -> Result<Vec<Const>, Error> {
+        let width = self.scalar().bytes() as usize;
+        let mut bytes = vec![0; width * self.entries()];
+        self.tree.memory()?.read(place.0, &mut bytes).map_err(refused)?;
+        Ok(bytes.chunks_exact(width).map(|one| decode(self.scalar(), one)).collect())
+    }
+
+    /// Sets entries of an element, from one on; each constant has the leaf's scalar type.
+    pub fn set(&self, place: Place, first: usize, values: &[Const]) -> Result<(), Error> {
+        if first + values.len() > self.entries() {
+            return Err(Error::invalid(format!("an element has {} entries", self.entries())));
+        }
+        let bytes = self.encode(values)?;
+        let offset = place.0 + first * self.scalar().bytes() as usize;
+        self.tree.memory()?.write(offset, &bytes).map_err(refused)
+    }
+
+    /// Sets every element: one constant for all entries, or one for each.
+    pub fn fill(&self, value: &[Const]) -> Result<(), Error> {
+        let mut bytes = self.encode(value)?;
+        if value.len() == 1 {
+            bytes = bytes.repeat(self.entries());
+        }
+        if bytes.len() as u64 != element_bytes(self.element) {
+            let (found, entries) = (value.len(), self.entries());
+            return Err(Error::invalid(format!(
+                "an element has {entries} entries, but the value has {found}"
+            )));
+        }
+        let memory = self.tree.memory()?;
+        if self.is_whole_tree() {
+            return memory.fill(&bytes).map_err(refused);
+        }
+        let mut what = self.strided();
+        what.loops.iter_mut().for_each(|one| one.host = 0);
+        // Lay the loops as they lie in memory.
+        what.loops.sort_by_key(|one| std::cmp::Reverse(one.device));
+        memory.write_strided(&what.merged(), &bytes).map_err(refused)
+    }
+
+    /// Copies all elements to the host, in row-major order of the indices.
+    pub fn read(&self, to: &mut [u8]) -> Result<(), Error> {
+        self.whole(to.len())?;
+        self.tree.memory()?.read_strided(&self.strided().merged(), to).map_err(refused)
+    }
+
+    /// Sets all elements from the host, in row-major order of the indices.
+    pub fn write(&self, from: &[u8]) -> Result<(), Error> {
+        self.whole(from.len())?;
+        self.tree.memory()?.write_strided(&self.strided().merged(), from).map_err(refused)
+    }
+
+    /// Bytes that all elements have together.
+    pub fn bytes(&self) -> u64 {
+        self.layout.count() * element_bytes(self.element)
+    }
+
+    /// Bytes from one element to the next, by axis, if there is one such number for each.
+    pub fn strides(&self) -> Option<Vec<u64>> {
+        let axes = 0..self.layout.rank();
+        axes.map(|axis| {
+            let mut digits = self.layout.digits_of(axis);
+            match (digits.next(), digits.next()) {
+                (None, _) => Some(element_bytes(self.element)),
+                (Some(digit), None) => Some(digit.stride),
+                (Some(_), Some(_)) => None,
+            }
+        })
+        .collect()
+    }
+
+    /// Whether nothing else lies between the elements.
+    pub fn is_compact(&self) -> bool {
+        let element = element_bytes(self.element) as u32;
+        self.layout.span(element) == self.bytes()
+    }
+
+    fn is_whole_tree(&self) -> bool {
+        self.offset == 0 && self.bytes() == self.tree.sizes.tree()
+    }
+
+    /// Where the elements lie on both sides of a copy, in row-major order of the host's.
+    fn strided(&self) -> Strided {
+        let element = element_bytes(self.element);
+        let mut behind = element;
+        let mut loops = Vec::new();
+        for axis in (0..self.layout.rank()).rev() {
+            for digit in self.layout.digits_of(axis).rev() {
+                loops.push(Stride {
+                    count: digit.extent as usize,
+                    device: digit.stride as usize,
+                    host: (behind * u64::from(digit.below)) as usize,
+                });
+            }
+            behind *= u64::from(self.layout.shape[axis]);
+        }
+        loops.reverse();
+        Strided { offset: self.offset as usize, loops, run: element as usize }
+    }
+
+    fn whole(&self, bytes: usize) -> Result<(), Error> {
+        if bytes as u64 == self.bytes() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("the field has {} bytes, not {bytes}", self.bytes())))
+    }
+
+    fn encode(&self, values: &[Const]) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::with_capacity(8 * values.len());
+        for &value in values {
+            if value.ty() != self.scalar() {
+                let (expected, found) = (self.scalar().name(), value.ty().name());
+                return Err(Error::invalid(format!("the field holds {expected}, but the value is {found}")));
+            }
+            bytes.extend_from_slice(Encoded::of(value).as_slice());
+        }
+        Ok(bytes)
+    }
+}
+
+/// An element inside the shape of the leaf that gave it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Place(usize);
+
+fn refused(error: MemoryError) -> Error {
+    use octants_hal::DeviceError;
+    match error {
+        MemoryError::Stale(_) => STALE,
+        MemoryError::Device(DeviceError::OutOfMemory { bytes }) => Error::OutOfMemory { bytes: bytes as u64 },
+        MemoryError::Device(DeviceError::Unsupported { verb }) => {
+            Error::Unsupported { message: format!("the device does not support `{verb}`") }
+        }
+        MemoryError::Device(error) => Error::internal("device", error),
+        MemoryError::Range => Error::internal("field", "a range does not lie inside the tree"),
+    }
+}
+
+/// What a field is, as a kernel sees it: nothing of addresses and names. Interned by the session, down to the layouts.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum FieldKind {
+    /// Elements in one leaf: scalars, or tensors of the shape.
+    Leaf {
+        elem: Scalar,
+        shape: Option<TensorShape>,
+        layout: Arc<Layout>,
+    },
+    /// Tensors whose entries, in row-major order, are leaves of scalars.
+    Entries {
+        shape: TensorShape,
+        entries: Vec<Arc<FieldKind>>,
+    },
+    Struct {
+        members: Vec<(String, Arc<FieldKind>)>,
+    },
+}
+
+impl FieldKind {
+    /// The kind of a leaf.
+    pub fn of(leaf: &FieldLeaf) -> Self {
+        let shape = leaf.element.tensor_shape();
+        Self::Leaf { elem: leaf.scalar(), shape, layout: Arc::clone(&leaf.layout) }
+    }
+}

@@ -1,0 +1,317 @@
+//! Trees of nodes: which fields lie in which cells. Data and its arithmetic; the memory is in [`crate::field`].
+//!
+//! A node cuts some axes into cells; what is placed in it lies in every cell, in the order in which it was placed, each on a
+//! multiple of its own alignment. The root is one cell. A tree grows in any order; sizes and offsets are known once it is whole.
+
+use octants_ir::{Data, Digit, Layout, Level, NodeKind, Scalar, TensorShape};
+
+use crate::error::Error;
+
+/// Axes have numbers below this.
+pub const MAX_AXES: u8 = 12;
+
+/// A node of a tree, by its number there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(u32);
+
+/// Elements placed in a node, by their number in the tree.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LeafId(u32);
+
+macro_rules! numbers {
+    ($($id:ident),*) => { $(impl $id {
+        pub fn new(number: u32) -> Self {
+            Self(number)
+        }
+
+        pub fn number(self) -> u32 {
+            self.0
+        }
+
+        fn index(self) -> usize {
+            self.0 as usize
+        }
+    })* };
+}
+numbers!(NodeId, LeafId);
+
+impl NodeId {
+    pub const ROOT: Self = Self(0);
+}
+
+/// What lies in a cell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Child {
+    Node(NodeId),
+    Leaf(LeafId),
+}
+
+/// One axis of a node, cut into so many cells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cut {
+    pub axis: u8,
+    pub extent: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub kind: NodeKind,
+    /// The root has none.
+    pub parent: Option<NodeId>,
+    /// The slowest to vary first.
+    pub cuts: Vec<Cut>,
+    pub children: Vec<Child>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Leaf {
+    pub parent: NodeId,
+    /// A scalar, or a tensor whose entries lie side by side.
+    pub element: Data,
+    /// The index of the first element, by axis of the field.
+    pub origin: Vec<i32>,
+}
+
+/// The nodes and leaves of a tree.
+#[derive(Clone, Debug)]
+pub struct Outline {
+    nodes: Vec<Node>,
+    leaves: Vec<Leaf>,
+}
+
+impl Default for Outline {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Outline {
+    /// The root, and nothing in it.
+    pub fn new() -> Self {
+        let root = Node { kind: NodeKind::Dense, parent: None, cuts: Vec::new(), children: Vec::new() };
+        Self { nodes: vec![root], leaves: Vec::new() }
+    }
+
+    /// Adds a node to a cell.
+    pub fn add_node(&mut self, parent: NodeId, kind: NodeKind, cuts: &[Cut]) -> Result<NodeId, Error> {
+        for (dimension, cut) in cuts.iter().enumerate() {
+            if cut.axis >= MAX_AXES {
+                return Err(Error::invalid(format!(
+                    "axis {} is too high: axes are numbered from 0 to {}",
+                    cut.axis,
+                    MAX_AXES - 1
+                )));
+            }
+            if cut.extent == 0 {
+                return Err(not_positive(0, dimension));
+            }
+        }
+        let id = NodeId(self.nodes.len() as u32);
+        let node = Node { kind, parent: Some(parent), cuts: cuts.to_vec(), children: Vec::new() };
+        self.nodes.push(node);
+        let too_long = self.extents(id).into_iter().find(|&(_, extent)| extent > i32::MAX as u64);
+        if let Some((axis, extent)) = too_long {
+            self.nodes.pop();
+            return Err(Error::invalid(format!(
+                "axis {axis} would have {extent} elements; an index has 32 bits, so {} is the most",
+                i32::MAX
+            )));
+        }
+        self.nodes[parent.index()].children.push(Child::Node(id));
+        Ok(id)
+    }
+
+    /// Places elements in a cell. An empty origin is zero on every axis.
+    pub fn add_leaf(&mut self, parent: NodeId, element: Data, origin: &[i32]) -> Result<LeafId, Error> {
+        if element.elem().is_none() {
+            return Err(Error::invalid("a field holds scalars, vectors or matrices"));
+        }
+        let shape = self.shape(parent);
+        let origin = if origin.is_empty() { vec![0; shape.len()] } else { origin.to_vec() };
+        if origin.len() != shape.len() {
+            return Err(Error::invalid(format!(
+                "the field has {} axes, but the offset has {}",
+                shape.len(),
+                origin.len()
+            )));
+        }
+        for (&first, &extent) in origin.iter().zip(&shape) {
+            if i64::from(first) + i64::from(extent) > i64::from(i32::MAX) {
+                return Err(Error::invalid(format!(
+                    "{extent} elements from {first} on reach beyond the largest index, {}",
+                    i32::MAX
+                )));
+            }
+        }
+        let id = LeafId(self.leaves.len() as u32);
+        self.leaves.push(Leaf { parent, element, origin });
+        self.nodes[parent.index()].children.push(Child::Leaf(id));
+        Ok(id)
+    }
+
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    pub fn leaf(&self, id: LeafId) -> &Leaf {
+        &self.leaves[id.index()]
+    }
+
+    /// A node with cells in which nothing lies, but for the root.
+    pub fn empty_node(&self) -> Option<NodeId> {
+        let empty = self.nodes.iter().skip(1).position(|node| node.children.is_empty());
+        empty.map(|position| NodeId(position as u32 + 1))
+    }
+
+    /// From the root to the node.
+    pub fn path(&self, id: NodeId) -> Vec<NodeId> {
+        let mut path: Vec<_> =
+            std::iter::successors(Some(id), |&node| self.nodes[node.index()].parent).collect();
+        path.reverse();
+        path
+    }
+
+    /// The extent of each axis that is cut on the way to the node's cells, in order of the axes.
+    pub fn shape(&self, id: NodeId) -> Vec<u32> {
+        self.extents(id).into_iter().map(|(_, extent)| extent as u32).collect()
+    }
+
+    fn extents(&self, id: NodeId) -> Vec<(u8, u64)> {
+        let mut extents = [0_u64; MAX_AXES as usize];
+        for node in self.path(id) {
+            for cut in &self.nodes[node.index()].cuts {
+                let extent = &mut extents[usize::from(cut.axis)];
+                *extent = (*extent).max(1).saturating_mul(cut.extent.into());
+            }
+        }
+        (0..).zip(extents).filter(|&(_, extent)| extent != 0).collect()
+    }
+
+    /// The cells of a node, in its own resolution, as if they were a byte each: what a loop over them visits.
+    pub fn loop_layout(&self, id: NodeId) -> Layout {
+        let mut stride = 1;
+        let mut bytes = Vec::new();
+        for &node in self.path(id).iter().rev() {
+            bytes.push(stride);
+            for cut in &self.nodes[node.index()].cuts {
+                stride *= u64::from(cut.extent);
+            }
+        }
+        bytes.reverse();
+        let origin = vec![0; self.shape(id).len()];
+        self.layout(id, origin, &bytes)
+    }
+
+    /// Where the cells of a node lie, if those of each node of its path have this many bytes.
+    fn layout(&self, id: NodeId, origin: Vec<i32>, cell_bytes: &[u64]) -> Layout {
+        let extents = self.extents(id);
+        let rank_of = |axis: u8| extents.iter().position(|&(known, _)| known == axis).unwrap_or(0) as u8;
+        let mut below = [1_u32; MAX_AXES as usize];
+        let mut levels = Vec::new();
+        for (&node, &bytes) in self.path(id).iter().zip(cell_bytes).rev() {
+            let Node { kind, cuts, .. } = &self.nodes[node.index()];
+            let mut stride = bytes;
+            let mut digits = Vec::new();
+            for &Cut { axis, extent } in cuts.iter().rev() {
+                let below = &mut below[usize::from(axis)];
+                digits.push(Digit { axis: rank_of(axis), below: *below, extent, stride });
+                *below *= extent;
+                stride = stride.saturating_mul(extent.into());
+            }
+            digits.reverse();
+            levels.push(Level { kind: *kind, digits });
+        }
+        levels.reverse();
+        let shape = extents.iter().map(|&(_, extent)| extent as u32).collect();
+        Layout { shape, origin, levels }.normalised()
+    }
+
+    /// Sizes and offsets of everything.
+    pub fn sizes(&self) -> Sizes {
+        let mut sizes = Sizes {
+            cells: vec![0; self.nodes.len()],
+            alignments: vec![1; self.nodes.len()],
+            nodes: vec![0; self.nodes.len()],
+            leaves: vec![0; self.leaves.len()],
+        };
+        // Children have higher numbers than their parents.
+        for (index, node) in self.nodes.iter().enumerate().rev() {
+            let (mut end, mut alignment) = (0_u64, 1);
+            for &child in &node.children {
+                let (bytes, aligned) = match child {
+                    Child::Node(child) => (self.node_bytes(child, &sizes), sizes.alignments[child.index()]),
+                    Child::Leaf(leaf) => {
+                        let element = self.leaves[leaf.index()].element;
+                        (element_bytes(element), u64::from(element.elem().map_or(1, Scalar::bytes)))
+                    }
+                };
+                let offset = end.checked_next_multiple_of(aligned).unwrap_or(u64::MAX);
+                match child {
+                    Child::Node(child) => sizes.nodes[child.index()] = offset,
+                    Child::Leaf(leaf) => sizes.leaves[leaf.index()] = offset,
+                }
+                end = offset.saturating_add(bytes);
+                alignment = alignment.max(aligned);
+            }
+            sizes.cells[index] = end.checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
+            sizes.alignments[index] = alignment;
+        }
+        sizes
+    }
+
+    fn node_bytes(&self, id: NodeId, sizes: &Sizes) -> u64 {
+        let cells = self.nodes[id.index()].cuts.iter().map(|cut| u64::from(cut.extent));
+        cells.fold(sizes.cells[id.index()], u64::saturating_mul)
+    }
+
+    /// Where a leaf's elements lie, and how many bytes behind the tree's beginning the first of them does.
+    pub fn leaf_layout(&self, id: LeafId, sizes: &Sizes) -> (Layout, u64) {
+        let Leaf { parent, origin, .. } = &self.leaves[id.index()];
+        let path = self.path(*parent);
+        let cells: Vec<_> = path.iter().map(|node| sizes.cells[node.index()]).collect();
+        let offset =
+            path.iter().map(|node| sizes.nodes[node.index()]).sum::<u64>() + sizes.leaves[id.index()];
+        (self.layout(*parent, origin.clone(), &cells), offset)
+    }
+}
+
+/// How many bytes things have and how many behind the beginning of their parent's cell they lie. Saturated: what has the most that
+/// a number can say fits no memory.
+#[derive(Clone, Debug)]
+pub struct Sizes {
+    cells: Vec<u64>,
+    alignments: Vec<u64>,
+    nodes: Vec<u64>,
+    leaves: Vec<u64>,
+}
+
+impl Sizes {
+    /// All of the tree.
+    pub fn tree(&self) -> u64 {
+        self.cells[0]
+    }
+
+    pub fn cell(&self, node: NodeId) -> u64 {
+        self.cells[node.index()]
+    }
+
+    pub fn node_offset(&self, node: NodeId) -> u64 {
+        self.nodes[node.index()]
+    }
+
+    pub fn leaf_offset(&self, leaf: LeafId) -> u64 {
+        self.leaves[leaf.index()]
+    }
+}
+
+/// What is said of an extent below one.
+pub fn not_positive(extent: i64, dimension: usize) -> Error {
+    Error::invalid(format!(
+        "Every dimension of a field should be positive, got {extent} in dimension {dimension}"
+    ))
+}
+
+pub(crate) fn element_bytes(element: Data) -> u64 {
+    let scalar = element.elem().map_or(0, Scalar::bytes);
+    u64::from(scalar) * u64::from(element.tensor_shape().map_or(1, TensorShape::count))
+}

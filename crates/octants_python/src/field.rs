@@ -1,0 +1,347 @@
+//! Fields as Python objects: what each is once it is placed, its elements, and its traffic with numpy.
+
+use std::sync::{Arc, OnceLock};
+
+use octants::ir::{Data, TensorShape};
+use octants::{FieldKind, FieldLeaf, LeafId, Session};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::tree::Tree;
+use crate::{dtype, element, errors, number, numpy};
+
+/// A field: scalars, vectors or matrices, or structs of fields. The base of the classes that users see.
+#[pyclass(frozen, subclass, weakref, module = "octants")]
+pub struct Field {
+    bound: OnceLock<BoundField>,
+}
+
+/// What a field is once it is placed.
+pub struct BoundField {
+    session: Session,
+    /// Interned by the session.
+    pub kind: Arc<FieldKind>,
+    /// All leaves: that of a leaf, those of the entries, those of the members one after the other.
+    pub leaves: Vec<FieldLeaf>,
+    /// The struct type of a struct field, or nothing if it has none.
+    pub struct_type: Option<Py<PyAny>>,
+}
+
+impl Field {
+    /// What the field is. Places it first, if it waits for its tree; raises if it was never placed.
+    pub fn bound<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a BoundField> {
+        if let Some(bound) = slf.get().bound.get() {
+            return Ok(bound);
+        }
+        slf.call_method0("_materialise")?;
+        slf.get().bound.get().ok_or_else(|| errors::bug("a field was placed and has no place"))
+    }
+
+    fn leaf<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a FieldLeaf> {
+        match &*Self::bound(slf)?.leaves {
+            [leaf] => Ok(leaf),
+            _ => Err(errors::bug("a field of several leaves was taken for one")),
+        }
+    }
+
+    fn bind(&self, bound: BoundField) -> PyResult<()> {
+        self.bound.set(bound).map_err(|_| errors::bug("a field was placed twice"))
+    }
+
+    fn bind_leaf_of(&self, session: &Session, leaf: FieldLeaf) -> PyResult<()> {
+        let kind = session.intern_field_kind(FieldKind::of(&leaf));
+        self.bind(BoundField { session: session.clone(), kind, leaves: vec![leaf], struct_type: None })
+    }
+}
+
+fn failed(py: Python<'_>, error: &octants::Error) -> PyErr {
+    errors::from_error(py, error)
+}
+
+/// The extents that numpy sees: those of the elements come last.
+fn extents(leaf: &FieldLeaf) -> Vec<usize> {
+    let element = leaf.elem().tensor_shape().map_or_else(Vec::new, TensorShape::dims);
+    leaf.layout().shape.iter().chain(&element).map(|&n| n as usize).collect()
+}
+
+/// The parts of a host index: of a tuple or a list its items, of `None` nothing.
+fn parts<'py>(index: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+    if let Ok(tuple) = index.cast::<PyTuple>() {
+        tuple.iter().collect()
+    } else if let Ok(list) = index.cast::<PyList>() {
+        list.iter().collect()
+    } else if index.is_none() {
+        Vec::new()
+    } else {
+        vec![index.clone()]
+    }
+}
+
+/// A host index as numbers, if it has as many parts as the field has axes.
+fn numbers(leaf: &FieldLeaf, index: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    let parts = parts(index);
+    let rank = leaf.layout().rank();
+    if parts.len() != rank {
+        let (axes, given) = (plural(rank, "axis", "axes"), plural(parts.len(), "index", "indices"));
+        return Err(errors::exception(
+            index.py(),
+            "OctantsAssertionError",
+            &format!(
+                "the field has {axes}, got {given}. Slicing is not supported on fields; to_numpy() gives an array"
+            ),
+        ));
+    }
+    let number = |part: &Bound<'_, PyAny>| match number::wrapped_integer(part) {
+        Some(_) => part.call_method0("__index__")?.extract::<i64>(),
+        None => {
+            let found = part.get_type().name()?;
+            Err(PyTypeError::new_err(format!(
+                "an index of a field is an integer, not {found}; slicing a field is not supported: to_numpy() gives an array"
+            )))
+        }
+    };
+    parts.iter().map(number).collect()
+}
+
+fn plural(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// The element that a host index means.
+fn place(leaf: &FieldLeaf, index: &Bound<'_, PyAny>) -> PyResult<octants::Place> {
+    let numbers = numbers(leaf, index)?;
+    leaf.place(&numbers).ok_or_else(|| {
+        let layout = leaf.layout();
+        let comma = |all: Vec<String>| {
+            if let [one] = &*all { format!("({one},)") } else { format!("({})", all.join(", ")) }
+        };
+        let text = |all: &[i64]| comma(all.iter().map(ToString::to_string).collect());
+        let shape: Vec<i64> = layout.shape.iter().map(|&n| n.into()).collect();
+        let mut message = String::from("Out of bound access to field ");
+        if !leaf.name().is_empty() {
+            message += &format!("`{}` ", leaf.name());
+        }
+        message += &format!("of shape {} ", text(&shape));
+        if layout.origin.iter().any(|&first| first != 0) {
+            let origin: Vec<i64> = layout.origin.iter().map(|&n| n.into()).collect();
+            message += &format!("with offset {} ", text(&origin));
+        }
+        message += &format!("with index {}", text(&numbers));
+        errors::exception(index.py(), "OctantsAssertionError", &message)
+    })
+}
+
+#[pymethods]
+impl Field {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self { bound: OnceLock::new() }
+    }
+
+    // ---- placing ----
+
+    #[getter]
+    fn _is_bound(&self) -> bool {
+        self.bound.get().is_some()
+    }
+
+    /// The elements of a leaf of a finished tree.
+    fn _bind_leaf(&self, py: Python<'_>, tree: &Bound<'_, Tree>, leaf: u32, name: &str) -> PyResult<()> {
+        let session = tree.get().session();
+        let leaf = tree.get().finished(py)?.leaf(session, LeafId::new(leaf), name.into());
+        self.bind_leaf_of(session, leaf)
+    }
+
+    /// One entry of the elements of another field.
+    fn _bind_entry(&self, whole: &Bound<'_, Field>, entry: usize, name: &str) -> PyResult<()> {
+        let leaf =
+            Self::leaf(whole)?.entry(entry, name.into()).map_err(|error| failed(whole.py(), &error))?;
+        self.bind_leaf_of(&Self::bound(whole)?.session, leaf)
+    }
+
+    /// Vectors or matrices whose entries are fields.
+    fn _bind_entries(&self, shape: Vec<u16>, entries: Vec<Bound<'_, Field>>) -> PyResult<()> {
+        let shape = match *shape {
+            [n] => TensorShape::Vector(n),
+            [n, m] => TensorShape::Matrix(n, m),
+            _ => return Err(PyValueError::new_err("elements are vectors or matrices")),
+        };
+        let (mut kinds, mut leaves, mut session) = (Vec::new(), Vec::new(), None);
+        for entry in &entries {
+            let bound = Self::bound(entry)?;
+            kinds.push(Arc::clone(&bound.kind));
+            leaves.extend_from_slice(&bound.leaves);
+            session = Some(bound.session.clone());
+        }
+        let session = session.ok_or_else(|| errors::bug("a vector without entries"))?;
+        let kind = session.intern_field_kind(FieldKind::Entries { shape, entries: kinds });
+        self.bind(BoundField { session, kind, leaves, struct_type: None })
+    }
+
+    /// Structs whose members are fields.
+    fn _bind_members(
+        &self,
+        members: Vec<(String, Bound<'_, Field>)>,
+        struct_type: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let (mut kinds, mut leaves, mut session) = (Vec::new(), Vec::new(), None);
+        for (name, member) in &members {
+            let bound = Self::bound(member)?;
+            kinds.push((name.clone(), Arc::clone(&bound.kind)));
+            leaves.extend_from_slice(&bound.leaves);
+            session = Some(bound.session.clone());
+        }
+        let session = session.ok_or_else(|| errors::bug("a struct without members"))?;
+        let kind = session.intern_field_kind(FieldKind::Struct { members: kinds });
+        self.bind(BoundField { session, kind, leaves, struct_type })
+    }
+
+    // ---- what it is ----
+
+    /// The extents of the axes, once it is placed.
+    fn _extents<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let bound = Self::bound(slf)?;
+        let leaf = bound.leaves.first().ok_or_else(|| errors::bug("a field without elements"))?;
+        PyTuple::new(slf.py(), &leaf.layout().shape)
+    }
+
+    /// The index of the first element.
+    fn _origin<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let bound = Self::bound(slf)?;
+        let leaf = bound.leaves.first().ok_or_else(|| errors::bug("a field without elements"))?;
+        PyTuple::new(slf.py(), &leaf.layout().origin)
+    }
+
+    /// Addresses of the leaves' first elements.
+    fn _addresses(slf: &Bound<'_, Self>) -> PyResult<Vec<u64>> {
+        let leaves = Self::bound(slf)?.leaves.iter();
+        leaves.map(|leaf| leaf.address().map_err(|error| failed(slf.py(), &error))).collect()
+    }
+
+    // ---- elements ----
+
+    /// A host index, checked, as a tuple of integers.
+    fn _checked<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+        let bound = Self::bound(slf)?;
+        let leaf = bound.leaves.first().ok_or_else(|| errors::bug("a field without elements"))?;
+        place(leaf, index)?;
+        leaf.address().map_err(|error| failed(slf.py(), &error))?;
+        PyTuple::new(slf.py(), numbers(leaf, index)?)
+    }
+
+    /// The scalars of one element.
+    fn _get<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let (py, leaf) = (slf.py(), Self::leaf(slf)?);
+        let found = leaf.get(place(leaf, index)?).map_err(|error| failed(py, &error))?;
+        found.into_iter().map(|one| dtype::constant_to(py, one)).collect()
+    }
+
+    /// Sets one entry of an element.
+    fn _set_entry(
+        slf: &Bound<'_, Self>,
+        index: &Bound<'_, PyAny>,
+        entry: usize,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let leaf = Self::leaf(slf)?;
+        let place = place(leaf, index)?;
+        let constant = element::constant(leaf.scalar(), value)?;
+        leaf.set(place, entry, &[constant]).map_err(|error| failed(slf.py(), &error))
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, leaf) = (slf.py(), Self::leaf(slf)?);
+        let found = leaf.get(place(leaf, index)?).map_err(|error| failed(py, &error))?;
+        dtype::constant_to(py, found[0])
+    }
+
+    fn __setitem__(
+        slf: &Bound<'_, Self>,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let leaf = Self::leaf(slf)?;
+        let place = place(leaf, index)?;
+        let constants = element::constants(leaf.elem(), value)?;
+        leaf.set(place, 0, &constants).map_err(|error| failed(slf.py(), &error))
+    }
+
+    // ---- all elements ----
+
+    fn _fill(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let leaf = Self::leaf(slf)?;
+        let constants = element::constants(leaf.elem(), value)?;
+        slf.py().detach(|| leaf.fill(&constants)).map_err(|error| failed(slf.py(), &error))
+    }
+
+    /// A new numpy array with all elements.
+    fn _read<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, leaf) = (slf.py(), Self::leaf(slf)?);
+        let out = numpy::empty(py, &extents(leaf), leaf.scalar())?;
+        let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
+        let (data, bytes) = (view.data() as usize, leaf.bytes() as usize);
+        py.detach(|| {
+            // SAFETY: the new array has as many bytes, and nobody else knows it yet.
+            let to = unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) };
+            leaf.read(to)
+        })
+        .map_err(|error| failed(py, &error))?;
+        Ok(out)
+    }
+
+    /// Sets all elements from a numpy array of as many; other types are converted.
+    fn _write(slf: &Bound<'_, Self>, array: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, leaf) = (slf.py(), Self::leaf(slf)?);
+        let dense = numpy::contiguous(array, leaf.scalar())?;
+        let view = numpy::View::of(&dense).ok_or_else(|| errors::bug("numpy.asarray made no array"))?;
+        let (data, bytes) = (view.data() as usize, view.bytes());
+        py.detach(|| {
+            // SAFETY: a contiguous array of that many bytes, kept alive by `dense`.
+            let from = unsafe { std::slice::from_raw_parts(data as *const u8, bytes) };
+            leaf.write(from)
+        })
+        .map_err(|error| failed(py, &error))
+    }
+
+    /// The elements in place, for numpy to look at, if they lie densely and each axis has one stride.
+    fn _memory(slf: &Bound<'_, Self>) -> PyResult<Option<FieldMemory>> {
+        let (py, leaf) = (slf.py(), Self::leaf(slf)?);
+        let (true, Some(mut strides)) = (leaf.is_compact(), leaf.strides()) else { return Ok(None) };
+        let memory = leaf.tree().memory().map_err(|error| failed(py, &error))?;
+        let address = leaf.address().map_err(|error| failed(py, &error))?;
+        if !matches!(memory.host_pointer(), Ok(Some(_))) {
+            return Ok(None);
+        }
+        let scalar = u64::from(leaf.scalar().bytes());
+        match leaf.elem() {
+            Data::Tensor(tensor) => match tensor.shape {
+                TensorShape::Vector(_) => strides.push(scalar),
+                TensorShape::Matrix(_, m) => strides.extend([u64::from(m) * scalar, scalar]),
+            },
+            Data::Scalar(_) | Data::Struct(_) => {}
+        }
+        Ok(Some(FieldMemory { leaf: leaf.clone(), _memory: memory, address, strides }))
+    }
+}
+
+/// The elements of a leaf as numpy sees them. Keeps the memory alive, also if the tree is destroyed.
+#[pyclass(frozen, module = "octants")]
+pub struct FieldMemory {
+    leaf: FieldLeaf,
+    _memory: Arc<dyn Send + Sync>,
+    address: u64,
+    strides: Vec<u64>,
+}
+
+#[pymethods]
+impl FieldMemory {
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let interface =
+            numpy::interface(py, &extents(&self.leaf), self.leaf.scalar(), self.address as usize)?;
+        interface.set_item("strides", PyTuple::new(py, &self.strides)?)?;
+        Ok(interface)
+    }
+}

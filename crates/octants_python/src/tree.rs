@@ -1,0 +1,259 @@
+//! Trees of fields, and their nodes, as Python objects. What users see of them is in the package's `_fields`.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use octants::ir::{Data, Layout, NodeKind, TensorShape, TensorType};
+use octants::{Child, Cut, LeafId, MAX_AXES, NodeId, Outline, Session};
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::{PyNotImplementedError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::dtype::DataType;
+use crate::errors;
+use crate::runtime::Runtime;
+
+/// A tree that grows until it is finished; then it has memory.
+#[pyclass(frozen, module = "octants")]
+pub struct Tree {
+    session: Session,
+    state: Mutex<State>,
+}
+
+enum State {
+    Growing(Outline),
+    Finished(Arc<octants::Tree>),
+}
+
+impl State {
+    fn outline(&self) -> &Outline {
+        match self {
+            Self::Growing(outline) => outline,
+            Self::Finished(tree) => tree.outline(),
+        }
+    }
+}
+
+impl Tree {
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn grow<T>(
+        &self,
+        py: Python<'_>,
+        change: impl FnOnce(&mut Outline) -> Result<T, octants::Error>,
+    ) -> PyResult<T> {
+        match &mut *self.state() {
+            State::Growing(outline) => change(outline).map_err(|error| errors::from_error(py, &error)),
+            State::Finished(_) => Err(finalized(py)),
+        }
+    }
+
+    pub fn finished(&self, py: Python<'_>) -> PyResult<Arc<octants::Tree>> {
+        match &*self.state() {
+            State::Finished(tree) => Ok(Arc::clone(tree)),
+            State::Growing(_) => {
+                Err(errors::exception(py, "OctantsRuntimeError", "the tree of fields is not finalized"))
+            }
+        }
+    }
+}
+
+fn finalized(py: Python<'_>) -> PyErr {
+    let message =
+        "FieldsBuilder finalized: its tree has memory now and cannot grow; use a new oc.FieldsBuilder()";
+    errors::exception(py, "OctantsRuntimeError", message)
+}
+
+fn kind_of(name: &str) -> PyResult<NodeKind> {
+    let found = NodeKind::ALL.iter().copied().find(|kind| kind.name() == name);
+    found.ok_or_else(|| {
+        PyNotImplementedError::new_err(format!("nodes of kind `{name}` are not supported yet"))
+    })
+}
+
+#[pymethods]
+impl Tree {
+    #[new]
+    fn new(py: Python<'_>, runtime: &Bound<'_, Runtime>) -> PyResult<Self> {
+        let session = runtime.get().current(py)?.session.clone();
+        Ok(Self { session, state: Mutex::new(State::Growing(Outline::new())) })
+    }
+
+    /// Adds a node; gives its number.
+    fn add_node(
+        &self,
+        py: Python<'_>,
+        parent: u32,
+        kind: &str,
+        axes: Vec<u32>,
+        extents: Vec<i64>,
+    ) -> PyResult<u32> {
+        if axes.len() != extents.len() {
+            return Err(PyValueError::new_err("as many extents as axes"));
+        }
+        let mut cuts = Vec::new();
+        for (dimension, (&axis, &extent)) in axes.iter().zip(&extents).enumerate() {
+            if extent < 1 {
+                return Err(errors::from_error(py, &octants::not_positive(extent, dimension)));
+            }
+            let axis = u8::try_from(axis).unwrap_or(MAX_AXES);
+            // What no index can reach is found with the whole axis.
+            cuts.push(Cut { axis, extent: u32::try_from(extent).unwrap_or(u32::MAX) });
+        }
+        let kind = kind_of(kind)?;
+        self.grow(py, |outline| outline.add_node(NodeId::new(parent), kind, &cuts)).map(NodeId::number)
+    }
+
+    /// Places elements in a node; gives the leaf's number.
+    fn add_leaf(
+        &self,
+        py: Python<'_>,
+        parent: u32,
+        dtype: &Bound<'_, DataType>,
+        element_shape: Vec<u16>,
+        origin: Vec<i32>,
+    ) -> PyResult<u32> {
+        let elem = dtype.get().scalar;
+        let element = match *element_shape {
+            [] => Data::Scalar(elem),
+            [n] => Data::Tensor(TensorType { elem, shape: TensorShape::Vector(n) }),
+            [n, m] => Data::Tensor(TensorType { elem, shape: TensorShape::Matrix(n, m) }),
+            _ => return Err(PyValueError::new_err("elements are scalars, vectors or matrices")),
+        };
+        self.grow(py, |outline| outline.add_leaf(NodeId::new(parent), element, &origin)).map(LeafId::number)
+    }
+
+    /// Gives the tree its memory.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        let outline = match &*self.state() {
+            State::Growing(outline) => outline.clone(),
+            State::Finished(_) => return Err(finalized(py)),
+        };
+        let tree = py.detach(|| octants::Tree::new(&self.session, outline));
+        let tree = tree.map_err(|error| errors::from_error(py, &error))?;
+        *self.state() = State::Finished(tree);
+        Ok(())
+    }
+
+    fn destroy(&self, py: Python<'_>) -> PyResult<()> {
+        let tree = self.finished(py)?;
+        py.detach(|| tree.destroy()).map_err(|error| errors::from_error(py, &error))
+    }
+
+    #[getter]
+    fn is_finished(&self) -> bool {
+        matches!(&*self.state(), State::Finished(_))
+    }
+
+    fn parent(&self, node: u32) -> Option<u32> {
+        self.state().outline().node(NodeId::new(node)).parent.map(NodeId::number)
+    }
+
+    fn kind(&self, node: u32) -> &'static str {
+        self.state().outline().node(NodeId::new(node)).kind.name()
+    }
+
+    fn shape(&self, node: u32) -> Vec<u32> {
+        self.state().outline().shape(NodeId::new(node))
+    }
+
+    /// The number of the first node in which nothing is placed.
+    fn empty_node(&self) -> Option<u32> {
+        self.state().outline().empty_node().map(NodeId::number)
+    }
+
+    /// What lies in a cell: for each child whether it is a leaf, its number, and how many scalars lie in an element of a leaf.
+    fn children(&self, node: u32) -> Vec<(bool, u32, u32)> {
+        let state = self.state();
+        let outline = state.outline();
+        let children = outline.node(NodeId::new(node)).children.iter();
+        let describe = |child: &Child| match *child {
+            Child::Node(node) => (false, node.number(), 0),
+            Child::Leaf(leaf) => {
+                let entries = outline.leaf(leaf).element.tensor_shape().map_or(1, TensorShape::count);
+                (true, leaf.number(), entries)
+            }
+        };
+        children.map(describe).collect()
+    }
+
+    fn cell_bytes(&self, py: Python<'_>, node: u32) -> PyResult<u64> {
+        Ok(self.finished(py)?.sizes().cell(NodeId::new(node)))
+    }
+
+    fn node_offset(&self, py: Python<'_>, node: u32) -> PyResult<u64> {
+        Ok(self.finished(py)?.sizes().node_offset(NodeId::new(node)))
+    }
+
+    /// Bytes of a leaf's scalar, and where its entry lies in a cell.
+    fn entry_offset(&self, py: Python<'_>, leaf: u32, entry: u32) -> PyResult<(u64, u64)> {
+        let tree = self.finished(py)?;
+        let leaf = LeafId::new(leaf);
+        let scalar =
+            u64::from(tree.outline().leaf(leaf).element.elem().map_or(1, octants::ir::Scalar::bytes));
+        Ok((scalar, tree.sizes().leaf_offset(leaf) + u64::from(entry) * scalar))
+    }
+}
+
+/// A node of a tree, or a leaf, or one entry of a leaf. The base of the class that users see.
+#[pyclass(frozen, subclass, weakref, module = "octants")]
+pub struct Node {
+    tree: Py<Tree>,
+    node: u32,
+    /// The leaf's number, and which of its entries.
+    leaf: Option<(u32, u32)>,
+}
+
+impl Node {
+    /// What a loop over its cells visits, in its own resolution: shape and digits; the strides mean nothing. Interned.
+    pub fn loop_layout(&self) -> Arc<Layout> {
+        let tree = self.tree.get();
+        let layout = tree.state().outline().loop_layout(NodeId::new(self.node));
+        tree.session.intern_layout(layout)
+    }
+}
+
+#[pymethods]
+impl Node {
+    #[new]
+    #[pyo3(signature = (tree, node, leaf=None))]
+    fn new(tree: Py<Tree>, node: u32, leaf: Option<(u32, u32)>) -> Self {
+        Self { tree, node, leaf }
+    }
+
+    #[getter]
+    fn _tree(&self, py: Python<'_>) -> Py<Tree> {
+        self.tree.clone_ref(py)
+    }
+
+    #[getter]
+    fn _node(&self) -> u32 {
+        self.node
+    }
+
+    #[getter]
+    fn _leaf(&self) -> Option<(u32, u32)> {
+        self.leaf
+    }
+
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> bool {
+        let same = other.cast::<Node>().is_ok_and(|other| {
+            let other = other.get();
+            self.tree.is(&other.tree) && (self.node, self.leaf) == (other.node, other.leaf)
+        });
+        matches!(op, CompareOp::Eq) == same
+    }
+
+    fn __hash__(&self) -> u64 {
+        let (leaf, entry) = self.leaf.map_or((0, 0), |(leaf, entry)| (leaf + 1, entry));
+        (self.tree.as_ptr() as u64 >> 4)
+            ^ (u64::from(self.node) << 40)
+            ^ (u64::from(leaf) << 20)
+            ^ u64::from(entry)
+    }
+}

@@ -1,0 +1,276 @@
+//! Copies between a device's memory, where elements lie as a tree of nodes puts them, and the host, where they lie in rows.
+
+use std::ptr;
+
+use crate::memory::{Memory, MemoryError};
+
+/// One loop of a strided copy: how many times, and how far it moves on each side, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stride {
+    pub count: usize,
+    pub device: usize,
+    pub host: usize,
+}
+
+/// A nest of loops, the outermost first, around a run of bytes that lie side by side on both sides. The device's side begins at
+/// an offset into the memory, the host's at the beginning of its bytes. A host stride of zero repeats the host's bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Strided {
+    pub offset: usize,
+    pub loops: Vec<Stride>,
+    pub run: usize,
+}
+
+impl Strided {
+    /// The same copy in as few loops as say it.
+    #[must_use]
+    pub fn merged(mut self) -> Self {
+        self.loops.retain(|one| one.count != 1);
+        self.loops.dedup_by(|inner, outer| {
+            let joins = outer.device == inner.device * inner.count && outer.host == inner.host * inner.count;
+            if joins {
+                *outer = Stride { count: outer.count * inner.count, ..*inner };
+            }
+            joins
+        });
+        while let Some(&inner) = self.loops.last()
+            && inner.device == self.run
+            && inner.host == self.run
+        {
+            self.run *= inner.count;
+            self.loops.pop();
+        }
+        self
+    }
+
+    /// Bytes from the first to the last that the device's side touches.
+    fn device_span(&self) -> Option<usize> {
+        self.span(|one| one.device)
+    }
+
+    fn host_span(&self) -> Option<usize> {
+        self.span(|one| one.host)
+    }
+
+    fn span(&self, stride: impl Fn(&Stride) -> usize) -> Option<usize> {
+        if self.loops.iter().any(|one| one.count == 0) {
+            return Some(0);
+        }
+        let reach = |sum: usize, one: &Stride| sum.checked_add(stride(one).checked_mul(one.count - 1)?);
+        self.loops.iter().try_fold(self.run, reach)
+    }
+}
+
+/// Both sides of a copy as they lie in the host's memory.
+#[derive(Clone, Copy)]
+struct Ends {
+    from: *const u8,
+    to: *mut u8,
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    ToHost,
+    ToDevice,
+}
+
+impl Memory {
+    /// Copies elements to the host, and waits.
+    pub fn read_strided(&self, what: &Strided, to: &mut [u8]) -> Result<(), MemoryError> {
+        let span = self.checked(what, to.len())?;
+        if span == 0 {
+            return Ok(());
+        }
+        if what.loops.is_empty() {
+            return self.read(what.offset, &mut to[..what.run]);
+        }
+        self.context().settle()?;
+        if let Some(base) = self.host_pointer()? {
+            // SAFETY: the whole span lies inside this allocation and the other inside the slice, which are distinct.
+            unsafe { copy(what, Ends { from: base.add(what.offset), to: to.as_mut_ptr() }, Way::ToHost) };
+            return Ok(());
+        }
+        let mut staging = vec![0; span];
+        self.read(what.offset, &mut staging)?;
+        // SAFETY: as above; the staging holds the span.
+        unsafe { copy(what, Ends { from: staging.as_ptr(), to: to.as_mut_ptr() }, Way::ToHost) };
+        Ok(())
+    }
+
+    /// Copies elements from the host, and waits. Bytes between them stay as they are.
+    pub fn write_strided(&self, what: &Strided, from: &[u8]) -> Result<(), MemoryError> {
+        let span = self.checked(what, from.len())?;
+        if span == 0 {
+            return Ok(());
+        }
+        if what.loops.is_empty() {
+            return self.write(what.offset, &from[..what.run]);
+        }
+        self.context().settle()?;
+        if let Some(base) = self.host_pointer()? {
+            // SAFETY: as in `read_strided`. Kernels and views that touch the same bytes race, as `Memory` says.
+            unsafe { copy(what, Ends { from: from.as_ptr(), to: base.add(what.offset) }, Way::ToDevice) };
+            return Ok(());
+        }
+        let mut staging = vec![0; span];
+        self.read(what.offset, &mut staging)?;
+        // SAFETY: as above.
+        unsafe { copy(what, Ends { from: from.as_ptr(), to: staging.as_mut_ptr() }, Way::ToDevice) };
+        self.write(what.offset, &staging)
+    }
+
+    /// The bytes that the device's side spans, if both sides have them.
+    fn checked(&self, what: &Strided, host: usize) -> Result<usize, MemoryError> {
+        let span = what.device_span().ok_or(MemoryError::Range)?;
+        let end = what.offset.checked_add(span).ok_or(MemoryError::Range)?;
+        if end > self.bytes() || what.host_span().is_none_or(|bytes| bytes > host) {
+            return Err(MemoryError::Range);
+        }
+        Ok(span)
+    }
+}
+
+/// # Safety
+/// Both sides have their span of bytes, and do not overlap.
+unsafe fn copy(what: &Strided, ends: Ends, way: Way) {
+    let mut loops: Vec<Loop> = what.loops.iter().map(|one| Loop::new(one, way)).collect();
+    // The two loops inside walk along the rows of one side each, in tiles, so that every line that is fetched is used up.
+    let by_device = (0..loops.len()).min_by_key(|&n| what.loops[n].device);
+    if let Some(shortest) = by_device
+        && shortest + 1 < loops.len()
+    {
+        let along_device = loops.remove(shortest);
+        let along_host = loops.pop().expect("another loop stands inside it");
+        // SAFETY: the loops are the same in another order.
+        unsafe { nest(&loops, ends, &|ends| tiles(along_device, along_host, ends, what.run)) };
+        return;
+    }
+    let Some(innermost) = loops.pop() else {
+        // SAFETY: one run on both sides.
+        unsafe { ptr::copy_nonoverlapping(ends.from, ends.to, what.run) };
+        return;
+    };
+    // SAFETY: as above.
+    unsafe { nest(&loops, ends, &|ends| row(innermost, ends, what.run)) };
+}
+
+#[derive(Clone, Copy)]
+struct Loop {
+    count: usize,
+    from: usize,
+    to: usize,
+}
+
+impl Loop {
+    fn new(one: &Stride, way: Way) -> Self {
+        match way {
+            Way::ToHost => Self { count: one.count, from: one.device, to: one.host },
+            Way::ToDevice => Self { count: one.count, from: one.host, to: one.device },
+        }
+    }
+
+    /// # Safety
+    /// `times` is at most the count.
+    unsafe fn advanced(self, ends: Ends, times: usize) -> Ends {
+        // SAFETY: both ends stay inside their span.
+        unsafe { Ends { from: ends.from.add(self.from * times), to: ends.to.add(self.to * times) } }
+    }
+}
+
+/// # Safety
+/// See [`copy`]; `inside` copies what the loops leave.
+unsafe fn nest(loops: &[Loop], ends: Ends, inside: &dyn Fn(Ends)) {
+    let Some((&outer, inner)) = loops.split_first() else { return inside(ends) };
+    for n in 0..outer.count {
+        // SAFETY: `n` is below the count.
+        unsafe { nest(inner, outer.advanced(ends, n), inside) };
+    }
+}
+
+/// Elements of a tile's side: two tiles of 8-byte elements fit a first-level cache.
+const TILE: usize = 32;
+
+/// # Safety
+/// See [`copy`].
+unsafe fn tiles(rows: Loop, columns: Loop, ends: Ends, run: usize) {
+    for top in (0..rows.count).step_by(TILE) {
+        for left in (0..columns.count).step_by(TILE) {
+            let width = Loop { count: TILE.min(columns.count - left), ..columns };
+            for n in top..rows.count.min(top + TILE) {
+                // SAFETY: both are below their counts.
+                unsafe { row(width, columns.advanced(rows.advanced(ends, n), left), run) };
+            }
+        }
+    }
+}
+
+/// # Safety
+/// See [`copy`].
+unsafe fn row(one: Loop, ends: Ends, run: usize) {
+    /// # Safety
+    /// See [`copy`].
+    unsafe fn fixed<const N: usize>(one: Loop, ends: Ends) {
+        for n in 0..one.count {
+            // SAFETY: `n` is below the count.
+            unsafe {
+                let Ends { from, to } = one.advanced(ends, n);
+                ptr::copy_nonoverlapping(from.cast::<[u8; N]>(), to.cast::<[u8; N]>(), 1);
+            }
+        }
+    }
+    // SAFETY: the caller promises both spans.
+    unsafe {
+        match run {
+            1 => fixed::<1>(one, ends),
+            2 => fixed::<2>(one, ends),
+            4 => fixed::<4>(one, ends),
+            8 => fixed::<8>(one, ends),
+            12 => fixed::<12>(one, ends),
+            16 => fixed::<16>(one, ends),
+            _ => {
+                for n in 0..one.count {
+                    let Ends { from, to } = one.advanced(ends, n);
+                    ptr::copy_nonoverlapping(from, to, run);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use octants_hal::null::NullDevice;
+
+    use super::*;
+    use crate::context::Context;
+
+    fn stride(count: usize, device: usize, host: usize) -> Stride {
+        Stride { count, device, host }
+    }
+
+    #[test]
+    fn what_lies_side_by_side_on_both_sides_is_one_run() {
+        let rows =
+            Strided { offset: 0, loops: vec![stride(3, 32, 32), stride(1, 9, 9), stride(4, 8, 8)], run: 8 };
+        assert_eq!(rows.merged(), Strided { offset: 0, loops: vec![], run: 96 });
+        let columns = Strided { offset: 4, loops: vec![stride(3, 8, 32), stride(4, 24, 8)], run: 8 };
+        assert_eq!(columns.clone().merged(), columns);
+        let repeated = Strided { offset: 0, loops: vec![stride(3, 32, 0), stride(4, 8, 0)], run: 8 };
+        assert_eq!(repeated.merged().loops, [stride(12, 8, 0)]);
+    }
+
+    #[test]
+    fn what_reaches_outside_is_refused() {
+        let context = Context::new(Arc::new(NullDevice::new()));
+        let memory = Memory::allocate(&context, 64).unwrap();
+        let columns = |offset| Strided { offset, loops: vec![stride(3, 8, 16), stride(2, 24, 8)], run: 8 };
+        assert_eq!(memory.read_strided(&columns(0), &mut [0; 47]), Err(MemoryError::Range));
+        assert_eq!(memory.write_strided(&columns(20), &[0; 48]), Err(MemoryError::Range));
+        let endless = Strided { offset: 8, loops: vec![stride(usize::MAX, usize::MAX, 0)], run: 8 };
+        assert_eq!(memory.write_strided(&endless, &[0; 48]), Err(MemoryError::Range));
+        let none = Strided { offset: 0, loops: vec![stride(0, 8, 8)], run: 8 };
+        assert_eq!(memory.write_strided(&none, &[]), Ok(()));
+    }
+}
