@@ -81,10 +81,10 @@ class Matrix(Operators):
     def __getitem__(self, index):
         if _is_expression_index(index):
             return _traced_item(self, index)
-        return made(self.entries[_checked(self, index)], self.dt, copy=True)
+        return made(self.entries[checked_index(self, index)], self.dt, copy=True)
 
     def __setitem__(self, index, value):
-        index = _checked(self, index)
+        index = checked_index(self, index)
         target = self.entries[index]
         if isinstance(value, Expr):
             raise OctantsTypeError("a matrix of the host cannot hold a value that is known only when the kernel runs")
@@ -250,7 +250,8 @@ def holds_expression(values) -> bool:
 # ---- indices --------------------------------------------------------------------------------------------------------------
 
 
-def _checked(matrix: Matrix, index):
+def checked_index(matrix: Matrix, index):
+    """An index of a matrix as a tuple of integers and slices."""
     parts = index if isinstance(index, tuple) else (index,)
     if len(parts) != matrix.ndim:
         raise OctantsIndexError(f"Expected {matrix.ndim} indices, got {len(parts)}")
@@ -292,6 +293,12 @@ def _positions(matrix: Matrix, name: str, letters: str) -> list[int]:
         has = ", ".join(letters[: matrix.n])
         raise OctantsSyntaxError(f"a vector of {matrix.n} entries has the components {has}; {name!r} asks for another")
     return positions
+
+
+def swizzle_positions(matrix: Matrix, name: str) -> list[int]:
+    """The positions of the components that a swizzle names."""
+    letters = _swizzle(name)
+    return [] if letters is None else _positions(matrix, name, letters)
 
 
 def _formatted(values, spec: str) -> str:

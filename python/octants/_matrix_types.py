@@ -77,6 +77,12 @@ class MatrixType:
 
         return ndarray(self, shape, needs_grad=needs_grad)
 
+    def field(self, shape=None, **options):
+        """A field of such vectors or matrices; the options are those of ``oc.field``."""
+        from ._fields.making import field
+
+        return field(self, shape, **options)
+
     def __instancecheck__(self, instance) -> bool:
         return (
             isinstance(instance, Matrix)

@@ -116,7 +116,10 @@ def reset():
 
 
 def sync():
-    """Waits until everything that was launched is done."""
+    """Waits until everything that was launched is done. Fields under ``oc.root`` get their memory, if they have none yet."""
+    from ._fields.builder import materialise_root
+
+    materialise_root()
     runtime.sync()
 
 

@@ -199,6 +199,12 @@ class StructType:
             }
         )
 
+    def field(self, shape=None, **options):
+        """A field of such structs; the options are those of ``oc.Struct.field``."""
+        from ._fields.making import struct_type_field
+
+        return struct_type_field(self, shape, **options)
+
     def _matched(self, args: tuple, kwargs: dict) -> dict:
         names = list(self.members)
         if len(args) > len(names):

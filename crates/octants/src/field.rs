@@ -29,7 +29,7 @@ impl Tree {
     /// Allocates the memory of a whole tree.
     pub fn new(session: &Session, outline: Outline) -> Result<Arc<Self>, Error> {
         let sizes = outline.sizes();
-        let bytes = usize::try_from(sizes.tree()).ok().filter(|&bytes| bytes <= isize::MAX as usize);
+        let bytes = isize::try_from(sizes.tree()).ok().map(isize::cast_unsigned);
         let bytes = bytes.ok_or(Error::OutOfMemory { bytes: sizes.tree() })?;
         let context = Arc::clone(session.context());
         let memory = Memory::allocate(&context, bytes).map_err(refused)?;

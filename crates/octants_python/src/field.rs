@@ -4,12 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use octants::ir::{Data, TensorShape};
 use octants::{FieldKind, FieldLeaf, LeafId, Session};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 
+use crate::field_index::{numbers, place};
 use crate::tree::Tree;
-use crate::{dtype, element, errors, number, numpy};
+use crate::{dtype, element, errors, numpy};
 
 /// A field: scalars, vectors or matrices, or structs of fields. The base of the classes that users see.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -63,73 +64,6 @@ fn failed(py: Python<'_>, error: &octants::Error) -> PyErr {
 fn extents(leaf: &FieldLeaf) -> Vec<usize> {
     let element = leaf.elem().tensor_shape().map_or_else(Vec::new, TensorShape::dims);
     leaf.layout().shape.iter().chain(&element).map(|&n| n as usize).collect()
-}
-
-/// The parts of a host index: of a tuple or a list its items, of `None` nothing.
-fn parts<'py>(index: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
-    if let Ok(tuple) = index.cast::<PyTuple>() {
-        tuple.iter().collect()
-    } else if let Ok(list) = index.cast::<PyList>() {
-        list.iter().collect()
-    } else if index.is_none() {
-        Vec::new()
-    } else {
-        vec![index.clone()]
-    }
-}
-
-/// A host index as numbers, if it has as many parts as the field has axes.
-fn numbers(leaf: &FieldLeaf, index: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    let parts = parts(index);
-    let rank = leaf.layout().rank();
-    if parts.len() != rank {
-        let (axes, given) = (plural(rank, "axis", "axes"), plural(parts.len(), "index", "indices"));
-        return Err(errors::exception(
-            index.py(),
-            "OctantsAssertionError",
-            &format!(
-                "the field has {axes}, got {given}. Slicing is not supported on fields; to_numpy() gives an array"
-            ),
-        ));
-    }
-    let number = |part: &Bound<'_, PyAny>| match number::wrapped_integer(part) {
-        Some(_) => part.call_method0("__index__")?.extract::<i64>(),
-        None => {
-            let found = part.get_type().name()?;
-            Err(PyTypeError::new_err(format!(
-                "an index of a field is an integer, not {found}; slicing a field is not supported: to_numpy() gives an array"
-            )))
-        }
-    };
-    parts.iter().map(number).collect()
-}
-
-fn plural(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}
-
-/// The element that a host index means.
-fn place(leaf: &FieldLeaf, index: &Bound<'_, PyAny>) -> PyResult<octants::Place> {
-    let numbers = numbers(leaf, index)?;
-    leaf.place(&numbers).ok_or_else(|| {
-        let layout = leaf.layout();
-        let comma = |all: Vec<String>| {
-            if let [one] = &*all { format!("({one},)") } else { format!("({})", all.join(", ")) }
-        };
-        let text = |all: &[i64]| comma(all.iter().map(ToString::to_string).collect());
-        let shape: Vec<i64> = layout.shape.iter().map(|&n| n.into()).collect();
-        let mut message = String::from("Out of bound access to field ");
-        if !leaf.name().is_empty() {
-            message += &format!("`{}` ", leaf.name());
-        }
-        message += &format!("of shape {} ", text(&shape));
-        if layout.origin.iter().any(|&first| first != 0) {
-            let origin: Vec<i64> = layout.origin.iter().map(|&n| n.into()).collect();
-            message += &format!("with offset {} ", text(&origin));
-        }
-        message += &format!("with index {}", text(&numbers));
-        errors::exception(index.py(), "OctantsAssertionError", &message)
-    })
 }
 
 #[pymethods]

@@ -17,6 +17,7 @@ mod element;
 mod errors;
 mod expr;
 mod field;
+mod field_index;
 mod func;
 mod host;
 mod interrupt;
@@ -60,6 +61,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<runtime::Runtime>()?;
     module.add_class::<tree::Node>()?;
     module.add_class::<tree::Tree>()?;
+    module.add("MAX_AXES", octants::MAX_AXES)?;
     module.add("dtypes", dtype::table(py)?)?;
     module.add_function(wrap_pyfunction!(dtype::dtype_by_name, module)?)?;
     module.add_function(wrap_pyfunction!(expr::trace_call, module)?)?;

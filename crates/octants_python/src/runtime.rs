@@ -24,6 +24,8 @@ pub struct Runtime {
     kept: Mutex<Vec<Weak<dyn Forget>>>,
     /// The builder behind `oc.root`, which fields of the current session are placed in.
     root: Mutex<Option<Py<PyAny>>>,
+    /// Counts trees of fields.
+    trees: AtomicU64,
 }
 
 /// Something that holds on to things of a session, and lets go of them when it ends: a session's threads and memory go with the
@@ -49,6 +51,11 @@ impl Runtime {
 
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
+    }
+
+    /// A number for a new tree of fields.
+    pub fn next_tree(&self) -> u64 {
+        self.trees.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Tells the holder when a session ends.
@@ -111,6 +118,7 @@ impl Runtime {
             epoch: AtomicU64::new(0),
             kept: Mutex::default(),
             root: Mutex::default(),
+            trees: AtomicU64::new(0),
         }
     }
 

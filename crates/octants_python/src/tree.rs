@@ -16,6 +16,8 @@ use crate::runtime::Runtime;
 #[pyclass(frozen, module = "octants")]
 pub struct Tree {
     session: Session,
+    /// Which tree of the runtime's it is.
+    serial: u64,
     state: Mutex<State>,
 }
 
@@ -81,7 +83,8 @@ impl Tree {
     #[new]
     fn new(py: Python<'_>, runtime: &Bound<'_, Runtime>) -> PyResult<Self> {
         let session = runtime.get().current(py)?.session.clone();
-        Ok(Self { session, state: Mutex::new(State::Growing(Outline::new())) })
+        let serial = runtime.get().next_tree();
+        Ok(Self { session, serial, state: Mutex::new(State::Growing(Outline::new())) })
     }
 
     /// Adds a node; gives its number.
@@ -158,6 +161,11 @@ impl Tree {
         self.state().outline().node(NodeId::new(node)).kind.name()
     }
 
+    /// The axes that a node cuts.
+    fn axes(&self, node: u32) -> Vec<u32> {
+        self.state().outline().node(NodeId::new(node)).cuts.iter().map(|cut| cut.axis.into()).collect()
+    }
+
     fn shape(&self, node: u32) -> Vec<u32> {
         self.state().outline().shape(NodeId::new(node))
     }
@@ -204,7 +212,7 @@ impl Tree {
 #[pyclass(frozen, subclass, weakref, module = "octants")]
 pub struct Node {
     tree: Py<Tree>,
-    node: u32,
+    number: u32,
     /// The leaf's number, and which of its entries.
     leaf: Option<(u32, u32)>,
 }
@@ -213,7 +221,7 @@ impl Node {
     /// What a loop over its cells visits, in its own resolution: shape and digits; the strides mean nothing. Interned.
     pub fn loop_layout(&self) -> Arc<Layout> {
         let tree = self.tree.get();
-        let layout = tree.state().outline().loop_layout(NodeId::new(self.node));
+        let layout = tree.state().outline().loop_layout(NodeId::new(self.number));
         tree.session.intern_layout(layout)
     }
 }
@@ -223,7 +231,7 @@ impl Node {
     #[new]
     #[pyo3(signature = (tree, node, leaf=None))]
     fn new(tree: Py<Tree>, node: u32, leaf: Option<(u32, u32)>) -> Self {
-        Self { tree, node, leaf }
+        Self { tree, number: node, leaf }
     }
 
     #[getter]
@@ -233,7 +241,15 @@ impl Node {
 
     #[getter]
     fn _node(&self) -> u32 {
-        self.node
+        self.number
+    }
+
+    /// A number that no other node of the process has: the tree's, the node's, the leaf's.
+    #[getter(_id)]
+    fn id(&self) -> u128 {
+        let (leaf, entry) = self.leaf.map_or((0, 0), |(leaf, entry)| (leaf + 1, entry));
+        let parts = [self.tree.get().serial, self.number.into(), leaf.into(), entry.into()];
+        parts.into_iter().fold(0, |id, part| id << 32 | u128::from(part))
     }
 
     #[getter]
@@ -244,16 +260,13 @@ impl Node {
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> bool {
         let same = other.cast::<Node>().is_ok_and(|other| {
             let other = other.get();
-            self.tree.is(&other.tree) && (self.node, self.leaf) == (other.node, other.leaf)
+            self.tree.is(&other.tree) && (self.number, self.leaf) == (other.number, other.leaf)
         });
         matches!(op, CompareOp::Eq) == same
     }
 
     fn __hash__(&self) -> u64 {
-        let (leaf, entry) = self.leaf.map_or((0, 0), |(leaf, entry)| (leaf + 1, entry));
-        (self.tree.as_ptr() as u64 >> 4)
-            ^ (u64::from(self.node) << 40)
-            ^ (u64::from(leaf) << 20)
-            ^ u64::from(entry)
+        let id = self.id();
+        (id >> 48 ^ id) as u64
     }
 }

@@ -1,0 +1,1 @@
+"""Fields: arrays whose layout is known when a kernel is compiled, placed in trees of nodes."""

@@ -1,0 +1,174 @@
+"""Builders of trees, and ``oc.root``, the builder that is always there."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from .._octants import Tree
+from .._session import runtime
+from ..exceptions import OctantsRuntimeError
+from .node import SNode
+
+if TYPE_CHECKING:
+    from .field import Field
+
+
+class FieldsBuilder:
+    """Collects nodes and fields; ``finalize`` gives them memory.
+
+    >>> builder = oc.FieldsBuilder()
+    >>> x = oc.field(oc.f32)
+    >>> builder.dense(oc.i, 8).place(x)
+    >>> tree = builder.finalize()
+    >>> tree.destroy()
+    """
+
+    def __init__(self):
+        self._tree = Tree(runtime)
+        #: Whether it is finalized when a field in it is first used.
+        self._at_first_use = False
+        #: Fields that wait for their memory, with their leaves. Nothing here once they have it.
+        self._waiting: list[tuple[Field, int]] = []
+        #: Fields that were made with a shape, each in a tree of its own, since this builder is the root.
+        self._apart: weakref.WeakSet[Field] = weakref.WeakSet()
+
+    @property
+    def root(self) -> SNode:
+        """The one cell that everything lies in."""
+        return SNode(self, 0)
+
+    @property
+    def finalized(self) -> bool:
+        """Whether the tree has memory, and grows no more."""
+        return self._tree.is_finished
+
+    def dense(self, axes, dimensions) -> SNode:
+        """See ``SNode.dense``."""
+        return self.root.dense(axes, dimensions)
+
+    def pointer(self, axes, dimensions) -> SNode:
+        """See ``SNode.pointer``."""
+        return self.root.pointer(axes, dimensions)
+
+    def bitmasked(self, axes, dimensions) -> SNode:
+        """See ``SNode.bitmasked``."""
+        return self.root.bitmasked(axes, dimensions)
+
+    def dynamic(self, axis, dimension, chunk_size=None) -> SNode:
+        """See ``SNode.dynamic``."""
+        return self.root.dynamic(axis, dimension, chunk_size)
+
+    def quant_array(self, axes, dimensions, max_num_bits) -> SNode:
+        """See ``SNode.quant_array``."""
+        return self.root.quant_array(axes, dimensions, max_num_bits)
+
+    def place(self, *fields, offset=None) -> SNode:
+        """Places fields of one element: the root is one cell."""
+        return self.root.place(*fields, offset=offset)
+
+    def lazy_grad(self) -> None:
+        """Places a gradient beside each field of reals."""
+        self.root.lazy_grad()
+
+    def lazy_dual(self) -> None:
+        """Places a dual beside each field of reals."""
+        self.root.lazy_dual()
+
+    def deactivate_all(self) -> None:
+        """See ``SNode.deactivate_all``."""
+
+    def finalize(self, raise_warning: bool = True) -> SNodeTree:
+        """Gives the tree its memory, all zero. The builder cannot be used afterwards."""
+        if self.finalized:
+            raise OctantsRuntimeError("FieldsBuilder finalized: it makes one tree; use a new oc.FieldsBuilder()")
+        if not self._waiting and raise_warning:
+            import warnings
+
+            warnings.warn("Finalizing an empty FieldsBuilder!", UserWarning, stacklevel=2)
+        self._finish()
+        return SNodeTree(self._tree)
+
+    def _finish(self) -> None:
+        empty = self._tree.empty_node()
+        if empty is not None:
+            node = SNode(self, empty)
+            raise OctantsRuntimeError(f"{node._kind} node must have at least one child: nothing is placed in {node}")
+        for kind in ("grad", "dual"):
+            lacking = [field for field, _ in self._waiting if field._lacks(kind)]
+            if lacking:
+                raise OctantsRuntimeError(
+                    f"These field(s) requrie `needs_{kind}=True`, however their {kind} field(s) are not placed: "
+                    f"{', '.join(field._description() for field in lacking)}. Place them, or call lazy_{kind}() on the builder"
+                )
+        self._tree.finish()
+        waiting, self._waiting = self._waiting, []
+        for field, leaf in waiting:
+            field._bind(self._tree, leaf)
+
+    def _materialise(self) -> None:
+        """Gives memory to a tree that waits for its first use."""
+        if self.finalized:
+            return
+        if not self._at_first_use:
+            raise OctantsRuntimeError(
+                "Field builder is not finalized. Please call finalize() on it, before fields that are placed in it are used"
+            )
+        self._finish()
+
+    def _place_companions(self, kind: str, below: SNode) -> None:
+        for field, _ in list(self._waiting):
+            spot = field._spot
+            if below._leaf is None and spot is not None and below in spot._path_from_root():
+                companion = field._companion(kind)
+                if companion is not None and companion._spot is None:
+                    companion._place(SNode(self, spot._node), field._offset)
+        if below._node == 0:
+            for field in list(self._apart):
+                field._allocate_companion(kind)
+
+
+class SNodeTree:
+    """A tree of fields that has memory."""
+
+    def __init__(self, tree: Tree):
+        self._tree = tree
+
+    def destroy(self) -> None:
+        """Gives the memory back. Its fields cannot be used any more."""
+        self._tree.destroy()
+
+
+class Root:
+    """The root that is always there: ``oc.root.dense(oc.i, 8).place(x)``.
+
+    What is placed under it gets memory when a field of it is first used; after that a new tree begins.
+    """
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(current_root().root, name)
+
+    def __repr__(self):
+        return "oc.root"
+
+
+def current_root() -> FieldsBuilder:
+    """The builder behind ``oc.root``."""
+    builder = runtime.root
+    if builder is None or builder.finalized:
+        builder = FieldsBuilder()
+        builder._at_first_use = True
+        runtime.root = builder
+    return builder
+
+
+def materialise_root() -> None:
+    """Gives memory to what was placed under ``oc.root``."""
+    builder = runtime.root
+    if builder is not None and builder._waiting and not builder.finalized:
+        builder._finish()
+
+
+root = Root()

@@ -1,0 +1,97 @@
+"""Elements of fields in the hands of host code: what is read is what lies in the field, what is written goes there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._matrix import Matrix, Vector, checked_index, made, swizzle_positions
+from .._struct import Struct
+
+if TYPE_CHECKING:
+    from .matrix import MatrixField
+    from .struct import StructField
+
+
+def _in_a_field(kind):
+    """Gives a class of elements its entries, read from the field, and the methods that write there."""
+
+    @property
+    def entries(self):
+        return self._field._entries_at(self._index)
+
+    @property
+    def dt(self):
+        return self._field._declared
+
+    def __setitem__(self, index, value):
+        import numpy
+
+        index = checked_index(self, index)
+        changed = made(self.entries, self.dt)
+        changed[index] = value
+        self._field._write_entries(
+            self._index, changed.entries, numpy.arange(changed.entries.size).reshape(changed.entries.shape)[index]
+        )
+
+    def __setattr__(self, name, value):
+        changed = made(self.entries, self.dt)
+        setattr(changed, name, value)
+        self._field._write_entries(self._index, changed.entries, swizzle_positions(self, name))
+
+    def __reduce__(self):
+        return self.__copy__().__reduce__()
+
+    kind.entries, kind.dt = entries, dt
+    for method in (__setitem__, __setattr__, __reduce__):
+        setattr(kind, method.__name__, method)
+    return kind
+
+
+@_in_a_field
+class VectorElement(Vector):
+    """A vector that lies in a field."""
+
+    __slots__ = ("_field", "_index")
+
+
+@_in_a_field
+class MatrixElement(Matrix):
+    """A matrix that lies in a field."""
+
+    __slots__ = ("_field", "_index")
+
+
+def matrix_element(field: MatrixField, index: tuple[int, ...]):
+    """The element at an index that was checked."""
+    element = object.__new__(VectorElement if field.ndim == 1 else MatrixElement)
+    object.__setattr__(element, "_field", field)
+    object.__setattr__(element, "_index", index)
+    return element
+
+
+class StructElement(Struct):
+    """A struct that lies in a field."""
+
+    __slots__ = ("_field", "_index")
+
+    @property
+    def _entries(self):  # type: ignore[override]
+        return {name: self._field.get_member_field(name)[self._index] for name in self._field.keys}
+
+    def __setattr__(self, name, value):
+        if name not in self._field.keys:
+            raise AttributeError(
+                f"the struct has no member {name!r} to set; it has {', '.join(self._field.keys)}", name=name, obj=self
+            )
+        self._field.get_member_field(name)[self._index] = value
+
+    def __reduce__(self):
+        return self.__copy__().__reduce__()
+
+
+def struct_element(field: StructField, index: tuple[int, ...]) -> StructElement:
+    """The element at an index that was checked."""
+    element = object.__new__(StructElement)
+    for name, value in (("_field", field), ("_index", index), ("_methods", field.methods), ("_type", field.struct_type)):
+        object.__setattr__(element, name, value)
+    return element

@@ -1,0 +1,198 @@
+"""What all fields have in common: where they are placed, their gradients, their traffic with other libraries."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .. import _octants
+from ..exceptions import OctantsRuntimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .._octants import Tree
+    from .node import SNode
+
+
+class Field(_octants.Field):
+    """An array whose layout is known when a kernel is compiled. Make one with ``oc.field``, ``oc.Vector.field`` and their like."""
+
+    #: The name that it was made with, for messages.
+    name: str
+    #: Where it is placed, or its first member or entry.
+    _spot: SNode | None = None
+    #: The index of its first element as it was placed; empty for zeros.
+    _offset: list[int]
+    #: Where it was made, if not with a shape.
+    _origin_text: str = ""
+    #: What ``order`` made of the axes, the slowest to vary first.
+    _permutation: tuple[int, ...] | None = None
+    #: How it was made in a tree of its own: shape, order, offset and layout.
+    _recipe: tuple | None = None
+    #: Companions by kind, and the kinds that must be placed.
+    _companions: dict[str, Field | None]
+    _needs: tuple[str, ...] = ()
+
+    def __init__(self, name: str):
+        self.name = name
+        self._offset = []
+        self._companions = {}
+
+    # ---- for the classes of fields ----
+
+    def _place(self, node: SNode, offset: list[int]) -> None:
+        raise NotImplementedError
+
+    def _bind(self, tree: Tree, leaf: int) -> None:
+        self._bind_leaf(tree, leaf, self.name)
+
+    def _materialise(self) -> None:
+        """Gives it its memory; called when it is first used."""
+        self._require_place()
+        assert self._spot is not None
+        self._spot._builder._materialise()
+
+    def _leaf_fields(self) -> Iterator[Field]:
+        """The fields of one leaf that it is made of."""
+        yield self
+
+    def _new_companion(self, kind: str) -> Field | None:
+        """A field for its gradients, not placed; nothing if it has none."""
+        raise NotImplementedError
+
+    # ---- where it lies ----
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many elements there are along each axis."""
+        self._require_place()
+        return self._spot.shape if self._spot is not None else self._extents()
+
+    @property
+    def snode(self) -> SNode:
+        """Its place in a node; of several, the first."""
+        self._require_place()
+        assert self._spot is not None
+        return self._spot
+
+    def parent(self, n: int = 1) -> SNode | None:
+        """The node ``n`` levels above its place: 1 is the node that it is placed in. ``None`` beyond the root."""
+        return None if self._spot is None else self._spot.parent(n)
+
+    @property
+    def layout(self) -> tuple[int, ...] | None:
+        """The order of the axes in memory, the slowest to vary first, if ``order`` changed it."""
+        return self._permutation
+
+    def _require_place(self) -> None:
+        if self._spot is None and not self._is_bound:
+            raise OctantsRuntimeError(
+                f"These field(s) are not placed: {self._description()}. Field has no allocation. "
+                "Give it a `shape`, or place it with `oc.root.dense(...).place(field)` before it is used; "
+                "gradients come with `needs_grad=True` (`needs_dual=True`) or `oc.root.lazy_grad()` (`lazy_dual()`)"
+            )
+
+    def _require_no_place(self) -> None:
+        if self._spot is not None:
+            raise OctantsRuntimeError(
+                f"This variable has been placed: {self._description()} lies in {self._spot.parent()}; a field is placed once"
+            )
+
+    def _description(self) -> str:
+        text = f"`{self.name}`" if self.name else repr(self)
+        return f"{text} made at {self._origin_text}" if self._origin_text else text
+
+    # ---- gradients ----
+
+    @property
+    def grad(self) -> Field | None:
+        """The field of gradients: one for reals, which may not be placed yet; ``None`` for integers."""
+        return self._companion("grad")
+
+    @property
+    def dual(self) -> Field | None:
+        """The field of duals: one for reals, which may not be placed yet; ``None`` for integers."""
+        return self._companion("dual")
+
+    def has_grad(self) -> bool:
+        """Whether gradients are placed."""
+        return self._has("grad")
+
+    def has_dual(self) -> bool:
+        """Whether duals are placed."""
+        return self._has("dual")
+
+    def _companion(self, kind: str) -> Field | None:
+        if kind not in self._companions:
+            self._companions[kind] = self._new_companion(kind)
+        return self._companions[kind]
+
+    def _has(self, kind: str) -> bool:
+        companion = self._companions.get(kind)
+        return companion is not None and companion._spot is not None
+
+    def _lacks(self, kind: str) -> bool:
+        return kind in self._needs and not self._has(kind)
+
+    def _allocate_companion(self, kind: str) -> None:
+        from .making import allocate
+
+        companion = self._companion(kind)
+        if companion is not None and companion._spot is None and self._recipe is not None:
+            allocate([companion], *self._recipe)
+
+    # ---- elements ----
+
+    def __iter__(self):
+        raise NotImplementedError("a field is looped over in kernels; on the host, loop over to_numpy() or over indices")
+
+    def fill(self, val) -> None:
+        """Sets every element."""
+        raise NotImplementedError
+
+    def copy_from(self, other) -> None:
+        """Sets all elements to those of another field of the same shape."""
+        if not isinstance(other, Field):
+            raise TypeError(f"Cannot copy from a non-field object: {type(other).__name__}")
+        if self.shape != other.shape:
+            raise ValueError(f"the field has shape {self.shape}, which is not that of the source, {other.shape}")
+        self._copy_elements(other)
+
+    def _copy_elements(self, other: Field) -> None:
+        raise NotImplementedError
+
+    # ---- other libraries ----
+
+    def to_numpy(self, *args, **kwargs) -> Any:
+        """A numpy array with all elements."""
+        raise NotImplementedError
+
+    def from_numpy(self, arr) -> None:
+        """Sets all elements from a numpy array."""
+        raise NotImplementedError
+
+    def from_torch(self, arr) -> None:
+        """Sets all elements from a torch tensor, from whichever device."""
+        self.from_numpy(arr.detach().cpu().numpy())
+
+    def to_dlpack(self, versioned: bool = False):
+        """A capsule by which another library sees the memory without a copy."""
+        array = self.to_numpy(copy=False)
+        return array.__dlpack__(max_version=(1, 0)) if versioned else array.__dlpack__()
+
+
+def torch_of(array, device):
+    """A numpy array as a tensor, on a device."""
+    import torch
+
+    tensor = torch.from_numpy(array)
+    return tensor if device is None else tensor.to(device)
+
+
+def user_line() -> str:
+    """The file and line of the program outside of this package that is running."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "octants":
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,275 @@
+"""Fields of vectors and matrices."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from .._octants import DataType
+from .._promotion import numpy_type, promoted
+from ..exceptions import OctantsRuntimeError
+from . import numpy_arrays
+from .elements import matrix_element
+from .field import Field, torch_of
+from .node import SNode
+from .scalar import ScalarField, companion_of, named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .._octants import Tree
+
+
+class MatrixField(Field):
+    """A field of vectors or matrices: ``oc.Vector.field(3, oc.f32, shape=8)``.
+
+    Entries of one data type that are placed together lie side by side in memory; otherwise each is a field of its own.
+    """
+
+    _is_companion = False
+
+    def __init__(self, element_shape: tuple[int, ...], dtypes: list[DataType], name: str = ""):
+        super().__init__(name)
+        self._element_shape = element_shape
+        self._dtypes = dtypes
+        self._whole_spot: SNode | None = None
+        self._entry_fields: list[ScalarField] | None = None
+
+    # ---- what it is ----
+
+    @property
+    def n(self) -> int:
+        """How many rows an element has."""
+        return self._element_shape[0]
+
+    @property
+    def m(self) -> int:
+        """How many columns an element has; 1 for vectors."""
+        return self._element_shape[1] if self.ndim == 2 else 1
+
+    @property
+    def ndim(self) -> int:
+        """1 for vectors, 2 for matrices."""
+        return len(self._element_shape)
+
+    @property
+    def dtype(self) -> DataType:
+        """The type of the entries; of several, the first."""
+        return self._dtypes[0]
+
+    @property
+    def _declared(self) -> DataType | None:
+        """The one type of all entries."""
+        return self.dtype if all(dtype is self.dtype for dtype in self._dtypes) else None
+
+    def get_scalar_field(self, *indices: int) -> ScalarField:
+        """The field of one entry: ``v.get_scalar_field(0)``, ``m.get_scalar_field(0, 1)``."""
+        if len(indices) == 1 and self.ndim == 2:
+            indices = (*indices, 0)
+        if len(indices) == 2 and self.ndim == 1 and indices[1] == 0:
+            indices = indices[:1]
+        if len(indices) != self.ndim or any(
+            not 0 <= i < extent for i, extent in zip(indices, self._element_shape, strict=True)
+        ):
+            raise IndexError(f"elements of shape {self._element_shape} have no entry {indices}")
+        return self._each_entry()[indices[0] if self.ndim == 1 else indices[0] * self.m + indices[1]]
+
+    def _each_entry(self) -> list[ScalarField]:
+        """A field for each entry, by rows."""
+        if self._entry_fields is None:
+            self._entry_fields = []
+            for number, dtype in enumerate(self._dtypes):
+                index = "".join(f"[{i}]" for i in self._index_of(number))
+                entry = ScalarField(dtype, f"{self.name}{index}" if self.name else "")
+                entry._belongs = (weakref.ref(self), number)
+                entry._needs, entry._is_companion = self._needs, self._is_companion
+                entry._origin_text = self._origin_text
+                self._follow(entry, number)
+                self._entry_fields.append(entry)
+        return self._entry_fields
+
+    def _index_of(self, number: int) -> tuple[int, ...]:
+        return (number,) if self.ndim == 1 else divmod(number, self.m)
+
+    def _follow(self, entry: ScalarField, number: int) -> None:
+        """Puts the field of an entry where the whole is."""
+        spot = self._whole_spot
+        if spot is not None and spot._leaf is not None:
+            entry._spot, entry._offset = SNode(spot._builder, spot._node, (spot._leaf[0], number)), self._offset
+            if self._is_bound:
+                entry._bind_entry(self, number, entry.name)
+
+    # ---- placing ----
+
+    @property
+    def _spot(self) -> SNode | None:  # type: ignore[override]
+        if self._whole_spot is not None or self._entry_fields is None:
+            return self._whole_spot
+        spots = [entry._spot for entry in self._entry_fields]
+        return spots[0] if all(spots) else None
+
+    def _place(self, node: SNode, offset: list[int]) -> None:
+        for field in (self, *(self._entry_fields or ())):
+            field._require_no_place()
+        builder, self._offset = node._builder, offset
+        if self._declared is None:
+            for entry in self._each_entry():
+                entry._place(node, offset)
+            return
+        leaf = builder._tree.add_leaf(node._node, self.dtype, list(self._element_shape), offset)
+        self._whole_spot = SNode(builder, node._node, (leaf, 0))
+        builder._waiting.append((self, leaf))
+        for number, entry in enumerate(self._entry_fields or ()):
+            self._follow(entry, number)
+
+    def _bind(self, tree: Tree, leaf: int) -> None:
+        super()._bind(tree, leaf)
+        for number, entry in enumerate(self._entry_fields or ()):
+            entry._bind_entry(self, number, entry.name)
+
+    def _materialise(self) -> None:
+        if self._whole_spot is not None or self._entry_fields is None:
+            super()._materialise()
+            return
+        entries = self._entry_fields
+        for entry in entries:
+            entry._require_place()
+        for what in ("shape", "_offset"):
+            found = {tuple(getattr(entry, what)) for entry in entries}
+            if len(found) > 1:
+                raise OctantsRuntimeError(
+                    f"the entries of {self._description()} are placed with different {what.strip('_')}s: "
+                    f"{', '.join(map(str, sorted(found)))}; all must have the same"
+                )
+        self._bind_entries(list(self._element_shape), entries)
+
+    def _leaf_fields(self) -> Iterator[Field]:
+        yield from (self,) if self._in_one_leaf else self._each_entry()
+
+    @property
+    def _in_one_leaf(self) -> bool:
+        return self._whole_spot is not None
+
+    def _new_companion(self, kind: str) -> MatrixField | None:
+        if self._is_companion or any(dtype.is_integral for dtype in self._dtypes):
+            return None
+        return companion_of(MatrixField(self._element_shape, self._dtypes, named(self, kind)))
+
+    # ---- elements ----
+
+    def __getitem__(self, index):
+        return matrix_element(self, self._checked(index))
+
+    def __setitem__(self, index, value):
+        index = self._checked(index)
+        if self._in_one_leaf:
+            super().__setitem__(index, value)
+            return
+        for entry, part in zip(self._each_entry(), self._parts(value), strict=True):
+            entry[index] = part
+
+    def _parts(self, value) -> list:
+        """The numbers that an element is set to, by rows; one number is for all entries."""
+        from .._matrix import array_of
+
+        if isinstance(value, (int, float)) or (hasattr(value, "item") and not getattr(value, "ndim", 0)):
+            return [value] * len(self._dtypes)
+        entries = array_of(value)
+        if entries.shape != self._element_shape:
+            raise TypeError(f"an element of shape {self._element_shape} cannot be set to values of shape {entries.shape}")
+        return entries.ravel().tolist()
+
+    def _entries_at(self, index):
+        """The entries of an element as a new array."""
+        import numpy
+
+        if self._in_one_leaf:
+            numbers, dtype = self._get(index), numpy_type(self.dtype)
+        else:
+            numbers = [entry[index] for entry in self._each_entry()]
+            dtype = self._numpy_type
+        return numpy.array(numbers, dtype=dtype).reshape(self._element_shape)
+
+    def _write_entries(self, index, entries, positions) -> None:
+        """Writes some entries of an element, by their positions in row-major order."""
+        import numpy
+
+        flat = entries.ravel()
+        for position in numpy.asarray(positions).ravel().tolist():
+            if self._in_one_leaf:
+                self._set_entry(index, position, flat[position])
+            else:
+                self._each_entry()[position][index] = flat[position]
+
+    @property
+    def _numpy_type(self):
+        return promoted([(numpy_type(dtype), True) for dtype in self._dtypes])
+
+    # ---- all elements ----
+
+    def fill(self, val) -> None:
+        """Sets every element: to one number in all entries, or to a vector, matrix or nested list."""
+        if self._in_one_leaf:
+            self._fill(val)
+            return
+        self._require_place()
+        for entry, part in zip(self._each_entry(), self._parts(val), strict=True):
+            entry.fill(part)
+
+    def _copy_elements(self, other: Field) -> None:
+        if not isinstance(other, MatrixField) or other._element_shape != self._element_shape:
+            raise ValueError(f"a field with elements of shape {self._element_shape} cannot be copied from {other!r}")
+        if self._in_one_leaf and other._in_one_leaf:
+            numpy_arrays.copy_leaf(self, other)
+            return
+        for entry, source in zip(self._each_entry(), other._each_entry(), strict=True):
+            numpy_arrays.copy_leaf(entry, source)
+
+    def to_numpy(self, keep_dims: bool = False, dtype=None, *, copy: bool | None = True):
+        """A numpy array with all elements; the axes of the elements come last.
+
+        Vectors have one such axis, or two with ``keep_dims=True``. ``copy=None`` shares the memory if it can; ``copy=False``
+        refuses if it cannot.
+        """
+        self._require_place()
+        ending = (self.n, self.m) if keep_dims or self.m > 1 else (self.n,)
+        if self._in_one_leaf:
+            array = numpy_arrays.read(self, dtype, copy)
+            return array.reshape(self.shape + ending)
+        if copy is False:
+            raise ValueError("Zero-copy not available: the entries lie apart in memory; use copy=True or copy=None")
+        import numpy
+
+        array = numpy.empty((*self.shape, len(self._dtypes)), dtype=self._numpy_type if dtype is None else dtype_of(dtype))
+        for number, entry in enumerate(self._each_entry()):
+            array[..., number] = entry.to_numpy(dtype=dtype)
+        return array.reshape(self.shape + ending)
+
+    def from_numpy(self, arr) -> None:
+        """Sets all elements from a numpy array, the axes of the elements last; other types are converted."""
+        self._require_place()
+        shapes = [(*self.shape, self.n, self.m)]
+        if self.m == 1:
+            shapes.insert(0, (*self.shape, self.n))
+        numpy_arrays.require_array(self, arr, tuple(shapes))
+        if self._in_one_leaf:
+            self._write(arr)
+            return
+        parts = arr.reshape((*self.shape, len(self._dtypes)))
+        for number, entry in enumerate(self._each_entry()):
+            entry.from_numpy(parts[..., number])
+
+    def to_torch(self, device=None, keep_dims: bool = False, *, copy: bool | None = True):
+        """A torch tensor with all elements; see ``to_numpy``."""
+        return torch_of(self.to_numpy(keep_dims, copy=copy), device)
+
+    def __repr__(self):
+        name = f" {self.name}" if self.name else ""
+        kind = f"oc.Vector.field({self.n})" if self.ndim == 1 else f"oc.Matrix.field({self.n}, {self.m})"
+        types = self.dtype if self._declared else f"[{', '.join(map(str, self._dtypes))}]"
+        return f"<{kind}{name} {types} {self.shape if self._spot or self._is_bound else 'not placed'}>"
+
+
+def dtype_of(dtype):
+    """The numpy type that a ``dtype=`` means."""
+    return numpy_arrays.wanted_type(dtype)

@@ -1,0 +1,202 @@
+"""Nodes of trees: what they cut, what lies in them, and how it lies there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._octants import Node
+from ..exceptions import OctantsRuntimeError
+from .axes import LETTERS, Axes
+
+if TYPE_CHECKING:
+    from .builder import FieldsBuilder
+
+
+class SNode(Node):
+    """A node of a tree of fields, made by ``oc.root.dense(oc.ij, (4, 8))`` and its like; or the place of a field in one.
+
+    ``place`` puts fields into the node's cells; ``dense`` cuts the cells further.
+    """
+
+    _builder: FieldsBuilder
+
+    def __new__(cls, builder: FieldsBuilder, node: int, leaf: tuple[int, int] | None = None):
+        self = Node.__new__(cls, builder._tree, node, leaf)
+        self._builder = builder
+        return self
+
+    # ---- growing ----
+
+    def dense(self, axes: Axes, dimensions) -> SNode:
+        """A node whose cells are all there, side by side: ``oc.root.dense(oc.ij, (4, 8))``. One number is for every axis."""
+        self._no_place("dense")
+        axes, extents = _cut(axes, dimensions)
+        self._warn_of_divisions(axes, extents)
+        return SNode(self._builder, self._tree.add_node(self._node, "dense", axes, extents))
+
+    def pointer(self, axes: Axes, dimensions) -> SNode:
+        """Sparse: not supported yet."""
+        raise _unsupported("Pointer")
+
+    def bitmasked(self, axes: Axes, dimensions) -> SNode:
+        """Sparse: not supported yet."""
+        raise _unsupported("Bitmasked")
+
+    def dynamic(self, axis: Axes, dimension, chunk_size=None) -> SNode:
+        """Sparse: not supported yet."""
+        raise _unsupported("Dynamic")
+
+    def quant_array(self, axes: Axes, dimensions, max_num_bits) -> SNode:
+        """Quantised: not supported yet."""
+        raise _unsupported("Quant_array")
+
+    def hash(self, axes: Axes, dimensions) -> SNode:  # noqa: A003
+        """Not supported."""
+        raise OctantsRuntimeError("hash nodes are not supported; a pointer node cuts an index space sparsely, too")
+
+    def place(self, *fields, offset=None) -> SNode:
+        """Puts fields into each cell, in this order. ``offset`` is the index of the first element, a number for each axis."""
+        from .field import Field
+
+        self._no_place("place")
+        for field in fields:
+            if isinstance(field, (list, tuple)):
+                self.place(*field, offset=offset)
+            elif isinstance(field, Field):
+                field._place(self, _origin(offset))
+            else:
+                raise ValueError(f"{field!r} cannot be placed: place takes fields")
+        return self
+
+    def lazy_grad(self) -> None:
+        """Places a gradient beside each field of reals in this node and below."""
+        self._builder._place_companions("grad", self)
+
+    def lazy_dual(self) -> None:
+        """Places a dual beside each field of reals in this node and below."""
+        self._builder._place_companions("dual", self)
+
+    def deactivate_all(self) -> None:
+        """Deactivates all cells below. Those of dense nodes are always there, so that nothing happens to them."""
+
+    # ---- looking ----
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many cells there are along each axis, counted from the root."""
+        return tuple(self._tree.shape(self._node))
+
+    def parent(self, n: int = 1) -> SNode | None:
+        """The node ``n`` levels up; ``None`` beyond the root."""
+        node: SNode | None = self
+        for _ in range(n):
+            if node is None:
+                return None
+            if node._leaf is not None:
+                node = SNode(self._builder, node._node)
+                continue
+            above = self._tree.parent(node._node)
+            node = None if above is None else SNode(self._builder, above)
+        return node
+
+    @property
+    def _kind(self) -> str:
+        if self._leaf is not None:
+            return "place"
+        return "root" if self._tree.parent(self._node) is None else self._tree.kind(self._node)
+
+    @property
+    def _cell_size_bytes(self) -> int:
+        """How many bytes a cell has; of a field's place, a scalar."""
+        self._builder._materialise()
+        if self._leaf is not None:
+            return self._tree.entry_offset(*self._leaf)[0]
+        return self._tree.cell_bytes(self._node)
+
+    @property
+    def _offset_bytes_in_parent_cell(self) -> int:
+        """How many bytes behind the beginning of the parent's cell it lies."""
+        self._builder._materialise()
+        if self._leaf is not None:
+            return self._tree.entry_offset(*self._leaf)[1]
+        return self._tree.node_offset(self._node)
+
+    @property
+    def _num_dynamically_allocated(self) -> int:
+        """Cells allocated while running; dense nodes have none."""
+        return 0
+
+    def _get_children(self) -> list[SNode]:
+        """What lies in a cell: nodes, and the places of fields, one for each entry of a vector or matrix."""
+        children = []
+        if self._leaf is None:
+            for is_leaf, number, entries in self._tree.children(self._node):
+                if is_leaf:
+                    children += [SNode(self._builder, self._node, (number, entry)) for entry in range(entries)]
+                else:
+                    children.append(SNode(self._builder, number))
+        return children
+
+    def _path_from_root(self) -> list[SNode]:
+        """The nodes from the root to this one."""
+        path = [self]
+        while (above := path[-1].parent()) is not None:
+            path.append(above)
+        return path[::-1]
+
+    def __repr__(self):
+        return "oc.root" if self._kind == "root" else f"<oc.SNode {self._kind} {self.shape}>"
+
+    def __str__(self):
+        return " => ".join(
+            "oc.root" if node._kind == "root" else f"{node._kind} {list(node.shape)}" for node in self._path_from_root()
+        )
+
+    # ---- checks ----
+
+    def _no_place(self, verb: str) -> None:
+        if self._leaf is not None:
+            raise OctantsRuntimeError(f"{verb}: the place of a field has no cells that anything could lie in")
+
+    def _warn_of_divisions(self, axes: Axes, extents: list[int]) -> None:
+        """An index is cut by division; by a power of two that costs next to nothing."""
+        above = {axis for node in self._path_from_root() for axis in self._tree.axes(node._node)}
+        for axis, extent in zip(axes, extents, strict=True):
+            if axis in above and extent & (extent - 1):
+                import warnings
+
+                name = LETTERS[axis] if axis < len(LETTERS) else axis
+                warnings.warn(
+                    f"axis {name} is cut again into {extent}: a power of two would be faster here",
+                    UserWarning,
+                    stacklevel=4,
+                )
+
+
+def _cut(axes, dimensions) -> tuple[Axes, list[int]]:
+    if not isinstance(axes, Axes):
+        raise TypeError(f"a node cuts axes such as oc.ij or oc.axes(0, 1), not {axes!r}")
+    extents = [dimensions] if hasattr(dimensions, "__index__") else list(dimensions)
+    if len(extents) == 1:
+        extents *= len(axes)
+    if len(extents) != len(axes):
+        raise OctantsRuntimeError(f"axes and sizes must have the same size, but got {len(axes)} and {len(extents)}")
+    return axes, [whole(extent, "an extent") for extent in extents]
+
+
+def whole(value, what: str) -> int:
+    """An integer, as Python's."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{what} is an integer, not {value!r}")
+    return value.__index__()
+
+
+def _origin(offset) -> list[int]:
+    if offset is None:
+        return []
+    offset = [offset] if hasattr(offset, "__index__") else list(offset)
+    return [whole(first, "an offset") for first in offset]
+
+
+def _unsupported(kind: str) -> OctantsRuntimeError:
+    return OctantsRuntimeError(f"{kind} SNode is not supported on this backend.")

@@ -1,0 +1,71 @@
+"""The elements of one leaf as numpy arrays, copied or in place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._promotion import numpy_type
+
+if TYPE_CHECKING:
+    from .field import Field
+
+
+def wanted_type(dtype):
+    """The numpy type that a ``dtype=`` means."""
+    import numpy
+
+    try:
+        return numpy_type(dtype)
+    except TypeError:
+        return numpy.dtype(dtype)
+
+
+def read(field: Field, dtype, copy: bool | None, may_alias: bool = True):
+    """All elements: a copy of their own (``copy=True``), in place if that can be (``None``), in place or refused (``False``)."""
+    import numpy
+
+    own = numpy_type(field.dtype)  # type: ignore[attr-defined]
+    converted = None if dtype is None or wanted_type(dtype) == own else wanted_type(dtype)
+    if copy is False and converted is not None:
+        raise ValueError(f"Zero-copy not available: copy=False is incompatible with a conversion from {own} to {converted}")
+    if copy is not True and converted is None:
+        memory = field._memory() if may_alias else None
+        if memory is not None:
+            return numpy.asarray(memory)
+        if copy is False:
+            raise ValueError(
+                "Zero-copy not available: the elements do not lie side by side in memory, or there is but one; use copy=True or copy=None"
+            )
+    array = field._read()
+    return array if converted is None else _converted(array, converted)
+
+
+def _converted(array, dtype):
+    import numpy
+
+    with numpy.errstate(all="ignore"):
+        return array.astype(dtype)
+
+
+def require_array(field: Field, array, shapes: tuple[tuple[int, ...], ...]) -> None:
+    """Refuses what is no numpy array of one of the shapes."""
+    import numpy
+
+    if not isinstance(array, numpy.ndarray):
+        raise TypeError(f"from_numpy takes a numpy array, not {type(array).__name__}")
+    if array.shape not in shapes:
+        raise ValueError(f"the field takes arrays of shape {shapes[0]}, not {array.shape}")
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"from_numpy takes an array of numbers, not of {array.dtype}")
+
+
+def copy_leaf(target: Field, source: Field) -> None:
+    """Copies all elements between leaves of one shape."""
+    import numpy
+
+    to, from_ = target._memory(), source._memory()
+    if to is not None and from_ is not None:
+        with numpy.errstate(all="ignore"):
+            numpy.copyto(numpy.asarray(to), numpy.asarray(from_), casting="unsafe")
+    else:
+        target._write(source._read())

@@ -1,0 +1,177 @@
+"""Fields of structs: a field for each member."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._struct import Struct, StructType
+from .elements import struct_element
+from .field import Field, torch_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .node import SNode
+
+
+class StructField(Field):
+    """A field of structs: ``oc.Struct.field({"mass": oc.f32, "pos": vec3}, shape=8)``. Its members are fields, and attributes."""
+
+    _is_companion = False
+
+    def __init__(self, struct_type: StructType, members: dict[str, Field], name: str = ""):
+        super().__init__(name)
+        #: The type of the elements.
+        self.struct_type = struct_type
+        self._members = members
+
+    # ---- what it is ----
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the members."""
+        return list(self._members)
+
+    @property
+    def dtype(self) -> StructType:
+        """The type of the elements."""
+        return self.struct_type
+
+    @property
+    def methods(self) -> dict:
+        """The functions that elements have as methods, by name."""
+        return self.struct_type.methods
+
+    def get_member_field(self, name: str) -> Field:
+        """The field of a member."""
+        if name not in self._members:
+            raise KeyError(f"the field has no member {name!r}; it has {', '.join(self._members)}")
+        return self._members[name]
+
+    def __getattr__(self, name: str) -> Field:
+        members = self.__dict__.get("_members", {})
+        if name in members:
+            return members[name]
+        raise AttributeError(f"the field has no member {name!r}; it has {', '.join(members)}", name=name, obj=self)
+
+    def __dir__(self):
+        return [*super().__dir__(), *self._members]
+
+    # ---- placing ----
+
+    @property
+    def _spot(self) -> SNode | None:  # type: ignore[override]
+        spots = [member._spot for member in self._members.values()]
+        return spots[0] if all(spots) else None
+
+    def _place(self, node: SNode, offset: list[int]) -> None:
+        for field in self._leaf_fields():
+            field._require_no_place()
+        for member in self._members.values():
+            member._place(node, offset)
+
+    def _materialise(self) -> None:
+        for member in self._members.values():
+            member._require_place()
+        shapes = {name: member.shape for name, member in self._members.items()}
+        if len(set(shapes.values())) > 1:
+            from ..exceptions import OctantsRuntimeError
+
+            raise OctantsRuntimeError(
+                f"the members of {self._description()} are placed with different shapes: "
+                f"{', '.join(f'{name} {shape}' for name, shape in shapes.items())}; all must have the same"
+            )
+        self._bind_members(list(self._members.items()), self.struct_type)
+
+    def _leaf_fields(self) -> Iterator[Field]:
+        for member in self._members.values():
+            yield from member._leaf_fields()
+
+    def _new_companion(self, kind: str) -> StructField | None:
+        members = {name: member._companion(kind) for name, member in self._members.items()}
+        placed = {name: member for name, member in members.items() if member is not None}
+        return StructField(self.struct_type, placed, f"{self.name}.{kind}") if placed else None
+
+    # ---- elements ----
+
+    def __getitem__(self, index):
+        return struct_element(self, self._checked(index))
+
+    def __setitem__(self, index, value):
+        index = self._checked(index)
+        given = self._given(value)
+        if set(given) - set(self._members):
+            raise KeyError(f"the field has the members {', '.join(self._members)}; got {', '.join(given)}")
+        for name, member in self._members.items():
+            member[index] = given[name]  # type: ignore[index]
+
+    def _given(self, value) -> dict:
+        """What members are set to, by name."""
+        if isinstance(value, Struct):
+            value = dict(value.items)
+        if not isinstance(value, dict):
+            raise TypeError(f"a struct is set to a struct or a dict, not to {type(value).__name__}")
+        for name in self._members:
+            if name not in value:
+                raise KeyError(f"member {name!r} is missing; the field has {', '.join(self._members)}")
+        return value
+
+    # ---- all elements ----
+
+    def fill(self, val) -> None:
+        """Sets every element: to one number in all places, or to a struct or dict."""
+        if isinstance(val, (Struct, dict)):
+            given = self._given(val)
+            for name, member in self._members.items():
+                member.fill(given[name])
+        else:
+            for member in self._members.values():
+                member.fill(val)
+
+    def _copy_elements(self, other: Field) -> None:
+        if not isinstance(other, StructField) or other.keys != self.keys:
+            raise ValueError(f"a field of structs with the members {', '.join(self.keys)} cannot be copied from {other!r}")
+        for name, member in self._members.items():
+            member.copy_from(other.get_member_field(name))
+
+    def to_numpy(self, *, copy: bool | None = True) -> dict:
+        """The members as numpy arrays, by name; members that are structs as dicts."""
+        return self._each(lambda member: member.to_numpy(copy=copy))
+
+    def to_torch(self, device=None, *, copy: bool | None = True) -> dict:
+        """The members as torch tensors, by name."""
+        return self._each(
+            lambda member: (
+                member.to_torch(device, copy=copy)
+                if isinstance(member, StructField)
+                else torch_of(member.to_numpy(copy=copy), device)
+            )
+        )
+
+    def _each(self, convert: Callable[[Field], object]) -> dict:
+        return {name: convert(member) for name, member in self._members.items()}
+
+    def from_numpy(self, array_dict) -> None:
+        """Sets all elements from numpy arrays by the names of the members."""
+        given = self._given(array_dict)
+        for name, member in self._members.items():
+            member.from_numpy(given[name])
+
+    def from_torch(self, array_dict) -> None:
+        """Sets all elements from torch tensors by the names of the members."""
+        given = self._given(array_dict)
+        for name, member in self._members.items():
+            member.from_torch(given[name])
+
+    def to_dlpack(self, versioned: bool = False):
+        """Refused: a struct is no array; its members are."""
+        raise ValueError("a field of structs is no array; call to_dlpack on its members")
+
+    def __repr__(self):
+        name = f" {self.name}" if self.name else ""
+        members = ", ".join(f"{key}: {_type_text(dtype)}" for key, dtype in self.struct_type.members.items())
+        return f"<oc.Struct.field{name} {{{members}}} {self.shape if self._spot or self._is_bound else 'not placed'}>"
+
+
+def _type_text(dtype) -> str:
+    return dtype.__name__ if isinstance(dtype, StructType) else repr(dtype)
