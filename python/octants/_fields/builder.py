@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
 
 from .._octants import Tree
 from .._session import runtime
 from ..exceptions import OctantsRuntimeError
 from .node import SNode
 
+TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from .field import Field
 

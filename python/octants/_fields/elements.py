@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._matrix import Matrix, Vector, checked_index, made, swizzle_positions
 from .._struct import Struct
 
+TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from .matrix import MatrixField
     from .struct import StructField
@@ -92,6 +91,11 @@ class StructElement(Struct):
 def struct_element(field: StructField, index: tuple[int, ...]) -> StructElement:
     """The element at an index that was checked."""
     element = object.__new__(StructElement)
-    for name, value in (("_field", field), ("_index", index), ("_methods", field.methods), ("_type", field.struct_type)):
+    for name, value in (
+        ("_field", field),
+        ("_index", index),
+        ("_methods", field.methods),
+        ("_type", field.struct_type),
+    ):
         object.__setattr__(element, name, value)
     return element

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
 
 from .. import _octants
 from ..exceptions import OctantsRuntimeError
 
+TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -145,7 +145,9 @@ class Field(_octants.Field):
     # ---- elements ----
 
     def __iter__(self):
-        raise NotImplementedError("a field is looped over in kernels; on the host, loop over to_numpy() or over indices")
+        raise NotImplementedError(
+            "a field is looped over in kernels; on the host, loop over to_numpy() or over indices"
+        )
 
     def fill(self, val) -> None:
         """Sets every element."""
@@ -164,7 +166,7 @@ class Field(_octants.Field):
 
     # ---- other libraries ----
 
-    def to_numpy(self, *args, **kwargs) -> Any:
+    def to_numpy(self, *args, **kwargs):
         """A numpy array with all elements."""
         raise NotImplementedError
 
@@ -184,7 +186,7 @@ class Field(_octants.Field):
 
 def torch_of(array, device):
     """A numpy array as a tensor, on a device."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     tensor = torch.from_numpy(array)
     return tensor if device is None else tensor.to(device)

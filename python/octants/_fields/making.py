@@ -91,9 +91,7 @@ def struct_field(
     """A field of structs: ``oc.Struct.field({"mass": oc.f32, "pos": vec3}, shape=8)``."""
     if not isinstance(members, dict) or not members:
         raise OctantsSyntaxError(f"the members of a struct are a dict of names and types, not {members!r}")
-    return struct_type_field(
-        StructType(members, methods), shape, order, name, offset, needs_grad, needs_dual, layout
-    )
+    return struct_type_field(StructType(members, methods), shape, order, name, offset, needs_grad, needs_dual, layout)
 
 
 def struct_type_field(
@@ -163,9 +161,7 @@ def _struct(struct_type: StructType, name: str, needs: tuple[str, ...]) -> Struc
 def _checked_type(dtype, needs: tuple[str, ...]) -> DataType:
     found = data_type(dtype)
     if needs and found.is_integral:
-        raise OctantsRuntimeError(
-            f"{found} is not supported for field with `needs_grad=True` or `needs_dual=True`."
-        )
+        raise OctantsRuntimeError(f"{found} is not supported for field with `needs_grad=True` or `needs_dual=True`.")
     return found
 
 
@@ -183,7 +179,7 @@ def _settled(made: Field, shape, order, offset, layout):
         for part in (made, *made._leaf_fields()):
             part._origin_text = user_line()
         return made
-    shape = tuple(whole(extent, "an extent") for extent in ([shape] if hasattr(shape, "__index__") else shape))
+    shape = tuple(whole(extent, "an extent") for extent in ([shape] if not hasattr(shape, "__iter__") else shape))
     allocate([made, *(made._companion(kind) for kind in made._needs)], shape, order, offset, layout)
     made._recipe = (shape, order, offset, layout)
     current_root()._apart.add(made)
@@ -194,7 +190,7 @@ def allocate(fields: list, shape: tuple[int, ...], order, offset, layout: Layout
     """Places fields in a new tree that has nothing else, each in a node of its own."""
     axes_in_order = _ordered(shape, order)
     if offset is not None:
-        offset = [whole(first, "an offset") for first in ([offset] if hasattr(offset, "__index__") else offset)]
+        offset = [whole(first, "an offset") for first in ([offset] if not hasattr(offset, "__iter__") else offset)]
         if len(offset) != len(shape):
             raise OctantsSyntaxError(
                 f"The dimensionality of shape and offset must be the same ({len(shape)} != {len(offset)})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
 
 from .._octants import DataType
 from .._promotion import numpy_type, promoted
@@ -14,6 +13,7 @@ from .field import Field, torch_of
 from .node import SNode
 from .scalar import ScalarField, companion_of, named
 
+TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -72,7 +72,10 @@ class MatrixField(Field):
             not 0 <= i < extent for i, extent in zip(indices, self._element_shape, strict=True)
         ):
             raise IndexError(f"elements of shape {self._element_shape} have no entry {indices}")
-        return self._each_entry()[indices[0] if self.ndim == 1 else indices[0] * self.m + indices[1]]
+        number = 0
+        for i, extent in zip(indices, self._element_shape, strict=True):
+            number = number * extent + i
+        return self._each_entry()[number]
 
     def _each_entry(self) -> list[ScalarField]:
         """A field for each entry, by rows."""
@@ -176,7 +179,9 @@ class MatrixField(Field):
             return [value] * len(self._dtypes)
         entries = array_of(value)
         if entries.shape != self._element_shape:
-            raise TypeError(f"an element of shape {self._element_shape} cannot be set to values of shape {entries.shape}")
+            raise TypeError(
+                f"an element of shape {self._element_shape} cannot be set to values of shape {entries.shape}"
+            )
         return entries.ravel().tolist()
 
     def _entries_at(self, index):
@@ -240,7 +245,9 @@ class MatrixField(Field):
             raise ValueError("Zero-copy not available: the entries lie apart in memory; use copy=True or copy=None")
         import numpy
 
-        array = numpy.empty((*self.shape, len(self._dtypes)), dtype=self._numpy_type if dtype is None else dtype_of(dtype))
+        array = numpy.empty(
+            (*self.shape, len(self._dtypes)), dtype=self._numpy_type if dtype is None else dtype_of(dtype)
+        )
         for number, entry in enumerate(self._each_entry()):
             array[..., number] = entry.to_numpy(dtype=dtype)
         return array.reshape(self.shape + ending)
@@ -248,10 +255,8 @@ class MatrixField(Field):
     def from_numpy(self, arr) -> None:
         """Sets all elements from a numpy array, the axes of the elements last; other types are converted."""
         self._require_place()
-        shapes = [(*self.shape, self.n, self.m)]
-        if self.m == 1:
-            shapes.insert(0, (*self.shape, self.n))
-        numpy_arrays.require_array(self, arr, tuple(shapes))
+        shapes = [(*self.shape, self.n)] if self.m == 1 else []
+        numpy_arrays.require_array(self, arr, (*shapes, (*self.shape, self.n, self.m)))
         if self._in_one_leaf:
             self._write(arr)
             return

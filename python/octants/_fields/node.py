@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._octants import Node
 from ..exceptions import OctantsRuntimeError
 from .axes import LETTERS, Axes
 
+TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from .builder import FieldsBuilder
 
@@ -50,7 +49,7 @@ class SNode(Node):
         """Quantised: not supported yet."""
         raise _unsupported("Quant_array")
 
-    def hash(self, axes: Axes, dimensions) -> SNode:  # noqa: A003
+    def hash(self, axes: Axes, dimensions) -> SNode:
         """Not supported."""
         raise OctantsRuntimeError("hash nodes are not supported; a pointer node cuts an index space sparsely, too")
 
@@ -139,7 +138,7 @@ class SNode(Node):
 
     def _path_from_root(self) -> list[SNode]:
         """The nodes from the root to this one."""
-        path = [self]
+        path: list[SNode] = [self]
         while (above := path[-1].parent()) is not None:
             path.append(above)
         return path[::-1]
@@ -176,7 +175,7 @@ class SNode(Node):
 def _cut(axes, dimensions) -> tuple[Axes, list[int]]:
     if not isinstance(axes, Axes):
         raise TypeError(f"a node cuts axes such as oc.ij or oc.axes(0, 1), not {axes!r}")
-    extents = [dimensions] if hasattr(dimensions, "__index__") else list(dimensions)
+    extents = [dimensions] if not hasattr(dimensions, "__iter__") else list(dimensions)
     if len(extents) == 1:
         extents *= len(axes)
     if len(extents) != len(axes):
@@ -194,7 +193,7 @@ def whole(value, what: str) -> int:
 def _origin(offset) -> list[int]:
     if offset is None:
         return []
-    offset = [offset] if hasattr(offset, "__index__") else list(offset)
+    offset = [offset] if not hasattr(offset, "__iter__") else list(offset)
     return [whole(first, "an offset") for first in offset]
 
 

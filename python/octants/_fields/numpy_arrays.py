@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._promotion import numpy_type
 
+TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from .field import Field
 
@@ -27,7 +26,9 @@ def read(field: Field, dtype, copy: bool | None, may_alias: bool = True):
     own = numpy_type(field.dtype)  # type: ignore[attr-defined]
     converted = None if dtype is None or wanted_type(dtype) == own else wanted_type(dtype)
     if copy is False and converted is not None:
-        raise ValueError(f"Zero-copy not available: copy=False is incompatible with a conversion from {own} to {converted}")
+        raise ValueError(
+            f"Zero-copy not available: copy=False is incompatible with a conversion from {own} to {converted}"
+        )
     if copy is not True and converted is None:
         memory = field._memory() if may_alias else None
         if memory is not None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._struct import Struct, StructType
 from .elements import struct_element
 from .field import Field, torch_of
 
+TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -130,7 +129,9 @@ class StructField(Field):
 
     def _copy_elements(self, other: Field) -> None:
         if not isinstance(other, StructField) or other.keys != self.keys:
-            raise ValueError(f"a field of structs with the members {', '.join(self.keys)} cannot be copied from {other!r}")
+            raise ValueError(
+                f"a field of structs with the members {', '.join(self.keys)} cannot be copied from {other!r}"
+            )
         for name, member in self._members.items():
             member.copy_from(other.get_member_field(name))
 
@@ -151,15 +152,15 @@ class StructField(Field):
     def _each(self, convert: Callable[[Field], object]) -> dict:
         return {name: convert(member) for name, member in self._members.items()}
 
-    def from_numpy(self, array_dict) -> None:
+    def from_numpy(self, arr) -> None:
         """Sets all elements from numpy arrays by the names of the members."""
-        given = self._given(array_dict)
+        given = self._given(arr)
         for name, member in self._members.items():
             member.from_numpy(given[name])
 
-    def from_torch(self, array_dict) -> None:
+    def from_torch(self, arr) -> None:
         """Sets all elements from torch tensors by the names of the members."""
-        given = self._given(array_dict)
+        given = self._given(arr)
         for name, member in self._members.items():
             member.from_torch(given[name])
 
