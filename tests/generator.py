@@ -1,79 +1,166 @@
-"""Random valid kernels whose results are known: the same text runs as a plain Python function on numpy scalars.
+"""Random valid programs whose results are known: the same text runs as plain Python on numpy scalars.
 
 Integers wrap in numpy as they do in kernels; reals are computed without ``fast_math``, so with the same roundings. Every location is
 written by one iteration only, or by updates that may come in any order. Results must be equal, those of math functions within 4 ULP.
+A program is run by the interpreter, by native code that is not optimised, and by native code at the default level.
 
-    python tests/generator.py FIRST LAST     checks the seeds of a range on every device and level
-    python tests/generator.py SEED           prints a program and checks it
+    python tests/generator.py SEED                             prints a program and checks it
+    python tests/generator.py FIRST LAST                       checks the seeds of a range
+    python tests/generator.py FIRST LAST --jobs 2 --summary F  the same in several processes, and counts in a file
 """
 
 from __future__ import annotations
 
+import argparse
+import concurrent.futures
+import contextlib
 import importlib.util
+import io
+import re
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from pathlib import Path
 
+import generator_model
 import numpy as np
-from generator_statements import Program
-from generator_types import INTEGERS, SCALARS, HostArray, Tensor
+from generator_model import HostArray, numbers
+from generator_program import Program
+from generator_types import INTEGERS, REALS, SCALARS, StructType, Tensor, scalar_of
 
 #: Programs that one process checks: code that was compiled stays loaded.
 IN_ONE_PROCESS = 200
 
 
-def arguments(program: Program) -> dict:
-    """Fresh arguments, the same each time."""
-    rng = np.random.default_rng(program.seed)
+class Arguments:
+    """The arguments of a program's kernels, the same each time. Views and their arrays are made by ``device`` or as numpy's."""
 
-    def array(element, shape):
-        if isinstance(element, Tensor):
-            shape, element = (*shape, *element.shape), element.scalar
-        if element not in INTEGERS:
-            return np.round(rng.normal(0, 10, shape), 3).astype(SCALARS[element])
-        info = np.iinfo(SCALARS[element])
-        values = rng.integers(info.min, info.max, shape, dtype=info.dtype, endpoint=True)
-        return values >> rng.integers(0, info.bits - 1, shape).astype(info.dtype)
+    def __init__(self, program: Program):
+        self.program, self.random = program, np.random.default_rng(program.seed)
+        given = {name: self.array(name, *what) for name, what in program.inputs.items()}
+        given |= {
+            name: np.zeros_like(self.array(name, element, shape)) for name, (element, shape) in program.outputs.items()
+        }
+        given["alias"] = given[f"o_{program.alias}"]
+        self.arrays = given
+        self.numbers = {
+            "p": np.int32(self.random.integers(-100, 100)),
+            "q": np.float64(np.round(self.random.normal(0, 3), 2)),
+        }
+        self.struct = self.members(program.struct_param) if program.struct_param else None
 
-    given = {name: array(*what) for name, what in program.inputs.items()}
-    given |= {
-        name: np.zeros(array(element, shape).shape, SCALARS[getattr(element, "scalar", element)])
-        for name, (element, shape) in program.outputs.items()
-    }
-    given["alias"] = given[f"o_{program.alias}"]
-    return given | {"p": np.int32(rng.integers(-100, 100)), "q": np.float64(np.round(rng.normal(0, 3), 2))}
+    def values(self, scalar: str, shape):
+        if scalar == "u1":
+            return self.random.integers(0, 2, shape).astype(np.bool_)
+        if scalar in REALS:
+            return np.round(self.random.normal(0, 10, shape), 3).astype(SCALARS[scalar])
+        info = np.iinfo(INTEGERS[scalar])
+        drawn = self.random.integers(info.min, info.max, shape, dtype=info.dtype, endpoint=True)
+        return drawn >> self.random.integers(0, info.bits - 1, shape).astype(info.dtype)
+
+    def array(self, name: str, element, shape):
+        # The array of a view is longer than the view, at both ends.
+        if name in self.program.offsets:
+            shape = (shape[0] + 7,)
+        return self.values(scalar_of(element), (*shape, *(element.shape if isinstance(element, Tensor) else ())))
+
+    def members(self, made: StructType) -> dict:
+        return {
+            name: self.members(t)
+            if isinstance(t, StructType)
+            else self.values(scalar_of(t), t.shape if isinstance(t, Tensor) else (1,))
+            for name, t in made.members
+        }
+
+    def struct_in(self, names: dict, made: StructType, members: dict):
+        """The argument that is a struct, of the class of a program or of its model."""
+        import octants as oc
+
+        def value(t, found):
+            if isinstance(t, StructType):
+                return self.struct_in(names, t, found)
+            if not isinstance(t, Tensor):
+                return found[0]
+            maker = oc.Matrix if t.m else oc.Vector
+            return maker(found, dt=getattr(oc, t.scalar))
+
+        return names[made.name](**{name: value(t, members[name]) for name, t in made.members})
+
+    def given(self, names: dict, array) -> dict:
+        """The arguments by name; ``array`` makes an array, and a view if an offset and a size are given."""
+        program = self.program
+        elements = program.inputs | program.outputs
+        found = {}
+        for name, data in self.arrays.items():
+            element, shape = elements[name]
+            offset = program.offsets.get(name)
+            found[name] = array(name, data, element, None if offset is None else (offset, shape[0]))
+        found |= self.numbers
+        if program.struct_param:
+            found["st"] = self.struct_in(names, program.struct_param, self.struct)
+        return found
 
 
-def load(text: str, folder: Path, name: str):
+def load(text: str, folder: Path, name: str) -> dict:
     path = folder / f"{name}.py"
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    return vars(module)
 
 
-def in_python(program: Program, given: dict, folder: Path):
-    """Runs the kernel as the plain function that it was written as, funcs too. ``None`` if some real is no number."""
-    module = load(program.model, folder, f"model_{program.seed}")
-    for name, value in vars(module).copy().items():
-        if hasattr(value, "__wrapped__") and not name.startswith("oc"):
-            setattr(module, name, value.__wrapped__)
-    elements = program.inputs | program.outputs
-    host = {name: HostArray(x, elements[name][0]) if name in elements else x for name, x in given.items()}
+def in_python(program: Program, arguments: Arguments) -> list | None:
+    """Runs the kernels as plain functions. ``None`` if some real is no number."""
+
+    def array(_name, data, element, part):
+        whole = HostArray(data, element)
+        return whole if part is None else whole.subview(*part)
+
     with np.errstate(all="ignore", invalid="raise"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        names = generator_model.module_of(program.model, program.default_fp)
+        given = arguments.given(names, array)
         try:
-            return module.kernel(**host)
+            return [numbers(names[kernel](**given)) for kernel in program.kernels]
         except FloatingPointError:
             return None
 
 
+def on_device(program: Program, names: dict, arguments: Arguments) -> list:
+    """Runs the kernels on the device of the session; arrays of views are copied to it and back."""
+    import octants as oc
+
+    held = []
+
+    def array(_name, data, element, part):
+        if part is None:
+            return data
+        tensor = element.shape if isinstance(element, Tensor) else ()
+        dtype = getattr(oc, scalar_of(element))
+        if tensor:
+            maker = oc.types.vector if len(tensor) == 1 else oc.types.matrix
+            dtype = maker(*tensor, dtype)
+        whole = oc.ndarray(dtype, data.shape[0])
+        whole.from_numpy(data)
+        held.append((whole, data))
+        return whole[part[0] : part[0] + part[1]]
+
+    given = arguments.given(names, array)
+    # In debug mode sums that overflow are told.
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        results = [numbers(names[kernel](**given)) for kernel in program.kernels]
+    for whole, data in held:
+        data[...] = whole.to_numpy()
+    return results
+
+
 def equal(name: str, found, wanted) -> bool:
-    if name != "m_f64":
-        return np.array_equal(found, wanted, equal_nan=True)
+    if not name.startswith("m_"):
+        return np.array_equal(found, wanted)
     return bool(np.all(np.abs(found - wanted) <= 4 * np.spacing(np.abs(wanted))))
 
 
@@ -82,29 +169,33 @@ def check(seed: int, folder: Path) -> bool:
     import octants as oc
 
     program = Program(seed)
-    oc.init(arch=oc.reference, default_fp=oc.f64, fast_math=False, log_level="error")
-    expected = arguments(program)
-    returned = in_python(program, expected, folder)
-    if returned is None or any(np.isnan(x).any() for x in expected.values()):
+    options = {
+        "default_fp": getattr(oc, program.default_fp), "default_ip": getattr(oc, program.default_ip), "debug": program.debug,
+        "fast_math": False, "log_level": "error", "unrolling_limit": 0,
+    }  # fmt: skip
+    oc.init(arch=oc.reference, **options)
+    expected = Arguments(program)
+    returned = in_python(program, expected)
+    if returned is None or any(np.isnan(x).any() for x in expected.arrays.values()):
         return False
-    kernel = load(program.text, folder, f"generated_{seed}").kernel
-    for arch, level in ((oc.reference, 1), (oc.cpu, 0), (oc.cpu, 1)):
-        oc.init(arch=arch, opt_level=level, default_fp=oc.f64, fast_math=False, log_level="error", unrolling_limit=0)
-        given = arguments(program)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            result = kernel(**given)
-        where = f"seed {seed} on {arch.name} at level {level}"
-        assert result == returned, f"{where}: returned {result}, Python {returned}\n{program.text}"
+    names = load(program.text, folder, f"generated_{seed}")
+    for arch, level in ((oc.reference, None), (oc.cpu, 0), (oc.cpu, None)):
+        oc.init(arch=arch, **options, **({} if level is None else {"opt_level": level}))
+        found = Arguments(program)
+        results = on_device(program, names, found)
+        where = f"seed {seed} on {arch.name}{'' if level is None else f' at level {level}'}"
+        if results != returned:
+            raise AssertionError(f"{where}: returned {results}, Python {returned}\n{program.text}")
         for name in program.outputs:
-            if not equal(name, given[name], expected[name]):
+            if not equal(name, found.arrays[name], expected.arrays[name]):
                 raise AssertionError(
-                    f"{where}: {name} is\n{given[name]}\nand Python has\n{expected[name]}\n{program.text}"
+                    f"{where}: {name} is\n{found.arrays[name]}\nand Python has\n{expected.arrays[name]}\n{program.text}"
                 )
     return True
 
 
-def check_range(first: int, last: int) -> None:
+def check_range(first: int, last: int) -> bool:
+    """Checks seeds in this process and prints what does not agree."""
     failed = skipped = 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(first, last):
@@ -114,25 +205,54 @@ def check_range(first: int, last: int) -> None:
                 failed += 1
                 print(f"---- seed {seed}: {type(error).__name__}: {error}\n", flush=True)
     agree = last - first - failed - skipped
-    print(f"seeds {first} to {last}: {agree} programs agree, {failed} do not, {skipped} left numbers", flush=True)
-    sys.exit(1 if failed else 0)
+    print(f"seeds {first} to {last}: {agree} agree, {failed} do not, {skipped} have no numbers", flush=True)
+    return not failed
+
+
+def check_in_processes(first: int, last: int, jobs: int, summary: Path | None) -> bool:
+    """Checks seeds in processes of a few hundred programs each, and appends their counts to a file."""
+
+    def one(at: int) -> tuple[int, int]:
+        end = min(at + IN_ONE_PROCESS, last)
+        done = subprocess.run(
+            [sys.executable, __file__, str(at), str(end)], check=False, capture_output=True, text=True
+        )
+        counts = re.findall(r"(\d+) agree, (\d+) do not", done.stdout)
+        text = (
+            done.stdout if counts else f"{done.stdout}{done.stderr}seeds {at} to {end}: ended with {done.returncode}\n"
+        )
+        print(text, end="", flush=True)
+        if summary:
+            with summary.open("a") as file:
+                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text.splitlines()[-1]}\n")
+        return (int(counts[0][0]), int(counts[0][1])) if counts else (0, end - at)
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        counts = list(pool.map(one, range(first, last, IN_ONE_PROCESS)))
+    agree, failed = (sum(found) for found in zip(*counts, strict=True))
+    total = f"in all, seeds {first} to {last}: {agree} agree, {failed} do not"
+    print(total)
+    if summary:
+        with summary.open("a") as file:
+            file.write(f"{total}\n")
+    return not failed
 
 
 def main() -> None:
-    first, last = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None
-    if last is None:
-        print(Program(first).text)
-        check_range(first, first + 1)
-    elif last - first <= IN_ONE_PROCESS:
-        check_range(first, last)
+    parser = argparse.ArgumentParser(description="Checks random programs on every device.")
+    parser.add_argument("first", type=int)
+    parser.add_argument("last", type=int, nargs="?")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--summary", type=Path)
+    given = parser.parse_args()
+    if given.last is None:
+        print(Program(given.first).text)
+        good = check_range(given.first, given.first + 1)
+    elif given.last - given.first <= IN_ONE_PROCESS and not given.summary:
+        good = check_range(given.first, given.last)
     else:
-        codes = [
-            subprocess.run(
-                [sys.executable, __file__, str(at), str(min(at + IN_ONE_PROCESS, last))], check=False
-            ).returncode
-            for at in range(first, last, IN_ONE_PROCESS)
-        ]
-        sys.exit(1 if any(codes) else 0)
+        good = check_in_processes(given.first, given.last, given.jobs, given.summary)
+    sys.exit(0 if good else 1)
 
 
 if __name__ == "__main__":

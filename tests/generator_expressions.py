@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-from generator_types import INTEGERS, REALS, Tensor, numpy_agrees, operands_of, promoted, width
+from generator_types import INTEGERS, REALS, StructType, Tensor, numpy_agrees, operands_of, promoted, width
 
 WRAPPING = ("+", "-", "*", "&", "|", "^")
 
@@ -21,15 +21,23 @@ class Scope:
         self.assignable: dict[str | Tensor, list[str]] = {}
         self.indices: list[str] = []
         self.arrays: dict[str | Tensor, list[tuple[str, int]]] = {}
+        #: Variables that are structs; their members are among the others.
+        self.structs: dict[StructType, list[str]] = {}
 
     def inner(self) -> Scope:
         result = Scope()
-        for name in ("readable", "assignable", "arrays"):
+        for name in ("readable", "assignable", "arrays", "structs"):
             setattr(result, name, {key: list(values) for key, values in getattr(self, name).items()})
         result.indices = list(self.indices)
         return result
 
     def add(self, type_, name: str, assignable: bool = True) -> None:
+        if isinstance(type_, StructType):
+            if assignable:
+                self.structs.setdefault(type_, []).append(name)
+            for member, place in type_.leaves(name):
+                self.add(member, place, assignable)
+            return
         self.readable.setdefault(type_, []).append(name)
         if assignable:
             self.assignable.setdefault(type_, []).append(name)
@@ -40,13 +48,17 @@ class Expressions:
 
     def __init__(self, seed: int):
         self.random = random.Random(seed)
+        self.default_fp = self.pick("f64", "f64", "f32")
+        self.default_ip = self.pick("i32", "i32", "i32", "i64")
+        #: In debug mode a program is also told what went wrong: then no divisor is zero.
+        self.debug = self.random.random() < 0.15
         extra = self.random.sample([*INTEGERS, "f16", "f32", "f32"], self.random.randint(0, 3))
-        self.palette = list(dict.fromkeys(["i32", "f64", *extra]))
+        self.palette = list(dict.fromkeys(["i32", "f64", self.default_fp, *extra]))
         self.integers = [t for t in self.palette if t in INTEGERS]
         self.reals = [t for t in self.palette if t in REALS]
         self.names = 0
         self.funcs: list[tuple[str, list, list]] = []
-        self.deepest = self.random.choice([1, 1, 2, 2, 3, 4])
+        self.deepest = self.random.choice([0, 0, 1, 1, 1, 1, 2, 3])
 
     def pick(self, *choices):
         return self.random.choice(choices)
@@ -58,11 +70,13 @@ class Expressions:
     def of(self, type_, scope: Scope, depth: int = 0) -> str:
         if isinstance(type_, Tensor):
             return self.tensor(type_, scope, depth)
+        if type_ == "u1":
+            return self.condition(scope, depth)
         return self.integer(type_, scope, depth) if type_ in INTEGERS else self.real(type_, scope, depth)
 
     def literal(self, scalar: str) -> str:
         if scalar in REALS:
-            return f"oc.cast({self.pick(0.0, 1.0, -0.5, 3.25, 1e-3, 60.0)!r}, oc.{scalar})"
+            return f"oc.cast({self.pick(0.0, 1.0, -0.5, 3.25, 0.0625, 60.0)!r}, oc.{scalar})"
         largest = 2 ** (width(scalar) - (scalar[0] == "i")) - 1
         return f"oc.cast({min(self.pick(0, 1, 2, 3, 7, 100, 65537, 2147483647), largest)}, oc.{scalar})"
 
@@ -103,6 +117,8 @@ class Expressions:
                 return self.of(t, scope, depth + 1)
 
         left, right = narrow(a), narrow(b)
+        if self.debug and op in ("//", "%"):
+            right = f"({right} | oc.cast(1, oc.{b}))"
         if numpy_agrees(a, b):
             return f"({left} {op} {right})"
         if (
@@ -147,7 +163,8 @@ class Expressions:
         if kind == 15:
             return f"oc.cast({self.condition(scope, depth + 1)}, oc.{t})"
         if kind == 16:
-            return f"({self.of(t, scope, depth + 1)} ** {r.randrange(6)})"
+            exponent = self.pick(str(r.randrange(6)), f"({self.of(self.pick(*self.integers), scope, depth + 1)} & 7)")
+            return f"({self.of(t, scope, depth + 1)} ** {exponent})"
         if kind == 17:
             return self.call(t, scope, depth) or self.leaf(t, scope)
         return self.of_tensor(t, scope, depth)
@@ -172,7 +189,9 @@ class Expressions:
         r = self.random
         if depth > self.deepest or r.random() < 0.25:
             return self.leaf(t, scope)
-        kind = r.randrange(18)
+        kind = r.randrange(20)
+        if kind in (18, 19):
+            return self.division_or_power(t, scope, depth)
         if kind < 5:
             op = self.pick("+", "-", "*")
             text = self.meeting(op, t, scope, depth)
@@ -196,7 +215,7 @@ class Expressions:
         if kind == 13:
             name = self.pick("min", "max", "oc.min", "oc.max")
             return f"{name}({self.of(t, scope, depth + 1)}, {self.of(t, scope, depth + 1)})"
-        if kind == 14 and t == "f64":
+        if kind == 14 and t == self.default_fp:
             i = self.pick(*self.integers)
             return f"({self.of(i, scope, depth + 1)} / ({self.of(i, scope, depth + 1)} | oc.cast(1, oc.{i})))"
         if kind == 15:
@@ -205,18 +224,44 @@ class Expressions:
             return f"(-{self.of(t, scope, depth + 1)})"
         return self.of_tensor(t, scope, depth)
 
+    def division_or_power(self, t: str, scope: Scope, depth: int) -> str:
+        """The operations that divide and floor, and powers with whole exponents."""
+        value, other = self.of(t, scope, depth + 1), self.of(t, scope, depth + 1)
+        divisor = f"({self.pick('', '-')}(abs({other}) + oc.cast({self.pick(0.5, 1.0, 3.25)}, oc.{t})))"
+        kind = self.random.randrange(5)
+        if kind < 2:
+            return f"({self.bounded(value, t)} {self.pick('//', '%')} {divisor})"
+        if kind == 2:
+            return f"oc.{self.pick('raw_div', 'raw_mod')}({self.bounded(value, t)}, {divisor})"
+        whole = str(self.random.randint(-2, 5))
+        exponent = self.pick(whole, f"({self.of(self.pick(*self.integers), scope, depth + 1)} & 3)")
+        # Reciprocals of large powers of halves are subnormal or zero: the base is small, and not near zero.
+        return self.bounded(
+            f"(oc.max(oc.min({divisor}, oc.cast(8.0, oc.{t})), oc.cast(-8.0, oc.{t})) ** {exponent})", t
+        )
+
     def choice(self, t, scope: Scope, depth: int) -> str:
         a, b, c = self.of(t, scope, depth + 1), self.of(t, scope, depth + 1), self.condition(scope, depth + 1)
         return self.pick(f"({a} if {c} else {b})", f"oc.select({c}, {a}, {b})")
 
     def condition(self, scope: Scope, depth: int = 0) -> str:
         r = self.random
-        kind = r.randrange(9)
+        flags = scope.readable.get("u1", [])
+        if flags and r.random() < 0.3:
+            return self.pick(*flags)
+        if scope.arrays.get("u1") and r.random() < 0.2:
+            name, size = self.pick(*scope.arrays["u1"])
+            return f"{name}[{self.subscript(size, scope, depth + 1)}]"
+        kind = r.randrange(10)
+        if kind == 9 and depth <= self.deepest:
+            # Both sides are truth values, of which the bits are taken.
+            left, right = (f"oc.cast({self.condition(scope, depth + 1)}, oc.u1)" for _ in range(2))
+            return f"({left} {self.pick('&', '|', '^', '==', '!=')} {right})"
         if kind == 8 and depth < 2:
             t = self.tensor_type()
             op = self.pick("<", ">=", "==", "!=")
             return f"({self.of(t, scope, depth + 1)} {op} {self.of(t, scope, depth + 1)}).{self.pick('any', 'all')}()"
-        if depth > self.deepest or kind < 4 or kind == 8:
+        if depth > self.deepest or kind < 4 or kind > 7:
             a, b = self.pick(*self.palette), self.pick(*self.palette)
             if not numpy_agrees(a, b):
                 b = a
@@ -230,15 +275,3 @@ class Expressions:
             return f"oc.cast({self.of(self.pick(*self.palette), scope, depth + 1)}, oc.u1)"
         a, b, c = (self.of("i32", scope, depth + 2) for _ in range(3))
         return f"({a} < {b} <= {c})"
-
-    def call(self, t: str, scope: Scope, depth: int) -> str | None:
-        fitting = [func for func in self.funcs if t in func[2]]
-        if not fitting or depth > 2:
-            return None
-        name, params, results = self.random.choice(fitting)
-        text = self.call_text(name, params, scope, depth)
-        return text if len(results) == 1 else f"{text}[{results.index(t)}]"
-
-    def call_text(self, name: str, params: list, scope: Scope, depth: int) -> str:
-        given = ["4" if p == "template" else self.of(p, scope, depth + 1) for p in params]
-        return f"{name}({', '.join([*self.array_names, *given])})"

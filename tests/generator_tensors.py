@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator_expressions import Expressions, Scope
-from generator_types import INTEGERS, REALS, Tensor
+from generator_types import INTEGERS, REALS, Tensor, width
 
 
 class Tensors(Expressions):
@@ -48,7 +48,7 @@ class Tensors(Expressions):
         if depth > min(self.deepest, 2) or r.random() < 0.3:
             return self.tensor_leaf(t, scope, depth)
         integral = t.scalar in INTEGERS
-        kind = r.randrange(12)
+        kind = r.randrange(14)
 
         def again():
             return self.tensor(t, scope, depth + 1)
@@ -62,6 +62,8 @@ class Tensors(Expressions):
                 left, right = right, left
             text = f"({left} {op} {right})"
             return self.tensor_bounded(text, t) if op == "*" and not integral else text
+        if kind == 12 and integral:
+            return self.whole_division(t, scope, depth)
         if kind == 4:
             return f"({self.pick('-', '~') if integral else '-'}{again()})"
         if kind == 5:
@@ -88,6 +90,13 @@ class Tensors(Expressions):
         if kind == 10:
             return self.product(t, scope, depth, integral) or again()
         return self.tensor_leaf(t, scope, depth)
+
+    def whole_division(self, t: Tensor, scope: Scope, depth: int) -> str:
+        """Divisions and shifts of each entry."""
+        left, right = self.tensor(t, scope, depth + 1), self.tensor_leaf(t, scope, depth + 1)
+        if self.random.random() < 0.5:
+            return f"({left} {self.pick('//', '%')} ({right} | oc.cast(1, oc.{t.scalar})))"
+        return f"({left} {self.pick('<<', '>>')} ({right} & oc.cast({width(t.scalar) - 1}, oc.{t.scalar})))"
 
     def product(self, t: Tensor, scope: Scope, depth: int, integral: bool) -> str | None:
         if t.m:

@@ -11,7 +11,7 @@ INTEGERS = {
     "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
 }  # fmt: skip
 REALS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
-SCALARS = INTEGERS | REALS
+SCALARS = INTEGERS | REALS | {"u1": np.bool_}
 
 
 @dataclass(frozen=True)
@@ -46,30 +46,31 @@ def operands_of(result: str, palette: list[str]) -> list[tuple[str, str]]:
     return [(a, b) for a in palette for b in palette if promoted(a, b) == result]
 
 
-class HostArray:
-    """An array as kernels see it: elements may be vectors, a loop goes over its indices."""
+@dataclass(frozen=True)
+class StructType:
+    """A class of the program: its members with their types."""
 
-    def __init__(self, data: np.ndarray, element: str | Tensor):
-        self.data, self.element = data, element
-        rank = len(element.shape) if isinstance(element, Tensor) else 0
-        self.shape = data.shape[: data.ndim - rank]
+    name: str
+    members: tuple[tuple[str, str | Tensor | StructType], ...]
 
-    @staticmethod
-    def _index(index):
-        return tuple(int(i) for i in index) if not isinstance(index, (int, np.integer)) else int(index)
+    def leaves(self, path: str) -> list[tuple[str | Tensor, str]]:
+        """The members that are no structs, as they are reached from a variable."""
+        found = []
+        for name, type_ in self.members:
+            place = f"{path}.{name}"
+            found += type_.leaves(place) if isinstance(type_, StructType) else [(type_, place)]
+        return found
 
-    def __getitem__(self, index):
-        value = self.data[self._index(index)]
-        if not isinstance(self.element, Tensor):
-            return value
-        import octants as oc
-        from octants._matrix import made
 
-        # A view: an assignment to an entry of the element reaches the array.
-        return made(value, getattr(oc, self.element.scalar))
+def scalar_of(type_: str | Tensor) -> str:
+    return type_.scalar if isinstance(type_, Tensor) else type_
 
-    def __setitem__(self, index, value):
-        self.data[self._index(index)] = np.asarray(value) if isinstance(self.element, Tensor) else value
 
-    def __iter__(self):
-        return iter(range(self.shape[0])) if len(self.shape) == 1 else iter(np.ndindex(self.shape))
+def annotation(type_: str | Tensor | StructType) -> str:
+    """The type in the program's text."""
+    if isinstance(type_, StructType):
+        return type_.name
+    if isinstance(type_, Tensor):
+        maker = "matrix" if type_.m else "vector"
+        return f"oc.types.{maker}({', '.join(map(str, type_.shape))}, oc.{type_.scalar})"
+    return f"oc.{type_}"

@@ -1,6 +1,7 @@
 """Programs that once went wrong, each as small as it can be."""
 
 import numpy as np
+import pytest
 
 import octants as oc
 
@@ -13,3 +14,27 @@ def test_raw_division_and_logical_shift_of_numpy_integers_on_the_host():
     assert oc.raw_mod(np.int32(-7), np.int32(2)) == -1
     assert oc.bit_shr(np.int8(-1), np.int8(1)) == 127
     assert oc.bit_shr(np.int64(-1), 1) == 2**63 - 1
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_views_are_checked_inside_real_functions(device):
+    # The message named the index of the caller's loop, which the function cannot see.
+    array = oc.types.ndarray(dtype=oc.i32, ndim=1)
+
+    @oc.real_func
+    def second(x: array, i: oc.i32) -> oc.i32:
+        part = oc.BufferView(x, i, 2)
+        return part[1]
+
+    @oc.kernel
+    def run(x: array, n: oc.i32) -> oc.i32:
+        total = 0
+        for i in range(n):
+            total += second(x, i)
+        return total
+
+    oc.init(arch=getattr(oc, device), debug=True, log_level="error")
+    x = np.arange(8, dtype=np.int32)
+    assert run(x, 3) == 6
+    with pytest.raises(oc.OctantsAssertionError, match="construction Out Of Range.*offset=7, size=2, ndarray length=8"):
+        run(x, 8)

@@ -245,10 +245,13 @@ impl<H: Host> Lowerer<'_, H> {
         let body = self.kernel.functions[function].body;
         let outer = (self.region, self.in_parallel, self.in_static, self.nesting, self.next_loop.take());
         (self.region, self.in_parallel, self.in_static, self.nesting) = (body, true, false, 0);
+        // The index of the caller's loop cannot be seen from the function.
+        let thread = self.thread.take();
         self.frames.push(frame);
         let lowered = self.function_body(function, &tree, (key, types), (results, returns, is_tuple));
         self.frames.pop();
         (self.region, self.in_parallel, self.in_static, self.nesting, self.next_loop) = outer;
+        self.thread = thread;
         lowered.map(|()| number)
     }
 

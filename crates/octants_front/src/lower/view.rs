@@ -262,7 +262,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    /// The index of the parallel loop, or 0 outside of one.
+    /// The index of the parallel loop, or 0 outside of one and in real functions.
     fn thread_number(&mut self, span: Span) -> Value {
         match self.thread {
             Some(value) if self.in_parallel => value,

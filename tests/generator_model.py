@@ -1,0 +1,233 @@
+"""The names of the language for programs that run as plain Python: what numpy, Python or the host's objects do in another way is said here.
+
+A program's model imports this module as ``oc``. Names that are not here are those of the package.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import itertools
+
+import numpy as np
+from generator_types import REALS, SCALARS, Tensor
+
+import octants
+
+#: What integers become in a true division: ``default_fp`` of the program.
+default_real: type = np.float64
+
+
+def __getattr__(name: str):
+    return getattr(octants, name)
+
+
+def kernel(function):
+    return function
+
+
+func = real_func = kernel
+
+
+def loop_config(**_):
+    """Says how a loop runs, not what it computes."""
+
+
+def ref(dtype):
+    return dtype
+
+
+# ---- arrays -------------------------------------------------------------------------------------------------------------
+
+
+class HostArray:
+    """An array or a view as kernels see it: elements may be vectors, a loop goes over its indices."""
+
+    def __init__(self, data: np.ndarray, element: str | Tensor):
+        self.data, self.element = data, element
+        rank = len(element.shape) if isinstance(element, Tensor) else 0
+        self.shape = data.shape[: data.ndim - rank]
+        self.size = self.shape[0]
+
+    @staticmethod
+    def _index(index):
+        return tuple(int(i) for i in index) if not isinstance(index, (int, np.integer)) else int(index)
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return HostArray(self.data[index], self.element)
+        value = self.data[self._index(index)]
+        if not isinstance(self.element, Tensor):
+            return value
+        from octants._matrix import made
+
+        # A view: an assignment to an entry of the element reaches the array.
+        return made(value, getattr(octants, self.element.scalar))
+
+    def __setitem__(self, index, value):
+        self.data[self._index(index)] = np.asarray(value) if isinstance(self.element, Tensor) else value
+
+    def __iter__(self):
+        return iter(range(self.shape[0])) if len(self.shape) == 1 else iter(np.ndindex(self.shape))
+
+    def subview(self, offset, size):
+        return self[int(offset) : int(offset) + int(size)]
+
+
+def BufferView(array, offset, size):  # noqa: N802
+    return array.subview(offset, size)
+
+
+# ---- structs ------------------------------------------------------------------------------------------------------------
+
+
+def copied(value):
+    """What an assignment copies in a kernel."""
+    return value if isinstance(value, (np.generic, int, float)) else copy.deepcopy(value)
+
+
+def dataclass(cls):
+    """A class of values with the annotated members; those that are not given are zero."""
+    members = cls.__annotations__
+
+    def __init__(self, **given):
+        for name, dtype in members.items():
+            if name in given:
+                value = copied(given[name])
+            elif isinstance(dtype, type):
+                value = dtype()
+            else:
+                value = SCALARS[str(dtype)](0) if str(dtype) in SCALARS else dtype(0)
+            setattr(self, name, value)
+
+    cls.__init__ = __init__
+    return cls
+
+
+# ---- arithmetic ---------------------------------------------------------------------------------------------------------
+
+
+def _is_real(x) -> bool:
+    return isinstance(x, (float, np.floating))
+
+
+def _is_integer(x) -> bool:
+    return isinstance(x, (int, np.integer, np.bool_))
+
+
+def divide(a, b):
+    a, b = (default_real(x) if _is_integer(x) else x for x in (a, b))
+    return a / b
+
+
+def floor_div(a, b):
+    return np.floor(a / b) if _is_real(a) else a // b
+
+
+def mod(a, b):
+    return a - np.floor(a / b) * b if _is_real(a) else a % b
+
+
+def power(a, exponent):
+    """The result has the type of the base: reals are squared repeatedly, integers wrap."""
+    if not _is_real(a):
+        return a ** type(a)(exponent)
+    result, square, rest = type(a)(1), a, abs(int(exponent))
+    while rest:
+        if rest & 1:
+            result = result * square
+        rest >>= 1
+        # The last square is not used: it may be infinite.
+        square = square * square if rest else square
+    return type(a)(1) / result if exponent < 0 else result
+
+
+def _nearest(function):
+    """A function of reals, computed in a wider type."""
+
+    def rounded(*args):
+        kind = type(args[0])
+        wide = np.longdouble if kind is np.float64 else np.float64
+        return kind(function(*(wide(x) for x in args)))
+
+    return rounded
+
+
+sin, cos, tan, tanh = _nearest(np.sin), _nearest(np.cos), _nearest(np.tan), _nearest(np.tanh)
+asin, acos, atan2 = _nearest(np.arcsin), _nearest(np.arccos), _nearest(np.arctan2)
+exp, log, pow = _nearest(np.exp), _nearest(np.log), _nearest(np.power)  # noqa: A001
+rsqrt = _nearest(lambda x: 1 / np.sqrt(x))
+
+
+# ---- the text -----------------------------------------------------------------------------------------------------------
+
+_FUNCTIONS = {ast.Div: "divide", ast.FloorDiv: "floor_div", ast.Mod: "mod", ast.Pow: "power"}
+
+
+class _Operators(ast.NodeTransformer):
+    """Operators that mean something else for numpy's scalars become calls, what is assigned is copied, and types of parameters
+    are left out."""
+
+    @staticmethod
+    def _call(name: str, *given):
+        def here(node):
+            return ast.copy_location(node, given[0])
+
+        target = here(ast.Attribute(here(ast.Name("oc", ast.Load())), name, ast.Load()))
+        return here(ast.Call(target, list(given), []))
+
+    def visit_BinOp(self, node):  # noqa: N802
+        self.generic_visit(node)
+        name = _FUNCTIONS.get(type(node.op))
+        return self._call(name, node.left, node.right) if name else node
+
+    def visit_Assign(self, node):  # noqa: N802
+        self.generic_visit(node)
+        node.value = self._copied(node.value)
+        return node
+
+    def _copied(self, value):
+        if isinstance(value, ast.Tuple):
+            return ast.copy_location(ast.Tuple([self._copied(x) for x in value.elts], ast.Load()), value)
+        if not isinstance(value, (ast.Name, ast.Attribute)):
+            return value
+        return self._call("copied", value)
+
+    def visit_FunctionDef(self, node):  # noqa: N802
+        self.generic_visit(node)
+        node.returns = None
+        for argument in node.args.args:
+            argument.annotation = None
+        return node
+
+    def visit_AugAssign(self, node):  # noqa: N802
+        self.generic_visit(node)
+        if type(node.op) not in _FUNCTIONS:
+            return node
+        old = copy.deepcopy(node.target)
+        old.ctx = ast.Load()
+        value = self._call(_FUNCTIONS[type(node.op)], old, node.value)
+        return ast.copy_location(ast.Assign([node.target], value), node)
+
+
+def module_of(text: str, fp: str) -> dict:
+    """The names that the model of a program defines."""
+    global default_real
+    default_real = REALS[fp]
+    tree = _Operators().visit(ast.parse(text))
+    names: dict = {"__name__": "model"}
+    exec(compile(tree, "model", "exec", dont_inherit=True), names)  # noqa: S102
+    return names
+
+
+def numbers(value) -> list:
+    """The numbers of a result in order, whatever it is made of."""
+    if isinstance(value, (tuple, list)):
+        return list(itertools.chain.from_iterable(numbers(x) for x in value))
+    if isinstance(value, (octants.Matrix, octants.Vector)):
+        return list(value.to_numpy().ravel())
+    if isinstance(value, octants.Struct):
+        return numbers([value[name] for name in value.keys])
+    if hasattr(value, "__annotations__"):
+        return numbers([getattr(value, name) for name in value.__annotations__])
+    return [value]
