@@ -13,7 +13,8 @@ MATH = {
     "log": "abs({x}) + oc.cast(0.25, oc.{t})", "rsqrt": "abs({x}) + oc.cast(0.25, oc.{t})",
     "asin": "{x} / (abs({x}) + oc.cast(1.0, oc.{t}))", "acos": "{x} / (abs({x}) + oc.cast(1.0, oc.{t}))",
     "pow": "abs({x}) + oc.cast(0.25, oc.{t}), oc.max(oc.min({y}, oc.cast(2.0, oc.{t})), oc.cast(-2.0, oc.{t}))",
-    "atan2": "{x}, {y}",
+    # Of zeros with different signs, minimum and maximum may be either: here the sign counts.
+    "atan2": "{x} + oc.cast(0.0, oc.{t}), {y} + oc.cast(0.0, oc.{t})",
 }  # fmt: skip
 
 
