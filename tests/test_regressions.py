@@ -38,3 +38,13 @@ def test_views_are_checked_inside_real_functions(device):
     assert run(x, 3) == 6
     with pytest.raises(oc.OctantsAssertionError, match="construction Out Of Range.*offset=7, size=2, ndarray length=8"):
         run(x, 8)
+
+
+def test_lists_of_unsigned_integers_of_64_bits_keep_their_digits():
+    # numpy makes reals of a list with integers above and below 2**63.
+    big = 2**64 - 1
+    assert oc.Vector([big, 3], dt=oc.u64).to_list() == [big, 3]
+    assert oc.Matrix([[big, 0], [np.uint64(big), np.int64(7)]], dt=oc.u64).to_list() == [[big, 0], [big, 7]]
+    assert oc.types.vector(2, oc.u64)([big, -1]).to_list() == [big, big]
+    with pytest.raises(oc.OctantsTypeError, match="must fit in 64 bits"):
+        oc.Vector([2**64, 1])

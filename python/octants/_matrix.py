@@ -222,6 +222,9 @@ def _array_of_list(values, numpy):
             entry_type = type(entry).__name__
             raise OctantsTypeError(f"an entry of a matrix must be a number, not {entry_type}")
     array = numpy.array(flat)
+    if array.dtype.kind == "f" and not any(isinstance(entry, (float, numpy.floating)) for entry in flat):
+        # Integers of which some need all 64 bits: numpy takes a list of them for reals, and loses digits.
+        array = numpy.array([int(entry) & (2**64 - 1) for entry in flat], numpy.uint64)
     if array.dtype.kind not in "biuf":
         raise OctantsTypeError("an entry of a matrix must fit in 64 bits")
     typed = [e.dtype for e in flat if isinstance(e, numpy.generic) and not is_weak(e.dtype)]
