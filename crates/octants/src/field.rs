@@ -193,23 +193,26 @@ impl FieldLeaf {
         if self.is_whole_tree() {
             return memory.fill(&bytes).map_err(refused);
         }
-        let mut what = self.strided();
+        let mut what = self.strided(element_bytes(self.element));
         what.loops.iter_mut().for_each(|one| one.host = 0);
         // Lay the loops as they lie in memory.
         what.loops.sort_by_key(|one| std::cmp::Reverse(one.device));
         memory.write_strided(&what.merged(), &bytes).map_err(refused)
     }
 
-    /// Copies all elements to the host, in row-major order of the indices.
-    pub fn read(&self, to: &mut [u8]) -> Result<(), Error> {
-        self.whole(to.len())?;
-        self.tree.memory()?.read_strided(&self.strided().merged(), to).map_err(refused)
+    /// Copies all elements to the host, in row-major order of the indices. They may be a part of elements there: `beside` says
+    /// how many bytes such an element has, and where in it this one begins.
+    pub fn read(&self, to: &mut [u8], beside: Option<Beside>) -> Result<(), Error> {
+        let Beside { bytes, at } = self.beside(to.len(), beside)?;
+        let what = self.strided(bytes as u64).merged();
+        self.tree.memory()?.read_strided(&what, &mut to[at..]).map_err(refused)
     }
 
-    /// Sets all elements from the host, in row-major order of the indices.
-    pub fn write(&self, from: &[u8]) -> Result<(), Error> {
-        self.whole(from.len())?;
-        self.tree.memory()?.write_strided(&self.strided().merged(), from).map_err(refused)
+    /// Sets all elements from the host; see [`FieldLeaf::read`].
+    pub fn write(&self, from: &[u8], beside: Option<Beside>) -> Result<(), Error> {
+        let Beside { bytes, at } = self.beside(from.len(), beside)?;
+        let what = self.strided(bytes as u64).merged();
+        self.tree.memory()?.write_strided(&what, &from[at..]).map_err(refused)
     }
 
     /// Bytes that all elements have together.
@@ -241,10 +244,10 @@ impl FieldLeaf {
         self.offset == 0 && self.bytes() == self.tree.sizes.tree()
     }
 
-    /// Where the elements lie on both sides of a copy, in row-major order of the host's.
-    fn strided(&self) -> Strided {
+    /// Where the elements lie on both sides of a copy, in row-major order of the host's, where they are so many bytes apart.
+    fn strided(&self, apart: u64) -> Strided {
         let element = element_bytes(self.element);
-        let mut behind = element;
+        let mut behind = apart;
         let mut loops = Vec::new();
         for axis in (0..self.layout.rank()).rev() {
             for digit in self.layout.digits_of(axis).rev() {
@@ -260,11 +263,17 @@ impl FieldLeaf {
         Strided { offset: self.offset as usize, loops, run: element as usize }
     }
 
-    fn whole(&self, bytes: usize) -> Result<(), Error> {
-        if bytes as u64 == self.bytes() {
-            return Ok(());
+    /// How elements lie on the host, if that many bytes hold all.
+    fn beside(&self, bytes: usize, beside: Option<Beside>) -> Result<Beside, Error> {
+        let element = element_bytes(self.element) as usize;
+        let beside = beside.unwrap_or(Beside { bytes: element, at: 0 });
+        let expected = self.layout.count() * beside.bytes as u64;
+        if beside.at + element > beside.bytes || bytes as u64 != expected {
+            return Err(Error::invalid(format!(
+                "the elements have {expected} bytes on the host, not {bytes}"
+            )));
         }
-        Err(Error::invalid(format!("the field has {} bytes, not {bytes}", self.bytes())))
+        Ok(beside)
     }
 
     fn encode(&self, values: &[Const]) -> Result<Vec<u8>, Error> {
@@ -278,6 +287,15 @@ impl FieldLeaf {
         }
         Ok(bytes)
     }
+}
+
+/// Where elements lie inside larger ones on the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Beside {
+    /// How many bytes the larger element has.
+    pub bytes: usize,
+    /// How many of them come before this one.
+    pub at: usize,
 }
 
 /// An element inside the shape of the leaf that gave it.

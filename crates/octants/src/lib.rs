@@ -52,7 +52,7 @@ mod tree;
 pub use array::NdArray;
 pub use compiled::{CompileStatistics, CompiledKernel, Dump};
 pub use error::{Error, Fault, LaunchError};
-pub use field::{FieldKind, FieldLeaf, Place, Tree};
+pub use field::{Beside, FieldKind, FieldLeaf, Place, Tree};
 pub use invocation::Invocation;
 pub use octants_cpu::{llvm_version, wait_for_compilations};
 pub use octants_diag as diag;

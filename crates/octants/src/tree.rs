@@ -157,12 +157,6 @@ impl Outline {
         &self.leaves[id.index()]
     }
 
-    /// A node with cells in which nothing lies, but for the root.
-    pub fn empty_node(&self) -> Option<NodeId> {
-        let empty = self.nodes.iter().skip(1).position(|node| node.children.is_empty());
-        empty.map(|position| NodeId(position as u32 + 1))
-    }
-
     /// From the root to the node.
     pub fn path(&self, id: NodeId) -> Vec<NodeId> {
         let mut path: Vec<_> =

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use octants::ir::{Data, TensorShape};
-use octants::{FieldKind, FieldLeaf, LeafId, Session};
+use octants::{Beside, FieldKind, FieldLeaf, LeafId, Session};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -219,7 +219,7 @@ impl Field {
         py.detach(|| {
             // SAFETY: the new array has as many bytes, and nobody else knows it yet.
             let to = unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) };
-            leaf.read(to)
+            leaf.read(to, None)
         })
         .map_err(|error| failed(py, &error))?;
         Ok(out)
@@ -234,7 +234,38 @@ impl Field {
         py.detach(|| {
             // SAFETY: a contiguous array of that many bytes, kept alive by `dense`.
             let from = unsafe { std::slice::from_raw_parts(data as *const u8, bytes) };
-            leaf.write(from)
+            leaf.write(from, None)
+        })
+        .map_err(|error| failed(py, &error))
+    }
+
+    /// Copies all elements to every `count`th scalar of a contiguous array of the same type, or from there.
+    fn _copy_among(
+        slf: &Bound<'_, Self>,
+        array: &Bound<'_, PyAny>,
+        number: usize,
+        count: usize,
+        to_array: bool,
+    ) -> PyResult<()> {
+        let (py, leaf) = (slf.py(), Self::leaf(slf)?);
+        let view = numpy::View::of(array).filter(|view| {
+            view.is_c_contiguous()
+                && view.scalar() == Some(leaf.scalar())
+                && (!to_array || view.is_writeable())
+        });
+        let view =
+            view.ok_or_else(|| errors::bug("elements are copied among those of a contiguous array"))?;
+        let (data, bytes) = (view.data() as usize, view.bytes());
+        let width = leaf.scalar().bytes() as usize;
+        let beside = Some(Beside { bytes: count * width, at: number * width });
+        py.detach(|| {
+            if to_array {
+                // SAFETY: a writable contiguous array of that many bytes, kept alive by the caller.
+                leaf.read(unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) }, beside)
+            } else {
+                // SAFETY: as above; it is only read.
+                leaf.write(unsafe { std::slice::from_raw_parts(data as *const u8, bytes) }, beside)
+            }
         })
         .map_err(|error| failed(py, &error))
     }

@@ -131,6 +131,14 @@ impl Tree {
         self.grow(py, |outline| outline.add_leaf(NodeId::new(parent), element, &origin)).map(LeafId::number)
     }
 
+    /// Refuses if the tree's session was reset.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        if self.session.is_live() {
+            return Ok(());
+        }
+        Err(errors::from_error(py, &octants::Error::Stale { what: "tree of fields" }))
+    }
+
     /// Gives the tree its memory.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         let outline = match &*self.state() {
@@ -168,11 +176,6 @@ impl Tree {
 
     fn shape(&self, node: u32) -> Vec<u32> {
         self.state().outline().shape(NodeId::new(node))
-    }
-
-    /// The number of the first node in which nothing is placed.
-    fn empty_node(&self) -> Option<u32> {
-        self.state().outline().empty_node().map(NodeId::number)
     }
 
     /// What lies in a cell: for each child whether it is a leaf, its number, and how many scalars lie in an element of a leaf.

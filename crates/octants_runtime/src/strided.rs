@@ -133,25 +133,28 @@ impl Memory {
 /// # Safety
 /// Both sides have their span of bytes, and do not overlap.
 unsafe fn copy(what: &Strided, ends: Ends, way: Way) {
-    let mut loops: Vec<Loop> = what.loops.iter().map(|one| Loop::new(one, way)).collect();
-    // The two loops inside walk along the rows of one side each, in tiles, so that every line that is fetched is used up.
-    let by_device = (0..loops.len()).min_by_key(|&n| what.loops[n].device);
-    if let Some(shortest) = by_device
-        && shortest + 1 < loops.len()
-    {
-        let along_device = loops.remove(shortest);
-        let along_host = loops.pop().expect("another loop stands inside it");
-        // SAFETY: the loops are the same in another order.
-        unsafe { nest(&loops, ends, &|ends| tiles(along_device, along_host, ends, what.run)) };
-        return;
+    // SAFETY: the caller's promise; the run is the one that the elements are copied by.
+    unsafe {
+        match what.run {
+            1 => Elements::<1>.copy(what, ends, way),
+            2 => Elements::<2>.copy(what, ends, way),
+            4 => Elements::<4>.copy(what, ends, way),
+            8 => Elements::<8>.copy(what, ends, way),
+            12 => Elements::<12>.copy(what, ends, way),
+            16 => Elements::<16>.copy(what, ends, way),
+            _ => runs(what, ends, way),
+        }
     }
-    let Some(innermost) = loops.pop() else {
-        // SAFETY: one run on both sides.
-        unsafe { ptr::copy_nonoverlapping(ends.from, ends.to, what.run) };
-        return;
-    };
-    // SAFETY: as above.
-    unsafe { nest(&loops, ends, &|ends| row(innermost, ends, what.run)) };
+}
+
+/// Runs that are long, or of an odd length.
+///
+/// # Safety
+/// See [`copy`].
+unsafe fn runs(what: &Strided, ends: Ends, way: Way) {
+    let loops: Vec<Loop> = what.loops.iter().map(|one| Loop::new(one, way)).collect();
+    // SAFETY: the caller's promise.
+    unsafe { nest(&loops, ends, &|Ends { from, to }| ptr::copy_nonoverlapping(from, to, what.run)) };
 }
 
 #[derive(Clone, Copy)]
@@ -187,50 +190,74 @@ unsafe fn nest(loops: &[Loop], ends: Ends, inside: &dyn Fn(Ends)) {
     }
 }
 
-/// Elements of a tile's side: two tiles of 8-byte elements fit a first-level cache.
+/// Elements of a tile's side: a row of the smallest is half a line, a tile of the largest still fits a first-level cache.
 const TILE: usize = 32;
 
-/// # Safety
-/// See [`copy`].
-unsafe fn tiles(rows: Loop, columns: Loop, ends: Ends, run: usize) {
-    for top in (0..rows.count).step_by(TILE) {
-        for left in (0..columns.count).step_by(TILE) {
-            let width = Loop { count: TILE.min(columns.count - left), ..columns };
-            for n in top..rows.count.min(top + TILE) {
-                // SAFETY: both are below their counts.
-                unsafe { row(width, columns.advanced(rows.advanced(ends, n), left), run) };
+/// Elements of `N` bytes.
+struct Elements<const N: usize>;
+
+impl<const N: usize> Elements<N> {
+    /// # Safety
+    /// See [`copy`]; the run is `N` bytes.
+    unsafe fn copy(self, what: &Strided, ends: Ends, way: Way) {
+        let mut loops: Vec<Loop> = what.loops.iter().map(|one| Loop::new(one, way)).collect();
+        let along = |stride: fn(&Loop) -> usize| (0..loops.len()).min_by_key(|&n| stride(&loops[n]));
+        // SAFETY: the loops are the same in another order.
+        unsafe {
+            match (along(|one| one.from), along(|one| one.to)) {
+                (Some(read), Some(written)) if read != written => {
+                    let (reading, writing) = (loops[read], loops[written]);
+                    loops.remove(read.max(written));
+                    loops.remove(read.min(written));
+                    nest(&loops, ends, &|ends| Self::tiles(reading, writing, ends));
+                }
+                (Some(inner), _) => {
+                    let inner = loops.remove(inner);
+                    nest(&loops, ends, &|ends| Self::row(inner, ends));
+                }
+                (None, _) => ptr::copy_nonoverlapping(ends.from, ends.to, N),
             }
         }
     }
-}
 
-/// # Safety
-/// See [`copy`].
-unsafe fn row(one: Loop, ends: Ends, run: usize) {
     /// # Safety
     /// See [`copy`].
-    unsafe fn fixed<const N: usize>(one: Loop, ends: Ends) {
+    unsafe fn row(one: Loop, ends: Ends) {
         for n in 0..one.count {
-            // SAFETY: `n` is below the count.
+            // SAFETY: `n` is below the count; elements lie anywhere, which arrays of bytes may.
             unsafe {
                 let Ends { from, to } = one.advanced(ends, n);
-                ptr::copy_nonoverlapping(from.cast::<[u8; N]>(), to.cast::<[u8; N]>(), 1);
+                *to.cast::<[u8; N]>() = *from.cast::<[u8; N]>();
             }
         }
     }
-    // SAFETY: the caller promises both spans.
-    unsafe {
-        match run {
-            1 => fixed::<1>(one, ends),
-            2 => fixed::<2>(one, ends),
-            4 => fixed::<4>(one, ends),
-            8 => fixed::<8>(one, ends),
-            12 => fixed::<12>(one, ends),
-            16 => fixed::<16>(one, ends),
-            _ => {
-                for n in 0..one.count {
-                    let Ends { from, to } = one.advanced(ends, n);
-                    ptr::copy_nonoverlapping(from, to, run);
+
+    /// Neighbours where it is read lie far apart where it is written. A tile goes through a buffer, so that on both sides whole
+    /// lines are touched at once, however the strides fall into the cache's sets.
+    ///
+    /// # Safety
+    /// See [`copy`].
+    unsafe fn tiles(reading: Loop, writing: Loop, ends: Ends) {
+        let mut tile = [[[0_u8; N]; TILE]; TILE];
+        for left in (0..writing.count).step_by(TILE) {
+            let columns = TILE.min(writing.count - left);
+            for top in (0..reading.count).step_by(TILE) {
+                let rows = TILE.min(reading.count - top);
+                // SAFETY: `top + rows` and `left + columns` are at most the counts.
+                unsafe {
+                    let corner = writing.advanced(reading.advanced(ends, top), left);
+                    for column in 0..columns {
+                        let begin = writing.advanced(corner, column);
+                        for (row, line) in tile[..rows].iter_mut().enumerate() {
+                            line[column] = *reading.advanced(begin, row).from.cast::<[u8; N]>();
+                        }
+                    }
+                    for (row, line) in tile[..rows].iter().enumerate() {
+                        let begin = reading.advanced(corner, row);
+                        for (column, element) in line[..columns].iter().enumerate() {
+                            *writing.advanced(begin, column).to.cast::<[u8; N]>() = *element;
+                        }
+                    }
                 }
             }
         }

@@ -90,10 +90,7 @@ class FieldsBuilder:
         return SNodeTree(self._tree)
 
     def _finish(self) -> None:
-        empty = self._tree.empty_node()
-        if empty is not None:
-            node = SNode(self, empty)
-            raise OctantsRuntimeError(f"{node._kind} node must have at least one child: nothing is placed in {node}")
+        self._tree.check()
         for kind in ("grad", "dual"):
             lacking = [field for field, _ in self._waiting if field._lacks(kind)]
             if lacking:
@@ -102,6 +99,8 @@ class FieldsBuilder:
                     f"{', '.join(field._description() for field in lacking)}. Place them, or call lazy_{kind}() on the builder"
                 )
         self._tree.finish()
+        if self._at_first_use:
+            runtime.root = None
         waiting, self._waiting = self._waiting, []
         for field, leaf in waiting:
             field._bind(self._tree, leaf)

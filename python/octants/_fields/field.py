@@ -129,7 +129,7 @@ class Field(_octants.Field):
         return self._companions[kind]
 
     def _has(self, kind: str) -> bool:
-        companion = self._companions.get(kind)
+        companion = self._companion(kind)
         return companion is not None and companion._spot is not None
 
     def _lacks(self, kind: str) -> bool:

@@ -245,12 +245,15 @@ class MatrixField(Field):
             raise ValueError("Zero-copy not available: the entries lie apart in memory; use copy=True or copy=None")
         import numpy
 
-        array = numpy.empty(
-            (*self.shape, len(self._dtypes)), dtype=self._numpy_type if dtype is None else dtype_of(dtype)
-        )
+        count = len(self._dtypes)
+        array = numpy.empty((*self.shape, count), dtype=self._numpy_type)
         for number, entry in enumerate(self._each_entry()):
-            array[..., number] = entry.to_numpy(dtype=dtype)
-        return array.reshape(self.shape + ending)
+            if self._declared is not None:
+                entry._copy_among(array, number, count, True)
+            else:
+                array[..., number] = entry._read()
+        array = array.reshape(self.shape + ending)
+        return array if dtype is None else numpy_arrays.converted(array, numpy_arrays.wanted_type(dtype))
 
     def from_numpy(self, arr) -> None:
         """Sets all elements from a numpy array, the axes of the elements last; other types are converted."""
@@ -260,9 +263,15 @@ class MatrixField(Field):
         if self._in_one_leaf:
             self._write(arr)
             return
-        parts = arr.reshape((*self.shape, len(self._dtypes)))
+        count = len(self._dtypes)
+        parts = arr.reshape((*self.shape, count))
+        if self._declared is not None:
+            parts = numpy_arrays.contiguous(parts, self.dtype)
         for number, entry in enumerate(self._each_entry()):
-            entry.from_numpy(parts[..., number])
+            if self._declared is not None:
+                entry._copy_among(parts, number, count, False)
+            else:
+                entry._write(parts[..., number])
 
     def to_torch(self, device=None, keep_dims: bool = False, *, copy: bool | None = True):
         """A torch tensor with all elements; see ``to_numpy``."""
@@ -273,8 +282,3 @@ class MatrixField(Field):
         kind = f"oc.Vector.field({self.n})" if self.ndim == 1 else f"oc.Matrix.field({self.n}, {self.m})"
         types = self.dtype if self._declared else f"[{', '.join(map(str, self._dtypes))}]"
         return f"<{kind}{name} {types} {self.shape if self._spot or self._is_bound else 'not placed'}>"
-
-
-def dtype_of(dtype):
-    """The numpy type that a ``dtype=`` means."""
-    return numpy_arrays.wanted_type(dtype)

@@ -24,12 +24,12 @@ def read(field: Field, dtype, copy: bool | None, may_alias: bool = True):
     import numpy
 
     own = numpy_type(field.dtype)  # type: ignore[attr-defined]
-    converted = None if dtype is None or wanted_type(dtype) == own else wanted_type(dtype)
-    if copy is False and converted is not None:
+    wanted = None if dtype is None or wanted_type(dtype) == own else wanted_type(dtype)
+    if copy is False and wanted is not None:
         raise ValueError(
-            f"Zero-copy not available: copy=False is incompatible with a conversion from {own} to {converted}"
+            f"Zero-copy not available: copy=False is incompatible with a conversion from {own} to {wanted}"
         )
-    if copy is not True and converted is None:
+    if copy is not True and wanted is None:
         memory = field._memory() if may_alias else None
         if memory is not None:
             return numpy.asarray(memory)
@@ -38,10 +38,19 @@ def read(field: Field, dtype, copy: bool | None, may_alias: bool = True):
                 "Zero-copy not available: the elements do not lie side by side in memory, or there is but one; use copy=True or copy=None"
             )
     array = field._read()
-    return array if converted is None else _converted(array, converted)
+    return array if wanted is None else converted(array, wanted)
 
 
-def _converted(array, dtype):
+def contiguous(array, dtype):
+    """The array of a data type and in C order, itself if it is that."""
+    import numpy
+
+    with numpy.errstate(all="ignore"):
+        return numpy.ascontiguousarray(array, dtype=numpy_type(dtype))
+
+
+def converted(array, dtype):
+    """The array with another numpy type."""
     import numpy
 
     with numpy.errstate(all="ignore"):

@@ -1,0 +1,782 @@
+"""Fields on the host: made, placed, indexed, copied, shared with numpy, freed; and what is refused."""
+
+import copy
+import gc
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import octants as oc
+
+vec3 = oc.types.vector(3, oc.f32)
+
+
+# ---- shapes and types --------------------------------------------------------------------------------------------------------
+
+
+def test_new_fields_are_zero_and_know_what_they_are():
+    x = oc.field(oc.f32, shape=(3, 4), name="x")
+    assert (x.shape, x.dtype, x.layout) == ((3, 4), oc.f32, None)
+    assert not x.to_numpy().any() and x.to_numpy().dtype == np.float32
+    assert repr(x) == "<oc.field x f32 (3, 4)>"
+    assert oc.field(oc.i32, shape=5).shape == oc.field(int, shape=[5]).shape == (5,)
+    assert isinstance(x, oc.ScalarField) and isinstance(x, oc.Field)
+    assert repr(oc.Vector.field(3, oc.f32, shape=2)) == "<oc.Vector.field(3) f32 (2,)>"
+    assert repr(oc.field(oc.f32)) == "<oc.field f32 not placed>"
+
+
+def test_zero_d_fields():
+    x = oc.field(oc.i32, shape=())
+    x[None] = 3
+    x[()] += 4
+    assert x[None] == 7 and x.to_numpy().shape == () and x.to_numpy() == 7
+    v = oc.Vector.field(2, oc.f64, shape=())
+    v[None] = [1.5, 2.5]
+    assert v[None].to_list() == [1.5, 2.5]
+
+
+def test_a_dtype_may_be_a_vector_matrix_or_struct_type():
+    assert isinstance(oc.field(vec3, shape=2), oc.MatrixField)
+    assert isinstance(vec3.field(shape=2), oc.MatrixField)
+    matrices = oc.types.matrix(2, 3, oc.f64).field(shape=2, name="a")
+    assert (matrices.n, matrices.m, matrices.ndim, matrices.dtype) == (2, 3, 2, oc.f64)
+    struct = oc.types.struct(a=oc.f32, v=vec3)
+    assert oc.field(struct, shape=2).keys == struct.field(shape=2).keys == ["a", "v"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"shape": 0}, RuntimeError, "Every dimension of a field should be positive, got 0 in dimension 0"),
+        ({"shape": (2, -1)}, RuntimeError, "positive, got -1 in dimension 1"),
+        ({"shape": 2.5}, TypeError, "an extent is an integer"),
+        ({"shape": "3"}, TypeError, "an extent is an integer"),
+        ({"shape": 2**31}, oc.OctantsRuntimeError, "an index has 32 bits"),
+        ({"shape": (1,) * 13}, RuntimeError, "at most 12"),
+        ({"shape": (2**20, 2**20)}, MemoryError, "4398046511104 bytes"),
+        ({"shape": (2, 3), "offset": 1}, oc.OctantsSyntaxError, r"shape and offset must be the same \(2 != 1\)"),
+        ({"shape": 2, "offset": 1.5}, TypeError, "an offset is an integer"),
+        ({"shape": 2, "offset": 2**31 - 1}, oc.OctantsRuntimeError, "beyond the largest index"),
+        ({"offset": (1,)}, oc.OctantsSyntaxError, "shape cannot be None when offset is set"),
+        ({"order": "ij"}, oc.OctantsSyntaxError, "shape cannot be None when order is set"),
+        ({"shape": (2, 3), "order": "i"}, oc.OctantsSyntaxError, r"shape and order must be the same \(2 != 1\)"),
+        ({"shape": (2, 3), "order": "ii"}, oc.OctantsSyntaxError, "must be different"),
+        ({"shape": (2, 3), "order": "jk"}, oc.OctantsSyntaxError, "Invalid axis k"),
+        ({"shape": (2, 3), "order": 3}, TypeError, "order is a text"),
+        ({"dtype": "f32", "shape": 3}, TypeError, "not a data type"),
+        ({"dtype": oc.i32, "shape": 3, "needs_grad": True}, oc.OctantsRuntimeError, "i32 is not supported for field with `needs_grad=True`"),
+        ({"dtype": oc.u1, "needs_dual": True}, oc.OctantsRuntimeError, "`needs_dual=True`"),
+    ],
+)  # fmt: skip
+def test_bad_descriptions(options, error, text):
+    with pytest.raises(error, match=text):
+        oc.field(**{"dtype": oc.f32, **options})
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: oc.Vector.field(0, oc.f32, shape=2), oc.OctantsRuntimeError),
+        (lambda: oc.Vector.field(2, [oc.f32], shape=2), oc.OctantsSyntaxError),
+        (lambda: oc.Matrix.field(2, 2, [oc.f32] * 4, shape=2), oc.OctantsSyntaxError),
+        (lambda: oc.Struct.field({}, shape=2), oc.OctantsSyntaxError),
+        (lambda: oc.Struct.field({"a": "f32"}, shape=2), oc.OctantsTypeError),
+        (lambda: oc.Struct.field({"a": oc.f32, "b": oc.i32}, shape=2, needs_grad=True), oc.OctantsRuntimeError),
+        (lambda: oc.Vector.field(2, oc.f32, layout=oc.Layout.SOA), oc.OctantsSyntaxError),
+    ],
+)
+def test_bad_element_descriptions(make, error):
+    with pytest.raises(error):
+        make()
+
+
+# ---- indices -----------------------------------------------------------------------------------------------------------------
+
+
+def test_host_indexing():
+    x = oc.field(oc.i16, shape=(2, 3))
+    x[1, 2] = -5
+    assert (x[1, 2], x[0, 0], x[[1, 2]], x[np.int64(1), np.int8(2)]) == (-5, 0, -5, -5)
+    x[0, 0] = 70_000  # wraps, as in a kernel
+    assert x[0, 0] == 70_000 - 65_536
+    x[0, 0] = 2.75
+    assert x[0, 0] == 2
+    flags = oc.field(oc.u1, shape=2)
+    flags[1] = 5
+    assert flags[1] == 1 and flags.to_numpy().tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "text"),
+    [
+        (0, AssertionError, "2 axes, got 1 index. Slicing is not supported"),
+        (None, AssertionError, "got 0 indices"),
+        ((0, 0, 0), AssertionError, "got 3 indices"),
+        (slice(0, 1), AssertionError, "Slicing is not supported"),
+        ((slice(0, 1), 0), TypeError, "an index of a field is an integer, not slice"),
+        ((1.0, 0), TypeError, "not float"),
+        (("a", 0), TypeError, "not str"),
+        ((2, 0), AssertionError, r"Out of bound access to field `x` of shape \(2, 3\) with index \(2, 0\)"),
+        ((0, -1), AssertionError, r"with index \(0, -1\)"),
+        ((0, 2**70), AssertionError, "Out of bound"),
+    ],
+)
+def test_bad_indices(index, error, text):
+    fields = [oc.field(oc.f32, shape=(2, 3), name="x"), oc.Vector.field(2, oc.f32, shape=(2, 3), name="x")]
+    for x in [*fields, oc.Struct.field({"x": oc.f32}, shape=(2, 3), name="")]:
+        with pytest.raises(error, match=text):
+            x[index]
+        with pytest.raises(error, match=text):
+            x[index] = 1
+
+
+def test_offsets_shift_the_index():
+    x = oc.field(oc.i32, shape=(2, 3), offset=(-1, 4))
+    for i in (-1, 0):
+        for j in (4, 5, 6):
+            x[i, j] = 10 * i + j
+    np.testing.assert_array_equal(x.to_numpy(), [[-6, -5, -4], [4, 5, 6]])
+    assert x.shape == (2, 3)
+    with pytest.raises(AssertionError, match=r"and offset \(-1, 4\) with index \(1, 4\)"):
+        x[1, 4]
+    y = oc.Vector.field(2, oc.f32, shape=3, offset=-1, layout=oc.Layout.SOA)
+    y[-1] = [1, 2]
+    assert y.to_numpy()[0].tolist() == [1, 2]
+
+
+def test_what_cannot_be_an_element():
+    x, v = oc.field(oc.f32, shape=2), oc.Vector.field(2, oc.f32, shape=2)
+    for field, value in ((x, "a"), (x, [1, 2]), (v, [1, 2, 3]), (v, "ab"), (v, [[1], [2]])):
+        with pytest.raises(TypeError):
+            field[0] = value
+        with pytest.raises(TypeError):
+            field.fill(value)
+
+
+def test_fields_are_not_iterated_on_the_host():
+    for x in (oc.field(oc.f32, shape=2), oc.Vector.field(2, oc.f32, shape=2), oc.Struct.field({"a": oc.f32}, shape=2)):
+        with pytest.raises(NotImplementedError):
+            list(x)
+        with pytest.raises(TypeError):
+            len(x)
+
+
+# ---- elements ----------------------------------------------------------------------------------------------------------------
+
+
+LAYOUTS = [oc.Layout.AOS, oc.Layout.SOA]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_vector_elements_are_live_and_written_through(layout):
+    v = oc.Vector.field(3, oc.f32, shape=4, layout=layout)
+    v[1] = [1, 2, 3]
+    element, other = v[1], v[1]
+    element[0] = 7
+    element.y = 8
+    assert v[1].to_list() == [7, 8, 3]
+    other.zx = [9, 10]  # a second view overwrites what it names alone
+    assert element.to_list() == [10, 8, 9] and v[1].x == 10
+    element[0:2] = [1, 1]
+    v[1] += oc.Vector([1, 2, 3])
+    assert v[1].to_list() == [2, 3, 12]
+    assert (v[1] + 1).to_list() == [3, 4, 13] and v[1].norm_sqr() == 4 + 9 + 144
+    v[2] = 5  # one number for all entries
+    assert v[2].to_list() == [5, 5, 5] and v[0].to_list() == [0, 0, 0]
+    with pytest.raises(IndexError):
+        v[1][3]
+    with pytest.raises(oc.OctantsTypeError):
+        v[1]["x"] = 1
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_matrix_elements(layout):
+    m = oc.Matrix.field(2, 3, oc.f64, shape=(2, 2), layout=layout)
+    m[1, 0] = [[1, 2, 3], [4, 5, 6]]
+    m[1, 0][0, 1] = 20
+    m[1, 0][1, :] = [7, 8, 9]
+    assert m[1, 0].to_list() == [[1, 20, 3], [7, 8, 9]]
+    assert m.to_numpy().shape == (2, 2, 2, 3) and m.to_numpy()[1, 0].tolist() == m[1, 0].to_list()
+    assert m.get_scalar_field(0, 1)[1, 0] == 20
+    m.get_scalar_field(1, 2)[0, 1] = -1
+    assert m[0, 1][1, 2] == -1
+
+
+def test_elements_can_be_copied_and_pickled_and_then_are_plain():
+    v = oc.Vector.field(2, oc.f32, shape=1)
+    s = oc.Struct.field({"a": oc.f32, "v": vec3}, shape=1)
+    for element in (v[0], s[0]):
+        for plain in (copy.copy(element), copy.deepcopy(element), pickle.loads(pickle.dumps(element))):
+            assert "Element" not in type(plain).__name__
+    plain = copy.copy(s[0])
+    plain.a, plain.v[1] = 3, 4
+    assert s[0].a == 0 and s[0].v.to_list() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_struct_elements_are_live_and_written_through(layout):
+    inner = oc.types.struct(q=oc.i32, w=oc.types.vector(2, oc.i64))
+    s = oc.types.struct(a=oc.f32, v=vec3, k=inner).field(shape=4, layout=layout)
+    s[1] = {"a": 1.5, "v": [1, 2, 3], "k": {"q": 4, "w": [5, 6]}}
+    s[1].a = 7.5
+    s[1].v[1] = 20
+    s[1].v.z = 30
+    s[1].k.q = -4
+    s[1].k.w[0] = -5
+    s[1]["a"] += 1
+    assert s[1].to_dict() == {"a": 8.5, "v": [1, 20, 30], "k": {"q": -4, "w": [-5, 6]}}
+    assert s.a[1] == 8.5 and s.v[1].to_list() == [1, 20, 30] and s.k.w[1].to_list() == [-5, 6]
+    s[2] = s[1]
+    assert s[2].to_dict() == s[1].to_dict() and s[3].a == 0
+    s.a[0] = 2
+    assert s[0].a == 2 and s.get_member_field("a") is s.a
+    with pytest.raises(AttributeError, match="no member 'zz'"):
+        s[0].zz = 1
+    with pytest.raises(AttributeError, match="no member 'zz'"):
+        s.zz  # noqa: B018
+    with pytest.raises(KeyError):
+        s.get_member_field("zz")
+    with pytest.raises(KeyError, match="'v' is missing"):
+        s[0] = {"a": 1}
+    with pytest.raises(KeyError):
+        s[0] = {**s[0].to_dict(), "zz": 1}
+    with pytest.raises(TypeError, match="not to int"):
+        s[0] = 3
+
+
+def test_dataclass_fields_have_the_methods_of_the_class():
+    @oc.dataclass
+    class Ball:
+        center: vec3
+        radius: oc.f32
+
+        @oc.pyfunc
+        def reach(self):
+            return self.center.x + self.radius
+
+    balls = Ball.field(shape=3, name="balls")
+    balls[1] = Ball(center=[1, 2, 3], radius=4)
+    assert balls[1].reach() == 5
+    assert "center" in repr(balls) and balls.struct_type is Ball
+
+
+# ---- layouts -----------------------------------------------------------------------------------------------------------------
+
+
+def test_order_changes_memory_and_nothing_else():
+    x = oc.field(oc.i32, shape=(2, 3), order="ji")
+    x.from_numpy(np.arange(6).reshape(2, 3))
+    assert (x.layout, x.shape, x[1, 2]) == ((1, 0), (2, 3), 5)
+    np.testing.assert_array_equal(x.to_numpy(), np.arange(6).reshape(2, 3))
+    assert x.to_numpy(copy=False).strides == (4, 8)
+    assert oc.field(oc.f32, shape=(2, 3, 4), order="kij").layout == (2, 0, 1)
+    assert oc.field(oc.f32, shape=(2, 3), order="ij").layout is None
+
+
+def test_sizes_and_offsets_of_a_tree():
+    x, y, z = oc.field(oc.i16), oc.field(oc.f32), oc.field(oc.f64)
+    v, m = oc.Vector.field(3, oc.f32), oc.Matrix.field(2, 2, oc.f64)
+    first = oc.root.dense(oc.i, 32)
+    first.place(x)
+    second = oc.root.dense(oc.i, 32)
+    second.place(y, z)
+    third = oc.root.dense(oc.ij, (2, 3))
+    third.place(v)
+    fourth = third.dense(oc.i, 4)
+    fourth.place(m)
+    assert (first._cell_size_bytes, second._cell_size_bytes) == (2, 16)
+    assert (first._offset_bytes_in_parent_cell, second._offset_bytes_in_parent_cell) == (0, 64)
+    assert third._offset_bytes_in_parent_cell == 64 + 32 * 16
+    assert z.snode._offset_bytes_in_parent_cell == 8
+    assert [v.get_scalar_field(n).snode._offset_bytes_in_parent_cell for n in range(3)] == [0, 4, 8]
+    assert (fourth._cell_size_bytes, fourth._offset_bytes_in_parent_cell) == (32, 16)
+    assert third._cell_size_bytes == 16 + 4 * 32
+    assert (v.shape, m.shape, fourth.shape) == ((2, 3), (8, 3), (8, 3))
+    assert v.parent() == third and m.parent(2) == third and m.parent(3) == oc.root.parent(0) or m.parent(4) is None
+    assert [child._kind for child in third._get_children()] == ["place", "place", "place", "dense"]
+    assert third._path_from_root()[1] == third and fourth._path_from_root()[1:] == [third, fourth]
+    assert str(m.snode) == "oc.root => dense [2, 3] => dense [8, 3] => place [8, 3]"
+    assert len({node._id for node in (first, second, third, fourth, v.snode, m.snode)}) == 6
+
+
+def test_named_axes():
+    assert repr(oc.ik) == "oc.ik" and oc.axes(0, 2) == oc.ik and repr(oc.axes(2, 0)) == "oc.axes(2, 0)"
+    x = oc.field(oc.f32)
+    oc.root.dense(oc.axes(1, 3), (2, 5)).place(x)
+    assert x.shape == (2, 5)  # axes without extent are not there
+    y = oc.field(oc.i32)
+    oc.root.dense(oc.axes(1, 0), (3, 2)).place(y)
+    assert y.shape == (2, 3)
+    y.from_numpy(np.arange(6).reshape(2, 3))
+    assert y.to_numpy(copy=False).strides == (4, 8)
+    with pytest.raises(RuntimeError, match="at most 12"):
+        oc.axes(12)
+    with pytest.raises(TypeError):
+        oc.axes("i")
+
+
+@pytest.mark.parametrize(
+    ("axes", "dimensions", "error", "text"),
+    [
+        (oc.i, 0, RuntimeError, "should be positive, got 0"),
+        (oc.ij, (2, -3), RuntimeError, "got -3 in dimension 1"),
+        (oc.i, 2.5, TypeError, "an extent is an integer"),
+        (0, 3, TypeError, "oc.axes"),
+        (oc.i, (2, 3), RuntimeError, "same size, but got 1 and 2"),
+    ],
+)
+def test_bad_nodes(axes, dimensions, error, text):
+    with pytest.raises(error, match=text):
+        oc.root.dense(axes, dimensions)
+
+
+def test_nodes_multiply_and_other_divisions_than_powers_of_two_warn():
+    x = oc.field(oc.i32)
+    with pytest.warns(UserWarning, match="axis i is cut again into 3"):
+        oc.root.dense(oc.ij, (4, 5)).dense(oc.i, 3).dense(oc.j, 2).place(x)
+    assert x.shape == (12, 10)
+    numbers = np.arange(120).reshape(12, 10)
+    x.from_numpy(numbers)
+    np.testing.assert_array_equal(x.to_numpy(), numbers)
+    assert all(x[i, j] == numbers[i, j] for i in range(12) for j in range(10))
+    with pytest.raises(ValueError, match="Zero-copy not available"):
+        x.to_numpy(copy=False)
+    with pytest.raises(oc.OctantsRuntimeError, match="an index has 32 bits"):
+        oc.root.dense(oc.i, 2**16).dense(oc.i, 2**16)
+
+
+@pytest.mark.parametrize("kind", ["pointer", "bitmasked", "dynamic"])
+def test_sparse_nodes_are_refused(kind):
+    with pytest.raises(oc.OctantsRuntimeError, match=f"{kind.capitalize()} SNode is not supported on this backend"):
+        getattr(oc.root, kind)(oc.i, 4)
+    with pytest.raises(oc.OctantsRuntimeError):
+        getattr(oc.FieldsBuilder(), kind)(oc.i, 4)
+
+
+def test_hash_nodes_are_refused():
+    with pytest.raises(RuntimeError, match="not supported"):
+        oc.root.hash(oc.i, 4)
+
+
+# ---- placing -----------------------------------------------------------------------------------------------------------------
+
+
+def test_placed_once():
+    x, v = oc.field(oc.f32, name="x"), oc.Vector.field(2, oc.f32)
+    s = oc.Struct.field({"a": oc.f32, "b": oc.i32})
+    oc.root.dense(oc.i, 4).place(x, v, s)
+    for again in (x, v, v.get_scalar_field(0), s, s.a, oc.field(oc.f32, shape=2)):
+        with pytest.raises(oc.OctantsRuntimeError, match="has been placed"):
+            oc.root.dense(oc.i, 4).place(again)
+    with pytest.raises(oc.OctantsRuntimeError, match="`x` made at .*test_fields_host.py:[0-9]+ lies in"):
+        oc.root.place(x)
+
+
+def test_never_placed():
+    x, v, s = oc.field(oc.f32, name="x"), oc.Vector.field(2, oc.f32), oc.Struct.field({"a": oc.f32})
+    for field in (x, v, s, oc.field(oc.f32, shape=2).grad):
+        for use in (lambda f: f[0], lambda f: f.to_numpy(), lambda f: f.fill(0), lambda f: f.shape, lambda f: f.snode):
+            with pytest.raises(oc.OctantsRuntimeError, match="These field.s. are not placed.*has no allocation"):
+                use(field)
+    with pytest.raises(RuntimeError, match=r"`x` made at .*test_fields_host.py:[0-9]+"):
+        x[0]
+    assert x.parent() is None
+
+
+def test_what_cannot_be_placed():
+    with pytest.raises(ValueError, match="3 cannot be placed"):
+        oc.root.dense(oc.i, 4).place(3)
+    with pytest.raises(oc.OctantsRuntimeError, match="1 axes, but the offset has 2"):
+        oc.root.dense(oc.i, 4).place(oc.field(oc.f32), offset=(1, 2))
+    x = oc.field(oc.f32)
+    node = oc.root.dense(oc.i, 4).place(x)
+    with pytest.raises(oc.OctantsRuntimeError, match="no cells"):
+        x.snode.dense(oc.i, 2)
+    oc.root.dense(oc.i, 3)  # nothing lies in it, and it takes no memory
+    assert x[0] == 0
+    with pytest.raises(oc.OctantsRuntimeError, match="FieldsBuilder finalized"):
+        node.place(oc.field(oc.f32))
+
+
+def test_entries_may_be_placed_apart():
+    v = oc.Vector.field(2, oc.f32, name="v")
+    oc.root.dense(oc.i, 3).place(v.get_scalar_field(0))
+    with pytest.raises(oc.OctantsRuntimeError, match="not placed"):
+        v[0]
+    with pytest.raises(oc.OctantsRuntimeError, match="has been placed"):
+        oc.root.dense(oc.i, 3).place(v)
+    oc.root.dense(oc.i, 3).place(v.get_scalar_field(1))
+    v[2] = [1, 2]
+    assert v.get_scalar_field(1)[2] == 2 and v.shape == (3,)
+
+
+@pytest.mark.parametrize(("extent", "offset", "text"), [(4, None, "different shapes"), (3, 1, "different offsets")])
+def test_entries_that_do_not_go_together(extent, offset, text):
+    v = oc.Vector.field(2, oc.f32)
+    oc.root.dense(oc.i, 3).place(v.get_scalar_field(0))
+    oc.root.dense(oc.i, extent).place(v.get_scalar_field(1), offset=offset)
+    with pytest.raises(RuntimeError, match=text):
+        v[0]
+
+
+def test_members_that_do_not_go_together():
+    s = oc.Struct.field({"a": oc.f32, "b": oc.f32})
+    oc.root.dense(oc.i, 3).place(s.a)
+    oc.root.dense(oc.i, 4).place(s.b)
+    with pytest.raises(RuntimeError, match="different shapes: a .3,., b .4,."):
+        s[0]
+
+
+def test_entries_of_several_types():
+    v = oc.Vector.field(2, [oc.f32, oc.i32], shape=2)
+    v[0] = [1.5, 2.5]
+    assert v[0].to_list() == [1.5, 2.0] and v.get_scalar_field(1).dtype is oc.i32
+    v[0][1] = 7
+    assert v.get_scalar_field(1)[0] == 7
+    v.fill([0.5, 3])
+    np.testing.assert_array_equal(v.to_numpy(), [[0.5, 3], [0.5, 3]])
+    v.from_numpy(np.array([[1.5, 2.5], [3.5, 4.5]]))
+    assert v.get_scalar_field(0).to_numpy().tolist() == [1.5, 3.5] and v.get_scalar_field(1).to_numpy().tolist() == [
+        2,
+        4,
+    ]
+
+
+def test_fields_share_nodes_and_trees_grow_between_uses():
+    x, y = oc.field(oc.f32), oc.Vector.field(2, oc.i64)
+    oc.root.dense(oc.i, 4).place(x, y)
+    x[1] = 2
+    y[1] = [3, 4]
+    z = oc.field(oc.i8)  # the root begins a new tree
+    oc.root.dense(oc.i, 2).place(z)
+    z[0] = 5
+    assert (x[1], y[1].to_list(), z[0]) == (2, [3, 4], 5)
+    assert x.to_numpy().tolist() == [0, 2, 0, 0]
+    y.fill(7)
+    assert x.to_numpy().tolist() == [0, 2, 0, 0] and y.to_numpy().ravel().tolist() == [7] * 8
+
+
+def test_sync_gives_memory_to_what_waits():
+    x = oc.field(oc.f32)
+    oc.root.dense(oc.i, 1024).place(x)
+    before = oc._session.runtime.live_bytes
+    oc.sync()
+    assert oc._session.runtime.live_bytes - before == 4096
+
+
+# ---- gradients ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["grad", "dual"])
+def test_companions(kind):
+    needs = {f"needs_{kind}": True}
+    x = oc.field(oc.f32, shape=(2, 3), offset=(1, 1), name="x", **needs)
+    companion = getattr(x, kind)
+    assert getattr(x, f"has_{kind}")() and companion.shape == (2, 3) and companion is getattr(x, kind)
+    companion[2, 3] = 4
+    assert companion.to_numpy()[1, 2] == 4 and not x.to_numpy().any() and getattr(companion, kind) is None
+    v = oc.Vector.field(3, oc.f64, shape=2, layout=oc.Layout.SOA, **needs)
+    getattr(v, kind)[1] = [1, 2, 3]
+    assert getattr(v.get_scalar_field(1), kind)[1] == 2
+    s = oc.Struct.field({"a": oc.f32, "v": vec3}, shape=2, **needs)
+    getattr(s, kind)[1].v = [1, 2, 3]
+    assert getattr(s.v, kind)[1].to_list() == [1, 2, 3]
+    plain = oc.field(oc.f32, shape=2)
+    assert not getattr(plain, f"has_{kind}")() and getattr(oc.field(oc.i32, shape=2), kind) is None
+
+
+@pytest.mark.parametrize("kind", ["grad", "dual"])
+def test_lazy_companions(kind):
+    x, v, n = oc.field(oc.f32, **{f"needs_{kind}": True}), oc.Vector.field(2, oc.f64), oc.field(oc.i32)
+    shaped = oc.field(oc.f32, shape=3)
+    node = oc.root.dense(oc.i, 4).place(x, v, n, offset=2)
+    with pytest.raises(RuntimeError, match=f"requrie `needs_{kind}=True`.*{kind} field.s. are not placed"):
+        x[2]
+    getattr(oc.root, f"lazy_{kind}")()
+    assert getattr(x, kind).parent() == node
+    getattr(x, kind)[5] = 3
+    getattr(v, kind)[5] = [1, 2]
+    getattr(shaped, kind)[2] = 1
+    assert x.to_numpy().tolist() == [0] * 4 and getattr(n, kind) is None
+
+
+def test_companions_may_be_placed_by_hand():
+    x = oc.field(oc.f32, needs_grad=True)
+    oc.root.dense(oc.i, 4).place(x, x.grad)
+    assert x.has_grad() and x.grad[0] == 0 and not x.has_dual()
+
+
+# ---- builders ----------------------------------------------------------------------------------------------------------------
+
+
+def test_builders():
+    builder = oc.FieldsBuilder()
+    x, v = oc.field(oc.f32), oc.Vector.field(2, oc.f32)
+    node = builder.dense(oc.ij, (2, 3))
+    node.place(x, v)
+    with pytest.raises(oc.OctantsRuntimeError, match="not finalized"):
+        x[0, 0]
+    tree = builder.finalize()
+    x[1, 2] = 3
+    assert x[1, 2] == 3 and v.parent() == node
+    for use in (
+        builder.finalize,
+        lambda: builder.dense(oc.i, 3),
+        lambda: builder.place(oc.field(oc.f32)),
+        lambda: node.dense(oc.k, 2),
+    ):
+        with pytest.raises(oc.OctantsRuntimeError, match="FieldsBuilder finalized"):
+            use()
+    tree.destroy()
+    for use in (
+        lambda: x[0, 0],
+        lambda: v[0, 0],
+        x.to_numpy,
+        lambda: x.fill(1),
+        tree.destroy,
+    ):
+        with pytest.raises(oc.OctantsRuntimeError, match="tree was destroyed"):
+            use()
+    assert x.shape == (2, 3)
+
+
+def test_empty_builders_warn():
+    with pytest.warns(UserWarning, match="empty FieldsBuilder"):
+        oc.FieldsBuilder().finalize()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        oc.FieldsBuilder().finalize(raise_warning=False)
+
+
+def test_destroy_frees_what_no_view_holds():
+    runtime = oc._session.runtime
+    builder, x = oc.FieldsBuilder(), oc.field(oc.f64)
+    builder.dense(oc.i, 1000).place(x)
+    tree = builder.finalize()
+    assert runtime.live_bytes == 8000
+    view = x.to_numpy(copy=False)
+    tree.destroy()
+    view[:] = 1  # memory of its own now
+    assert runtime.live_bytes == 8000 and view.sum() == 1000
+    del view
+    assert runtime.live_bytes == 0
+
+
+def test_views_keep_the_memory_alive():
+    x = oc.field(oc.f64, shape=1000)
+    view = x.to_numpy(copy=False)
+    del x
+    gc.collect()
+    view[:] = 2
+    assert view.sum() == 2000
+
+
+def test_old_fields_refuse():
+    x, v = oc.field(oc.f32, shape=2), oc.Vector.field(2, oc.f32, shape=2)
+    element = v[0]
+    waiting = oc.field(oc.f32)
+    oc.root.dense(oc.i, 4).place(waiting)
+    node = oc.root.dense(oc.j, 4)
+    oc.reset()
+    oc.init(arch=oc.cpu, log_level="error")
+    for use in (lambda: x[0], lambda: v[0], x.to_numpy, lambda: x.fill(0), lambda: element[0], lambda: waiting[0]):
+        with pytest.raises(oc.OctantsRuntimeError, match="belongs to a session that was reset"):
+            use()
+    late = oc.field(oc.f32)
+    node.place(late)
+    with pytest.raises(oc.OctantsRuntimeError, match="belongs to a session that was reset"):
+        late[0]
+    assert oc.field(oc.f32, shape=2)[0] == 0
+
+
+# ---- memory ------------------------------------------------------------------------------------------------------------------
+
+
+def test_fields_are_freed_when_nothing_refers_to_them():
+    runtime = oc._session.runtime
+    before = runtime.live_bytes
+    gc.disable()
+    try:
+        x = oc.field(oc.f32, shape=1000, needs_grad=True)
+        v = oc.Vector.field(3, oc.f32, shape=1000, layout=oc.Layout.SOA)
+        s = oc.Struct.field({"a": oc.f32, "v": vec3}, shape=1000)
+        x[0], v[0], s[0], v.get_scalar_field(1)[0], s.v.get_scalar_field(1)[0]  # noqa: B018
+        y = oc.field(oc.f32)
+        oc.root.dense(oc.i, 1000).place(y)
+        y[0] = 1
+        assert runtime.live_bytes > before
+        del x, v, s, y
+        assert runtime.live_bytes == before
+    finally:
+        gc.enable()
+
+
+def test_ten_thousand_fields_leave_the_process_flat():
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    def use(n):
+        for i in range(n):
+            x = oc.field(oc.f32, shape=1 + i % 1000)
+            x[0] = 1
+            if i % 10 == 0:
+                builder, y = oc.FieldsBuilder(), oc.Vector.field(2, oc.f32)
+                builder.dense(oc.i, 2).dense(oc.i, 1 << i % 8).place(y)
+                tree = builder.finalize()
+                y[0] = 1
+                tree.destroy()
+
+    use(2000)
+    gc.collect()
+    before = resident()
+    use(10_000)
+    gc.collect()
+    assert resident() - before < 2 << 20
+    assert oc._session.runtime.live_bytes == 0
+
+
+# ---- numpy -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [oc.u1, oc.i8, oc.u16, oc.i32, oc.u64, oc.f16, oc.f32, oc.f64])
+def test_numpy_round_trips(dtype, layout):
+    rng = np.random.default_rng(1)
+    numbers = rng.integers(0, 2 if dtype is oc.u1 else 100, (7, 5, 3)).astype(oc.types.to_numpy_type(dtype))
+    for order in ("ij", "ji"):
+        x = oc.field(dtype, shape=(7, 5), order=order)
+        x.from_numpy(numbers[..., 0])
+        v = oc.Vector.field(3, dtype, shape=(7, 5), order=order, layout=layout)
+        v.from_numpy(numbers)
+        assert x.to_numpy().dtype == v.to_numpy().dtype == numbers.dtype
+        np.testing.assert_array_equal(x.to_numpy(), numbers[..., 0])
+        np.testing.assert_array_equal(v.to_numpy(), numbers)
+        np.testing.assert_array_equal(v.get_scalar_field(2).to_numpy(), numbers[..., 2])
+
+
+def test_shapes_of_arrays():
+    v, m, column = (
+        oc.Vector.field(3, oc.f32, shape=4),
+        oc.Matrix.field(2, 2, oc.f32, shape=()),
+        oc.Matrix.field(3, 1, oc.f32, shape=2),
+    )
+    assert v.to_numpy().shape == (4, 3) and v.to_numpy(keep_dims=True).shape == (4, 3, 1)
+    assert m.to_numpy().shape == m.to_numpy(keep_dims=True).shape == (2, 2)
+    assert column.to_numpy().shape == (2, 3) and column.to_numpy(keep_dims=True).shape == (2, 3, 1)
+    v.from_numpy(np.ones((4, 3, 1)))
+    column.from_numpy(np.ones((2, 3)))
+    assert v[3].to_list() == [1, 1, 1] and column[1].to_list() == [[1], [1], [1]]
+    for field, shape in ((v, (4, 4)), (v, (4,)), (m, (4,)), (oc.field(oc.f32, shape=(2, 3)), (3, 2))):
+        with pytest.raises(ValueError, match="takes arrays of shape"):
+            field.from_numpy(np.zeros(shape))
+    with pytest.raises(TypeError, match="takes a numpy array, not list"):
+        v.from_numpy([1])
+    with pytest.raises(TypeError, match="of numbers"):
+        v.from_numpy(np.full((4, 3), "a"))
+
+
+def test_types_are_converted():
+    x = oc.field(oc.i32, shape=3)
+    x.from_numpy(np.array([1.75, -2.75, 3]))
+    assert x.to_numpy().tolist() == [1, -2, 3]
+    assert x.to_numpy(dtype=np.float64).dtype == np.float64 and x.to_numpy(dtype=oc.i8).dtype == np.int8
+    x.from_numpy(np.arange(12)[::-4])  # not contiguous
+    assert x.to_numpy().tolist() == [11, 7, 3]
+
+
+def test_without_a_copy():
+    x = oc.field(oc.f32, shape=(2, 3))
+    view, again = x.to_numpy(copy=False), x.to_numpy(copy=None)
+    view[1, 2] = 5
+    assert x[1, 2] == again[1, 2] == 5 and np.shares_memory(view, again)
+    copied = x.to_numpy()
+    copied[:] = 0
+    assert x[1, 2] == 5
+    v = oc.Matrix.field(2, 2, oc.f64, shape=3)
+    v.to_numpy(copy=False)[1] = [[1, 2], [3, 4]]
+    assert v[1].to_list() == [[1, 2], [3, 4]]
+    members = oc.Struct.field({"a": oc.f32, "b": oc.f64}, shape=3, layout=oc.Layout.SOA)
+    members.a.to_numpy(copy=False)[2] = 1
+    assert members[2].a == 1
+    apart = oc.Struct.field({"a": oc.f32, "b": oc.f64}, shape=3)
+    for refused in (
+        apart.a, apart, oc.field(oc.f32, shape=()), oc.Vector.field(2, oc.f32, shape=3, layout=oc.Layout.SOA)
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="Zero-copy not available"):
+            refused.to_numpy(copy=False)
+        refused.to_numpy(copy=None)
+    with pytest.raises(ValueError, match="conversion from float32 to int32"):
+        x.to_numpy(dtype=np.int32, copy=False)
+
+
+def test_dlpack():
+    x = oc.field(oc.f32, shape=(2, 3), order="ji")
+    x[1, 2] = 4
+    assert "dltensor" in repr(x.to_dlpack()) and "dltensor_versioned" in repr(x.to_dlpack(versioned=True))
+
+    class Exporter:
+        def __dlpack__(self, **_):
+            return x.to_dlpack()
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    array = np.from_dlpack(Exporter())
+    assert array[1, 2] == 4 and array.strides == (4, 8)
+
+
+def test_structs_are_dicts_of_arrays():
+    s = oc.types.struct(a=oc.f32, k=oc.types.struct(v=vec3)).field(shape=2)
+    arrays = {"a": np.array([1.0, 2.0]), "k": {"v": np.arange(6.0).reshape(2, 3)}, "unknown": 0}
+    s.from_numpy(arrays)
+    found = s.to_numpy()
+    assert found["a"].tolist() == [1, 2] and found["k"]["v"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(KeyError, match="'k' is missing"):
+        s.from_numpy({"a": np.zeros(2)})
+    with pytest.raises(TypeError):
+        s.from_numpy(np.zeros(2))
+    s.fill({"a": 3, "k": {"v": [1, 2, 3]}})
+    assert s[1].to_dict() == {"a": 3, "k": {"v": [1, 2, 3]}}
+    s.fill(7)
+    assert s[0].to_dict() == {"a": 7, "k": {"v": [7, 7, 7]}}
+
+
+def test_copy_from():
+    rng = np.random.default_rng(2)
+    numbers = rng.random((4, 6))
+    x, y = oc.field(oc.f32, shape=(4, 6)), oc.field(oc.f64, shape=(4, 6), order="ji")
+    y.from_numpy(numbers)
+    x.copy_from(y)
+    np.testing.assert_array_equal(x.to_numpy(), numbers.astype(np.float32))
+    blocked = oc.field(oc.f32)
+    oc.root.dense(oc.ij, (2, 2)).dense(oc.ij, (2, 3)).place(blocked, oc.field(oc.i8))
+    blocked.copy_from(y)
+    y.fill(0)
+    y.copy_from(blocked)
+    np.testing.assert_array_equal(y.to_numpy(), numbers.astype(np.float32))
+    v, w = oc.Vector.field(2, oc.f32, shape=3), oc.Vector.field(2, oc.f32, shape=3, layout=oc.Layout.SOA)
+    v.fill([1, 2])
+    w.copy_from(v)
+    assert w[2].to_list() == [1, 2]
+    s, t = (oc.Struct.field({"a": oc.f32, "v": vec3}, shape=2) for _ in range(2))
+    s.fill(3)
+    t.copy_from(s)
+    assert t[1].to_dict() == {"a": 3, "v": [3, 3, 3]}
+    with pytest.raises(TypeError, match="non-field"):
+        x.copy_from(np.zeros((4, 6)))
+    for other in (oc.field(oc.f32, shape=(6, 4)), oc.Vector.field(2, oc.f32, shape=(4, 6))):
+        with pytest.raises(ValueError):
+            x.copy_from(other)
+
+
+def test_torch():
+    torch = pytest.importorskip("torch")
+    v = oc.Vector.field(2, oc.f32, shape=3)
+    v.from_torch(torch.arange(6.0, requires_grad=True).reshape(3, 2))
+    assert v.to_torch().tolist() == [[0, 1], [2, 3], [4, 5]]
+    s = oc.Struct.field({"a": oc.f32}, shape=2)
+    s.from_torch({"a": torch.ones(2)})
+    assert s.to_torch()["a"].tolist() == [1, 1]
