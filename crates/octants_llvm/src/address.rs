@@ -146,12 +146,22 @@ impl Emitter<'_> {
     fn field_offset(&mut self, layout: &Layout, scalar: Scalar, indices: &[Value]) -> Index {
         let mut offset = Index::uniform(Val::i64(0));
         let mut start = 0;
+        let bytes = u64::from(scalar.bytes());
+        let flat = self.flat_part(layout, indices);
+        if let Some((counter, stride, shift, _)) = &flat {
+            offset = self.index_mul(Index::uniform(*counter), Val::i64((stride / bytes) as i64));
+            start += (shift / i128::from(bytes)) as i64;
+        }
+        let covered = flat.map(|(.., covered)| covered).unwrap_or_default();
         for (axis, &index) in indices.iter().enumerate() {
             let mut digits = layout.digits_of(axis);
             let Some(digit) = digits.next() else { continue };
             assert!(digits.next().is_none(), "an axis of a task's field is one digit");
-            let stride = (digit.stride / u64::from(scalar.bytes())) as i64;
+            let stride = (digit.stride / bytes) as i64;
             start -= i64::from(layout.origin[axis]) * stride;
+            if covered.contains(&axis) {
+                continue;
+            }
             let index = self.exact(index, 6).0;
             let cells = self.index_mul(index, Val::i64(stride));
             offset = self.index_add("add", offset, cells);

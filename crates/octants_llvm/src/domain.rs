@@ -9,6 +9,7 @@ use octants_ir::{Op, OpKind, Region, Scalar};
 
 use crate::address::Index;
 use crate::emitter::Emitter;
+use crate::flat;
 use crate::module::Node;
 use crate::value::{Label, Ty, Val};
 use crate::widen::{self, Widening};
@@ -21,12 +22,15 @@ struct Domain<'k> {
     body: Region,
     /// Iterations do not depend on each other.
     group: Option<Node>,
+    /// The extents of the last axes, where several run as one row.
+    merged: Vec<u64>,
     /// How several neighbouring iterations run at once.
     widening: Option<Widening>,
     /// An iteration may take long: each one asks for cancellation.
     polls: bool,
-    /// The body is so long that LLVM is not asked to vectorise it: it would look at it for longer than for all else.
-    long: bool,
+    /// LLVM is not asked to vectorise it: the body is so long that it would look at it for longer than for all else, or vectors are
+    /// known to be slower.
+    scalar: bool,
 }
 
 /// A body of more ops is long.
@@ -38,20 +42,29 @@ impl Emitter<'_> {
         let data = &self.kernel.ops[op];
         let OpKind::ParallelFor(attributes) = &data.kind else { panic!("{op} is no parallel loop") };
         let axes = usize::from(attributes.axes);
-        let bounds = self.load_bounds(&data.operands[..2 * axes]);
+        let mut bounds = self.load_bounds(&data.operands[..2 * axes]);
         let in_order = attributes.max_threads == Some(1);
         let group = (!in_order).then(|| self.scopes.begin_independent(&mut self.module));
         let body = data.regions[0];
-        let widening = widen::widening(self.kernel, op, self.options);
+        let merged = match self.options.force_lanes {
+            Some(_) => Vec::new(),
+            None => flat::merged_extents(self.kernel, op, attributes),
+        };
+        let widening = if merged.is_empty() { widen::widening(self.kernel, op, self.options) } else { None };
+        if !merged.is_empty() {
+            let row: u64 = merged.iter().product();
+            bounds.truncate(axes - merged.len());
+            bounds.push((Val::i64(0), Val::i64(row as i64)));
+        }
         let polls = self.polls(op);
-        let long = ops_in(self.kernel, body).len() > LONG;
-        let domain = Domain { attributes, body, group, widening, polls, long };
+        let scalar = ops_in(self.kernel, body).len() > LONG || widen::stores_apart(self.kernel, op);
+        let domain = Domain { attributes, body, group, merged, widening, polls, scalar };
 
         // One accumulator for each lane, until the end.
         let lanes = domain.widening.as_ref().map_or(1, |widening| widening.lanes);
         let initial = self.identities(attributes, body);
         let initial: Vec<_> = initial.iter().map(|&identity| self.spread(identity, lanes)).collect();
-        let totals = if axes == 1 {
+        let totals = if bounds.len() == 1 {
             let (first, _) = bounds[0];
             let begin = self.f.value(COUNTER, format_args!("add nsw i64 {first}, %lo"));
             let end = self.f.value(COUNTER, format_args!("add nsw i64 {first}, %hi"));
@@ -175,9 +188,8 @@ impl Emitter<'_> {
     }
 
     fn scalar_row(&mut self, domain: &Domain<'_>, begin: Val, end: Val, totals: &[Val]) -> Vec<Val> {
-        let axis = usize::from(domain.attributes.axes) - 1;
         let params = &self.kernel.regions[domain.body].params;
-        let (index, accumulators) = (params[axis], &params[axis + 1..]);
+        let (axes, accumulators) = params.split_at(domain.attributes.axes.into());
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
         self.f.jump(head);
@@ -189,9 +201,14 @@ impl Emitter<'_> {
         self.f.branch(more, inside, done);
 
         self.f.begin(inside);
-        let narrow = self.resize(counter.value, self.scalar(index));
-        self.set(index, narrow);
-        self.counters.set(index, Some(Index::uniform(counter.value)));
+        if domain.merged.is_empty() {
+            let index = axes[axes.len() - 1];
+            let narrow = self.resize(counter.value, self.scalar(index));
+            self.set(index, narrow);
+            self.counters.set(index, Some(Index::uniform(counter.value)));
+        } else {
+            self.take_apart(&axes[axes.len() - domain.merged.len()..], &domain.merged, counter.value);
+        }
         for (&accumulator, phi) in accumulators.iter().zip(&phis) {
             self.set(accumulator, phi.value);
         }
@@ -298,7 +315,7 @@ impl Emitter<'_> {
         if domain.widening.is_some() {
             facts.push(self.module.node("!{!\"llvm.loop.isvectorized\", i32 1}".to_owned()));
             facts.push(self.module.not_unrolled());
-        } else if domain.long {
+        } else if domain.scalar {
             let off = "!{!\"llvm.loop.vectorize.enable\", i1 false}".to_owned();
             facts.push(self.module.node(off));
         }

@@ -11,6 +11,7 @@ use crate::address::Index;
 use crate::alias::Scopes;
 use crate::args::ParamRegisters;
 use crate::calls::{self, Facts};
+use crate::flat::Flat;
 use crate::function::Function;
 use crate::module::Module;
 use crate::value::{Label, Ptr, Ty, Typed, Val, bits_of};
@@ -30,6 +31,8 @@ pub(crate) struct Emitter<'k> {
     values: SideTable<Value, Option<Val>>,
     /// The exact 64-bit form of loop indices.
     pub counters: SideTable<Value, Option<Index>>,
+    /// Several axes that the row being written runs over at once.
+    pub flat: Option<Flat>,
     /// The allocas of `local` ops.
     pub locals: SideTable<Value, Option<Ptr>>,
     pub params: Vec<ParamRegisters>,
@@ -71,6 +74,7 @@ impl<'k> Emitter<'k> {
             scopes: Scopes::default(),
             values: SideTable::new(None),
             counters: SideTable::new(None),
+            flat: None,
             locals: SideTable::new(None),
             params: vec![ParamRegisters::default(); kernel.params.len()],
             temps: None,

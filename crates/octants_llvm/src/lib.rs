@@ -28,6 +28,7 @@ mod convert;
 mod domain;
 mod emitter;
 mod fault;
+mod flat;
 mod function;
 mod lanes;
 mod mask;

@@ -6,7 +6,7 @@
 
 use octants_ir::ops::{ArithOp, AtomicOp, MathOp, MathUnary, ParallelFor};
 use octants_ir::plan::part_of_param;
-use octants_ir::rewrite::walk;
+use octants_ir::rewrite::{ops_in, walk};
 use octants_ir::{Data, Effect, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
 use crate::EmitOptions;
@@ -26,6 +26,8 @@ pub(crate) struct Widening {
 
 /// So many arithmetic instructions in inner loops make up for an access that is scattered.
 const WORK_PER_SCATTERED_ACCESS: u32 = 4;
+/// So many make vectors worth while though what they store is scattered.
+const WORK_PER_SCATTERED_STORE: u32 = 16;
 /// What a call of the C library weighs against arithmetic, either way.
 const WORK_PER_CALL: u32 = 4;
 /// How often an inner loop may run, where nothing is known.
@@ -54,20 +56,7 @@ pub(crate) fn widening(kernel: &Kernel, op: Op, options: &EmitOptions) -> Option
     let axis = usize::from(attributes.axes) - 1;
     let params = &kernel.regions[body].params;
     let varying = varying_values(kernel, body, &params[axis..]);
-    let mut survey = Survey {
-        kernel,
-        varying: &varying,
-        index: params[axis],
-        loops: 0,
-        parting: false,
-        outside: Tally::default(),
-        inside: Tally::default(),
-        depth: 0,
-        bits: 32,
-        pressure: 1,
-        ops: 0,
-        variables: 0,
-    };
+    let mut survey = Survey::new(kernel, &varying, params[axis]);
     survey.region(body, 0);
     let lanes = match options.force_lanes {
         Some(lanes) => lanes,
@@ -82,6 +71,38 @@ pub(crate) fn widening(kernel: &Kernel, op: Op, options: &EmitOptions) -> Option
         _ => Scalar::I32,
     };
     Some(Widening { lanes, varying, unmasked_body, mask })
+}
+
+/// Whether a loop stores to some scalars of cells that lie side by side, and does little else. Vectors would be scattered over what
+/// the next loads read whole, and wait for it; one by one is faster.
+pub(crate) fn stores_apart(kernel: &Kernel, op: Op) -> bool {
+    let data = &kernel.ops[op];
+    let OpKind::ParallelFor(attributes) = &data.kind else { return false };
+    let (body, axis) = (data.regions[0], usize::from(attributes.axes) - 1);
+    let params = &kernel.regions[body].params;
+    let varying = varying_values(kernel, body, &params[axis..]);
+    let mut survey = Survey::new(kernel, &varying, params[axis]);
+    survey.region(body, 0);
+    // For each place of which parts are stored: how far apart its cells lie, and how many different scalars of a cell are.
+    let mut places: Vec<(Value, i64, Vec<&[Value]>)> = Vec::new();
+    for op in ops_in(kernel, body) {
+        let data = &kernel.ops[op];
+        let OpKind::Store = data.kind else { continue };
+        let path = &data.operands[..data.operands.len() - 1];
+        let Some(stride) = survey.stride(path).map(i64::abs).filter(|&stride| stride > 1) else { continue };
+        let (Type::Array(array), (base, path)) = (kernel.ty(path[0]), (path[0], &path[1..])) else {
+            continue;
+        };
+        let components = &path[array.rank.into()..];
+        match places.iter_mut().find(|place| place.0 == base && place.1 == stride) {
+            Some(place) if place.2.contains(&components) => {}
+            Some(place) => place.2.push(components),
+            None => places.push((base, stride, vec![components])),
+        }
+    }
+    let parts = places.iter().filter(|(_, stride, stored)| (stored.len() as i64) < *stride).count() as u32;
+    let (work, calls) = (survey.outside.work, survey.outside.calls);
+    survey.loops == 0 && parts > 0 && calls == 0 && work < WORK_PER_SCATTERED_STORE * parts
 }
 
 /// Whether every op has a form for vectors whose results are exactly the scalar ones.
@@ -185,7 +206,24 @@ impl Tally {
     }
 }
 
-impl Survey<'_> {
+impl<'k> Survey<'k> {
+    fn new(kernel: &'k Kernel, varying: &'k SideTable<Value, bool>, index: Value) -> Self {
+        Self {
+            kernel,
+            varying,
+            index,
+            loops: 0,
+            parting: false,
+            outside: Tally::default(),
+            inside: Tally::default(),
+            depth: 0,
+            bits: 32,
+            pressure: 1,
+            ops: 0,
+            variables: 0,
+        }
+    }
+
     /// The inner loops must gain. A call gains by a vector function, and costs a little without one.
     fn lanes_with_loops(&self, options: &EmitOptions) -> Option<u32> {
         let Tally { work, scattered, calls, .. } = self.inside;

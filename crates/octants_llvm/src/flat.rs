@@ -1,0 +1,121 @@
+//! Short innermost axes of a parallel loop run as one: digits of nested nodes, or components that are looped over.
+//!
+//! `parallel_for (%i, %j) in (0..n, 0..4)` becomes rows of one counter `t`, with `%i = t / 4` and `%j = t % 4`. An access whose indices
+//! are the axes themselves, of a field in which neighbours along `%i` lie as far apart as four along `%j`, is affine in `t`: it
+//! runs through memory, and LLVM vectorises it. Others take the counter apart.
+
+use octants_ir::ops::{ArithOp, ParallelFor};
+use octants_ir::rewrite::walk;
+use octants_ir::{Const, Kernel, Layout, Op, OpKind, Scalar, Value};
+
+use crate::emitter::Emitter;
+use crate::value::{Ty, Val};
+
+/// A row of at least so many iterations is left alone.
+const SHORT: i128 = 16;
+/// A short one becomes at least so long, if there are axes enough.
+const ENOUGH: i128 = 64;
+
+/// The axes that the row being written runs over, outermost first, and what counts its iterations.
+#[derive(Clone, Debug)]
+pub(crate) struct Flat {
+    axes: Vec<(Value, u64)>,
+    counter: Val,
+}
+
+/// The extents of the last axes that are to run as one, outermost first; none where the last one is long enough, or not known.
+pub(crate) fn merged_extents(kernel: &Kernel, op: Op, attributes: &ParallelFor) -> Vec<u64> {
+    let data = &kernel.ops[op];
+    let mut loops = false;
+    walk(kernel, data.regions[0], &mut |op| {
+        loops |= matches!(kernel.ops[op].kind, OpKind::For | OpKind::While);
+    });
+    let known = |value: Value| kernel.as_const(value).and_then(Const::as_i128);
+    let bounds = &data.operands[..2 * usize::from(attributes.axes)];
+    let mut extents = Vec::new();
+    let mut row: i128 = 1;
+    for axis in bounds.chunks_exact(2).rev() {
+        let (Some(0), Some(extent)) = (known(axis[0]), known(axis[1])) else { break };
+        let enough = if extents.len() == 1 { SHORT } else { ENOUGH };
+        let longer = row * extent;
+        if extent < 1 || longer > i32::MAX.into() || !extents.is_empty() && row >= enough {
+            break;
+        }
+        extents.push(extent as u64);
+        row = longer;
+    }
+    if loops || extents.len() < 2 {
+        return Vec::new();
+    }
+    extents.reverse();
+    extents
+}
+
+impl Emitter<'_> {
+    /// Sets the axes that the counter stands for.
+    pub(crate) fn take_apart(&mut self, axes: &[Value], extents: &[u64], counter: Val) {
+        let narrow = self.resize(counter, Scalar::U32);
+        let mut rest = narrow;
+        for (place, (&axis, &extent)) in axes.iter().zip(extents).enumerate().rev() {
+            let digit = if place == 0 {
+                rest
+            } else {
+                let extent = Val::int(Scalar::U32, extent.into());
+                let digit = self.binary("urem", rest, extent);
+                rest = self.binary("udiv", rest, extent);
+                digit
+            };
+            let index = self.resize(digit, self.scalar(axis));
+            self.set(axis, index);
+            let exact = self.f.value(Ty::new(Scalar::I64, 1), format_args!("zext nneg i32 {digit} to i64"));
+            self.counters.set(axis, Some(crate::address::Index::uniform(exact)));
+        }
+        let axes = axes.iter().copied().zip(extents.iter().copied()).collect();
+        self.flat = Some(Flat { axes, counter });
+    }
+
+    /// The part of a field's offset, in bytes, that the row's counter makes up: the counter, its stride, what is constant, and the
+    /// positions of the indices that are covered. `None` where the indices do not run through memory as the counter does.
+    pub(crate) fn flat_part(
+        &self,
+        layout: &Layout,
+        indices: &[Value],
+    ) -> Option<(Val, u64, i128, Vec<usize>)> {
+        let flat = self.flat.as_ref()?;
+        let (mut first, mut next) = (0, None);
+        let mut shifted = 0;
+        let mut covered = Vec::new();
+        for &(axis, extent) in flat.axes.iter().rev() {
+            let found = indices
+                .iter()
+                .enumerate()
+                .find_map(|(position, &index)| self.shift_from(index, axis).map(|shift| (position, shift)));
+            let (position, shift) = found.filter(|(position, _)| !covered.contains(position))?;
+            let digit = layout.digits_of(position).next()?;
+            match next {
+                None => first = digit.stride,
+                Some(stride) if stride == digit.stride => {}
+                Some(_) => return None,
+            }
+            next = digit.stride.checked_mul(extent);
+            next?;
+            shifted += shift * i128::from(digit.stride);
+            covered.push(position);
+        }
+        Some((flat.counter, first, shifted, covered))
+    }
+
+    /// How far an index is from an axis, if that is constant.
+    fn shift_from(&self, index: Value, axis: Value) -> Option<i128> {
+        if index == axis {
+            return Some(0);
+        }
+        let def = self.kernel.def(index)?;
+        let constant = |value: Value| self.kernel.as_const(value).and_then(Const::as_i128);
+        match (&def.kind, &def.operands[..]) {
+            (OpKind::Arith(ArithOp::Add), &[a, b]) if a == axis => constant(b),
+            (OpKind::Arith(ArithOp::Sub), &[a, b]) if a == axis => constant(b).map(|c| -c),
+            _ => None,
+        }
+    }
+}
