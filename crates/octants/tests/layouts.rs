@@ -68,7 +68,7 @@ fn program(x: &Layout, y: &Layout) -> Kernel {
             |d: &Digit| format!("axis {} below {} extent {} stride {}", d.axis, d.below, d.extent, d.stride);
         let digits: Vec<_> = layout.digits().map(digit).collect();
         let (shape, origin) = (&layout.shape, &layout.origin);
-        write!(line, "{name} = layout {shape:?} from {origin:?} {{ dense ({}) }}\n", digits.join(", "))
+        writeln!(line, "{name} = layout {shape:?} from {origin:?} {{ dense ({}) }}", digits.join(", "))
             .unwrap();
     }
     let digits: Vec<_> = x.digits().collect();
@@ -80,21 +80,21 @@ fn program(x: &Layout, y: &Layout) -> Kernel {
     known.sort_unstable();
     known.dedup();
     for number in known {
-        write!(constants, "  %e{number}: i32 = const {number}\n").unwrap();
+        writeln!(constants, "  %e{number}: i32 = const {number}").unwrap();
     }
     let mut body = String::new();
     for axis in 0..2 {
         let mut sum = "%zero".to_string();
         for (n, digit) in digits.iter().enumerate().filter(|(_, d)| d.axis == axis) {
-            write!(
+            writeln!(
                 body,
-                "    %p{n}: i32 = mul %d{n}, %e{}\n    %q{n}: i32 = add {sum}, %p{n}\n",
+                "    %p{n}: i32 = mul %d{n}, %e{}\n    %q{n}: i32 = add {sum}, %p{n}",
                 digit.below
             )
             .unwrap();
             sum = format!("%q{n}");
         }
-        write!(body, "    %i{axis}: i32 = add {sum}, %o{axis}\n").unwrap();
+        writeln!(body, "    %i{axis}: i32 = add {sum}, %o{axis}").unwrap();
     }
     let (rows, columns) = (x.shape[0], x.shape[1]);
     let text = format!(
