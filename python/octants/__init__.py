@@ -22,6 +22,20 @@ from ._fields.matrix import MatrixField
 from ._fields.node import SNode
 from ._fields.scalar import ScalarField
 from ._fields.struct import StructField
+from ._field_language import (
+    activate,
+    append,
+    assume_in_range,
+    block_local,
+    cache_read_only,
+    deactivate,
+    get_addr,
+    is_active,
+    length,
+    loop_unique,
+    no_activate,
+    rescale_index,
+)
 from ._frexp import frexp
 from ._language import (
     abs,  # noqa: A004

@@ -11,6 +11,7 @@ use crate::array::NdArray;
 use crate::brief::Running;
 use crate::error::{Error, LaunchError};
 use crate::fault::describe;
+use crate::field::FieldLeaf;
 use crate::launch_keys::LaunchKeys;
 use crate::output::{Locate, Output};
 use crate::recipe::{Recipe, VersionInfo};
@@ -102,6 +103,12 @@ impl CompiledKernel {
     /// The address of an array of the kernel's session, for the block of arguments.
     pub fn address_of(&self, array: &NdArray) -> Result<u64, Error> {
         array.address_in(self.plan.context())
+    }
+
+    /// The address of a field's leaf in the kernel's session, for the block of arguments.
+    #[inline]
+    pub fn address_of_leaf(&self, leaf: &FieldLeaf) -> Result<u64, Error> {
+        leaf.address_in(self.plan.context())
     }
 
     /// Of the version for arrays that do not overlap, which is made first.

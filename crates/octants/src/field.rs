@@ -131,6 +131,17 @@ impl FieldLeaf {
         Ok(self.tree.base()? + self.offset)
     }
 
+    /// As [`FieldLeaf::address`], for a session's own use: a field of another one is refused.
+    #[inline]
+    pub(crate) fn address_in(&self, context: &Arc<Context>) -> Result<u64, Error> {
+        let address = self.address()?;
+        if Arc::ptr_eq(&self.tree.context, context) {
+            Ok(address)
+        } else {
+            Err(Error::OtherSession { what: "field" })
+        }
+    }
+
     /// Where the first element of the leaf lies that this is an entry of, or this one's. Leaves with different slots do not overlap.
     pub fn slot(&self) -> Result<u64, Error> {
         Ok(self.tree.base()? + self.slot)

@@ -58,7 +58,7 @@ pub use octants_cpu::{llvm_version, wait_for_compilations};
 pub use octants_diag as diag;
 pub use octants_front as front;
 pub use octants_ir as ir;
-pub use octants_runtime::Arguments;
+pub use octants_runtime::{Arguments, Memory};
 pub use options::{Arch, SessionOptions};
 pub use output::Locate;
 pub use session::Session;

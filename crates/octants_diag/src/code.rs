@@ -201,9 +201,13 @@ codes! {
     NoAttribute "OC0409" Compilation "an attribute that does not exist"
         "Arrays have `shape`; host objects have what Python gives them.";
     ArrayAsValue "OC0410" Type "a whole array used as a value"
-        "Index it: `x[i]`, or `x[None]` for an array of rank 0.";
+        "Index it: `x[i]`, or `x[None]` for an array or a field of rank 0.";
     ViewStep "OC0411" Syntax "a slice of a view with a step"
         "A `BufferView` is a contiguous part of an array, so that `v[a:b]` makes another one and `v[a:b:2]` does not.";
+    DenseNode "OC0412" Type "an operation of sparse nodes on a dense one"
+        "`is_active`, `activate`, `deactivate`, `append` and `length` are about cells that may be missing. All cells of a dense node are there.";
+    FieldNotPlaced "OC0413" Runtime "a field that has no place in memory"
+        "A field is made with a `shape`, or placed in a node: `oc.root.dense(oc.i, n).place(x)`. Both must be done before a kernel uses it.";
 
     UnsupportedStatement "OC0501" Syntax "a statement that the language does not have"
         "Kernels consist of assignments, `if`, `for`, `while`, `break`, `continue`, `return`, `assert`, `pass` and calls.";

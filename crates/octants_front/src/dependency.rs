@@ -22,6 +22,8 @@ pub enum Origin<O> {
         of: usize,
         step: Step<O>,
     },
+    /// None: it is no part of an argument. The kernel found it in a global or a closure when it was compiled, and stays with it.
+    Captured,
 }
 
 #[derive(Clone, Debug)]
@@ -58,10 +60,24 @@ pub enum Role {
         param: usize,
         ty: ArrayType,
     },
+    /// A field: any other of the same kind does as well, unless it is pinned to be this one. Its leaves are parameters, as
+    /// [`FieldParam`] says.
+    Field {
+        pinned: bool,
+    },
     /// A part of an array along its first axis; `offset` is a parameter that debug mode adds for its messages.
     View {
         param: usize,
         ty: ArrayType,
         offset: Option<usize>,
     },
+}
+
+/// A parameter that is a leaf of a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FieldParam {
+    /// The number of the dependency that is the field.
+    pub field: usize,
+    pub leaf: usize,
+    pub param: usize,
 }

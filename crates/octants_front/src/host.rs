@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use octants_ir::{ArrayType, Boundary, Scalar, TensorShape};
+use octants_ir::{ArrayType, Boundary, Data, Layout, Scalar, TensorShape};
 
 use crate::intrinsics::Intrinsic;
 
@@ -74,6 +74,10 @@ pub enum Meaning<O> {
     Module,
     /// An array object that is not an argument.
     Ndarray,
+    /// A field; [`Host::field`] says more.
+    Field,
+    /// A node of a tree of fields; [`Host::node`] says more.
+    Node,
     /// A vector or matrix of numbers, with its declared type if it has one; entries in row-major order.
     Tensor(TensorConstant),
     /// A struct: its members in order, and its type if it has one.
@@ -92,6 +96,28 @@ pub struct TensorConstant {
     pub shape: TensorShape,
     pub dtype: Option<Scalar>,
     pub entries: Vec<Number>,
+}
+
+/// What a field is made of. Its *leaves* are counted in order, through all members.
+#[derive(Clone, Debug)]
+pub enum FieldKind {
+    /// Scalars, or tensors whose entries lie side by side.
+    Leaf { elem: Data, layout: Arc<Layout> },
+    /// Vectors or matrices with a leaf for each entry, in row-major order.
+    Entries { shape: TensorShape, entries: Vec<FieldKind> },
+    /// A field for each member.
+    Struct { members: Vec<(String, FieldKind)> },
+}
+
+impl FieldKind {
+    /// How the first leaf's elements lie; all leaves have the same shape and origin. None for a struct without members.
+    pub fn layout(&self) -> Option<&Arc<Layout>> {
+        match self {
+            Self::Leaf { layout, .. } => Some(layout),
+            Self::Entries { entries, .. } => entries.iter().find_map(Self::layout),
+            Self::Struct { members } => members.iter().find_map(|(_, member)| member.layout()),
+        }
+    }
 }
 
 /// A number of the host.
@@ -267,6 +293,18 @@ pub trait Host {
     /// The array that an object is, if it can be an argument.
     fn argument_array(&self, _object: &Self::Object) -> Option<ArgumentArray> {
         None
+    }
+    /// What a field is made of, if it has its place in memory by now.
+    fn field(&self, object: &Self::Object) -> HostResult<FieldKind> {
+        Err(HostException::new("TypeError", format!("{} is no field", self.repr(object))))
+    }
+    /// The struct type that a field's elements have, if they have one.
+    fn field_type(&self, _object: &Self::Object) -> Option<Self::Object> {
+        None
+    }
+    /// The cells of a node of a tree of fields, in its own resolution; the strides mean nothing.
+    fn node(&self, object: &Self::Object) -> HostResult<Arc<Layout>> {
+        Err(HostException::new("TypeError", format!("{} is no node of a tree of fields", self.repr(object))))
     }
     /// The annotation of a dataclass's field, strings resolved; `None` if it has no such field.
     fn member_annotation(&self, _object: &Self::Object, _name: &str) -> HostResult<Option<Self::Object>> {

@@ -33,6 +33,19 @@ intrinsics! {
     Grouped "grouped" "grouped(x): loops over x with one index vector.";
     LoopConfig "loop_config" "loop_config(*, block_dim=None, serialize=False, parallelize=None, block_dim_adaptive=True, bit_vectorize=False, name=None)";
 
+    GetAddr "get_addr" "get_addr(f, indices): the address of a field's element, as u64.";
+    RescaleIndex "rescale_index" "rescale_index(a, b, I): an index into a as one into b, which has more or fewer cells.";
+    LoopUnique "loop_unique" "loop_unique(val, covers=None): a promise that no two iterations have the same value.";
+    AssumeInRange "assume_in_range" "assume_in_range(val, base, low, high): a promise that base + low <= val < base + high.";
+    BlockLocal "block_local" "block_local(*fields): a hint.";
+    CacheReadOnly "cache_read_only" "cache_read_only(*fields): a hint.";
+    NoActivate "no_activate" "no_activate(*nodes): a hint.";
+    IsActive "is_active" "is_active(node, indices)";
+    Activate "activate" "activate(node, indices)";
+    Deactivate "deactivate" "deactivate(node, indices)";
+    Append "append" "append(node, indices, val)";
+    Length "length" "length(node, indices)";
+
     BufferView "BufferView" "BufferView(ndarray, offset, size)";
     Super "super" "super(): the parent's methods, in a method.";
 

@@ -17,10 +17,10 @@ mod sources;
 use octants_diag::Diagnostic;
 use octants_ir::{ArrayType, Kernel, Scalar};
 
-pub use dependency::{Dependency, Origin, Role, Step};
+pub use dependency::{Dependency, FieldParam, Origin, Role, Step};
 pub use host::{
-    Annotation, ArgumentArray, ArrayAnnotation, ExprId, FunctionSource, Host, HostException, HostResult,
-    Meaning, Number, ScalarAnnotation, TensorConstant, TraceError, Tracer,
+    Annotation, ArgumentArray, ArrayAnnotation, ExprId, FieldKind, FunctionSource, Host, HostException,
+    HostResult, Meaning, Number, ScalarAnnotation, TensorConstant, TraceError, Tracer,
 };
 pub use intrinsics::Intrinsic;
 pub use lower::lower_kernel;
@@ -80,6 +80,8 @@ pub struct Lowered<O> {
     pub kernel: Kernel,
     /// What the kernel depends on, and where its parameters come from.
     pub dependencies: Vec<Dependency<O>>,
+    /// The parameters that are fields.
+    pub fields: Vec<FieldParam>,
     /// What the kernel returns, in the shape that the caller sees.
     pub returns: Returns,
     pub warnings: Vec<Diagnostic>,

@@ -129,3 +129,15 @@ def checked(x: oc.types.ndarray()):
     for i, j in x:
         assert i < 5, f"row {i} of {{}} is too far"
         x[i, j + 1] = i
+
+
+@oc.kernel
+def blur():
+    for i, j in grid:
+        blurred[i, j] = grid[i - 1, j] + grid[i, j]
+
+
+@oc.kernel
+def swap_entries(f: oc.template()):
+    for i in f:
+        f[i] = [f[i].y, f[i].x]

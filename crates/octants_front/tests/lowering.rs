@@ -2,10 +2,14 @@
 
 mod fake_host;
 
+use std::sync::Arc;
+
 use fake_host::{FakeHost, Object};
-use octants_front::{ArgSpec, LowerOptions, Lowered, Sources, lower_kernel};
+use octants_front::{ArgSpec, FieldKind, LowerOptions, Lowered, Origin, Role, Sources, lower_kernel};
 use octants_interp::{Arg, Buffers, Datum, Limits, run};
-use octants_ir::{ArrayType, Boundary, Const, Data, Scalar, text, verify};
+use octants_ir::{
+    ArrayType, Boundary, Const, Data, Digit, Layout, Level, NodeKind, Scalar, TensorShape, text, verify,
+};
 
 fn array(elem: Scalar, rank: u8) -> ArgSpec<Object> {
     ArgSpec::Array(ArrayType::array(Data::Scalar(elem), rank, Boundary::Unsafe))
@@ -70,6 +74,39 @@ fn stencil() {
 fn julia() {
     let lowered = lower(KERNELS, "julia", &[array(Scalar::F32, 2), ArgSpec::Scalar(Scalar::F32)]);
     insta::assert_snapshot!(text::print(&lowered.kernel));
+}
+
+fn leaf(layout: Layout) -> FieldKind {
+    FieldKind::Leaf { elem: Scalar::F32.into(), layout: Arc::new(layout) }
+}
+
+#[test]
+fn fields_become_parameters_and_loops_run_in_storage_order() {
+    let host = FakeHost::new(KERNELS);
+    let turned = Layout { origin: vec![-1, 2], ..Layout::row_major(&[5, 4], 4) };
+    let digit = |axis, below, extent, stride| Digit { axis, below, extent, stride };
+    let digits = vec![digit(1, 2, 2, 40), digit(0, 1, 5, 8), digit(1, 1, 2, 4)];
+    let blocked = Layout { levels: vec![Level { kind: NodeKind::Dense, digits }], ..turned.clone() };
+    host.set("grid", Object::Field(leaf(blocked).into()));
+    host.set("blurred", Object::Field(leaf(turned).into()));
+    let options = LowerOptions { check_bounds: true, ..LowerOptions::default() };
+    let lowered = lower_with(&host, "blur", &[], &options);
+    insta::assert_snapshot!(text::print(&lowered.kernel));
+    let roles: Vec<_> = lowered.dependencies.iter().map(|one| (&one.origin, one.role)).collect();
+    assert!(matches!(
+        roles[..],
+        [(Origin::Captured, Role::Field { .. }), (Origin::Captured, Role::Field { .. })]
+    ));
+}
+
+#[test]
+fn entries_of_a_field_may_lie_apart() {
+    let entries = vec![leaf(Layout::row_major(&[7], 4)), leaf(Layout::row_major(&[7], 4))];
+    let vectors = FieldKind::Entries { shape: TensorShape::Vector(2), entries };
+    let lowered = lower(KERNELS, "swap_entries", &[ArgSpec::Template(Object::Field(vectors.into()))]);
+    insta::assert_snapshot!(text::print(&lowered.kernel));
+    assert_eq!(lowered.dependencies[0].role, Role::Field { pinned: false });
+    assert_eq!(lowered.fields.iter().map(|one| (one.field, one.leaf)).collect::<Vec<_>>(), [(0, 0), (0, 1)]);
 }
 
 #[test]

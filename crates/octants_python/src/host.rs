@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use octants::front::host::{BinaryOp, CompareOp, UnaryOp};
 use octants::front::{
-    Annotation, ArgumentArray, ArrayAnnotation, ExprId, FunctionSource, Host, HostException, HostResult,
-    Intrinsic, Meaning, ScalarAnnotation, Tracer,
+    Annotation, ArgumentArray, ArrayAnnotation, ExprId, FieldKind, FunctionSource, Host, HostException,
+    HostResult, Intrinsic, Meaning, ScalarAnnotation, Tracer,
 };
-use octants::ir::{ArrayType, Boundary};
+use octants::ir::{ArrayType, Boundary, Data, Layout, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyCFunction, PyDict, PyEllipsis, PyFloat, PyFunction, PyInt, PyList, PyModule, PySlice, PyString,
@@ -19,9 +19,11 @@ use pyo3::types::{
 use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType, TypeLike};
 use crate::expr::{self, Expr};
+use crate::field::Field;
 use crate::func::Func;
 use crate::kernel::Kernel;
 use crate::ndarray::Ndarray;
+use crate::tree::Node;
 use crate::{aggregate, numpy, source};
 
 type Object<'py> = Bound<'py, PyAny>;
@@ -193,6 +195,24 @@ fn field_annotation<'py>(object: &Object<'py>, name: &str) -> PyResult<Option<Ob
     }
     let hints = object.py().import("octants._data_oriented")?.getattr("field_types")?;
     hints.call1((object.get_type(),))?.cast_into::<PyDict>()?.get_item(name)
+}
+
+/// What a field is made of, in the front end's words.
+fn kind_of(kind: &octants::FieldKind) -> FieldKind {
+    match kind {
+        octants::FieldKind::Leaf { elem, shape, layout } => {
+            let scalar = Data::Scalar(*elem);
+            let elem = shape.map_or(scalar, |shape| Data::Tensor(TensorType { elem: *elem, shape }));
+            FieldKind::Leaf { elem, layout: Arc::clone(layout) }
+        }
+        octants::FieldKind::Entries { shape, entries } => FieldKind::Entries {
+            shape: *shape,
+            entries: entries.iter().map(|entry| kind_of(entry)).collect(),
+        },
+        octants::FieldKind::Struct { members } => FieldKind::Struct {
+            members: members.iter().map(|(name, member)| (name.clone(), kind_of(member))).collect(),
+        },
+    }
 }
 
 /// A plain function, or a method, that `@oc.pyfunc` marked.
@@ -379,6 +399,12 @@ impl<'py> Host for PyHost<'py> {
         if object.is_instance_of::<Kernel>() {
             return Meaning::Kernel;
         }
+        if object.is_instance_of::<Field>() {
+            return Meaning::Field;
+        }
+        if object.is_instance_of::<Node>() {
+            return Meaning::Node;
+        }
         if object.is_instance_of::<Ndarray>() || numpy::View::of(object).is_some() {
             return self.scalar_of_library(object).unwrap_or(Meaning::Ndarray);
         }
@@ -431,6 +457,24 @@ impl<'py> Host for PyHost<'py> {
         let view = numpy::View::of(object)?;
         let rank = u8::try_from(view.shape().len()).ok().filter(|&rank| (1..=12).contains(&rank))?;
         Some(ArgumentArray::Array(ArrayType::array(view.scalar()?, rank, Boundary::Unsafe)))
+    }
+
+    fn field(&self, object: &Object<'py>) -> HostResult<FieldKind> {
+        let kind = object
+            .cast::<Field>()
+            .map_err(PyErr::from)
+            .and_then(|field| Ok(kind_of(&Field::bound(field)?.kind)));
+        self.result(kind)
+    }
+
+    fn field_type(&self, object: &Object<'py>) -> Option<Object<'py>> {
+        let bound = Field::bound(object.cast::<Field>().ok()?).ok()?;
+        bound.struct_type.as_ref().map(|ty| ty.bind(self.py).clone())
+    }
+
+    fn node(&self, object: &Object<'py>) -> HostResult<Arc<Layout>> {
+        let node = object.cast::<Node>().map_err(PyErr::from);
+        self.result(node.map(|node| node.get().loop_layout()))
     }
 
     fn member_annotation(&self, object: &Object<'py>, name: &str) -> HostResult<Option<Object<'py>>> {

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use octants::diag::Code;
-use octants::front::{FunctionKind, Host, Returned, Returns, Signature, check_signature, lower_kernel};
+use octants::front::{
+    FunctionKind, Host, Lowered, Returned, Returns, Signature, check_signature, lower_kernel,
+};
 use octants::ir::{Const, Data, LocData};
 use octants::{Arguments, CompiledKernel, Dump, LaunchError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -19,7 +21,7 @@ use crate::arguments::{Binder, Param};
 use crate::block::Words;
 use crate::host::PyHost;
 use crate::runtime::{Current, Forget, Runtime};
-use crate::specialisation::{Fit, Held, Objects, Specialisation, StandIns};
+use crate::specialisation::{Behind, Fit, Held, Objects, Specialisation};
 use crate::{aggregate, dtype, errors, interrupt, numpy};
 
 /// Arguments of one kernel, with dataclasses taken apart.
@@ -50,14 +52,14 @@ impl Forget for Specialisations {
 struct Launch<'py> {
     /// The block of arguments.
     words: Words<32>,
-    stand_ins: StandIns<'py>,
+    behind: Behind<'py>,
     held: Held<'py>,
 }
 
 impl Launch<'_> {
     fn resize(&mut self, bytes: usize) {
         self.words.resize(bytes);
-        self.stand_ins.clear();
+        self.behind.clear();
         self.held.clear();
     }
 }
@@ -66,6 +68,7 @@ impl Kernel {
     /// The code for these arguments, if there is some, with the block of arguments written.
     fn find<'py>(
         &self,
+        py: Python<'py>,
         epoch: u64,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         launch: &mut Launch<'py>,
@@ -74,12 +77,12 @@ impl Kernel {
         let Some(first) = list.first().cloned() else { return Ok(None) };
         let count = list.len();
         drop(list);
-        if first.epoch == epoch && self.fits(&first, arguments, launch)? {
+        if first.epoch == epoch && self.fits(py, &first, arguments, launch)? {
             return Ok(Some(first));
         }
         for position in 1..count {
             let Some(one) = self.specialisations().get(position).cloned() else { break };
-            if one.epoch == epoch && self.fits(&one, arguments, launch)? {
+            if one.epoch == epoch && self.fits(py, &one, arguments, launch)? {
                 let mut list = self.specialisations();
                 if let Some(position) = list.iter().position(|other| Arc::ptr_eq(other, &one)) {
                     list[..=position].rotate_right(1);
@@ -96,12 +99,13 @@ impl Kernel {
 
     fn fits<'py>(
         &self,
+        py: Python<'py>,
         one: &Specialisation,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         launch: &mut Launch<'py>,
     ) -> PyResult<bool> {
         launch.resize(one.compiled.args().bytes as usize);
-        match one.bind(arguments, launch.words.bytes_mut(), &mut launch.stand_ins, &mut launch.held)? {
+        match one.bind(py, arguments, launch.words.bytes_mut(), &mut launch.behind, &mut launch.held)? {
             Fit::Fits => Ok(true),
             Fit::Differs => Ok(false),
             Fit::ReadOnly(input) => Err(self.read_only(arguments, input)),
@@ -148,12 +152,12 @@ impl Kernel {
         errors::warn(py, &lowered.warnings, sources.map())?;
         interrupt::install();
         let cancel = interrupt::flag();
-        let kernel = lowered.kernel;
+        let Lowered { kernel, dependencies, fields, returns, .. } = lowered;
         let compiled = py
             .detach(|| current.session.compile(kernel, lowering, cancel))
             .map_err(|error| errors::from_error(py, &error))?;
         py.check_signals()?;
-        let made = Specialisation::new(current.epoch, compiled, lowered.returns, &lowered.dependencies)?;
+        let made = Specialisation::new(current.epoch, compiled, returns, &dependencies, &fields)?;
         let made = Arc::new(made);
         if current.dumps {
             let dump = |stage: &str| made.dump(py, stage);
@@ -189,14 +193,16 @@ impl Kernel {
             compiled.launch(arguments, out, cancel)
         };
         let ended = if compiled.prints() {
+            let _held = launch.behind.hold(py)?;
             self.launch_printing(py, compiled, bytes, out)?
         } else if compiled.is_brief(bytes) {
             run()
         } else {
+            let _held = launch.behind.hold(py)?;
             py.detach(run)
         };
         ended.map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))?;
-        for (dense, original) in &launch.stand_ins {
+        for (dense, original) in &launch.behind.stand_ins {
             if numpy::View::of(original).is_some_and(|view| view.is_writeable()) {
                 py.import("numpy")?.call_method1("copyto", (original, dense))?;
             }
@@ -267,13 +273,13 @@ impl Kernel {
         py: Python<'py>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut launch = Launch { words: Words::new(), stand_ins: Vec::new(), held: Held::new() };
-        if let Some(found) = self.find(self.runtime.get().epoch(), arguments, &mut launch)? {
+        let mut launch = Launch { words: Words::new(), behind: Behind::default(), held: Held::new() };
+        if let Some(found) = self.find(py, self.runtime.get().epoch(), arguments, &mut launch)? {
             return self.launch(py, &found, &mut launch);
         }
         let current = self.runtime.get().current(py)?;
         let made = self.specialise(py, &current, arguments)?;
-        if !self.fits(&made, arguments, &mut launch)? {
+        if !self.fits(py, &made, arguments, &mut launch)? {
             let text = "a member of an argument does not fit the type that it is annotated with";
             return Err(errors::plain(py, Code::ArgumentType, text));
         }

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use octants::CompiledKernel;
-use octants::front::{Dependency, Origin, Returns, Role, Step};
+use octants::front::{Dependency, FieldParam, Origin, Returns, Role, Step};
 use octants::ir::plan::ArgSlot;
 use octants::ir::{Const, Data, Scalar};
+use octants::{CompiledKernel, FieldKind, FieldLeaf, Memory, Tree};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use crate::aggregate::Layout;
 use crate::buffer_view::BufferView;
+use crate::field::{BoundField, Field};
 use crate::ndarray::Ndarray;
 use crate::template::TemplateKey;
 use crate::{errors, number, numpy};
@@ -25,6 +26,8 @@ pub struct Specialisation {
     pub compiled: Arc<CompiledKernel>,
     pub returns: Returns,
     inputs: Vec<Input>,
+    /// Fields that no argument leads to, and where their addresses go. They live as long as the code does.
+    captured: Vec<(FieldLeaf, usize)>,
 }
 
 /// Something that the code depends on.
@@ -55,6 +58,16 @@ enum Check {
     Values(Layout, Vec<usize>),
     Array(ArrayCheck),
     View(ArrayCheck, Option<usize>),
+    Field(Box<FieldCheck>),
+}
+
+/// A field: its kind, and where the addresses of its leaves go in the block.
+struct FieldCheck {
+    kind: Arc<FieldKind>,
+    struct_type: Option<Py<PyAny>>,
+    /// The code is for this one alone.
+    pinned: Option<TemplateKey>,
+    leaves: Vec<(usize, usize)>,
 }
 
 /// An array argument: its type, and where it goes in the block.
@@ -80,6 +93,34 @@ pub type StandIns<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
 /// Members that were read for a launch. Their memory must live until it is over, whatever happens to the objects that had them.
 pub type Held<'py> = SmallVec<[Bound<'py, PyAny>; 16]>;
 
+/// Trees whose fields a launch uses.
+pub type Trees = SmallVec<[Arc<Tree>; 4]>;
+
+/// What stands behind addresses in the block of arguments, apart from the arguments themselves.
+#[derive(Default)]
+pub struct Behind<'py> {
+    pub stand_ins: StandIns<'py>,
+    pub trees: Trees,
+}
+
+impl Behind<'_> {
+    pub fn clear(&mut self) {
+        self.stand_ins.clear();
+        self.trees.clear();
+    }
+
+    /// Keeps the memory of fields until a launch is over, whoever destroys them meanwhile: others run while it does.
+    pub fn hold(&self, py: Python<'_>) -> PyResult<SmallVec<[Arc<Memory>; 4]>> {
+        self.trees.iter().map(|tree| tree.memory().map_err(|error| errors::from_error(py, &error))).collect()
+    }
+
+    fn add_tree(&mut self, tree: &Arc<Tree>) {
+        if !self.trees.iter().any(|known| Arc::ptr_eq(known, tree)) {
+            self.trees.push(Arc::clone(tree));
+        }
+    }
+}
+
 pub type Objects<'a, 'py> = SmallVec<[Borrowed<'a, 'py, PyAny>; 8]>;
 
 impl Specialisation {
@@ -88,9 +129,24 @@ impl Specialisation {
         compiled: Arc<CompiledKernel>,
         returns: Returns,
         dependencies: &[Dependency<Bound<'_, PyAny>>],
+        fields: &[FieldParam],
     ) -> PyResult<Self> {
-        let inputs = dependencies.iter().map(|one| input(one, &compiled)).collect::<PyResult<_>>()?;
-        Ok(Self { epoch, compiled, returns, inputs })
+        let mut inputs = Vec::new();
+        let mut captured = Vec::new();
+        // Fields that no argument leads to are no inputs: the others are counted without them.
+        let mut numbers = Vec::new();
+        for (index, dependency) in dependencies.iter().enumerate() {
+            numbers.push(inputs.len());
+            let leaves = fields.iter().filter(|param| param.field == index);
+            let leaves: Vec<_> = leaves.map(|param| place_of(param, &compiled)).collect();
+            if let Origin::Captured = dependency.origin {
+                let field = bound_field(&dependency.object)?;
+                captured.extend(leaves.iter().map(|&(leaf, at)| (field.leaves[leaf].clone(), at)));
+                continue;
+            }
+            inputs.push(input(dependency, &compiled, leaves, &numbers)?);
+        }
+        Ok(Self { epoch, compiled, returns, inputs, captured })
     }
 
     /// Whether it can ever fit again.
@@ -105,24 +161,28 @@ impl Specialisation {
     #[inline]
     pub fn bind<'py>(
         &self,
+        py: Python<'py>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         block: &mut [u8],
-        stand_ins: &mut StandIns<'py>,
+        behind: &mut Behind<'py>,
         held: &mut Held<'py>,
     ) -> PyResult<Fit> {
         let (first, members) = self.inputs.split_at(arguments.len().min(self.inputs.len()));
         for (index, (input, object)) in first.iter().zip(arguments).enumerate() {
             let other = |at: usize| arguments[at];
-            match self.check(&input.check, object, other, block, stand_ins)? {
+            match self.check(&input.check, object, other, block, behind)? {
                 Fit::Fits => {}
                 Fit::ReadOnly(_) => return Ok(Fit::ReadOnly(index)),
                 Fit::Differs => return Ok(Fit::Differs),
             }
         }
+        for (leaf, at) in &self.captured {
+            self.put_leaf(leaf, *at, py, block, behind)?;
+        }
         if members.is_empty() {
             Ok(Fit::Fits)
         } else {
-            self.bind_members(members, arguments, block, stand_ins, held)
+            self.bind_members(members, arguments, block, behind, held)
         }
     }
 
@@ -131,7 +191,7 @@ impl Specialisation {
         members: &[Input],
         arguments: &[Borrowed<'_, 'py, PyAny>],
         block: &mut [u8],
-        stand_ins: &mut StandIns<'py>,
+        behind: &mut Behind<'py>,
         held: &mut Held<'py>,
     ) -> PyResult<Fit> {
         for (index, input) in members.iter().enumerate() {
@@ -162,7 +222,7 @@ impl Specialisation {
                 Some(argument) => *argument,
                 None => held[at - arguments.len()].as_borrowed(),
             };
-            match self.check(&input.check, &held[index], known, block, stand_ins)? {
+            match self.check(&input.check, &held[index], known, block, behind)? {
                 Fit::Fits => {}
                 Fit::ReadOnly(_) => return Ok(Fit::ReadOnly(arguments.len() + index)),
                 Fit::Differs => return Ok(Fit::Differs),
@@ -178,10 +238,10 @@ impl Specialisation {
         object: &Bound<'py, PyAny>,
         known: impl Fn(usize) -> Borrowed<'a, 'py, PyAny>,
         block: &mut [u8],
-        stand_ins: &mut StandIns<'py>,
+        behind: &mut Behind<'py>,
     ) -> PyResult<Fit> {
         let fits = match check {
-            Check::Array(array) => return self.array(array, object, block, stand_ins),
+            Check::Array(array) => return self.array(array, object, block, behind),
             Check::Number { scalar, at, lifted } => match bits_of(*scalar, object) {
                 Some(bits) => {
                     put(block, *at, *scalar, bits?);
@@ -207,6 +267,7 @@ impl Specialisation {
                 fits
             }
             Check::View(array, offset) => return self.view(array, *offset, object, block),
+            Check::Field(check) => return self.field(check, object, block, behind),
         };
         Ok(if fits { Fit::Fits } else { Fit::Differs })
     }
@@ -217,10 +278,10 @@ impl Specialisation {
         check: &ArrayCheck,
         object: &Bound<'py, PyAny>,
         block: &mut [u8],
-        stand_ins: &mut StandIns<'py>,
+        behind: &mut Behind<'py>,
     ) -> PyResult<Fit> {
         let Ok(ndarray) = object.cast::<Ndarray>() else {
-            return self.foreign_array(check, object, block, stand_ins);
+            return self.foreign_array(check, object, block, behind);
         };
         let array = &ndarray.get().array;
         if array.element() != check.elem || array.shape().len() != check.rank {
@@ -232,13 +293,57 @@ impl Specialisation {
         Ok(Fit::Fits)
     }
 
+    #[inline]
+    fn field<'py>(
+        &self,
+        check: &FieldCheck,
+        object: &Bound<'py, PyAny>,
+        block: &mut [u8],
+        behind: &mut Behind<'py>,
+    ) -> PyResult<Fit> {
+        if object.cast::<Field>().is_err() {
+            return Ok(Fit::Differs);
+        }
+        let field = bound_field(object)?;
+        let same_type = match (&check.struct_type, &field.struct_type) {
+            (None, None) => true,
+            (Some(a), Some(b)) => a.is(b),
+            _ => false,
+        };
+        if !Arc::ptr_eq(&check.kind, &field.kind)
+            || !same_type
+            || check.pinned.as_ref().is_some_and(|key| !key.matches(object))
+        {
+            return Ok(Fit::Differs);
+        }
+        for &(leaf, at) in &check.leaves {
+            self.put_leaf(&field.leaves[leaf], at, object.py(), block, behind)?;
+        }
+        Ok(Fit::Fits)
+    }
+
+    #[inline]
+    fn put_leaf(
+        &self,
+        leaf: &FieldLeaf,
+        at: usize,
+        py: Python<'_>,
+        block: &mut [u8],
+        behind: &mut Behind<'_>,
+    ) -> PyResult<()> {
+        let address = self.compiled.address_of_leaf(leaf).map_err(|error| errors::from_error(py, &error))?;
+        block[at..at + 8].copy_from_slice(&address.to_le_bytes());
+        behind.add_tree(leaf.tree());
+        Ok(())
+    }
+
     /// An array of another library.
     fn foreign_array<'py>(
         &self,
         check: &ArrayCheck,
         object: &Bound<'py, PyAny>,
         block: &mut [u8],
-        stand_ins: &mut StandIns<'py>,
+        behind: &mut Behind<'py>,
     ) -> PyResult<Fit> {
         let tensor;
         let object = if numpy::View::of(object).is_none() && crate::arguments::is_torch_tensor(object) {
@@ -280,14 +385,14 @@ impl Specialisation {
             return Ok(Fit::Differs);
         }
         let Some(scalar) = view.scalar() else { return Ok(Fit::Differs) };
-        let known = stand_ins.iter().find(|(_, original)| original.is(object));
+        let known = behind.stand_ins.iter().find(|(_, original)| original.is(object));
         let dense = match known {
             Some((dense, _)) => dense.clone(),
             None => numpy::contiguous(object, scalar)?,
         };
         let address = numpy::View::of(&dense).map_or(0, |view| view.data() as u64);
         put_array(block, check.at, address, extents);
-        stand_ins.push((dense, object.clone()));
+        behind.stand_ins.push((dense, object.clone()));
         Ok(Fit::Fits)
     }
 
@@ -315,7 +420,22 @@ impl Specialisation {
     }
 }
 
-fn input(dependency: &Dependency<Bound<'_, PyAny>>, compiled: &CompiledKernel) -> PyResult<Input> {
+/// A field that has its memory.
+fn bound_field<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a BoundField> {
+    Field::bound(object.cast::<Field>()?)
+}
+
+/// Which leaf a parameter is, and where its address goes.
+fn place_of(param: &FieldParam, compiled: &CompiledKernel) -> (usize, usize) {
+    (param.leaf, compiled.args().slots[param.param].offset as usize)
+}
+
+fn input(
+    dependency: &Dependency<Bound<'_, PyAny>>,
+    compiled: &CompiledKernel,
+    leaves: Vec<(usize, usize)>,
+    numbers: &[usize],
+) -> PyResult<Input> {
     let object = &dependency.object;
     let slot = |param: usize| -> ArgSlot { compiled.args().slots[param] };
     let array = |param: usize, ty: octants::ir::ArrayType| ArrayCheck {
@@ -337,7 +457,7 @@ fn input(dependency: &Dependency<Bound<'_, PyAny>>, compiled: &CompiledKernel) -
                 || object.is_instance_of::<PyDict>();
             if is_container { Check::Container(class, object.len()?) } else { Check::Type(class) }
         }
-        Role::Same(other) => Check::Same(other),
+        Role::Same(other) => Check::Same(numbers[other]),
         Role::Data { param, data } => number(param, data, false)?,
         Role::Lifted { param, data } => number(param, data, true)?,
         Role::Values { first, count } => {
@@ -345,17 +465,26 @@ fn input(dependency: &Dependency<Bound<'_, PyAny>>, compiled: &CompiledKernel) -
             let layout = Layout::of(object).ok_or_else(|| errors::bug("a value has no layout"))?;
             Check::Values(layout, places)
         }
+        Role::Field { pinned } => {
+            let field = bound_field(object)?;
+            Check::Field(Box::new(FieldCheck {
+                kind: Arc::clone(&field.kind),
+                struct_type: field.struct_type.as_ref().map(|ty| ty.clone_ref(object.py())),
+                pinned: if pinned { Some(TemplateKey::of(object)?) } else { None },
+                leaves,
+            }))
+        }
         Role::Array { param, ty } => Check::Array(array(param, ty)),
         Role::View { param, ty, offset } => {
             Check::View(array(param, ty), offset.map(|param| slot(param).offset as usize))
         }
     };
     let way = match &dependency.origin {
-        Origin::Argument(_) => Way::Argument,
+        Origin::Argument(_) | Origin::Captured => Way::Argument,
         Origin::Member { of, step: Step::Attribute(name) } => {
-            Way::Attribute(*of, PyString::intern(object.py(), name).unbind())
+            Way::Attribute(numbers[*of], PyString::intern(object.py(), name).unbind())
         }
-        Origin::Member { of, step: Step::Item(key) } => Way::Item(*of, key.clone().unbind()),
+        Origin::Member { of, step: Step::Item(key) } => Way::Item(numbers[*of], key.clone().unbind()),
     };
     Ok(Input { way, check })
 }

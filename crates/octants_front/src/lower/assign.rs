@@ -381,14 +381,11 @@ impl<H: Host> Lowerer<'_, H> {
             let result = self.binary(op, (Term::Value(old), span), (term, at), span)?;
             return self.store_entries(entries, result, span);
         };
-        let elem = self.place_data(&entries.of).elem().unwrap_or(Scalar::I32);
-        let data = Data::Tensor(TensorType { elem, shape: entries.shape });
         if combine.is_bitwise() {
-            self.check_bitwise(combine, data, &term, at, span)?;
+            self.check_bitwise(combine, self.entries_data(entries), &term, at, span)?;
         }
-        let value = self.value_for(data, term, at)?;
-        let values = self.tensor_entries(value, at);
-        for (place, value) in self.entry_places(entries).iter().zip(values) {
+        let values = self.values_for_entries(entries, term, at)?;
+        for (place, value) in entries.places.iter().zip(values) {
             self.combine(combine, place, value, span);
         }
         Ok(())

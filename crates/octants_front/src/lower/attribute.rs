@@ -41,6 +41,9 @@ impl<H: Host> Lowerer<'_, H> {
                 {
                     return self.attribute(term, name, span);
                 }
+                if let Meaning::Field = self.host.meaning(&object) {
+                    return self.field_attribute(&object, name, span);
+                }
                 if let Some(of) = self.member_of(&object) {
                     return self.member_attribute(of, name, span);
                 }

@@ -179,10 +179,15 @@ impl<H: Host> Lowerer<'_, H> {
         self.at(span).tensor(data, values.iter().copied())
     }
 
+    /// A field is no operand: its elements are.
+    pub(super) fn refuse_field(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<()> {
+        if self.is_field_or_node(term) { Err(self.not_a_value(term, span)) } else { Ok(()) }
+    }
+
     fn not_a_value(&mut self, term: &Term<H::Object>, span: Span) -> Box<octants_diag::Diagnostic> {
         let what = self.describe(term);
         match term {
-            Term::Array(_) => self.error_with_help(
+            _ if matches!(term, Term::Array(_)) || self.is_field_or_node(term) => self.error_with_help(
                 Code::ArrayAsValue,
                 span,
                 format!("{what} is used as a value"),
@@ -213,10 +218,7 @@ impl<H: Host> Lowerer<'_, H> {
                 _ => "an array".to_owned(),
             },
             Term::View(_) => "a BufferView".to_owned(),
-            Term::Entries(entries) => {
-                let elem = self.place_data(&entries.of).elem().unwrap_or(Scalar::I32);
-                describe_data(Data::Tensor(TensorType { elem, shape: entries.shape }))
-            }
+            Term::Entries(entries) => describe_data(self.entries_data(entries)),
             Term::Struct(of) => {
                 let members: Vec<_> = of.members.iter().map(|(name, _)| &**name).collect();
                 format!("a struct of {}", members.join(", "))
@@ -247,6 +249,8 @@ impl<H: Host> Lowerer<'_, H> {
                 Meaning::Intrinsic(intrinsic) => format!("the function `{}`", intrinsic.name()),
                 Meaning::Func { .. } => "a func".to_owned(),
                 Meaning::Kernel => "a kernel".to_owned(),
+                Meaning::Field => "a field".to_owned(),
+                Meaning::Node => "a node of a tree of fields".to_owned(),
                 Meaning::Module => "a module".to_owned(),
                 _ => format!("a `{}` object", self.host.type_name(object)),
             },

@@ -6,6 +6,7 @@ use octants_ir::{Data, OpKind, TensorShape, TensorType, Value};
 
 use super::Lowerer;
 use super::error::Fallible;
+use super::promote::promote;
 use super::term::{Entries, Method, Place, Term};
 use crate::ast::{Expr, ExprKind};
 use crate::host::Host;
@@ -81,7 +82,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let base = match base {
-            term @ (Term::Place(_) | Term::Value(_)) => term,
+            term @ (Term::Place(_) | Term::Value(_) | Term::Entries(_)) => term,
             other => Term::Value(self.value(other, span)?),
         };
         let Some(shape) = self.term_shape(&base) else {
@@ -118,9 +119,27 @@ impl<H: Host> Lowerer<'_, H> {
                 let path = place.path.iter().chain(components).copied().collect();
                 Term::Place(Place { base: place.base, path, shared: place.shared })
             }
+            Term::Entries(entries) => {
+                if let Some(place) = self.entry_place(entries, components) {
+                    return Term::Place(place);
+                }
+                // Which array it is in is known only at run time.
+                let value = self.load_entries(entries, span);
+                Term::Value(self.tensor_entry(value, components, span))
+            }
             Term::Value(value) => Term::Value(self.tensor_entry(*value, components, span)),
             _ => Term::None,
         }
+    }
+
+    /// The place of one entry, where its components are known.
+    fn entry_place(&self, entries: &Entries, components: &[Value]) -> Option<Place> {
+        let mut at = 0;
+        for (&component, extent) in components.iter().zip(entries.shape.dims()) {
+            let component = self.kernel.as_const(component)?.as_i128()?;
+            at = at * extent as usize + usize::try_from(component).ok()?;
+        }
+        entries.places.get(at).cloned()
     }
 
     fn several_entries(
@@ -131,7 +150,23 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Term<H::Object> {
         match base {
-            Term::Place(place) => Term::Entries(Entries { of: place.clone(), components, shape }),
+            Term::Place(of) => {
+                let place = |components: Vec<Value>| Place {
+                    base: of.base,
+                    path: of.path.iter().copied().chain(components).collect(),
+                    shared: of.shared,
+                };
+                Term::Entries(Entries { places: components.into_iter().map(place).collect(), shape })
+            }
+            Term::Entries(of) => {
+                let places: Option<Vec<_>> =
+                    components.iter().map(|components| self.entry_place(of, components)).collect();
+                if let Some(places) = places {
+                    return Term::Entries(Entries { places, shape });
+                }
+                let value = self.load_entries(of, span);
+                self.several_entries(&Term::Value(value), components, shape, span)
+            }
             Term::Value(value) => {
                 let entries: Vec<_> =
                     components.iter().map(|entry| self.tensor_entry(*value, entry, span)).collect();
@@ -284,7 +319,7 @@ impl<H: Host> Lowerer<'_, H> {
             ));
         }
         let base = match base {
-            term @ (Term::Place(_) | Term::Value(_)) => term,
+            term @ (Term::Place(_) | Term::Value(_) | Term::Entries(_)) => term,
             other => Term::Value(self.value(other, span)?),
         };
         let components: Vec<Vec<Value>> =
@@ -297,44 +332,40 @@ impl<H: Host> Lowerer<'_, H> {
         })
     }
 
-    /// The place of each entry.
-    pub(super) fn entry_places(&self, entries: &Entries) -> Vec<Place> {
-        let of = &entries.of;
-        let place = |components: &Vec<Value>| Place {
-            base: of.base,
-            path: of.path.iter().chain(components).copied().collect(),
-            shared: of.shared,
-        };
-        entries.components.iter().map(place).collect()
+    /// The type of entries as a tensor: the one in which all of them meet.
+    pub(super) fn entries_data(&self, entries: &Entries) -> Data {
+        let types = entries.places.iter().filter_map(|place| self.place_data(place).elem());
+        let elem = types.reduce(promote).unwrap_or(octants_ir::Scalar::I32);
+        Data::Tensor(TensorType { elem, shape: entries.shape })
     }
 
     /// Entries as a tensor in a register.
     pub(super) fn load_entries(&mut self, entries: &Entries, span: Span) -> Value {
-        let elem = self.place_data(&entries.of).elem().unwrap_or(octants_ir::Scalar::I32);
-        let loaded: Vec<_> = self
-            .entry_places(entries)
-            .iter()
-            .map(|place| self.at(span).load(place.base, &place.path))
-            .collect();
-        self.at(span).tensor(Data::Tensor(TensorType { elem, shape: entries.shape }), loaded)
+        let data = self.entries_data(entries);
+        let elem = data.elem().unwrap_or(octants_ir::Scalar::I32);
+        let mut loaded = Vec::with_capacity(entries.places.len());
+        for place in &entries.places {
+            let value = self.at(span).load(place.base, &place.path);
+            loaded.push(self.cast(value, elem, span));
+        }
+        self.at(span).tensor(data, loaded)
     }
 
-    /// What is written to entries, one scalar for each, cast to their type.
+    /// What is written to entries, one scalar for each, cast to its type.
     pub(super) fn values_for_entries(
         &mut self,
         entries: &Entries,
         term: Term<H::Object>,
         span: Span,
     ) -> Fallible<Vec<Value>> {
-        let elem = self.place_data(&entries.of).elem().unwrap_or(octants_ir::Scalar::I32);
-        let data = Data::Tensor(TensorType { elem, shape: entries.shape });
-        let repeated = entries.components.iter().enumerate().any(|(at, components)| {
-            entries.components[..at].iter().any(|earlier| {
-                earlier.iter().zip(components).all(|(&a, &b)| {
-                    a == b
-                        || (self.kernel.as_const(a).is_some()
-                            && self.kernel.as_const(a) == self.kernel.as_const(b))
-                })
+        let places = &entries.places;
+        let same = |&a: &Value, &b: &Value| {
+            a == b
+                || (self.kernel.as_const(a).is_some() && self.kernel.as_const(a) == self.kernel.as_const(b))
+        };
+        let repeated = places.iter().enumerate().any(|(at, place)| {
+            places[..at].iter().any(|earlier| {
+                earlier.base == place.base && earlier.path.iter().zip(&place.path).all(|(a, b)| same(a, b))
             })
         });
         if repeated {
@@ -345,8 +376,14 @@ impl<H: Host> Lowerer<'_, H> {
             ));
         }
         // A number fills all of them.
-        let value = self.value_for(data, term, span)?;
-        Ok(self.tensor_entries(value, span))
+        let value = self.value_for(self.entries_data(entries), term, span)?;
+        let values = self.tensor_entries(value, span);
+        let mut cast = Vec::with_capacity(values.len());
+        for (place, value) in places.iter().zip(values) {
+            let elem = self.place_data(place).elem().unwrap_or(octants_ir::Scalar::I32);
+            cast.push(self.cast(value, elem, span));
+        }
+        Ok(cast)
     }
 
     pub(super) fn store_entries(
@@ -356,7 +393,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<()> {
         let values = self.values_for_entries(entries, term, span)?;
-        for (place, value) in self.entry_places(entries).iter().zip(values) {
+        for (place, value) in entries.places.iter().zip(values) {
             self.at(span).store(place.base, &place.path, value);
         }
         Ok(())

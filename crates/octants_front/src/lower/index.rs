@@ -42,6 +42,9 @@ impl<H: Host> Lowerer<'_, H> {
                     let inner = self.expression(id, span)?;
                     return self.subscript(inner, base_expr, index, span);
                 }
+                if let Meaning::Field = self.host.meaning(&object) {
+                    return self.field_element(&object, base_expr, index, span);
+                }
                 if !self.in_static
                     && let Meaning::Tensor(constant) = self.host.meaning(&object)
                 {
@@ -108,27 +111,29 @@ impl<H: Host> Lowerer<'_, H> {
         for (item, at) in items {
             self.index_term(item, at, &mut path)?;
         }
-        if path.len() != ty.rank as usize {
-            return Err(self.error_with_help(
-                Code::IndexCount,
-                span,
-                format!(
-                    "{name} has rank {} but is indexed with {} {}",
-                    ty.rank,
-                    path.len(),
-                    if path.len() == 1 { "index" } else { "indices" }
-                ),
-                match ty.rank {
-                    0 => "write `x[None]` for an array of rank 0".to_owned(),
-                    1 => "write one index, `x[i]`".to_owned(),
-                    rank => format!(
-                        "write {rank} indices, as in `x[{}]`",
-                        ["i", "j", "k", "l"].map(str::to_owned)[..4.min(rank as usize)].join(", ")
-                    ),
-                },
-            ));
-        }
+        self.check_rank(ty.rank.into(), path.len(), name, span)?;
         Ok(path)
+    }
+
+    /// As many indices as there are axes.
+    pub(super) fn check_rank(&self, rank: usize, count: usize, name: &str, span: Span) -> Fallible<()> {
+        if count == rank {
+            return Ok(());
+        }
+        let indices = if count == 1 { "index" } else { "indices" };
+        Err(self.error_with_help(
+            Code::IndexCount,
+            span,
+            format!("{name} has rank {rank} but is indexed with {count} {indices}"),
+            match rank {
+                0 => "write `x[None]` for rank 0".to_owned(),
+                1 => "write one index, `x[i]`".to_owned(),
+                _ => format!(
+                    "write {rank} indices, as in `x[{}]`",
+                    ["i", "j", "k", "l"][..4.min(rank)].join(", ")
+                ),
+            },
+        ))
     }
 
     pub(super) fn index_operand(&mut self, item: &Expr) -> Fallible<Term<H::Object>> {

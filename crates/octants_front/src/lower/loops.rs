@@ -107,7 +107,7 @@ impl<H: Host> Lowerer<'_, H> {
     /// What a loop runs over, and whether it has one variable for the whole index.
     fn domain(&mut self, iterable: Term<H::Object>, span: Span) -> Fallible<(Ndrange, bool)> {
         match iterable {
-            Term::Range(lo, hi) => Ok((Ndrange { bounds: vec![(lo, hi)], order: vec![0] }, false)),
+            Term::Range(lo, hi) => Ok((Ndrange::new(vec![(lo, hi)]), false)),
             Term::Ndrange(range) => Ok((range, false)),
             Term::Array(array) => {
                 let rank = self.rank(array);
@@ -116,7 +116,7 @@ impl<H: Host> Lowerer<'_, H> {
                     let mut builder = self.at(span);
                     bounds.push((builder.i32(0), builder.extent(array, axis)));
                 }
-                Ok((Ndrange { bounds, order: (0..rank as usize).collect() }, false))
+                Ok((Ndrange::new(bounds), false))
             }
             Term::View(view) => {
                 let rank = self.rank(view.array);
@@ -126,13 +126,16 @@ impl<H: Host> Lowerer<'_, H> {
                     let mut builder = self.at(span);
                     bounds.push((builder.i32(0), builder.extent(view.array, axis)));
                 }
-                Ok((Ndrange { bounds, order: (0..rank as usize).collect() }, false))
+                Ok((Ndrange::new(bounds), false))
             }
             Term::Grouped(inner) => self.domain(*inner, span).map(|(range, _)| (range, true)),
             Term::Object(object) => {
                 if let Meaning::Expr(id) = self.host.meaning(&object) {
                     let inner = self.expression(id, span)?;
                     return self.domain(inner, span);
+                }
+                if let Some(range) = self.field_domain(&object, span)? {
+                    return Ok((range, false));
                 }
                 // Says what is wrong with an array that is not an argument.
                 let term = self.resolve(object, span)?;
@@ -181,7 +184,7 @@ impl<H: Host> Lowerer<'_, H> {
         for (name, span) in &names {
             self.check_loop_variable(name, *span)?;
         }
-        let axes = range.bounds.len();
+        let axes = range.rank();
         match &*names {
             [(name, span)] if grouped || axes == 0 => Ok(Targets::Grouped(name, *span)),
             _ if grouped => Err(self.error_with_help(
@@ -216,6 +219,7 @@ impl<H: Host> Lowerer<'_, H> {
             for (&axis, &param) in axes.iter().zip(params) {
                 indices[axis] = param;
             }
+            let indices = inner.put_together(&nest.range, indices, nest.span);
             let result = inner.loop_body(nest, LoopKind::Parallel, &indices);
             inner.in_parallel = false;
             result
@@ -271,6 +275,7 @@ impl<H: Host> Lowerer<'_, H> {
                 self.at(span).op(OpKind::For, [lo, hi], [], [region]);
                 return Ok(());
             }
+            let indices = self.put_together(&nest.range, indices, span);
             return self.loop_body(nest, LoopKind::Serial { broken }, &indices);
         };
         let (lo, hi) = nest.range.bounds[axis];

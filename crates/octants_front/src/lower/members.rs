@@ -58,6 +58,7 @@ impl<H: Host> Lowerer<'_, H> {
                     // Items of a container are read one by one.
                     let role = match self.host.meaning(object) {
                         Meaning::Tuple(_) | Meaning::List(_) | Meaning::Dict(_) => Role::Walked,
+                        Meaning::Field => Role::Field { pinned: false },
                         _ => Role::Constant,
                     };
                     let role = self.alias_of(object).map_or(role, Role::Same);
@@ -85,6 +86,14 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(())
     }
 
+    /// Records a dependency that no argument leads to; its number.
+    pub(super) fn add_member(&mut self, dependency: Dependency<H::Object>, path: &str) -> usize {
+        let term = Term::Object(dependency.object.clone());
+        let path = path.to_owned();
+        self.members.push(Member { dependency, path, typed: false, lifted: false, term });
+        self.members.len() - 1
+    }
+
     fn add_param(&mut self, name: &str, ty: Type) -> (usize, octants_ir::Value) {
         let number = self.kernel.params.len();
         (number, self.kernel.add_param(name, ty))
@@ -105,7 +114,7 @@ impl<H: Host> Lowerer<'_, H> {
     /// The dependency that an object is, if its members are recorded.
     pub(super) fn member_of(&self, object: &H::Object) -> Option<usize> {
         self.members.iter().position(|member| {
-            matches!(member.dependency.role, Role::Walked | Role::Constant)
+            matches!(member.dependency.role, Role::Walked | Role::Constant | Role::Field { .. })
                 && matches!(member.term, Term::Object(_))
                 && self.host.same(&member.dependency.object, object)
         })
@@ -114,7 +123,7 @@ impl<H: Host> Lowerer<'_, H> {
     /// As [`Self::member_of`], for objects that are not shared by chance as small numbers are.
     fn alias_of(&self, object: &H::Object) -> Option<usize> {
         match self.host.meaning(object) {
-            Meaning::Other | Meaning::List(_) | Meaning::Dict(_) => self.member_of(object),
+            Meaning::Other | Meaning::List(_) | Meaning::Dict(_) | Meaning::Field => self.member_of(object),
             _ => None,
         }
     }
@@ -271,6 +280,7 @@ impl<H: Host> Lowerer<'_, H> {
             Meaning::Tuple(_) | Meaning::List(_) | Meaning::Dict(_) => {
                 Some(self.object_member(child.clone(), Role::Walked))
             }
+            Meaning::Field => Some(self.object_member(child.clone(), Role::Field { pinned: false })),
             Meaning::Other => {
                 let role =
                     if self.host.data_oriented(child).is_some() { Role::Constant } else { Role::Walked };
@@ -385,6 +395,10 @@ impl<H: Host> Lowerer<'_, H> {
                     .into_iter()
                     .map(|(key, _)| Ok((Term::Object(key.clone()), self.member_item(of, key, span)?)));
                 Ok(Term::Dict(pairs.collect::<Fallible<_>>()?))
+            }
+            Meaning::Field => {
+                self.pin_field(of);
+                Ok(term.clone())
             }
             Meaning::Other => {
                 if self.members[of].dependency.role == Role::Walked {

@@ -8,11 +8,13 @@ mod assign;
 mod attribute;
 mod branch;
 mod call;
+mod captures;
 mod comprehension;
 mod convert;
 mod entries;
 mod error;
 mod expr;
+mod field;
 mod fold;
 mod func;
 mod index;
@@ -42,7 +44,7 @@ use octants_ir::{Builder, Kernel, Loc, LocData, Region, Type, Value};
 use crate::host::Host;
 use crate::signature::source_unavailable;
 use crate::sources::Sources;
-use crate::{ArgSpec, LowerOptions, Lowered};
+use crate::{ArgSpec, FieldParam, LowerOptions, Lowered};
 use error::Fallible;
 use loops::LoopConfig;
 use scope::Frame;
@@ -80,6 +82,8 @@ struct Lowerer<'a, H: Host> {
     exprs: Vec<Term<H::Object>>,
     /// The arguments, and what they led to.
     members: Vec<members::Member<H::Object>>,
+    /// The parameters that are fields.
+    fields: Vec<FieldParam>,
     /// How many containers are being copied for host code, one in another.
     exposing: usize,
     trace: u64,
@@ -116,6 +120,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             frames: Vec::new(),
             exprs: Vec::new(),
             members: Vec::new(),
+            fields: Vec::new(),
             exposing: 0,
             trace: host.begin_trace(),
             newest_loc: None,
@@ -139,8 +144,15 @@ impl<'a, H: Host> Lowerer<'a, H> {
         self.statements(&tree.body)?;
         let returns = self.kernel_returns()?;
         debug_assert_eq!(self.region, self.kernel.body);
+        captures::pass_captures(&mut self.kernel);
         let dependencies = self.members.into_iter().map(|member| member.dependency).collect();
-        Ok(Lowered { kernel: self.kernel, dependencies, returns, warnings: self.warnings })
+        Ok(Lowered {
+            kernel: self.kernel,
+            dependencies,
+            fields: self.fields,
+            returns,
+            warnings: self.warnings,
+        })
     }
 
     fn frame(&self) -> &Frame<H::Object> {

@@ -12,7 +12,7 @@ use crate::host::{Annotation, Host, Meaning};
 
 impl<H: Host> Lowerer<'_, H> {
     /// The members of a struct type, in order.
-    fn members_of(&mut self, ty: &H::Object, span: Span) -> Fallible<Vec<(Name, H::Object)>> {
+    pub(super) fn members_of(&mut self, ty: &H::Object, span: Span) -> Fallible<Vec<(Name, H::Object)>> {
         self.named(ty, "members", span)
     }
 
@@ -361,6 +361,7 @@ impl<H: Host> Lowerer<'_, H> {
             let Some(member) = target.member(&name) else { continue };
             match member {
                 Term::Place(place) => self.store(place, term, span)?,
+                Term::Entries(entries) => self.store_entries(entries, term, span)?,
                 Term::Struct(inner) => self.store_struct(inner, &term, span)?,
                 _ => {
                     return Err(self.error(

@@ -35,7 +35,7 @@ pub(super) enum Term<O> {
     Ndrange(Ndrange),
     /// `grouped(…)` of a range or an array.
     Grouped(Box<Term<O>>),
-    /// Some entries of a tensor in memory: a slice or a swizzle.
+    /// Scalars in memory that are a tensor together: a slice, a swizzle, an element of a field with an array for each entry.
     Entries(Entries),
     /// Text with run-time values in it.
     Text(Vec<TextPiece<O>>),
@@ -56,13 +56,11 @@ pub(super) struct Place {
     pub shared: bool,
 }
 
-/// Entries of a tensor that a place holds, as a tensor of its own.
+/// Scalars in memory that are a tensor together: entries of a larger one, or of fields that have an array for each entry.
 #[derive(Clone, Debug)]
 pub(super) struct Entries {
-    /// The whole tensor.
-    pub of: Place,
-    /// The components of each entry, in row-major order of `shape`.
-    pub components: Vec<Vec<Value>>,
+    /// The place of each entry, in row-major order of `shape`.
+    pub places: Vec<Place>,
     pub shape: TensorShape,
 }
 
@@ -108,6 +106,28 @@ pub(super) struct Ndrange {
     pub bounds: Vec<(Value, Value)>,
     /// Which axis each nesting level runs over, outermost first.
     pub order: Vec<usize>,
+    /// Of a field in blocks: the bounds are those of digits that make up the index.
+    pub digits: Option<Digits>,
+}
+
+/// How an index is put together from digits that are counted apart.
+#[derive(Clone, Debug)]
+pub(super) struct Digits {
+    /// The index of the first element, by axis.
+    pub origin: Vec<i32>,
+    /// Of each digit its axis, and how much it counts there.
+    pub weights: Vec<(usize, u32)>,
+}
+
+impl Ndrange {
+    pub(super) fn new(bounds: Vec<(Value, Value)>) -> Self {
+        Self { order: (0..bounds.len()).collect(), bounds, digits: None }
+    }
+
+    /// How many indices an iteration has.
+    pub(super) fn rank(&self) -> usize {
+        self.digits.as_ref().map_or(self.bounds.len(), |digits| digits.origin.len())
+    }
 }
 
 impl<O> Term<O> {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use octants_front::host::{BinaryOp, CompareOp, UnaryOp};
 use octants_front::{
-    Annotation, ArrayAnnotation, ExprId, FunctionSource, Host, HostException, HostResult, Intrinsic, Meaning,
-    ScalarAnnotation, Tracer,
+    Annotation, ArrayAnnotation, ExprId, FieldKind, FunctionSource, Host, HostException, HostResult,
+    Intrinsic, Meaning, ScalarAnnotation, Tracer,
 };
 use octants_ir::{Boundary, Scalar};
 
@@ -36,6 +36,7 @@ pub enum Object {
     /// The package.
     Module,
     Ndarray,
+    Field(Rc<FieldKind>),
     Annotation(Annotation),
     Expr(ExprId),
 }
@@ -239,6 +240,7 @@ impl Host for FakeHost {
             Object::Callable(_) => Meaning::Callable { known: false },
             Object::Module => Meaning::Module,
             Object::Ndarray => Meaning::Ndarray,
+            Object::Field(_) => Meaning::Field,
             Object::Annotation(_) => Meaning::Other,
             Object::Expr(id) => Meaning::Expr(id),
         }
@@ -267,7 +269,17 @@ impl Host for FakeHost {
     }
 
     fn same(&self, a: &Object, b: &Object) -> bool {
-        matches!((a, b), (Object::None, Object::None))
+        match (a, b) {
+            (Object::Field(a), Object::Field(b)) => Rc::ptr_eq(a, b),
+            (a, b) => matches!((a, b), (Object::None, Object::None)),
+        }
+    }
+
+    fn field(&self, object: &Object) -> HostResult<FieldKind> {
+        match object {
+            Object::Field(kind) => Ok((**kind).clone()),
+            _ => raise("TypeError", "no field"),
+        }
     }
 
     fn make_none(&self) -> Object {

@@ -1,6 +1,7 @@
 //! What the language's own callables mean. Families are files here.
 
 mod atomic;
+mod fields;
 mod math;
 mod random;
 mod ranges;
@@ -61,6 +62,14 @@ impl<H: Host> Lowerer<'_, H> {
             I::Ndrange => self.ndrange(arguments, span),
             I::Grouped => self.grouped(arguments, span),
             I::LoopConfig => self.loop_config(arguments),
+            I::GetAddr => self.get_addr(arguments, span),
+            I::RescaleIndex => self.rescale_index(arguments, span),
+            I::LoopUnique => self.loop_unique(arguments, span),
+            I::AssumeInRange => self.assume_in_range(arguments, span),
+            I::BlockLocal | I::CacheReadOnly | I::NoActivate => self.field_hint(intrinsic, arguments),
+            I::IsActive | I::Activate | I::Deactivate | I::Append | I::Length => {
+                self.sparse_operation(intrinsic, arguments, span)
+            }
             I::BufferView => self.make_view(arguments, span),
             I::Super => self.parent(callee, arguments, span),
             I::Int => self.builtin_cast(self.options.default_ip, callee, arguments, span),

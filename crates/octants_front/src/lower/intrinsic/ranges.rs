@@ -61,7 +61,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             _ => (0..bounds.len()).collect(),
         };
-        Ok(Term::Ndrange(Ndrange { bounds, order }))
+        Ok(Term::Ndrange(Ndrange { order, ..Ndrange::new(bounds) }))
     }
 
     /// One axis: `end`, or `(begin, end)`.
@@ -153,7 +153,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             other => {
                 let settled = self.settle(other, of.span)?;
-                if let Term::Array(_) = settled {
+                if matches!(settled, Term::Array(_)) || self.is_field_or_node(&settled) {
                     return Ok(Term::Grouped(Box::new(settled)));
                 }
                 let what = self.describe(&settled);

@@ -1,0 +1,214 @@
+//! What is asked of fields and nodes, and promises about indices.
+
+use octants_diag::{Code, Span};
+use octants_ir::ops::{ArithOp, BitOp, CompareOp};
+use octants_ir::{OpKind, Scalar, Type, Value};
+
+use super::super::Lowerer;
+use super::super::call::Argument;
+use super::super::error::Fallible;
+use super::super::term::{Place, Term};
+use crate::host::{Host, Meaning};
+use crate::intrinsics::Intrinsic;
+
+impl<H: Host> Lowerer<'_, H> {
+    /// `get_addr(field, index)`
+    pub(super) fn get_addr(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let intrinsic = Intrinsic::GetAddr;
+        let [Some(of), Some(index)] = self.parameters(intrinsic, arguments, ["f", "indices"], 2, span)?
+        else {
+            return Err(self.bad_arguments(intrinsic, span));
+        };
+        let object = self.field_argument(intrinsic, &of)?;
+        let name = self.text(of.span);
+        let element = self.field_place(&object, &name, vec![(index.term, index.span)], span)?;
+        let Some(Place { base, mut path, .. }) = first_place(&element) else {
+            return Err(self.bad_arguments(intrinsic, of.span));
+        };
+        // Of a tensor: its first entry.
+        let data = self.place_data(&Place { base, path: path.clone(), shared: true });
+        for _ in 0..data.component_rank() {
+            path.push(self.at(span).i32(0));
+        }
+        let operands: Vec<Value> = std::iter::once(base).chain(path).collect();
+        let op = self.at(span).op(OpKind::Address, operands, [Type::from(Scalar::U64)], []);
+        Ok(Term::Value(self.kernel.ops[op].results[0]))
+    }
+
+    /// An argument that must be a field.
+    fn field_argument(
+        &mut self,
+        intrinsic: Intrinsic,
+        argument: &Argument<H::Object>,
+    ) -> Fallible<H::Object> {
+        match self.settle(argument.term.clone(), argument.span)? {
+            Term::Object(object) if matches!(self.host.meaning(&object), Meaning::Field) => Ok(object),
+            other => {
+                let what = self.describe(&other);
+                Err(self.error_with_help(
+                    Code::IntrinsicArguments,
+                    argument.span,
+                    format!("`{}` takes a field, not {what}", intrinsic.name()),
+                    intrinsic.doc(),
+                ))
+            }
+        }
+    }
+
+    /// The shape of a field or of a node.
+    fn field_or_node_shape(
+        &mut self,
+        intrinsic: Intrinsic,
+        argument: &Argument<H::Object>,
+    ) -> Fallible<Vec<u32>> {
+        if let Term::Object(object) = self.settle(argument.term.clone(), argument.span)? {
+            match self.host.meaning(&object) {
+                Meaning::Field => {
+                    let kind = self.field_kind(&object, argument.span)?;
+                    return Ok(kind.layout().map_or_else(Vec::new, |layout| layout.shape.clone()));
+                }
+                Meaning::Node => {
+                    let node = self.host.node(&object).map_err(|e| self.host_error(e, argument.span))?;
+                    return Ok(node.shape.clone());
+                }
+                _ => {}
+            }
+        }
+        Err(self.bad_arguments(intrinsic, argument.span))
+    }
+
+    /// `rescale_index(a, b, I)`: an index into `a` as one into `b`, which has more or fewer cells.
+    pub(super) fn rescale_index(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let intrinsic = Intrinsic::RescaleIndex;
+        let [Some(a), Some(b), Some(index)] =
+            self.parameters(intrinsic, arguments, ["a", "b", "I"], 3, span)?
+        else {
+            return Err(self.bad_arguments(intrinsic, span));
+        };
+        let from = self.field_or_node_shape(intrinsic, &a)?;
+        let to = self.field_or_node_shape(intrinsic, &b)?;
+        let mut indices = Vec::new();
+        self.index_term(index.term, index.span, &mut indices)?;
+        for (at, index) in indices.iter_mut().enumerate() {
+            let (Some(&from), Some(&to)) = (from.get(at), to.get(at)) else { continue };
+            let (op, factor) =
+                if from > to { (ArithOp::FloorDiv, from / to) } else { (ArithOp::Mul, to / from) };
+            if factor > 1 {
+                let mut builder = self.at(span);
+                let factor = builder.i32(factor as i32);
+                *index = builder.arith(op, *index, factor);
+            }
+        }
+        Ok(Term::Index(indices))
+    }
+
+    /// `assume_in_range(val, base, low, high)`: the value; debug mode checks the promise.
+    pub(super) fn assume_in_range(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let intrinsic = Intrinsic::AssumeInRange;
+        let [Some(val), Some(base), Some(low), Some(high)] =
+            self.parameters(intrinsic, arguments, ["val", "base", "low", "high"], 4, span)?
+        else {
+            return Err(self.bad_arguments(intrinsic, span));
+        };
+        let value = self.index_value_of(&val)?;
+        let base = self.index_value_of(&base)?;
+        let (low, high) = (self.index_value_of(&low)?, self.index_value_of(&high)?);
+        if self.options.debug {
+            let mut builder = self.at(span);
+            let distance = builder.arith(ArithOp::Sub, value, base);
+            let above = builder.compare(CompareOp::Ge, distance, low);
+            let below = builder.compare(CompareOp::Lt, distance, high);
+            let inside = builder.bit(BitOp::And, above, below);
+            let message = "assume_in_range: {} is not in the range from {} + {} to {} + {}";
+            builder.op(OpKind::Assert(message.into()), [inside, value, base, low, base, high], [], []);
+        }
+        Ok(Term::Value(value))
+    }
+
+    fn index_value_of(&mut self, argument: &Argument<H::Object>) -> Fallible<Value> {
+        let settled = self.settle(argument.term.clone(), argument.span)?;
+        // A bound may be negative, unlike an index.
+        if let Term::Int(value) = settled {
+            let value = i32::try_from(value)
+                .map_err(|_| self.bad_arguments(Intrinsic::AssumeInRange, argument.span))?;
+            return Ok(self.at(argument.span).i32(value));
+        }
+        self.index_value(settled, argument.span)
+    }
+
+    /// `loop_unique(val, covers=None)`: the value. That no two iterations have the same is a promise.
+    pub(super) fn loop_unique(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let intrinsic = Intrinsic::LoopUnique;
+        let [Some(val), _] = self.parameters(intrinsic, arguments, ["val", "covers"], 1, span)? else {
+            return Err(self.bad_arguments(intrinsic, span));
+        };
+        Ok(val.term)
+    }
+
+    /// Hints about fields and nodes: what they say must be known, and costs nothing.
+    pub(super) fn field_hint(
+        &mut self,
+        intrinsic: Intrinsic,
+        arguments: &[Argument<H::Object>],
+    ) -> Fallible<Term<H::Object>> {
+        for argument in arguments {
+            let settled = self.settle(argument.term.clone(), argument.span)?;
+            if !self.is_field_or_node(&settled) {
+                let what = self.describe(&settled);
+                return Err(self.error_with_help(
+                    Code::IntrinsicArguments,
+                    argument.span,
+                    format!("`{}` takes fields, not {what}", intrinsic.name()),
+                    intrinsic.doc(),
+                ));
+            }
+        }
+        Ok(Term::None)
+    }
+
+    /// What only nodes with inactive cells have.
+    pub(super) fn sparse_operation(
+        &mut self,
+        intrinsic: Intrinsic,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let Some(of) = arguments.first() else { return Err(self.bad_arguments(intrinsic, span)) };
+        let settled = self.settle(of.term.clone(), of.span)?;
+        if !self.is_field_or_node(&settled) {
+            return Err(self.bad_arguments(intrinsic, of.span));
+        }
+        Err(self.error_with_help(
+            Code::DenseNode,
+            of.span,
+            format!("`{}` works on sparse nodes only; this one is dense", intrinsic.name()),
+            "all cells of a dense node are there at all times",
+        ))
+    }
+}
+
+/// The place that an element of a field begins with.
+fn first_place<O>(term: &Term<O>) -> Option<Place> {
+    match term {
+        Term::Place(place) => Some(place.clone()),
+        Term::Entries(entries) => entries.places.first().cloned(),
+        Term::Struct(of) => of.members.iter().find_map(|(_, member)| first_place(member)),
+        _ => None,
+    }
+}

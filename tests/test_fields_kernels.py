@@ -1,0 +1,351 @@
+"""Fields in kernels: access, loops, aliases, templates, layouts, debug checks."""
+
+import numpy as np
+import pytest
+
+import octants as oc
+
+
+@pytest.fixture(autouse=True, params=[oc.cpu, oc.reference], ids=["cpu", "reference"])
+def session(request):
+    oc.init(arch=request.param)
+    yield
+    oc.reset()
+
+
+def test_scalar_fields_are_read_written_and_added_to():
+    x = oc.field(oc.f32, shape=(4, 6))
+    total = oc.field(oc.f64, shape=())
+
+    @oc.kernel
+    def fill(a: oc.f32):
+        for i, j in x:
+            x[i, j] = a * i + j
+
+    @oc.kernel
+    def add_up():
+        for I in oc.grouped(x):
+            total[None] += x[I]
+
+    fill(10.0)
+    add_up()
+    expected = 10.0 * np.arange(4)[:, None] + np.arange(6)[None, :]
+    assert np.array_equal(x.to_numpy(), expected)
+    assert total[None] == expected.sum()
+
+
+@pytest.mark.parametrize("layout", [oc.Layout.AOS, oc.Layout.SOA])
+def test_vector_and_matrix_fields_write_through(layout):
+    v = oc.Vector.field(3, oc.f32, shape=5, layout=layout)
+    m = oc.Matrix.field(2, 2, oc.i32, shape=(2, 3), layout=layout)
+
+    @oc.kernel
+    def fill():
+        for i in v:
+            v[i] = [i, 2 * i, 3 * i]
+            v[i].y += 100.0
+            v[i].zx = oc.Vector([v[i].x, v[i].z])
+            v[i][1] -= 1.0
+        for i, j in m:
+            m[i, j] = oc.Matrix([[i, j], [i + j, i * j]])
+            m[i, j][1, :] += oc.Vector([10, 20])
+
+    @oc.kernel
+    def pick(i: oc.i32, at: oc.i32) -> oc.f32:
+        return v[i][at]
+
+    fill()
+    i = np.arange(5.0)
+    assert np.array_equal(v.to_numpy(), np.stack([3 * i, 2 * i + 99, i], axis=1))
+    ij = np.indices((2, 3))
+    expected = np.stack([ij[0], ij[1], ij.sum(0) + 10, ij[0] * ij[1] + 20], axis=-1).reshape(2, 3, 2, 2)
+    assert np.array_equal(m.to_numpy(), expected)
+    assert [pick(2, at) for at in range(3)] == [6.0, 103.0, 2.0]
+
+
+@pytest.mark.parametrize("layout", [oc.Layout.AOS, oc.Layout.SOA])
+def test_struct_fields_have_members_and_methods(layout):
+    @oc.dataclass
+    class Particle:
+        pos: oc.math.vec2
+        mass: oc.f32
+
+        @oc.func
+        def momentum(self, v):
+            return self.mass * v
+
+    p = Particle.field(shape=4, layout=layout)
+
+    @oc.kernel
+    def fill():
+        for i in p:
+            p[i].pos = oc.Vector([i, i + 0.5])
+            p[i].mass = i
+        for i in p:
+            p[i].pos.x += p[i].momentum(2.0)
+            copy = p[i]
+            copy.mass = 99.0
+        p[0] = Particle(pos=oc.Vector([7.0, 8.0]), mass=9.0)
+
+    fill()
+    assert np.array_equal(p.pos.to_numpy(), [[7, 8], [3, 1.5], [6, 2.5], [9, 3.5]])
+    assert np.array_equal(p.mass.to_numpy(), [9, 1, 2, 3])
+
+
+def test_offsets_orders_and_blocks_are_looped_over_in_their_own_indices():
+    plain = oc.field(oc.i32, shape=(3, 4), offset=(-1, 5))
+    turned = oc.field(oc.i32, shape=(3, 4), order="ji", offset=(-1, 5))
+    blocked = oc.field(oc.i32)
+    with pytest.warns(UserWarning, match="power of two"):
+        oc.root.dense(oc.ij, (2, 3)).dense(oc.ij, (3, 2)).place(blocked, offset=(-3, 2))
+
+    @oc.kernel
+    def fill(f: oc.template()):
+        for i, j in f:
+            f[i, j] += 100 * i + j
+
+    for f in (plain, turned, blocked):
+        fill(f)
+    i, j = np.arange(3) - 1, np.arange(4) + 5
+    assert np.array_equal(plain.to_numpy(), 100 * i[:, None] + j)
+    assert np.array_equal(turned.to_numpy(), plain.to_numpy())
+    i, j = np.arange(6) - 3, np.arange(6) + 2
+    assert np.array_equal(blocked.to_numpy(), 100 * i[:, None] + j)
+
+
+def test_neighbours_in_blocked_layouts():
+    n = 12
+    x, y = oc.field(oc.f32), oc.field(oc.f32)
+    block = oc.root.dense(oc.ij, (n // 4, n // 2)).dense(oc.ij, (4, 2))
+    block.place(x, y)
+
+    @oc.kernel
+    def blur():
+        for i, j in x:
+            total = 0.0
+            for di, dj in oc.static(oc.ndrange((-1, 2), (-1, 2))):
+                total += x[(i + di + n) % n, (j + dj + n) % n]
+            y[i, j] = total
+
+    data = np.random.default_rng(0).integers(0, 9, (n, n)).astype(np.float32)
+    x.from_numpy(data)
+    blur()
+    shifted = sum(np.roll(data, (a, b), (0, 1)) for a in (-1, 0, 1) for b in (-1, 0, 1))
+    assert np.array_equal(y.to_numpy(), shifted)
+
+
+def test_loops_over_nodes_run_at_their_own_resolution():
+    x = oc.field(oc.i32)
+    node = oc.root.dense(oc.i, 3)
+    node.dense(oc.i, 4).place(x)
+    seen = oc.field(oc.i32, shape=3)
+
+    @oc.kernel
+    def count():
+        for b in x.parent(2):
+            seen[b] += 1
+        for i in x.parent():
+            x[i] = oc.rescale_index(x, x.parent(2), oc.Vector([i]))[0]
+
+    count()
+    assert np.array_equal(seen.to_numpy(), [1, 1, 1])
+    assert np.array_equal(x.to_numpy(), np.arange(12) // 4)
+
+
+def test_the_same_code_runs_for_fields_that_are_laid_out_alike():
+    @oc.kernel
+    def increment(f: oc.template(), g: oc.template()):
+        for i in f:
+            f[i] += 1
+            g[i] += 10
+
+    a, b, c = (oc.field(oc.i32, shape=8) for _ in range(3))
+    increment(a, b)
+    increment(b, c)
+    increment(c, c)
+    assert len(increment.compile_statistics()) == 1
+    assert [f[3] for f in (a, b, c)] == [1, 11, 21]
+    increment(oc.field(oc.i32, shape=7), a)
+    assert len(increment.compile_statistics()) == 2
+
+
+@oc.data_oriented
+class Solver:
+    def __init__(self, n):
+        self.n = n
+        self.x = oc.field(oc.f32, shape=n)
+        self.parts = [oc.field(oc.f32, shape=n) for _ in range(2)]
+
+    @oc.func
+    def part(self, k: oc.template(), i):
+        return self.parts[k][i]
+
+    @oc.kernel
+    def step(self, a: oc.f32):
+        for i in self.x:
+            for k in oc.static(range(2)):
+                self.parts[k][i] = a * (k + 1)
+        for i in range(self.n):
+            self.x[i] = self.part(0, i) + self.part(1, i) + self.x.shape[0]
+
+
+def test_fields_of_objects_are_looked_up_at_each_launch():
+    s = Solver(5)
+    s.step(2.0)
+    assert np.array_equal(s.x.to_numpy(), np.full(5, 11.0))
+    old, s.x = s.x, oc.field(oc.f32, shape=5)
+    s.step(1.0)
+    assert np.array_equal(s.x.to_numpy(), np.full(5, 8.0))
+    assert np.array_equal(old.to_numpy(), np.full(5, 11.0))
+    assert len(Solver.step.compile_statistics()) == 1
+
+
+def test_static_aliases_funcs_and_real_funcs_reach_fields():
+    a, b = oc.field(oc.f32, shape=4), oc.field(oc.f32, shape=4)
+
+    @oc.func
+    def move(src: oc.template(), dst: oc.template(), i):
+        dst[i] = src[i] + 1
+
+    @oc.real_func
+    def weight(i: oc.i32) -> oc.f32:
+        result = 0.0
+        if i > 0:
+            result = weight(i - 1)
+        return result + a[i]
+
+    @oc.kernel
+    def step():
+        x, y = oc.static(a, b)
+        for i in x:
+            x[i] = i
+        for i in x:
+            move(x, y, i)
+        for i in y:
+            y[i] += weight(i)
+
+    step()
+    assert np.array_equal(b.to_numpy(), np.arange(4) + 1 + np.cumsum(np.arange(4)))
+
+
+def test_mixed_entry_types_and_members_of_one_node():
+    m = oc.Vector.field(2, [oc.i32, oc.f64])
+    s = oc.field(oc.i8)
+    oc.root.dense(oc.i, 3).place(m, s)
+
+    @oc.kernel
+    def fill():
+        for i in s:
+            m[i] = [i + 1, i + 0.5]
+            s[i] = oc.i8(i - 1)
+
+    fill()
+    assert [m[i][0] for i in range(3)] == [1, 2, 3]
+    assert [m[i][1] for i in range(3)] == [0.5, 1.5, 2.5]
+    assert np.array_equal(s.to_numpy(), [-1, 0, 1])
+
+
+def test_addresses_are_those_of_the_layout():
+    x, y = oc.field(oc.f32), oc.Vector.field(3, oc.f64)
+    oc.root.dense(oc.ij, (4, 5)).place(x, y)
+
+    @oc.kernel
+    def where(i: oc.i32, j: oc.i32) -> tuple[oc.u64, oc.u64]:
+        return oc.get_addr(x, [i, j]), oc.get_addr(y, (i, j))
+
+    first, second = where(0, 0), where(2, 3)
+    cell = x.parent()._cell_size_bytes
+    assert cell == 32
+    assert [b - a for a, b in zip(first, second, strict=True)] == [(2 * 5 + 3) * cell] * 2
+    assert first[1] - first[0] == 8
+
+
+def test_hints_and_promises_change_nothing():
+    x = oc.field(oc.i32, shape=8)
+
+    @oc.kernel
+    def f():
+        oc.block_local(x)
+        oc.cache_read_only(x)
+        for i in x:
+            j = oc.assume_in_range(i + 1, i, 0, 2)
+            x[oc.loop_unique(j - 1)] = j
+
+    f()
+    assert np.array_equal(x.to_numpy(), np.arange(8) + 1)
+
+
+def test_debug_mode_names_the_field_the_index_and_the_shape(request):
+    arch = oc.cpu if "cpu" in request.node.name else oc.reference
+    oc.init(arch=arch, debug=True)
+    grid = oc.field(oc.f32, shape=(4, 5), offset=(-1, 0))
+
+    @oc.kernel
+    def poke(i: oc.i32, j: oc.i32):
+        grid[i, j] = 1.0
+
+    poke(-1, 4)
+    for i, j in [(-2, 0), (3, 0), (0, 5), (0, -1)]:
+        with pytest.raises(oc.OctantsAssertionError, match=rf"field `grid`.*\({i}, {j}\).*\(4, 5\)") as told:
+            poke(i, j)
+        assert "grid[i, j] = 1.0" in str(told.value)
+    poke(2, 0)
+    assert grid[2, 0] == 1.0 and grid[-1, 4] == 1.0
+
+
+def test_destroyed_trees_are_refused_and_others_live_on():
+    builder = oc.FieldsBuilder()
+    x = oc.field(oc.i32)
+    builder.dense(oc.i, 4).place(x)
+    tree = builder.finalize()
+    y = oc.field(oc.i32, shape=4)
+
+    @oc.kernel
+    def f():
+        for i in y:
+            y[i] += 1
+            x[i] += 1
+
+    f()
+    tree.destroy()
+    with pytest.raises(RuntimeError, match="destroyed"):
+        f()
+    assert np.array_equal(y.to_numpy(), np.ones(4))
+
+
+def test_wrong_uses_are_refused_with_their_place():
+    x = oc.field(oc.f32, shape=(4, 5))
+
+    @oc.kernel
+    def as_value() -> oc.f32:
+        return x + 1.0
+
+    @oc.kernel
+    def one_index():
+        x[0] = 1.0
+
+    @oc.kernel
+    def one_target():
+        for i in x:
+            x[i, 0] = 1.0
+
+    @oc.kernel
+    def sparse():
+        for i, j in x:
+            if oc.is_active(x.parent(), [i, j]):
+                x[i, j] = 1.0
+
+    @oc.kernel
+    def unplaced():
+        y[0] = 1.0
+
+    y = oc.field(oc.f32)
+    for wrong, error, text in [
+        (as_value, oc.OctantsTypeError, "return x [+] 1.0"),
+        (one_index, oc.OctantsCompilationError, "rank 2 but is indexed with 1 index"),
+        (one_target, oc.OctantsCompilationError, "1 loop variable for 2 axes"),
+        (sparse, oc.OctantsTypeError, "sparse nodes only"),
+        (unplaced, RuntimeError, "not placed"),
+    ]:
+        with pytest.raises(error, match=text):
+            wrong()
