@@ -8,7 +8,6 @@ resist bending. Forces are summed point by point, so that all points can be move
 
 import math
 
-import numpy as np
 import png
 from command_line import options
 from progress import progress

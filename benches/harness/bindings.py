@@ -76,7 +76,7 @@ def bind_language(system: str, program: Program, source: Path, data: Data, scrat
     definition_s = time.perf_counter() - begin
     qd = module.qd
     if hasattr(module, "prepare"):
-        call, arguments, outputs = module.prepare(data)
+        call, arguments, outputs = module.prepare(data, fill)
         return Bound(call, tuple(arguments), outputs, qd.sync, definition_s)
     keep, values = program.numpy_arguments, {}
     for name, value in data.items():

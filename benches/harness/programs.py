@@ -109,24 +109,29 @@ def load_module(name: str, path: Path) -> ModuleType:
     return module
 
 
+def about(name: str) -> ModuleType:
+    """The `about.py` of a program, for another that computes the same in another way."""
+    return load_module(f"about_{name}", FOLDER / name / "about.py")
+
+
 def load(name: str) -> Program:
     folder = FOLDER / name
-    about = folder / "about.py"
-    if not about.exists():
+    path = folder / "about.py"
+    if not path.exists():
         raise BadProgram(f"there is no program {name!r} (benches/programs/{name}/about.py)")
-    module = load_module(f"about_{name}", about)
+    module = about(name)
     known = {key for key in Program.__dataclass_fields__ if key not in ("name", "folder", "summary")}
     given = {key.lower(): value for key, value in vars(module).items() if key.isupper()}
     given |= {key: getattr(module, key) for key in FUNCTIONS if hasattr(module, key)}
     if unknown := sorted(set(given) - known):
-        raise BadProgram(f"{about}: unknown {', '.join(unknown).upper()}")
+        raise BadProgram(f"{path}: unknown {', '.join(unknown).upper()}")
     try:
         program = Program(name=name, folder=folder, summary=(module.__doc__ or "").strip(), **given)
     except TypeError as reason:
-        raise BadProgram(f"{about}: {reason}") from None
+        raise BadProgram(f"{path}: {reason}") from None
     needed = {"full", "quick"} | ({"compile"} if program.compile else set())
     if missing := sorted(needed - set(program.sizes)):
-        raise BadProgram(f"{about}: SIZES lacks {', '.join(missing)}")
+        raise BadProgram(f"{path}: SIZES lacks {', '.join(missing)}")
     return program
 
 

@@ -57,4 +57,18 @@ class Under:
         return values[SUBJECT] < self.limit if SUBJECT in values else None
 
 
-Target = TimesBetter | SpeedOf | Under
+@dataclass(frozen=True)
+class Rate:
+    """At least `per_second` bytes per second, for a call that moves `bytes_moved`."""
+
+    bytes_moved: int
+    per_second: float
+
+    def __str__(self) -> str:
+        return f"at least {self.per_second / 1e9:g} GB/s"
+
+    def reached(self, values: Values) -> bool | None:
+        return self.bytes_moved / values[SUBJECT] >= self.per_second if SUBJECT in values else None
+
+
+Target = TimesBetter | SpeedOf | Under | Rate

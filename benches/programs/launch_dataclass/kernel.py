@@ -16,8 +16,8 @@ def run(state: State):
         state.d[i] = state.scale * state.a[i] + state.b[i] + state.c[i]
 
 
-def prepare(data):
-    values = {name: language_value(qd, value) for name, value in data.items()}
+def prepare(data, fill):
+    values = {name: language_value(qd, value, fill=fill) for name, value in data.items()}
     arrays = {name: qd.ndarray(qd.f32, 16) for name in UNUSED if name.startswith("array")}
     scalars = {name: 1.0 for name in UNUSED if name.startswith("scalar")}
     state = State(**values, **arrays, **scalars)

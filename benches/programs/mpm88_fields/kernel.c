@@ -1,0 +1,1 @@
+#include "../mpm88/kernel.c"
