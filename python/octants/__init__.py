@@ -14,14 +14,6 @@ from . import _session, math, types
 from ._data_oriented import data_oriented
 from ._decompositions import eig, make_spd, polar_decompose, solve, svd, sym_eig
 from ._extensions import extension, is_extension_enabled
-from ._fields.axes import axes, i, ij, ijk, ijkl, ijl, ik, ikl, il, j, jk, jkl, jl, k, kl, l
-from ._fields.builder import FieldsBuilder, root
-from ._fields.field import Field
-from ._fields.making import Layout, field, matrix_field, struct_field, vector_field
-from ._fields.matrix import MatrixField
-from ._fields.node import SNode
-from ._fields.scalar import ScalarField
-from ._fields.struct import StructField
 from ._field_language import (
     activate,
     append,
@@ -36,6 +28,14 @@ from ._field_language import (
     no_activate,
     rescale_index,
 )
+from ._fields.axes import axes, i, ij, ijk, ijkl, ijl, ik, ikl, il, j, jk, jkl, jl, k, kl, l
+from ._fields.builder import FieldsBuilder, root
+from ._fields.field import Field
+from ._fields.making import Layout, field, matrix_field, struct_field, vector_field
+from ._fields.matrix import MatrixField
+from ._fields.node import SNode
+from ._fields.scalar import ScalarField
+from ._fields.struct import StructField
 from ._frexp import frexp
 from ._language import (
     abs,  # noqa: A004

@@ -25,8 +25,12 @@ assume_in_range = _in_kernels(
     "``assume_in_range(val, base, low, high)``: ``val``, with the promise that ``base + low <= val < base + high``.",
 )
 block_local = _in_kernels("block_local", "``block_local(*fields)``: a hint that a block's threads share elements.")
-cache_read_only = _in_kernels("cache_read_only", "``cache_read_only(*fields)``: a hint that the loop writes none of them.")
-no_activate = _in_kernels("no_activate", "``no_activate(*nodes)``: a hint that the cells of the nodes are active already.")
+cache_read_only = _in_kernels(
+    "cache_read_only", "``cache_read_only(*fields)``: a hint that the loop writes none of them."
+)
+no_activate = _in_kernels(
+    "no_activate", "``no_activate(*nodes)``: a hint that the cells of the nodes are active already."
+)
 is_active = _in_kernels("is_active", "``is_active(node, index)``: whether a cell of a sparse node is there.")
 activate = _in_kernels("activate", "``activate(node, index)``: makes a cell of a sparse node.")
 deactivate = _in_kernels("deactivate", "``deactivate(node, index)``: takes a cell of a sparse node away.")
