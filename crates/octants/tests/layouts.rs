@@ -173,3 +173,68 @@ kernel @k(%x "x": field<i32, layout0>, %y "y": field<i32, layout1>) {{
         agrees(&text::parse(&text).unwrap());
     }
 }
+
+/// What one iteration writes and reads keeps its order, also where members of one cell are accessed together: through two parameters
+/// that are one field, and by indices that may be equal.
+#[test]
+fn accesses_of_one_iteration_stay_in_order() {
+    let texts = [
+        r#"layout0 = layout [64] { dense (axis 0 below 1 extent 64 stride 8) }
+kernel @part(%v "v": field<tensor<i32, 2>, layout0>, %y "y": field<tensor<i32, 2>, layout0>, %idx "idx": field<i32, layout0>) {
+  %zero: i32 = const 0
+  %one: i32 = const 1
+  %n: i32 = const 64
+  parallel_for (%i: i32) in (%zero..%n) {
+    %a: i32 = add %i, %one
+    %b: i32 = add %a, %n
+    store %v[%i, %zero], %a
+    store %v[%i, %one], %b
+    store %y[%i, %zero], %i
+    store %y[%i, %one], %i
+    %c: i32 = load %v[%i, %one]
+    store %v[%i, %zero], %c
+  }
+  return
+}
+"#,
+        r#"layout0 = layout [64] { dense (axis 0 below 1 extent 64 stride 8) }
+layout1 = layout [128] { dense (axis 0 below 1 extent 128 stride 4) }
+kernel @indirect(%v "v": field<i32, layout1>, %y "y": field<i32, layout0>, %idx "idx": field<i32, layout0>) {
+  %zero: i32 = const 0
+  %one: i32 = const 1
+  %two: i32 = const 2
+  %n: i32 = const 64
+  parallel_for (%i: i32) in (%zero..%n) {
+    %even: i32 = mul %i, %two
+    %odd: i32 = add %even, %one
+    %at: i32 = load %idx[%i]
+    %a: i32 = load %v[%even]
+    store %v[%even], %i
+    store %v[%at], %n
+    %b: i32 = load %v[%odd]
+    %c: i32 = add %a, %b
+    store %v[%odd], %c
+  }
+  return
+}
+"#,
+    ];
+    for text in texts {
+        let kernel = text::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        let run = |arch| {
+            let session =
+                Session::new(SessionOptions { arch, threads: 1, ..SessionOptions::default() }).unwrap();
+            let compiled = session.compile(kernel.clone(), Duration::ZERO, &NEVER).unwrap();
+            let memory: Vec<u32> = (0..128).collect();
+            // An index of the iteration's own cells.
+            let indices: Vec<u32> = (0..128).map(|word| word / 2 * 2 + u32::from(word % 6 == 0)).collect();
+            let (start, indices) = (memory.as_ptr() as u64, indices.as_ptr() as u64);
+            let args: Vec<u8> = [start, start, indices].iter().flat_map(|a| a.to_le_bytes()).collect();
+            // SAFETY: the second field is the first one, or not used, and all live until the launch is over.
+            let ended = compiled.launch(unsafe { Arguments::new(&args) }, &mut [], &NEVER);
+            ended.unwrap_or_else(|error| panic!("{error}"));
+            memory
+        };
+        assert_eq!(run(Arch::Cpu), run(Arch::Reference), "{text}");
+    }
+}

@@ -11,8 +11,10 @@ use crate::address::Index;
 use crate::emitter::Emitter;
 use crate::flat;
 use crate::module::Node;
+use crate::order::order_is_free;
+use crate::uniform::varying_values;
 use crate::value::{Label, Ty, Val};
-use crate::widen::{self, Widening};
+use crate::widen::{self, Survey, Widening};
 
 const COUNTER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 
@@ -44,7 +46,6 @@ impl Emitter<'_> {
         let axes = usize::from(attributes.axes);
         let mut bounds = self.load_bounds(&data.operands[..2 * axes]);
         let in_order = attributes.max_threads == Some(1);
-        let group = (!in_order).then(|| self.scopes.begin_independent(&mut self.module));
         let body = data.regions[0];
         let merged = match self.options.force_lanes {
             Some(_) => Vec::new(),
@@ -56,6 +57,13 @@ impl Emitter<'_> {
             bounds.truncate(axes - merged.len());
             bounds.push((Val::i64(0), Val::i64(row as i64)));
         }
+        let independent = !in_order && {
+            let params = &self.kernel.regions[body].params;
+            let varying = varying_values(self.kernel, body, &params[axes - 1..]);
+            let survey = Survey::new(self.kernel, &varying, params[axes - 1]);
+            order_is_free(self.kernel, body, &survey, self.options.noalias, merged.is_empty())
+        };
+        let group = independent.then(|| self.scopes.begin_independent(&mut self.module));
         let polls = self.polls(op);
         let scalar = ops_in(self.kernel, body).len() > LONG || widen::stores_apart(self.kernel, op);
         let domain = Domain { attributes, body, group, merged, widening, polls, scalar };

@@ -36,6 +36,7 @@ mod math;
 mod memory;
 mod module;
 mod ops;
+mod order;
 mod pair;
 mod print;
 mod reduce;

@@ -83,21 +83,17 @@ pub(crate) fn stores_apart(kernel: &Kernel, op: Op) -> bool {
     let varying = varying_values(kernel, body, &params[axis..]);
     let mut survey = Survey::new(kernel, &varying, params[axis]);
     survey.region(body, 0);
-    // For each place of which parts are stored: how far apart its cells lie, and how many different scalars of a cell are.
+    // For each base whose cells lie apart: how far, and which different scalars are stored.
     let mut places: Vec<(Value, i64, Vec<&[Value]>)> = Vec::new();
     for op in ops_in(kernel, body) {
         let data = &kernel.ops[op];
         let OpKind::Store = data.kind else { continue };
         let path = &data.operands[..data.operands.len() - 1];
         let Some(stride) = survey.stride(path).map(i64::abs).filter(|&stride| stride > 1) else { continue };
-        let (Type::Array(array), (base, path)) = (kernel.ty(path[0]), (path[0], &path[1..])) else {
-            continue;
-        };
-        let components = &path[array.rank.into()..];
-        match places.iter_mut().find(|place| place.0 == base && place.1 == stride) {
-            Some(place) if place.2.contains(&components) => {}
-            Some(place) => place.2.push(components),
-            None => places.push((base, stride, vec![components])),
+        match places.iter_mut().find(|place| place.0 == path[0] && place.1 == stride) {
+            Some(place) if place.2.contains(&path) => {}
+            Some(place) => place.2.push(path),
+            None => places.push((path[0], stride, vec![path])),
         }
     }
     let parts = places.iter().filter(|(_, stride, stored)| (stored.len() as i64) < *stride).count() as u32;
@@ -159,7 +155,7 @@ fn accumulators(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> Vec<
 }
 
 /// What a body does.
-struct Survey<'k> {
+pub(crate) struct Survey<'k> {
     kernel: &'k Kernel,
     varying: &'k SideTable<Value, bool>,
     /// The index whose neighbours run at once.
@@ -207,7 +203,7 @@ impl Tally {
 }
 
 impl<'k> Survey<'k> {
-    fn new(kernel: &'k Kernel, varying: &'k SideTable<Value, bool>, index: Value) -> Self {
+    pub(crate) fn new(kernel: &'k Kernel, varying: &'k SideTable<Value, bool>, index: Value) -> Self {
         Self {
             kernel,
             varying,
@@ -401,7 +397,7 @@ impl<'k> Survey<'k> {
     }
 
     /// How far apart in memory the accesses of neighbouring lanes are, in scalars; `None` if that is not fixed.
-    fn stride(&self, path: &[Value]) -> Option<i64> {
+    pub(crate) fn stride(&self, path: &[Value]) -> Option<i64> {
         let (&base, path) = path.split_first()?;
         let (data, rank) = self.kernel.ty(base).place()?;
         let (indices, components) = path.split_at(rank);
