@@ -57,7 +57,7 @@ def moving_particles(rng, count, spin=4.0):
     return x.astype(np.float32), v.astype(np.float32), rng.standard_normal((count, 2, 2)).astype(np.float32)
 
 
-def test_a_step_of_mpm88_is_numpys():
+def test_a_step_of_mpm88_is_numpys(arch):
     mpm88 = fresh("mpm88")
     rng = np.random.default_rng(1)
     x, v, gradient = moving_particles(rng, 400)
@@ -95,7 +95,7 @@ def numpy_stress(mpm99, deformation, packing, material):
     return deformation, packing, stress
 
 
-def test_a_step_of_three_materials_is_numpys():
+def test_a_step_of_three_materials_is_numpys(arch):
     mpm99 = fresh("mpm99")
     rng = np.random.default_rng(2)
     x, v, gradient = moving_particles(rng, 300)
@@ -241,7 +241,7 @@ def test_a_v_cycle_reduces_any_residual():
         assert size < 0.15 * before
 
 
-def test_the_preconditioner_is_symmetric():
+def test_the_preconditioner_is_symmetric(arch):
     poisson = fresh("poisson")
     solver = poisson.Poisson(15)
     rng = np.random.default_rng(6)
@@ -263,7 +263,7 @@ def test_a_number_of_nodes_that_cannot_be_halved_is_refused():
 # --- life --------------------------------------------------------------------------------------------------------------
 
 
-def test_life_is_numpys_on_a_random_board():
+def test_life_is_numpys_on_a_random_board(arch):
     life = fresh("game_of_life")
     life.make_board(32, 48)
     cells = np.random.default_rng(7).random((32, 48)) < 0.4
@@ -336,6 +336,47 @@ def test_cloth_stays_outside_the_ball_and_above_the_floor():
     assert distance.min() > 0.98 * ball[3]
     assert distance.min() < 1.05 * ball[3], "it lies on the ball"
     assert position[..., 1].min() >= 0.0
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+def small_steps(name):
+    """A small simulation of a program, and a function that moves it on and draws it."""
+    program = fresh(name)
+    image = np.zeros((32, 32, 3), np.uint8)
+    if name in ("mpm88", "mpm99"):
+        simulation = (
+            program.Liquid(program.dam_and_drop(24), 24)
+            if name == "mpm88"
+            else program.Mixture(*program.three_blocks(24), 24)
+        )
+        positions = simulation.position if name == "mpm88" else simulation.particles.position
+        colours = oc.Vector.field(3, oc.f32, shape=positions.shape)
+        picture = fresh("pictures").ParticlePicture(32, reach=2.5, background=("#000000", "#ffffff"))
+        return lambda: (simulation.step(), simulation.colour(colours), picture.draw(positions, colours, 10.0))
+    if name == "shallow_water":
+        bed = program.archipelago(24)
+        sea = program.Sea(bed, np.where(bed < 0, 1.0, 0.0), width=24.0)
+        return lambda: (sea.step(), sea.energy(), sea.draw(image))
+    if name == "poisson":
+        solver = program.Poisson(15)
+        return lambda: (solver.solve(program.charges(15, 0.1)), program.draw(solver.solution, image, 0.3))
+    if name == "game_of_life":
+        program.make_board(32, 32)
+        program.set_board(program.kaleidoscope(32))
+        return lambda: (program.generation(), program.draw(np.zeros((160, 160, 3), np.uint8)))
+    cloth = program.over_a_ball(12)
+    stage = fresh("rendering").Stage(12, 32, 24, ball=(0.0, 0.5, 0.0, 0.5))
+    return lambda: (cloth.step(), cloth.energy(), cloth.stretch(), stage.draw(cloth.point.position))
+
+
+@pytest.mark.parametrize("name", ["mpm88", "mpm99", "shallow_water", "poisson", "game_of_life", "cloth"])
+def test_no_program_reaches_outside_its_fields(name):
+    oc.init(arch=oc.cpu, debug=True, log_level="error")
+    move = small_steps(name)
+    for _ in range(3):
+        move()
 
 
 # --- the programs ----------------------------------------------------------------------------------------------------
