@@ -269,3 +269,50 @@ def test_random_shapes_orders_and_offsets(seed):
     v.get_scalar_field(1).fill(1)
     numbers[..., 1] = 1
     np.testing.assert_array_equal(v.to_numpy(), numbers)
+
+
+@oc.kernel
+def visit(x: oc.template(), first: oc.template(), visits: oc.types.ndarray(dtype=oc.i32, ndim=1)):
+    for I in oc.grouped(x):
+        position = 0
+        for axis in oc.static(range(len(x.shape))):
+            position = position * x.shape[axis] + I[axis] - first[axis]
+        visits[position] += 1
+        x[I] = oc.cast(position, x.dtype)
+
+
+@oc.kernel
+def gather(x: oc.template(), first: oc.template(), found: oc.types.ndarray(dtype=oc.f64, ndim=1)):
+    for k in found:
+        left = k
+        I = oc.Vector([0 for _ in oc.static(range(len(x.shape)))])
+        for axis in oc.static(range(len(x.shape) - 1, -1, -1)):
+            I[axis] = left % x.shape[axis] + first[axis]
+            left //= x.shape[axis]
+        found[k] = oc.cast(x[I], oc.f64)
+
+
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_kernels_visit_the_shape_and_see_what_the_host_sees(arch, seed):
+    rng = random.Random(seed)
+    tree, _, leaves = random_tree(rng)
+    for leaf in leaves:
+        shape = leaf.field.shape
+        if not shape:
+            continue
+        entry = leaf.field
+        if isinstance(entry, oc.MatrixField):
+            number = rng.randrange(leaf.entries)
+            entry = entry.get_scalar_field(*((number,) if entry.ndim == 1 else divmod(number, entry.m)))
+        count = int(np.prod(shape))
+        visits = np.zeros(count, dtype=np.int32)
+        visit(entry, leaf.offset, visits)
+        assert (visits == 1).all()
+        expected = np.arange(count).astype(leaf.dtype.numpy_name).reshape(shape)
+        np.testing.assert_array_equal(entry.to_numpy(), expected)
+        numbers = random_numbers(rng, leaf, shape)
+        entry.from_numpy(numbers)
+        found = np.zeros(count)
+        gather(entry, leaf.offset, found)
+        np.testing.assert_array_equal(found, numbers.ravel().astype(np.float64))
+    tree.destroy()

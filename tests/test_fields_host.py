@@ -752,7 +752,7 @@ def test_copy_from():
     x.copy_from(y)
     np.testing.assert_array_equal(x.to_numpy(), numbers.astype(np.float32))
     blocked = oc.field(oc.f32)
-    oc.root.dense(oc.ij, (2, 2)).dense(oc.ij, (2, 3)).place(blocked, oc.field(oc.i8))
+    oc.root.dense(oc.ij, (2, 3)).dense(oc.ij, (2, 2)).place(blocked, oc.field(oc.i8))
     blocked.copy_from(y)
     y.fill(0)
     y.copy_from(blocked)
