@@ -40,8 +40,8 @@ const MOST_VECTORS_IN_WHILE: u32 = 2;
 const MOST_VECTORS_OF_TENSORS: u32 = 1;
 /// Variables of all lanes, in bytes, that are at home in the first cache.
 const MOST_BYTES_OF_VARIABLES: u32 = 16 << 10;
-/// A body of more ops is so long that its compilation counts. It is written twice, and each op is many instructions.
-const MOST_OPS: u32 = 500;
+/// A body of more ops is so long that its compilation counts: it may be written twice, with and without a mask.
+const MOST_OPS: u32 = 3000;
 /// A body with fewer accesses is so short that the loop's own instructions count.
 const FEW_ACCESSES: u32 = 4;
 

@@ -69,6 +69,13 @@ const SETTINGS: &[&CStr] = &[
     // stencils of 5 and 27 points, n-body, matrix product and sums are as fast without.
     #[cfg(target_arch = "x86_64")]
     c"-disable-lsr",
+    // Looking for sums inside straight code to vectorise takes time that grows fast with its length: nine tenths of the
+    // compile time of a singular value decomposition. Sums over loops are vectorised by other passes.
+    c"-slp-vectorize-hor=false",
+    // Both grow with the square of the stores in a block, of which large matrices in variables have hundreds: merging
+    // neighbouring stores, which vectorisation has done before, and the search for stores that are overwritten.
+    c"-combiner-store-merging=false",
+    c"-dse-memoryssa-walklimit=30",
 ];
 
 /// Registers the targets and the handlers. Does nothing the second time.
