@@ -314,6 +314,108 @@ def test_reading_the_target_in_the_loop_sees_the_sum_grow(arch):
     assert seen.tolist() == list(range(1, 11))
 
 
+SUMMANDS = [oc.i32, oc.u32, oc.i64, oc.u64, oc.f32, oc.f64]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dtype", SUMMANDS, ids=str)
+def test_histograms_of_few_and_of_many_bins(dtype, threads):
+    oc.init(arch=oc.cpu, log_level="error", cpu_max_num_threads=threads)
+
+    @oc.kernel
+    def count(x: array(oc.i32), bins: array(dtype), other: array(dtype)):
+        for i in range(x.shape[0]):
+            bins[x[i]] += 2
+            if x[i] % 2 == 1:
+                other[x[i]] -= 1
+
+    rng = np.random.default_rng(5)
+    # Few bins are gathered by each thread, many are not; and back to few, with other bins than before.
+    for samples, size in [(50_000, 301), (2_000, 100_001), (40_000, 64), (300, 5), (0, 8)]:
+        x = rng.integers(0, size, samples).astype(np.int32)
+        bins, other = np.full(size, 3, NUMPY[dtype]), np.full(size, 90_000, NUMPY[dtype])
+        count(x, bins, other)
+        counts = np.bincount(x, minlength=size)
+        assert np.array_equal(bins, (3 + 2 * counts).astype(NUMPY[dtype]))
+        assert np.array_equal(other, (90_000 - counts * (np.arange(size) % 2)).astype(NUMPY[dtype]))
+
+
+def test_sums_of_vectors_and_matrices_by_index():
+    vectors, matrices = oc.types.vector(3, oc.f32), oc.types.matrix(2, 2, oc.f64)
+
+    @oc.kernel
+    def scatter(
+        x: array(oc.i32), v: oc.types.ndarray(dtype=vectors, ndim=2), m: oc.types.ndarray(dtype=matrices, ndim=1)
+    ):
+        for i in range(x.shape[0]):
+            for j in range(2):
+                v[x[i], j] += oc.Vector([1.0, 2.0, j])
+            m[x[i]] -= oc.Matrix([[1.0, 0.0], [0.0, -1.0]])
+
+    x = np.random.default_rng(6).integers(0, 9, 30_000).astype(np.int32)
+    v, m = oc.Vector.ndarray(3, oc.f32, (9, 2)), oc.Matrix.ndarray(2, 2, oc.f64, (9,))
+    scatter(x, v, m)
+    counts = np.bincount(x, minlength=9)
+    assert np.array_equal(v.to_numpy(), counts[:, None, None] * np.array([[1, 2, 0], [1, 2, 1]]))
+    assert np.array_equal(m.to_numpy(), counts[:, None, None] * np.array([[-1, 0], [0, 1]]))
+
+
+def test_what_a_loop_reads_it_adds_to_in_place(arch):
+    @oc.kernel
+    def k(bins: array(oc.i32), seen: array(oc.i32)):
+        oc.loop_config(serialize=True)
+        for i in range(1000):
+            bins[i % 7] += 1
+            seen[i] = bins[i % 7]
+
+    bins, seen = np.zeros(7, np.int32), np.zeros(1000, np.int32)
+    k(bins, seen)
+    assert np.array_equal(seen, np.arange(1000) // 7 + 1)
+
+    @oc.kernel
+    def parallel(bins: array(oc.i32), seen: array(oc.i32)):
+        for i in range(5000):
+            bins[i % 7] += 1
+            seen[i] = bins[i % 7]
+
+    bins, seen = np.zeros(7, np.int32), np.zeros(5000, np.int32)
+    parallel(bins, seen)
+    assert seen.min() >= 1 and bins.sum() == 5000
+
+
+def test_launches_at_the_same_time_add_to_one_array():
+    from concurrent.futures import ThreadPoolExecutor
+
+    @oc.kernel
+    def count(bins: oc.types.ndarray(dtype=oc.f32, ndim=1), n: oc.i32):
+        for i in range(n):
+            bins[i % 50] += 1.0
+
+    bins = oc.ndarray(oc.f32, (50,))
+    count(bins, 10_000)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: count(bins, 10_000), range(40)))
+    assert np.array_equal(bins.to_numpy(), np.full(50, 41 * 200, np.float32))
+
+
+def test_a_failing_loop_leaves_what_it_added():
+    oc.init(arch=oc.cpu, log_level="error", debug=True, cpu_max_num_threads=1)
+
+    @oc.kernel
+    def count(bins: array(oc.i32)):
+        for i in range(10_000):
+            assert i < 9_999
+            bins[i % 10] += 1
+
+    bins = np.zeros(10, np.int32)
+    with pytest.raises(oc.OctantsAssertionError):
+        count(bins)
+    assert bins.sum() == 9_999
+    with pytest.raises(oc.OctantsAssertionError):
+        count(bins)
+    assert bins.sum() == 2 * 9_999
+
+
 def test_bit_operations_need_integers(arch):
     @oc.kernel
     def k(x: array(oc.f32)):

@@ -68,10 +68,10 @@ impl CompiledKernel {
     ) -> Result<Self, Error> {
         let interpreted = recipe.options.arch != crate::options::Arch::Cpu;
         let plan = LaunchPlan::new(context, recipe, cancel)?;
-        let version = plan.version(Assumptions { noalias: true });
-        let running = match version {
-            Some(version) if !interpreted => Running::of(&version.info().kernel, version.plan()),
-            _ => Running::Unknown,
+        let first = plan.first();
+        let running = match interpreted {
+            false => Running::of(&first.info().kernel, first.plan()),
+            true => Running::Unknown,
         };
         Ok(Self { plan, running, keys: Arc::clone(keys) })
     }
@@ -111,14 +111,14 @@ impl CompiledKernel {
         leaf.address_in(self.plan.context())
     }
 
-    /// Of the version for arrays that do not overlap, which is made first.
+    /// Of the version that is made first: for arrays that do not overlap.
     pub fn statistics(&self) -> CompileStatistics {
         self.version().1.statistics
     }
 
     /// Whether a launch with overlapping arrays has been, and made a version of its own.
     pub fn has_overlapping_version(&self) -> bool {
-        self.plan.version(Assumptions { noalias: false }).is_some()
+        self.plan.version(Assumptions::NOTHING).is_some()
     }
 
     /// A text that shows the kernel at some point of its way. `None` where the device has no such thing.
@@ -203,8 +203,7 @@ impl CompiledKernel {
     }
 
     fn version(&self) -> (&octants_ir::Plan, &crate::recipe::VersionInfo) {
-        let version = self.plan.version(Assumptions { noalias: true });
-        let version = version.expect("this version is there from the start");
-        (version.plan(), version.info())
+        let first = self.plan.first();
+        (first.plan(), first.info())
     }
 }

@@ -117,7 +117,7 @@ impl Recipe {
     fn run_passes(&self, assume: Assumptions) -> (Outcome, Duration) {
         let begin = Instant::now();
         let options = PipelineOptions {
-            assumptions: PassAssumptions { noalias: assume.noalias },
+            assumptions: PassAssumptions { noalias: assume.noalias, copies: assume.copies },
             limit: (self.options.opt_level == 0).then_some(0),
             ..PipelineOptions::default()
         };
@@ -139,7 +139,7 @@ impl Recipe {
             if self.options.arch != Arch::Cpu {
                 return Ok(None);
             }
-            let options = self.native_options(Assumptions { noalias: true });
+            let options = self.native_options(Assumptions { noalias: true, copies: true });
             native_text(tasks, plan, options, what).map(Some).map_err(|error| native_error(&error))
         };
         match what {

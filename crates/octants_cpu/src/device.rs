@@ -11,6 +11,7 @@ use octants_hal::{
 use octants_llvm::abi::{Fault, Frame};
 use octants_llvm_sys::{LoadError, Loaded, load};
 
+use crate::copies::{IdleCopies, LoopCopies};
 use crate::host::{self, Filler, LINE, unsupported};
 use crate::memory::HostMemory;
 use crate::pool::{Pool, Schedule};
@@ -51,6 +52,7 @@ const BYTES_WORTH_A_THREAD: u64 = 256 << 10;
 pub struct CpuDevice {
     memory: HostMemory,
     pool: Pool,
+    copies: IdleCopies,
 }
 
 /// The code of a module's parts.
@@ -61,7 +63,7 @@ struct LoadedModule {
 impl CpuDevice {
     /// A device whose loops run on `threads` threads, the caller included; 0 means one for each processor of the process.
     pub fn new(threads: usize) -> Self {
-        Self { memory: HostMemory::new(), pool: Pool::new(threads) }
+        Self { memory: HostMemory::new(), pool: Pool::new(threads), copies: IdleCopies::default() }
     }
 
     pub fn threads(&self) -> usize {
@@ -82,7 +84,13 @@ impl CpuDevice {
 
     /// # Safety
     /// As for the verb `launch`.
-    unsafe fn run_range(&self, task: Task, launch: &Launch<'_>, frame: &Frame, range: &RangeDomain<'_>) {
+    unsafe fn run_range(
+        &self,
+        task: Task,
+        launch: &Launch<'_>,
+        frame: &Frame,
+        range: &RangeDomain<'_>,
+    ) -> Result<(), DeviceError> {
         let cost = u64::from(range.cost.max(1));
         let tiny = if cost < PLAIN { TINY_PLAIN } else { TINY };
         let grain = match range.block {
@@ -91,6 +99,11 @@ impl CpuDevice {
             None => (CHUNK / cost).max(range.lanes.into()),
         };
         let max_threads = range.max_threads.map_or(usize::MAX, |threads| threads as usize);
+        let threads = self.pool.threads_for(range.points, grain, max_threads);
+        let copies = match range.copied {
+            [] => None,
+            copied => Some(LoopCopies::new(&self.copies, copied, launch.args, threads)?),
+        };
         let args = Shared(launch.args.as_ptr());
         let frame = Shared(frame);
         // SAFETY: the record outlives the launch.
@@ -98,12 +111,23 @@ impl CpuDevice {
         let most = LONGEST / cost;
         let schedule = Schedule { grain, most, max_threads, cancel: Some(launch.cancel) };
         // Whoever launched looks at the flag and at the record, so the outcome says nothing new.
-        let _ = self.pool.run(range.points, &schedule, &|_, lo, hi| {
+        let _ = self.pool.run(range.points, &schedule, &|thread, lo, hi| {
             if !fault.happened() {
+                let args = copies.as_ref().map_or_else(|| args.get(), |copies| copies.args(thread));
                 // SAFETY: the caller vouches for arguments and frame; the pool gives ranges inside the points.
-                unsafe { task(args.get(), frame.get(), lo as i64, hi as i64) };
+                unsafe { task(args, frame.get(), lo as i64, hi as i64) };
             }
         });
+        // Also after a failure: what was added until then is there, as it would be without copies.
+        if let Some(copies) = &copies {
+            for array in 0..range.copied.len() {
+                self.in_pieces(copies.lines(array) * LINE, LINE, &|begin, length| {
+                    // SAFETY: the loop is over, and each piece is given to one thread.
+                    unsafe { copies.add_lines(array, begin / LINE, (begin + length) / LINE) };
+                });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -145,6 +169,10 @@ unsafe impl Device for CpuDevice {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::HOST_MEMORY | Capabilities::IMMEDIATE | Capabilities::CANCEL
+    }
+
+    fn copies(&self) -> usize {
+        self.threads()
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
@@ -274,7 +302,7 @@ unsafe impl Device for CpuDevice {
                 Domain::Once => task(launch.args.as_ptr(), &raw const frame, 0, 0),
                 Domain::Range(range) => {
                     frame.bounds = range.bounds.as_ptr();
-                    self.run_range(task, launch, &frame, range);
+                    self.run_range(task, launch, &frame, range)?;
                 }
             }
         }

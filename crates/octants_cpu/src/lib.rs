@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod compile;
+mod copies;
 mod device;
 mod host;
 mod memory;

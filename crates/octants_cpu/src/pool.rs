@@ -82,6 +82,12 @@ impl Pool {
         self.threads
     }
 
+    /// How many threads a loop over `0..total` may run on: their numbers are below this.
+    pub fn threads_for(&self, total: u64, grain: u64, max_threads: usize) -> usize {
+        let worth = total.div_ceil(grain.max(1));
+        self.threads.min(max_threads).min(usize::try_from(worth).unwrap_or(usize::MAX)).max(1)
+    }
+
     /// Runs `body` over all of `0..total`, each iteration once, on several threads. Returns when all is done.
     ///
     /// # Panics
@@ -92,8 +98,7 @@ impl Pool {
         }
         let grain = schedule.grain.max(1);
         let worth = total.div_ceil(grain);
-        let threads =
-            self.threads.min(schedule.max_threads).min(usize::try_from(worth).unwrap_or(usize::MAX));
+        let threads = self.threads_for(total, grain, schedule.max_threads);
         if worth <= 1 {
             if total > 0 {
                 body(0, 0, total);

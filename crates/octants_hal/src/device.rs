@@ -58,6 +58,12 @@ pub unsafe trait Device: Send + Sync {
 
     fn capabilities(&self) -> Capabilities;
 
+    /// How many copies of an array a launch may need ([`RangeDomain::copied`](crate::RangeDomain::copied)); 0 if the device does
+    /// not know how to keep any.
+    fn copies(&self) -> usize {
+        0
+    }
+
     /// At least `bytes` (not 0) of zeroed memory, aligned to 64.
     fn allocate(&self, bytes: usize) -> Result<Address, DeviceError>;
 

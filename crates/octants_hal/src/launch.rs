@@ -59,4 +59,27 @@ pub struct RangeDomain<'a> {
     pub cost: u32,
     /// How many points its code runs at once: fewer take as long as so many. At least 1.
     pub lanes: u32,
+    /// Arrays that the code adds to as if it ran on one thread. Whatever runs at the same time gets copies of its own, which are
+    /// neutral at first and are added to the arrays before the launch is over. Empty, unless the device has
+    /// [`copies`](crate::Device::copies).
+    pub copied: &'a [Copied],
+}
+
+/// An array of which each thread gets a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Copied {
+    /// Where its address lies in the block of arguments.
+    pub address_at: usize,
+    /// A multiple of the summand's size.
+    pub bytes: usize,
+    pub summand: Summand,
+}
+
+/// What an array is made of, as far as additions differ.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Summand {
+    I32,
+    I64,
+    F32,
+    F64,
 }

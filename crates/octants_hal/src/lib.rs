@@ -37,4 +37,4 @@ pub use device::{Address, Device, Event, Function, Module, Stream};
 pub use error::DeviceError;
 pub use fault::{FAULT_ARGUMENTS, FaultRecord};
 pub use image::{Image, ImagePart};
-pub use launch::{Domain, Launch, LaunchMemory, Listener, RangeDomain};
+pub use launch::{Copied, Domain, Launch, LaunchMemory, Listener, RangeDomain, Summand};

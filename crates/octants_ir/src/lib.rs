@@ -24,8 +24,8 @@ pub use kernel::{Function, Kernel, KernelOptions, LocData, OpData, Param, Region
 pub use layout::{Digit, Layout, Level, NodeKind};
 pub use ops::{Effect, OpKind};
 pub use plan::{
-    Access, ArgKind, ArgLayout, ArgSlot, Bound, LaunchUses, Plan, ResultLayout, ResultSlot, Step, TempLayout,
-    TempSlot,
+    Access, ArgKind, ArgLayout, ArgSlot, Bound, Copied, LaunchUses, Plan, ResultLayout, ResultSlot, Step,
+    TempLayout, TempSlot,
 };
 pub use types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
 pub use verify::{Law, Phase, Violation, verify};

@@ -66,7 +66,37 @@ pub enum Step {
         name: Option<String>,
         /// Roughly how many instructions an iteration runs.
         cost: u32,
+        /// Arrays that its code adds to without regard to other threads: each thread has a copy of its own.
+        copied: Vec<Copied>,
     },
+}
+
+/// An array that a parallel loop only adds to. Each thread adds to a copy, which is neutral at first; the copies are added to the
+/// array when the loop is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Copied {
+    pub param: usize,
+    /// What its elements are made of: integers or reals of 32 or 64 bits.
+    pub scalar: Scalar,
+    /// Roughly how many additions an iteration makes.
+    pub updates: u32,
+    /// Bytes from the first element to behind the last one, of a field. Those of an array are known at launch.
+    pub span: Option<u64>,
+}
+
+impl Copied {
+    /// Bytes of the array in this block of arguments.
+    ///
+    /// # Panics
+    /// If the block is smaller than its layout.
+    pub fn bytes(&self, args: &ArgLayout, block: &[u8]) -> u64 {
+        let slot = &args.slots[self.param];
+        let rank = slot.array().map_or(0, |array| array.rank);
+        self.span.unwrap_or_else(|| {
+            let extents = (0..rank).map(|axis| read_integer(block, slot.extent_offset(axis), Scalar::I32));
+            extents.fold(slot.bytes.into(), |bytes: u64, extent| bytes.saturating_mul(extent.max(0) as u64))
+        })
+    }
 }
 
 impl Step {

@@ -14,6 +14,8 @@ pub(crate) enum Class {
     ReadOnly,
     /// Any array, where arguments may overlap.
     Arrays,
+    /// A thread's own copy of a parameter's array. Iterations on one thread share it.
+    Copied(usize),
     /// The slot of a temporary.
     Temp(usize),
     Results,
@@ -60,7 +62,8 @@ impl Scopes {
             self.scopes.push(Scope { class, own, others });
             &self.scopes[self.scopes.len() - 1]
         };
-        let group = self.group.map_or_else(String::new, |group| format!(", !llvm.access.group {group}"));
+        let group = self.group.filter(|_| !matches!(class, Class::Copied(_)));
+        let group = group.map_or_else(String::new, |group| format!(", !llvm.access.group {group}"));
         format!(", !alias.scope {}, !noalias {}{group}", scope.own, scope.others)
     }
 

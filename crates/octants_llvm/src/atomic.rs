@@ -61,8 +61,8 @@ impl Emitter<'_> {
     }
 
     fn atomic_at(&mut self, op: AtomicOp, address: Address, value: Val) -> Val {
-        if address.class == Class::Local {
-            // Nobody else sees a variable.
+        if matches!(address.class, Class::Local | Class::Copied(_)) {
+            // Nobody else sees it.
             let old = self.load_at(address);
             let new = self.combine(op, old, value);
             self.store_at(address, new);

@@ -36,6 +36,8 @@ pub(crate) struct Emitter<'k> {
     /// The allocas of `local` ops.
     pub locals: SideTable<Value, Option<Ptr>>,
     pub params: Vec<ParamRegisters>,
+    /// Parameters whose array is a copy that no other thread sees.
+    pub copied: Vec<usize>,
     pub temps: Option<Ptr>,
     pub results: Option<Ptr>,
     pub cancel: Option<Ptr>,
@@ -77,6 +79,7 @@ impl<'k> Emitter<'k> {
             flat: None,
             locals: SideTable::new(None),
             params: vec![ParamRegisters::default(); kernel.params.len()],
+            copied: Vec::new(),
             temps: None,
             results: None,
             cancel: None,

@@ -8,6 +8,7 @@ use octants_ir::ops::AtomicOp;
 use octants_ir::{Data, Op, OpKind, Scalar, Type, Value};
 
 use crate::address::Address;
+use crate::alias::Class;
 use crate::emitter::Emitter;
 use crate::value::{Ptr, Ty, Typed, Val};
 
@@ -37,7 +38,12 @@ impl Emitter<'_> {
         let Type::Array(array) = self.kernel.ty(a.operands[0]) else { return None };
         let Data::Tensor(tensor) = array.elem else { return None };
         let sums = op == other && matches!(op, AtomicOp::Add | AtomicOp::Sub);
-        if !sums || self.lanes > 1 || tensor.elem != Scalar::F32 || tensor.shape.count() % 2 != 0 {
+        if !sums || self.lanes > 1 || tensor.elem != Scalar::F32 {
+            return None;
+        }
+        // Nobody else sees a copy, wherever its words begin.
+        let copied = self.kernel.as_param(a.operands[0]).is_some_and(|param| self.copied.contains(&param));
+        if !copied && tensor.shape.count() % 2 != 0 {
             return None;
         }
         let element = 1 + usize::from(array.rank);
@@ -61,6 +67,13 @@ impl Emitter<'_> {
     fn update_word(&mut self, op: AtomicOp, address: Address, low: Val, high: Val) -> Val {
         let pointer = address.one_cell();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
+        if let Class::Copied(_) = address.class {
+            let old = self.f.value(PAIR, format_args!("load {PAIR}, ptr {pointer}, align 4{suffix}"));
+            let value = self.pair_of(low, high);
+            let new = self.combine(op, old, value);
+            self.f.line(format_args!("store {}, ptr {pointer}, align 4{suffix}", Typed(new)));
+            return old;
+        }
         let bits = self.f.value(WORD, format_args!("ptrtoint ptr {pointer} to i64"));
         let odd = self.binary("and", bits, Val::i64(7));
         let aligned = self.compare("eq", odd, Val::i64(0));

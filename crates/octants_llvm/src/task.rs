@@ -18,7 +18,10 @@ pub(crate) fn emit(kernel: &Kernel, plan: &Plan, step: &Step, options: &EmitOpti
             e.region(kernel.ops[*op].regions[0]);
             1
         }
-        Step::Range { op, .. } => e.range(*op),
+        Step::Range { op, copied, .. } => {
+            e.copied = copied.iter().map(|copied| copied.param).collect();
+            e.range(*op)
+        }
     };
     e.finish_blocks();
     e.finish_functions();

@@ -114,6 +114,6 @@ fn matrices_in_variables_and_long_bodies_have_fewer_lanes_or_none() {
     assert_eq!(lanes(&with(9, "")), 16);
     // Too much for the first cache.
     assert_eq!(lanes(&with(300, "")), 1);
-    let long: Vec<_> = (0..600).map(|n| format!("%l{n}: f32 = add %two, %two")).collect();
+    let long: Vec<_> = (0..4000).map(|n| format!("%l{n}: f32 = add %two, %two")).collect();
     assert_eq!(lanes(&with(9, &long.join("\n"))), 1);
 }

@@ -19,7 +19,7 @@ fn main() {
     let outcome = run_pipeline(
         kernel,
         PipelineOptions {
-            assumptions: Assumptions { noalias: has("noalias") },
+            assumptions: Assumptions { noalias: has("noalias"), copies: false },
             dump: has("all").then_some(&mut dump),
             ..PipelineOptions::default()
         },

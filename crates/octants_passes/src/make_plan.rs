@@ -6,7 +6,7 @@ use octants_ir::{
     ArgLayout, Bound, Const, Data, Kernel, LaunchUses, OpKind, Plan, ResultLayout, Step, TempLayout, Value,
 };
 
-use crate::analysis::{array_access, cost};
+use crate::analysis::{array_access, cost, sums_of};
 use crate::manager::Assumptions;
 use crate::split_tasks::launch::as_division;
 
@@ -23,6 +23,7 @@ pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
             OpKind::ParallelFor(attributes) => {
                 let bounds = &data.operands[..2 * attributes.axes as usize];
                 let bound = |value| bound(kernel, &args, &temps, value);
+                let copies = assumptions.copies && assumptions.noalias && attributes.max_threads != Some(1);
                 steps.push(Step::Range {
                     task,
                     op,
@@ -31,6 +32,7 @@ pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
                     block_dim: attributes.block_dim,
                     name: attributes.name.clone(),
                     cost: cost(kernel, data.regions[0]).max(1),
+                    copied: if copies { sums_of(kernel, op) } else { Vec::new() },
                 });
             }
             _ => {}

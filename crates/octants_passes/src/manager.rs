@@ -22,6 +22,9 @@ use crate::split_tasks::split_tasks;
 pub struct Assumptions {
     /// No two array arguments overlap, unless both are only read. A guard at launch has seen to it.
     pub noalias: bool,
+    /// Each thread may have copies of arrays that a loop only adds to. The plan says of which; a guard at launch has seen that they
+    /// pay.
+    pub copies: bool,
 }
 
 /// One entry of the pipeline.

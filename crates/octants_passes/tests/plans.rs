@@ -6,8 +6,12 @@ use octants_ir::{Access, Bound, Plan, Scalar, Step};
 use octants_passes::{Assumptions, PipelineOptions, run_pipeline};
 
 fn plan(text: &str, noalias: bool) -> Plan {
+    plan_with(text, Assumptions { noalias, copies: false })
+}
+
+fn plan_with(text: &str, assumptions: Assumptions) -> Plan {
     let kernel = parse(text).unwrap_or_else(|error| panic!("{error}"));
-    let options = PipelineOptions { assumptions: Assumptions { noalias }, ..PipelineOptions::default() };
+    let options = PipelineOptions { assumptions, ..PipelineOptions::default() };
     run_pipeline(kernel, options).plan
 }
 
@@ -93,4 +97,42 @@ fn a_division_by_a_power_of_two_stays_a_division_for_the_host() {
         b: Box::new(Bound::Const(2)),
     };
     assert_eq!(axes[0].0, half);
+}
+
+/// `%0` is only added to, `%1` is read as well, the old value of `%2` is used, `%3` holds bytes, and `%4` is the loop's own.
+const SUMS: &str = r#"kernel @sums(%0 "a": array<tensor<f32, 2>, 1>, %1 "b": array<i32, 1>, %2 "c": array<i32, 1>, %3 "d": array<u8, 1>, %4 "e": array<f32, 1>) {
+  %5: i32 = const 0
+  %6: i32 = const 100
+  parallel_for (%7: i32) in (%5..%6) {
+    %8: i32 = load %1[%7]
+    %9: f32 = cast %8
+    for %10: i32 in %5..%8 {
+      %11: f32 = atomic_add %0[%8, %5], %9
+    }
+    %12: f32 = atomic_sub %0[%8, %5], %9
+    %13: i32 = atomic_add %1[%8], %8
+    %14: i32 = atomic_add %2[%8], %8
+    %15: u8 = cast %14
+    %16: u8 = atomic_add %3[%8], %15
+    %17: f32 = atomic_add %4[%7], %9
+  }
+  return
+}"#;
+
+#[test]
+fn threads_get_copies_of_arrays_that_a_loop_only_adds_to() {
+    let copied = |noalias, copies| {
+        let plan = plan_with(SUMS, Assumptions { noalias, copies });
+        let [Step::Range { copied, .. }] = &plan.steps[..] else { panic!("{:?}", plan.steps) };
+        copied.clone()
+    };
+    let [one] = copied(true, true)[..] else { panic!("{:?}", copied(true, true)) };
+    assert_eq!((one.param, one.scalar, one.updates, one.span), (0, Scalar::F32, 5, None));
+    assert_eq!((copied(true, false), copied(false, true)), (vec![], vec![]));
+
+    let plan = plan_with(SUMS, Assumptions { noalias: true, copies: true });
+    let mut args = vec![0; plan.args.bytes as usize];
+    let extent = plan.args.slots[0].extent_offset(0) as usize;
+    args[extent..extent + 4].copy_from_slice(&33_i32.to_le_bytes());
+    assert_eq!(one.bytes(&plan.args, &args), 33 * 8);
 }

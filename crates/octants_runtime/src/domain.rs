@@ -4,23 +4,33 @@ use octants_hal::{Domain, RangeDomain};
 use octants_ir::plan::{Plan, Step};
 use smallvec::SmallVec;
 
+use crate::copies::{Copies, copies_of};
 use crate::plan::Ended;
 
 /// Bounds of all axes; the usual numbers of axes need no allocation.
-pub(crate) type Bounds = SmallVec<[i64; 8]>;
+type Bounds = SmallVec<[i64; 8]>;
 
-/// The points that a step runs for; `None` if there are none. `bounds` keeps what the domain refers to.
+/// What a domain refers to.
+#[derive(Default)]
+pub(crate) struct Room {
+    bounds: Bounds,
+    copies: Copies,
+}
+
+/// The points that a step runs for; `None` if there are none.
 pub(crate) fn domain<'b>(
     plan: &Plan,
     step: &Step,
     args: &[u8],
     temps: &[u8],
     lanes: u32,
-    bounds: &'b mut Bounds,
+    room: &'b mut Room,
 ) -> Result<Option<Domain<'b>>, Ended> {
     let Step::Range { axes, max_threads, block_dim, cost, .. } = step else {
         return Ok(Some(Domain::Once));
     };
+    copies_of(plan, step, args, &mut room.copies);
+    let bounds = &mut room.bounds;
     bounds.clear();
     let mut points = Some(1_u64);
     for (lo, hi) in axes {
@@ -40,6 +50,7 @@ pub(crate) fn domain<'b>(
             block: *block_dim,
             cost: *cost,
             lanes,
+            copied: &room.copies,
         }))),
         _ => Err(Ended::TooManyPoints),
     }

@@ -12,6 +12,7 @@
 
 mod arguments;
 mod context;
+mod copies;
 mod domain;
 mod guard;
 mod invocation;

@@ -10,19 +10,24 @@ use octants_ir::plan::{Access, ArgLayout, LaunchUses, ResultLayout};
 
 use crate::arguments::Arguments;
 use crate::context::Context;
+use crate::copies::{copies_pay, has_copies};
 use crate::guard::OverlapGuard;
 use crate::version::{Assumptions, MakeVersion, Version};
 use crate::{run_here, run_remote};
 
-/// A kernel's code and how to launch it. The version for arrays that do not overlap is there from the start; the other is made
-/// when a launch first needs it.
+/// A kernel's code and how to launch it. The version for arrays that do not overlap, and of which copies pay, is there from the start;
+/// the others are made when a launch first needs them.
 pub struct LaunchPlan<M: MakeVersion> {
     context: Arc<Context>,
     maker: M,
     guard: OverlapGuard,
-    apart: Version<M::Info>,
+    first: Version<M::Info>,
+    /// How many copies of an array a launch of the first version may need; 0 if it has none.
+    copies: usize,
+    /// For arrays that do not overlap, without copies.
+    shared: OnceLock<Version<M::Info>>,
     overlapping: OnceLock<Version<M::Info>>,
-    /// Held while the other version is made, so that it is made once.
+    /// Held while another version is made, so that it is made once.
     making: Mutex<()>,
     /// Whether tasks run on memory of the host, and are over when the verb returns.
     here: bool,
@@ -101,15 +106,19 @@ impl From<DeviceError> for Ended {
 }
 
 impl<M: MakeVersion> LaunchPlan<M> {
-    /// Makes the version for arrays that do not overlap.
+    /// Makes the first version.
     pub fn new(context: &Arc<Context>, maker: M, cancel: &AtomicBool) -> Result<Self, M::Error> {
-        let apart = make(context, &maker, Assumptions { noalias: true }, cancel)?;
-        let guard = OverlapGuard::new(&apart.plan().args, &apart.plan().access);
+        let copies = context.device().copies();
+        let first = make(context, &maker, Assumptions { noalias: true, copies: copies > 0 }, cancel)?;
+        let guard = OverlapGuard::new(&first.plan().args, &first.plan().access);
+        let copies = if has_copies(first.plan()) { copies } else { 0 };
         Ok(Self {
             context: Arc::clone(context),
             maker,
             guard,
-            apart,
+            first,
+            copies,
+            shared: OnceLock::new(),
             overlapping: OnceLock::new(),
             making: Mutex::new(()),
             here: context.device().capabilities().has(Capabilities::HOST_MEMORY | Capabilities::IMMEDIATE),
@@ -126,27 +135,36 @@ impl<M: MakeVersion> LaunchPlan<M> {
 
     /// The layout of arguments: the same in every version.
     pub fn args(&self) -> &ArgLayout {
-        &self.apart.plan().args
+        &self.first.plan().args
     }
 
     /// The layout of results: the same in every version.
     pub fn results(&self) -> &ResultLayout {
-        &self.apart.plan().results
+        &self.first.plan().results
     }
 
     /// What the kernel does with the memory of each parameter.
     pub fn access(&self) -> &[Access] {
-        &self.apart.plan().access
+        &self.first.plan().access
+    }
+
+    /// The version that is there from the start.
+    pub fn first(&self) -> &Version<M::Info> {
+        &self.first
     }
 
     /// A version that was made already.
     pub fn version(&self, assume: Assumptions) -> Option<&Version<M::Info>> {
-        if assume.noalias { Some(&self.apart) } else { self.overlapping.get() }
+        match assume {
+            Assumptions { noalias: false, .. } => self.overlapping.get(),
+            Assumptions { copies: false, .. } if self.copies > 0 => self.shared.get(),
+            Assumptions { .. } => Some(&self.first),
+        }
     }
 
     /// What the kernel wants of a launch, apart from memory.
     pub fn uses(&self) -> LaunchUses {
-        self.apart.plan().uses
+        self.first.plan().uses
     }
 
     /// Runs the kernel's tasks in order and waits for the last.
@@ -164,7 +182,9 @@ impl<M: MakeVersion> LaunchPlan<M> {
         check_size(args.len(), self.args().bytes)?;
         check_size(results.len(), self.results().bytes)?;
         let noalias = !self.guard.is_needed() || !self.guard.overlaps(args);
-        let version = if noalias { &self.apart } else { self.overlapping_version(cancel)? };
+        let copies = noalias && (self.copies == 0 || copies_pay(self.first.plan(), args, self.copies));
+        let assume = Assumptions { noalias, copies };
+        let version = if copies { &self.first } else { self.other_version(assume, cancel)? };
         let listener = |site: u32, words: &[u64]| {
             if let Some(tell) = tell {
                 tell(version.info(), site, words);
@@ -183,24 +203,26 @@ impl<M: MakeVersion> LaunchPlan<M> {
             Ended::Cancelled => LaunchFailure::Cancelled,
             Ended::TooManyPoints => LaunchFailure::TooManyPoints,
             Ended::Device(error) => LaunchFailure::Device(error),
-            Ended::Fault { site, arguments } => {
-                LaunchFailure::Fault(FaultReport { assume: Assumptions { noalias }, site, arguments })
-            }
+            Ended::Fault { site, arguments } => LaunchFailure::Fault(FaultReport { assume, site, arguments }),
         })
     }
 
     #[cold]
-    fn overlapping_version(&self, cancel: &AtomicBool) -> Result<&Version<M::Info>, LaunchFailure<M::Error>> {
-        if let Some(version) = self.overlapping.get() {
+    fn other_version(
+        &self,
+        assume: Assumptions,
+        cancel: &AtomicBool,
+    ) -> Result<&Version<M::Info>, LaunchFailure<M::Error>> {
+        let place = if assume.noalias { &self.shared } else { &self.overlapping };
+        if let Some(version) = place.get() {
             return Ok(version);
         }
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(version) = self.overlapping.get() {
+        if let Some(version) = place.get() {
             return Ok(version);
         }
-        let version = make(&self.context, &self.maker, Assumptions { noalias: false }, cancel)
-            .map_err(LaunchFailure::Version)?;
-        Ok(self.overlapping.get_or_init(|| version))
+        let version = make(&self.context, &self.maker, assume, cancel).map_err(LaunchFailure::Version)?;
+        Ok(place.get_or_init(|| version))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use octants_hal::{Address, FaultRecord, Launch, LaunchMemory, Stream};
 
-use crate::domain::{Bounds, domain};
+use crate::domain::{Room, domain};
 use crate::plan::{Ended, Given};
 use crate::version::Version;
 
@@ -42,12 +42,12 @@ pub(crate) unsafe fn run<I>(
         results: Address::of(results_at),
         fault: Address::of(&raw const fault),
     };
-    let mut bounds = Bounds::new();
+    let mut room = Room::default();
     for step in &plan.steps {
         // SAFETY: the tasks before this one are over, so nobody writes; the words are initialised.
         let temps = unsafe { std::slice::from_raw_parts(scratch.cast::<u8>(), temp_words * 8) };
         let (function, lanes) = version.function(step.task());
-        let Some(domain) = domain(plan, step, args, temps, lanes, &mut bounds)? else { continue };
+        let Some(domain) = domain(plan, step, args, temps, lanes, &mut room)? else { continue };
         let launch = Launch { function, args, memory, domain, cancel, key, listener };
         // SAFETY: the caller vouches for the arguments; the launch's memory is as large as the layouts say.
         unsafe { version.context().device().launch(Stream::DEFAULT, &launch)? };

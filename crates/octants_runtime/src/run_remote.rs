@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use octants_hal::{FAULT_ARGUMENTS, FaultRecord, Launch, LaunchMemory, Stream};
 use octants_ir::plan::{Plan, Step};
 
-use crate::domain::{Bounds, domain};
+use crate::domain::{Room, domain};
 use crate::memory::{Memory, MemoryError};
 use crate::plan::{Ended, Given};
 use crate::version::Version;
@@ -29,7 +29,7 @@ pub(crate) unsafe fn run<I>(
     let base = own.address().map_err(|_| Ended::Cancelled)?;
     let memory = LaunchMemory { temps: base.offset(temps_at), results: base.offset(results_at), fault: base };
     let mut temps = vec![0; temp_bytes];
-    let mut bounds = Bounds::new();
+    let mut room = Room::default();
     for step in &plan.steps {
         if cancel.load(Ordering::Relaxed) {
             return Err(Ended::Cancelled);
@@ -38,7 +38,7 @@ pub(crate) unsafe fn run<I>(
             own.read(temps_at, &mut temps).map_err(ended)?;
         }
         let (function, lanes) = version.function(step.task());
-        let Some(domain) = domain(plan, step, args, &temps, lanes, &mut bounds)? else { continue };
+        let Some(domain) = domain(plan, step, args, &temps, lanes, &mut room)? else { continue };
         let launch = Launch { function, args, memory, domain, cancel, key, listener };
         // SAFETY: the caller vouches for the arguments; the launch's memory lives until the end of this function, which waits.
         unsafe { version.context().device().launch(Stream::DEFAULT, &launch)? };

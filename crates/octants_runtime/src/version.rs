@@ -13,6 +13,13 @@ use crate::context::Context;
 pub struct Assumptions {
     /// No two array arguments overlap, unless both are only read.
     pub noalias: bool,
+    /// Copies of arrays that a loop only adds to pay, where the plan has any.
+    pub copies: bool,
+}
+
+impl Assumptions {
+    /// What holds of every launch.
+    pub const NOTHING: Self = Self { noalias: false, copies: false };
 }
 
 /// Makes versions of one kernel when a launch first needs them.

@@ -30,7 +30,7 @@ fn plan() -> Plan {
         results: ResultLayout::of(&kernel),
         steps: vec![
             Step::Serial { task: 0, op },
-            Step::Range { task: 1, op, axes, max_threads, block_dim, name, cost },
+            Step::Range { task: 1, op, axes, max_threads, block_dim, name, cost, copied: Vec::new() },
         ],
         access: vec![Access { read: true, written: false }, Access { read: true, written: true }],
         needs_noalias: true,

@@ -10,7 +10,7 @@ use crate::file::{Case, Head};
 
 pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<Found, String> {
     verified(&kernel, "at first")?;
-    let assumptions = Assumptions { noalias: head.noalias };
+    let assumptions = Assumptions { noalias: head.noalias, copies: false };
     let (kernel, plan) = match phase_of(&kernel) {
         Phase::Tasks => {
             let plan = make_plan(&kernel, assumptions);

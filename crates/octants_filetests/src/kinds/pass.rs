@@ -10,7 +10,7 @@ use crate::file::{Case, Head};
 pub fn run(head: &Head, names: &[String], case: &Case, mut kernel: Kernel) -> Result<Found, String> {
     verified(&kernel, "before any pass")?;
     for name in names {
-        if !run_pass(name, &mut kernel, Assumptions { noalias: head.noalias }) {
+        if !run_pass(name, &mut kernel, Assumptions { noalias: head.noalias, copies: false }) {
             return Err(format!("there is no pass `{name}`"));
         }
         verified(&kernel, &format!("after `{name}`"))?;

@@ -68,7 +68,8 @@ pub fn plan_of(kernel: &Kernel) -> Plan {
                     })
                     .collect();
                 let (max_threads, block_dim) = (attributes.max_threads, attributes.block_dim);
-                steps.push(Step::Range { task, op, axes, max_threads, block_dim, name: None, cost: 1 });
+                let (name, cost, copied) = (None, 1, Vec::new());
+                steps.push(Step::Range { task, op, axes, max_threads, block_dim, name, cost, copied });
             }
             _ => {}
         }

@@ -4,7 +4,9 @@
 mod access;
 mod cost;
 mod index;
+mod sums;
 
 pub use access::{ArrayUse, accesses_of, array_access, array_uses};
 pub use cost::cost;
 pub use index::Affine;
+pub use sums::sums_of;

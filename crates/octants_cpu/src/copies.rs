@@ -1,0 +1,316 @@
+//! Copies of arrays for the threads of a loop that only adds to them.
+//!
+//! A thread adds to its copy like nobody else was there; when the loop is done the copies are added to the array, atomically, since
+//! another launch may be adding to it at the same time. **A copy that is not in use is neutral everywhere**: adding it changes
+//! nothing. So copies are kept for the next loop, and only what was touched is ever written again.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use octants_hal::{Copied, DeviceError, Summand};
+
+use crate::host::LINE;
+
+/// Bytes of copies that are kept for the next loop.
+const KEPT: usize = 64 << 20;
+
+/// A word that changes no sum: for reals that is the negative zero, whose sum with a positive zero is the latter.
+fn neutral(summand: Summand) -> u64 {
+    match summand {
+        Summand::I32 | Summand::I64 => 0,
+        Summand::F32 => 0x8000_0000_8000_0000,
+        Summand::F64 => 0x8000_0000_0000_0000,
+    }
+}
+
+/// A copy, neutral everywhere unless a thread has it. Whole lines.
+struct Room {
+    words: *mut u64,
+    bytes: usize,
+    summand: Summand,
+}
+
+// SAFETY: it owns its memory.
+unsafe impl Send for Room {}
+
+impl Room {
+    fn new(summand: Summand, bytes: usize) -> Option<Room> {
+        let layout = Layout::from_size_align(bytes, LINE).ok()?;
+        // SAFETY: there is at least one line.
+        let words = unsafe { alloc(layout) }.cast::<u64>();
+        if words.is_null() {
+            return None;
+        }
+        // SAFETY: just allocated; whole lines are whole words.
+        unsafe { (0..bytes / 8).for_each(|n| words.add(n).write(neutral(summand))) };
+        Some(Room { words, bytes, summand })
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if let Ok(layout) = Layout::from_size_align(self.bytes, LINE) {
+            // SAFETY: allocated with this layout.
+            unsafe { dealloc(self.words.cast(), layout) };
+        }
+    }
+}
+
+/// Copies that nobody uses at the moment.
+#[derive(Default)]
+pub(crate) struct IdleCopies {
+    rooms: Mutex<Vec<Room>>,
+}
+
+impl IdleCopies {
+    fn take(&self, summand: Summand, bytes: usize) -> Result<Room, DeviceError> {
+        let bytes = bytes.max(1).next_multiple_of(LINE);
+        // Never waits: after a fork another thread of the parent may hold the lock for ever.
+        if let Ok(mut rooms) = self.rooms.try_lock() {
+            let fits = |room: &Room| room.summand == summand && room.bytes >= bytes;
+            let best = rooms.iter().enumerate().filter(|(_, room)| fits(room));
+            if let Some((index, _)) = best.min_by_key(|(_, room)| room.bytes) {
+                return Ok(rooms.swap_remove(index));
+            }
+        }
+        Room::new(summand, bytes).ok_or(DeviceError::OutOfMemory { bytes })
+    }
+
+    fn give_back(&self, room: Room) {
+        if let Ok(mut rooms) = self.rooms.try_lock() {
+            // Sizes of arrays change in the course of a program: the oldest make room.
+            rooms.push(room);
+            while rooms.iter().map(|room| room.bytes).sum::<usize>() > KEPT {
+                drop(rooms.remove(0));
+            }
+        }
+    }
+}
+
+/// The copies of one loop, and arguments for each thread that name them.
+pub(crate) struct LoopCopies<'a> {
+    idle: &'a IdleCopies,
+    arrays: &'a [Copied],
+    /// The arrays themselves.
+    targets: Vec<*mut u8>,
+    /// For each thread one of each array.
+    rooms: Vec<Vec<Room>>,
+    args: Vec<Vec<u64>>,
+    used: Vec<AtomicBool>,
+}
+
+// SAFETY: a thread writes its own copies alone; what else it writes is atomic.
+unsafe impl Sync for LoopCopies<'_> {}
+
+impl<'a> LoopCopies<'a> {
+    /// For so many threads. The addresses in the block are those of the arrays.
+    pub fn new(
+        idle: &'a IdleCopies,
+        arrays: &'a [Copied],
+        args: &[u8],
+        threads: usize,
+    ) -> Result<Self, DeviceError> {
+        let mut words = vec![0_u64; args.len().div_ceil(8)];
+        for (word, bytes) in words.iter_mut().zip(args.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(whole);
+        }
+        let mut copies = LoopCopies {
+            idle,
+            arrays,
+            targets: arrays.iter().map(|array| words[array.address_at / 8] as *mut u8).collect(),
+            rooms: Vec::with_capacity(threads),
+            args: Vec::with_capacity(threads),
+            used: (0..threads).map(|_| AtomicBool::new(false)).collect(),
+        };
+        for _ in 0..threads {
+            let mut own = words.clone();
+            let mut rooms = Vec::with_capacity(arrays.len());
+            for array in arrays {
+                let room = idle.take(array.summand, array.bytes)?;
+                own[array.address_at / 8] = room.words as u64;
+                rooms.push(room);
+            }
+            copies.rooms.push(rooms);
+            copies.args.push(own);
+        }
+        Ok(copies)
+    }
+
+    /// The block of arguments for a thread, which may now write to its copies.
+    pub fn args(&self, thread: usize) -> *const u8 {
+        self.used[thread].store(true, Ordering::Relaxed);
+        self.args[thread].as_ptr().cast()
+    }
+
+    /// How many lines the n-th array has.
+    pub fn lines(&self, array: usize) -> usize {
+        self.arrays[array].bytes.div_ceil(LINE)
+    }
+
+    /// Adds some lines of all copies of the n-th array to it, and makes the copies neutral.
+    ///
+    /// # Safety
+    /// The array is there, no thread writes to the copies, and nobody else is given these lines.
+    pub unsafe fn add_lines(&self, array: usize, begin: usize, end: usize) {
+        let Copied { bytes, summand, .. } = self.arrays[array];
+        let copies: Vec<*mut u64> = self
+            .rooms
+            .iter()
+            .zip(&self.used)
+            .filter(|(_, used)| used.load(Ordering::Relaxed))
+            .map(|(rooms, _)| rooms[array].words)
+            .collect();
+        let neutral = neutral(summand);
+        for line in begin..end {
+            let first = line * LINE / 8;
+            let mut sums = [neutral; LINE / 8];
+            let mut touched = false;
+            for &copy in &copies {
+                // SAFETY: a copy is whole lines, and nobody else looks at this one.
+                let words = unsafe { &mut *copy.add(first).cast::<[u64; LINE / 8]>() };
+                if words.iter().fold(0, |other, word| other | (word ^ neutral)) != 0 {
+                    touched = true;
+                    for (sum, word) in sums.iter_mut().zip(words) {
+                        *sum = added(summand, *sum, std::mem::replace(word, neutral));
+                    }
+                }
+            }
+            if touched {
+                for (n, &sum) in sums.iter().enumerate().filter(|&(_, &sum)| sum != neutral) {
+                    // SAFETY: what was touched lies inside the array, which ends at `bytes`.
+                    unsafe { add_word(summand, self.targets[array], bytes, (first + n) * 8, sum) };
+                }
+            }
+        }
+    }
+}
+
+impl Drop for LoopCopies<'_> {
+    fn drop(&mut self) {
+        for room in self.rooms.drain(..).flatten() {
+            self.idle.give_back(room);
+        }
+    }
+}
+
+/// Sums of one word's parts.
+fn added(summand: Summand, a: u64, b: u64) -> u64 {
+    let halves = |add: fn(u32, u32) -> u32| {
+        let low = add(a as u32, b as u32);
+        let high = add((a >> 32) as u32, (b >> 32) as u32);
+        u64::from(high) << 32 | u64::from(low)
+    };
+    match summand {
+        Summand::I32 => halves(u32::wrapping_add),
+        Summand::F32 => halves(|a, b| (f32::from_bits(a) + f32::from_bits(b)).to_bits()),
+        Summand::I64 => a.wrapping_add(b),
+        Summand::F64 => (f64::from_bits(a) + f64::from_bits(b)).to_bits(),
+    }
+}
+
+/// Adds a word, or the half of it that still lies inside, to an array at this offset.
+///
+/// # Safety
+/// The array has so many bytes, and is aligned like its elements. Others touch it by atomic instructions alone.
+unsafe fn add_word(summand: Summand, array: *mut u8, bytes: usize, offset: usize, sum: u64) {
+    // SAFETY: inside, as the caller says of the first half and the length tells of the second.
+    unsafe {
+        let cell = array.add(offset);
+        let wide = matches!(summand, Summand::I64 | Summand::F64);
+        if wide || cell.align_offset(8) == 0 && offset + 8 <= bytes {
+            update(&*cell.cast::<AtomicU64>(), |old| added(summand, old, sum));
+            return;
+        }
+        let neutral = neutral(summand) as u32;
+        let halves = [(sum as u32, offset), ((sum >> 32) as u32, offset + 4)];
+        for (half, at) in halves.into_iter().filter(|&(half, at)| half != neutral && at < bytes) {
+            let cell = &*array.add(at).cast::<AtomicU32>();
+            let new = |old: u32| added(summand, old.into(), half.into()) as u32;
+            let (now, order) = (cell.load(Ordering::Relaxed), Ordering::Relaxed);
+            let mut seen = now;
+            while let Err(other) = cell.compare_exchange_weak(seen, new(seen), order, order) {
+                seen = other;
+            }
+        }
+    }
+}
+
+fn update(cell: &AtomicU64, new: impl Fn(u64) -> u64) {
+    let order = Ordering::Relaxed;
+    let mut seen = cell.load(order);
+    while let Err(other) = cell.compare_exchange_weak(seen, new(seen), order, order) {
+        seen = other;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(target: *mut u8) -> Vec<u8> {
+        (target as u64).to_ne_bytes().to_vec()
+    }
+
+    /// Adds 1 to elements of two copies of an array of reals that begins at an odd word and ends in the middle of one.
+    #[test]
+    fn copies_are_added_wherever_the_array_begins_and_ends() {
+        for (shift, count) in [(0, 32), (1, 33), (1, 40), (0, 1)] {
+            let mut array = vec![0.5_f32; count + 2];
+            let target = array[shift..].as_mut_ptr();
+            let idle = IdleCopies::default();
+            let arrays = [Copied { address_at: 0, bytes: 4 * count, summand: Summand::F32 }];
+            for round in 1..3 {
+                let copies = LoopCopies::new(&idle, &arrays, &block(target.cast()), 3).unwrap();
+                for thread in [0, 2] {
+                    // SAFETY: the copy has as many elements.
+                    let copy = unsafe {
+                        let copy = *copies.args(thread).cast::<*mut f32>();
+                        std::slice::from_raw_parts_mut(copy, count)
+                    };
+                    copy.iter_mut().step_by(2).for_each(|element| *element += 1.0);
+                }
+                // SAFETY: the array is there, and nobody else.
+                unsafe { copies.add_lines(0, 0, copies.lines(0)) };
+                for (n, &element) in array.iter().enumerate() {
+                    let inside = (shift..shift + count).contains(&n) && (n - shift).is_multiple_of(2);
+                    let expected = if inside { 0.5 + 2.0 * f32::from(round as u8) } else { 0.5 };
+                    assert_eq!(element, expected, "element {n} of {count} from {shift} in round {round}");
+                }
+            }
+            assert_eq!(idle.rooms.lock().unwrap().len(), 3, "copies serve again");
+        }
+    }
+
+    #[test]
+    fn what_is_not_added_to_keeps_its_bits() {
+        let mut array = [-0.0_f32, 1.0, -0.0, 2.0];
+        let idle = IdleCopies::default();
+        let arrays = [Copied { address_at: 0, bytes: 16, summand: Summand::F32 }];
+        let copies = LoopCopies::new(&idle, &arrays, &block(array.as_mut_ptr().cast()), 1).unwrap();
+        // SAFETY: the copy has four elements; the array is there, and nobody else.
+        unsafe {
+            *(*copies.args(0).cast::<*mut f32>()).add(1) += 3.0;
+            copies.add_lines(0, 0, 1);
+        }
+        let bits = array.map(f32::to_bits);
+        assert_eq!(bits, [-0.0_f32, 4.0, -0.0, 2.0].map(f32::to_bits));
+    }
+
+    #[test]
+    fn integers_wrap() {
+        let mut array = [u32::MAX, 7];
+        let idle = IdleCopies::default();
+        let arrays = [Copied { address_at: 0, bytes: 8, summand: Summand::I32 }];
+        let copies = LoopCopies::new(&idle, &arrays, &block(array.as_mut_ptr().cast()), 2).unwrap();
+        for thread in 0..2 {
+            // SAFETY: the copy has two elements.
+            unsafe { *(*copies.args(thread).cast::<*mut u32>()) += 1 };
+        }
+        // SAFETY: the array is there, and nobody else.
+        unsafe { copies.add_lines(0, 0, 1) };
+        assert_eq!(array, [1, 7]);
+    }
+}
