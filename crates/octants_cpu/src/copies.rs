@@ -35,6 +35,7 @@ struct Room {
 unsafe impl Send for Room {}
 
 impl Room {
+    #[allow(clippy::cast_ptr_alignment, reason = "the layout says more than the type")]
     fn new(summand: Summand, bytes: usize) -> Option<Room> {
         let layout = Layout::from_size_align(bytes, LINE).ok()?;
         // SAFETY: there is at least one line.
@@ -140,9 +141,9 @@ impl<'a> LoopCopies<'a> {
     }
 
     /// The block of arguments for a thread, which may now write to its copies.
-    pub fn args(&self, thread: usize) -> *const u8 {
+    pub fn args(&self, thread: usize) -> *const u64 {
         self.used[thread].store(true, Ordering::Relaxed);
-        self.args[thread].as_ptr().cast()
+        self.args[thread].as_ptr()
     }
 
     /// How many lines the n-th array has.
@@ -215,6 +216,7 @@ fn added(summand: Summand, a: u64, b: u64) -> u64 {
 ///
 /// # Safety
 /// The array has so many bytes, and is aligned like its elements. Others touch it by atomic instructions alone.
+#[allow(clippy::cast_ptr_alignment, reason = "elements are aligned, and so is what is looked at first")]
 unsafe fn add_word(summand: Summand, array: *mut u8, bytes: usize, offset: usize, sum: u64) {
     // SAFETY: inside, as the caller says of the first half and the length tells of the second.
     unsafe {
@@ -229,8 +231,8 @@ unsafe fn add_word(summand: Summand, array: *mut u8, bytes: usize, offset: usize
         for (half, at) in halves.into_iter().filter(|&(half, at)| half != neutral && at < bytes) {
             let cell = &*array.add(at).cast::<AtomicU32>();
             let new = |old: u32| added(summand, old.into(), half.into()) as u32;
-            let (now, order) = (cell.load(Ordering::Relaxed), Ordering::Relaxed);
-            let mut seen = now;
+            let order = Ordering::Relaxed;
+            let mut seen = cell.load(order);
             while let Err(other) = cell.compare_exchange_weak(seen, new(seen), order, order) {
                 seen = other;
             }

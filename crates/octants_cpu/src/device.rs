@@ -113,7 +113,7 @@ impl CpuDevice {
         // Whoever launched looks at the flag and at the record, so the outcome says nothing new.
         let _ = self.pool.run(range.points, &schedule, &|thread, lo, hi| {
             if !fault.happened() {
-                let args = copies.as_ref().map_or_else(|| args.get(), |copies| copies.args(thread));
+                let args = copies.as_ref().map_or_else(|| args.get(), |copies| copies.args(thread).cast());
                 // SAFETY: the caller vouches for arguments and frame; the pool gives ranges inside the points.
                 unsafe { task(args, frame.get(), lo as i64, hi as i64) };
             }
