@@ -69,10 +69,8 @@ impl CompiledKernel {
         let interpreted = recipe.options.arch != crate::options::Arch::Cpu;
         let plan = LaunchPlan::new(context, recipe, cancel)?;
         let first = plan.first();
-        let running = match interpreted {
-            false => Running::of(&first.info().kernel, first.plan()),
-            true => Running::Unknown,
-        };
+        let running =
+            if interpreted { Running::Unknown } else { Running::of(&first.info().kernel, first.plan()) };
         Ok(Self { plan, running, keys: Arc::clone(keys) })
     }
 
