@@ -169,6 +169,21 @@ def test_the_same_code_runs_for_fields_that_are_laid_out_alike():
     assert len(increment.compile_statistics()) == 2
 
 
+def test_a_field_and_one_of_its_entries_may_meet_in_one_kernel():
+    v = oc.Vector.field(2, oc.f32, shape=16)
+    y = v.get_scalar_field(1)
+
+    @oc.kernel
+    def step():
+        for i in v:
+            v[i] = [1.0, 2.0]
+            y[i] = 5.0
+            v[i].x = v[i].y
+
+    step()
+    assert np.array_equal(v.to_numpy(), np.full((16, 2), 5.0))
+
+
 @oc.data_oriented
 class Solver:
     def __init__(self, n):
@@ -343,7 +358,7 @@ def test_wrong_uses_are_refused_with_their_place():
     for wrong, error, text in [
         (as_value, oc.OctantsTypeError, "return x [+] 1.0"),
         (one_index, oc.OctantsCompilationError, "rank 2 but is indexed with 1 index"),
-        (one_target, oc.OctantsCompilationError, "1 loop variable for 2 axes"),
+        (one_target, IndexError, "1 loop variable for 2 axes"),
         (sparse, oc.OctantsTypeError, "sparse nodes only"),
         (unplaced, RuntimeError, "not placed"),
     ]:

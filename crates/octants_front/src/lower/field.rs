@@ -258,7 +258,7 @@ impl<H: Host> Lowerer<'_, H> {
                 layout.digits().map(|digit| (builder.i32(0), builder.i32(digit.extent as i32))).collect();
             let weights = layout.digits().map(|digit| (usize::from(digit.axis), digit.below)).collect();
             let digits = Some(Digits { origin: layout.origin.clone(), weights });
-            return Ndrange { digits, ..Ndrange::new(bounds) };
+            return Ndrange { digits, of_field: true, ..Ndrange::new(bounds) };
         }
         let axes = layout.shape.iter().zip(&layout.origin);
         let bounds = axes
@@ -267,7 +267,7 @@ impl<H: Host> Lowerer<'_, H> {
         // Axes of one element have no digit.
         let single = (0..layout.rank()).filter(|&axis| layout.digits_of(axis).next().is_none());
         let order = single.chain(layout.digits().map(|digit| usize::from(digit.axis))).collect();
-        Ndrange { order, ..Ndrange::new(bounds) }
+        Ndrange { order, of_field: true, ..Ndrange::new(bounds) }
     }
 
     /// The indices of an iteration from what its loops count.

@@ -194,7 +194,7 @@ impl<H: Host> Lowerer<'_, H> {
                 "write `for I in oc.grouped(...)` and use `I[0]`, `I[1]`",
             )),
             _ if names.len() != axes => Err(self.error_with_help(
-                Code::LoopTargets,
+                if range.of_field { Code::IndexCount } else { Code::LoopTargets },
                 target.span,
                 match names.len() {
                     1 => format!("1 loop variable for {axes} axes"),

@@ -108,6 +108,8 @@ pub(super) struct Ndrange {
     pub order: Vec<usize>,
     /// Of a field in blocks: the bounds are those of digits that make up the index.
     pub digits: Option<Digits>,
+    /// Whether it is the elements of a field or the cells of a node.
+    pub of_field: bool,
 }
 
 /// How an index is put together from digits that are counted apart.
@@ -121,7 +123,7 @@ pub(super) struct Digits {
 
 impl Ndrange {
     pub(super) fn new(bounds: Vec<(Value, Value)>) -> Self {
-        Self { order: (0..bounds.len()).collect(), bounds, digits: None }
+        Self { order: (0..bounds.len()).collect(), bounds, digits: None, of_field: false }
     }
 
     /// How many indices an iteration has.
