@@ -185,6 +185,8 @@ def test_vector_elements_are_live_and_written_through(layout):
     assert (v[1] + 1).to_list() == [3, 4, 13] and v[1].norm_sqr() == 4 + 9 + 144
     v[2] = 5  # one number for all entries
     assert v[2].to_list() == [5, 5, 5] and v[0].to_list() == [0, 0, 0]
+    assert type(v[1][0]) is type(v[1].x) is type(list(v[1])[0]) is float and v[1].xy.to_list() == [2, 3]
+    assert type(oc.Vector.field(2, oc.i32, shape=1)[0][1]) is int
     with pytest.raises(IndexError):
         v[1][3]
     with pytest.raises(oc.OctantsTypeError):
@@ -244,6 +246,14 @@ def test_struct_elements_are_live_and_written_through(layout):
         s[0] = {**s[0].to_dict(), "zz": 1}
     with pytest.raises(TypeError, match="not to int"):
         s[0] = 3
+
+
+def test_members_may_have_names_of_methods():
+    s = oc.Struct.field({"parent": oc.i32, "fill": oc.f32, "field": oc.i8}, shape=2)
+    s[1] = {"parent": 3, "fill": 0.5, "field": 7}
+    assert (s.parent[1], s.fill[1], s.field[1], s[1].parent, s[1].field) == (3, 0.5, 7, 3, 7)
+    assert s.to_numpy()["parent"].tolist() == [0, 3] and s.shape == (2,)
+    assert oc.Struct(field=3).field == 3
 
 
 def test_dataclass_fields_have_the_methods_of_the_class():

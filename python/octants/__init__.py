@@ -113,7 +113,7 @@ from ._session import (
     x64,
     x86_64,
 )
-from ._struct import Struct, dataclass
+from ._struct import OfClass, Struct, dataclass
 from .exceptions import (
     OctantsAssertionError,
     OctantsCompilationError,
@@ -162,8 +162,8 @@ from .types import (
 
 setattr(Matrix, "field", staticmethod(matrix_field))  # noqa: B010
 setattr(Vector, "field", staticmethod(vector_field))  # noqa: B010
-setattr(Struct, "field", staticmethod(struct_field))  # noqa: B010
-del matrix_field, struct_field, vector_field
+setattr(Struct, "field", OfClass("field", struct_field))  # noqa: B010
+del OfClass, matrix_field, struct_field, vector_field
 
 __version__ = tuple(int(part) for part in __version_str__.split("."))
 

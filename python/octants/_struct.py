@@ -356,6 +356,19 @@ def _assigned(name: str, old, value, struct_type: StructType | None):
     return _member(value)
 
 
+class OfClass:
+    """A function of a class of structs that its values do not have: there the name is free for a member."""
+
+    __slots__ = ("function", "name")
+
+    def __init__(self, name: str, function):
+        self.name = name
+        self.function = function
+
+    def __get__(self, instance, owner):
+        return self.function if instance is None else instance.__getattr__(self.name)
+
+
 class _Unpacked:
     """A vector that is kept as scalar members, to be indexed."""
 

@@ -11,8 +11,14 @@ if TYPE_CHECKING:
     from .struct import StructField
 
 
+def _number(entry):
+    """A Python number for one of numpy's, as a field of scalars gives it."""
+    return entry.item() if hasattr(entry, "item") else entry
+
+
 def _in_a_field(kind):
     """Gives a class of elements its entries, read from the field, and the methods that write there."""
+    plain = kind.__base__
 
     @property
     def entries(self):
@@ -21,6 +27,15 @@ def _in_a_field(kind):
     @property
     def dt(self):
         return self._field._declared
+
+    def __getitem__(self, index):
+        return _number(plain.__getitem__(self, index))
+
+    def __getattr__(self, name):
+        return _number(plain.__getattr__(self, name))
+
+    def __iter__(self):
+        return (_number(part) for part in plain.__iter__(self))
 
     def __setitem__(self, index, value):
         import numpy
@@ -41,7 +56,7 @@ def _in_a_field(kind):
         return self.__copy__().__reduce__()
 
     kind.entries, kind.dt = entries, dt
-    for method in (__setitem__, __setattr__, __reduce__):
+    for method in (__getitem__, __getattr__, __iter__, __setitem__, __setattr__, __reduce__):
         setattr(kind, method.__name__, method)
     return kind
 

@@ -23,6 +23,8 @@ class StructField(Field):
         #: The type of the elements.
         self.struct_type = struct_type
         self._members = members
+        # A member may have the name of a method, which it then hides, but not of a property.
+        self.__dict__.update((key, member) for key, member in members.items() if key not in self.__dict__)
 
     # ---- what it is ----
 
