@@ -43,7 +43,7 @@ class Arguments:
         given |= {
             name: np.zeros_like(self.array(name, element, shape)) for name, (element, shape) in program.outputs.items()
         }
-        given["alias"] = given[f"o_{program.alias}"]
+        given |= {alias: given[name] for alias, name in program.aliases.items()}
         self.arrays = given
         self.numbers = {
             "p": np.int32(self.random.integers(-100, 100)),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from generator_expressions import Scope
-from generator_reductions import Reductions, Shared
+from generator_reductions import Shared
+from generator_straight import OWN, Straight
 from generator_types import INTEGERS, StructType, Tensor, annotation, scalar_of
 
 GRID = (4, 3)
@@ -18,7 +19,7 @@ MATH = {
 }  # fmt: skip
 
 
-class Program(Reductions):
+class Program(Straight):
     """One program. ``text`` is the program, ``model`` the same as plain Python; ``kernels`` are called in order."""
 
     def __init__(self, seed: int):
@@ -52,9 +53,12 @@ class Program(Reductions):
         }
         self.math = self.pick(*self.reals)
         self.outputs[f"m_{self.math}"] = (self.math, line)
-        # The same array comes in twice.
-        self.alias = self.pick(*self.integers)
-        self.outputs["alias"] = (self.alias, line)
+        self.outputs["block"] = (self.pick(*self.palette), (OWN * self.size,))
+        #: Parameters that are the same array as another one.
+        self.aliases = {"alias": f"o_{self.pick(*self.integers)}", "block_alias": "block"}
+        if "o_v" in self.outputs:
+            self.aliases["v_alias"] = "o_v"
+        self.outputs |= {alias: self.outputs[name] for alias, name in self.aliases.items()}
         self.array_names = list(self.inputs)
         self.bins = [self.shared(name, self.outputs[name][0], 4) for name in ("bins", "real_bins")]
 
@@ -136,6 +140,8 @@ class Program(Reductions):
             name, mine = self.pick(*self.loop_funcs)
             self.emit(1, f"{name}({', '.join([*self.inputs, *self.outputs, 'p', 'q'])})")
             self.written += mine
+        elif kind in (3, 4, 5):
+            self.straight_loop(scope, 2)
         else:
             self.section(scope, totals, 2, serial=False)
         if self.random.random() < 0.4:
@@ -171,7 +177,7 @@ class Program(Reductions):
         over_grid = r.random() < 0.3
         digests = "d_grid" if over_grid else "d_line"
         self.mine = ["grid"] if over_grid else r.sample([n for n in self.outputs if n.startswith("o_")], 2)
-        if f"o_{self.alias}" in self.mine:
+        if self.aliases["alias"] in self.mine:
             self.mine.append("alias")
         for name in self.written:
             element, shape = self.outputs[name]
