@@ -26,7 +26,8 @@ from pathlib import Path
 
 import generator_model
 import numpy as np
-from generator_model import HostArray, numbers
+from generator_fields import made_fields, members_of
+from generator_model import HostArray, HostStructs, numbers
 from generator_program import Program
 from generator_types import INTEGERS, REALS, SCALARS, StructType, Tensor, scalar_of
 
@@ -49,6 +50,8 @@ class Arguments:
             "p": np.int32(self.random.integers(-100, 100)),
             "q": np.float64(np.round(self.random.normal(0, 3), 2)),
         }
+        #: What the field of structs holds in the end, a column for each member.
+        self.structs: list[np.ndarray] = []
         self.struct = self.members(program.struct_param) if program.struct_param else None
 
     def values(self, scalar: str, shape):
@@ -115,18 +118,23 @@ def load(text: str, folder: Path, name: str) -> dict:
 def in_python(program: Program, arguments: Arguments) -> list | None:
     """Runs the kernels as plain functions. ``None`` if some real is no number."""
 
-    def array(_name, data, element, part):
-        whole = HostArray(data, element)
+    def array(name, data, element, part):
+        whole = HostArray(data, element, program.fields[name].origin if name in program.fields else ())
         return whole if part is None else whole.subview(*part)
 
     with np.errstate(all="ignore", invalid="raise"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         names = generator_model.module_of(program.model, program.default_fp)
         given = arguments.given(names, array)
+        if program.struct_field:
+            given["sf"] = HostStructs(names[program.struct_field.name]() for _ in range(program.size))
         try:
-            return [numbers(names[kernel](**given)) for kernel in program.kernels]
+            results = [numbers(names[kernel](**given)) for kernel in program.kernels]
         except FloatingPointError:
             return None
+    if program.struct_field:
+        arguments.structs = members_of(program, given["sf"].elements())
+    return results
 
 
 def on_device(program: Program, names: dict, arguments: Arguments) -> list:
@@ -134,8 +142,17 @@ def on_device(program: Program, names: dict, arguments: Arguments) -> list:
     import octants as oc
 
     held = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fields = made_fields(program, names)
+    for name, data in arguments.arrays.items():
+        if name in fields:
+            fields[name].from_numpy(data)
+            held.append((fields[name], data))
 
-    def array(_name, data, element, part):
+    def array(name, data, element, part):
+        if name in fields:
+            return fields[name]
         if part is None:
             return data
         tensor = element.shape if isinstance(element, Tensor) else ()
@@ -149,12 +166,16 @@ def on_device(program: Program, names: dict, arguments: Arguments) -> list:
         return whole[part[0] : part[0] + part[1]]
 
     given = arguments.given(names, array)
+    if program.struct_field:
+        given["sf"] = fields["sf"]
     # In debug mode sums that overflow are told.
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         results = [numbers(names[kernel](**given)) for kernel in program.kernels]
     for whole, data in held:
         data[...] = whole.to_numpy()
+    if program.struct_field:
+        arguments.structs = members_of(program, fields["sf"].to_numpy())
     return results
 
 
@@ -186,6 +207,8 @@ def check(seed: int, folder: Path) -> bool:
         where = f"seed {seed} on {arch.name}{'' if level is None else f' at level {level}'}"
         if results != returned:
             raise AssertionError(f"{where}: returned {results}, Python {returned}\n{program.text}")
+        if not all(map(np.array_equal, found.structs, expected.structs)):
+            raise AssertionError(f"{where}: sf is\n{found.structs}\nand Python has\n{expected.structs}\n{program.text}")
         for name in program.outputs:
             if not equal(name, found.arrays[name], expected.arrays[name]):
                 raise AssertionError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from generator_expressions import Scope
 from generator_types import REALS, StructType, annotation, scalar_of
 from generator_views import Views
@@ -94,7 +96,7 @@ class Functions(Views):
     def real_func(self) -> None:
         """May call itself: its last parameter says how often."""
         name, scope = self.fresh("f"), Scope()
-        arrays = [a for a in self.inputs if a not in self.views and self.random.random() < 0.5]
+        arrays = [a for a in self.inputs if a not in self.views | self.no_views and self.random.random() < 0.5]
         for array in arrays:
             element, shape = self.inputs[array]
             scope.arrays.setdefault(element, []).append((array, shape[0]))
@@ -156,6 +158,13 @@ class Functions(Views):
         self.emit(indent, f"if {self.condition(scope)}:")
         self.give(indent + 1, self.returned, scope)
         return True
+
+    @contextlib.contextmanager
+    def at_top_level(self):
+        """Where a loop of an inlined function would be parallel, only others are called."""
+        earlier, self.funcs = self.funcs, [func for func in self.funcs if "fuel" in func[2]]
+        yield
+        self.funcs = earlier
 
     # ---- calls ----------------------------------------------------------------------------------------------------------
 

@@ -43,15 +43,16 @@ def ref(dtype):
 class HostArray:
     """An array or a view as kernels see it: elements may be vectors, a loop goes over its indices."""
 
-    def __init__(self, data: np.ndarray, element: str | Tensor):
-        self.data, self.element = data, element
+    def __init__(self, data: np.ndarray, element: str | Tensor, origin: tuple[int, ...] = ()):
+        self.data, self.element, self.origin = data, element, origin
         rank = len(element.shape) if isinstance(element, Tensor) else 0
         self.shape = data.shape[: data.ndim - rank]
         self.size = self.shape[0]
 
-    @staticmethod
-    def _index(index):
-        return tuple(int(i) for i in index) if not isinstance(index, (int, np.integer)) else int(index)
+    def _index(self, index):
+        if isinstance(index, (int, np.integer)):
+            return int(index)
+        return tuple(int(i) - first for i, first in itertools.zip_longest(index, self.origin, fillvalue=0))
 
     def __getitem__(self, index):
         if isinstance(index, slice):
@@ -68,10 +69,31 @@ class HostArray:
         self.data[self._index(index)] = np.asarray(value) if isinstance(self.element, Tensor) else value
 
     def __iter__(self):
-        return iter(range(self.shape[0])) if len(self.shape) == 1 else iter(np.ndindex(self.shape))
+        if len(self.shape) == 1:
+            return iter(range(self.shape[0]))
+        firsts = self.origin or (0,) * len(self.shape)
+        return itertools.product(*(range(a, a + n) for a, n in zip(firsts, self.shape, strict=True)))
 
     def subview(self, offset, size):
         return self[int(offset) : int(offset) + int(size)]
+
+
+class HostStructs(list):
+    """A field of structs: what is assigned is copied."""
+
+    shape = property(lambda self: (len(self),))
+
+    def __setitem__(self, index, value):
+        super().__setitem__(int(index), copied(value))
+
+    def __getitem__(self, index):
+        return super().__getitem__(int(index))
+
+    def __iter__(self):
+        return iter(range(len(self)))
+
+    def elements(self) -> list:
+        return [self[i] for i in self]
 
 
 def BufferView(array, offset, size):  # noqa: N802
@@ -83,7 +105,11 @@ def BufferView(array, offset, size):  # noqa: N802
 
 def copied(value):
     """What an assignment copies in a kernel."""
-    return value if isinstance(value, (np.generic, int, float)) else copy.deepcopy(value)
+    return copy.deepcopy(value) if isinstance(value, (octants.Matrix, octants.Vector)) or is_struct(value) else value
+
+
+def is_struct(value) -> bool:
+    return hasattr(type(value), "__annotations__") and hasattr(type(value), "is_model_struct")
 
 
 def dataclass(cls):
@@ -100,7 +126,7 @@ def dataclass(cls):
                 value = SCALARS[str(dtype)](0) if str(dtype) in SCALARS else dtype(0)
             setattr(self, name, value)
 
-    cls.__init__ = __init__
+    cls.__init__, cls.is_model_struct = __init__, True
     return cls
 
 
@@ -189,7 +215,7 @@ class _Operators(ast.NodeTransformer):
     def _copied(self, value):
         if isinstance(value, ast.Tuple):
             return ast.copy_location(ast.Tuple([self._copied(x) for x in value.elts], ast.Load()), value)
-        if not isinstance(value, (ast.Name, ast.Attribute)):
+        if not isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
             return value
         return self._call("copied", value)
 
@@ -228,6 +254,6 @@ def numbers(value) -> list:
         return list(value.to_numpy().ravel())
     if isinstance(value, octants.Struct):
         return numbers([value[name] for name in value.keys])
-    if hasattr(value, "__annotations__"):
+    if is_struct(value):
         return numbers([getattr(value, name) for name in value.__annotations__])
     return [value]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from generator_expressions import Scope
+from generator_fields import Fields
 from generator_reductions import Shared
-from generator_straight import OWN, Straight
+from generator_straight import OWN
 from generator_types import INTEGERS, StructType, Tensor, annotation, scalar_of
 
 GRID = (4, 3)
@@ -19,14 +20,14 @@ MATH = {
 }  # fmt: skip
 
 
-class Program(Straight):
+class Program(Fields):
     """One program. ``text`` is the program, ``model`` the same as plain Python; ``kernels`` are called in order."""
 
     def __init__(self, seed: int):
         super().__init__(seed)
         r = self.random
         self.seed = seed
-        self.size = r.choice([8] * 12 + [16, 32, 64])
+        self.size = r.choice([8] * 8 + [16, 16, 32, 64])
         line = (self.size,)
         #: Arrays that are read, and arrays that are written, with their elements and shapes.
         self.inputs: dict[str, tuple[str | Tensor, tuple[int, ...]]] = {f"a_{t}": (t, line) for t in self.palette}
@@ -60,10 +61,12 @@ class Program(Straight):
             self.aliases["v_alias"] = "o_v"
         self.outputs |= {alias: self.outputs[name] for alias, name in self.aliases.items()}
         self.array_names = list(self.inputs)
+        self.choose_fields()
         self.bins = [self.shared(name, self.outputs[name][0], 4) for name in ("bins", "real_bins")]
 
         for _ in range(r.choice([0, 0, 0, 1, 2])):
             self.struct_class()
+        self.choose_struct_field()
         for _ in range(r.choice([0, 0, 0, 1, 1, 2])):
             self.func()
         for _ in range(r.choice([0, 0, 0, 0, 1, 2])):
@@ -86,9 +89,14 @@ class Program(Straight):
         found = []
         for name, (element, shape) in (self.inputs | self.outputs).items():
             view = "oc.BufferView" if isinstance(element, Tensor) else f"oc.BufferView[oc.{element}]"
-            found.append(f"{name}: {view if name in self.offsets else self.array_annotation(element, shape)}")
+            type_ = view if name in self.offsets else self.array_annotation(element, shape)
+            found.append(f"{name}: {'oc.template()' if name in self.fields else type_}")
         found += ["p: oc.i32", "q: oc.f64"]
-        return [*found, f"st: {self.struct_param.name}"] if self.struct_param else found
+        found += [f"st: {self.struct_param.name}"] if self.struct_param else []
+        return [*found, "sf: oc.template()"] if self.struct_field else found
+
+    def all_names(self) -> list[str]:
+        return [*self.inputs, *self.outputs, "p", "q", *(["sf"] if self.struct_field else [])]
 
     def kernel(self) -> str:
         name = self.fresh("kernel")
@@ -115,7 +123,8 @@ class Program(Straight):
             self.emit(1, f"{total.name} = {zero}")
         if made:
             # Its whole numbers are summed by the loops, too.
-            self.emit(1, f"result = {self.of(made, scope)}")
+            with self.at_top_level():
+                self.emit(1, f"result = {self.of(made, scope)}")
             returned.append("result")
             totals += [self.shared(place, t) for t, place in made.leaves("result") if t in INTEGERS]
         for _ in range(self.random.choice([1, 1, 1, 1, 1, 1, 2, 3])):
@@ -128,7 +137,8 @@ class Program(Straight):
         kind = self.random.randrange(12)
         if kind == 0:
             # A loop inside a branch is serial.
-            self.emit(1, f"if {self.condition(scope, 2)}:")
+            with self.at_top_level():
+                self.emit(1, f"if {self.condition(scope, 2)}:")
             self.section(scope, totals, 3, serial=True)
         elif kind == 1:
             repeat = self.fresh("s")
@@ -138,7 +148,7 @@ class Program(Straight):
             self.section(inner, totals, 3, serial=False)
         elif kind == 2 and self.loop_funcs:
             name, mine = self.pick(*self.loop_funcs)
-            self.emit(1, f"{name}({', '.join([*self.inputs, *self.outputs, 'p', 'q'])})")
+            self.emit(1, f"{name}({', '.join(self.all_names())})")
             self.written += mine
         elif kind in (3, 4, 5):
             self.straight_loop(scope, 2)
@@ -148,7 +158,8 @@ class Program(Straight):
             # What the loops summed, and what is computed between them, flows into the next task.
             t = self.any_type()
             name = self.fresh("v")
-            self.emit(1, f"{name} = {self.settled(t, scope)}")
+            with self.at_top_level():
+                self.emit(1, f"{name} = {self.settled(t, scope)}")
             scope.add(t, name, assignable=False)
         if self.random.random() < 0.4:
             total = totals[0]
@@ -159,7 +170,7 @@ class Program(Straight):
     def loop_func(self) -> tuple[str, list[str]]:
         """A function with a parallel loop of its own, called at the top level of kernels."""
         name = self.fresh("f")
-        for text in ("", "", "@oc.func", f"def {name}({', '.join([*self.inputs, *self.outputs, 'p', 'q'])}):"):
+        for text in ("", "", "@oc.func", f"def {name}({', '.join(self.all_names())}):"):
             self.emit(0, text)
         scope = self.start()
         scope.add("i32", "p", assignable=False)
@@ -190,6 +201,8 @@ class Program(Straight):
         self.target = self.grid_loop(inner, base) if over_grid else self.line_loop(inner, base)
         for name in self.mine:
             inner.add(self.outputs[name][0], f"{name}[{self.target}]", assignable=False)
+        if not over_grid and r.random() < 0.7:
+            self.own_struct(inner, self.target)
         first = ["i32", self.pick(*self.palette)] + ([self.tensor_type()] if r.random() < 0.3 else [])
         self.emit(base, "acc = oc.cast(0, oc.i32)")
         for t, name in [(t, self.fresh("v")) for t in first]:
@@ -212,7 +225,8 @@ class Program(Straight):
 
     def line_loop(self, inner: Scope, base: int) -> str:
         i, n = self.fresh("i"), self.size
-        source = self.pick(*(name for name in self.outputs if name.startswith("o_")))
+        sources = [name for name in self.outputs if name.startswith("o_")]
+        source = self.pick(*sources, *(["sf"] * 3 if self.struct_field else []))
         over = self.pick(f"range({source}.shape[0])", f"range({n})", f"range(p & {n - 1})", f"range(1, {n})", source)
         self.emit(base - 1, f"for {i} in {over}:")
         inner.indices.append(i)
@@ -221,20 +235,21 @@ class Program(Straight):
     def grid_loop(self, inner: Scope, base: int) -> str:
         i, j, k = self.fresh("i"), self.fresh("j"), self.fresh("g")
         n, m = GRID
-        kind = self.random.randrange(6)
+        (a, b), kind = self.origin, self.random.randrange(6)
+        rows, columns = (f"({a}, {a + n})", f"({b}, {b + m})") if self.origin != (0, 0) else (str(n), str(m))
         if kind == 0:
-            self.emit(base - 1, f"for {i}, {j} in oc.ndrange((1, {n}), {m}):")
+            self.emit(base - 1, f"for {i}, {j} in oc.ndrange(({a + 1}, {a + n}), {columns}):")
         elif kind == 1:
             self.emit(base - 1, f"for {i}, {j} in grid:")
         elif kind < 4:
-            self.emit(base - 1, f"for {k} in oc.grouped({self.pick('grid', f'oc.ndrange({n}, {m})')}):")
+            self.emit(base - 1, f"for {k} in oc.grouped({self.pick('grid', f'oc.ndrange({rows}, {columns})')}):")
             inner.indices += [f"{k}[0]", f"{k}[1]"]
             return k
         elif kind == 4:
-            self.emit(base - 1, f"for {i}, {j} in oc.ndrange({n}, {m}, axes=(1, 0)):")
+            self.emit(base - 1, f"for {i}, {j} in oc.ndrange({rows}, {columns}, axes=(1, 0)):")
         else:
             one = self.fresh("l")
-            self.emit(base - 1, f"for {i}, {j}, {one} in oc.ndrange({n}, {m}, (1, 2)):")
+            self.emit(base - 1, f"for {i}, {j}, {one} in oc.ndrange({rows}, {columns}, (1, 2)):")
             inner.indices.append(one)
         inner.indices += [i, j]
         return f"{i}, {j}"

@@ -29,7 +29,7 @@ class Straight(Reductions):
             kind = self.random.randrange(5)
             if kind == 0:
                 self.read_block(i, start, inner, base)
-            elif kind == 1 and "o_v" in self.outputs:
+            elif kind < 3 and "o_v" in self.outputs:
                 self.change_tensor(i, inner, base)
             else:
                 self.change_block(i, start, inner, base)

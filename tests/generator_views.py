@@ -13,11 +13,18 @@ class Views(Structs):
         super().__init__(seed)
         #: Names that are views already: they can be sliced.
         self.views: set[str] = set()
+        #: Arrays that have no views.
+        self.no_views: set[str] = set()
         self.special += [self.new_view, self.write_through_view]
 
     def new_view(self, scope: Scope, indent: int, _loops: list[str]) -> bool:
         """A part of an array: a power of two long, somewhere."""
-        arrays = [(t, name, size) for t, found in scope.arrays.items() for name, size in found if size >= 4]
+        arrays = [
+            (t, name, size)
+            for t, found in scope.arrays.items()
+            for name, size in found
+            if size >= 4 and name not in self.no_views
+        ]
         if not arrays:
             return False
         known = [found for found in arrays if found[1] in self.views]
@@ -44,7 +51,7 @@ class Views(Structs):
 
     def write_through_view(self, scope: Scope, indent: int, _loops: list[str]) -> bool:
         """A view of the one element that is the iteration's own."""
-        targets = [name for name in self.mine if name.startswith("o_")]
+        targets = [name for name in self.mine if name.startswith("o_") and name not in self.no_views]
         if not targets or "," in self.target:
             return False
         array, name = self.pick(*targets), self.fresh("w")

@@ -1,0 +1,129 @@
+"""Fields in the place of arrays: which arrays are fields, how they lie in memory, and a field of structs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from generator_expressions import Scope
+from generator_straight import Straight
+from generator_types import StructType, Tensor, scalar_of
+
+
+@dataclass(frozen=True)
+class FieldLayout:
+    """How a field is made."""
+
+    #: "shape": of its own; "nested": below several dense nodes; "together": beside all others like it, in one node.
+    kind: str
+    #: The extents of the outer node, along each axis.
+    blocks: tuple[int, ...]
+    order: str | None
+    apart: bool
+    origin: tuple[int, ...]
+
+
+class Fields(Straight):
+    """Takes fields for some of the arrays; programs read and write them alike."""
+
+    def __init__(self, seed: int):
+        super().__init__(seed)
+        self.fields: dict[str, FieldLayout] = {}
+        #: The index of the first element of the grid and of its digests.
+        self.origin = (0, 0)
+        #: The type of the elements of the field ``sf``, if there is one.
+        self.struct_field: StructType | None = None
+        self.struct_layout: FieldLayout | None = None
+
+    def choose_fields(self) -> None:
+        r = self.random
+        if r.random() < 0.6:
+            return
+        if r.random() < 0.3:
+            self.origin = (r.randint(-3, 3), r.randint(-3, 3))
+        for name, (element, shape) in (self.inputs | self.outputs).items():
+            free = name not in self.offsets and name not in self.aliases
+            on_grid = name in ("grid", "d_grid")
+            if free and (r.random() < 0.5 or (on_grid and self.origin != (0, 0))):
+                self.fields[name] = self.field_layout(element, shape, self.origin if on_grid else (0,) * len(shape))
+        self.fields |= {alias: self.fields[name] for alias, name in self.aliases.items() if name in self.fields}
+        self.no_views |= set(self.fields)
+
+    def field_layout(self, element, shape: tuple[int, ...], origin: tuple[int, ...]) -> FieldLayout:
+        kind = self.pick("shape", "shape", "nested", "together")
+        order = self.pick(None, "ji", "ij") if len(shape) == 2 and kind == "shape" else None
+        blocks = tuple(self.pick(*(d for d in range(1, extent + 1) if extent % d == 0)) for extent in shape)
+        apart = not isinstance(element, str) and kind == "shape" and self.random.random() < 0.5
+        return FieldLayout(kind, blocks, order, apart, origin)
+
+    def choose_struct_field(self) -> None:
+        if self.struct_types and self.fields and self.random.random() < 0.6:
+            self.struct_field = self.pick(*self.struct_types)
+            self.struct_layout = self.field_layout(self.struct_field, (self.size,), (0,))
+
+    def own_struct(self, scope: Scope, target: str) -> None:
+        """The struct that is the iteration's own."""
+        if self.struct_field:
+            scope.add(self.struct_field, f"sf[{target}]")
+
+
+def _type_of(element, names: dict):
+    import octants as oc
+
+    if isinstance(element, StructType):
+        return names[element.name]
+    scalar = getattr(oc, scalar_of(element))
+    if not isinstance(element, Tensor):
+        return scalar
+    return oc.types.matrix(*element.shape, scalar) if element.m else oc.types.vector(element.n, scalar)
+
+
+def made_fields(program: Fields, names: dict) -> dict:
+    """The fields of a program by name, placed and zero."""
+    import octants as oc
+
+    wanted = {name: (*what, program.fields[name]) for name, what in (program.inputs | program.outputs).items()
+              if name in program.fields and name not in program.aliases}  # fmt: skip
+    if program.struct_field and program.struct_layout:
+        wanted["sf"] = (program.struct_field, (program.size,), program.struct_layout)
+    axes = {1: oc.i, 2: oc.ij}
+    nodes, found = {}, {}
+    for name, (element, shape, how) in wanted.items():
+        dtype = _type_of(element, names)
+        offset = how.origin if any(how.origin) else None
+        if how.kind == "shape":
+            layout = oc.Layout.SOA if how.apart else oc.Layout.AOS
+            maker = dtype.field if isinstance(element, StructType) else oc.field
+            first = () if isinstance(element, StructType) else (dtype,)
+            given = {} if isinstance(element, str) else {"layout": layout}
+            found[name] = maker(*first, shape=shape, order=how.order, offset=offset, **given)
+            continue
+        found[name] = dtype.field() if isinstance(element, StructType) else oc.field(dtype)
+        if how.kind == "nested":
+            inner = tuple(extent // block for extent, block in zip(shape, how.blocks, strict=True))
+            node = oc.root.dense(axes[len(shape)], how.blocks).dense(axes[len(shape)], inner)
+        elif shape in nodes:
+            node = nodes[shape]
+        else:
+            node = nodes[shape] = oc.root.dense(axes[len(shape)], shape)
+        node.place(found[name], offset=offset)
+    return found | {alias: found[name] for alias, name in program.aliases.items() if name in found}
+
+
+def members_of(program: Fields, found) -> list:
+    """All numbers of the field of structs, member by member: of a field's dictionary, or of the model's list."""
+    columns = []
+    for _, place in program.struct_field.leaves("") if program.struct_field else ():
+        path = place.strip(".").split(".")
+        if isinstance(found, dict):
+            value = found
+            for name in path:
+                value = value[name]
+        else:
+            value = []
+            for element in found:
+                for name in path:
+                    element = getattr(element, name)
+                value.append(np.asarray(element))
+        columns.append(np.asarray(value))
+    return columns
