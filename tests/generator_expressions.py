@@ -58,7 +58,7 @@ class Expressions:
         self.reals = [t for t in self.palette if t in REALS]
         self.names = 0
         self.funcs: list[tuple[str, list, list]] = []
-        self.deepest = self.random.choice([0, 0, 1, 1, 1, 1, 2, 3])
+        self.deepest = self.random.choice([0, 0, 0, 1, 1, 1, 1, 1, 2, 3])
 
     def pick(self, *choices):
         return self.random.choice(choices)

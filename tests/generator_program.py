@@ -76,7 +76,7 @@ class Program(Fields):
         self.struct_param: StructType | None = (
             self.pick(*self.struct_types) if self.struct_types and r.random() < 0.5 else None
         )
-        self.kernels = [self.kernel() for _ in range(r.choice([1, 1, 1, 1, 1, 2]))]
+        self.kernels = [self.kernel() for _ in range(r.choice([1] * 9 + [2]))]
         self.text = "\n".join(line for line, _ in self.lines) + "\n"
         self.model = "\n".join(line for _, line in self.lines) + "\n"
 

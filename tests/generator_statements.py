@@ -16,7 +16,7 @@ class Statements(Tensors):
     def __init__(self, seed: int):
         super().__init__(seed)
         self.lines: list[tuple[str, str]] = list(zip(HEADER.split("\n"), MODEL_HEADER.split("\n"), strict=True))
-        self.budget = self.random.choice([1, 1, 2, 2, 3, 8])
+        self.budget = self.random.choice([1, 1, 1, 1, 2, 2, 2, 3, 4, 8])
         #: The arrays that the current loop writes, and the place that is its iteration's own.
         self.mine: list[str] = []
         self.target = ""

@@ -4,6 +4,6 @@ import generator
 import pytest
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(200))
 def test_generated_program(seed, tmp_path):
     generator.check(seed, tmp_path)

@@ -48,3 +48,19 @@ def test_lists_of_unsigned_integers_of_64_bits_keep_their_digits():
     assert oc.types.vector(2, oc.u64)([big, -1]).to_list() == [big, big]
     with pytest.raises(oc.OctantsTypeError, match="must fit in 64 bits"):
         oc.Vector([2**64, 1])
+
+
+def test_one_iteration_sees_its_own_stores_through_both_names_of_an_array(arch):
+    # The vectoriser was told that no iteration needs another's results, and took accesses of the same iteration for independent, too.
+    vectors = oc.types.ndarray(dtype=oc.types.vector(4, oc.i32), ndim=1)
+
+    @oc.kernel
+    def run(v: vectors, w: vectors, a: vectors):
+        for i in range(64):
+            v[i] = a[i]
+            w[i] = oc.Vector([1, 2, 3, 4])
+            v[i][2] = w[i][0]
+
+    v, a = np.zeros((64, 4), np.int32), np.arange(256, dtype=np.int32).reshape(64, 4)
+    run(v, v, a)
+    assert (v == [1, 2, 1, 4]).all()
