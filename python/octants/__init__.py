@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from . import _session, math, types
+from . import _session, experimental, math, types
 from ._data_oriented import data_oriented
 from ._decompositions import eig, make_spd, polar_decompose, solve, svd, sym_eig
 from ._extensions import extension, is_extension_enabled
@@ -56,6 +56,8 @@ from ._language import (
     bit_shr,
     cast,
     ceil,
+    clock_counter,
+    clock_freq_hz,
     cos,
     exp,
     floor,
@@ -133,6 +135,7 @@ from .exceptions import (
 from .types import Ref as ref
 from .types import (
     Template,
+    Tensor,
     f16,
     f32,
     f64,

@@ -7,6 +7,7 @@ runs: through numpy where that has a meaning, else it says that the name belongs
 from __future__ import annotations
 
 import builtins
+import functools
 
 from ._elementwise import ELEMENTWISE, apply
 from ._matrix import Matrix, Vector
@@ -143,13 +144,18 @@ def abs(x):  # noqa: A001
 @_marked("min")
 def min(x, *others):  # noqa: A001
     """The least of its arguments."""
-    return builtins.min(x, *others) if others else x
+    return _extremum("minimum", x, others)
 
 
 @_marked("max")
 def max(x, *others):  # noqa: A001
     """The greatest of its arguments."""
-    return builtins.max(x, *others) if others else x
+    return _extremum("maximum", x, others)
+
+
+def _extremum(name, x, others):
+    """Of numbers of several types, the result has the type in which they meet."""
+    return functools.reduce(getattr(_numpy(), name), others, x)
 
 
 @_marked("pow")
@@ -277,6 +283,21 @@ def random(dtype=float):
         return scalar(np.random.random())
     info = np.iinfo(scalar.numpy_name)
     return scalar(int(np.random.default_rng().integers(info.min, info.max, dtype=scalar.numpy_name, endpoint=True)))
+
+
+# ---- clocks --------------------------------------------------------------------------------------------------------------
+
+
+@_marked("clock_counter")
+def clock_counter():
+    """A counter of the device that grows with time, as ``i64``: the difference of two readings tells how long something took."""
+    raise _only_in_kernels("clock_counter")
+
+
+@_marked("clock_freq_hz")
+def clock_freq_hz():
+    """How often in a second ``clock_counter`` counts; known on CUDA devices only."""
+    raise NotImplementedError("oc.clock_freq_hz is known on CUDA devices only")
 
 
 # ---- loops and compile-time values ---------------------------------------------------------------------------------------

@@ -98,12 +98,16 @@ def _from_environment(name: str, default: object) -> object | None:
     text = os.environ.get("OC_" + name.upper())
     if text is None:
         return None
-    if isinstance(default, bool):
-        return bool(int(text))
-    if isinstance(default, int) or default is None:
-        return int(text)
-    if isinstance(default, float):
-        return float(text)
+    try:
+        if isinstance(default, bool):
+            return bool(int(text))
+        if isinstance(default, int) or default is None:
+            return int(text)
+        if isinstance(default, float):
+            return float(text)
+    except ValueError:
+        kind = "0 or 1" if isinstance(default, bool) else "a number"
+        raise ValueError(f"the environment variable OC_{name.upper()} must be {kind}, not {text!r}") from None
     return text
 
 
@@ -143,6 +147,8 @@ def _checked(name: str, value: object, default: object) -> object:
         kinds = (str,)
     if not isinstance(value, kinds) and not hasattr(value, "__index__"):
         raise TypeError(f"option {name} of oc.init() takes {kinds[-1].__name__}, not {type(value).__name__}")
+    if kinds == (int,) and name != "random_seed" and value < 0:  # type: ignore[operator]
+        raise ValueError(f"option {name} of oc.init() cannot be negative: {value}")
     return value
 
 

@@ -56,7 +56,7 @@ class NdarrayType:
     What is left out is taken from the argument. ``boundary="clamp"`` clamps each index into the shape.
     """
 
-    __slots__ = ("boundary", "dtype", "ndim", "needs_grad")
+    __slots__ = ("boundary", "dtype", "element", "ndim", "needs_grad")
 
     def __init__(
         self,
@@ -75,6 +75,8 @@ class NdarrayType:
         if ndim is not None and (not isinstance(ndim, int) or isinstance(ndim, bool) or not 0 <= ndim <= 12):
             raise ValueError(f"ndim is an integer from 0 to 12, not {ndim!r}")
         self.dtype = _element_type(dtype, element_dim, element_shape)
+        #: What elements must be where ``dtype`` does not say it: a number of axes, or their extents.
+        self.element = None if isinstance(self.dtype, MatrixType) else _element_form(element_dim, element_shape)
         self.ndim = ndim
         self.needs_grad = needs_grad
         self.boundary = boundary
@@ -117,6 +119,10 @@ def _element_type(dtype, element_dim, element_shape):
     return vector(*element_shape, scalar) if len(element_shape) == 1 else matrix(*element_shape, scalar)
 
 
+def _element_form(element_dim, element_shape):
+    return element_dim if element_shape is None else tuple(element_shape)
+
+
 ndarray = NdarrayType
 NDArray = NdarrayType
 
@@ -124,18 +130,29 @@ NDArray = NdarrayType
 class BufferViewType:
     """Annotation of a parameter that is a part of an array: ``BufferView[oc.f32]``."""
 
-    __slots__ = ("boundary", "dtype", "ndim", "needs_grad")
+    __slots__ = ("boundary", "dtype", "element", "ndim", "needs_grad")
 
     def __init__(self, dtype=None, boundary="unsafe"):
         if boundary not in ("unsafe", "clamp"):
             raise ValueError(f'boundary is "unsafe" or "clamp", not {boundary!r}')
         self.dtype = dtype
         self.boundary = boundary
+        self.element = None
         self.ndim = None
         self.needs_grad = None
 
     def __repr__(self):
         return f"oc.BufferView[{self.dtype!r}]"
+
+
+class Tensor:
+    """Annotation of a parameter that takes an array or a field of any kind, or ``None``: ``x: oc.Tensor``.
+
+    Each kind of argument has code of its own; for ``None``, a block under ``if oc.static(x is not None):`` is not compiled.
+    """
+
+    def __init__(self, *_args, **_kwargs):
+        raise TypeError("oc.Tensor is the annotation of a parameter; make an array with oc.ndarray(dtype, shape)")
 
 
 class Template:
@@ -163,7 +180,7 @@ class Ref:
 
 
 __all__ = [
-    "BufferViewType", "MatrixType", "NDArray", "StructType", "Template", "VectorType", "f16", "f32", "f64", "float16", "float32", "float64",
+    "BufferViewType", "MatrixType", "NDArray", "StructType", "Template", "Tensor", "VectorType", "f16", "f32", "f64", "float16", "float32", "float64",
     "i16", "i32", "i64", "i8", "int16", "int32", "int64", "int8", "is_integral", "is_real", "is_signed", "is_tensor",
     "matrix", "ndarray", "struct", "template", "u1", "u16", "u32", "u64", "u8", "uint1", "uint16", "uint32", "uint64",
     "uint8", "vector",

@@ -1,4 +1,4 @@
-# raises OctantsCompilationError
+# raises OctantsSyntaxError
 import octants as oc
 
 @oc.kernel

@@ -1,4 +1,4 @@
-# raises OctantsRuntimeError
+# raises OctantsRuntimeTypeError
 import dataclasses
 import octants as oc
 

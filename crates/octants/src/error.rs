@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use octants_ir::ops::AssertKind;
 use octants_ir::{Const, LocData};
 
 /// Why a session, an array or a kernel was refused.
@@ -88,6 +89,8 @@ impl From<Error> for LaunchError {
 pub struct Fault {
     /// The kernel's name in the user's program.
     pub kernel: Arc<str>,
+    /// What kind of check it was.
+    pub about: AssertKind,
     /// The message with its arguments put in.
     pub message: String,
     /// The arguments themselves.

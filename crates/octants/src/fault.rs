@@ -1,5 +1,6 @@
 //! From the record that code wrote to what a person reads.
 
+use octants_ir::ops::AssertKind;
 use octants_ir::{Arena, Const, Id, Kernel, Loc, LocData, Op, OpKind, Scalar};
 use octants_runtime::FaultReport;
 
@@ -8,14 +9,15 @@ use crate::error::Fault;
 /// `kernel` is the one that the faulting code was made from.
 pub(crate) fn describe(kernel: &Kernel, report: &FaultReport) -> Fault {
     let op = &kernel.ops[Op::from_index(report.site as usize)];
-    let (message, arguments) = if let OpKind::Assert(message) = &op.kind {
+    let (about, message, arguments) = if let OpKind::Assert(about, message) = &op.kind {
         let operands = op.operands.iter().skip(1).zip(report.arguments);
         let arguments: Vec<_> =
             operands.filter_map(|(&value, bits)| Some(decode(kernel.ty(value).scalar()?, bits))).collect();
-        (put_in(message, &arguments), arguments)
+        (*about, put_in(message, &arguments), arguments)
     } else if let OpKind::Call(function) = op.kind {
         let name = &kernel.functions[function].name;
         (
+            AssertKind::Condition,
             format!("calls of `{name}` are nested too deep: it calls itself without an end, or too often"),
             Vec::new(),
         )
@@ -30,9 +32,10 @@ pub(crate) fn describe(kernel: &Kernel, report: &FaultReport) -> Fault {
         if origin != 0 {
             message = format!("{message} from {} on", origin as i64);
         }
-        (message, vec![index, Const::from_bits(Scalar::I64, extent)])
+        (AssertKind::Bounds, message, vec![index, Const::from_bits(Scalar::I64, extent)])
     };
-    Fault { kernel: kernel.name.as_str().into(), message, arguments, locations: chain(&kernel.locs, op.loc) }
+    let locations = chain(&kernel.locs, op.loc);
+    Fault { kernel: kernel.name.as_str().into(), about, message, arguments, locations }
 }
 
 /// The place itself, then each call that was inlined.

@@ -130,7 +130,7 @@ impl Session {
 
 /// What a kernel is kept under. Options are the session's, so the text is enough; it has locations where a launch can tell of one.
 fn key(kernel: &Kernel, options: &SessionOptions) -> String {
-    let tells = |kind: &OpKind| matches!(kind, OpKind::Assert(_) | OpKind::Print(_) | OpKind::Call(_));
+    let tells = |kind: &OpKind| matches!(kind, OpKind::Assert(..) | OpKind::Print(_) | OpKind::Call(_));
     let tells_of_places = options.arch == Arch::Reference
         || kernel.options.debug
         || kernel.ops.iter().any(|(_, op)| tells(&op.kind));

@@ -129,7 +129,7 @@ fn locate_assert(kernel: &mut Kernel) {
     let asserts: Vec<_> = kernel
         .ops
         .iter()
-        .filter(|(_, op)| matches!(op.kind, octants::ir::OpKind::Assert(_)))
+        .filter(|(_, op)| matches!(op.kind, octants::ir::OpKind::Assert(..)))
         .map(|(id, _)| id)
         .collect();
     assert_ne!(inner, Loc::from_index(0));

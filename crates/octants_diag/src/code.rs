@@ -181,6 +181,8 @@ codes! {
         "In `\"{} {name}\".format(x, name=y)` every field takes an argument and every argument has a field.";
     LibraryArgument "OC0324" Type "an operand that a function of the package does not take"
         "Methods of vectors and matrices, `oc.math` and the decompositions check shapes while compiling: `inverse` takes a square matrix, `cross` vectors of 2 or 3 entries.";
+    VolatileLvalue "OC0325" Syntax "`volatile_load` of an expression"
+        "`oc.volatile_load` takes the element itself, `x[i]`, not a value calculated from it.";
 
     IndexCount "OC0401" Index "another number of indices than the array has axes"
         "An array of rank 2 is indexed `a[i, j]`.";
@@ -190,7 +192,7 @@ codes! {
         "Indices do not count from the end: use `a[n - 1]` with `n = a.shape[0]`.";
     NotIndexable "OC0404" Type "indexing something that has no elements"
         "Arrays, tuples, lists and shapes can be indexed.";
-    SliceUnsupported "OC0405" Compilation "a slice of an array"
+    SliceUnsupported "OC0405" Syntax "a slice of an array"
         "Arrays are indexed element by element in a kernel.";
     StaticIndex "OC0406" Compilation "a run-time index into a compile-time sequence"
         "Lists and tuples exist at compile time only; index them with constants, or loop with `oc.static(range(n))`.";
@@ -208,6 +210,8 @@ codes! {
         "`is_active`, `activate`, `deactivate`, `append` and `length` are about cells that may be missing. All cells of a dense node are there.";
     FieldNotPlaced "OC0413" Runtime "a field that has no place in memory"
         "A field is made with a `shape`, or placed in a node: `oc.root.dense(oc.i, n).place(x)`. Both must be done before a kernel uses it.";
+    UnpackedIndex "OC0414" Syntax "a run-time index into an unpacked vector"
+        "A member declared with `unpacked=True` is kept as scalars, so that an entry of it must be known while compiling.";
 
     UnsupportedStatement "OC0501" Syntax "a statement that the language does not have"
         "Kernels consist of assignments, `if`, `for`, `while`, `break`, `continue`, `return`, `assert`, `pass` and calls.";
@@ -243,7 +247,7 @@ codes! {
         "Only the language's own context managers may stand in a kernel.";
     AssertMessage "OC0517" Syntax "an assertion message that is not a constant text"
         "The message is a string or an f-string.";
-    LoopConfig "OC0518" Syntax "`loop_config` with an argument that it does not take"
+    LoopConfig "OC0518" Type "`loop_config` with an argument that it does not take"
         "`oc.loop_config(block_dim=…, serialize=…, parallelize=…, name=…)` with constants, directly before a `for`.";
     TernaryCondition "OC0519" Syntax "a conditional expression over a tensor"
         "The branches of `a if c else b` are chosen as a whole. Use `oc.select(c, a, b)` for entries.";
@@ -285,6 +289,8 @@ codes! {
 
     DataOrientedMember "OC0616" Syntax "a data-oriented object inside a dataclass parameter"
         "Members of a dataclass parameter are values, arrays, templates and dataclasses. Pass the object itself as `oc.template()`.";
+    ArgumentShape "OC0617" Syntax "an argument that is not a vector or matrix of the annotated shape"
+        "A parameter of a func that is annotated with a type of vectors or matrices takes values of exactly that shape; entries are cast.";
 
     NotStatic "OC0701" Compilation "a run-time value where a compile-time constant is needed"
         "What stands inside `oc.static(...)` must be compile-time constants: literals, globals, template arguments, shapes of compile-time objects.";
@@ -294,8 +300,6 @@ codes! {
         "`oc.static_assert(condition, message)` was false when the kernel was compiled.";
     StaticAssertRuntime "OC0704" Type "a static assertion over a run-time value"
         "`oc.static_assert` checks at compile time; use `assert` for run-time conditions.";
-    HostResult "OC0705" Type "the result of a compile-time call that a kernel cannot use as a value"
-        "The call returned an object that is neither a number nor an expression.";
     StaticAssign "OC0706" Syntax "a static assignment to something other than a plain name"
         "`x = oc.static(...)` binds a name at compile time; elements, annotated targets and augmented assignments cannot be static.";
     StaticTrace "OC0707" Syntax "an expression used after its kernel was compiled"
@@ -308,13 +312,11 @@ codes! {
         "The value passed for a parameter does not have the kind that the annotation asks for.";
     ArrayMismatch "OC0802" Value "an array that does not fit the annotation"
         "Dtype, rank and layout must be those of the annotation.";
-    NoSession "OC0803" Runtime "no session"
-        "Call `oc.init()` first.";
     StaleHandle "OC0804" Runtime "a handle of a session that was reset"
         "Arrays, streams and events belong to the session that made them.";
     TooManyParameters "OC0805" Runtime "a kernel with too many arguments"
         "After dataclasses are taken apart, a kernel has at most 512 arguments.";
-    DataclassMismatch "OC0806" Runtime "an argument of another class than the dataclass of the annotation"
+    DataclassMismatch "OC0806" RuntimeType "an argument of another class than the dataclass of the annotation"
         "A parameter annotated with a dataclass takes instances of exactly that class.";
     TemplatedFloat "OC0807" Value "a real as a compile-time argument"
         "With `raise_on_templated_floats=True` a real cannot be a compile-time argument: each value would compile the kernel again.";
@@ -325,6 +327,8 @@ codes! {
         "Checked with `oc.init(debug=True)`.";
     KernelInterrupted "OC0903" Runtime "a kernel was interrupted"
         "The launch was cancelled; arrays that it writes hold whatever was written so far.";
+    Arithmetic "OC0904" Assertion "an operation of integers that has no result"
+        "An integer was divided by zero, or had a negative exponent. Checked with `oc.init(debug=True)`; otherwise a division by zero gives 0.";
 
     UnrollLimit "OC1001" SyntaxWarning "a static loop with many iterations"
         "Every iteration is compiled separately. Use a run-time loop where the index need not be a constant.";
@@ -336,6 +340,8 @@ codes! {
         "Indices and bounds are 32-bit.";
     LoopName "OC1005" UserWarning "`loop_config(name=…)` on a loop that is not a task"
         "Only outermost loops become tasks with a name.";
+    LargeTensor "OC1006" UserWarning "a vector or matrix with many entries"
+        "Every entry of a vector or matrix is a value of its own: compiling one with more than 144 entries takes long, and so does every operation on it. Use an array.";
 }
 
 #[cfg(test)]

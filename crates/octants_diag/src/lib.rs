@@ -13,6 +13,6 @@ mod span;
 pub use code::{Class, Code, explain};
 pub use diagnostic::{Diagnostic, Frame, Label, Severity};
 pub use programs::{PRELUDE, Programs, reference};
-pub use render::{Style, render, render_all};
+pub use render::{Style, quote, render, render_all};
 pub use source_map::{SourceFile, SourceMap};
 pub use span::{FileId, Span};

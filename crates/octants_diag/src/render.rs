@@ -42,6 +42,32 @@ pub fn render_all(diagnostics: &[Diagnostic], sources: &SourceMap, style: Style)
     diagnostics.iter().map(|d| render(d, sources, style)).collect::<Vec<_>>().join("\n\n")
 }
 
+/// A place as a line of a trace has it: where it is, its line, and a mark below what is meant.
+///
+/// ```text
+/// File "wave.py", line 12, in step:
+///     x = y + 1
+///         ^^^^^
+/// ```
+pub fn quote(span: Span, function: &str, sources: &SourceMap) -> String {
+    let Some(file) = sources.file(span.file) else { return String::new() };
+    let number = file.line(span.start);
+    let range = file.line_range(number);
+    let line = file.text[range.clone()].trim_end();
+    let indent = line.len() - line.trim_start().len();
+    let begin = (span.start as usize - range.start).clamp(indent, line.len());
+    let end = (span.end as usize).saturating_sub(range.start).clamp(begin, line.len());
+    let width = |text: &str| text.chars().count();
+    let (before, marked) = (width(&line[indent..begin]), width(&line[begin..end]).max(1));
+    format!(
+        "File \"{}\", line {number}, in {function}:\n    {}\n    {}{}",
+        file.name,
+        &line[indent..],
+        " ".repeat(before),
+        "^".repeat(marked)
+    )
+}
+
 /// The lines around a span, cut out of the file: rendering a file of a hundred thousand lines must not cost that much.
 struct Excerpt {
     name: String,

@@ -78,6 +78,8 @@ pub enum Meaning<O> {
     Field,
     /// A node of a tree of fields; [`Host::node`] says more.
     Node,
+    /// An array in the host's memory that is not an argument: its elements and its shape are constants.
+    HostArray,
     /// A vector or matrix of numbers, with its declared type if it has one; entries in row-major order.
     Tensor(TensorConstant),
     /// A struct: its members in order, and its type if it has one.
@@ -138,6 +140,8 @@ pub enum Annotation {
     /// `oc.ref(T)`: the parameter of a function that is not inlined, passed by reference.
     Ref,
     Array(ArrayAnnotation),
+    /// `oc.Tensor`: an array of any kind, or nothing.
+    AnyTensor,
     Template,
     /// `BufferView`, `BufferView[dtype]`
     View(ArrayAnnotation),
@@ -164,11 +168,37 @@ pub enum ScalarAnnotation {
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArrayAnnotation {
-    /// `None`: whatever arrives.
-    pub elem: Option<(ScalarAnnotation, Option<TensorShape>)>,
+    /// The scalars that elements are made of; `None`: whatever arrives.
+    pub scalar: Option<ScalarAnnotation>,
+    pub element: ElementAnnotation,
     pub ndim: Option<u8>,
     pub boundary: Boundary,
     pub needs_grad: Option<bool>,
+}
+
+/// What the elements of an array must be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ElementAnnotation {
+    /// Whatever arrives.
+    Any,
+    Scalar,
+    /// Vectors of some length.
+    Vector,
+    /// Matrices of some shape.
+    Matrix,
+    Is(TensorShape),
+}
+
+impl ElementAnnotation {
+    pub fn admits(self, shape: Option<TensorShape>) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Scalar => shape.is_none(),
+            Self::Vector => matches!(shape, Some(TensorShape::Vector(_))),
+            Self::Matrix => matches!(shape, Some(TensorShape::Matrix(..))),
+            Self::Is(wanted) => shape == Some(wanted),
+        }
+    }
 }
 
 /// An object that can be passed as an array.
@@ -177,6 +207,8 @@ pub enum ArgumentArray {
     Array(ArrayType),
     /// A part of an array along its first axis.
     View(ArrayType),
+    /// An array whose elements do not lie side by side.
+    Strided,
 }
 
 /// Where a function's source is.
@@ -276,6 +308,11 @@ pub trait Host {
     /// Whether a func is compiled as a function of its own rather than into its callers.
     fn is_real_function(&self, _func: &Self::Object) -> bool {
         false
+    }
+
+    /// Whether two funcs have one body: a method is a new object each time it is taken from its receiver.
+    fn same_function(&self, a: &Self::Object, b: &Self::Object) -> bool {
+        self.same(a, b)
     }
 
     /// The function, in the kernel language, that is the method of vectors and matrices with this name.

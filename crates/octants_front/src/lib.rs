@@ -19,8 +19,8 @@ use octants_ir::{ArrayType, Kernel, Scalar};
 
 pub use dependency::{Dependency, FieldParam, Origin, Role, Step};
 pub use host::{
-    Annotation, ArgumentArray, ArrayAnnotation, ExprId, FieldKind, FunctionSource, Host, HostException,
-    HostResult, Meaning, Number, ScalarAnnotation, TensorConstant, TraceError, Tracer,
+    Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, ExprId, FieldKind, FunctionSource, Host,
+    HostException, HostResult, Meaning, Number, ScalarAnnotation, TensorConstant, TraceError, Tracer,
 };
 pub use intrinsics::Intrinsic;
 pub use lower::lower_kernel;

@@ -190,6 +190,7 @@ impl<H: Host> Check<'_, H> {
             | Annotation::Struct(_)
             | Annotation::Ref
             | Annotation::Array(_)
+            | Annotation::AnyTensor
             | Annotation::View(_)
             | Annotation::Dataclass(_)
             | Annotation::Template => return Some(annotation),

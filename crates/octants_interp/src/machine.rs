@@ -268,7 +268,7 @@ impl<'a> Machine<'a> {
                 self.results[*number as usize] = self.operand(op, 0).clone();
                 return Ok(());
             }
-            OpKind::Assert(message) => return self.assert_op(op, message),
+            OpKind::Assert(_, message) => return self.assert_op(op, message),
             OpKind::Print(_) => {
                 self.print(op);
                 return Ok(());
@@ -277,6 +277,7 @@ impl<'a> Machine<'a> {
             OpKind::LaunchKey => {
                 Datum::Scalar(Const::from_bits(octants_ir::Scalar::U64, self.surroundings.key))
             }
+            OpKind::Clock => Datum::Scalar(Const::from_bits(octants_ir::Scalar::I64, clock())),
             OpKind::Call(function) => return self.call(op, *function),
             // They end the region's loop before they come here.
             OpKind::Yield | OpKind::Return => return Ok(()),
@@ -292,4 +293,10 @@ impl<'a> Machine<'a> {
             Type::Array(array) => array.elem,
         }
     }
+}
+
+/// Nanoseconds since the process first asked.
+fn clock() -> u64 {
+    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64 + 1
 }

@@ -6,8 +6,8 @@ use crate::constant::Const;
 use crate::ids::{Func, Loc, Op, Region, Value};
 use crate::kernel::Kernel;
 use crate::ops::{
-    ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpKind, ParallelFor,
-    PrintSpec, TensorOp,
+    ArithOp, AssertKind, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpKind,
+    ParallelFor, PrintSpec, TensorOp,
 };
 use crate::types::{Data, Scalar, Type};
 
@@ -297,9 +297,9 @@ impl<'k> Builder<'k> {
     }
 
     /// Where the condition is false, the launch fails with the message; each `{}` of it stands for an argument.
-    pub fn assert(&mut self, cond: Value, message: &str, arguments: &[Value]) {
+    pub fn assert(&mut self, kind: AssertKind, cond: Value, message: &str, arguments: &[Value]) {
         let operands: Vec<_> = [cond].iter().chain(arguments).copied().collect();
-        self.op(OpKind::Assert(message.into()), operands, [], []);
+        self.op(OpKind::Assert(kind, message.into()), operands, [], []);
     }
 
     /// Values are scalars or tensors, one for each value of the spec.
@@ -314,6 +314,10 @@ impl<'k> Builder<'k> {
 
     pub fn launch_key(&mut self) -> Value {
         self.value(OpKind::LaunchKey, [], Scalar::U64.into())
+    }
+
+    pub fn clock(&mut self) -> Value {
+        self.value(OpKind::Clock, [], Scalar::I64.into())
     }
 
     /// Calls a function of the kernel. Where it takes a place, the argument is one of the same type.

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use octants_ir::{Func, Kernel, Op, Type};
+use octants_ir::{Func, Kernel, Op, Scalar, Type};
 
 use crate::abi::STACK_OF_CALLS;
 use crate::args::ParamRegisters;
@@ -107,6 +107,13 @@ impl Emitter<'_> {
             self.f.terminate(format_args!("br i1 %v{go_on}, label %{next}, label %{stop}, !prof {unlikely}"));
             self.f.begin(next);
         }
+    }
+
+    /// The processor's own counter of time.
+    pub(crate) fn clock(&mut self) -> Val {
+        let declare = || "declare i64 @llvm.readcyclecounter()".to_owned();
+        self.module.declare("llvm.readcyclecounter", declare);
+        self.f.value(Ty::new(Scalar::I64, 1), format_args!("call i64 @llvm.readcyclecounter()"))
     }
 
     /// Where this function's frame begins, as a number.

@@ -67,7 +67,7 @@ fn stops(kernel: &Kernel, function: Func) -> bool {
     let mut stops = false;
     walk(kernel, kernel.functions[function].body, &mut |op| {
         stops |= match kernel.ops[op].kind {
-            OpKind::Assert(_) | OpKind::While => true,
+            OpKind::Assert(..) | OpKind::While => true,
             OpKind::For => polls(kernel, op),
             _ => false,
         };

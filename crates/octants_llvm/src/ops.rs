@@ -95,12 +95,13 @@ impl Emitter<'_> {
             }
             OpKind::Local => return self.local(data.results[0]),
             OpKind::StoreResult(index) => return self.store_result(*index, operands[0]),
-            OpKind::Assert(_) => return self.assertion(op),
+            OpKind::Assert(..) => return self.assertion(op),
             OpKind::If => return self.if_op(op),
             OpKind::For => return self.for_op(op),
             OpKind::While => return self.while_op(op),
             OpKind::Print(_) => return self.print(op),
             OpKind::LaunchKey => self.launch_key(),
+            OpKind::Clock => self.clock(),
             OpKind::Call(function) => return self.call(op, *function),
             OpKind::Tensor(_) | OpKind::StructNew | OpKind::StructGet(_) | OpKind::StructSet(_) => {
                 return self.assembly(op);

@@ -125,7 +125,7 @@ fn can_widen(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> bool {
             OpKind::Tensor(_) | OpKind::StructNew | OpKind::StructGet(_) => {
                 part_of_param(kernel, data.results[0]).is_some()
             }
-            OpKind::Store | OpKind::Assert(_) => true,
+            OpKind::Store | OpKind::Assert(..) => true,
             kind => kind.effect() != Effect::Write,
         };
     });

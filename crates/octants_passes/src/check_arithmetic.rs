@@ -1,4 +1,4 @@
-//! In debug mode, tells of integers that overflow, and fails where an integer has a negative exponent.
+//! In debug mode, tells of integers that overflow, and fails where an integer is divided by zero or has a negative exponent.
 //!
 //! Before:
 //! ```text
@@ -20,7 +20,7 @@
 //! Only what the user wrote is looked at: ops with a place in a file. Integers of 8 and 16 bits wrap in silence. Expects scalars, and
 //! leaves the structured phase; stands before anything folds or rewrites arithmetic.
 
-use octants_ir::ops::{ArithOp, BitOp, CompareOp, MathOp, PrintPiece, PrintSpec};
+use octants_ir::ops::{ArithOp, AssertKind, BitOp, CompareOp, MathOp, PrintPiece, PrintSpec};
 use octants_ir::rewrite::regions_in;
 use octants_ir::{Builder, Const, Kernel, Op, OpKind, Scalar, Value};
 
@@ -34,7 +34,9 @@ pub fn check_arithmetic(kernel: &mut Kernel) {
             let loc = kernel.ops[op].loc;
             let written = kernel.locs[loc].span.is_some();
             if written {
-                check_exponent(&mut Builder::at(kernel, region, loc), op);
+                let b = &mut Builder::at(kernel, region, loc);
+                check_exponent(b, op);
+                check_divisor(b, op);
             }
             kernel.regions[region].ops.push(op);
             if written {
@@ -56,7 +58,29 @@ fn check_exponent(b: &mut Builder<'_>, op: Op) {
     {
         let zero = b.constant(Const::from_bits(ty, 0));
         let fits = b.compare(CompareOp::Ge, exponent, zero);
-        b.assert(fits, "the exponent of an integer is negative: {}", &[exponent]);
+        b.assert(AssertKind::Arithmetic, fits, "the exponent of an integer is negative: {}", &[exponent]);
+    }
+}
+
+fn check_divisor(b: &mut Builder<'_>, op: Op) {
+    use ArithOp::{FloorDiv, Mod, RawDiv, RawMod};
+    let (OpKind::Arith(FloorDiv | Mod | RawDiv | RawMod), &[dividend, divisor]) =
+        (&b.kernel.ops[op].kind, &b.kernel.ops[op].operands[..])
+    else {
+        return;
+    };
+    if b.kernel.as_const(divisor).is_some_and(|divisor| !divisor.is_zero()) {
+        return;
+    }
+    if let Some(ty) = b.kernel.ty(divisor).scalar().filter(|scalar| scalar.is_integral()) {
+        let zero = b.constant(Const::from_bits(ty, 0));
+        let divides = b.compare(CompareOp::Ne, divisor, zero);
+        b.assert(
+            AssertKind::Arithmetic,
+            divides,
+            "integer division by zero: the dividend is {}",
+            &[dividend],
+        );
     }
 }
 

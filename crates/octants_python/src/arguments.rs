@@ -2,18 +2,23 @@
 
 use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{
-    Annotation, ArgSpec, ArrayAnnotation, LowerOptions, ParamSpec, ScalarAnnotation, Signature,
+    Annotation, ArgSpec, ArrayAnnotation, ElementAnnotation, LowerOptions, ParamSpec, ScalarAnnotation,
+    Signature,
 };
-use octants::ir::{ArrayType, Data, Scalar, TensorType};
+use octants::ir::{ArrayType, Data, Scalar, TensorShape, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::aggregate::{self, Layout};
 use crate::buffer_view::BufferView;
+use crate::field::Field;
 use crate::host;
 use crate::ndarray::Ndarray;
 use crate::runtime::Current;
 use crate::{errors, number, numpy};
+
+/// The keyword that every kernel takes besides its own parameters.
+const STREAM: &str = "qd_stream";
 
 /// A parameter, as a call sees it.
 pub struct Param {
@@ -25,6 +30,8 @@ enum Kind {
     Scalar(ScalarAnnotation),
     Array(ArrayAnnotation),
     View(ArrayAnnotation),
+    /// `oc.Tensor`
+    AnyTensor,
     /// A vector, matrix or struct by value, and its type.
     Typed(Layout, Py<PyAny>),
     /// The class's name.
@@ -64,6 +71,7 @@ impl Param {
             Some(Annotation::Scalar(scalar)) => Kind::Scalar(*scalar),
             Some(Annotation::Array(array)) => Kind::Array(array.clone()),
             Some(Annotation::View(array)) => Kind::View(array.clone()),
+            Some(Annotation::AnyTensor) => Kind::AnyTensor,
             Some(Annotation::Dataclass(class)) => Kind::Dataclass(class.clone()),
             _ => Kind::Template,
         }
@@ -95,6 +103,16 @@ impl Binder<'_> {
         errors::from_diagnostic(py, diagnostic, self.sources)
     }
 
+    /// The stream of a launch: the session's own is `None`.
+    fn stream(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if value.is_none() {
+            return Ok(());
+        }
+        let found = value.get_type().name()?.to_string();
+        let message = format!("Argument `{STREAM}`: a stream or None is required, got {found}");
+        Err(self.error(value.py(), Diagnostic::new(Code::ArgumentType, message).at(self.signature.span)))
+    }
+
     /// The arguments in the order of the parameters.
     pub fn place<'py>(
         &self,
@@ -116,6 +134,10 @@ impl Binder<'_> {
         placed.resize(self.params.len(), None);
         for (name, value) in kwargs.into_iter().flat_map(pyo3::types::PyDictMethods::iter) {
             let name: String = name.extract()?;
+            if name == STREAM && !self.params.iter().any(|param| param.spec.name == STREAM) {
+                self.stream(&value)?;
+                continue;
+            }
             match self.params.iter().position(|param| param.spec.name == name) {
                 None => {
                     let text =
@@ -164,6 +186,10 @@ impl Binder<'_> {
                 Ok(ArgSpec::Typed(ty.bind(object.py()).clone()))
             }
             Kind::Array(annotation) => self.array(param, annotation, object, current).map(ArgSpec::Array),
+            Kind::AnyTensor if object.is_none() || object.is_instance_of::<Field>() => {
+                Ok(ArgSpec::Template(object.clone()))
+            }
+            Kind::AnyTensor => self.array(param, &host::any_array(), object, current).map(ArgSpec::Array),
             Kind::View(annotation) => self.view(param, annotation, object, current).map(ArgSpec::View),
             Kind::Dataclass(class) => self.dataclass(param, class, object),
             Kind::Template => self.template(param, object, current),
@@ -314,7 +340,11 @@ impl Binder<'_> {
         let found = object.get_type().name()?.to_string();
         let message =
             format!("Invalid type for argument `{}`: an array is required, got {found}", param.spec.name);
-        let help = "pass an oc.ndarray or a numpy array";
+        let help = if object.is_instance_of::<BufferView>() {
+            "annotate the parameter with oc.BufferView to take a part of an array"
+        } else {
+            "pass an oc.ndarray or a numpy array"
+        };
         Err(self.error(object.py(), param.diagnostic(Code::ArgumentType, message).help(help)))
     }
 
@@ -338,15 +368,17 @@ impl Binder<'_> {
         };
         let mut elem = Data::Scalar(scalar);
         let mut ndim = view.shape().len();
-        if let Some((_, Some(shape))) = annotation.elem {
-            // The last axes are those of the elements.
-            let inner = shape.dims();
-            let outer = ndim.checked_sub(inner.len());
-            let fits = outer.is_some_and(|outer| {
-                view.shape()[outer..].iter().zip(&inner).all(|(&extent, &wanted)| extent == wanted as isize)
-            });
-            let Some(outer) = outer.filter(|_| fits) else {
-                let required = format!("element shape {inner:?} in the last axes");
+        // The last axes are those of the elements.
+        let inner = match annotation.element {
+            ElementAnnotation::Any | ElementAnnotation::Scalar => 0,
+            ElementAnnotation::Vector => 1,
+            ElementAnnotation::Matrix => 2,
+            ElementAnnotation::Is(shape) => shape.rank(),
+        };
+        if inner > 0 {
+            let shape = ndim.checked_sub(inner).and_then(|outer| element_shape(&view.shape()[outer..]));
+            let Some(shape) = shape.filter(|&shape| annotation.element.admits(Some(shape))) else {
+                let required = format!("{} in the last axes", element_name(annotation.element));
                 let got = format!("an array of shape {:?}", view.shape());
                 return Err(refuse(
                     &required,
@@ -355,7 +387,7 @@ impl Binder<'_> {
                 ));
             };
             elem = Data::Tensor(TensorType { elem: scalar, shape });
-            ndim = outer;
+            ndim -= inner;
         }
         let ty = self.array_type(param, annotation, current, elem, ndim, object)?;
         if view.shape().iter().any(|&extent| i32::try_from(extent).is_err()) {
@@ -393,24 +425,26 @@ impl Binder<'_> {
         object: &Bound<'_, PyAny>,
     ) -> PyResult<ArrayType> {
         let name = &param.spec.name;
-        if let Some((required, shape)) = annotation.elem {
-            let required = resolve(required, &current.lower);
-            let required = shape
-                .map_or(Data::Scalar(required), |shape| Data::Tensor(TensorType { elem: required, shape }));
-            if required != elem {
-                let message = format!(
-                    "Invalid value for argument {name} - required element type: {}, but {} is provided",
-                    aggregate::name_of(required),
-                    aggregate::name_of(elem)
-                );
-                let help = format!(
-                    "pass an array of {}, or annotate the parameter with another dtype",
-                    aggregate::name_of(required),
-                );
-                return Err(
-                    self.error(object.py(), param.diagnostic(Code::ArrayMismatch, message).help(help))
-                );
-            }
+        let scalar = annotation.scalar.map(|scalar| resolve(scalar, &current.lower));
+        if scalar.is_some_and(|scalar| elem.elem() != Some(scalar))
+            || !annotation.element.admits(elem.tensor_shape())
+        {
+            let required = match (scalar, annotation.element) {
+                (Some(scalar), ElementAnnotation::Any | ElementAnnotation::Scalar) => {
+                    aggregate::name_of(scalar.into())
+                }
+                (Some(elem), ElementAnnotation::Is(shape)) => {
+                    aggregate::name_of(Data::Tensor(TensorType { elem, shape }))
+                }
+                (Some(scalar), element) => format!("{} of {}", element_name(element), scalar.name()),
+                (None, element) => element_name(element),
+            };
+            let message = format!(
+                "Invalid value for argument {name} - required element type: {required}, but {} is provided",
+                aggregate::name_of(elem)
+            );
+            let help = format!("pass an array of {required}, or annotate the parameter with another dtype");
+            return Err(self.error(object.py(), param.diagnostic(Code::ArrayMismatch, message).help(help)));
         }
         if let Some(required) = annotation.ndim
             && usize::from(required) != ndim
@@ -425,6 +459,27 @@ impl Binder<'_> {
             return Err(self.error(object.py(), param.diagnostic(Code::ArrayMismatch, message)));
         }
         Ok(ArrayType::array(elem, ndim as u8, annotation.boundary))
+    }
+}
+
+/// The shape of elements with these extents.
+fn element_shape(extents: &[isize]) -> Option<TensorShape> {
+    let extents: Vec<u16> =
+        extents.iter().map(|&extent| u16::try_from(extent)).collect::<Result<_, _>>().ok()?;
+    match *extents {
+        [n] => Some(TensorShape::Vector(n)),
+        [n, m] => Some(TensorShape::Matrix(n, m)),
+        _ => None,
+    }
+}
+
+/// As a message says it.
+fn element_name(element: ElementAnnotation) -> String {
+    match element {
+        ElementAnnotation::Any | ElementAnnotation::Scalar => "a scalar".to_owned(),
+        ElementAnnotation::Vector => "a vector".to_owned(),
+        ElementAnnotation::Matrix => "a matrix".to_owned(),
+        ElementAnnotation::Is(shape) => format!("element shape {:?}", shape.dims()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use octants::diag::{Class, Code, Diagnostic, Frame, SourceMap, Style, render_all};
 use octants::front::TraceError;
+use octants::ir::ops::AssertKind;
 use octants::{Error, LaunchError};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -128,7 +129,12 @@ pub fn from_launch(py: Python<'_>, error: &LaunchError, map: &SourceMap) -> PyEr
             }
         }
         LaunchError::Fault(fault) => {
-            let mut diagnostic = Diagnostic::new(Code::AssertionFailed, fault.message.clone());
+            let code = match fault.about {
+                AssertKind::Condition => Code::AssertionFailed,
+                AssertKind::Bounds => Code::OutOfBounds,
+                AssertKind::Arithmetic => Code::Arithmetic,
+            };
+            let mut diagnostic = Diagnostic::new(code, fault.message.clone());
             let mut places = fault.locations.iter();
             diagnostic.span = places.next().and_then(|place| place.span);
             let mut inner = fault.locations.first().and_then(|place| place.function.clone());

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use octants::front::host::{BinaryOp, CompareOp, UnaryOp};
 use octants::front::{
-    Annotation, ArgumentArray, ArrayAnnotation, ExprId, FieldKind, FunctionSource, Host, HostException,
-    HostResult, Intrinsic, Meaning, ScalarAnnotation, Tracer,
+    Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, ExprId, FieldKind, FunctionSource, Host,
+    HostException, HostResult, Intrinsic, Meaning, ScalarAnnotation, Tracer,
 };
-use octants::ir::{ArrayType, Boundary, Data, Layout, TensorType};
+use octants::ir::{ArrayType, Boundary, Data, Layout, TensorShape, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyCFunction, PyDict, PyEllipsis, PyFloat, PyFunction, PyInt, PyList, PyModule, PySlice, PyString,
@@ -105,17 +105,19 @@ impl<'py> PyHost<'py> {
 
     fn array_annotation(&self, object: &Object<'py>) -> PyResult<ArrayAnnotation> {
         let dtype = object.getattr("dtype")?;
-        let elem = if dtype.is_none() {
-            None
+        let (scalar, element) = if dtype.is_none() {
+            (None, ElementAnnotation::Any)
         } else if let Some((scalar, shape)) = aggregate::tensor_type(&dtype) {
-            Some((ScalarAnnotation::Is(scalar), Some(shape)))
+            (Some(ScalarAnnotation::Is(scalar)), ElementAnnotation::Is(shape))
         } else {
-            scalar_annotation(&dtype).map(|scalar| (scalar, None))
+            (scalar_annotation(&dtype), ElementAnnotation::Scalar)
         };
+        let element = element_annotation(&object.getattr("element")?)?.unwrap_or(element);
         let boundary =
             if object.getattr("boundary")?.eq("clamp")? { Boundary::Clamp } else { Boundary::Unsafe };
         Ok(ArrayAnnotation {
-            elem,
+            scalar,
+            element,
             ndim: object.getattr("ndim")?.extract()?,
             boundary,
             needs_grad: object.getattr("needs_grad")?.extract()?,
@@ -233,6 +235,37 @@ pub fn exception(py: Python<'_>, error: PyErr) -> HostException {
     HostException { type_name, message, traceback, cause: Some(cause) }
 }
 
+/// The annotation of an array of any kind.
+pub fn any_array() -> ArrayAnnotation {
+    ArrayAnnotation {
+        scalar: None,
+        element: ElementAnnotation::Any,
+        ndim: None,
+        boundary: Boundary::Unsafe,
+        needs_grad: None,
+    }
+}
+
+/// What `element_dim` and `element_shape` say where there is no dtype of elements: a number of axes, or their extents.
+fn element_annotation(object: &Bound<'_, PyAny>) -> PyResult<Option<ElementAnnotation>> {
+    if object.is_none() {
+        return Ok(None);
+    }
+    if let Ok(axes) = object.extract::<u8>() {
+        return Ok(Some(match axes {
+            0 => ElementAnnotation::Scalar,
+            1 => ElementAnnotation::Vector,
+            _ => ElementAnnotation::Matrix,
+        }));
+    }
+    let extents: Vec<u16> = object.extract()?;
+    Ok(Some(match *extents {
+        [n] => ElementAnnotation::Is(TensorShape::Vector(n)),
+        [n, m] => ElementAnnotation::Is(TensorShape::Matrix(n, m)),
+        _ => ElementAnnotation::Scalar,
+    }))
+}
+
 /// Names and cells that a function closes over.
 fn closure<'py>(function: &Bound<'py, PyFunction>) -> PyResult<Vec<(Bound<'py, PyString>, Object<'py>)>> {
     let cells = function.getattr("__closure__")?;
@@ -320,6 +353,9 @@ impl<'py> Host for PyHost<'py> {
                 return self.array_annotation(&instance).map_or_else(|_| other(), Annotation::Array);
             }
         }
+        if class("Tensor").is_ok_and(|tensor| object.is(&tensor)) {
+            return Annotation::AnyTensor;
+        }
         if let Ok(reference) = class("Ref")
             && object.is_instance(&reference).unwrap_or(false)
         {
@@ -331,9 +367,7 @@ impl<'py> Host for PyHost<'py> {
             return Annotation::Template;
         }
         if object.is(self.py.get_type::<BufferView>()) {
-            let any =
-                ArrayAnnotation { elem: None, ndim: None, boundary: Boundary::Unsafe, needs_grad: None };
-            return Annotation::View(any);
+            return Annotation::View(any_array());
         }
         if let Ok(view) = class("BufferViewType")
             && object.is_instance(&view).unwrap_or(false)
@@ -355,6 +389,13 @@ impl<'py> Host for PyHost<'py> {
 
     fn is_real_function(&self, func: &Object<'py>) -> bool {
         func.cast::<Func>().is_ok_and(|func| func.get().is_real)
+    }
+
+    fn same_function(&self, a: &Object<'py>, b: &Object<'py>) -> bool {
+        match (self.plain_function(a), self.plain_function(b)) {
+            (Ok(a), Ok(b)) => a.is(&b),
+            _ => a.is(b),
+        }
     }
 
     fn tensor_method(&self, name: &str) -> Option<Object<'py>> {
@@ -405,8 +446,11 @@ impl<'py> Host for PyHost<'py> {
         if object.is_instance_of::<Node>() {
             return Meaning::Node;
         }
-        if object.is_instance_of::<Ndarray>() || numpy::View::of(object).is_some() {
-            return self.scalar_of_library(object).unwrap_or(Meaning::Ndarray);
+        if object.is_instance_of::<Ndarray>() {
+            return Meaning::Ndarray;
+        }
+        if numpy::View::of(object).is_some() {
+            return self.scalar_of_library(object).unwrap_or(Meaning::HostArray);
         }
         if object.is_instance_of::<PyModule>() {
             return Meaning::Module;
@@ -455,6 +499,9 @@ impl<'py> Host for PyHost<'py> {
             return Some(ArgumentArray::View(of(&view.get().ndarray.get().array)));
         }
         let view = numpy::View::of(object)?;
+        if !(view.is_f_contiguous() || view.is_c_contiguous() && view.is_aligned()) {
+            return Some(ArgumentArray::Strided);
+        }
         let rank = u8::try_from(view.shape().len()).ok().filter(|&rank| (1..=12).contains(&rank))?;
         Some(ArgumentArray::Array(ArrayType::array(view.scalar()?, rank, Boundary::Unsafe)))
     }

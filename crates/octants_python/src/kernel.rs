@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use octants::diag::Code;
+use octants::diag::{Code, quote};
 use octants::front::{
     FunctionKind, Host, Lowered, Returned, Returns, Signature, check_signature, lower_kernel,
 };
@@ -223,7 +223,10 @@ impl Kernel {
         results: &mut [u8],
     ) -> PyResult<Result<(), LaunchError>> {
         let map = self.runtime.get().sources().map();
-        let locate = |loc: &LocData| loc.span.map_or_else(String::new, |span| map.describe(span));
+        let locate = |loc: &LocData| {
+            let function = loc.function.as_deref().unwrap_or(&self.signature.name);
+            loc.span.map_or_else(String::new, |span| quote(span, function, map))
+        };
         let (text, ended) = py.detach(|| {
             // SAFETY: as in `launch`.
             let arguments = unsafe { Arguments::new(block) };

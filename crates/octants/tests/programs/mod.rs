@@ -123,7 +123,12 @@ pub fn check_positive() -> Kernel {
         let v = b.load(x, &[i[0]]);
         let nothing = b.f32(0.0);
         let good = b.compare(CompareOp::Ge, v, nothing);
-        b.op(OpKind::Assert("x[{}] is {}".into()), [good, i[0], v], [], []);
+        b.op(
+            OpKind::Assert(octants::ir::ops::AssertKind::Condition, "x[{}] is {}".into()),
+            [good, i[0], v],
+            [],
+            [],
+        );
         let one = b.f32(1.0);
         let next = b.arith(ArithOp::Add, v, one);
         b.store(x, &[i[0]], next);

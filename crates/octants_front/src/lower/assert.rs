@@ -1,18 +1,19 @@
 //! `assert`: compiled in debug mode only.
 
 use octants_diag::{Code, Span};
+use octants_ir::ops::AssertKind;
 use octants_ir::{Data, OpKind, Value};
 
 use super::Lowerer;
 use super::error::Fallible;
 use super::term::{Term, TextPiece};
-use crate::ast::Expr;
+use crate::ast::{Expr, ExprKind};
 use crate::host::Host;
 
 impl<H: Host> Lowerer<'_, H> {
     pub(super) fn assertion(&mut self, test: &Expr, message: Option<&Expr>, span: Span) -> Fallible<()> {
         if !self.options.debug {
-            return Ok(());
+            return message.map_or(Ok(()), |message| self.check_message(message));
         }
         let term = self.expr(test)?;
         let holds = self.condition(term, test.span)?;
@@ -21,7 +22,19 @@ impl<H: Host> Lowerer<'_, H> {
             Some(message) => self.assertion_message(message)?,
         };
         let operands: Vec<_> = std::iter::once(holds).chain(arguments).collect();
-        self.at(span).op(OpKind::Assert(text.into()), operands, [], []);
+        self.at(span).op(OpKind::Assert(AssertKind::Condition, text.into()), operands, [], []);
+        Ok(())
+    }
+
+    /// A message that can be no text is refused also where the assertion is left out.
+    fn check_message(&mut self, message: &Expr) -> Fallible<()> {
+        let may_be_number = matches!(
+            message.kind,
+            ExprKind::Name(_) | ExprKind::Attribute { .. } | ExprKind::Int(_) | ExprKind::Float(_)
+        );
+        if may_be_number && !matches!(self.operand(message)?, Term::Str(_) | Term::Text(_)) {
+            return Err(self.bad_message(message.span));
+        }
         Ok(())
     }
 

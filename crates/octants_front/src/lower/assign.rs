@@ -106,15 +106,6 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn define_at(&mut self, name: &Name, term: Term<H::Object>, span: Span, from: Span) -> Fallible<()> {
-        if let Term::None | Term::Str(_) = term {
-            let what = self.describe(&term);
-            return Err(self.error_with_help(
-                Code::NotAValue,
-                from,
-                format!("{what} cannot be held by a variable"),
-                "variables hold numbers; name a compile-time value with `x = oc.static(...)`",
-            ));
-        }
         let term = match term {
             number @ (Term::Bool(_) | Term::Int(_) | Term::Float(_)) => {
                 Term::Value(self.value(number, from)?)

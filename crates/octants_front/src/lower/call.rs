@@ -8,7 +8,8 @@ use super::error::Fallible;
 use super::fold;
 use super::term::Term;
 use crate::ast::{Expr, ExprKind, Keyword, Name};
-use crate::host::{Host, Meaning, UnaryOp};
+use crate::host::{Host, HostException, Meaning, UnaryOp};
+use crate::intrinsics::Intrinsic;
 
 /// An evaluated argument of a call.
 #[derive(Clone, Debug)]
@@ -20,6 +21,9 @@ pub(super) struct Argument<O> {
     /// Whether it is written as a number: `1`, `-2.5`.
     pub is_literal: bool,
 }
+
+/// Positional and named arguments of a call of host code.
+type HostArguments<O> = (Vec<O>, Vec<(String, O)>);
 
 /// How arguments are evaluated.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,9 +69,9 @@ impl<H: Host> Lowerer<'_, H> {
             Meaning::Dtype(dtype) => self
                 .arguments(args, keywords, Passing::ByValue)
                 .and_then(|arguments| self.type_call(dtype, &arguments, span)),
-            Meaning::Func { .. } if self.host.is_real_function(&object) => self
+            Meaning::Func { receiver } if self.host.is_real_function(&object) => self
                 .arguments(args, keywords, Passing::ByReference)
-                .and_then(|arguments| self.call_function(&object, arguments, span)),
+                .and_then(|arguments| self.call_function(&object, receiver, arguments, span)),
             Meaning::Func { receiver } => self
                 .arguments(args, keywords, Passing::ByReference)
                 .and_then(|arguments| self.inline(&object, receiver, arguments, span)),
@@ -144,7 +148,7 @@ impl<H: Host> Lowerer<'_, H> {
         callee_span: Span,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        if !known {
+        if !known && !self.in_static {
             let name = self.text(callee_span);
             let warning = self
                 .diagnostic(
@@ -156,7 +160,52 @@ impl<H: Host> Lowerer<'_, H> {
             self.warn(warning);
         }
         let arguments = self.arguments(args, keywords, Passing::ByValue)?;
-        self.call_host(callee, &arguments, span)
+        let (positional, named) = self.host_arguments(callee, &arguments, span)?;
+        let host = self.host;
+        let result = host.call(callee, &positional, &named, self);
+        result.map(Term::Object).map_err(|exception| {
+            let given = arguments.iter().find(|argument| !argument.term.is_static());
+            match given.filter(|_| known) {
+                Some(argument) => self.python_only(&argument.term, exception, callee_span, span),
+                None => self.host_error(exception, span),
+            }
+        })
+    }
+
+    /// A function of Python's that failed on a value of the kernel.
+    fn python_only(
+        &mut self,
+        given: &Term<H::Object>,
+        exception: HostException,
+        callee: Span,
+        span: Span,
+    ) -> Box<octants_diag::Diagnostic> {
+        let text = self.text(callee);
+        let name = text.rsplit('.').next().unwrap_or_default();
+        let help = match name {
+            "reversed" => "loop forwards and count back: `for i in range(n): j = n - 1 - i`".to_owned(),
+            "enumerate" => "loop over the indices, `for i in x`, and read the element `x[i]`".to_owned(),
+            "sum" | "sorted" | "zip" | "map" | "filter" | "list" | "tuple" | "set" | "iter" | "next" => {
+                "write a loop in the kernel; `oc.static(...)` is for sequences that are known while compiling"
+                    .to_owned()
+            }
+            _ => match Intrinsic::from_name(name) {
+                Some(_) => format!("write `oc.{name}`, which is part of kernels"),
+                // What the package's own functions say is said for the user already.
+                None if exception.type_name.starts_with("Octants") => {
+                    return self.host_error(exception, span);
+                }
+                None => "call it on values that are known while compiling, or write an `@oc.func`".to_owned(),
+            },
+        };
+        let what = self.describe(given);
+        self.trace_failure = None;
+        let message = format!(
+            "`{text}` is a function of Python: it runs while compiling, but its argument ({what}) is known only when the kernel runs"
+        );
+        let mut diagnostic = self.diagnostic(Code::HostError, span, message).help(help);
+        diagnostic.cause = exception.cause;
+        Box::new(diagnostic)
     }
 
     pub(super) fn call_host(
@@ -165,6 +214,19 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
+        let (positional, named) = self.host_arguments(callee, arguments, span)?;
+        let host = self.host;
+        let result = host.call(callee, &positional, &named, self);
+        result.map(Term::Object).map_err(|exception| self.host_error(exception, span))
+    }
+
+    /// Positional and named arguments, as host code sees them.
+    fn host_arguments(
+        &mut self,
+        callee: &H::Object,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<HostArguments<H::Object>> {
         let mut positional = Vec::new();
         let mut named = Vec::new();
         if let Some(receiver) = self.host.receiver(callee) {
@@ -178,9 +240,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
         }
         self.trace_failure = None;
-        let host = self.host;
-        let result = host.call(callee, &positional, &named, self);
-        result.map(Term::Object).map_err(|exception| self.host_error(exception, span))
+        Ok((positional, named))
     }
 
     /// `oc.f32(x)`: annotates a literal, casts anything else.

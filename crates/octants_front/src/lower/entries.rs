@@ -1,7 +1,7 @@
 //! Entries of vectors and matrices: indices, constant slices, swizzles; read and written.
 
 use octants_diag::{Code, Span};
-use octants_ir::ops::{BitOp, CompareOp};
+use octants_ir::ops::{AssertKind, BitOp, CompareOp};
 use octants_ir::{Data, OpKind, TensorShape, TensorType, Value};
 
 use super::Lowerer;
@@ -245,7 +245,7 @@ impl<H: Host> Lowerer<'_, H> {
                 let below = builder.compare(CompareOp::Lt, component, end);
                 let inside = builder.bit(BitOp::And, above, below);
                 let message = format!("index {{}} is out of bounds of an axis with {extent} entries");
-                builder.op(OpKind::Assert(message.into()), [inside, component], [], []);
+                builder.op(OpKind::Assert(AssertKind::Bounds, message.into()), [inside, component], [], []);
             }
             _ => {}
         }

@@ -7,7 +7,9 @@ use super::error::Fallible;
 use super::promote::promote;
 use super::term::Term;
 use crate::ast::{Expr, ExprKind};
-use crate::host::Host;
+use crate::host::{CompareOp, Host, Meaning};
+
+type DictEntries<O> = Vec<(Term<O>, Term<O>)>;
 
 impl<H: Host> Lowerer<'_, H> {
     pub(super) fn expr(&mut self, expr: &Expr) -> Fallible<Term<H::Object>> {
@@ -38,7 +40,7 @@ impl<H: Host> Lowerer<'_, H> {
             )),
             ExprKind::Tuple(items) => Ok(Term::Tuple(self.operands(items)?)),
             ExprKind::List(items) => Ok(Term::List(self.operands(items)?)),
-            ExprKind::Dict(items) => self.dict(items),
+            ExprKind::Dict(items) => self.dict(items, span),
             ExprKind::ListComp { element, generators } => self.list_comprehension(element, generators),
             ExprKind::DictComp { key, value, generators } => self.dict_comprehension(key, value, generators),
             ExprKind::Starred(_) => Err(self.error_with_help(
@@ -115,23 +117,63 @@ impl<H: Host> Lowerer<'_, H> {
         ))
     }
 
-    fn dict(&mut self, items: &[(Option<Expr>, Expr)]) -> Fallible<Term<H::Object>> {
+    fn dict(&mut self, items: &[(Option<Expr>, Expr)], span: Span) -> Fallible<Term<H::Object>> {
         let mut entries = Vec::with_capacity(items.len());
         for (key, value) in items {
             let Some(key) = key else {
-                return Err(self.error(
-                    Code::UnsupportedExpression,
-                    value.span,
-                    "Unsupported node \"Dict\": `**` inside a dict literal",
-                ));
+                for (key, value) in self.merged(value)? {
+                    self.set_entry(&mut entries, key, value, span)?;
+                }
+                continue;
             };
             let key_term = self.operand(key)?;
             if !key_term.is_static() {
                 return Err(self.not_static(key.span));
             }
-            entries.push((key_term, self.operand(value)?));
+            let value = self.operand(value)?;
+            self.set_entry(&mut entries, key_term, value, key.span)?;
         }
         Ok(Term::Dict(entries))
+    }
+
+    /// The entries of `**mapping`.
+    fn merged(&mut self, mapping: &Expr) -> Fallible<DictEntries<H::Object>> {
+        let term = self.operand(mapping)?;
+        let exposed = self.exposed(&term, mapping.span)?;
+        if let Term::Dict(entries) = exposed {
+            return Ok(entries);
+        }
+        if let Term::Object(object) = &exposed
+            && let Meaning::Dict(entries) = self.host.meaning(object)
+        {
+            let terms = entries.into_iter().map(|(key, value)| (Term::Object(key), Term::Object(value)));
+            return Ok(terms.collect());
+        }
+        let what = self.describe(&exposed);
+        Err(self.error(
+            Code::NotUnpackable,
+            mapping.span,
+            format!("{what} cannot be merged into a dict: it is not one"),
+        ))
+    }
+
+    /// The last value for a key counts, in the place of the first.
+    fn set_entry(
+        &mut self,
+        entries: &mut DictEntries<H::Object>,
+        key: Term<H::Object>,
+        value: Term<H::Object>,
+        span: Span,
+    ) -> Fallible<()> {
+        for (known, slot) in entries.iter_mut() {
+            let same = self.compare(CompareOp::Eq, (known.clone(), span), (key.clone(), span), span)?;
+            if self.static_truth(&same, span)? {
+                *slot = value;
+                return Ok(());
+            }
+        }
+        entries.push((key, value));
+        Ok(())
     }
 
     /// `body if test else orelse`: only one of the two is evaluated.

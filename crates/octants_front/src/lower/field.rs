@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use octants_diag::{Code, Span};
-use octants_ir::ops::{ArithOp, BitOp, CompareOp};
+use octants_ir::ops::{ArithOp, AssertKind, BitOp, CompareOp};
 use octants_ir::{ArrayType, Boundary, Layout, OpKind, Type, Value};
 
 use super::Lowerer;
@@ -222,7 +222,7 @@ impl<H: Host> Lowerer<'_, H> {
             format!("Out of bound access to field `{name}`: index {index} with shape {shape}{offset}");
         let arguments = if told { path } else { &[] };
         let operands = inside.into_iter().chain(arguments.iter().copied()).collect::<Vec<_>>();
-        builder.op(OpKind::Assert(message.into()), operands, [], []);
+        builder.op(OpKind::Assert(AssertKind::Bounds, message.into()), operands, [], []);
     }
 
     /// What a loop over a field or a node runs over; `None` if the object is neither.

@@ -133,6 +133,16 @@ pub(super) fn compare<O>(op: CompareOp, a: &Term<O>, b: &Term<O>) -> Option<bool
     }
 }
 
+/// A number as the promoted type of it and another one: an integer beside a real is a real.
+pub(super) fn alike<O>(number: Term<O>, other: &Term<O>) -> Term<O> {
+    match (&number, other) {
+        (Term::Int(value), Term::Float(_)) => Term::Float(*value as f64),
+        (Term::Bool(value), Term::Float(_)) => Term::Float(f64::from(*value)),
+        (Term::Bool(value), Term::Int(_)) => Term::Int((*value).into()),
+        _ => number,
+    }
+}
+
 /// The truth of a literal.
 pub(super) fn truth<O>(term: &Term<O>) -> Option<bool> {
     match term {

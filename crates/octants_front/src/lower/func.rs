@@ -15,7 +15,7 @@ use crate::host::{Annotation, Host};
 use crate::signature::source_unavailable;
 
 /// Funcs nested deeper than this are taken for endless recursion.
-const DEEPEST: usize = 100;
+pub(super) const DEEPEST: usize = 100;
 
 impl<H: Host> Lowerer<'_, H> {
     pub(super) fn inline(
@@ -97,11 +97,11 @@ impl<H: Host> Lowerer<'_, H> {
         self.func_returns(object, tree)
     }
 
-    fn too_deep(&self, span: Span) -> Box<octants_diag::Diagnostic> {
+    pub(super) fn too_deep(&self, span: Span) -> Box<octants_diag::Diagnostic> {
         let name = self.frame().name.clone();
         let mut diagnostic = octants_diag::Diagnostic::new(
             Code::Recursion,
-            format!("funcs are inlined more than {DEEPEST} deep; is `{name}` recursive?"),
+            format!("funcs are compiled into each other more than {DEEPEST} deep; is `{name}` recursive?"),
         )
         .at(span)
         .help("end the recursion with a compile-time condition: `if oc.static(n > 0): ...`");
@@ -310,6 +310,8 @@ impl<H: Host> Lowerer<'_, H> {
             settled = Term::Value(value);
         }
         let fits = match (&settled, data) {
+            // Entry by entry.
+            (Term::Value(_), Data::Scalar(_)) => true,
             (Term::Value(value), _) => self.data(*value).tensor_shape() == data.tensor_shape(),
             (Term::Bool(_) | Term::Int(_) | Term::Float(_), Data::Scalar(_)) => true,
             _ => false,
@@ -319,9 +321,13 @@ impl<H: Host> Lowerer<'_, H> {
             _ => {
                 let what = self.describe(&settled);
                 let wanted = super::convert::describe_data(data);
+                let code = match data {
+                    Data::Tensor(_) => Code::ArgumentShape,
+                    Data::Scalar(_) | Data::Struct(_) => Code::ArgumentKind,
+                };
                 Err(Box::new(
                     self.diagnostic(
-                        Code::ArgumentKind,
+                        code,
                         span,
                         format!("argument '{}' must be {wanted}, not {what}", param.name),
                     )

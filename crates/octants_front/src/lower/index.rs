@@ -1,7 +1,7 @@
 //! Subscripts: elements of arrays, items of sequences, entries of tensors.
 
 use octants_diag::{Code, Span};
-use octants_ir::ops::{BitOp, CompareOp};
+use octants_ir::ops::{AssertKind, BitOp, CompareOp};
 use octants_ir::{Boundary, Const, OpKind, Scalar, Type, Value};
 
 use super::Lowerer;
@@ -63,7 +63,15 @@ impl<H: Host> Lowerer<'_, H> {
                 self.dict_item(&base, &key, index.span, span)
             }
             sequence @ (Term::Tuple(_) | Term::List(_) | Term::Shape(_) | Term::Index(_)) => {
-                self.sequence_item(&sequence, index, span)
+                let item = self.sequence_item(&sequence, index, span);
+                item.map_err(|mut error| {
+                    if error.code == Code::StaticIndex && self.unpacked.contains(&base_expr.span) {
+                        error.code = Code::UnpackedIndex;
+                        let text = "an unpacked vector can be indexed with compile-time integers only";
+                        text.clone_into(&mut error.message);
+                    }
+                    error
+                })
             }
             literal @ Term::Str(_) => {
                 let object = self.host_object(&literal)?;
@@ -287,7 +295,7 @@ impl<H: Host> Lowerer<'_, H> {
             _ => (format!("an index is out of bounds of {name}"), Vec::new()),
         };
         let operands = std::iter::once(inside).chain(arguments).collect::<Vec<_>>();
-        self.at(span).op(OpKind::Assert(message.into()), operands, [], []);
+        self.at(span).op(OpKind::Assert(AssertKind::Bounds, message.into()), operands, [], []);
     }
 
     /// The user's own text.
@@ -446,6 +454,9 @@ impl<H: Host> Lowerer<'_, H> {
         } else {
             let term = self.operand(index)?;
             if !term.is_static() {
+                if matches!(self.host.meaning(&object), Meaning::HostArray) {
+                    return Err(self.captured_array(span));
+                }
                 let what = self.describe(&Term::Object(object));
                 return Err(self.error_with_help(
                     Code::StaticIndex,

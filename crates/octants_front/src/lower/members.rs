@@ -4,7 +4,7 @@
 //! members of a dataclass that its annotations call values; what is never read costs nothing.
 
 use octants_diag::{Code, Span};
-use octants_ir::{ArrayType, Data, Type};
+use octants_ir::{ArrayType, Data, Scalar, Type};
 
 use super::Lowerer;
 use super::error::Fallible;
@@ -14,7 +14,9 @@ use super::view::View;
 use crate::ArgSpec;
 use crate::ast::Function;
 use crate::dependency::{Dependency, Origin, Role, Step};
-use crate::host::{Annotation, ArgumentArray, ArrayAnnotation, Host, Meaning, ScalarAnnotation};
+use crate::host::{
+    Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, Host, Meaning, ScalarAnnotation,
+};
 
 /// A dependency while lowering.
 #[derive(Debug)]
@@ -202,6 +204,14 @@ impl<H: Host> Lowerer<'_, H> {
                 "numbers of a class with `template_primitives=False` are arguments; take that away to use them in `oc.static`",
             ));
         }
+        if let Some(ArgumentArray::Strided) = self.host.argument_array(&child) {
+            return Err(self.error_with_help(
+                Code::ArrayMismatch,
+                span,
+                format!("Invalid value for argument {path} - required a contiguous array, got a strided one"),
+                "store numpy.ascontiguousarray(array) in the object",
+            ));
+        }
         let (annotation, annotation_object) = annotation.unzip();
         let mut recorded = child.clone();
         let (term, role) = match annotation {
@@ -216,6 +226,14 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 _ => return Err(self.wrong_member(&child, "an array", &path, span)),
             },
+            Some(Annotation::AnyTensor) => {
+                match (self.host.argument_array(&child), self.host.meaning(&child)) {
+                    (Some(ArgumentArray::Array(ty)), _) => self.array_param(&name, ty),
+                    (_, Meaning::None) => (Term::None, Role::Constant),
+                    (_, Meaning::Field) => self.object_member(child.clone(), Role::Field { pinned: false }),
+                    _ => return Err(self.wrong_member(&child, "an array, a field or None", &path, span)),
+                }
+            }
             Some(Annotation::View(wanted)) => match self.host.argument_array(&child) {
                 Some(ArgumentArray::View(ty)) => {
                     self.check_array(ty, &wanted, &path, span)?;
@@ -241,6 +259,14 @@ impl<H: Host> Lowerer<'_, H> {
                 typed = true;
                 self.object_member(child.clone(), Role::Walked)
             }
+            Some(Annotation::Other(repr)) if matches!(self.host.meaning(&child), Meaning::Tensor(_)) => {
+                return Err(self.error_with_help(
+                    Code::InvalidAnnotation,
+                    span,
+                    format!("the annotation of `{path}` is not one that a parameter can have: {repr}"),
+                    "annotate it with a type of vectors or matrices, such as `oc.math.vec3`",
+                ));
+            }
             _ => match self.untyped_member(of, &child, &name, lifted) {
                 Some(found) => found,
                 // A method: it belongs to the type.
@@ -264,7 +290,7 @@ impl<H: Host> Lowerer<'_, H> {
         match self.host.argument_array(child) {
             Some(ArgumentArray::Array(ty)) => return Some(self.array_param(name, ty)),
             Some(ArgumentArray::View(ty)) => return Some(self.view_param(name, ty)),
-            None => {}
+            Some(ArgumentArray::Strided) | None => {}
         }
         let constant = (Term::Object(child.clone()), Role::Constant);
         match self.host.meaning(child) {
@@ -359,19 +385,19 @@ impl<H: Host> Lowerer<'_, H> {
                 ),
             ));
         }
-        if let Some((elem, shape)) = wanted.elem {
-            let required = self.scalar_of(elem);
-            if ty.elem.elem() != Some(required) || shape.is_some_and(|s| ty.elem.tensor_shape() != Some(s)) {
-                return Err(self.error(
-                    Code::ArrayMismatch,
-                    span,
-                    format!(
-                        "Invalid value for argument {path} - required element type: {}, but {} is provided",
-                        required.name(),
-                        super::convert::describe_data(ty.elem)
-                    ),
-                ));
-            }
+        let scalar = wanted.scalar.map(|scalar| self.scalar_of(scalar));
+        if scalar.is_some_and(|scalar| ty.elem.elem() != Some(scalar))
+            || !wanted.element.admits(ty.elem.tensor_shape())
+        {
+            return Err(self.error(
+                Code::ArrayMismatch,
+                span,
+                format!(
+                    "Invalid value for argument {path} - required element type: {}, but {} is provided",
+                    describe_element(scalar, wanted.element),
+                    super::convert::describe_data(ty.elem)
+                ),
+            ));
         }
         Ok(())
     }
@@ -436,5 +462,18 @@ impl<H: Host> Lowerer<'_, H> {
         };
         let parent = host.call(callee, &[class, receiver], &[], self);
         parent.map(Term::Object).map_err(|exception| self.host_error(exception, span))
+    }
+}
+
+/// What an annotation wants elements to be.
+fn describe_element(scalar: Option<Scalar>, element: ElementAnnotation) -> String {
+    let of = scalar.map_or_else(String::new, |scalar| format!(" of {}", scalar.name()));
+    match element {
+        ElementAnnotation::Any | ElementAnnotation::Scalar => {
+            scalar.map_or("a scalar", Scalar::name).to_owned()
+        }
+        ElementAnnotation::Vector => format!("a vector{of}"),
+        ElementAnnotation::Matrix => format!("a matrix{of}"),
+        ElementAnnotation::Is(shape) => format!("elements of shape {:?}{of}", shape.dims()),
     }
 }

@@ -105,6 +105,8 @@ struct Lowerer<'a, H: Host> {
     /// Functions of the kernel's own, by what they were compiled for.
     instances: Vec<real_func::Instance<H::Object>>,
     warnings: Vec<Diagnostic>,
+    /// Where members of structs were read that are vectors kept as scalars, for diagnostics.
+    unpacked: Vec<Span>,
 }
 
 impl<'a, H: Host> Lowerer<'a, H> {
@@ -133,6 +135,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             next_loop: None,
             instances: Vec::new(),
             warnings: Vec::new(),
+            unpacked: Vec::new(),
         }
     }
 

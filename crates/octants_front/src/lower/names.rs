@@ -9,6 +9,9 @@ use super::term::{Place, Term};
 use crate::ast::Name;
 use crate::host::Host;
 
+/// A vector or matrix with more entries is worth a warning.
+const MANY_ENTRIES: u32 = 144;
+
 impl<H: Host> Lowerer<'_, H> {
     /// Locals of the enclosing blocks, parameters, the closure, the module, the builtins.
     pub(super) fn name(&mut self, name: &str, span: Span) -> Fallible<Term<H::Object>> {
@@ -88,10 +91,20 @@ impl<H: Host> Lowerer<'_, H> {
     /// A `local` that holds a value.
     pub(super) fn new_local(&mut self, value: octants_ir::Value, span: Span) -> Place {
         let data = self.data(value);
+        self.warn_of_size(data, span);
         let mut builder = self.at(span);
         let base = builder.local(data);
         builder.store(base, &[], value);
         Place { base, path: Vec::new(), shared: false }
+    }
+
+    fn warn_of_size(&mut self, data: octants_ir::Data, span: Span) {
+        let count = data.tensor_shape().map_or(0, octants_ir::TensorShape::count);
+        if count > MANY_ENTRIES && !self.is_library(self.frame()) {
+            let message = format!("a variable with {count} entries takes long to compile");
+            let warning = self.diagnostic(Code::LargeTensor, span, message);
+            self.warn(warning.help("keep many numbers in an array, `oc.ndarray`"));
+        }
     }
 
     /// Binds a parameter or a loop variable: to the term itself if nothing assigns to it, else to a variable.

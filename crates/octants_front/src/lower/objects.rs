@@ -49,14 +49,18 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 Ok(self.new_struct(terms, ty))
             }
-            Meaning::Ndarray => Err(self.error_with_help(
-                Code::CapturedArray,
-                span,
-                "an array that is not an argument is used in a kernel",
-                "pass the array as an argument annotated `oc.types.ndarray()`",
-            )),
+            Meaning::Ndarray => Err(self.captured_array(span)),
             _ => Ok(Term::Object(object)),
         }
+    }
+
+    pub(super) fn captured_array(&self, span: Span) -> Box<octants_diag::Diagnostic> {
+        self.error_with_help(
+            Code::CapturedArray,
+            span,
+            "an array that is not an argument is used in a kernel",
+            "pass the array as an argument annotated `oc.types.ndarray()`",
+        )
     }
 
     /// What an expression held by host code stands for.

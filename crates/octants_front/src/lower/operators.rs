@@ -36,6 +36,9 @@ impl<H: Host> Lowerer<'_, H> {
             let object = result.map_err(|exception| self.host_error(exception, span))?;
             return self.resolve(object, span);
         }
+        if let (BinaryOp::Mod, Term::Str(template)) = (op, &a) {
+            return self.percent_format(template, b, b_span, span);
+        }
         if let Some(joined) = join_sequences(op, &a, &b) {
             return Ok(joined);
         }

@@ -1,4 +1,4 @@
-//! `print`, and text that holds run-time values: f-strings and `str.format`.
+//! `print`, and text that holds run-time values: f-strings, `str.format` and `%`.
 
 use octants_diag::{Code, Span};
 use octants_ir::ops::{Format, PrintSpec};
@@ -32,6 +32,8 @@ impl<H: Host> Lowerer<'_, H> {
                 ("sep" | "end", Term::Str(text)) => text.to_string(),
                 ("sep", Term::None) => " ".to_owned(),
                 ("end", Term::None) => "\n".to_owned(),
+                // What a kernel prints is written when it ends, whole.
+                ("flush", Term::Bool(_) | Term::Int(_)) => continue,
                 _ => {
                     return Err(self.error_with_help(
                         Code::IntrinsicArguments,
@@ -239,12 +241,54 @@ impl<H: Host> Lowerer<'_, H> {
         self.joined(pieces)
     }
 
+    /// `"…%d…" % values`
+    pub(super) fn percent_format(
+        &mut self,
+        template: &str,
+        values: Term<H::Object>,
+        at: Span,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let mut values = match values {
+            Term::Tuple(items) => items,
+            one => vec![one],
+        }
+        .into_iter();
+        let mut pieces = Vec::new();
+        let mut rest = template;
+        while let Some((text, after)) = rest.split_once('%') {
+            pieces.push(TextPiece::Literal(text.into()));
+            if let Some(after) = after.strip_prefix('%') {
+                pieces.push(TextPiece::Literal("%".into()));
+                rest = after;
+                continue;
+            }
+            let Some(end) = after.find(|c: char| c.is_ascii_alphabetic()) else {
+                return Err(self.bad_format("a `%` without a letter", span));
+            };
+            let (flags, letter) = (&after[..end], &after[end..=end]);
+            rest = &after[end + 1..];
+            let side = flags.strip_prefix('-').map_or_else(|| flags.to_owned(), |width| format!("<{width}"));
+            // `%s` is whatever the value is.
+            let spec = if letter == "s" { side } else { format!("{side}{letter}") };
+            let Some(term) = values.next() else {
+                return Err(self.bad_format(&format!("no value for `%{flags}{letter}`"), span));
+            };
+            pieces.push(TextPiece::Value { term, spec: spec.into(), span: at });
+        }
+        pieces.push(TextPiece::Literal(rest.into()));
+        if values.next().is_some() {
+            return Err(self.bad_format("a value that no field uses", at));
+        }
+        self.joined(pieces)
+    }
+
     fn bad_format(&self, what: &str, span: Span) -> Box<octants_diag::Diagnostic> {
         self.error_with_help(
             Code::FormatFields,
             span,
             format!("the format has {what}"),
-            "each field `{}`, `{0}` or `{name}` takes one argument of `format`",
+            "each field takes one value: `{}`, `{0}`, `{name}` of `format`, or `%d`, `%f` of `%`",
         )
     }
 }

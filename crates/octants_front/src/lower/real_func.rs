@@ -11,6 +11,7 @@ use octants_ir::{Const, Data, Func, Type, Value};
 use super::Lowerer;
 use super::call::Argument;
 use super::error::Fallible;
+use super::func::DEEPEST;
 use super::scope::{AliasKind, Binding, Call, Frame};
 use super::stmt::{Flow, Tail};
 use super::term::Term;
@@ -58,6 +59,7 @@ impl<H: Host> Lowerer<'_, H> {
     pub(super) fn call_function(
         &mut self,
         object: &H::Object,
+        receiver: Option<H::Object>,
         arguments: Vec<Argument<H::Object>>,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
@@ -67,15 +69,19 @@ impl<H: Host> Lowerer<'_, H> {
             Box::new(diagnostic)
         })?;
         let tree = self.sources.function(&source)?;
-        let arguments = self.match_arguments(&tree, object, None, arguments, span)?;
+        let is_method = receiver.is_some();
+        let arguments = self.match_arguments(&tree, object, receiver.map(Term::Object), arguments, span)?;
         let mut key = Vec::new();
         let mut passed = Vec::new();
         let mut types = Vec::new();
-        for (param, argument) in tree.params.iter().zip(arguments) {
+        for (index, (param, argument)) in tree.params.iter().zip(arguments).enumerate() {
             let at = argument.span;
             let found = self.host.annotation_of(object, &param.name);
             let ty = found.map_err(|exception| self.host_error(exception, at))?;
-            let annotation = ty.as_ref().map(|ty| self.host.annotation(ty));
+            let mut annotation = ty.as_ref().map(|ty| self.host.annotation(ty));
+            if is_method && index == 0 {
+                annotation = Some(Annotation::Template);
+            }
             match (&annotation, &ty) {
                 (Some(Annotation::Template), _) => {
                     let term = match argument.term {
@@ -88,7 +94,7 @@ impl<H: Host> Lowerer<'_, H> {
                     key.push(Key::Static(term));
                     passed.push(Passed::Static);
                 }
-                (Some(Annotation::Array(_)), _) => {
+                (Some(Annotation::Array(_) | Annotation::AnyTensor), _) => {
                     let Term::Array(array) = self.settle(argument.term, at)? else {
                         return Err(self.error(
                             Code::ArgumentKind,
@@ -195,7 +201,8 @@ impl<H: Host> Lowerer<'_, H> {
             _ => false,
         };
         self.instances.iter().position(|known| {
-            self.host.same(&known.object, object) && known.key.iter().zip(key).all(|(a, b)| same(a, b))
+            self.host.same_function(&known.object, object)
+                && known.key.iter().zip(key).all(|(a, b)| same(a, b))
         })
     }
 
@@ -206,6 +213,9 @@ impl<H: Host> Lowerer<'_, H> {
         types: &[Option<H::Object>],
         span: Span,
     ) -> Fallible<usize> {
+        if self.frames.len() >= DEEPEST {
+            return Err(self.too_deep(span));
+        }
         let source = self.host.function(object).map_err(|exception| self.host_error(exception, span))?;
         let tree = self.sources.function(&source)?;
         let annotation = match tree.returns {

@@ -5,7 +5,7 @@ use octants_diag::{Code, Span};
 use super::Lowerer;
 use super::error::Fallible;
 use super::loops::LoopKind;
-use crate::ast::{Stmt, StmtKind};
+use crate::ast::{ExprKind, Stmt, StmtKind};
 use crate::host::Host;
 
 /// What happens after a statement.
@@ -76,8 +76,8 @@ impl<H: Host> Lowerer<'_, H> {
         let span = stmt.span;
         match &stmt.kind {
             StmtKind::Expr(expr) => {
-                // A string alone is a docstring or a comment.
-                if !matches!(expr.kind, crate::ast::ExprKind::Str(_)) {
+                // A string alone is a docstring or a comment, and `...` says nothing.
+                if !matches!(expr.kind, ExprKind::Str(_) | ExprKind::Unsupported("Ellipsis")) {
                     self.expr(expr)?;
                 }
                 Ok(Flow::Next)

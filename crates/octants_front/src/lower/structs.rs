@@ -270,6 +270,7 @@ impl<H: Host> Lowerer<'_, H> {
                         parts.extend(of.member(&part).cloned());
                     }
                 }
+                self.unpacked.push(span);
                 return Ok(Term::Tuple(parts));
             }
             let methods = self.named(&ty, "methods", span)?;

@@ -160,8 +160,8 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
             let result = match lowerer.host.meaning(callee) {
                 Meaning::Dtype(dtype) => lowerer.type_call(dtype, &arguments, span)?,
                 Meaning::Intrinsic(intrinsic) => lowerer.intrinsic_of(intrinsic, callee, &arguments, span)?,
-                Meaning::Func { .. } if lowerer.host.is_real_function(callee) => {
-                    lowerer.call_function(callee, arguments, span)?
+                Meaning::Func { receiver } if lowerer.host.is_real_function(callee) => {
+                    lowerer.call_function(callee, receiver, arguments, span)?
                 }
                 Meaning::Func { receiver } => lowerer.inline(callee, receiver, arguments, span)?,
                 _ => lowerer.call_host(callee, &arguments, span)?,

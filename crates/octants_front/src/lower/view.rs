@@ -4,7 +4,7 @@
 //! an array with a window, whose beginning is added to the first index.
 
 use octants_diag::{Code, Span};
-use octants_ir::ops::{ArithOp, BitOp, CompareOp};
+use octants_ir::ops::{ArithOp, AssertKind, BitOp, CompareOp};
 use octants_ir::{OpKind, Value};
 
 use super::Lowerer;
@@ -274,7 +274,7 @@ impl<H: Host> Lowerer<'_, H> {
         let kernel = self.frames.first().map_or_else(String::new, |frame| frame.function.name.to_string());
         let message = format!("{}\nCallstack:\n{}", text.replace('%', &kernel), self.call_stack(span));
         let operands: Vec<_> = std::iter::once(holds).chain(numbers.iter().copied()).collect();
-        self.at(span).op(OpKind::Assert(message.into()), operands, [], []);
+        self.at(span).op(OpKind::Assert(AssertKind::Bounds, message.into()), operands, [], []);
     }
 
     /// One line per function, outermost first: `name (file:line)`.

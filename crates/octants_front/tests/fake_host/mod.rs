@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use octants_front::host::{BinaryOp, CompareOp, UnaryOp};
 use octants_front::{
-    Annotation, ArrayAnnotation, ExprId, FieldKind, FunctionSource, Host, HostException, HostResult,
-    Intrinsic, Meaning, ScalarAnnotation, Tracer,
+    Annotation, ArrayAnnotation, ElementAnnotation, ExprId, FieldKind, FunctionSource, Host, HostException,
+    HostResult, Intrinsic, Meaning, ScalarAnnotation, Tracer,
 };
 use octants_ir::{Boundary, Scalar};
 
@@ -120,7 +120,8 @@ impl FakeHost {
             "..." => Annotation::Ellipsis,
             "oc.template()" => Annotation::Template,
             _ if text.starts_with("oc.types.ndarray(") => Annotation::Array(ArrayAnnotation {
-                elem: None,
+                scalar: None,
+                element: ElementAnnotation::Any,
                 ndim: None,
                 boundary: Boundary::Unsafe,
                 needs_grad: None,

@@ -1,6 +1,31 @@
-//! What a parallel loop carries besides its operands.
+//! What a parallel loop and an assertion carry besides their operands.
 
 use super::AtomicOp;
+
+/// What an assertion is about: it decides how a failure is told.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum AssertKind {
+    /// A condition of the program itself.
+    #[default]
+    Condition,
+    /// An index inside of its extent.
+    Bounds,
+    /// An operation of integers that has a result: a divisor other than zero, an exponent that is not negative.
+    Arithmetic,
+}
+
+impl AssertKind {
+    pub const ALL: &'static [AssertKind] = &[Self::Condition, Self::Bounds, Self::Arithmetic];
+
+    /// The word after `assert` in text; a plain condition has none.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Condition => None,
+            Self::Bounds => Some("bounds"),
+            Self::Arithmetic => Some("arithmetic"),
+        }
+    }
+}
 
 /// Attributes of a `parallel_for`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -17,7 +17,7 @@ mod tensor;
 pub use arith::ArithOp;
 pub use bits::{BitOp, BitUnary};
 pub use compare::CompareOp;
-pub use control::{ParallelFor, Reduction};
+pub use control::{AssertKind, ParallelFor, Reduction};
 pub use convert::ConvertOp;
 pub use math::{MathOp, MathUnary};
 pub use memory::AtomicOp;
@@ -174,7 +174,7 @@ pub enum OpKind {
     StoreResult(u32),
     /// `(cond, arguments…)`: where `cond` is false, the launch fails with this message and the op's location; this thread stops.
     /// `{}` in the message stands for the next argument.
-    Assert(Box<str>),
+    Assert(AssertKind, Box<str>),
     /// `(values…)`: writes text, whole, in the order of the thread that runs it.
     Print(Box<PrintSpec>),
 
@@ -182,6 +182,8 @@ pub enum OpKind {
     Random,
     /// `() → u64`: a number that tells this launch from others of its session, and follows from the session's seed.
     LaunchKey,
+    /// `() → i64`: a clock of the device, in its own units; each reading is a new one.
+    Clock,
 
     /// `(arguments…) → results…`: runs a function of the kernel. A place is passed as itself: what is written to it is seen by the
     /// caller.
@@ -236,10 +238,11 @@ impl OpKind {
             Self::Yield => "yield",
             Self::Return => "return",
             Self::StoreResult(_) => "store_result",
-            Self::Assert(_) => "assert",
+            Self::Assert(..) => "assert",
             Self::Print(_) => "print",
             Self::Random => "random",
             Self::LaunchKey => "launch_key",
+            Self::Clock => "clock",
             Self::Call(_) => "call",
         }
     }
@@ -269,9 +272,10 @@ impl OpKind {
             | Self::Atomic(_)
             | Self::AtomicCas
             | Self::StoreResult(_)
-            | Self::Assert(_)
+            | Self::Assert(..)
             | Self::Print(_)
             | Self::Random
+            | Self::Clock
             | Self::Call(_) => Effect::Write,
             Self::If | Self::For | Self::While | Self::ParallelFor(_) | Self::Serial => Effect::Regions,
             Self::Yield | Self::Return => Effect::Terminator,

@@ -9,8 +9,8 @@ use crate::constant::Const;
 use crate::ids::{Loc, Op, Region, Value};
 use crate::kernel::{OpData, ValueData, ValueDef};
 use crate::ops::{
-    ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpKind, ParallelFor,
-    PrintSpec, Reduction, TensorOp,
+    ArithOp, AssertKind, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpKind,
+    ParallelFor, PrintSpec, Reduction, TensorOp,
 };
 use crate::types::{Scalar, Type};
 
@@ -137,7 +137,14 @@ impl Parser {
         }
     }
 
+    fn assert_kind(&mut self) -> AssertKind {
+        let kinds = AssertKind::ALL.iter().copied();
+        let mut named = kinds.filter_map(|kind| Some((kind, kind.word()?)));
+        named.find(|(_, word)| self.eat_word(word)).map_or_else(AssertKind::default, |(kind, _)| kind)
+    }
+
     fn assert_op(&mut self, rest: &mut Rest) -> Parsed<OpKind> {
+        let kind = self.assert_kind();
         if matches!(self.peek(), Token::Value(_)) {
             rest.operands.push(self.value()?);
             self.mark(",")?;
@@ -146,7 +153,7 @@ impl Parser {
         while self.eat_mark(",") {
             rest.operands.push(self.value()?);
         }
-        Ok(OpKind::Assert(message.into()))
+        Ok(OpKind::Assert(kind, message.into()))
     }
 
     fn print_op(&mut self, rest: &mut Rest) -> Parsed<OpKind> {
@@ -289,6 +296,7 @@ fn plain_op(mnemonic: &str) -> Option<OpKind> {
         "return" => OpKind::Return,
         "random" => OpKind::Random,
         "launch_key" => OpKind::LaunchKey,
+        "clock" => OpKind::Clock,
         _ => {
             return (ArithOp::from_name(mnemonic).map(OpKind::Arith))
                 .or_else(|| BitOp::from_name(mnemonic).map(OpKind::Bit))

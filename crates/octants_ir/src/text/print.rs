@@ -562,8 +562,12 @@ impl<'k> Printer<'k> {
             }
             _ => {}
         }
-        if let OpKind::Assert(message) = &data.kind {
+        if let OpKind::Assert(kind, message) = &data.kind {
             self.push(" ");
+            if let Some(word) = kind.word() {
+                self.push(word);
+                self.push(" ");
+            }
             self.values(&operands[..operands.len().min(1)]);
             if !operands.is_empty() {
                 self.push(", ");

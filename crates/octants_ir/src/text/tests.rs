@@ -8,8 +8,8 @@ use crate::constant::Const;
 use crate::kernel::{Kernel, LocData};
 use crate::layout::{Digit, Layout, Level, NodeKind};
 use crate::ops::{
-    ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpKind, ParallelFor,
-    Reduction, TensorOp,
+    ArithOp, AssertKind, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpKind,
+    ParallelFor, Reduction, TensorOp,
 };
 use crate::types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
 
@@ -162,8 +162,8 @@ fn everything() -> Kernel {
         vec![]
     });
     b.op(OpKind::Serial, [], [], [body]);
-    b.op(OpKind::Assert("i is {}, \\ \"n\" {}".into()), [c, i, n], [], []);
-    b.op(OpKind::Assert("no".into()), [c], [], []);
+    b.op(OpKind::Assert(AssertKind::Bounds, "i is {}, \\ \"n\" {}".into()), [c, i, n], [], []);
+    b.op(OpKind::Assert(AssertKind::Condition, "no".into()), [c], [], []);
     b.returns(&[a, c]);
     k
 }

@@ -45,6 +45,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     41 Field "A field holds scalars or tensors, has the rank of its layout, and clamps no index.";
     42 Address "`address` takes a scalar or tensor in an array or a field, and gives `u64`.";
     43 Digits "In a kernel that is split into tasks, each axis of a layout is one digit.";
+    44 Clock "A clock gives `i64`.";
 } } }
 
 /// Declares the laws: an enum, the list of them, number and text of each.

@@ -224,13 +224,19 @@ impl<'k> Verifier<'k> {
             }
             OpKind::Return => self.return_op(op),
             OpKind::StoreResult(number) => self.store_result(op, *number),
-            OpKind::Assert(message) => self.assert_op(op, message),
+            OpKind::Assert(_, message) => self.assert_op(op, message),
             OpKind::Print(spec) => self.print_op(op, spec),
             OpKind::Random => self.random(op),
             OpKind::LaunchKey => {
                 self.takes_operands(op, 0);
                 if self.gives(op, 1) {
                     self.is_type(Law::Random, op, "the result", self.results(op)[0], Scalar::U64);
+                }
+            }
+            OpKind::Clock => {
+                self.takes_operands(op, 0);
+                if self.gives(op, 1) {
+                    self.is_type(Law::Clock, op, "the result", self.results(op)[0], Scalar::I64);
                 }
             }
             OpKind::Call(function) => self.call(op, *function),

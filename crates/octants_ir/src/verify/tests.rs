@@ -140,6 +140,7 @@ const BAD: &[(Law, &str)] = &[
     (Law::Print, "print \"{}\"\nreturn"),
     (Law::Print, "print \"{:d}\", %f\nreturn"),
     (Law::Print, "print \"{}\", %s\nreturn"),
+    (Law::Clock, "%a: i32 = clock\nreturn"),
     (Law::Random, "%a: u1 = random\nreturn"),
     (Law::Random, "%a: i64 = launch_key\nreturn"),
 ];

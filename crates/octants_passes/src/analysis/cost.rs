@@ -50,8 +50,10 @@ fn cost_of(kernel: &Kernel, op: Op, depth: u32) -> u32 {
         | OpKind::Load
         | OpKind::Store
         | OpKind::StoreResult(_)
-        | OpKind::Assert(_)
+        | OpKind::Assert(..)
         | OpKind::LaunchKey => 1,
+        // Reading it waits for what runs.
+        OpKind::Clock => 32,
         OpKind::VolatileLoad => 2,
         OpKind::Math(MathOp::Pow | MathOp::Atan2) => 2 * MATH,
         OpKind::MathUnary(_) => MATH,

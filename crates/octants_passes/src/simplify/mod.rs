@@ -113,7 +113,7 @@ impl Round<'_> {
     /// Whether the op is an assertion of what is known.
     fn always_holds(&self, op: Op) -> bool {
         let data = &self.kernel.ops[op];
-        matches!(data.kind, OpKind::Assert(_))
+        matches!(data.kind, OpKind::Assert(..))
             && self.kernel.as_const(data.operands[0]).is_some_and(|condition| !condition.is_zero())
     }
 

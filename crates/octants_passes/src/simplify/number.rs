@@ -84,9 +84,10 @@ fn number(kind: &OpKind) -> Option<(u8, u64)> {
         | OpKind::Yield
         | OpKind::Return
         | OpKind::StoreResult(_)
-        | OpKind::Assert(_)
+        | OpKind::Assert(..)
         | OpKind::Print(_)
         | OpKind::Random
+        | OpKind::Clock
         | OpKind::Call(_) => return None,
     })
 }

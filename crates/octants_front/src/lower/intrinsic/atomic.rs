@@ -107,11 +107,17 @@ impl<H: Host> Lowerer<'_, H> {
                 let op = self.at(span).op(OpKind::VolatileLoad, operands, [data.into()], []);
                 Ok(Term::Value(self.kernel.ops[op].results[0]))
             }
+            term if !matches!(term, Term::Place(_) | Term::Entries(_)) => Err(self.error_with_help(
+                Code::VolatileLvalue,
+                target.span,
+                "`volatile_load` needs an lvalue in memory: an element of an array",
+                "write `oc.volatile_load(x[i])`, and calculate with what it gives",
+            )),
             _ => Err(self.error_with_help(
                 Code::VolatileTarget,
                 target.span,
-                "`volatile_load` needs an lvalue in memory: an element of an array",
-                "local variables are private and need no volatile load",
+                "`volatile_load` of a local variable: it needs an lvalue in memory, not a local array or variable",
+                "local variables are private, and nobody else can change them",
             )),
         }
     }

@@ -1,7 +1,7 @@
 //! What is asked of fields and nodes, and promises about indices.
 
 use octants_diag::{Code, Span};
-use octants_ir::ops::{ArithOp, BitOp, CompareOp};
+use octants_ir::ops::{ArithOp, AssertKind, BitOp, CompareOp};
 use octants_ir::{OpKind, Scalar, Type, Value};
 
 use super::super::Lowerer;
@@ -132,7 +132,12 @@ impl<H: Host> Lowerer<'_, H> {
             let below = builder.compare(CompareOp::Lt, distance, high);
             let inside = builder.bit(BitOp::And, above, below);
             let message = "assume_in_range: {} is not in the range from {} + {} to {} + {}";
-            builder.op(OpKind::Assert(message.into()), [inside, value, base, low, base, high], [], []);
+            builder.op(
+                OpKind::Assert(AssertKind::Condition, message.into()),
+                [inside, value, base, low, base, high],
+                [],
+                [],
+            );
         }
         Ok(Term::Value(value))
     }

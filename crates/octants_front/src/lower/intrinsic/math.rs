@@ -166,9 +166,9 @@ impl<H: Host> Lowerer<'_, H> {
             let term = self.settle(term, at)?;
             let order = if intrinsic == Intrinsic::Min { CompareOp::Lt } else { CompareOp::Gt };
             if fold::is_number(&best.0) && fold::is_number(&term) {
-                if fold::compare(order, &term, &best.0) == Some(true) {
-                    best = (term, at);
-                }
+                let wins = fold::compare(order, &term, &best.0) == Some(true);
+                let (winner, loser) = if wins { ((term, at), best.0) } else { (best, term) };
+                best = (fold::alike(winner.0, &loser), winner.1);
                 continue;
             }
             let op = if intrinsic == Intrinsic::Min { ArithOp::Min } else { ArithOp::Max };
@@ -176,7 +176,12 @@ impl<H: Host> Lowerer<'_, H> {
             let meet = promote(self.elem(a), self.elem(b));
             best = (Term::Value(self.arith(op, a, b, meet, span)?), span);
         }
-        Ok(best.0)
+        match best.0 {
+            Term::Value(_) | Term::Index(_) => Ok(best.0),
+            number if fold::is_number(&number) => Ok(number),
+            // Says what it is, if it is no number.
+            other => self.value(other, best.1).map(Term::Value),
+        }
     }
 
     pub(super) fn frexp(

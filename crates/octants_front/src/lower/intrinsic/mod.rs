@@ -79,7 +79,11 @@ impl<H: Host> Lowerer<'_, H> {
             I::Any | I::All => self.any_all(intrinsic, arguments, span),
             I::Print => self.print_call(arguments, span),
             I::Random => self.random_call(arguments, span),
-            I::Randn | I::ClockCounter | I::ClockFreqHz => Err(self.unavailable(intrinsic, span)),
+            I::ClockCounter => {
+                let [] = self.parameters(intrinsic, arguments, [], 0, span)?;
+                Ok(Term::Value(self.at(span).clock()))
+            }
+            I::Randn | I::ClockFreqHz => Err(self.unavailable(intrinsic, span)),
             I::Matrix | I::Vector => self.tensor_call(intrinsic, callee, arguments, span),
             I::MatrixType => self.tensor_type_call(callee, arguments, span),
             I::Struct => self.struct_call(arguments, span),
