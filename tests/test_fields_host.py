@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import threading
 import warnings
 
 import numpy as np
@@ -599,6 +600,29 @@ def test_old_fields_refuse():
     with pytest.raises(oc.OctantsRuntimeError, match="belongs to a session that was reset"):
         late[0]
     assert oc.field(oc.f32, shape=2)[0] == 0
+
+
+def test_threads_may_use_a_field_first_at_the_same_time():
+    for _ in range(30):
+        x, s = oc.field(oc.i32), oc.Struct.field({"a": oc.f32, "v": vec3})
+        v = oc.Vector.field(2, [oc.f32, oc.i32])
+        oc.root.dense(oc.i, 8).place(x, s, v)
+        start, failures = threading.Barrier(4), []
+
+        def use(n, x=x, s=s, v=v, start=start, failures=failures):
+            start.wait()
+            try:
+                x[n], s[n], v[n] = n, {"a": n, "v": [n, n, n]}, [n, n]
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=use, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failures and x.to_numpy().tolist()[:4] == s.a.to_numpy().tolist()[:4] == [0, 1, 2, 3]
+        assert v[3].to_list() == [3, 3]
 
 
 # ---- memory ------------------------------------------------------------------------------------------------------------------

@@ -50,6 +50,11 @@ impl Field {
         self.bound.set(bound).map_err(|_| errors::bug("a field was placed twice"))
     }
 
+    /// Binds what is made of bound parts. Another thread may have come first, with the same.
+    fn bind_parts(&self, bound: BoundField) {
+        let _ = self.bound.set(bound);
+    }
+
     fn bind_leaf_of(&self, session: &Session, leaf: FieldLeaf) -> PyResult<()> {
         let kind = session.intern_field_kind(FieldKind::of(&leaf));
         self.bind(BoundField { session: session.clone(), kind, leaves: vec![leaf], struct_type: None })
@@ -111,7 +116,8 @@ impl Field {
         }
         let session = session.ok_or_else(|| errors::bug("a vector without entries"))?;
         let kind = session.intern_field_kind(FieldKind::Entries { shape, entries: kinds });
-        self.bind(BoundField { session, kind, leaves, struct_type: None })
+        self.bind_parts(BoundField { session, kind, leaves, struct_type: None });
+        Ok(())
     }
 
     /// Structs whose members are fields.
@@ -129,7 +135,8 @@ impl Field {
         }
         let session = session.ok_or_else(|| errors::bug("a struct without members"))?;
         let kind = session.intern_field_kind(FieldKind::Struct { members: kinds });
-        self.bind(BoundField { session, kind, leaves, struct_type })
+        self.bind_parts(BoundField { session, kind, leaves, struct_type });
+        Ok(())
     }
 
     // ---- what it is ----

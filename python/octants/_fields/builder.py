@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from _thread import RLock
 
 from .._octants import Tree
 from .._session import runtime
@@ -26,6 +27,8 @@ class FieldsBuilder:
 
     def __init__(self):
         self._tree = Tree(runtime)
+        #: Held while fields get their memory.
+        self._finishing = RLock()
         #: Whether it is finalized when a field in it is first used.
         self._at_first_use = False
         #: Fields that wait for their memory, with their leaves. Nothing here once they have it.
@@ -86,7 +89,8 @@ class FieldsBuilder:
             import warnings
 
             warnings.warn("Finalizing an empty FieldsBuilder!", UserWarning, stacklevel=2)
-        self._finish()
+        with self._finishing:
+            self._finish()
         return SNodeTree(self._tree)
 
     def _finish(self) -> None:
@@ -107,13 +111,14 @@ class FieldsBuilder:
 
     def _materialise(self) -> None:
         """Gives memory to a tree that waits for its first use."""
-        if self.finalized:
-            return
-        if not self._at_first_use:
-            raise OctantsRuntimeError(
-                "Field builder is not finalized. Please call finalize() on it, before fields that are placed in it are used"
-            )
-        self._finish()
+        with self._finishing:
+            if self.finalized:
+                return
+            if not self._at_first_use:
+                raise OctantsRuntimeError(
+                    "Field builder is not finalized. Please call finalize() on it, before fields that are placed in it are used"
+                )
+            self._finish()
 
     def _place_companions(self, kind: str, below: SNode) -> None:
         for field, _ in list(self._waiting):
@@ -166,8 +171,8 @@ def current_root() -> FieldsBuilder:
 def materialise_root() -> None:
     """Gives memory to what was placed under ``oc.root``."""
     builder = runtime.root
-    if builder is not None and builder._waiting and not builder.finalized:
-        builder._finish()
+    if builder is not None and builder._waiting:
+        builder._materialise()
 
 
 root = Root()
