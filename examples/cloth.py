@@ -129,7 +129,7 @@ def over_a_ball(points: int) -> Cloth:
 
 
 def main() -> None:
-    chosen = options(__doc__, frames=90, steps=100, size=128)
+    chosen = options(__doc__, smallest=8, frames=90, steps=100, size=128)
     cloth = over_a_ball(chosen.size)
     stage = Stage(chosen.size, 640, 480, ball=(0.05, 0.55 - 0.015, 0.02, 0.55 - 0.015))
     print(f"{chosen.size}² points, {chosen.frames * chosen.steps} steps of {cloth.time_step * 1e3:.2f} ms")

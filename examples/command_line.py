@@ -8,10 +8,10 @@ from pathlib import Path
 import octants as oc
 
 
-def options(about: str, **defaults: int) -> argparse.Namespace:
+def options(about: str, smallest: int, **defaults: int) -> argparse.Namespace:
     """Reads `--out`, `--arch` and a whole number for each of `defaults`, then starts Octants.
 
-    `about` is the program's docstring: its first line becomes the help's.
+    `about` is the program's docstring, whose first line becomes the help's; `smallest` is the least `--size`.
     """
     parser = argparse.ArgumentParser(
         description=about.split("\n", 1)[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
@@ -22,8 +22,9 @@ def options(about: str, **defaults: int) -> argparse.Namespace:
     parser.add_argument("--arch", default="cpu", metavar="NAME", help="where kernels run")
     chosen = parser.parse_args()
     for name in defaults:
-        if getattr(chosen, name) < 1:
-            parser.error(f"--{name} must be at least 1")
+        least = smallest if name == "size" else 1
+        if getattr(chosen, name) < least:
+            parser.error(f"--{name} must be at least {least}")
     if not hasattr(oc, chosen.arch):
         parser.error(f"there is no arch {chosen.arch!r}")
     oc.init(arch=getattr(oc, chosen.arch))

@@ -96,8 +96,8 @@ def kaleidoscope(size: int, seed: int = 1970) -> np.ndarray:
 
 
 def main() -> None:
-    chosen = options(__doc__, frames=120, steps=1, size=128)
-    size = max(chosen.size // BLOCK, 2) * BLOCK
+    chosen = options(__doc__, smallest=32, frames=120, steps=1, size=128)
+    size = chosen.size // BLOCK * BLOCK
     make_board(size, size)
     set_board(kaleidoscope(size))
     print(f"{size} x {size} cells, {chosen.frames * chosen.steps} generations")

@@ -123,7 +123,7 @@ def dam_and_drop(cells: int) -> np.ndarray:
 
 
 def main() -> None:
-    chosen = options(__doc__, frames=90, steps=100, size=128)
+    chosen = options(__doc__, smallest=16, frames=90, steps=100, size=128)
     liquid = Liquid(dam_and_drop(chosen.size), chosen.size)
     particles = liquid.position.shape[0]
     print(f"{particles} particles, {chosen.size} x {chosen.size} cells, {chosen.frames * chosen.steps} steps")

@@ -159,7 +159,7 @@ def three_blocks(cells: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    chosen = options(__doc__, frames=100, steps=100, size=128)
+    chosen = options(__doc__, smallest=16, frames=100, steps=100, size=128)
     mixture = Mixture(*three_blocks(chosen.size), chosen.size)
     count = mixture.particles.shape[0]
     print(f"{count} particles, {chosen.size} x {chosen.size} cells, {chosen.frames * chosen.steps} steps")

@@ -238,16 +238,17 @@ def charges(nodes: int, time: float) -> np.ndarray:
 
 
 def main() -> None:
-    chosen = options(__doc__, frames=60, size=511)
-    solver = Poisson(chosen.size)
-    print(f"{chosen.size} x {chosen.size} nodes on {solver.levels} grids")
-    history = solver.solve(charges(chosen.size, 0.0))
+    chosen = options(__doc__, smallest=COARSEST, frames=48, size=511)
+    nodes = (1 << (chosen.size + 1).bit_length() - 1) - 1  # the next one below that can be halved to the end
+    solver = Poisson(nodes)
+    print(f"{nodes} x {nodes} nodes on {solver.levels} grids")
+    history = solver.solve(charges(nodes, 0.0))
     print("  residual of the first solve: " + " ".join(f"{size:.0e}" for size in history))
-    image = np.zeros((512, 512, 3), np.uint8)
+    image = np.zeros((448, 448, 3), np.uint8)
     film = []
     iterations = 0
-    for frame in progress("solving", chosen.frames, "unknowns", chosen.size**2):
-        iterations += len(solver.solve(charges(chosen.size, frame / chosen.frames / 3), tolerance=1e-6)) - 1
+    for frame in progress("solving", chosen.frames, "unknowns", nodes**2):
+        iterations += len(solver.solve(charges(nodes, frame / chosen.frames / 3), tolerance=1e-6)) - 1
         draw(solver.solution, image, 0.28)
         film.append(image.copy())
     png.save_animation(chosen.out / "poisson.png", film, seconds_per_frame=1 / 20)

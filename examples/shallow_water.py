@@ -178,14 +178,14 @@ def archipelago(cells: int, seed: int = 11) -> np.ndarray:
 
 
 def main() -> None:
-    chosen = options(__doc__, frames=90, steps=12, size=256)
+    chosen = options(__doc__, smallest=16, frames=90, steps=12, size=256)
     bed = archipelago(chosen.size)
     level = np.zeros_like(bed)
     level += 2.2 * np.exp(-((np.arange(chosen.size) / chosen.size / 0.07) ** 2))
     sea = Sea(bed, np.where(bed < 0, level, 0), width=256.0, friction=0.01)
     volume, energy = sea.depth.to_numpy().sum(dtype=np.float64), sea.energy()
     print(f"{chosen.size} x {chosen.size} cells, {chosen.frames * chosen.steps} steps of {sea.time_step * 1e3:.0f} ms")
-    image = np.zeros((512, 512, 3), np.uint8)
+    image = np.zeros((448, 448, 3), np.uint8)
     film = []
     for frame in progress("rolling", chosen.frames, "cell steps", chosen.steps * chosen.size**2):
         sea.draw(image)
