@@ -15,8 +15,8 @@ pub(crate) type Copies = SmallVec<[Copied; 4]>;
 const ADDITIONS_PER_ELEMENT: u64 = 2;
 /// To look at an element that nobody touched takes as long as this part of an addition.
 const ELEMENTS_PER_ADDITION: u64 = 16;
-/// A loop of fewer additions is not worth the trouble.
-const FEWEST_ADDITIONS: u64 = 512;
+/// Copies of so few bytes cost next to nothing, and save another version of the code.
+const FEW_BYTES: u64 = 16 << 10;
 /// Bytes of all copies of one loop.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -49,10 +49,10 @@ fn pay(plan: &Plan, step: &Step, args: &[u8], threads: u64) -> bool {
         elements = elements.saturating_add(own / u64::from(array.scalar.bytes()));
         additions = additions.saturating_add(points.saturating_mul(array.updates.into()));
     }
-    additions >= FEWEST_ADDITIONS
-        && additions / ADDITIONS_PER_ELEMENT >= elements
-        && additions.saturating_mul(ELEMENTS_PER_ADDITION) >= elements.saturating_mul(threads)
-        && bytes.saturating_mul(threads) <= MOST_BYTES
+    bytes <= FEW_BYTES
+        || additions / ADDITIONS_PER_ELEMENT >= elements
+            && additions.saturating_mul(ELEMENTS_PER_ADDITION) >= elements.saturating_mul(threads)
+            && bytes.saturating_mul(threads) <= MOST_BYTES
 }
 
 /// What the device is told of a loop's copies.
@@ -112,7 +112,8 @@ mod tests {
     #[test]
     fn copies_pay_for_many_additions_to_few_elements() {
         assert!(pays(1_000_000, 256, 4));
-        assert!(!pays(100, 8, 4), "too short a loop");
+        assert!(pays(100, 1000, 4), "so few elements cost nothing");
+        assert!(!pays(100, 10_000, 4), "too few additions");
         assert!(!pays(1_000_000, 900_000, 4), "too many elements");
         assert!(pays(1_000_000, 400_000, 4));
         assert!(!pays(1_000_000, 400_000, 64), "too many copies to look at");
