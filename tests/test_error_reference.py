@@ -5,6 +5,7 @@ import runpy
 import subprocess
 import sys
 import warnings
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,12 @@ def test_explain_prints_both_programs():
     for code, wrong, right in SECTIONS:
         text = re.sub(r"^    ", "", oc.explain(code), flags=re.MULTILINE)
         assert wrong in text and right in text
+
+
+def test_there_is_a_command(capsys, monkeypatch):
+    (command,) = entry_points(group="console_scripts", name="octants")
+    monkeypatch.setattr(sys, "argv", ["octants", "explain", "OC0904"])
+    with pytest.raises(SystemExit) as ended:
+        command.load()()
+    assert not ended.value.code
+    assert capsys.readouterr().out.startswith("OC0904: ")

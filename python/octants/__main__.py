@@ -1,4 +1,4 @@
-"""``python -m octants explain CODE``: what a code of an error message means."""
+"""``octants explain CODE``, also as ``python -m octants``: what a code of an error message means."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ def main(arguments: list[str]) -> int:
             return 1
         print(text)
         return 0
-    print(f"Octants {__version__}\n\nusage: python -m octants explain CODE", file=sys.stderr)
+    print(f"Octants {__version__}\n\nusage: octants explain CODE", file=sys.stderr)
     return 2
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """The command ``octants``."""
     sys.exit(main(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    run()
