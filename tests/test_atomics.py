@@ -360,6 +360,44 @@ def test_sums_of_vectors_and_matrices_by_index():
     assert np.array_equal(m.to_numpy(), counts[:, None, None] * np.array([[-1, 0], [0, 1]]))
 
 
+def test_sums_into_fields_of_every_layout():
+    # Members of one cell, entries side by side and apart, blocks, and indices that begin below zero.
+    a, b, c = oc.field(oc.f32), oc.field(oc.f64), oc.field(oc.i32)
+    oc.root.dense(oc.i, 64).place(a, b, c)
+    v = oc.Vector.field(2, oc.f32, shape=64)
+    s = oc.Vector.field(3, oc.f32, shape=64, layout=oc.Layout.SOA)
+    blocks = oc.field(oc.f32)
+    oc.root.dense(oc.ij, (4, 4)).dense(oc.ij, (4, 4)).place(blocks)
+    below = oc.field(oc.f32, shape=64, offset=-32)
+
+    @oc.kernel
+    def scatter(x: array(oc.i32)):
+        for i in range(x.shape[0]):
+            a[x[i]] += 1.0
+            b[x[i]] -= 2.0
+            c[x[i]] += 3
+            v[x[i]] += oc.Vector([1.0, 2.0])
+            s[x[i]] += oc.Vector([1.0, 2.0, 3.0])
+            blocks[x[i] // 16 + x[i] % 3, x[i] % 13] += 1.0
+            below[x[i] - 32] += 1.0
+
+    for samples in (20_000, 10):
+        for field, value in [(a, 1), (b, 1), (c, 1), (v, 0), (s, 0), (blocks, 0), (below, 0)]:
+            field.fill(value)
+        x = np.random.default_rng(1).integers(0, 64, samples).astype(np.int32)
+        scatter(x)
+        counts = np.bincount(x, minlength=64)
+        assert np.array_equal(a.to_numpy(), 1 + counts)
+        assert np.array_equal(b.to_numpy(), 1 - 2 * counts)
+        assert np.array_equal(c.to_numpy(), 1 + 3 * counts)
+        assert np.array_equal(v.to_numpy(), counts[:, None] * [1, 2])
+        assert np.array_equal(s.to_numpy(), counts[:, None] * [1, 2, 3])
+        expected = np.zeros((16, 16))
+        np.add.at(expected, (x // 16 + x % 3, x % 13), 1)
+        assert np.array_equal(blocks.to_numpy(), expected)
+        assert np.array_equal(below.to_numpy(), counts)
+
+
 def test_what_a_loop_reads_it_adds_to_in_place(arch):
     @oc.kernel
     def k(bins: array(oc.i32), seen: array(oc.i32)):
