@@ -152,6 +152,8 @@ class Program(Fields):
             self.written += mine
         elif kind in (3, 4, 5):
             self.straight_loop(scope, 2)
+        elif self.random.random() < 0.04:
+            self.scatter_loop(self.bins, scope, 2)
         else:
             self.section(scope, totals, 2, serial=False)
         if self.random.random() < 0.4:

@@ -32,6 +32,14 @@ class Reductions(Functions):
             ops = WHOLE if type_ in INTEGERS else ("add", "sub", "min", "max")
         return Shared(name, type_, self.pick(*ops), size)
 
+    def scatter_loop(self, bins: list[Shared], scope: Scope, base: int) -> None:
+        """A loop that only updates shared arrays, long enough for each thread to have copies of them."""
+        inner, i = scope.inner(), self.fresh("i")
+        inner.indices.append(i)
+        self.emit(base - 1, f"for {i} in range({self.pick(520, 640)}):")
+        for shared in self.random.sample(bins, self.random.randint(1, len(bins))):
+            self.update(shared, inner, base)
+
     def update(self, shared: Shared, scope: Scope, indent: int) -> None:
         place = f"{shared.name}[{self.subscript(shared.size, scope, 2)}]" if shared.size else shared.name
         value, op = self.update_value(shared, scope), shared.op
