@@ -64,3 +64,29 @@ def test_one_iteration_sees_its_own_stores_through_both_names_of_an_array(arch):
     v, a = np.zeros((64, 4), np.int32), np.arange(256, dtype=np.int32).reshape(64, 4)
     run(v, v, a)
     assert (v == [1, 2, 1, 4]).all()
+
+
+def test_an_entry_of_a_field_in_parts_is_chosen_at_run_time(arch):
+    # Such an entry could be read, but not written.
+    v = oc.Vector.field(3, oc.i32, shape=6, layout=oc.Layout.SOA)
+    m = oc.Matrix.field(2, 3, oc.f32, shape=6, layout=oc.Layout.SOA)
+
+    @oc.real_func
+    def doubled(x: oc.ref(oc.f32)):
+        x *= 2
+
+    @oc.kernel
+    def run():
+        for i in v:
+            v[i][i % 3] = i + 1
+            v[i][(i + 1) % 3] += 10
+            v[i][(i + 1) % 3] *= v[i][i % 3]
+            m[i][i % 2, i % 3] = v[i][i % 3]
+            doubled(m[i][i % 2, i % 3])
+
+    run()
+    vectors, matrices = np.zeros((6, 3), np.int32), np.zeros((6, 2, 3), np.float32)
+    for i in range(6):
+        vectors[i, i % 3], vectors[i, (i + 1) % 3] = i + 1, 10 * (i + 1)
+        matrices[i, i % 2, i % 3] = 2 * (i + 1)
+    assert (v.to_numpy() == vectors).all() and (m.to_numpy() == matrices).all()

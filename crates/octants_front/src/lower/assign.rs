@@ -7,7 +7,7 @@ use octants_ir::{Data, Scalar, TensorShape, TensorType, Value};
 use super::Lowerer;
 use super::error::Fallible;
 use super::scope::{AliasKind, Binding};
-use super::term::{Entries, Place, Term};
+use super::term::{Choice, Entries, Place, Term};
 use crate::ast::{Expr, ExprKind, Name};
 use crate::host::{Annotation, BinaryOp, Host};
 
@@ -47,6 +47,7 @@ impl<H: Host> Lowerer<'_, H> {
             ExprKind::Subscript { .. } | ExprKind::Attribute { .. } => match self.expr(target)? {
                 Term::Place(place) => self.store(&place, term, from),
                 Term::Entries(entries) => self.store_entries(&entries, term, from),
+                Term::Choice(choice) => self.store_choice(&choice, &term, from),
                 Term::Struct(of) => self.store_struct(&of, &term, from),
                 _ => Err(self.not_assignable(target)),
             },
@@ -340,6 +341,10 @@ impl<H: Host> Lowerer<'_, H> {
                     let term = self.operand(value)?;
                     return self.augment_entries(&entries, op, (term, value.span), span);
                 }
+                Term::Choice(choice) => {
+                    let term = self.operand(value)?;
+                    return self.augment_choice(&choice, op, (term, value.span), span);
+                }
                 _ => return Err(self.not_assignable(target)),
             },
             _ => return Err(self.not_assignable(target)),
@@ -380,6 +385,29 @@ impl<H: Host> Lowerer<'_, H> {
             self.combine(combine, place, value, span);
         }
         Ok(())
+    }
+
+    /// `v[i] op= value`, where each entry is in an array of its own.
+    fn augment_choice(
+        &mut self,
+        choice: &Choice,
+        op: BinaryOp,
+        (term, at): (Term<H::Object>, Span),
+        span: Span,
+    ) -> Fallible<()> {
+        let Some(combine) = Combine::of(op) else {
+            let old = self.load_choice(choice, span);
+            let result = self.binary(op, (Term::Value(old), span), (term, at), span)?;
+            return self.store_choice(choice, &result, span);
+        };
+        if combine.is_bitwise() {
+            self.check_bitwise(combine, self.entries_data(&choice.entries), &term, at, span)?;
+        }
+        self.for_chosen(choice, span, |lowerer, place| {
+            let value = lowerer.value_for(lowerer.place_data(place), term.clone(), at)?;
+            lowerer.combine(combine, place, value, span);
+            Ok(())
+        })
     }
 
     fn check_bitwise(

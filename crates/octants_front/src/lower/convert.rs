@@ -219,6 +219,10 @@ impl<H: Host> Lowerer<'_, H> {
             },
             Term::View(_) => "a BufferView".to_owned(),
             Term::Entries(entries) => describe_data(self.entries_data(entries)),
+            Term::Choice(choice) => match self.entries_data(&choice.entries) {
+                Data::Tensor(tensor) => describe_data(Data::Scalar(tensor.elem)),
+                data => describe_data(data),
+            },
             Term::Struct(of) => {
                 let members: Vec<_> = of.members.iter().map(|(name, _)| &**name).collect();
                 format!("a struct of {}", members.join(", "))

@@ -7,7 +7,7 @@ use octants_ir::{Data, OpKind, TensorShape, TensorType, Value};
 use super::Lowerer;
 use super::error::Fallible;
 use super::promote::promote;
-use super::term::{Entries, Method, Place, Term};
+use super::term::{Choice, Entries, Method, Place, Term};
 use crate::ast::{Expr, ExprKind};
 use crate::host::Host;
 
@@ -123,9 +123,7 @@ impl<H: Host> Lowerer<'_, H> {
                 if let Some(place) = self.entry_place(entries, components) {
                     return Term::Place(place);
                 }
-                // Which array it is in is known only at run time.
-                let value = self.load_entries(entries, span);
-                Term::Value(self.tensor_entry(value, components, span))
+                Term::Choice(Choice { entries: entries.clone(), components: components.to_vec() })
             }
             Term::Value(value) => Term::Value(self.tensor_entry(*value, components, span)),
             _ => Term::None,

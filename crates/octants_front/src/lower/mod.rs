@@ -9,6 +9,7 @@ mod attribute;
 mod branch;
 mod call;
 mod captures;
+mod choice;
 mod comprehension;
 mod convert;
 mod entries;

@@ -16,6 +16,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Static(inner) => self.settle(*inner, span),
             Term::Place(place) => Ok(Term::Value(self.at(span).load(place.base, &place.path))),
             Term::Entries(entries) => Ok(Term::Value(self.load_entries(&entries, span))),
+            Term::Choice(choice) => Ok(Term::Value(self.load_choice(&choice, span))),
             Term::Struct(of) => {
                 let mut members = Vec::with_capacity(of.members.len());
                 for (name, member) in of.members {
@@ -112,6 +113,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Value(_)
             | Term::Place(_)
             | Term::Entries(_)
+            | Term::Choice(_)
             | Term::Text(_)
             | Term::Struct(_)
             | Term::Method(_)

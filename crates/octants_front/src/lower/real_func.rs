@@ -175,6 +175,7 @@ impl<H: Host> Lowerer<'_, H> {
         match target {
             Term::Place(place) => self.store(place, value, span),
             Term::Entries(entries) => self.store_entries(entries, value, span),
+            Term::Choice(choice) => self.store_choice(choice, &value, span),
             Term::Struct(of) => self.store_struct(of, &value, span),
             _ => Err(self.error_with_help(
                 Code::AssignTarget,

@@ -37,6 +37,8 @@ pub(super) enum Term<O> {
     Grouped(Box<Term<O>>),
     /// Scalars in memory that are a tensor together: a slice, a swizzle, an element of a field with an array for each entry.
     Entries(Entries),
+    /// One of several scalars in memory: which one is known only at run time.
+    Choice(Choice),
     /// Text with run-time values in it.
     Text(Vec<TextPiece<O>>),
     /// A value with named members.
@@ -62,6 +64,14 @@ pub(super) struct Entries {
     /// The place of each entry, in row-major order of `shape`.
     pub places: Vec<Place>,
     pub shape: TensorShape,
+}
+
+/// `entries[at]`, where an array for each entry is no array of entries.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    pub entries: Entries,
+    /// One index for each axis of the entries' shape.
+    pub components: Vec<Value>,
 }
 
 /// A struct: it exists in the front end only, as its members.
@@ -149,6 +159,7 @@ impl<O> Term<O> {
             Self::Method(method) => method.receiver.is_static(),
             Self::Value(_)
             | Self::Entries(_)
+            | Self::Choice(_)
             | Self::Text(_)
             | Self::Place(_)
             | Self::Array(_)
