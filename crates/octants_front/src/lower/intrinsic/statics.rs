@@ -31,7 +31,12 @@ impl<H: Host> Lowerer<'_, H> {
             }
             match &argument.term {
                 Term::Value(value) if self.tensor_type(*value).is_some() => terms.push(argument.term),
-                Term::Value(_) | Term::Place(_) | Term::Range(..) | Term::Ndrange(_) | Term::Grouped(_) => {
+                Term::Value(_)
+                | Term::Place(_)
+                | Term::Choice(_)
+                | Term::Range(..)
+                | Term::Ndrange(_)
+                | Term::Grouped(_) => {
                     return Err(self.not_static(argument.span));
                 }
                 _ => terms.push(argument.term),
