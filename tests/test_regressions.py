@@ -90,3 +90,18 @@ def test_an_entry_of_a_field_in_parts_is_chosen_at_run_time(arch):
         vectors[i, i % 3], vectors[i, (i + 1) % 3] = i + 1, 10 * (i + 1)
         matrices[i, i % 2, i % 3] = 2 * (i + 1)
     assert (v.to_numpy() == vectors).all() and (m.to_numpy() == matrices).all()
+
+
+def test_round_on_the_host_adds_no_half(arch):
+    # A half added to the number before 0.5, or to a large odd one, is rounded itself.
+    @oc.kernel
+    def run(x: oc.f64) -> oc.f64:
+        return oc.round(x)
+
+    oc.init(arch=getattr(oc, arch), default_fp=oc.f64, fast_math=False, log_level="error")
+    for x in (0.49999999999999994, -0.49999999999999994, 2.0**52 + 1, -(2.0**52) - 1, 0.5, -0.5, 2.5, -2.5, 0.0, 1e300):
+        assert oc.round(np.float64(x)) == run(x), x
+    for real in (np.float16, np.float32):
+        assert oc.round(real(-2.5)) == -3 and oc.round(real(-2.5)).dtype == real
+    assert oc.round(oc.Vector([-0.5, 0.25, 1.5])).to_list() == [-1, 0, 2]
+    assert oc.round(2.5, oc.i32) == 3 and oc.round(3) == 3

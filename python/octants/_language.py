@@ -132,7 +132,9 @@ def ceil(x, dtype=None):
 def round(x, dtype=None):  # noqa: A001
     """The nearest integer, halves away from zero, as a real or as ``dtype``."""
     np = _numpy()
-    return _typed(np.trunc(x + np.copysign(0.5, x)), dtype)
+    whole = np.trunc(x)
+    # The rest is exact; a half that is added to ``x`` may round up to the next integer.
+    return _typed(whole + (np.abs(x - whole) >= 0.5) * np.copysign(np.ones_like(whole), x), dtype)
 
 
 @_marked("abs")
