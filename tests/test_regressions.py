@@ -105,3 +105,21 @@ def test_round_on_the_host_adds_no_half(arch):
         assert oc.round(real(-2.5)) == -3 and oc.round(real(-2.5)).dtype == real
     assert oc.round(oc.Vector([-0.5, 0.25, 1.5])).to_list() == [-1, 0, 2]
     assert oc.round(2.5, oc.i32) == 3 and oc.round(3) == 3
+
+
+def test_a_constant_among_the_entries_of_a_matrix_is_kept(arch):
+    # LLVM's vectoriser of straight-line code lost the 7.
+    matrices = oc.types.ndarray(dtype=oc.types.matrix(3, 3, oc.i8), ndim=2)
+
+    @oc.kernel
+    def run(grid: matrices, a: oc.types.ndarray(dtype=oc.i8, ndim=1)):
+        for i, j in oc.ndrange((1, 4), 3):
+            b, x, y = a[6], oc.cast(i, oc.i8), oc.cast(j, oc.i8)
+            limits = oc.Matrix([[b, b, x], [x, b, b], [b, b, b]], dt=oc.i8)
+            values = oc.Matrix([[b, x, b], [y, b, b], [oc.cast(7, oc.i8), b, y]], dt=oc.i8)
+            grid[i, j] -= oc.select((y | grid[i, j]) <= limits, values, grid[i, j])
+
+    oc.init(arch=getattr(oc, arch), fast_math=False, log_level="error")
+    grid = np.zeros((4, 3, 3, 3), np.int8)
+    run(grid, np.full(8, 43, np.int8))
+    assert (grid[1:, :, 2, 0] == -7).all()
