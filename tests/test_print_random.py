@@ -52,10 +52,10 @@ def test_assert_messages_hold_values(arch):
     @oc.kernel
     def k(x: oc.i32):
         v = oc.Vector([x, 2 * x])
-        assert x < 5, f"x is {x} of {v}"
+        assert x < 5, f"x is {x} of {v}, half {x / 2:.2f} {{:d}}"
 
     k(4)
-    with pytest.raises(AssertionError, match=r"x is 6 of \[6, 12\]"):
+    with pytest.raises(AssertionError, match=r"x is 6 of \[6, 12\], half 3\.00 \{ :d\}"):
         k(6)
     k(1)
 

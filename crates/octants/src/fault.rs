@@ -1,5 +1,6 @@
 //! From the record that code wrote to what a person reads.
 
+use octants_ir::format::message_text;
 use octants_ir::ops::AssertKind;
 use octants_ir::{Arena, Const, Id, Kernel, Loc, LocData, Op, OpKind, Scalar};
 use octants_runtime::FaultReport;
@@ -13,7 +14,7 @@ pub(crate) fn describe(kernel: &Kernel, report: &FaultReport) -> Fault {
         let operands = op.operands.iter().skip(1).zip(report.arguments);
         let arguments: Vec<_> =
             operands.filter_map(|(&value, bits)| Some(decode(kernel.ty(value).scalar()?, bits))).collect();
-        (*about, put_in(message, &arguments), arguments)
+        (*about, message_text(message, &arguments), arguments)
     } else if let OpKind::Call(function) = op.kind {
         let name = &kernel.functions[function].name;
         (
@@ -53,31 +54,6 @@ pub(crate) fn decode(scalar: Scalar, word: u64) -> Const {
     }
 }
 
-/// `{}` stands for the next argument; one without an argument stays.
-fn put_in(message: &str, arguments: &[Const]) -> String {
-    let mut parts = message.split("{}");
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    let mut arguments = arguments.iter();
-    for part in parts {
-        match arguments.next() {
-            Some(&argument) => text.push_str(&shown(argument)),
-            None => text.push_str("{}"),
-        }
-        text.push_str(part);
-    }
-    text
-}
-
-fn shown(value: Const) -> String {
-    match value.ty() {
-        Scalar::U1 => if value.is_zero() { "False" } else { "True" }.to_owned(),
-        // With as many digits as the type has, not as a double would.
-        Scalar::F16 | Scalar::F32 => format!("{:?}", value.as_f64() as f32),
-        Scalar::F64 => format!("{:?}", value.as_f64()),
-        _ => value.as_i128().unwrap_or_default().to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,7 +66,6 @@ mod tests {
             decode(Scalar::U1, 1),
             decode(Scalar::U64, u64::MAX),
         ];
-        assert_eq!(put_in("{} {} {} {} {}", &arguments), "-3 0.1 True 18446744073709551615 {}");
-        assert_eq!(put_in("plain", &arguments), "plain");
+        assert_eq!(message_text("{} {} {} {} {}", &arguments), "-3 0.1 True 18446744073709551615 {}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use octants_ir::format::message_text;
 use octants_ir::{Const, Kernel, Loc, Op, Violation};
 
 use crate::address_space::MemoryFault;
@@ -50,16 +51,7 @@ impl fmt::Display for Trap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             TrapKind::Assert { message, arguments } => {
-                f.write_str("assertion failed: ")?;
-                let mut parts = message.split("{}");
-                f.write_str(parts.next().unwrap_or_default())?;
-                for (part, &argument) in parts.zip(arguments) {
-                    match argument.as_i128() {
-                        Some(integer) => write!(f, "{integer}{part}")?,
-                        None => write!(f, "{:?}{part}", argument.as_f64())?,
-                    }
-                }
-                Ok(())
+                write!(f, "assertion failed: {}", message_text(message, arguments))
             }
             TrapKind::OutOfBounds { param, axis, index, origin, extent } => {
                 write!(

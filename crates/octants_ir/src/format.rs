@@ -91,6 +91,50 @@ fn tensor_pieces(spec: &mut PrintSpec, shape: TensorShape, format: Format) {
     }
 }
 
+/// The message of an assertion: each blank, `{}` or `{:.2f}`, stands for the next argument; one without an argument stays.
+pub fn message_text(message: &str, arguments: &[Const]) -> String {
+    let mut arguments = arguments.iter();
+    let mut text = String::new();
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once('{') {
+        text.push_str(before);
+        if let Some((format, after)) = blank(after)
+            && let Some(&argument) = arguments.next()
+        {
+            let by_type = format == Format::default();
+            text.push_str(&if by_type { plain_text(argument) } else { value_text(format, argument) });
+            rest = after;
+        } else {
+            text.push('{');
+            rest = after;
+        }
+    }
+    text + rest
+}
+
+/// How many blanks the message of an assertion has.
+pub fn blanks(message: &str) -> usize {
+    message.split('{').skip(1).filter(|after| blank(after).is_some()).count()
+}
+
+/// The format of a blank, behind its first brace, and what comes after it.
+fn blank(after: &str) -> Option<(Format, &str)> {
+    let (inside, after) = after.split_once('}')?;
+    let format =
+        if inside.is_empty() { Format::default() } else { Format::from_text(inside.strip_prefix(':')?)? };
+    Some((format, after))
+}
+
+/// A scalar as Python shows it, with as many digits as its type has.
+fn plain_text(value: Const) -> String {
+    match value.ty() {
+        Scalar::U1 => if value.is_zero() { "False" } else { "True" }.to_owned(),
+        Scalar::F16 | Scalar::F32 => format!("{:?}", value.as_f64() as f32),
+        Scalar::F64 => format!("{:?}", value.as_f64()),
+        _ => value.as_i128().unwrap_or_default().to_string(),
+    }
+}
+
 /// A scalar in a format that fits its type; one that does not is written as the type alone would be.
 pub fn value_text(format: Format, value: Const) -> String {
     let format = if format.fits(value.ty()) { format } else { Format { conversion: None, ..format } };
@@ -274,6 +318,14 @@ fn pad(format: Format, prefix: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blanks_of_a_message_stand_for_arguments() {
+        let arguments = [Const::i32(-3), Const::f64(0.1)];
+        assert_eq!(message_text("{:+d} of {:.3f}, {x} {} {", &arguments), "-3 of 0.100, {x} {} {");
+        assert_eq!(message_text("plain {", &arguments), "plain {");
+        assert_eq!(blanks("{:+d} of {:.3f}, {x} {} {"), 3);
+    }
 
     /// What C's `printf` gives for the same.
     #[test]

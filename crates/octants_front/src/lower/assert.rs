@@ -1,7 +1,9 @@
 //! `assert`: compiled in debug mode only.
 
+use std::fmt::Write as _;
+
 use octants_diag::{Code, Span};
-use octants_ir::ops::AssertKind;
+use octants_ir::ops::{AssertKind, Format};
 use octants_ir::{Data, OpKind, Value};
 
 use super::Lowerer;
@@ -38,7 +40,7 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(())
     }
 
-    /// Text with `{}` for each run-time number, and these numbers.
+    /// Text with `{}`, or `{:.2f}`, for each run-time number, and these numbers.
     fn assertion_message(&mut self, message: &Expr) -> Fallible<(String, Vec<Value>)> {
         let mut text = String::new();
         let mut arguments = Vec::new();
@@ -79,7 +81,13 @@ impl<H: Host> Lowerer<'_, H> {
         if let Term::Value(value) = &settled
             && matches!(self.data(*value), Data::Scalar(_))
         {
-            text.push_str("{}");
+            let format =
+                if spec.is_empty() { Format::default() } else { self.format_of(spec, *value, span)? };
+            if format == Format::default() {
+                text.push_str("{}");
+            } else {
+                let _ = write!(text, "{{:{format}}}");
+            }
             arguments.push(*value);
             return Ok(());
         }
@@ -107,5 +115,5 @@ impl<H: Host> Lowerer<'_, H> {
 
 /// The user's own braces must not be taken for a field.
 fn without_fields(text: &str) -> String {
-    text.replace("{}", "{ }")
+    text.replace("{}", "{ }").replace("{:", "{ :")
 }

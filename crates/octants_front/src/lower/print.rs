@@ -117,7 +117,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// A format of Python's, in the words of C's.
-    fn format_of(&mut self, spec: &str, value: Value, span: Span) -> Fallible<Format> {
+    pub(super) fn format_of(&mut self, spec: &str, value: Value, span: Span) -> Fallible<Format> {
         // `<8` and `>8` are Python's way to say on which side; C pads on the left by itself.
         let c_spec = match spec.strip_prefix('<') {
             Some(rest) => format!("-{rest}"),

@@ -147,7 +147,7 @@ impl Verifier<'_> {
         }
         let (&condition, arguments) = self.operands(op).split_first().expect("counted above");
         self.condition(op, condition);
-        let blanks = message.matches("{}").count();
+        let blanks = crate::format::blanks(message);
         if blanks != arguments.len() {
             self.breaks(Law::Message, op, format!("{blanks} blanks for {} arguments", arguments.len()));
         }

@@ -32,7 +32,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     28 Attributes "`block_dim` and `max_threads` are not zero.";
     29 Top "`parallel_for`, `serial` and `temp` stand in the kernel's body only.";
     30 Returned "A kernel or function returns values of its results' types; a kernel split into tasks returns none.";
-    31 Message "An assertion's message has one `{}` per argument, and arguments are scalars.";
+    31 Message "An assertion's message has one blank, `{}` or `{:.2f}`, per argument, and arguments are scalars.";
     32 StoreResult "`store_result` names a result of the kernel and has its type; it stands inside a task.";
     33 Split "Once there is a `temp`, `serial` or `store_result`, the body holds only tasks, temps and what the host evaluates at launch.";
     34 TaskValues "A task uses the kernel's parameters, temps, and values of its own.";
