@@ -171,3 +171,23 @@ def test_explain_on_the_command_line():
     assert done.returncode == 0 and "not defined" in done.stdout
     done = subprocess.run([sys.executable, "-m", "octants", "explain", "OC9999"], capture_output=True, text=True)
     assert done.returncode == 1
+
+
+def test_the_collector_may_run_while_a_kernel_is_made():
+    import gc
+
+    def double(x: oc.i32) -> oc.i32:
+        return 2 * x
+
+    thresholds = gc.get_threshold()
+    held, kernels = [], []
+    try:
+        for often in range(1, 60):
+            gc.set_threshold(0)
+            # Python keeps dicts for later: without any, a kernel's own is allocated anew, and the collector may run.
+            held.append([{} for _ in range(100)])
+            gc.set_threshold(often)
+            kernels.append(oc.kernel(double))
+    finally:
+        gc.set_threshold(*thresholds)
+    assert kernels[0](4) == 8

@@ -9,10 +9,11 @@ use crate::errors;
 use crate::expr::{self, Expr};
 use crate::host::PyHost;
 use crate::runtime::Runtime;
+use crate::traced::Traced;
 
 #[pyclass(frozen, module = "octants", dict)]
 pub struct Func {
-    pub function: Py<PyFunction>,
+    pub function: Traced<PyFunction>,
     /// The object that a method is bound to.
     pub receiver: Option<Py<PyAny>>,
     /// Whether it may only be called outside of run-time loops and branches.
@@ -34,7 +35,7 @@ impl Func {
     ) -> PyResult<Self> {
         check_signature(&PyHost::new(py), runtime.sources(), function.as_any(), FunctionKind::Func)
             .map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, runtime.sources().map()))?;
-        Ok(Self { function: function.unbind(), receiver: None, requires_top_level, is_real })
+        Ok(Self { function: Traced::new(function.unbind()), receiver: None, requires_top_level, is_real })
     }
 
     #[pyo3(signature = (*args, **kwargs))]
@@ -65,7 +66,7 @@ impl Func {
         _owner: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let Some(instance) = instance else { return Ok(slf.clone().into_any().unbind()) };
-        let function = slf.get().function.clone_ref(slf.py());
+        let function = Traced::new(slf.get().function.clone_ref(slf.py()));
         let requires_top_level = slf.get().requires_top_level;
         let is_real = slf.get().is_real;
         let bound = Self { function, receiver: Some(instance.clone().unbind()), requires_top_level, is_real };
@@ -75,7 +76,7 @@ impl Func {
     /// A func and the globals of its function refer to each other; Python's collector finds such circles through this.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.receiver)?;
-        visit.call(&self.function)
+        visit.call(self.function.visited())
     }
 
     #[getter]

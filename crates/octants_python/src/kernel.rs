@@ -22,6 +22,7 @@ use crate::block::Words;
 use crate::host::PyHost;
 use crate::runtime::{Current, Forget, Runtime};
 use crate::specialisation::{Behind, Fit, Held, Objects, Specialisation};
+use crate::traced::Traced;
 use crate::{aggregate, dtype, errors, interrupt, numpy};
 
 /// Arguments of one kernel, with dataclasses taken apart.
@@ -29,7 +30,7 @@ const MOST_PARAMETERS: usize = 512;
 
 #[pyclass(frozen, module = "octants", dict, weakref)]
 pub struct Kernel {
-    pub function: Py<PyFunction>,
+    pub function: Traced<PyFunction>,
     runtime: Py<Runtime>,
     signature: Signature,
     params: Vec<Param>,
@@ -311,7 +312,7 @@ impl Kernel {
             let kept: Arc<dyn Forget> = specialisations.clone();
             runtime.get().forget_at_end(Arc::downgrade(&kept));
             Ok(Self {
-                function: function.unbind(),
+                function: Traced::new(function.unbind()),
                 runtime: runtime.unbind(),
                 signature,
                 params,
@@ -388,7 +389,7 @@ impl Kernel {
 
     /// A kernel and the globals of its function refer to each other; Python's collector finds such circles through this.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.function)
+        visit.call(self.function.visited())
     }
 
     #[getter]

@@ -29,6 +29,7 @@ mod runtime;
 mod source;
 mod specialisation;
 mod template;
+mod traced;
 mod tree;
 
 use pyo3::prelude::*;
