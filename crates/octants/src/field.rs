@@ -9,7 +9,7 @@ use octants_runtime::{Context, Memory, MemoryError, Stride, Strided};
 use crate::array::{Encoded, decode};
 use crate::error::Error;
 use crate::session::Session;
-use crate::tree::{LeafId, NodeId, Outline, Sizes, element_bytes};
+use crate::tree::{LeafId, Outline, Sizes, element_bytes};
 
 /// A tree with its memory: one zeroed allocation of the session, given back when nothing refers to the tree, or by
 /// [`Tree::destroy`].
@@ -73,12 +73,7 @@ impl Tree {
         let (layout, offset) = self.outline.leaf_layout(leaf, &self.sizes);
         let element = self.outline.leaf(leaf).element;
         let layout = session.intern_layout(layout);
-        FieldLeaf { tree: Arc::clone(self), element, layout, offset, slot: offset, name }
-    }
-
-    /// What a loop over a node's cells visits.
-    pub fn loop_layout(&self, node: NodeId) -> Layout {
-        self.outline.loop_layout(node)
+        FieldLeaf { tree: Arc::clone(self), element, layout, offset, name }
     }
 }
 
@@ -92,8 +87,6 @@ pub struct FieldLeaf {
     layout: Arc<Layout>,
     /// Bytes from the tree's beginning to the first element.
     offset: u64,
-    /// The same for the leaf that this is an entry of.
-    slot: u64,
     name: Arc<str>,
 }
 
@@ -140,17 +133,6 @@ impl FieldLeaf {
         } else {
             Err(Error::OtherSession { what: "field" })
         }
-    }
-
-    /// Where the first element of the leaf lies that this is an entry of, or this one's. Leaves with different slots do not overlap.
-    pub fn slot(&self) -> Result<u64, Error> {
-        Ok(self.tree.base()? + self.slot)
-    }
-
-    /// The memory of the whole tree: from, and to just behind.
-    pub fn range(&self) -> Result<(u64, u64), Error> {
-        let base = self.tree.base()?;
-        Ok((base, base + self.tree.sizes.tree()))
     }
 
     /// One entry of the elements, as scalars.
