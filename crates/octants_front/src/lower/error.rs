@@ -2,22 +2,22 @@
 
 use octants_diag::{Code, Diagnostic, Frame, Span};
 
-use super::Lowerer;
 use crate::host::{Host, HostException};
+use crate::lower::Lowerer;
 
-pub(super) type Fallible<T> = Result<T, Box<Diagnostic>>;
+pub(crate) type Fallible<T> = Result<T, Box<Diagnostic>>;
 
 impl<H: Host> Lowerer<'_, H> {
     /// A diagnostic at a span, with the chain of inlined calls above it.
-    pub(super) fn diagnostic(&self, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+    pub(crate) fn diagnostic(&self, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(code, message).at(span).inlined_from(self.inlined_calls())
     }
 
-    pub(super) fn error(&self, code: Code, span: Span, message: impl Into<String>) -> Box<Diagnostic> {
+    pub(crate) fn error(&self, code: Code, span: Span, message: impl Into<String>) -> Box<Diagnostic> {
         Box::new(self.diagnostic(code, span, message))
     }
 
-    pub(super) fn error_with_help(
+    pub(crate) fn error_with_help(
         &self,
         code: Code,
         span: Span,
@@ -28,7 +28,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Collects a warning, once per place in the text: unrolled and inlined code repeats.
-    pub(super) fn warn(&mut self, diagnostic: Diagnostic) {
+    pub(crate) fn warn(&mut self, diagnostic: Diagnostic) {
         let known = |w: &Diagnostic| w.code == diagnostic.code && w.span == diagnostic.span;
         if !self.warnings.iter().any(known) {
             self.warnings.push(diagnostic);
@@ -36,7 +36,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Whether a function is one of the package's own.
-    pub(super) fn is_library(&self, frame: &super::Frame<H::Object>) -> bool {
+    pub(crate) fn is_library(&self, frame: &crate::lower::Frame<H::Object>) -> bool {
         let file = self.sources.map().file(frame.function.name_span.file);
         file.is_some_and(|file| {
             let folder = std::path::Path::new(&*file.name).parent();
@@ -45,12 +45,13 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn inlined_calls(&self) -> Vec<Frame> {
-        let call = |frame: &super::Frame<H::Object>| Some((frame.name.clone(), frame.call.as_ref()?.span));
+        let call =
+            |frame: &crate::lower::Frame<H::Object>| Some((frame.name.clone(), frame.call.as_ref()?.span));
         self.frames.iter().filter_map(call).map(|(function, call)| Frame { function, call }).collect()
     }
 
     /// An exception that host code raised while it was evaluated at compile time.
-    pub(super) fn host_error(&mut self, exception: HostException, span: Span) -> Box<Diagnostic> {
+    pub(crate) fn host_error(&mut self, exception: HostException, span: Span) -> Box<Diagnostic> {
         if let Some(failure) = self.trace_failure.take() {
             return failure;
         }

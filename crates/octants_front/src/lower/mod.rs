@@ -1,43 +1,15 @@
 //! Lowering: the tree of a kernel and of the funcs that it inlines, executed symbolically, gives IR.
 //!
-//! An expression lowers to a [`Term`](term::Term): an IR value, a place, or something known at compile time. Files are by kind of node:
-//! names and scopes, expressions, operators, calls, statements, loops. A mistake ends the lowering with one diagnostic; warnings are collected.
+//! An expression lowers to a [`Term`](data::term::Term): an IR value, a place, or something known at compile time. Folders are by concept:
+//! values, places, statements, calls, and below them the data that they share. A mistake ends the lowering with one diagnostic; warnings are collected.
 
-mod assert;
-mod assign;
-mod attribute;
-mod branch;
-mod call;
-mod captures;
-mod choice;
-mod comprehension;
-mod convert;
-mod entries;
+mod calls;
+mod data;
 mod error;
-mod expr;
-mod field;
-mod fold;
-mod func;
-mod index;
 mod intrinsic;
-mod logical;
-mod loops;
-mod members;
-mod names;
-mod objects;
-mod operators;
-mod print;
-mod promote;
-mod real_func;
-mod returns;
-mod scope;
-mod stmt;
-mod structs;
-mod tensor;
-mod term;
-mod trace;
-mod unroll;
-mod view;
+mod places;
+mod statements;
+mod values;
 
 use octants_diag::{Code, Diagnostic, Span};
 use octants_ir::{Builder, Kernel, Loc, LocData, Region, Type, Value};
@@ -46,10 +18,10 @@ use crate::host::Host;
 use crate::signature::source_unavailable;
 use crate::sources::Sources;
 use crate::{ArgSpec, FieldParam, LowerOptions, Lowered};
+use data::scope::Frame;
+use data::term::Term;
 use error::Fallible;
-use loops::LoopConfig;
-use scope::Frame;
-use term::Term;
+use statements::loops::LoopConfig;
 
 /// Lowers a kernel for one kind of arguments, one per parameter (the receiver of a method is a template).
 pub fn lower_kernel<H: Host>(
@@ -82,7 +54,7 @@ struct Lowerer<'a, H: Host> {
     /// What expressions held by host code stand for, by their index.
     exprs: Vec<Term<H::Object>>,
     /// The arguments, and what they led to.
-    members: Vec<members::Member<H::Object>>,
+    members: Vec<places::members::Member<H::Object>>,
     /// The parameters that are fields.
     fields: Vec<FieldParam>,
     /// How many containers are being copied for host code, one in another.
@@ -104,7 +76,7 @@ struct Lowerer<'a, H: Host> {
     nesting: usize,
     next_loop: Option<LoopConfig>,
     /// Functions of the kernel's own, by what they were compiled for.
-    instances: Vec<real_func::Instance<H::Object>>,
+    instances: Vec<calls::real_func::Instance<H::Object>>,
     warnings: Vec<Diagnostic>,
     /// Where members of structs were read that are vectors kept as scalars, for diagnostics.
     unpacked: Vec<Span>,
@@ -148,7 +120,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
         self.statements(&tree.body)?;
         let returns = self.kernel_returns()?;
         debug_assert_eq!(self.region, self.kernel.body);
-        captures::pass_captures(&mut self.kernel);
+        calls::captures::pass_captures(&mut self.kernel);
         let dependencies = self.members.into_iter().map(|member| member.dependency).collect();
         Ok(Lowered {
             kernel: self.kernel,

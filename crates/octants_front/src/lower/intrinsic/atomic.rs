@@ -4,16 +4,16 @@ use octants_diag::{Code, Span};
 use octants_ir::ops::CompareOp;
 use octants_ir::{Data, OpKind, Scalar, Type, Value};
 
-use super::super::Lowerer;
-use super::super::assign::Combine;
-use super::super::call::Argument;
-use super::super::error::Fallible;
-use super::super::term::{Place, Term};
 use crate::host::Host;
 use crate::intrinsics::Intrinsic;
+use crate::lower::Lowerer;
+use crate::lower::calls::call::Argument;
+use crate::lower::data::term::{Place, Term};
+use crate::lower::error::Fallible;
+use crate::lower::statements::assign::Combine;
 
 impl<H: Host> Lowerer<'_, H> {
-    pub(super) fn atomic(
+    pub(crate) fn atomic(
         &mut self,
         intrinsic: Intrinsic,
         combine: Combine,
@@ -54,7 +54,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    pub(super) fn atomic_cas(
+    pub(crate) fn atomic_cas(
         &mut self,
         arguments: &[Argument<H::Object>],
         span: Span,
@@ -69,7 +69,7 @@ impl<H: Host> Lowerer<'_, H> {
         let elem = match self.place_data(&place) {
             Data::Scalar(elem @ (Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64)) => elem,
             other => {
-                let what = super::super::convert::describe_data(other);
+                let what = crate::lower::values::convert::describe_data(other);
                 return Err(self.error_with_help(
                     Code::AtomicCasType,
                     target.span,
@@ -91,7 +91,7 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(Term::Value(old))
     }
 
-    pub(super) fn volatile_load(
+    pub(crate) fn volatile_load(
         &mut self,
         arguments: &[Argument<H::Object>],
         span: Span,

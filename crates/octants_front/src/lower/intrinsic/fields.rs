@@ -4,16 +4,16 @@ use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, AssertKind, BitOp, CompareOp};
 use octants_ir::{OpKind, Scalar, Type, Value};
 
-use super::super::Lowerer;
-use super::super::call::Argument;
-use super::super::error::Fallible;
-use super::super::term::{Place, Term};
 use crate::host::{Host, Meaning};
 use crate::intrinsics::Intrinsic;
+use crate::lower::Lowerer;
+use crate::lower::calls::call::Argument;
+use crate::lower::data::term::{Place, Term};
+use crate::lower::error::Fallible;
 
 impl<H: Host> Lowerer<'_, H> {
     /// `get_addr(field, index)`
-    pub(super) fn get_addr(
+    pub(crate) fn get_addr(
         &mut self,
         arguments: &[Argument<H::Object>],
         span: Span,
@@ -82,7 +82,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// `rescale_index(a, b, I)`: an index into `a` as one into `b`, which has more or fewer cells.
-    pub(super) fn rescale_index(
+    pub(crate) fn rescale_index(
         &mut self,
         arguments: &[Argument<H::Object>],
         span: Span,
@@ -111,7 +111,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// `assume_in_range(val, base, low, high)`: the value; debug mode checks the promise.
-    pub(super) fn assume_in_range(
+    pub(crate) fn assume_in_range(
         &mut self,
         arguments: &[Argument<H::Object>],
         span: Span,
@@ -154,7 +154,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// `loop_unique(val, covers=None)`: the value. That no two iterations have the same is a promise.
-    pub(super) fn loop_unique(
+    pub(crate) fn loop_unique(
         &mut self,
         arguments: &[Argument<H::Object>],
         span: Span,
@@ -167,7 +167,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Hints about fields and nodes: what they say must be known, and costs nothing.
-    pub(super) fn field_hint(
+    pub(crate) fn field_hint(
         &mut self,
         intrinsic: Intrinsic,
         arguments: &[Argument<H::Object>],
@@ -188,7 +188,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// What only nodes with inactive cells have.
-    pub(super) fn sparse_operation(
+    pub(crate) fn sparse_operation(
         &mut self,
         intrinsic: Intrinsic,
         arguments: &[Argument<H::Object>],

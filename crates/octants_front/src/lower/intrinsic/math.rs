@@ -4,14 +4,14 @@ use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, BitOp, BitUnary, MathOp, MathUnary};
 use octants_ir::{Data, Scalar, Value};
 
-use super::super::Lowerer;
-use super::super::call::Argument;
-use super::super::error::Fallible;
-use super::super::fold;
-use super::super::promote::promote;
-use super::super::term::Term;
 use crate::host::{BinaryOp, CompareOp, Host};
 use crate::intrinsics::Intrinsic;
+use crate::lower::Lowerer;
+use crate::lower::calls::call::Argument;
+use crate::lower::data::term::Term;
+use crate::lower::error::Fallible;
+use crate::lower::values::fold;
+use crate::lower::values::promote::promote;
 
 /// How a function of one real is compiled: its op, its value at compile time, and whether integers are cast.
 type Function = (MathUnary, fn(f64) -> f64, bool);
@@ -40,7 +40,7 @@ fn function(intrinsic: Intrinsic) -> Option<Function> {
 }
 
 impl<H: Host> Lowerer<'_, H> {
-    pub(super) fn math_function(
+    pub(crate) fn math_function(
         &mut self,
         intrinsic: Intrinsic,
         arguments: &[Argument<H::Object>],
@@ -90,7 +90,7 @@ impl<H: Host> Lowerer<'_, H> {
         )
     }
 
-    pub(super) fn arithmetic(
+    pub(crate) fn arithmetic(
         &mut self,
         intrinsic: Intrinsic,
         arguments: &[Argument<H::Object>],
@@ -184,7 +184,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    pub(super) fn frexp(
+    pub(crate) fn frexp(
         &mut self,
         arguments: &[Argument<H::Object>],
         span: Span,
@@ -204,7 +204,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Both values are evaluated; the condition chooses.
-    pub(super) fn select(
+    pub(crate) fn select(
         &mut self,
         arguments: &[Argument<H::Object>],
         span: Span,
@@ -229,7 +229,7 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(Term::Value(self.at(span).select(condition, a, b)))
     }
 
-    pub(super) fn zero_or_one(
+    pub(crate) fn zero_or_one(
         &mut self,
         intrinsic: Intrinsic,
         arguments: &[Argument<H::Object>],
@@ -249,7 +249,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    pub(super) fn cast_call(
+    pub(crate) fn cast_call(
         &mut self,
         intrinsic: Intrinsic,
         arguments: &[Argument<H::Object>],
@@ -275,7 +275,7 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(Term::Value(if from == to { value } else { self.at(span).bit_cast(value, to) }))
     }
 
-    pub(super) fn bit_count(
+    pub(crate) fn bit_count(
         &mut self,
         intrinsic: Intrinsic,
         arguments: &[Argument<H::Object>],

@@ -11,17 +11,17 @@ mod tensors;
 use octants_diag::{Code, Span};
 use octants_ir::{Data, Scalar};
 
-use super::Lowerer;
-use super::assign::Combine;
-use super::call::{Argument, Passing};
-use super::error::Fallible;
-use super::term::Term;
 use crate::ast::{Expr, Keyword};
 use crate::host::Host;
 use crate::intrinsics::Intrinsic;
+use crate::lower::Lowerer;
+use crate::lower::calls::call::{Argument, Passing};
+use crate::lower::data::term::Term;
+use crate::lower::error::Fallible;
+use crate::lower::statements::assign::Combine;
 
 impl<H: Host> Lowerer<'_, H> {
-    pub(super) fn intrinsic(
+    pub(crate) fn intrinsic(
         &mut self,
         intrinsic: Intrinsic,
         callee: &H::Object,
@@ -46,7 +46,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// An intrinsic with evaluated arguments.
-    pub(super) fn intrinsic_of(
+    pub(crate) fn intrinsic_of(
         &mut self,
         intrinsic: Intrinsic,
         callee: &H::Object,

@@ -3,16 +3,16 @@
 use octants_diag::{Code, Span};
 use octants_ir::Scalar;
 
-use super::super::Lowerer;
-use super::super::call::Argument;
-use super::super::error::Fallible;
-use super::super::term::Term;
 use crate::host::Host;
 use crate::intrinsics::Intrinsic;
+use crate::lower::Lowerer;
+use crate::lower::calls::call::Argument;
+use crate::lower::data::term::Term;
+use crate::lower::error::Fallible;
 
 impl<H: Host> Lowerer<'_, H> {
     /// `random(dtype=float)`: a real in `[0, 1)`, or an integer of all values of its type.
-    pub(super) fn random_call(
+    pub(crate) fn random_call(
         &mut self,
         arguments: &[Argument<H::Object>],
         span: Span,

@@ -3,16 +3,16 @@
 use octants_diag::{Code, Span};
 use octants_ir::Value;
 
-use super::super::Lowerer;
-use super::super::call::Argument;
-use super::super::error::Fallible;
-use super::super::loops::LoopConfig;
-use super::super::term::{Ndrange, Term};
 use crate::host::Host;
 use crate::intrinsics::Intrinsic;
+use crate::lower::Lowerer;
+use crate::lower::calls::call::Argument;
+use crate::lower::data::term::{Ndrange, Term};
+use crate::lower::error::Fallible;
+use crate::lower::statements::loops::LoopConfig;
 
 impl<H: Host> Lowerer<'_, H> {
-    pub(super) fn range(
+    pub(crate) fn range(
         &mut self,
         arguments: &[Argument<H::Object>],
         span: Span,
@@ -41,7 +41,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    pub(super) fn ndrange(
+    pub(crate) fn ndrange(
         &mut self,
         arguments: &[Argument<H::Object>],
         span: Span,
@@ -132,7 +132,7 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(order.into_iter().map(|axis| axis as usize).collect())
     }
 
-    pub(super) fn grouped(
+    pub(crate) fn grouped(
         &mut self,
         arguments: &[Argument<H::Object>],
         span: Span,
@@ -167,7 +167,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    pub(super) fn loop_config(&mut self, arguments: &[Argument<H::Object>]) -> Fallible<Term<H::Object>> {
+    pub(crate) fn loop_config(&mut self, arguments: &[Argument<H::Object>]) -> Fallible<Term<H::Object>> {
         let mut config = LoopConfig::default();
         for argument in arguments {
             let name = argument.name.as_deref();

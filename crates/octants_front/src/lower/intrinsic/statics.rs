@@ -2,17 +2,17 @@
 
 use octants_diag::{Code, Span};
 
-use super::super::Lowerer;
-use super::super::call::{Argument, Passing};
-use super::super::error::Fallible;
-use super::super::term::Term;
 use crate::ast::{Expr, ExprKind, Keyword};
 use crate::host::{Host, Meaning};
 use crate::intrinsics::Intrinsic;
+use crate::lower::Lowerer;
+use crate::lower::calls::call::{Argument, Passing};
+use crate::lower::data::term::Term;
+use crate::lower::error::Fallible;
 
 impl<H: Host> Lowerer<'_, H> {
     /// `static(…)`: its arguments are evaluated by Python's rules.
-    pub(super) fn static_call(
+    pub(crate) fn static_call(
         &mut self,
         args: &[Expr],
         keywords: &[Keyword],
@@ -46,7 +46,7 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(Term::Static(Box::new(term)))
     }
 
-    pub(super) fn nested_static(&self, span: Span) -> Box<octants_diag::Diagnostic> {
+    pub(crate) fn nested_static(&self, span: Span) -> Box<octants_diag::Diagnostic> {
         self.error_with_help(
             Code::GroupedNesting,
             span,
@@ -56,7 +56,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Whether an expression is a call of `static`.
-    pub(in super::super) fn is_static_call(&mut self, expr: &Expr) -> Fallible<bool> {
+    pub(crate) fn is_static_call(&mut self, expr: &Expr) -> Fallible<bool> {
         let ExprKind::Call { callee, .. } = &expr.kind else { return Ok(false) };
         if !matches!(callee.kind, ExprKind::Name(_) | ExprKind::Attribute { .. }) {
             return Ok(false);
@@ -69,7 +69,7 @@ impl<H: Host> Lowerer<'_, H> {
         })
     }
 
-    pub(super) fn static_assert(
+    pub(crate) fn static_assert(
         &mut self,
         arguments: &[Argument<H::Object>],
         span: Span,

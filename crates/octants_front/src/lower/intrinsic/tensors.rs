@@ -3,18 +3,18 @@
 use octants_diag::{Code, Span};
 use octants_ir::{Data, Scalar, TensorShape, TensorType, Value};
 
-use super::super::Lowerer;
-use super::super::call::Argument;
-use super::super::convert::describe_data;
-use super::super::error::Fallible;
-use super::super::promote::promote;
-use super::super::term::Term;
 use crate::host::{Host, Meaning};
 use crate::intrinsics::Intrinsic;
+use crate::lower::Lowerer;
+use crate::lower::calls::call::Argument;
+use crate::lower::data::term::Term;
+use crate::lower::error::Fallible;
+use crate::lower::values::convert::describe_data;
+use crate::lower::values::promote::promote;
 
 impl<H: Host> Lowerer<'_, H> {
     /// `Matrix(rows, dt=None)`, `Vector(numbers, dt=None)`
-    pub(super) fn tensor_call(
+    pub(crate) fn tensor_call(
         &mut self,
         intrinsic: Intrinsic,
         callee: &H::Object,
@@ -93,11 +93,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// The tensor that a term is, in a register.
-    pub(in super::super) fn tensor_operand(
-        &mut self,
-        term: &Term<H::Object>,
-        span: Span,
-    ) -> Fallible<Option<Value>> {
+    pub(crate) fn tensor_operand(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<Option<Value>> {
         let is_tensor = match term {
             Term::Object(object) => match self.host.meaning(object) {
                 Meaning::Tensor(_) => true,
@@ -114,7 +110,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// A tensor from its entries; without a type, that in which all of them meet.
-    pub(in super::super) fn tensor_of(
+    pub(crate) fn tensor_of(
         &mut self,
         entries: Vec<Term<H::Object>>,
         elem: Option<Scalar>,
@@ -154,7 +150,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// A type of vectors or matrices, called.
-    pub(super) fn tensor_type_call(
+    pub(crate) fn tensor_type_call(
         &mut self,
         callee: &H::Object,
         arguments: &[Argument<H::Object>],
@@ -176,7 +172,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// One number fills the tensor; a tensor of its shape is cast; numbers, vectors and lists are put one after the other.
-    pub(in super::super) fn typed_tensor(
+    pub(crate) fn typed_tensor(
         &mut self,
         tensor: TensorType,
         terms: Vec<Term<H::Object>>,

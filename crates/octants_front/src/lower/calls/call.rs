@@ -1,0 +1,385 @@
+//! Calls: what the callee is decides how its arguments are evaluated.
+
+use octants_diag::{Code, Span};
+use octants_ir::{Const, Scalar};
+
+use crate::ast::{Expr, ExprKind, Keyword, Name};
+use crate::host::{Host, HostException, Meaning, UnaryOp};
+use crate::intrinsics::Intrinsic;
+use crate::lower::Lowerer;
+use crate::lower::data::term::Term;
+use crate::lower::error::Fallible;
+use crate::lower::values::fold;
+
+/// An evaluated argument of a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Argument<O> {
+    /// `None` for a positional one.
+    pub name: Option<Name>,
+    pub term: Term<O>,
+    pub span: Span,
+    /// Whether it is written as a number: `1`, `-2.5`.
+    pub is_literal: bool,
+}
+
+/// Positional and named arguments of a call of host code.
+type HostArguments<O> = (Vec<O>, Vec<(String, O)>);
+
+/// How arguments are evaluated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Passing {
+    /// Places are loaded.
+    ByValue,
+    /// Places stay places: the callee may write them.
+    ByReference,
+}
+
+impl<H: Host> Lowerer<'_, H> {
+    pub(crate) fn call(
+        &mut self,
+        callee: &Expr,
+        args: &[Expr],
+        keywords: &[Keyword],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let mut target = match &callee.kind {
+            ExprKind::Attribute { value, name } => match (self.expr(value)?, &**name) {
+                (Term::View(view), "subview") => return self.subview_call(&view, args, keywords, span),
+                (Term::Str(template), "format") => return self.format_call(&template, args, keywords, span),
+                (object, name) => self.attribute(object, name, callee.span)?,
+            },
+            _ => self.expr(callee)?,
+        };
+        while let Term::Static(inner) = target {
+            target = *inner;
+        }
+        if let Term::Method(method) = target {
+            let outer = std::mem::replace(&mut self.call_span, span);
+            let arguments = self.arguments(args, keywords, Passing::ByReference);
+            let receiver = (method.receiver, method.by_reference);
+            let result = arguments
+                .and_then(|arguments| self.inline_method(&method.function, receiver, arguments, span));
+            self.call_span = outer;
+            return result;
+        }
+        let Term::Object(object) = target else { return Err(self.not_callable(&target, callee.span)) };
+        let outer = std::mem::replace(&mut self.call_span, span);
+        let result = match self.host.meaning(&object) {
+            Meaning::Intrinsic(intrinsic) => self.intrinsic(intrinsic, &object, args, keywords, span),
+            Meaning::Dtype(dtype) => self
+                .arguments(args, keywords, Passing::ByValue)
+                .and_then(|arguments| self.type_call(dtype, &arguments, span)),
+            Meaning::Func { receiver } if self.host.is_real_function(&object) => self
+                .arguments(args, keywords, Passing::ByReference)
+                .and_then(|arguments| self.call_function(&object, receiver, arguments, span)),
+            Meaning::Func { receiver } => self
+                .arguments(args, keywords, Passing::ByReference)
+                .and_then(|arguments| self.inline(&object, receiver, arguments, span)),
+            Meaning::Kernel => Err(self.error_with_help(
+                Code::KernelInKernel,
+                span,
+                "a kernel cannot be called from a kernel or func",
+                "make the callee an `@oc.func`",
+            )),
+            Meaning::Callable { known } => {
+                self.host_call(&object, known, (args, keywords), callee.span, span)
+            }
+            Meaning::Other => self.host_call(&object, true, (args, keywords), callee.span, span),
+            _ => Err(self.not_callable(&Term::Object(object), callee.span)),
+        };
+        self.call_span = outer;
+        result
+    }
+
+    fn not_callable(&mut self, term: &Term<H::Object>, span: Span) -> Box<octants_diag::Diagnostic> {
+        let what = self.describe(term);
+        self.error(Code::NotCallable, span, format!("{what} cannot be called"))
+    }
+
+    pub(crate) fn arguments(
+        &mut self,
+        args: &[Expr],
+        keywords: &[Keyword],
+        passing: Passing,
+    ) -> Fallible<Vec<Argument<H::Object>>> {
+        let mut evaluated = Vec::with_capacity(args.len() + keywords.len());
+        for arg in args {
+            if let ExprKind::Starred(inner) = &arg.kind {
+                for term in self.starred(inner)? {
+                    evaluated.push(Argument { name: None, term, span: arg.span, is_literal: false });
+                }
+                continue;
+            }
+            evaluated.push(self.argument(None, arg, passing)?);
+        }
+        for keyword in keywords {
+            let Some(name) = &keyword.name else {
+                return Err(self.error_with_help(
+                    Code::StarredArgument,
+                    keyword.span,
+                    "`**` in a call is not supported",
+                    "write the keyword arguments out",
+                ));
+            };
+            evaluated.push(self.argument(Some(name.clone()), &keyword.value, passing)?);
+        }
+        Ok(evaluated)
+    }
+
+    fn argument(
+        &mut self,
+        name: Option<Name>,
+        expr: &Expr,
+        passing: Passing,
+    ) -> Fallible<Argument<H::Object>> {
+        let term = match passing {
+            Passing::ByValue => self.operand(expr)?,
+            Passing::ByReference => self.expr(expr)?,
+        };
+        Ok(Argument { name, term, span: expr.span, is_literal: is_number_literal(expr) })
+    }
+
+    /// A plain Python callable: runs now.
+    fn host_call(
+        &mut self,
+        callee: &H::Object,
+        known: bool,
+        (args, keywords): (&[Expr], &[Keyword]),
+        callee_span: Span,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        if !known && !self.in_static {
+            let name = self.text(callee_span);
+            let warning = self
+                .diagnostic(
+                    Code::PythonCall,
+                    span,
+                    format!("calling the Python function `{name}` while compiling the kernel"),
+                )
+                .help("decorate it with `@oc.func` to make it part of the kernel");
+            self.warn(warning);
+        }
+        let arguments = self.arguments(args, keywords, Passing::ByValue)?;
+        let (positional, named) = self.host_arguments(callee, &arguments, span)?;
+        let host = self.host;
+        let result = host.call(callee, &positional, &named, self);
+        result.map(Term::Object).map_err(|exception| {
+            let given = arguments.iter().find(|argument| !argument.term.is_static());
+            match given.filter(|_| known) {
+                Some(argument) => self.python_only(&argument.term, exception, callee_span, span),
+                None => self.host_error(exception, span),
+            }
+        })
+    }
+
+    /// A function of Python's that failed on a value of the kernel.
+    fn python_only(
+        &mut self,
+        given: &Term<H::Object>,
+        exception: HostException,
+        callee: Span,
+        span: Span,
+    ) -> Box<octants_diag::Diagnostic> {
+        let text = self.text(callee);
+        let name = text.rsplit('.').next().unwrap_or_default();
+        let help = match name {
+            "reversed" => "loop forwards and count back: `for i in range(n): j = n - 1 - i`".to_owned(),
+            "enumerate" => "loop over the indices, `for i in x`, and read the element `x[i]`".to_owned(),
+            "sum" | "sorted" | "zip" | "map" | "filter" | "list" | "tuple" | "set" | "iter" | "next" => {
+                "write a loop in the kernel; `oc.static(...)` is for sequences that are known while compiling"
+                    .to_owned()
+            }
+            _ => match Intrinsic::from_name(name) {
+                Some(_) => format!("write `oc.{name}`, which is part of kernels"),
+                // What the package's own functions say is said for the user already.
+                None if exception.type_name.starts_with("Octants") => {
+                    return self.host_error(exception, span);
+                }
+                None => "call it on values that are known while compiling, or write an `@oc.func`".to_owned(),
+            },
+        };
+        let what = self.describe(given);
+        self.trace_failure = None;
+        let message = format!(
+            "`{text}` is a function of Python: it runs while compiling, but its argument ({what}) is known only when the kernel runs"
+        );
+        let mut diagnostic = self.diagnostic(Code::HostError, span, message).help(help);
+        diagnostic.cause = exception.cause;
+        Box::new(diagnostic)
+    }
+
+    pub(crate) fn call_host(
+        &mut self,
+        callee: &H::Object,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let (positional, named) = self.host_arguments(callee, arguments, span)?;
+        let host = self.host;
+        let result = host.call(callee, &positional, &named, self);
+        result.map(Term::Object).map_err(|exception| self.host_error(exception, span))
+    }
+
+    /// Positional and named arguments, as host code sees them.
+    fn host_arguments(
+        &mut self,
+        callee: &H::Object,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<HostArguments<H::Object>> {
+        let mut positional = Vec::new();
+        let mut named = Vec::new();
+        if let Some(receiver) = self.host.receiver(callee) {
+            self.exposed(&Term::Object(receiver), span)?;
+        }
+        for argument in arguments {
+            let object = self.host_object(&argument.term)?;
+            match &argument.name {
+                None => positional.push(object),
+                Some(name) => named.push((name.to_string(), object)),
+            }
+        }
+        self.trace_failure = None;
+        Ok((positional, named))
+    }
+
+    /// `oc.f32(x)`: annotates a literal, casts anything else.
+    pub(crate) fn type_call(
+        &mut self,
+        dtype: Scalar,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [Argument { name: None, term, span: at, is_literal }] = arguments else {
+            return Err(self.error_with_help(
+                Code::TypeCall,
+                span,
+                "a type is called with exactly one positional argument",
+                format!("write `oc.{}(x)`", dtype.name()),
+            ));
+        };
+        if *is_literal {
+            return self.annotated_literal(dtype, term, *at);
+        }
+        match self.settle(term.clone(), *at)? {
+            Term::Value(value) if self.data(value).tensor_shape().is_some() => Err(self.error_with_help(
+                Code::TypeCall,
+                span,
+                "a scalar type cannot be called on a tensor",
+                format!("write `oc.cast(x, oc.{})`", dtype.name()),
+            )),
+            settled => self.convert(settled, dtype, *at).map(Term::Value),
+        }
+    }
+
+    /// A cast by value; a compile-time number is converted directly, whatever the default types.
+    pub(crate) fn convert(
+        &mut self,
+        settled: Term<H::Object>,
+        to: Scalar,
+        span: Span,
+    ) -> Fallible<octants_ir::Value> {
+        let constant = match settled {
+            Term::Bool(value) => Const::from_i128(to, value.into()),
+            Term::Int(value) => Const::from_i128(to, value),
+            Term::Float(value) => Const::from_f64(to, value),
+            other => {
+                let value = self.value(other, span)?;
+                return Ok(self.cast(value, to, span));
+            }
+        };
+        Ok(self.at(span).constant(constant))
+    }
+
+    fn annotated_literal(
+        &mut self,
+        dtype: Scalar,
+        term: &Term<H::Object>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let name = dtype.name();
+        let constant = match term {
+            Term::Float(_) if dtype.is_integral() => {
+                return Err(self.error_with_help(
+                    Code::LiteralKind,
+                    span,
+                    format!("a real literal cannot be annotated with {name}"),
+                    format!("use `oc.cast` to change the type: `oc.cast({}, oc.{name})`", self.text(span)),
+                ));
+            }
+            Term::Int(_) if dtype.is_real() => {
+                return Err(self.error_with_help(
+                    Code::LiteralKind,
+                    span,
+                    format!("an integer literal cannot be annotated with {name}"),
+                    format!("write `oc.{name}({}.0)`, or use `oc.cast`", self.text(span)),
+                ));
+            }
+            Term::Int(value) => {
+                let constant = Const::from_i128(dtype, *value);
+                if constant.as_i128() != Some(*value) {
+                    return Err(self.error_with_help(
+                        Code::AnnotatedLiteralRange,
+                        span,
+                        format!("{value} exceeded the range of specified dtype: {name}"),
+                        "use `oc.cast` if wrapping is meant, or a wider type",
+                    ));
+                }
+                constant
+            }
+            Term::Float(value) => Const::from_f64(dtype, *value),
+            Term::Bool(value) => Const::from_i128(dtype, (*value).into()),
+            other => {
+                let value = self.convert(other.clone(), dtype, span)?;
+                return Ok(Term::Value(value));
+            }
+        };
+        Ok(Term::Value(self.at(span).constant(constant)))
+    }
+
+    /// `int(x)`, `float(x)`, `bool(x)`.
+    pub(crate) fn builtin_cast(
+        &mut self,
+        to: Scalar,
+        callee: &H::Object,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        match arguments {
+            [Argument { name: None, term, span: at, .. }] if !term.is_static() || fold::is_number(term) => {
+                if let Some(folded) = fold_cast(to, term) {
+                    return Ok(folded);
+                }
+                self.convert(term.clone(), to, *at).map(Term::Value)
+            }
+            // `float("inf")`, `int()`, …: Python knows.
+            _ => {
+                let result = self.call_host(callee, arguments, span)?;
+                self.settle(result, span)
+            }
+        }
+    }
+}
+
+/// A cast of a compile-time number that stays one.
+fn fold_cast<O>(to: Scalar, term: &Term<O>) -> Option<Term<O>> {
+    let real = fold::as_real(term)?;
+    match to {
+        Scalar::U1 => fold::truth(term).map(Term::Bool),
+        _ if to.is_real() => Some(Term::Float(real)),
+        _ => match term {
+            Term::Int(value) => Some(Term::Int(*value)),
+            Term::Bool(value) => Some(Term::Int((*value).into())),
+            _ if real.is_finite() && real.abs() < 1e18 => Some(Term::Int(real.trunc() as i128)),
+            _ => None,
+        },
+    }
+}
+
+fn is_number_literal(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Int(_) | ExprKind::Float(_) => true,
+        ExprKind::Unary { op: UnaryOp::Neg | UnaryOp::Pos, operand } => is_number_literal(operand),
+        _ => false,
+    }
+}

@@ -1,0 +1,8 @@
+//! Calls: inlined funcs, functions of the kernel's own, host code, `print`. The language's own callables are in `intrinsic`.
+
+pub(crate) mod call;
+pub(crate) mod captures;
+pub(crate) mod func;
+pub(crate) mod print;
+pub(crate) mod real_func;
+pub(crate) mod trace;

@@ -1,0 +1,428 @@
+//! Calls of an `@oc.real_func`: compiled once per kind of arguments as a function of its own, so it may call itself and return anywhere.
+//!
+//! A vector, matrix or struct is passed as its scalars. A parameter `oc.ref(T)` is a variable of the function's own that is copied
+//! in before the call and out after it, as one more parameter and one more result.
+//!
+//! There are no jumps: a `return` stores its values in variables and raises a flag; what follows is skipped while the flag is up.
+
+use octants_diag::{Code, Span};
+use octants_ir::{Const, Data, Func, Type, Value};
+
+use super::call::Argument;
+use super::func::DEEPEST;
+use crate::ast::{Expr, Stmt, StmtKind};
+use crate::host::{Annotation, Host};
+use crate::lower::Lowerer;
+use crate::lower::data::scope::{AliasKind, Binding, Call, Frame};
+use crate::lower::data::term::Term;
+use crate::lower::error::Fallible;
+use crate::lower::statements::stmt::{Flow, Tail};
+use crate::signature::source_unavailable;
+
+/// A function that has been compiled for one kind of arguments, or is being.
+#[derive(Debug)]
+pub(crate) struct Instance<O> {
+    object: O,
+    key: Vec<Key<O>>,
+    function: Func,
+    returns: Vec<Annotation>,
+    is_tuple: bool,
+}
+
+/// What of an argument a function is compiled for.
+#[derive(Clone, Debug)]
+enum Key<O> {
+    /// Nothing: its annotation says all.
+    Value,
+    Array(Type),
+    Static(Term<O>),
+}
+
+/// How the function that is being lowered returns.
+#[derive(Clone, Debug)]
+pub(crate) struct Exit {
+    pub flag: Value,
+    results: Vec<Value>,
+    returns: Vec<Annotation>,
+    is_tuple: bool,
+}
+
+/// What is passed for one parameter.
+enum Passed<O> {
+    Values(Vec<Value>),
+    /// A variable that gets its value back.
+    Reference(Term<O>, Vec<Value>),
+    Static,
+}
+
+impl<H: Host> Lowerer<'_, H> {
+    pub(crate) fn call_function(
+        &mut self,
+        object: &H::Object,
+        receiver: Option<H::Object>,
+        arguments: Vec<Argument<H::Object>>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let source = self.host.function(object).map_err(|exception| {
+            let mut diagnostic = source_unavailable(&exception);
+            diagnostic.span = Some(span);
+            Box::new(diagnostic)
+        })?;
+        let tree = self.sources.function(&source)?;
+        let is_method = receiver.is_some();
+        let arguments = self.match_arguments(&tree, object, receiver.map(Term::Object), arguments, span)?;
+        let mut key = Vec::new();
+        let mut passed = Vec::new();
+        let mut types = Vec::new();
+        for (index, (param, argument)) in tree.params.iter().zip(arguments).enumerate() {
+            let at = argument.span;
+            let found = self.host.annotation_of(object, &param.name);
+            let ty = found.map_err(|exception| self.host_error(exception, at))?;
+            let mut annotation = ty.as_ref().map(|ty| self.host.annotation(ty));
+            if is_method && index == 0 {
+                annotation = Some(Annotation::Template);
+            }
+            match (&annotation, &ty) {
+                (Some(Annotation::Template), _) => {
+                    let term = match argument.term {
+                        Term::Static(inner) => *inner,
+                        other => other,
+                    };
+                    if !term.is_static() {
+                        return Err(self.not_static(at));
+                    }
+                    key.push(Key::Static(term));
+                    passed.push(Passed::Static);
+                }
+                (Some(Annotation::Array(_) | Annotation::AnyTensor), _) => {
+                    let Term::Array(array) = self.settle(argument.term, at)? else {
+                        return Err(self.error(
+                            Code::ArgumentKind,
+                            at,
+                            format!("Expected ndarray in the kernel argument for '{}'", param.name),
+                        ));
+                    };
+                    key.push(Key::Array(self.kernel.ty(array)));
+                    passed.push(Passed::Values(vec![array]));
+                }
+                (Some(Annotation::Ref), Some(ty)) => {
+                    let inner = self.referred(ty, at)?;
+                    let mut values = Vec::new();
+                    let term = self.typed_member(&inner, argument.term.clone(), at)?;
+                    self.flattened(&term, at, &mut values);
+                    key.push(Key::Value);
+                    passed.push(Passed::Reference(argument.term, values));
+                }
+                (Some(Annotation::Scalar(_) | Annotation::Tensor(..) | Annotation::Struct(_)), Some(ty)) => {
+                    let mut values = Vec::new();
+                    let term = self.typed_member(ty, argument.term, at)?;
+                    self.flattened(&term, at, &mut values);
+                    key.push(Key::Value);
+                    passed.push(Passed::Values(values));
+                }
+                _ => {
+                    return Err(self.error_with_help(
+                        Code::MissingAnnotation,
+                        param.span,
+                        format!("parameter `{}` of real function `{}` needs a type", param.name, tree.name),
+                        "for example `x: oc.f32`, `v: oc.math.vec3`, `x: oc.ref(oc.i32)` or `n: oc.template()`",
+                    ));
+                }
+            }
+            types.push(ty);
+        }
+        let instance = match self.known_instance(object, &key) {
+            Some(known) => known,
+            None => self.new_instance(object, key, &types, span)?,
+        };
+        let mut operands = Vec::new();
+        for one in &passed {
+            match one {
+                Passed::Values(values) | Passed::Reference(_, values) => operands.extend(values),
+                Passed::Static => {}
+            }
+        }
+        let Instance { function, returns, is_tuple, .. } = &self.instances[instance];
+        let (function, returns, is_tuple) = (*function, returns.clone(), *is_tuple);
+        let results = self.at(span).call(function, &operands);
+        let mut results = results.into_iter();
+        let mut terms = Vec::new();
+        for annotation in &returns {
+            terms.push(self.rebuilt(annotation, &mut results, span));
+        }
+        for (one, ty) in passed.into_iter().zip(&types) {
+            if let (Passed::Reference(target, _), Some(ty)) = (one, ty) {
+                let inner = self.referred(ty, span)?;
+                let annotation = self.host.annotation(&inner);
+                let value = self.rebuilt(&annotation, &mut results, span);
+                self.store_back(&target, value, span)?;
+            }
+        }
+        Ok(match (terms.len(), is_tuple) {
+            (0, false) => Term::None,
+            (1, false) => terms.remove(0),
+            _ => Term::Tuple(terms),
+        })
+    }
+
+    /// The type inside of `oc.ref(T)`.
+    fn referred(&mut self, ty: &H::Object, span: Span) -> Fallible<H::Object> {
+        let host = self.host;
+        host.getattr(ty, "dtype", self).map_err(|exception| self.host_error(exception, span))
+    }
+
+    fn store_back(&mut self, target: &Term<H::Object>, value: Term<H::Object>, span: Span) -> Fallible<()> {
+        match target {
+            Term::Place(place) => self.store(place, value, span),
+            Term::Entries(entries) => self.store_entries(entries, value, span),
+            Term::Choice(choice) => self.store_choice(choice, &value, span),
+            Term::Struct(of) => self.store_struct(of, &value, span),
+            _ => Err(self.error_with_help(
+                Code::AssignTarget,
+                span,
+                "an argument that is passed by reference must be a variable",
+                "assign it to a variable first",
+            )),
+        }
+    }
+
+    fn known_instance(&self, object: &H::Object, key: &[Key<H::Object>]) -> Option<usize> {
+        let same = |a: &Key<H::Object>, b: &Key<H::Object>| match (a, b) {
+            (Key::Value, Key::Value) => true,
+            (Key::Array(a), Key::Array(b)) => a == b,
+            (Key::Static(a), Key::Static(b)) => match (a, b) {
+                (Term::Object(a), Term::Object(b)) => self.host.same(a, b),
+                (Term::Int(a), Term::Int(b)) => a == b,
+                (Term::Bool(a), Term::Bool(b)) => a == b,
+                (Term::Float(a), Term::Float(b)) => a.to_bits() == b.to_bits(),
+                (Term::Str(a), Term::Str(b)) => a == b,
+                (Term::None, Term::None) => true,
+                _ => false,
+            },
+            _ => false,
+        };
+        self.instances.iter().position(|known| {
+            self.host.same_function(&known.object, object)
+                && known.key.iter().zip(key).all(|(a, b)| same(a, b))
+        })
+    }
+
+    fn new_instance(
+        &mut self,
+        object: &H::Object,
+        key: Vec<Key<H::Object>>,
+        types: &[Option<H::Object>],
+        span: Span,
+    ) -> Fallible<usize> {
+        if self.frames.len() >= DEEPEST {
+            return Err(self.too_deep(span));
+        }
+        let source = self.host.function(object).map_err(|exception| self.host_error(exception, span))?;
+        let tree = self.sources.function(&source)?;
+        let annotation = match tree.returns {
+            Some(at) => self.return_annotation(object, at)?,
+            None => Annotation::None,
+        };
+        let (returns, is_tuple) = match annotation {
+            Annotation::None => (Vec::new(), false),
+            Annotation::Tuple(items) => (items, true),
+            one => (vec![one], false),
+        };
+        let mut results = Vec::new();
+        for annotation in &returns {
+            self.scalars_of(annotation, &mut results);
+        }
+        let mut referred = Vec::new();
+        for ty in types.iter().flatten() {
+            if self.host.annotation(ty) == Annotation::Ref {
+                let inner = self.referred(ty, span)?;
+                self.scalars_of(&self.host.annotation(&inner), &mut referred);
+            }
+        }
+        let all: Vec<Data> = results.iter().chain(&referred).copied().collect();
+        let name = format!("{}_{}", source.name, self.instances.len());
+        let function = self.kernel.add_function(name, all);
+        let number = self.instances.len();
+        self.instances.push(Instance {
+            object: object.clone(),
+            key: key.clone(),
+            function,
+            returns: returns.clone(),
+            is_tuple,
+        });
+        let loc = self.loc(span);
+        let mut frame = Frame::new(object.clone(), tree.clone(), source.qualname);
+        frame.call = Some(Call { span, loc });
+        let body = self.kernel.functions[function].body;
+        let outer = (self.region, self.in_parallel, self.in_static, self.nesting, self.next_loop.take());
+        (self.region, self.in_parallel, self.in_static, self.nesting) = (body, true, false, 0);
+        // The index of the caller's loop cannot be seen from the function.
+        let thread = self.thread.take();
+        self.frames.push(frame);
+        let lowered = self.function_body(function, &tree, (key, types), (results, returns, is_tuple));
+        self.frames.pop();
+        (self.region, self.in_parallel, self.in_static, self.nesting, self.next_loop) = outer;
+        self.thread = thread;
+        lowered.map(|()| number)
+    }
+
+    fn function_body(
+        &mut self,
+        function: Func,
+        tree: &crate::ast::Function,
+        (key, types): (Vec<Key<H::Object>>, &[Option<H::Object>]),
+        (results, returns, is_tuple): (Vec<Data>, Vec<Annotation>, bool),
+    ) -> Fallible<()> {
+        let span = tree.name_span;
+        let mut references = Vec::new();
+        for ((param, key), ty) in tree.params.iter().zip(key).zip(types) {
+            let binding = match (key, ty) {
+                (Key::Static(term), _) => Binding::Alias { term, kind: AliasKind::Static, span: param.span },
+                (Key::Array(ty), _) => {
+                    let value = self.kernel.add_function_param(function, &*param.name, ty);
+                    Binding::Alias { term: Term::Array(value), kind: AliasKind::Reference, span: param.span }
+                }
+                (Key::Value, Some(ty)) => {
+                    let is_reference = self.host.annotation(ty) == Annotation::Ref;
+                    let ty = if is_reference { self.referred(ty, span)? } else { ty.clone() };
+                    let term = self.typed_param_of(Some(function), &param.name, &ty, param.span)?;
+                    let term = self.copied(term, param.span)?;
+                    if is_reference {
+                        references.push(term.clone());
+                    }
+                    match term {
+                        Term::Place(place) => {
+                            Binding::Variable { place: place.base, in_parallel: true, span: param.span }
+                        }
+                        term => Binding::Alias { term, kind: AliasKind::Named, span: param.span },
+                    }
+                }
+                (Key::Value, None) => continue,
+            };
+            self.frame_mut().declare(param.name.clone(), binding);
+        }
+        let flag = self.new_flag(span);
+        let locals: Vec<Value> = results.iter().map(|&data| self.at(span).local(data)).collect();
+        self.frame_mut().exit = Some(Exit { flag, results: locals.clone(), returns, is_tuple });
+        self.statements(&tree.body)?;
+        let mut values: Vec<Value> = locals.iter().map(|&local| self.at(span).load(local, &[])).collect();
+        for reference in references {
+            let settled = self.settle(reference, span)?;
+            self.flattened(&settled, span, &mut values);
+        }
+        self.at(span).returns(&values);
+        Ok(())
+    }
+
+    /// The scalars that a value of an annotated type consists of.
+    fn scalars_of(&self, annotation: &Annotation, into: &mut Vec<Data>) {
+        match annotation {
+            Annotation::Struct(members) => {
+                for (_, member) in members {
+                    self.scalars_of(member, into);
+                }
+            }
+            other => match self.data_of(other) {
+                Some(Data::Tensor(tensor)) => {
+                    into.extend(std::iter::repeat_n(
+                        Data::Scalar(tensor.elem),
+                        tensor.shape.count() as usize,
+                    ));
+                }
+                data => into.extend(data),
+            },
+        }
+    }
+
+    /// A value of an annotated type, from its scalars.
+    fn rebuilt(
+        &mut self,
+        annotation: &Annotation,
+        scalars: &mut impl Iterator<Item = Value>,
+        span: Span,
+    ) -> Term<H::Object> {
+        match annotation {
+            Annotation::Struct(members) => {
+                let members = members
+                    .iter()
+                    .map(|(name, member)| (name.as_str().into(), self.rebuilt(member, scalars, span)))
+                    .collect();
+                self.new_struct(members, None)
+            }
+            other => match self.data_of(other) {
+                Some(data @ Data::Tensor(tensor)) => {
+                    let entries: Vec<_> = scalars.take(tensor.shape.count() as usize).collect();
+                    Term::Value(self.at(span).tensor(data, entries))
+                }
+                _ => scalars.next().map_or(Term::None, Term::Value),
+            },
+        }
+    }
+
+    /// A `return` of a function of its own: anywhere.
+    pub(crate) fn leave_function(&mut self, exit: &Exit, value: Option<&Expr>, span: Span) -> Fallible<()> {
+        let inside_static =
+            self.frame().loops.iter().any(|one| one.is_static() && self.frame().depth > one.depth);
+        if inside_static {
+            return Err(self.error_with_help(
+                Code::ReturnPlace,
+                span,
+                "Return inside a run-time block of a static loop is not supported",
+                "assign to a variable inside the block and return it after the loop",
+            ));
+        }
+        let (term, at) = match value {
+            Some(expr) => (self.operand(expr)?, expr.span),
+            None => (Term::None, span),
+        };
+        let terms = match (&*exit.returns, exit.is_tuple) {
+            ([], false) => Vec::new(),
+            ([_], false) => vec![term],
+            (many, _) => self.returned_items(&term, many.len(), at, span)?,
+        };
+        let mut values = Vec::new();
+        for (annotation, term) in exit.returns.clone().iter().zip(terms) {
+            let returned = self.returned_value(annotation, term, at, span)?;
+            self.flattened(&returned, at, &mut values);
+        }
+        let mut flags = vec![exit.flag];
+        for one in &self.frame().loops {
+            flags.extend(one.skip);
+            flags.extend(one.broken());
+        }
+        let mut builder = self.at(span);
+        for (&local, value) in exit.results.iter().zip(values) {
+            builder.store(local, &[], value);
+        }
+        for flag in flags {
+            let yes = builder.constant(Const::bool(true));
+            builder.store(flag, &[], yes);
+        }
+        Ok(())
+    }
+
+    /// After a loop that may have returned: what follows runs only if it has not.
+    pub(crate) fn after_loop(
+        &mut self,
+        body: &[Stmt],
+        rest: &Tail<'_>,
+        flow: Flow,
+        span: Span,
+    ) -> Fallible<Flow> {
+        let Some(exit) = self.frame().exit.clone() else { return Ok(flow) };
+        if flow != Flow::Next || !may_return(body) {
+            return Ok(flow);
+        }
+        self.rest_unless(exit.flag, rest, span)
+    }
+}
+
+/// Whether some statement returns.
+pub(crate) fn may_return(stmts: &[Stmt]) -> bool {
+    stmts.iter().any(|stmt| match &stmt.kind {
+        StmtKind::Return(_) => true,
+        StmtKind::If { body, orelse, .. } => may_return(body) || may_return(orelse),
+        StmtKind::For { body, .. } | StmtKind::While { body, .. } => may_return(body),
+        _ => false,
+    })
+}

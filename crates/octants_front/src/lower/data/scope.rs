@@ -1,0 +1,127 @@
+//! Functions being lowered, their blocks, and what names mean in them.
+
+use std::sync::Arc;
+
+use octants_diag::Span;
+use octants_ir::{Loc, Value};
+
+use super::term::Term;
+use crate::ast::{Function, Name};
+use crate::lower::calls::real_func::Exit;
+use crate::lower::statements::loops::Loop;
+
+/// What a local name stands for.
+#[derive(Clone, Debug)]
+pub(crate) enum Binding<O> {
+    /// A variable: a `local` place.
+    Variable {
+        place: Value,
+        /// Whether it was made inside a parallel loop, so that each iteration has its own.
+        in_parallel: bool,
+        span: Span,
+    },
+    /// Another name for a term; cannot be assigned to, but for a reference to a place.
+    Alias { term: Term<O>, kind: AliasKind, span: Span },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AliasKind {
+    /// A kernel's parameter.
+    Argument,
+    /// A func's template parameter, or one that is not a number: whatever the caller passed.
+    Reference,
+    /// `x = oc.static(…)`, or the variable of a static loop.
+    Static,
+    /// Never assigned to, so that no variable is needed.
+    Constant,
+    /// A variable that holds an array, a tuple, a function, …
+    Named,
+}
+
+/// A block's names, oldest first.
+#[derive(Debug)]
+pub(crate) struct Scope<O> {
+    pub names: Vec<(Name, Binding<O>)>,
+}
+
+/// The call that a func is being inlined for.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub span: Span,
+    pub loc: Loc,
+}
+
+/// A function being lowered.
+#[derive(Debug)]
+pub(crate) struct Frame<O> {
+    pub object: O,
+    pub function: Arc<Function>,
+    /// For diagnostics and locations.
+    pub name: String,
+    /// `None` for the kernel.
+    pub call: Option<Call>,
+    scopes: Vec<Scope<O>>,
+    /// Variables of blocks that have ended, for diagnostics.
+    departed: Vec<(Name, Span)>,
+    pub loops: Vec<Loop>,
+    /// How many run-time `if`s and loops of this function are open.
+    pub depth: usize,
+    pub returned: Option<(Term<O>, Span)>,
+    /// How a function that is not inlined returns.
+    pub exit: Option<Exit>,
+}
+
+impl<O> Binding<O> {
+    /// Where the name was bound.
+    pub(crate) fn span(&self) -> Span {
+        match self {
+            Self::Variable { span, .. } | Self::Alias { span, .. } => *span,
+        }
+    }
+}
+
+impl<O> Frame<O> {
+    pub(crate) fn new(object: O, function: Arc<Function>, name: String) -> Self {
+        Self {
+            object,
+            function,
+            name,
+            call: None,
+            scopes: vec![Scope { names: Vec::new() }],
+            departed: Vec::new(),
+            loops: Vec::new(),
+            depth: 0,
+            returned: None,
+            exit: None,
+        }
+    }
+
+    pub(crate) fn push_scope(&mut self) {
+        self.scopes.push(Scope { names: Vec::new() });
+    }
+
+    pub(crate) fn pop_scope(&mut self, span: Span) {
+        let scope = self.scopes.pop().expect("a scope is open");
+        self.departed.extend(scope.names.into_iter().map(|(name, _)| (name, span)));
+    }
+
+    /// Binds a name in the innermost block.
+    pub(crate) fn declare(&mut self, name: Name, binding: Binding<O>) {
+        self.scopes.last_mut().expect("a scope is open").names.push((name, binding));
+    }
+
+    pub(crate) fn lookup(&self, name: &str) -> Option<&Binding<O>> {
+        let names = self.scopes.iter().rev().flat_map(|scope| scope.names.iter().rev());
+        names.into_iter().find(|(known, _)| **known == *name).map(|(_, binding)| binding)
+    }
+
+    /// Where the block ended that had a variable of this name.
+    pub(crate) fn departed(&self, name: &str) -> Option<Span> {
+        self.departed.iter().rev().find(|(known, _)| **known == *name).map(|&(_, span)| span)
+    }
+
+    /// The names that can be seen here, innermost first.
+    pub(crate) fn visible(&self) -> impl Iterator<Item = &Name> {
+        self.scopes.iter().rev().flat_map(|scope| scope.names.iter().rev()).map(|(name, _)| name)
+    }
+}

@@ -1,0 +1,174 @@
+//! What an expression lowers to.
+
+use octants_diag::Span;
+use octants_ir::{TensorShape, Value};
+
+use crate::ast::Name;
+use crate::lower::places::view::View;
+
+/// A value at some stage: known at compile time, in a register, or in memory.
+#[derive(Clone, Debug)]
+pub(crate) enum Term<O> {
+    None,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Str(Name),
+    /// A host object that has not been looked at.
+    Object(O),
+    /// Data in a register.
+    Value(Value),
+    /// Something that can be read and written.
+    Place(Place),
+    /// An array argument.
+    Array(Value),
+    /// A part of an array.
+    View(View),
+    /// The shape of an array argument.
+    Shape(Value),
+    /// The index of a grouped loop; a vector when it is calculated with.
+    Index(Vec<Value>),
+    Tuple(Vec<Term<O>>),
+    List(Vec<Term<O>>),
+    Dict(Vec<(Term<O>, Term<O>)>),
+    Range(Value, Value),
+    Ndrange(Ndrange),
+    /// `grouped(…)` of a range or an array.
+    Grouped(Box<Term<O>>),
+    /// Scalars in memory that are a tensor together: a slice, a swizzle, an element of a field with an array for each entry.
+    Entries(Entries),
+    /// One of several scalars in memory: which one is known only at run time.
+    Choice(Choice),
+    /// Text with run-time values in it.
+    Text(Vec<TextPiece<O>>),
+    /// A value with named members.
+    Struct(Struct<O>),
+    /// A function to be inlined with a value of the kernel as its first argument.
+    Method(Box<Method<O>>),
+    /// `static(…)`: what is inside was evaluated at compile time, and a loop over it is unrolled.
+    Static(Box<Term<O>>),
+}
+
+/// A place: `base[path…]`, where the path is indices and then components of a tensor.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub base: Value,
+    pub path: Vec<Value>,
+    /// Whether other iterations may touch it: augmented assignment is atomic.
+    pub shared: bool,
+}
+
+/// Scalars in memory that are a tensor together: entries of a larger one, or of fields that have an array for each entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Entries {
+    /// The place of each entry, in row-major order of `shape`.
+    pub places: Vec<Place>,
+    pub shape: TensorShape,
+}
+
+/// `entries[at]`, where an array for each entry is no array of entries.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    pub entries: Entries,
+    /// One index for each axis of the entries' shape.
+    pub components: Vec<Value>,
+}
+
+/// A struct: it exists in the front end only, as its members.
+#[derive(Clone, Debug)]
+pub(crate) struct Struct<O> {
+    pub members: Vec<(Name, Term<O>)>,
+    /// The host's type of it, if it has one.
+    pub ty: Option<O>,
+    /// Whether it was made inside a parallel loop.
+    pub in_parallel: bool,
+}
+
+impl<O> Struct<O> {
+    pub(crate) fn member(&self, name: &str) -> Option<&Term<O>> {
+        self.members.iter().find(|(known, _)| **known == *name).map(|(_, term)| term)
+    }
+}
+
+/// A part of a text.
+#[derive(Clone, Debug)]
+pub(crate) enum TextPiece<O> {
+    Literal(Name),
+    /// A value and Python's format of it.
+    Value {
+        term: Term<O>,
+        spec: Name,
+        span: Span,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Method<O> {
+    pub function: O,
+    pub receiver: Term<O>,
+    /// Whether the receiver is passed as itself, whatever the parameter says.
+    pub by_reference: bool,
+}
+
+/// `ndrange(…)`: bounds per axis in the order of the loop's variables.
+#[derive(Clone, Debug)]
+pub(crate) struct Ndrange {
+    pub bounds: Vec<(Value, Value)>,
+    /// Which axis each nesting level runs over, outermost first.
+    pub order: Vec<usize>,
+    /// Of a field in blocks: the bounds are those of digits that make up the index.
+    pub digits: Option<Digits>,
+    /// Whether it is the elements of a field or the cells of a node.
+    pub of_field: bool,
+}
+
+/// How an index is put together from digits that are counted apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Digits {
+    /// The index of the first element, by axis.
+    pub origin: Vec<i32>,
+    /// Of each digit its axis, and how much it counts there.
+    pub weights: Vec<(usize, u32)>,
+}
+
+impl Ndrange {
+    pub(crate) fn new(bounds: Vec<(Value, Value)>) -> Self {
+        Self { order: (0..bounds.len()).collect(), bounds, digits: None, of_field: false }
+    }
+
+    /// How many indices an iteration has.
+    pub(crate) fn rank(&self) -> usize {
+        self.digits.as_ref().map_or(self.bounds.len(), |digits| digits.origin.len())
+    }
+}
+
+impl<O> Term<O> {
+    /// Whether it is a literal or a host object: known without running the kernel.
+    pub(crate) fn is_static(&self) -> bool {
+        match self {
+            Self::None
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Str(_)
+            | Self::Object(_)
+            | Self::Static(_) => true,
+            Self::Tuple(items) | Self::List(items) => items.iter().all(Self::is_static),
+            Self::Dict(items) => items.iter().all(|(key, value)| key.is_static() && value.is_static()),
+            Self::Struct(of) => of.members.iter().all(|(_, member)| member.is_static()),
+            Self::Method(method) => method.receiver.is_static(),
+            Self::Value(_)
+            | Self::Entries(_)
+            | Self::Choice(_)
+            | Self::Text(_)
+            | Self::Place(_)
+            | Self::Array(_)
+            | Self::View(_)
+            | Self::Shape(_)
+            | Self::Index(_)
+            | Self::Range(..)
+            | Self::Ndrange(_)
+            | Self::Grouped(_) => false,
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Fields: arrays whose layout is known when a kernel is compiled.
+//!
+//! A field stays a host object until it is indexed or looped over. Then its leaves become parameters of the kernel, once each; a
+//! launch passes their addresses. What a field is otherwise asked for (`x.shape`, `x.grad`) is answered by the host.
+
+use std::sync::Arc;
+
+use octants_diag::{Code, Span};
+use octants_ir::ops::{ArithOp, AssertKind, BitOp, CompareOp};
+use octants_ir::{ArrayType, Boundary, Layout, OpKind, Type, Value};
+
+use super::index::index_items;
+use crate::ast::Expr;
+use crate::dependency::{Dependency, FieldParam, Origin, Role};
+use crate::host::{FieldKind, Host, Meaning};
+use crate::lower::Lowerer;
+use crate::lower::data::term::{Digits, Entries, Ndrange, Place, Struct, Term};
+use crate::lower::error::Fallible;
+
+/// What follows from a field's kind: reading it ties a kernel to no one field.
+const IMPLIED: &[&str] = &["shape", "dtype", "n", "m", "ndim"];
+
+/// A field in use: its dependency, how the user calls it, and its leaves counted so far.
+struct Use<'a> {
+    field: usize,
+    name: &'a str,
+    next_leaf: usize,
+}
+
+impl<H: Host> Lowerer<'_, H> {
+    pub(crate) fn is_field_or_node(&self, term: &Term<H::Object>) -> bool {
+        let Term::Object(object) = term else { return false };
+        matches!(self.host.meaning(object), Meaning::Field | Meaning::Node)
+    }
+
+    /// What a field is made of. One that was never placed has no memory.
+    pub(crate) fn field_kind(&self, object: &H::Object, span: Span) -> Fallible<FieldKind> {
+        self.host.field(object).map_err(|exception| {
+            let mut diagnostic = self.diagnostic(Code::FieldNotPlaced, span, exception.message);
+            diagnostic.cause = exception.cause;
+            Box::new(diagnostic)
+        })
+    }
+
+    /// `field[index]`: a place, a struct of places, or the places of a tensor's entries.
+    pub(crate) fn field_element(
+        &mut self,
+        object: &H::Object,
+        base_expr: &Expr,
+        index: &Expr,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let mut items = Vec::new();
+        for item in index_items(index) {
+            items.push((self.index_operand(item)?, item.span));
+        }
+        let name = self.text(base_expr.span);
+        self.field_place(object, &name, items, span)
+    }
+
+    /// As [`Self::field_element`], with indices that are evaluated.
+    pub(crate) fn field_place(
+        &mut self,
+        object: &H::Object,
+        name: &str,
+        items: Vec<(Term<H::Object>, Span)>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let kind = self.field_kind(object, span)?;
+        let Some(layout) = kind.layout().cloned() else {
+            return Err(self.error(Code::NotIndexable, span, format!("`{name}` has no members")));
+        };
+        let mut path = Vec::new();
+        for (item, at) in items {
+            self.field_index(item, &layout, at, &mut path)?;
+        }
+        self.check_rank(layout.rank(), path.len(), &format!("`{name}`"), span)?;
+        self.check_field_bounds(&layout, &path, name, span);
+        let field = self.field_member(object, name);
+        let ty = self.host.field_type(object);
+        self.element_of(&kind, ty, &path, &mut Use { field, name, next_leaf: 0 }, span)
+    }
+
+    /// One index. A literal may be negative where the field begins below zero.
+    fn field_index(
+        &mut self,
+        item: Term<H::Object>,
+        layout: &Layout,
+        span: Span,
+        path: &mut Vec<Value>,
+    ) -> Fallible<()> {
+        if let Term::Int(value @ i128::MIN..0) = self.settle(item.clone(), span)?
+            && layout.origin.get(path.len()).is_some_and(|&origin| i128::from(origin) <= value)
+        {
+            path.push(self.at(span).i32(value as i32));
+            return Ok(());
+        }
+        self.index_term(item, span, path)
+    }
+
+    fn element_of(
+        &mut self,
+        kind: &FieldKind,
+        ty: Option<H::Object>,
+        path: &[Value],
+        within: &mut Use<'_>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        Ok(match kind {
+            FieldKind::Leaf { elem, layout } => {
+                let base = self.leaf_param(*elem, layout, within);
+                Term::Place(Place { base, path: path.to_vec(), shared: true })
+            }
+            FieldKind::Entries { shape, entries } => {
+                let mut places = Vec::with_capacity(entries.len());
+                for entry in entries {
+                    if let Term::Place(place) = self.element_of(entry, None, path, within, span)? {
+                        places.push(place);
+                    }
+                }
+                Term::Entries(Entries { places, shape: *shape })
+            }
+            FieldKind::Struct { members } => {
+                let types = match &ty {
+                    Some(ty) => self.members_of(ty, span)?,
+                    None => Vec::new(),
+                };
+                let mut terms = Vec::with_capacity(members.len());
+                for (name, member) in members {
+                    let ty = types.iter().find(|(known, _)| **known == **name).map(|(_, ty)| ty.clone());
+                    terms.push((name.as_str().into(), self.element_of(member, ty, path, within, span)?));
+                }
+                // Other iterations see it, wherever it is named.
+                Term::Struct(Struct { members: terms, ty, in_parallel: true })
+            }
+        })
+    }
+
+    /// The parameter that a leaf is, added when it is first used.
+    fn leaf_param(&mut self, elem: octants_ir::Data, layout: &Arc<Layout>, within: &mut Use<'_>) -> Value {
+        let leaf = within.next_leaf;
+        within.next_leaf += 1;
+        if let Some(known) =
+            self.fields.iter().find(|known| known.field == within.field && known.leaf == leaf)
+        {
+            return self.kernel.regions[self.kernel.body].params[known.param];
+        }
+        let rank = layout.rank() as u8;
+        let layout = Some(self.kernel.intern_layout((**layout).clone()));
+        let ty = ArrayType { elem, rank, boundary: Boundary::Unsafe, layout };
+        let name = within.name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "__");
+        let param = self.kernel.params.len();
+        self.fields.push(FieldParam { field: within.field, leaf, param });
+        self.kernel.add_param(if leaf == 0 { name } else { format!("{name}__{leaf}") }, Type::Array(ty))
+    }
+
+    /// The dependency that a field is; one that no argument led to is the kernel's own.
+    fn field_member(&mut self, object: &H::Object, name: &str) -> usize {
+        self.member_of(object).unwrap_or_else(|| {
+            let role = Role::Field { pinned: true };
+            self.add_member(Dependency { origin: Origin::Captured, object: object.clone(), role }, name)
+        })
+    }
+
+    /// `field.name`
+    pub(crate) fn field_attribute(
+        &mut self,
+        object: &H::Object,
+        name: &str,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let child = self.host_attribute(object, name, span)?;
+        let from_argument = |&of: &usize| !matches!(self.members[of].dependency.origin, Origin::Captured);
+        let of = self.member_of(object).filter(from_argument).filter(|_| !IMPLIED.contains(&name));
+        let Some(of) = of else { return Ok(Term::Object(child)) };
+        if let Meaning::Field = self.host.meaning(&child) {
+            return self.member_attribute(of, name, span);
+        }
+        self.pin_field(of);
+        Ok(Term::Object(child))
+    }
+
+    /// The code is for this field alone: host code may have looked at anything of it.
+    pub(crate) fn pin_field(&mut self, of: usize) {
+        if let Role::Field { pinned } = &mut self.members[of].dependency.role {
+            *pinned = true;
+        }
+    }
+
+    /// Debug mode: an assertion that every index is inside of the field.
+    fn check_field_bounds(&mut self, layout: &Layout, path: &[Value], name: &str, span: Span) {
+        if !self.options.check_bounds || path.is_empty() {
+            return;
+        }
+        let mut builder = self.at(span);
+        let mut inside = None;
+        for ((&index, &origin), &extent) in path.iter().zip(&layout.origin).zip(&layout.shape) {
+            let first = builder.i32(origin);
+            let end = builder.i32(origin.wrapping_add(extent as i32));
+            let above = builder.compare(CompareOp::Ge, index, first);
+            let below = builder.compare(CompareOp::Lt, index, end);
+            let both = builder.bit(BitOp::And, above, below);
+            inside = Some(match inside {
+                None => both,
+                Some(so_far) => builder.bit(BitOp::And, so_far, both),
+            });
+        }
+        let tuple = |items: Vec<String>| match &*items {
+            [one] => format!("({one},)"),
+            several => format!("({})", several.join(", ")),
+        };
+        let shape = tuple(layout.shape.iter().map(u32::to_string).collect());
+        let offset = if layout.origin.iter().all(|&origin| origin == 0) {
+            String::new()
+        } else {
+            format!(" and offset {}", tuple(layout.origin.iter().map(i32::to_string).collect()))
+        };
+        // A failing thread reports at most eight numbers.
+        let told = path.len() <= 8;
+        let index = if told { tuple(vec!["{}".to_owned(); path.len()]) } else { "(...)".to_owned() };
+        let message =
+            format!("Out of bound access to field `{name}`: index {index} with shape {shape}{offset}");
+        let arguments = if told { path } else { &[] };
+        let operands = inside.into_iter().chain(arguments.iter().copied()).collect::<Vec<_>>();
+        builder.op(OpKind::Assert(AssertKind::Bounds, message.into()), operands, [], []);
+    }
+
+    /// What a loop over a field or a node runs over; `None` if the object is neither.
+    pub(crate) fn field_domain(&mut self, object: &H::Object, span: Span) -> Fallible<Option<Ndrange>> {
+        match self.host.meaning(object) {
+            Meaning::Field => {
+                let kind = self.field_kind(object, span)?;
+                let Some(layout) = kind.layout().cloned() else {
+                    return Err(self.error(
+                        Code::LoopIterable,
+                        span,
+                        "a field without members has no elements",
+                    ));
+                };
+                // The kernel depends on the field even if it does not touch its memory.
+                let name = self.text(span);
+                self.field_member(object, &name);
+                Ok(Some(self.layout_range(&layout, span)))
+            }
+            Meaning::Node => {
+                let cells = self.host.node(object).map_err(|exception| self.host_error(exception, span))?;
+                Ok(Some(self.layout_range(&cells, span)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// A loop in storage order: over the axes, or over the digits of a layout in blocks.
+    fn layout_range(&mut self, layout: &Layout, span: Span) -> Ndrange {
+        let mut builder = self.at(span);
+        if layout.digits().any(|digit| digit.below != 1) {
+            let bounds =
+                layout.digits().map(|digit| (builder.i32(0), builder.i32(digit.extent as i32))).collect();
+            let weights = layout.digits().map(|digit| (usize::from(digit.axis), digit.below)).collect();
+            let digits = Some(Digits { origin: layout.origin.clone(), weights });
+            return Ndrange { digits, of_field: true, ..Ndrange::new(bounds) };
+        }
+        let axes = layout.shape.iter().zip(&layout.origin);
+        let bounds = axes
+            .map(|(&extent, &origin)| (builder.i32(origin), builder.i32(origin.wrapping_add(extent as i32))));
+        let bounds = bounds.collect();
+        // Axes of one element have no digit.
+        let single = (0..layout.rank()).filter(|&axis| layout.digits_of(axis).next().is_none());
+        let order = single.chain(layout.digits().map(|digit| usize::from(digit.axis))).collect();
+        Ndrange { order, of_field: true, ..Ndrange::new(bounds) }
+    }
+
+    /// The indices of an iteration from what its loops count.
+    pub(crate) fn put_together(&mut self, range: &Ndrange, counted: Vec<Value>, span: Span) -> Vec<Value> {
+        let Some(digits) = &range.digits else { return counted };
+        let mut indices: Vec<Option<Value>> = vec![None; digits.origin.len()];
+        let mut builder = self.at(span);
+        for (&(axis, weight), &digit) in digits.weights.iter().zip(&counted) {
+            let weighted = if weight == 1 {
+                digit
+            } else {
+                let weight = builder.i32(weight as i32);
+                builder.arith(ArithOp::Mul, digit, weight)
+            };
+            indices[axis] = Some(match indices[axis] {
+                None => weighted,
+                Some(so_far) => builder.arith(ArithOp::Add, so_far, weighted),
+            });
+        }
+        let put = indices.into_iter().zip(&digits.origin).map(|(index, &origin)| match index {
+            None => builder.i32(origin),
+            Some(index) if origin == 0 => index,
+            Some(index) => {
+                let origin = builder.i32(origin);
+                builder.arith(ArithOp::Add, index, origin)
+            }
+        });
+        put.collect()
+    }
+}

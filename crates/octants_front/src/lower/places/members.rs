@@ -1,0 +1,479 @@
+//! What arguments lead to: members of compile-time arguments and of dataclasses, by attribute and by item.
+//!
+//! Every member that is read is recorded with the way to it. Arrays among them become parameters of the kernel, and so do the
+//! members of a dataclass that its annotations call values; what is never read costs nothing.
+
+use octants_diag::{Code, Span};
+use octants_ir::{ArrayType, Data, Scalar, Type};
+
+use super::view::View;
+use crate::ArgSpec;
+use crate::ast::Function;
+use crate::dependency::{Dependency, Origin, Role, Step};
+use crate::host::{
+    Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, Host, Meaning, ScalarAnnotation,
+};
+use crate::lower::Lowerer;
+use crate::lower::data::scope::{AliasKind, Binding};
+use crate::lower::data::term::Term;
+use crate::lower::error::Fallible;
+
+/// A dependency while lowering.
+#[derive(Debug)]
+pub(crate) struct Member<O> {
+    pub dependency: Dependency<O>,
+    /// As the user writes it: `self.grid`.
+    path: String,
+    /// A dataclass whose annotations say what its members are.
+    typed: bool,
+    /// Numbers below it are parameters.
+    lifted: bool,
+    /// What reading it again gives.
+    term: Term<O>,
+}
+
+impl<H: Host> Lowerer<'_, H> {
+    /// Binds the kernel's parameters.
+    pub(crate) fn bind_arguments(&mut self, tree: &Function, args: &[ArgSpec<H::Object>]) -> Fallible<()> {
+        for (index, (param, arg)) in tree.params.iter().zip(args).enumerate() {
+            let name = &*param.name;
+            let (term, object, role, typed) = match arg {
+                ArgSpec::Scalar(scalar) => {
+                    let (number, value) = self.add_param(name, (*scalar).into());
+                    (Term::Value(value), None, Role::Data { param: number, data: (*scalar).into() }, false)
+                }
+                ArgSpec::Typed(ty) => {
+                    let first = self.kernel.params.len();
+                    let term = self.typed_param(name, ty, param.span)?;
+                    let count = self.kernel.params.len() - first;
+                    (term, Some(ty), Role::Values { first, count }, false)
+                }
+                ArgSpec::Array(ty) => {
+                    let (term, role) = self.array_param(name, *ty);
+                    (term, None, role, false)
+                }
+                ArgSpec::View(ty) => {
+                    let (term, role) = self.view_param(name, *ty);
+                    (term, None, role, false)
+                }
+                ArgSpec::Template(object) => {
+                    // Items of a container are read one by one.
+                    let role = match self.host.meaning(object) {
+                        Meaning::Tuple(_) | Meaning::List(_) | Meaning::Dict(_) => Role::Walked,
+                        Meaning::Field => Role::Field { pinned: false },
+                        _ => Role::Constant,
+                    };
+                    let role = self.alias_of(object).map_or(role, Role::Same);
+                    (Term::Object(object.clone()), Some(object), role, false)
+                }
+                ArgSpec::Dataclass(object) => {
+                    let role = self.alias_of(object).map_or(Role::Walked, Role::Same);
+                    (Term::Object(object.clone()), Some(object), role, true)
+                }
+            };
+            let lifted = object.and_then(|object| self.host.data_oriented(object)) == Some(false);
+            let object = object.cloned().unwrap_or_else(|| self.host.make_none());
+            let dependency = Dependency { origin: Origin::Argument(index), object, role };
+            let term_of_member = term.clone();
+            self.members.push(Member {
+                dependency,
+                path: name.to_owned(),
+                typed,
+                lifted,
+                term: term_of_member,
+            });
+            let binding = Binding::Alias { term, kind: AliasKind::Argument, span: param.span };
+            self.frame_mut().declare(param.name.clone(), binding);
+        }
+        Ok(())
+    }
+
+    /// Records a dependency that no argument leads to; its number.
+    pub(crate) fn add_member(&mut self, dependency: Dependency<H::Object>, path: &str) -> usize {
+        let term = Term::Object(dependency.object.clone());
+        let path = path.to_owned();
+        self.members.push(Member { dependency, path, typed: false, lifted: false, term });
+        self.members.len() - 1
+    }
+
+    fn add_param(&mut self, name: &str, ty: Type) -> (usize, octants_ir::Value) {
+        let number = self.kernel.params.len();
+        (number, self.kernel.add_param(name, ty))
+    }
+
+    fn array_param(&mut self, name: &str, ty: ArrayType) -> (Term<H::Object>, Role) {
+        let (param, value) = self.add_param(name, Type::Array(ty));
+        (Term::Array(value), Role::Array { param, ty })
+    }
+
+    fn view_param(&mut self, name: &str, ty: ArrayType) -> (Term<H::Object>, Role) {
+        let (param, array) = self.add_param(name, Type::Array(ty));
+        let offset = self.options.check_bounds.then(|| self.add_param(&format!("{name}__offset"), Type::I32));
+        let view = View { array, window: None, offset: offset.map(|(_, value)| value) };
+        (Term::View(view), Role::View { param, ty, offset: offset.map(|(number, _)| number) })
+    }
+
+    /// The dependency that an object is, if its members are recorded.
+    pub(crate) fn member_of(&self, object: &H::Object) -> Option<usize> {
+        self.members.iter().position(|member| {
+            matches!(member.dependency.role, Role::Walked | Role::Constant | Role::Field { .. })
+                && matches!(member.term, Term::Object(_))
+                && self.host.same(&member.dependency.object, object)
+        })
+    }
+
+    /// As [`Self::member_of`], for objects that are not shared by chance as small numbers are.
+    fn alias_of(&self, object: &H::Object) -> Option<usize> {
+        match self.host.meaning(object) {
+            Meaning::Other | Meaning::List(_) | Meaning::Dict(_) | Meaning::Field => self.member_of(object),
+            _ => None,
+        }
+    }
+
+    /// `object.name`, where the object came from an argument.
+    pub(crate) fn member_attribute(
+        &mut self,
+        of: usize,
+        name: &str,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        if let Some(known) = self.known_member(of, |step| matches!(step, Step::Attribute(n) if n == name)) {
+            return Ok(known);
+        }
+        let parent = self.members[of].dependency.object.clone();
+        let child = self.host_attribute(&parent, name, span)?;
+        let annotation = if self.members[of].typed {
+            let host = self.host;
+            let found = host.member_annotation(&parent, name);
+            let found = found.map_err(|exception| self.host_error(exception, span))?;
+            found.map(|object| (host.annotation(&object), object))
+        } else {
+            None
+        };
+        let path = format!("{}.{name}", self.members[of].path);
+        self.member(of, Step::Attribute(name.to_owned()), child, annotation, path, span)
+    }
+
+    /// `object[key]`, where the object came from an argument and the key is known.
+    pub(crate) fn member_item(&mut self, of: usize, key: H::Object, span: Span) -> Fallible<Term<H::Object>> {
+        let host = self.host;
+        let parent = self.members[of].dependency.object.clone();
+        let child = host.getitem(&parent, &key, self).map_err(|e| self.host_error(e, span))?;
+        let text = host.repr(&key);
+        if let Some(known) =
+            self.known_member(of, |step| matches!(step, Step::Item(k) if host.repr(k) == text))
+        {
+            return Ok(known);
+        }
+        let path = format!("{}[{text}]", self.members[of].path);
+        self.member(of, Step::Item(key), child, None, path, span)
+    }
+
+    fn known_member(&self, of: usize, same: impl Fn(&Step<H::Object>) -> bool) -> Option<Term<H::Object>> {
+        let known = self.members.iter().find(|member| {
+            matches!(&member.dependency.origin, Origin::Member { of: from, step } if *from == of && same(step))
+        })?;
+        Some(known.term.clone())
+    }
+
+    fn member(
+        &mut self,
+        of: usize,
+        step: Step<H::Object>,
+        child: H::Object,
+        annotation: Option<(Annotation, H::Object)>,
+        path: String,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let lifted = self.members[of].lifted;
+        let name = path.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "__");
+        let mut typed = false;
+        if self.members[of].typed && self.host.data_oriented(&child).is_some() {
+            return Err(self.error_with_help(
+                Code::DataOrientedMember,
+                span,
+                format!("`{path}` is a data-oriented object inside a dataclass parameter"),
+                "pass it as a parameter of its own, annotated `oc.template()`",
+            ));
+        }
+        if lifted && self.in_static && annotation.is_none() && self.is_number(&child) {
+            return Err(self.error_with_help(
+                Code::LiftedStatic,
+                span,
+                format!("`{path}` is known only when the kernel runs"),
+                "numbers of a class with `template_primitives=False` are arguments; take that away to use them in `oc.static`",
+            ));
+        }
+        if let Some(ArgumentArray::Strided) = self.host.argument_array(&child) {
+            return Err(self.error_with_help(
+                Code::ArrayMismatch,
+                span,
+                format!("Invalid value for argument {path} - required a contiguous array, got a strided one"),
+                "store numpy.ascontiguousarray(array) in the object",
+            ));
+        }
+        let (annotation, annotation_object) = annotation.unzip();
+        let mut recorded = child.clone();
+        let (term, role) = match annotation {
+            Some(Annotation::Scalar(scalar)) => {
+                self.check_number(&child, scalar, &path, span)?;
+                self.number_param(&name, self.scalar_of(scalar).into())
+            }
+            Some(Annotation::Array(wanted)) => match self.host.argument_array(&child) {
+                Some(ArgumentArray::Array(ty)) => {
+                    self.check_array(ty, &wanted, &path, span)?;
+                    self.array_param(&name, ArrayType { boundary: wanted.boundary, ..ty })
+                }
+                _ => return Err(self.wrong_member(&child, "an array", &path, span)),
+            },
+            Some(Annotation::AnyTensor) => {
+                match (self.host.argument_array(&child), self.host.meaning(&child)) {
+                    (Some(ArgumentArray::Array(ty)), _) => self.array_param(&name, ty),
+                    (_, Meaning::None) => (Term::None, Role::Constant),
+                    (_, Meaning::Field) => self.object_member(child.clone(), Role::Field { pinned: false }),
+                    _ => return Err(self.wrong_member(&child, "an array, a field or None", &path, span)),
+                }
+            }
+            Some(Annotation::View(wanted)) => match self.host.argument_array(&child) {
+                Some(ArgumentArray::View(ty)) => {
+                    self.check_array(ty, &wanted, &path, span)?;
+                    self.view_param(&name, ArrayType { boundary: wanted.boundary, ..ty })
+                }
+                _ => return Err(self.wrong_member(&child, "a BufferView", &path, span)),
+            },
+            Some(Annotation::Tensor(..) | Annotation::Struct(_)) => {
+                let ty = annotation_object.unwrap_or_else(|| child.clone());
+                let first = self.kernel.params.len();
+                // Put together before everything that is open, so that it is there wherever it is read again.
+                let body = self.kernel.body;
+                let term = self.within(body, |lowerer| lowerer.typed_param(&name, &ty, span))?;
+                let count = self.kernel.params.len() - first;
+                // The launch needs the type, not the value that there was.
+                recorded = ty;
+                (term, Role::Values { first, count })
+            }
+            Some(Annotation::Dataclass(class)) => {
+                if self.host.type_name(&child) != class {
+                    return Err(self.wrong_member(&child, &format!("a {class}"), &path, span));
+                }
+                typed = true;
+                self.object_member(child.clone(), Role::Walked)
+            }
+            Some(Annotation::Other(repr)) if matches!(self.host.meaning(&child), Meaning::Tensor(_)) => {
+                return Err(self.error_with_help(
+                    Code::InvalidAnnotation,
+                    span,
+                    format!("the annotation of `{path}` is not one that a parameter can have: {repr}"),
+                    "annotate it with a type of vectors or matrices, such as `oc.math.vec3`",
+                ));
+            }
+            _ => match self.untyped_member(of, &child, &name, lifted) {
+                Some(found) => found,
+                // A method: it belongs to the type.
+                None => return Ok(Term::Object(child)),
+            },
+        };
+        let lifted = self.host.data_oriented(&child).map_or(lifted, |templated| !templated);
+        let dependency = Dependency { origin: Origin::Member { of, step }, object: recorded, role };
+        self.members.push(Member { dependency, path, typed, lifted, term: term.clone() });
+        Ok(term)
+    }
+
+    /// What a member without annotation is; `None` for a method of the object.
+    fn untyped_member(
+        &mut self,
+        of: usize,
+        child: &H::Object,
+        name: &str,
+        lifted: bool,
+    ) -> Option<(Term<H::Object>, Role)> {
+        match self.host.argument_array(child) {
+            Some(ArgumentArray::Array(ty)) => return Some(self.array_param(name, ty)),
+            Some(ArgumentArray::View(ty)) => return Some(self.view_param(name, ty)),
+            Some(ArgumentArray::Strided) | None => {}
+        }
+        let constant = (Term::Object(child.clone()), Role::Constant);
+        match self.host.meaning(child) {
+            Meaning::Bool(_) | Meaning::Int(_) if lifted => {
+                Some(self.lifted_param(name, self.options.default_ip.into()))
+            }
+            Meaning::Float(_) if lifted => Some(self.lifted_param(name, self.options.default_fp.into())),
+            Meaning::Func { receiver: Some(receiver) } if self.is_object(of, &receiver) => None,
+            Meaning::Callable { .. } => match self.host.receiver(child) {
+                Some(receiver) if self.is_object(of, &receiver) => None,
+                _ => Some(constant),
+            },
+            Meaning::Tuple(_) | Meaning::List(_) | Meaning::Dict(_) => {
+                Some(self.object_member(child.clone(), Role::Walked))
+            }
+            Meaning::Field => Some(self.object_member(child.clone(), Role::Field { pinned: false })),
+            Meaning::Other => {
+                let role =
+                    if self.host.data_oriented(child).is_some() { Role::Constant } else { Role::Walked };
+                Some(self.object_member(child.clone(), role))
+            }
+            _ => Some(constant),
+        }
+    }
+
+    fn is_number(&self, object: &H::Object) -> bool {
+        matches!(self.host.meaning(object), Meaning::Bool(_) | Meaning::Int(_) | Meaning::Float(_))
+    }
+
+    fn is_object(&self, of: usize, object: &H::Object) -> bool {
+        self.host.same(&self.members[of].dependency.object, object)
+    }
+
+    /// An object whose members count: under another way to it, they are those that are known already.
+    fn object_member(&mut self, object: H::Object, role: Role) -> (Term<H::Object>, Role) {
+        let role = self.alias_of(&object).map_or(role, Role::Same);
+        (Term::Object(object), role)
+    }
+
+    fn number_param(&mut self, name: &str, data: Data) -> (Term<H::Object>, Role) {
+        let (param, value) = self.add_param(name, data.into());
+        (Term::Value(value), Role::Data { param, data })
+    }
+
+    fn lifted_param(&mut self, name: &str, data: Data) -> (Term<H::Object>, Role) {
+        let (param, value) = self.add_param(name, data.into());
+        (Term::Value(value), Role::Lifted { param, data })
+    }
+
+    fn check_number(
+        &mut self,
+        child: &H::Object,
+        scalar: ScalarAnnotation,
+        path: &str,
+        span: Span,
+    ) -> Fallible<()> {
+        let scalar = self.scalar_of(scalar);
+        match self.host.meaning(child) {
+            Meaning::Bool(_) | Meaning::Int(_) => Ok(()),
+            Meaning::Float(_) if scalar.is_real() => Ok(()),
+            _ => Err(self.wrong_member(child, scalar.name(), path, span)),
+        }
+    }
+
+    fn wrong_member(
+        &self,
+        child: &H::Object,
+        wanted: &str,
+        path: &str,
+        span: Span,
+    ) -> Box<octants_diag::Diagnostic> {
+        let found = self.host.type_name(child);
+        self.error(
+            Code::ArgumentType,
+            span,
+            format!(
+                "Argument `{path}`: a value of type {found} cannot be converted into required type {wanted}"
+            ),
+        )
+    }
+
+    fn check_array(&self, ty: ArrayType, wanted: &ArrayAnnotation, path: &str, span: Span) -> Fallible<()> {
+        if let Some(ndim) = wanted.ndim
+            && ndim != ty.rank
+        {
+            return Err(self.error(
+                Code::ArrayMismatch,
+                span,
+                format!(
+                    "Invalid value for argument {path} - required ndim={ndim}, but an array of ndim={} is provided",
+                    ty.rank
+                ),
+            ));
+        }
+        let scalar = wanted.scalar.map(|scalar| self.scalar_of(scalar));
+        if scalar.is_some_and(|scalar| ty.elem.elem() != Some(scalar))
+            || !wanted.element.admits(ty.elem.tensor_shape())
+        {
+            return Err(self.error(
+                Code::ArrayMismatch,
+                span,
+                format!(
+                    "Invalid value for argument {path} - required element type: {}, but {} is provided",
+                    describe_element(scalar, wanted.element),
+                    crate::lower::values::convert::describe_data(ty.elem)
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl<H: Host> Lowerer<'_, H> {
+    /// What host code is given for a term. It may look at all of an object that came from an argument, so all that it can see of
+    /// numbers is recorded; the arrays in a container are given as expressions.
+    pub(crate) fn exposed(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
+        let object = match term {
+            Term::Object(object) => object,
+            Term::Static(inner) => return self.exposed(inner, span),
+            other => return Ok(other.clone()),
+        };
+        let Some(of) = self.member_of(object) else { return Ok(term.clone()) };
+        match self.host.meaning(object) {
+            Meaning::Tuple(_) => Ok(Term::Tuple(self.items(term, span)?.unwrap_or_default())),
+            Meaning::List(_) => Ok(Term::List(self.items(term, span)?.unwrap_or_default())),
+            Meaning::Dict(pairs) => {
+                let pairs = pairs
+                    .into_iter()
+                    .map(|(key, _)| Ok((Term::Object(key.clone()), self.member_item(of, key, span)?)));
+                Ok(Term::Dict(pairs.collect::<Fallible<_>>()?))
+            }
+            Meaning::Field => {
+                self.pin_field(of);
+                Ok(term.clone())
+            }
+            Meaning::Other => {
+                if self.members[of].dependency.role == Role::Walked {
+                    self.members[of].dependency.role = Role::Constant;
+                }
+                if !self.members[of].typed && !self.members[of].lifted {
+                    for name in self.host.plain_attributes(object) {
+                        self.member_attribute(of, &name, span)?;
+                    }
+                }
+                Ok(term.clone())
+            }
+            _ => Ok(term.clone()),
+        }
+    }
+
+    /// `super()`: with the class of the method and its receiver, as Python adds them.
+    pub(crate) fn parent(
+        &mut self,
+        callee: &H::Object,
+        arguments: &[crate::lower::calls::call::Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        if !arguments.is_empty() {
+            return self.call_host(callee, arguments, span);
+        }
+        let host = self.host;
+        let class = host.global(&self.frame().object, "__class__");
+        let class = class.map_err(|exception| self.host_error(exception, span))?;
+        let first = self.frame().function.params.first().map(|param| param.name.clone());
+        let receiver = first.and_then(|name| self.frame().lookup(&name).cloned());
+        let (Some(class), Some(Binding::Alias { term: Term::Object(receiver), .. })) = (class, receiver)
+        else {
+            return Err(self.error(Code::SuperOutsideMethod, span, "super() is used outside of a method"));
+        };
+        let parent = host.call(callee, &[class, receiver], &[], self);
+        parent.map(Term::Object).map_err(|exception| self.host_error(exception, span))
+    }
+}
+
+/// What an annotation wants elements to be.
+fn describe_element(scalar: Option<Scalar>, element: ElementAnnotation) -> String {
+    let of = scalar.map_or_else(String::new, |scalar| format!(" of {}", scalar.name()));
+    match element {
+        ElementAnnotation::Any | ElementAnnotation::Scalar => {
+            scalar.map_or("a scalar", Scalar::name).to_owned()
+        }
+        ElementAnnotation::Vector => format!("a vector{of}"),
+        ElementAnnotation::Matrix => format!("a matrix{of}"),
+        ElementAnnotation::Is(shape) => format!("elements of shape {:?}{of}", shape.dims()),
+    }
+}

@@ -1,0 +1,10 @@
+//! What can be read and written: names, elements, entries, members, fields, views.
+
+pub(crate) mod attribute;
+pub(crate) mod choice;
+pub(crate) mod entries;
+pub(crate) mod field;
+pub(crate) mod index;
+pub(crate) mod members;
+pub(crate) mod names;
+pub(crate) mod view;

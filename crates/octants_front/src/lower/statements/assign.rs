@@ -1,0 +1,558 @@
+//! Assignment: new variables, stores, unpacking, augmented assignment.
+
+use octants_diag::{Code, Span};
+use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
+use octants_ir::{Data, Scalar, TensorShape, TensorType, Value};
+
+use crate::ast::{Expr, ExprKind, Name};
+use crate::host::{Annotation, BinaryOp, Host};
+use crate::lower::Lowerer;
+use crate::lower::data::scope::{AliasKind, Binding};
+use crate::lower::data::term::{Choice, Entries, Place, Term};
+use crate::lower::error::Fallible;
+
+impl<H: Host> Lowerer<'_, H> {
+    /// `a = b = value`
+    pub(crate) fn assign(&mut self, targets: &[Expr], value: &Expr) -> Fallible<()> {
+        let term = self.expr(value)?;
+        if let Term::Static(inner) = term {
+            for target in targets {
+                self.assign_static(target, &inner, value.span)?;
+            }
+            return Ok(());
+        }
+        // All of the right side is evaluated before anything is stored.
+        let term = self.settle(term, value.span)?;
+        for target in targets {
+            self.assign_to(target, term.clone(), value.span)?;
+        }
+        Ok(())
+    }
+
+    /// The term is settled; `from` is where it stands.
+    fn assign_to(&mut self, target: &Expr, term: Term<H::Object>, from: Span) -> Fallible<()> {
+        match &target.kind {
+            ExprKind::Name(name) => self.assign_name_from(name, term, target.span, from),
+            ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                if let Some(starred) = targets.iter().find(|t| matches!(t.kind, ExprKind::Starred(_))) {
+                    return Err(self.not_assignable(starred));
+                }
+                let items = self.unpack(&term, targets.len(), target.span, from)?;
+                for (target, item) in targets.iter().zip(items) {
+                    let item = self.settle(item, from)?;
+                    self.assign_to(target, item, from)?;
+                }
+                Ok(())
+            }
+            ExprKind::Subscript { .. } | ExprKind::Attribute { .. } => match self.expr(target)? {
+                Term::Place(place) => self.store(&place, term, from),
+                Term::Entries(entries) => self.store_entries(&entries, term, from),
+                Term::Choice(choice) => self.store_choice(&choice, &term, from),
+                Term::Struct(of) => self.store_struct(&of, &term, from),
+                _ => Err(self.not_assignable(target)),
+            },
+            _ => Err(self.not_assignable(target)),
+        }
+    }
+
+    fn not_assignable(&self, target: &Expr) -> Box<octants_diag::Diagnostic> {
+        if let ExprKind::Attribute { .. } = target.kind {
+            return self.error_with_help(
+                Code::AssignTarget,
+                target.span,
+                "members of an object cannot be assigned in a kernel",
+                "objects are read-only there: use a variable, an array, or a struct of the kernel's own",
+            );
+        }
+        self.error_with_help(
+            Code::AssignTarget,
+            target.span,
+            "this cannot be assigned to",
+            "assign to a variable, an element of an array, or a tuple of these",
+        )
+    }
+
+    pub(crate) fn assign_name(&mut self, name: &Name, term: Term<H::Object>, span: Span) -> Fallible<()> {
+        self.assign_name_from(name, term, span, span)
+    }
+
+    fn assign_name_from(
+        &mut self,
+        name: &Name,
+        term: Term<H::Object>,
+        span: Span,
+        from: Span,
+    ) -> Fallible<()> {
+        let binding = self.frame().lookup(name).cloned();
+        match binding {
+            None => self.define_at(name, term, span, from),
+            Some(Binding::Variable { place, .. }) => {
+                self.store(&Place { base: place, path: Vec::new(), shared: false }, term, from)
+            }
+            Some(Binding::Alias { term: Term::Place(place), kind: AliasKind::Reference, .. }) => {
+                self.store(&place, term, from)
+            }
+            Some(Binding::Alias {
+                term: Term::Struct(of),
+                kind: AliasKind::Reference | AliasKind::Named,
+                ..
+            }) => self.store_struct(&of, &term, from),
+            Some(Binding::Alias { term: Term::Entries(entries), kind: AliasKind::Reference, .. }) => {
+                self.store_entries(&entries, term, from)
+            }
+            Some(Binding::Alias { kind, term: old, span: defined }) => {
+                Err(self.not_reassignable(name, kind, &old, defined, span))
+            }
+        }
+    }
+
+    fn define_at(&mut self, name: &Name, term: Term<H::Object>, span: Span, from: Span) -> Fallible<()> {
+        let term = match term {
+            number @ (Term::Bool(_) | Term::Int(_) | Term::Float(_)) => {
+                Term::Value(self.value(number, from)?)
+            }
+            other => other,
+        };
+        self.define(name, term, span)
+    }
+
+    fn not_reassignable(
+        &mut self,
+        name: &Name,
+        kind: AliasKind,
+        old: &Term<H::Object>,
+        defined: Span,
+        span: Span,
+    ) -> Box<octants_diag::Diagnostic> {
+        let diagnostic = match kind {
+            AliasKind::Argument => self
+                .diagnostic(
+                    Code::AssignToArgument,
+                    span,
+                    format!("Kernel argument \"{name}\" is immutable in the kernel"),
+                )
+                .help(format!("copy it to a variable first: `{name}_ = {name}`")),
+            AliasKind::Static => self
+                .diagnostic(
+                    Code::StaticRecreated,
+                    span,
+                    format!("Recreating variables is not allowed: \"{name}\" is a compile-time value"),
+                )
+                .help("use another name"),
+            AliasKind::Reference | AliasKind::Constant => {
+                let what = self.describe(old);
+                self.diagnostic(
+                    Code::AssignTarget,
+                    span,
+                    format!("\"{name}\" stands for {what} that cannot be assigned to"),
+                )
+            }
+            AliasKind::Named => {
+                let what = self.describe(old);
+                self.diagnostic(
+                    Code::LocalType,
+                    span,
+                    format!("\"{name}\" holds {what} and cannot be assigned again"),
+                )
+                .help("use another name")
+            }
+        };
+        Box::new(diagnostic.label(defined, "bound here"))
+    }
+
+    /// `x = oc.static(...)`: another name for a compile-time value.
+    fn assign_static(&mut self, target: &Expr, term: &Term<H::Object>, from: Span) -> Fallible<()> {
+        match &target.kind {
+            ExprKind::Name(name) => {
+                if let Some(binding) = self.frame().lookup(name) {
+                    return Err(Box::new(
+                        self.diagnostic(
+                            Code::StaticRecreated,
+                            target.span,
+                            format!("Recreating variables is not allowed: \"{name}\""),
+                        )
+                        .label(binding.span(), "already bound here")
+                        .help("use another name"),
+                    ));
+                }
+                let binding =
+                    Binding::Alias { term: term.clone(), kind: AliasKind::Static, span: target.span };
+                self.frame_mut().declare(name.clone(), binding);
+                Ok(())
+            }
+            ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                let items = self.unpack(term, targets.len(), target.span, from)?;
+                for (target, item) in targets.iter().zip(items) {
+                    self.assign_static(target, &item, from)?;
+                }
+                Ok(())
+            }
+            _ => Err(self.error_with_help(
+                Code::StaticAssign,
+                target.span,
+                "Static assign cannot be used on elements in arrays",
+                "remove `oc.static`, or assign to a plain name",
+            )),
+        }
+    }
+
+    /// As many items as there are names on the left.
+    pub(crate) fn unpack(
+        &mut self,
+        term: &Term<H::Object>,
+        count: usize,
+        span: Span,
+        from: Span,
+    ) -> Fallible<Vec<Term<H::Object>>> {
+        let Some(items) = self.items(term, from)? else {
+            let what = self.describe(term);
+            return Err(self.error(Code::NotUnpackable, from, format!("{what} cannot be unpacked")));
+        };
+        if items.len() != count {
+            let known = items.len();
+            return Err(Box::new(
+                self.diagnostic(
+                    Code::UnpackCount,
+                    span,
+                    format!("{known} values cannot be unpacked into {count} names"),
+                )
+                .label(from, format!("has {known} values")),
+            ));
+        }
+        Ok(items)
+    }
+
+    /// `x: T = value`
+    pub(crate) fn assign_annotated(
+        &mut self,
+        target: &Expr,
+        annotation: &Expr,
+        value: Option<&Expr>,
+        span: Span,
+    ) -> Fallible<()> {
+        let ExprKind::Name(name) = &target.kind else { return Err(self.not_assignable(target)) };
+        let Some(value) = value else {
+            return Err(self.error_with_help(
+                Code::UnsupportedStatement,
+                span,
+                "a declaration without a value is not supported",
+                format!("write `{}: {} = 0`", name, self.text(annotation.span)),
+            ));
+        };
+        let annotated = self.static_expr(annotation)?;
+        let typed = match &annotated {
+            Term::Object(object) => match self.host.annotation(object) {
+                Annotation::Tensor(..) | Annotation::Struct(_) => Some(object.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let dtype = match typed {
+            Some(_) => Scalar::I32,
+            None => self.dtype(&annotated, annotation.span)?,
+        };
+        let term = self.expr(value)?;
+        if let Term::Static(_) = term {
+            return Err(self.error_with_help(
+                Code::StaticAssign,
+                span,
+                "Static assign cannot be used with type annotations",
+                "remove the annotation or `oc.static`",
+            ));
+        }
+        let term = match &typed {
+            Some(ty) => self.typed_member(ty, term, value.span)?,
+            None => Term::Value(self.value_stored_as(term, dtype, value.span)?),
+        };
+        if self.frame().lookup(name).is_some() {
+            return self.assign_name_from(name, term, target.span, span);
+        }
+        self.define(name, term, target.span)
+    }
+
+    /// What a place holds.
+    pub(crate) fn place_data(&self, place: &Place) -> Data {
+        match self.kernel.ty(place.base).place() {
+            Some((data, rank)) if place.path.len() > rank => data.elem().map_or(data, Data::from),
+            Some((data, _)) => data,
+            None => Data::Scalar(Scalar::I32),
+        }
+    }
+
+    /// Stores a number, cast to what the place holds.
+    pub(crate) fn store(&mut self, place: &Place, term: Term<H::Object>, span: Span) -> Fallible<()> {
+        let data = self.place_data(place);
+        let value = self.value_for(data, term, span)?;
+        self.at(span).store(place.base, &place.path, value);
+        Ok(())
+    }
+
+    /// A term converted to what a place holds; a scalar is spread over a tensor's entries.
+    pub(crate) fn value_for(&mut self, data: Data, term: Term<H::Object>, span: Span) -> Fallible<Value> {
+        let mut settled = self.settle(term, span)?;
+        if let (Data::Tensor(tensor), Term::List(items) | Term::Tuple(items)) = (data, &settled)
+            && items.len() as u32 == tensor.shape.count()
+            && tensor.shape.rank() == 1
+        {
+            settled = Term::Value(self.tensor_of(items.clone(), None, tensor.shape, span)?);
+        }
+        let fits = match &settled {
+            Term::Value(value) => {
+                let shape = self.data(*value).tensor_shape();
+                shape.is_none() || shape == data.tensor_shape()
+            }
+            Term::Index(values) => {
+                data.tensor_shape().is_some_and(|shape| shape.count() as usize == values.len())
+            }
+            Term::Bool(_) | Term::Int(_) | Term::Float(_) => true,
+            _ => false,
+        };
+        let Some(elem) = data.elem().filter(|_| fits) else {
+            let given = match &settled {
+                Term::Value(value) => tensor_text(self.data(*value)),
+                _ => None,
+            };
+            let (what, of) = match given.zip(tensor_text(data)) {
+                Some(texts) => texts,
+                None => (self.describe(&settled), crate::lower::values::convert::describe_data(data)),
+            };
+            return Err(self.error(Code::LocalType, span, format!("cannot assign {what} to {of}")));
+        };
+        let value = self.value_stored_as(settled, elem, span)?;
+        Ok(match (data, self.data(value)) {
+            (Data::Tensor(_), Data::Scalar(_)) => self.at(span).splat(data, value),
+            _ => value,
+        })
+    }
+
+    /// `target op= value`: atomic on what other iterations may touch.
+    pub(crate) fn assign_augmented(
+        &mut self,
+        target: &Expr,
+        op: BinaryOp,
+        value: &Expr,
+        span: Span,
+    ) -> Fallible<()> {
+        let place = match &target.kind {
+            ExprKind::Name(name) => self.variable(name, target.span)?,
+            ExprKind::Subscript { .. } | ExprKind::Attribute { .. } => match self.expr(target)? {
+                Term::Place(place) => place,
+                Term::Entries(entries) => {
+                    let term = self.operand(value)?;
+                    return self.augment_entries(&entries, op, (term, value.span), span);
+                }
+                Term::Choice(choice) => {
+                    let term = self.operand(value)?;
+                    return self.augment_choice(&choice, op, (term, value.span), span);
+                }
+                _ => return Err(self.not_assignable(target)),
+            },
+            _ => return Err(self.not_assignable(target)),
+        };
+        let term = self.operand(value)?;
+        let Some(combine) = Combine::of(op) else {
+            let old = self.at(target.span).load(place.base, &place.path);
+            let result = self.binary(op, (Term::Value(old), target.span), (term, value.span), span)?;
+            return self.store(&place, result, span);
+        };
+        let data = self.place_data(&place);
+        if combine.is_bitwise() {
+            self.check_bitwise(combine, data, &term, value.span, span)?;
+        }
+        let value = self.value_for(data, term, value.span)?;
+        self.combine(combine, &place, value, span);
+        Ok(())
+    }
+
+    /// `v.xy op= value`, entry by entry.
+    fn augment_entries(
+        &mut self,
+        entries: &Entries,
+        op: BinaryOp,
+        (term, at): (Term<H::Object>, Span),
+        span: Span,
+    ) -> Fallible<()> {
+        let Some(combine) = Combine::of(op) else {
+            let old = self.load_entries(entries, span);
+            let result = self.binary(op, (Term::Value(old), span), (term, at), span)?;
+            return self.store_entries(entries, result, span);
+        };
+        if combine.is_bitwise() {
+            self.check_bitwise(combine, self.entries_data(entries), &term, at, span)?;
+        }
+        let values = self.values_for_entries(entries, term, at)?;
+        for (place, value) in entries.places.iter().zip(values) {
+            self.combine(combine, place, value, span);
+        }
+        Ok(())
+    }
+
+    /// `v[i] op= value`, where each entry is in an array of its own.
+    fn augment_choice(
+        &mut self,
+        choice: &Choice,
+        op: BinaryOp,
+        (term, at): (Term<H::Object>, Span),
+        span: Span,
+    ) -> Fallible<()> {
+        let Some(combine) = Combine::of(op) else {
+            let old = self.load_choice(choice, span);
+            let result = self.binary(op, (Term::Value(old), span), (term, at), span)?;
+            return self.store_choice(choice, &result, span);
+        };
+        if combine.is_bitwise() {
+            self.check_bitwise(combine, self.entries_data(&choice.entries), &term, at, span)?;
+        }
+        self.for_chosen(choice, span, |lowerer, place| {
+            let value = lowerer.value_for(lowerer.place_data(place), term.clone(), at)?;
+            lowerer.combine(combine, place, value, span);
+            Ok(())
+        })
+    }
+
+    fn check_bitwise(
+        &mut self,
+        combine: Combine,
+        data: Data,
+        term: &Term<H::Object>,
+        value_span: Span,
+        span: Span,
+    ) -> Fallible<()> {
+        let value_type = match term {
+            Term::Float(_) => self.options.default_fp,
+            Term::Value(value) => self.elem(*value),
+            _ => Scalar::I32,
+        };
+        let target_type = data.elem().unwrap_or(Scalar::I32);
+        if target_type.is_integral() && value_type.is_integral() {
+            return Ok(());
+        }
+        Err(Box::new(
+            self.diagnostic(
+                Code::OperandTypes,
+                span,
+                format!(
+                    "unsupported operand type(s) for '{}=': '{}' and '{}'",
+                    combine.symbol(),
+                    target_type.name(),
+                    value_type.name()
+                ),
+            )
+            .label(value_span, "bitwise operators take integers"),
+        ))
+    }
+
+    /// `place = combine(place, value)`, returning the old value. The value has the place's type.
+    pub(crate) fn combine(&mut self, combine: Combine, place: &Place, value: Value, span: Span) -> Value {
+        let mut builder = self.at(span);
+        if place.shared {
+            return builder.atomic(combine.atomic(), place.base, &place.path, value);
+        }
+        let old = builder.load(place.base, &place.path);
+        let new = match combine {
+            Combine::Add => builder.arith(ArithOp::Add, old, value),
+            Combine::Sub => builder.arith(ArithOp::Sub, old, value),
+            Combine::Mul => builder.arith(ArithOp::Mul, old, value),
+            Combine::Min => builder.arith(ArithOp::Min, old, value),
+            Combine::Max => builder.arith(ArithOp::Max, old, value),
+            Combine::And => builder.bit(BitOp::And, old, value),
+            Combine::Or => builder.bit(BitOp::Or, old, value),
+            Combine::Xor => builder.bit(BitOp::Xor, old, value),
+            Combine::Exchange => value,
+        };
+        builder.store(place.base, &place.path, new);
+        old
+    }
+
+    /// The place of a name that augmented assignment changes.
+    fn variable(&mut self, name: &Name, span: Span) -> Fallible<Place> {
+        match self.frame().lookup(name).cloned() {
+            None => Err(Box::new(self.undefined(name, span))),
+            Some(Binding::Alias { term: Term::Place(place), kind: AliasKind::Reference, .. }) => Ok(place),
+            Some(Binding::Alias { kind, term, span: defined }) => {
+                Err(self.not_reassignable(name, kind, &term, defined, span))
+            }
+            Some(Binding::Variable { place, in_parallel, .. }) => {
+                let shared = self.in_parallel && !in_parallel;
+                Ok(Place { base: place, path: Vec::new(), shared })
+            }
+        }
+    }
+}
+
+/// `'[Tensor (3) i32]'`
+fn tensor_text(data: Data) -> Option<String> {
+    let Data::Tensor(TensorType { elem, shape }) = data else { return None };
+    let dims = match shape {
+        TensorShape::Vector(n) => format!("({n})"),
+        TensorShape::Matrix(n, m) => format!("({n}, {m})"),
+    };
+    Some(format!("'[Tensor {dims} {}]'", elem.name()))
+}
+
+/// Updates that have an atomic form.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Combine {
+    Add,
+    Sub,
+    Mul,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    Exchange,
+}
+
+impl Combine {
+    /// The operators whose augmented assignment is atomic; the others are load, op, store.
+    fn of(op: BinaryOp) -> Option<Self> {
+        match op {
+            BinaryOp::Add => Some(Self::Add),
+            BinaryOp::Sub => Some(Self::Sub),
+            BinaryOp::BitAnd => Some(Self::And),
+            BinaryOp::BitOr => Some(Self::Or),
+            BinaryOp::BitXor => Some(Self::Xor),
+            BinaryOp::Mul
+            | BinaryOp::Div
+            | BinaryOp::FloorDiv
+            | BinaryOp::Mod
+            | BinaryOp::Pow
+            | BinaryOp::Shl
+            | BinaryOp::Shr
+            | BinaryOp::MatMul => None,
+        }
+    }
+
+    pub(crate) fn is_bitwise(self) -> bool {
+        matches!(self, Self::And | Self::Or | Self::Xor)
+    }
+
+    fn symbol(self) -> &'static str {
+        match self {
+            Self::And => "&",
+            Self::Or => "|",
+            Self::Xor => "^",
+            Self::Add => "+",
+            Self::Sub => "-",
+            Self::Mul => "*",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Exchange => "exchange",
+        }
+    }
+
+    fn atomic(self) -> AtomicOp {
+        match self {
+            Self::Add => AtomicOp::Add,
+            Self::Sub => AtomicOp::Sub,
+            Self::Mul => AtomicOp::Mul,
+            Self::Min => AtomicOp::Min,
+            Self::Max => AtomicOp::Max,
+            Self::And => AtomicOp::And,
+            Self::Or => AtomicOp::Or,
+            Self::Xor => AtomicOp::Xor,
+            Self::Exchange => AtomicOp::Exchange,
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! Run-time loops: parallel at the top of a kernel, serial elsewhere.
+
+use octants_diag::{Code, Span};
+use octants_ir::ops::{ArithOp, BitOp, BitUnary, CompareOp, ParallelFor};
+use octants_ir::{Builder, Const, OpKind, Scalar, Type, Value};
+
+use super::branch::may_break;
+use super::stmt::Flow;
+use crate::ast::{Expr, ExprKind, Name, Stmt};
+use crate::host::{Host, Meaning};
+use crate::lower::Lowerer;
+use crate::lower::calls::real_func::may_return;
+use crate::lower::data::term::{Ndrange, Term};
+use crate::lower::error::Fallible;
+
+/// A loop whose body is being lowered.
+#[derive(Debug)]
+pub(crate) struct Loop {
+    pub kind: LoopKind,
+    /// The frame's depth in the loop's body.
+    pub depth: usize,
+    /// A flag that says that the iteration was left, where one is needed.
+    pub skip: Option<Value>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub(crate) enum LoopKind {
+    Parallel,
+    /// `broken` is a flag that says that the loop was left, if something may leave it.
+    Serial {
+        broken: Option<Value>,
+    },
+    Static,
+}
+
+impl Loop {
+    pub(crate) fn is_static(&self) -> bool {
+        matches!(self.kind, LoopKind::Static)
+    }
+
+    /// The flag that says that the loop was left.
+    pub(crate) fn broken(&self) -> Option<Value> {
+        match self.kind {
+            LoopKind::Serial { broken } => broken,
+            LoopKind::Parallel | LoopKind::Static => None,
+        }
+    }
+}
+
+/// What `loop_config` said about the next loop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LoopConfig {
+    pub block_dim: Option<u32>,
+    pub serialize: bool,
+    pub parallelize: Option<u32>,
+    pub name: Option<String>,
+}
+
+/// A loop to be built: how its variables are named and what its body is.
+struct Nest<'s> {
+    range: Ndrange,
+    targets: Targets<'s>,
+    body: &'s [Stmt],
+    span: Span,
+}
+
+enum Targets<'s> {
+    /// One name per axis.
+    Each(Vec<(&'s Name, Span)>),
+    /// One name for the whole index.
+    Grouped(&'s Name, Span),
+}
+
+impl<H: Host> Lowerer<'_, H> {
+    pub(crate) fn for_statement(
+        &mut self,
+        target: &Expr,
+        iter: &Expr,
+        body: &[Stmt],
+        span: Span,
+    ) -> Fallible<Flow> {
+        let config = self.next_loop.take().unwrap_or_default();
+        let iterable = self.expr(iter)?;
+        if let Term::Static(items) = iterable {
+            return self.unrolled_loop(target, &items, iter.span, body, span);
+        }
+        let (range, grouped) = self.domain(iterable, iter.span)?;
+        let targets = self.targets(target, &range, grouped)?;
+        let nest = Nest { range, targets, body, span };
+        if self.at_top_level() && !config.serialize {
+            self.parallel_loop(&nest, config)?;
+        } else {
+            if config.name.is_some() && !self.at_top_level() {
+                let warning = self.diagnostic(
+                    Code::LoopName,
+                    span,
+                    "`loop_config(name=...)` has no effect: this loop is not a task of its own",
+                );
+                self.warn(warning);
+            }
+            self.serial_loop(&nest)?;
+        }
+        Ok(Flow::Next)
+    }
+
+    /// What a loop runs over, and whether it has one variable for the whole index.
+    fn domain(&mut self, iterable: Term<H::Object>, span: Span) -> Fallible<(Ndrange, bool)> {
+        match iterable {
+            Term::Range(lo, hi) => Ok((Ndrange::new(vec![(lo, hi)]), false)),
+            Term::Ndrange(range) => Ok((range, false)),
+            Term::Array(array) => {
+                let rank = self.rank(array);
+                let mut bounds = Vec::new();
+                for axis in 0..rank {
+                    let mut builder = self.at(span);
+                    bounds.push((builder.i32(0), builder.extent(array, axis)));
+                }
+                Ok((Ndrange::new(bounds), false))
+            }
+            Term::View(view) => {
+                let rank = self.rank(view.array);
+                let size = self.view_size(&view, span);
+                let mut bounds = vec![(self.at(span).i32(0), size)];
+                for axis in 1..rank {
+                    let mut builder = self.at(span);
+                    bounds.push((builder.i32(0), builder.extent(view.array, axis)));
+                }
+                Ok((Ndrange::new(bounds), false))
+            }
+            Term::Grouped(inner) => self.domain(*inner, span).map(|(range, _)| (range, true)),
+            Term::Object(object) => {
+                if let Meaning::Expr(id) = self.host.meaning(&object) {
+                    let inner = self.expression(id, span)?;
+                    return self.domain(inner, span);
+                }
+                if let Some(range) = self.field_domain(&object, span)? {
+                    return Ok((range, false));
+                }
+                // Says what is wrong with an array that is not an argument.
+                let term = self.resolve(object, span)?;
+                Err(self.not_iterable(&term, span))
+            }
+            other => Err(self.not_iterable(&other, span)),
+        }
+    }
+
+    fn not_iterable(&mut self, term: &Term<H::Object>, span: Span) -> Box<octants_diag::Diagnostic> {
+        let what = self.describe(term);
+        let help = match term {
+            Term::Tuple(_) | Term::List(_) | Term::Object(_) => {
+                "unroll it at compile time with `for x in oc.static(...)`"
+            }
+            _ => "loop over `range(n)`, `oc.ndrange(n, m)` or an array",
+        };
+        self.error_with_help(Code::LoopIterable, span, format!("a loop cannot run over {what}"), help)
+    }
+
+    fn targets<'s>(&mut self, target: &'s Expr, range: &Ndrange, grouped: bool) -> Fallible<Targets<'s>> {
+        let names = match &target.kind {
+            ExprKind::Name(name) => vec![(name, target.span)],
+            ExprKind::Tuple(items) | ExprKind::List(items) => {
+                let mut names = Vec::new();
+                for item in items {
+                    let ExprKind::Name(name) = &item.kind else {
+                        return Err(self.error(
+                            Code::LoopTargets,
+                            item.span,
+                            "a loop variable must be a plain name",
+                        ));
+                    };
+                    names.push((name, item.span));
+                }
+                names
+            }
+            _ => {
+                return Err(self.error(
+                    Code::LoopTargets,
+                    target.span,
+                    "a loop variable must be a plain name",
+                ));
+            }
+        };
+        for (name, span) in &names {
+            self.check_loop_variable(name, *span)?;
+        }
+        let axes = range.rank();
+        match &*names {
+            [(name, span)] if grouped || axes == 0 => Ok(Targets::Grouped(name, *span)),
+            _ if grouped => Err(self.error_with_help(
+                Code::LoopTargets,
+                target.span,
+                format!("Group for should have 1 loop target, found {}", names.len()),
+                "write `for I in oc.grouped(...)` and use `I[0]`, `I[1]`",
+            )),
+            _ if names.len() != axes => Err(self.error_with_help(
+                if range.of_field { Code::IndexCount } else { Code::LoopTargets },
+                target.span,
+                match names.len() {
+                    1 => format!("1 loop variable for {axes} axes"),
+                    count => format!("{count} loop variables for {axes} axes"),
+                },
+                "write one variable per axis, or loop over `oc.grouped(...)` with one",
+            )),
+            _ => Ok(Targets::Each(names)),
+        }
+    }
+
+    fn parallel_loop(&mut self, nest: &Nest<'_>, config: LoopConfig) -> Fallible<()> {
+        if nest.range.bounds.is_empty() {
+            return self.serial_loop(nest);
+        }
+        let axes = &nest.range.order;
+        let types = vec![Type::I32; axes.len()];
+        let (region, ()) = self.open_region(&types, |inner, params| {
+            inner.in_parallel = true;
+            inner.thread = params.first().copied();
+            let mut indices = vec![params[0]; axes.len()];
+            for (&axis, &param) in axes.iter().zip(params) {
+                indices[axis] = param;
+            }
+            let indices = inner.put_together(&nest.range, indices, nest.span);
+            let result = inner.loop_body(nest, LoopKind::Parallel, &indices);
+            inner.in_parallel = false;
+            result
+        })?;
+        self.end_region(region, nest.span, &[]);
+        let attributes = ParallelFor {
+            axes: axes.len() as u8,
+            reductions: Vec::new(),
+            block_dim: config.block_dim,
+            max_threads: config.parallelize,
+            name: config.name,
+        };
+        let operands: Vec<_> = axes
+            .iter()
+            .flat_map(|&axis| {
+                let (lo, hi) = nest.range.bounds[axis];
+                [lo, hi]
+            })
+            .collect();
+        self.at(nest.span).op(OpKind::ParallelFor(Box::new(attributes)), operands, [], [region]);
+        Ok(())
+    }
+
+    /// Whether a loop may end before its time.
+    fn may_end_early(&self, body: &[Stmt]) -> bool {
+        may_break(body) || (self.frame().exit.is_some() && may_return(body))
+    }
+
+    fn serial_loop(&mut self, nest: &Nest<'_>) -> Fallible<()> {
+        let broken = self.may_end_early(nest.body).then(|| self.new_flag(nest.span));
+        let mut indices: Vec<Option<Value>> = vec![None; nest.range.bounds.len()];
+        self.serial_level(nest, 0, broken, &mut indices)
+    }
+
+    /// One nesting level of a serial loop, and those inside.
+    fn serial_level(
+        &mut self,
+        nest: &Nest<'_>,
+        level: usize,
+        broken: Option<Value>,
+        indices: &mut Vec<Option<Value>>,
+    ) -> Fallible<()> {
+        let span = nest.span;
+        let Some(&axis) = nest.range.order.get(level) else {
+            let indices: Vec<_> = indices.iter().copied().flatten().collect();
+            if nest.range.bounds.is_empty() {
+                // No axes: exactly one iteration.
+                let (lo, hi) = (self.at(span).i32(0), self.at(span).i32(1));
+                let (region, ()) = self.open_region(&[Type::I32], |inner, _| {
+                    inner.loop_body(nest, LoopKind::Serial { broken }, &indices)
+                })?;
+                self.end_region(region, span, &[]);
+                self.at(span).op(OpKind::For, [lo, hi], [], [region]);
+                return Ok(());
+            }
+            let indices = self.put_together(&nest.range, indices, span);
+            return self.loop_body(nest, LoopKind::Serial { broken }, &indices);
+        };
+        let (lo, hi) = nest.range.bounds[axis];
+        let Some(flag) = broken else {
+            let (region, ()) = self.open_region(&[Type::I32], |inner, params| {
+                indices[axis] = Some(params[0]);
+                inner.serial_level(nest, level + 1, broken, indices)
+            })?;
+            self.end_region(region, span, &[]);
+            self.at(span).op(OpKind::For, [lo, hi], [], [region]);
+            return Ok(());
+        };
+        // A loop that may be left counts by itself.
+        let counter = self.new_local(lo, span).base;
+        let (cond, going) = self.open_region(&[], |inner, _| {
+            let mut builder = inner.at(span);
+            let index = builder.load(counter, &[]);
+            let inside = builder.compare(CompareOp::Lt, index, hi);
+            let left = builder.load(flag, &[]);
+            let staying = builder.bit_unary(BitUnary::Not, left);
+            Ok(builder.bit(BitOp::And, staying, inside))
+        })?;
+        self.end_region(cond, span, &[going]);
+        let (body, ()) = self.open_region(&[], |inner, _| {
+            let index = inner.at(span).load(counter, &[]);
+            indices[axis] = Some(index);
+            inner.serial_level(nest, level + 1, broken, indices)?;
+            let mut builder = inner.at(span);
+            let one = builder.i32(1);
+            let next = builder.arith(ArithOp::Add, index, one);
+            builder.store(counter, &[], next);
+            Ok(())
+        })?;
+        self.end_region(body, span, &[]);
+        self.at(span).op(OpKind::While, [], [], [cond, body]);
+        Ok(())
+    }
+
+    /// The user's statements with the loop's variables bound.
+    fn loop_body(&mut self, nest: &Nest<'_>, kind: LoopKind, indices: &[Value]) -> Fallible<()> {
+        self.enter_loop(kind, nest.span);
+        match &nest.targets {
+            Targets::Grouped(name, span) => self.bind(name, Term::Index(indices.to_vec()), *span)?,
+            Targets::Each(names) => {
+                for ((name, span), &index) in names.iter().zip(indices) {
+                    self.bind(name, Term::Value(index), *span)?;
+                }
+            }
+        }
+        self.block(nest.body, None)?;
+        self.leave_loop(nest.span);
+        Ok(())
+    }
+
+    fn enter_loop(&mut self, kind: LoopKind, span: Span) {
+        let frame = self.frame_mut();
+        frame.depth += 1;
+        frame.push_scope();
+        let depth = frame.depth;
+        frame.loops.push(Loop { kind, depth, skip: None, span });
+    }
+
+    fn leave_loop(&mut self, span: Span) {
+        let frame = self.frame_mut();
+        frame.loops.pop();
+        frame.pop_scope(span);
+        frame.depth -= 1;
+    }
+
+    pub(crate) fn while_statement(&mut self, test: &Expr, body: &[Stmt], span: Span) -> Fallible<()> {
+        self.next_loop = None;
+        if assigns_names(test) {
+            return self.while_with_names(test, body, span);
+        }
+        let broken = self.may_end_early(body).then(|| self.new_flag(span));
+        let (cond, going) = match (broken, &test.kind) {
+            (Some(flag), ExprKind::Bool(true)) => {
+                self.open_region(&[], |inner, _| Ok(inner.staying(flag, span)))?
+            }
+            (Some(flag), _) => self.open_region(&[], |inner, _| {
+                let staying = inner.staying(flag, span);
+                // The condition is not evaluated again after a `break`.
+                let (evaluated, value) = inner.open_region(&[], |test_region, _| {
+                    let term = test_region.expr(test)?;
+                    test_region.condition(term, test.span)
+                })?;
+                inner.end_region(evaluated, span, &[value]);
+                let (left, no) =
+                    inner.open_region(&[], |other, _| Ok(other.at(span).constant(Const::bool(false))))?;
+                inner.end_region(left, span, &[no]);
+                let op = inner.at(span).op(OpKind::If, [staying], [Type::U1], [evaluated, left]);
+                Ok(inner.kernel.ops[op].results[0])
+            })?,
+            (None, _) => self.open_region(&[], |inner, _| {
+                let term = inner.expr(test)?;
+                inner.condition(term, test.span)
+            })?,
+        };
+        self.end_region(cond, span, &[going]);
+        let (region, ()) = self.open_region(&[], |inner, _| {
+            inner.enter_loop(LoopKind::Serial { broken }, span);
+            inner.block(body, None)?;
+            inner.leave_loop(span);
+            Ok(())
+        })?;
+        self.end_region(region, span, &[]);
+        self.at(span).op(OpKind::While, [], [], [cond, region]);
+        Ok(())
+    }
+
+    /// `while (x := …) > 0:` — the condition is the first thing in the body, so that its names live there.
+    fn while_with_names(&mut self, test: &Expr, body: &[Stmt], span: Span) -> Fallible<()> {
+        let flag = self.new_flag(span);
+        let (cond, going) = self.open_region(&[], |inner, _| Ok(inner.staying(flag, span)))?;
+        self.end_region(cond, span, &[going]);
+        let (region, ()) = self.open_region(&[], |inner, _| {
+            inner.enter_loop(LoopKind::Serial { broken: Some(flag) }, span);
+            let term = inner.expr(test)?;
+            let holds = inner.condition(term, test.span)?;
+            let (then_region, ()) =
+                inner.open_region(&[], |holding, _| holding.block(body, None).map(|_| ()))?;
+            inner.end_region(then_region, span, &[]);
+            let (else_region, ()) = inner.open_region(&[], |ended, _| {
+                let mut builder = ended.at(span);
+                let yes = builder.constant(Const::bool(true));
+                builder.store(flag, &[], yes);
+                Ok(())
+            })?;
+            inner.end_region(else_region, span, &[]);
+            inner.at(span).op(OpKind::If, [holds], [], [then_region, else_region]);
+            inner.leave_loop(span);
+            Ok(())
+        })?;
+        self.end_region(region, span, &[]);
+        self.at(span).op(OpKind::While, [], [], [cond, region]);
+        Ok(())
+    }
+
+    /// That a loop was not left.
+    fn staying(&mut self, flag: Value, span: Span) -> Value {
+        let mut builder: Builder<'_> = self.at(span);
+        let left = builder.load(flag, &[]);
+        builder.bit_unary(BitUnary::Not, left)
+    }
+
+    /// A bound of `range` as `i32`.
+    pub(crate) fn bound(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Value> {
+        let settled = self.settle(term, span)?;
+        let from = match &settled {
+            Term::Int(value) => {
+                if let Ok(value) = i32::try_from(*value) {
+                    return Ok(self.at(span).i32(value));
+                }
+                return Err(self.error(
+                    Code::LiteralRange,
+                    span,
+                    format!("loop bound {value} exceeded the range of i32"),
+                ));
+            }
+            Term::Bool(_) => Scalar::I32,
+            Term::Float(_) => self.options.default_fp,
+            Term::Value(value) if self.data(*value).tensor_shape().is_none() => self.elem(*value),
+            other => {
+                let what = self.describe(other);
+                return Err(self.error(
+                    Code::RangeBound,
+                    span,
+                    format!("a bound of `range` must be a number, not {what}"),
+                ));
+            }
+        };
+        if from.is_real() || matches!(from, Scalar::I64 | Scalar::U64 | Scalar::U32) {
+            let warning = self
+                .diagnostic(
+                    Code::IndexCast,
+                    span,
+                    format!("a loop bound of type {} is cast to i32", from.name()),
+                )
+                .help("cast it yourself, `oc.i32(...)`, to silence this");
+            self.warn(warning);
+        }
+        self.value_as(settled, Scalar::I32, span)
+    }
+}
+
+/// Whether an expression contains `:=`.
+fn assigns_names(expr: &Expr) -> bool {
+    let any = |list: &[&Expr]| list.iter().any(|item| assigns_names(item));
+    match &expr.kind {
+        ExprKind::Named { .. } => true,
+        ExprKind::Binary { .. } => {
+            let (chain, leftmost) = expr.operator_chain();
+            let right =
+                |node: &&Expr| matches!(&node.kind, ExprKind::Binary { right, .. } if assigns_names(right));
+            assigns_names(leftmost) || chain.iter().any(right)
+        }
+        ExprKind::Unary { operand, .. } => any(&[operand]),
+        ExprKind::Logical { operands, .. } => operands.iter().any(assigns_names),
+        ExprKind::Compare { left, rest } => {
+            assigns_names(left) || rest.iter().any(|(_, item)| assigns_names(item))
+        }
+        ExprKind::Call { args, .. } => args.iter().any(assigns_names),
+        ExprKind::Subscript { value, index } => any(&[value, index]),
+        ExprKind::IfElse { test, body, orelse } => any(&[test, body, orelse]),
+        ExprKind::Tuple(items) => items.iter().any(assigns_names),
+        _ => false,
+    }
+}

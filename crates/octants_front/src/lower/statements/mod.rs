@@ -1,0 +1,9 @@
+//! Statements: assignments, branches, loops, returns.
+
+pub(crate) mod assert;
+pub(crate) mod assign;
+pub(crate) mod branch;
+pub(crate) mod loops;
+pub(crate) mod returns;
+pub(crate) mod stmt;
+pub(crate) mod unroll;

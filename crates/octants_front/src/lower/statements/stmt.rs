@@ -1,0 +1,190 @@
+//! Statements, by kind of node, and blocks of them.
+
+use octants_diag::{Code, Span};
+
+use super::loops::LoopKind;
+use crate::ast::{ExprKind, Stmt, StmtKind};
+use crate::host::Host;
+use crate::lower::Lowerer;
+use crate::lower::error::Fallible;
+
+/// What happens after a statement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Flow {
+    /// The next statement.
+    Next,
+    /// Nothing more of this block: it was left, or what follows has been lowered already.
+    Done,
+    /// The function has returned.
+    Returned,
+    /// A static loop goes on with its next item.
+    StaticContinue,
+    /// A static loop ends.
+    StaticBreak,
+}
+
+/// What follows a block, up to the end of the enclosing loop's body: statements of the enclosing blocks, innermost first.
+#[derive(Clone, Copy)]
+pub(crate) struct Tail<'t> {
+    pub stmts: &'t [Stmt],
+    pub next: Option<&'t Tail<'t>>,
+    /// The block that ends before these statements had a scope of its own, which ends here.
+    pub scope: Option<Span>,
+}
+
+impl<H: Host> Lowerer<'_, H> {
+    /// The statements of a function's body.
+    pub(crate) fn statements(&mut self, stmts: &[Stmt]) -> Fallible<Flow> {
+        self.block(stmts, None)
+    }
+
+    /// Statements with a scope of their own.
+    pub(crate) fn scoped(&mut self, stmts: &[Stmt], span: Span) -> Fallible<Flow> {
+        self.frame_mut().push_scope();
+        let flow = self.block(stmts, None)?;
+        self.frame_mut().pop_scope(span);
+        Ok(flow)
+    }
+
+    /// Statements, then what follows them.
+    pub(crate) fn block(&mut self, stmts: &[Stmt], tail: Option<&Tail<'_>>) -> Fallible<Flow> {
+        for (at, stmt) in stmts.iter().enumerate() {
+            let rest = Tail { stmts: &stmts[at + 1..], next: tail, scope: None };
+            match self.statement(stmt, &rest)? {
+                Flow::Next => {}
+                left => return Ok(left),
+            }
+        }
+        match tail {
+            None => Ok(Flow::Next),
+            Some(tail) => {
+                if let Some(span) = tail.scope {
+                    self.frame_mut().pop_scope(span);
+                }
+                let flow = self.block(tail.stmts, tail.next)?;
+                if let Some(_span) = tail.scope {
+                    // Whoever pushed the scope pops one: give it one to pop.
+                    self.frame_mut().push_scope();
+                }
+                // The caller must not lower the tail again.
+                Ok(if flow == Flow::Next { Flow::Done } else { flow })
+            }
+        }
+    }
+
+    fn statement(&mut self, stmt: &Stmt, rest: &Tail<'_>) -> Fallible<Flow> {
+        let span = stmt.span;
+        match &stmt.kind {
+            StmtKind::Expr(expr) => {
+                // A string alone is a docstring or a comment, and `...` says nothing.
+                if !matches!(expr.kind, ExprKind::Str(_) | ExprKind::Unsupported("Ellipsis")) {
+                    self.expr(expr)?;
+                }
+                Ok(Flow::Next)
+            }
+            StmtKind::Assign { targets, value } => self.assign(targets, value).map(|()| Flow::Next),
+            StmtKind::AugAssign { target, op, value } => {
+                self.assign_augmented(target, *op, value, span).map(|()| Flow::Next)
+            }
+            StmtKind::AnnAssign { target, annotation, value } => {
+                self.assign_annotated(target, annotation, value.as_ref(), span).map(|()| Flow::Next)
+            }
+            StmtKind::If { test, body, orelse } => self.if_statement(test, body, orelse, rest, span),
+            StmtKind::While { test, body, orelse } => {
+                self.check_loop_else(*orelse, "while")?;
+                self.while_statement(test, body, span)?;
+                self.after_loop(body, rest, Flow::Next, span)
+            }
+            StmtKind::For { target, iter, body, orelse } => {
+                self.check_loop_else(*orelse, "for")?;
+                let flow = self.for_statement(target, iter, body, span)?;
+                self.after_loop(body, rest, flow, span)
+            }
+            StmtKind::Break => self.leave(true, span),
+            StmtKind::Continue => self.leave(false, span),
+            StmtKind::Return(value) => {
+                self.return_statement(value.as_ref(), span)?;
+                Ok(if self.frame().exit.is_some() { Flow::Done } else { Flow::Returned })
+            }
+            StmtKind::Assert { test, message } => {
+                self.assertion(test, message.as_ref(), span).map(|()| Flow::Next)
+            }
+            StmtKind::Pass => Ok(Flow::Next),
+            StmtKind::With => Err(self.error_with_help(
+                Code::WithStatement,
+                span,
+                "this context manager cannot be used in a kernel",
+                "only the language's own context managers may stand in a kernel",
+            )),
+            StmtKind::Unsupported(node) => {
+                let diagnostic =
+                    self.diagnostic(Code::UnsupportedStatement, span, format!("Unsupported node \"{node}\""));
+                Err(Box::new(match *node {
+                    "FunctionDef" => {
+                        diagnostic.help("define the function outside and decorate it with `@oc.func`")
+                    }
+                    "Try" | "TryStar" | "Raise" => {
+                        diagnostic.help("kernels have no exceptions; check with `assert` in debug mode")
+                    }
+                    "Import" | "ImportFrom" => diagnostic.help("import at the top of the file"),
+                    "Match" => diagnostic.help("use `if` and `elif`"),
+                    "Global" | "Nonlocal" => {
+                        diagnostic.help("globals are constants in a kernel; pass an array to write to")
+                    }
+                    _ => diagnostic,
+                }))
+            }
+        }
+    }
+
+    fn check_loop_else(&self, orelse: Option<Span>, word: &str) -> Fallible<()> {
+        match orelse {
+            None => Ok(()),
+            Some(span) => Err(self.error_with_help(
+                Code::LoopElse,
+                span,
+                format!("'else' clause for '{word}' is not supported in a kernel"),
+                "keep a flag and test it after the loop",
+            )),
+        }
+    }
+
+    /// `break` and `continue`.
+    fn leave(&mut self, is_break: bool, span: Span) -> Fallible<Flow> {
+        let word = if is_break { "break" } else { "continue" };
+        let depth = self.frame().depth;
+        let Some(innermost) = self.frame().loops.last() else {
+            return Err(self.error(Code::StrayBreak, span, format!("'{word}' outside of a loop")));
+        };
+        let (skip, broken) = match &innermost.kind {
+            LoopKind::Static => {
+                if depth > innermost.depth {
+                    return Err(self.error_with_help(
+                        Code::StaticBreak,
+                        span,
+                        format!("Cannot {word} a static loop inside a non-static if"),
+                        "make the condition `oc.static(...)`, or the loop a run-time one",
+                    ));
+                }
+                return Ok(if is_break { Flow::StaticBreak } else { Flow::StaticContinue });
+            }
+            LoopKind::Parallel if is_break => {
+                let place = innermost.span;
+                return Err(Box::new(
+                    self.diagnostic(Code::BreakOutermost, span, "Cannot break in the outermost loop")
+                        .label(place, "this loop runs in parallel")
+                        .help("put `oc.loop_config(serialize=True)` before the loop to run it in order"),
+                ));
+            }
+            LoopKind::Parallel => (innermost.skip, None),
+            LoopKind::Serial { broken } => (innermost.skip, *broken),
+        };
+        let mut builder = self.at(span);
+        let flags = [skip, broken.filter(|_| is_break)];
+        for flag in flags.into_iter().flatten() {
+            let yes = builder.constant(octants_ir::Const::bool(true));
+            builder.store(flag, &[], yes);
+        }
+        Ok(Flow::Done)
+    }
+}
