@@ -90,6 +90,14 @@ impl Expr {
         }
         (chain, leftmost)
     }
+
+    /// What stands between the brackets: `x[i, j]` has a tuple as its index, `x[()]` an empty one.
+    pub fn index_items(&self) -> &[Expr] {
+        match &self.kind {
+            ExprKind::Tuple(items) => items,
+            _ => std::slice::from_ref(self),
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -18,10 +18,10 @@ use crate::host::Host;
 use crate::signature::source_unavailable;
 use crate::sources::Sources;
 use crate::{ArgSpec, FieldParam, LowerOptions, Lowered};
+use data::flow::LoopConfig;
 use data::scope::Frame;
 use data::term::Term;
 use error::Fallible;
-use statements::loops::LoopConfig;
 
 /// Lowers a kernel for one kind of arguments, one per parameter (the receiver of a method is a template).
 pub fn lower_kernel<H: Host>(
@@ -54,7 +54,7 @@ struct Lowerer<'a, H: Host> {
     /// What expressions held by host code stand for, by their index.
     exprs: Vec<Term<H::Object>>,
     /// The arguments, and what they led to.
-    members: Vec<places::members::Member<H::Object>>,
+    members: Vec<data::argument::Member<H::Object>>,
     /// The parameters that are fields.
     fields: Vec<FieldParam>,
     /// How many containers are being copied for host code, one in another.
@@ -76,7 +76,7 @@ struct Lowerer<'a, H: Host> {
     nesting: usize,
     next_loop: Option<LoopConfig>,
     /// Functions of the kernel's own, by what they were compiled for.
-    instances: Vec<calls::real_func::Instance<H::Object>>,
+    instances: Vec<data::function::Instance<H::Object>>,
     warnings: Vec<Diagnostic>,
     /// Where members of structs were read that are vectors kept as scalars, for diagnostics.
     unpacked: Vec<Span>,

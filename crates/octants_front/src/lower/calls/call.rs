@@ -7,32 +7,13 @@ use crate::ast::{Expr, ExprKind, Keyword, Name};
 use crate::host::{Host, HostException, Meaning, UnaryOp};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
+use crate::lower::data::argument::{Argument, Passing};
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
 use crate::lower::values::fold;
 
-/// An evaluated argument of a call.
-#[derive(Clone, Debug)]
-pub(crate) struct Argument<O> {
-    /// `None` for a positional one.
-    pub name: Option<Name>,
-    pub term: Term<O>,
-    pub span: Span,
-    /// Whether it is written as a number: `1`, `-2.5`.
-    pub is_literal: bool,
-}
-
 /// Positional and named arguments of a call of host code.
 type HostArguments<O> = (Vec<O>, Vec<(String, O)>);
-
-/// How arguments are evaluated.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Passing {
-    /// Places are loaded.
-    ByValue,
-    /// Places stay places: the callee may write them.
-    ByReference,
-}
 
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn call(

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use octants_diag::{Code, Span};
 use octants_ir::Data;
 
-use super::call::Argument;
 use crate::ast::{Function, Param};
 use crate::host::{Annotation, Host};
 use crate::lower::Lowerer;
+use crate::lower::data::argument::Argument;
 use crate::lower::data::scope::{AliasKind, Binding, Call, Frame};
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;

@@ -4,10 +4,10 @@ use octants_diag::{Code, Span};
 use octants_ir::ops::{Format, PrintSpec};
 use octants_ir::{Data, Value};
 
-use super::call::{Argument, Passing};
 use crate::ast::{Expr, Keyword, TextPart};
 use crate::host::Host;
 use crate::lower::Lowerer;
+use crate::lower::data::argument::{Argument, Passing};
 use crate::lower::data::term::{Term, TextPiece};
 use crate::lower::error::Fallible;
 

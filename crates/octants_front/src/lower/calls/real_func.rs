@@ -6,46 +6,20 @@
 //! There are no jumps: a `return` stores its values in variables and raises a flag; what follows is skipped while the flag is up.
 
 use octants_diag::{Code, Span};
-use octants_ir::{Const, Data, Func, Type, Value};
+use octants_ir::{Const, Data, Func, Value};
 
-use super::call::Argument;
 use super::func::DEEPEST;
-use crate::ast::{Expr, Stmt, StmtKind};
+use crate::ast::{Expr, Stmt};
 use crate::host::{Annotation, Host};
 use crate::lower::Lowerer;
+use crate::lower::data::argument::Argument;
+use crate::lower::data::flow::{Exit, Flow, Tail};
+use crate::lower::data::function::{Instance, Key};
 use crate::lower::data::scope::{AliasKind, Binding, Call, Frame};
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
-use crate::lower::statements::stmt::{Flow, Tail};
+use crate::lower::statements::exits::may_return;
 use crate::signature::source_unavailable;
-
-/// A function that has been compiled for one kind of arguments, or is being.
-#[derive(Debug)]
-pub(crate) struct Instance<O> {
-    object: O,
-    key: Vec<Key<O>>,
-    function: Func,
-    returns: Vec<Annotation>,
-    is_tuple: bool,
-}
-
-/// What of an argument a function is compiled for.
-#[derive(Clone, Debug)]
-enum Key<O> {
-    /// Nothing: its annotation says all.
-    Value,
-    Array(Type),
-    Static(Term<O>),
-}
-
-/// How the function that is being lowered returns.
-#[derive(Clone, Debug)]
-pub(crate) struct Exit {
-    pub flag: Value,
-    results: Vec<Value>,
-    returns: Vec<Annotation>,
-    is_tuple: bool,
-}
 
 /// What is passed for one parameter.
 enum Passed<O> {
@@ -415,14 +389,4 @@ impl<H: Host> Lowerer<'_, H> {
         }
         self.rest_unless(exit.flag, rest, span)
     }
-}
-
-/// Whether some statement returns.
-pub(crate) fn may_return(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Return(_) => true,
-        StmtKind::If { body, orelse, .. } => may_return(body) || may_return(orelse),
-        StmtKind::For { body, .. } | StmtKind::While { body, .. } => may_return(body),
-        _ => false,
-    })
 }

@@ -2,9 +2,9 @@
 
 use octants_diag::Diagnostic;
 
-use super::call::Argument;
 use crate::host::{BinaryOp, CompareOp, Host, Meaning, TraceError, Tracer, UnaryOp};
 use crate::lower::Lowerer;
+use crate::lower::data::argument::Argument;
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
 use crate::lower::places::entries::Part;

@@ -1,4 +1,7 @@
-//! What lowering works with: terms, and the functions and scopes being lowered. Data only: nothing here knows how anything is lowered.
+//! What lowering works with: terms, arguments, the functions and scopes being lowered, and how control moves in them. Data only: nothing here knows how anything is lowered.
 
+pub(crate) mod argument;
+pub(crate) mod flow;
+pub(crate) mod function;
 pub(crate) mod scope;
 pub(crate) mod term;

@@ -7,8 +7,7 @@ use octants_ir::{Loc, Value};
 
 use super::term::Term;
 use crate::ast::{Function, Name};
-use crate::lower::calls::real_func::Exit;
-use crate::lower::statements::loops::Loop;
+use crate::lower::data::flow::{Exit, Loop};
 
 /// What a local name stands for.
 #[derive(Clone, Debug)]

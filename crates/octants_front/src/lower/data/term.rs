@@ -4,7 +4,6 @@ use octants_diag::Span;
 use octants_ir::{TensorShape, Value};
 
 use crate::ast::Name;
-use crate::lower::places::view::View;
 
 /// A value at some stage: known at compile time, in a register, or in memory.
 #[derive(Clone, Debug)]
@@ -56,6 +55,16 @@ pub(crate) struct Place {
     pub path: Vec<Value>,
     /// Whether other iterations may touch it: augmented assignment is atomic.
     pub shared: bool,
+}
+
+/// `BufferView`: a part of an array along its first axis.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    pub array: Value,
+    /// Where it begins in the array, and how long it is; `None` for all of it.
+    pub window: Option<(Value, Value)>,
+    /// Where the array begins in the one that the caller has; known in debug mode only.
+    pub offset: Option<Value>,
 }
 
 /// Scalars in memory that are a tensor together: entries of a larger one, or of fields that have an array for each entry.

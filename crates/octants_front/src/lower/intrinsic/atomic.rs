@@ -7,7 +7,7 @@ use octants_ir::{Data, OpKind, Scalar, Type, Value};
 use crate::host::Host;
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
-use crate::lower::calls::call::Argument;
+use crate::lower::data::argument::Argument;
 use crate::lower::data::term::{Place, Term};
 use crate::lower::error::Fallible;
 use crate::lower::statements::assign::Combine;

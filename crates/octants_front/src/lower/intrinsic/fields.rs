@@ -7,7 +7,7 @@ use octants_ir::{OpKind, Scalar, Type, Value};
 use crate::host::{Host, Meaning};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
-use crate::lower::calls::call::Argument;
+use crate::lower::data::argument::Argument;
 use crate::lower::data::term::{Place, Term};
 use crate::lower::error::Fallible;
 

@@ -7,7 +7,7 @@ use octants_ir::{Data, Scalar, Value};
 use crate::host::{BinaryOp, CompareOp, Host};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
-use crate::lower::calls::call::Argument;
+use crate::lower::data::argument::Argument;
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
 use crate::lower::values::fold;

@@ -15,7 +15,7 @@ use crate::ast::{Expr, Keyword};
 use crate::host::Host;
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
-use crate::lower::calls::call::{Argument, Passing};
+use crate::lower::data::argument::{Argument, Passing};
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
 use crate::lower::statements::assign::Combine;

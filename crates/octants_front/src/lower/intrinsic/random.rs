@@ -6,7 +6,7 @@ use octants_ir::Scalar;
 use crate::host::Host;
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
-use crate::lower::calls::call::Argument;
+use crate::lower::data::argument::Argument;
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
 

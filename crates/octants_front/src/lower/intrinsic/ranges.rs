@@ -6,10 +6,10 @@ use octants_ir::Value;
 use crate::host::Host;
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
-use crate::lower::calls::call::Argument;
+use crate::lower::data::argument::Argument;
+use crate::lower::data::flow::LoopConfig;
 use crate::lower::data::term::{Ndrange, Term};
 use crate::lower::error::Fallible;
-use crate::lower::statements::loops::LoopConfig;
 
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn range(

@@ -6,7 +6,7 @@ use crate::ast::{Expr, ExprKind, Keyword};
 use crate::host::{Host, Meaning};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
-use crate::lower::calls::call::{Argument, Passing};
+use crate::lower::data::argument::{Argument, Passing};
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
 

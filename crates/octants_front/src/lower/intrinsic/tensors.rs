@@ -6,7 +6,7 @@ use octants_ir::{Data, Scalar, TensorShape, TensorType, Value};
 use crate::host::{Host, Meaning};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
-use crate::lower::calls::call::Argument;
+use crate::lower::data::argument::Argument;
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
 use crate::lower::values::convert::describe_data;

@@ -40,12 +40,8 @@ fn swizzle(name: &str) -> Option<(Vec<usize>, &'static str)> {
 impl<H: Host> Lowerer<'_, H> {
     /// The parts of an index expression.
     pub(crate) fn index_parts(&mut self, index: &Expr) -> Fallible<Vec<Part<H::Object>>> {
-        let items = match &index.kind {
-            ExprKind::Tuple(items) => items,
-            _ => std::slice::from_ref(index),
-        };
         let mut parts = Vec::new();
-        for item in items {
+        for item in index.index_items() {
             if let ExprKind::Slice { start, stop, step } = &item.kind {
                 let mut bounds = [None; 3];
                 for (bound, expr) in bounds.iter_mut().zip([start, stop, step]) {

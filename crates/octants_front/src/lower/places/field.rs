@@ -9,7 +9,6 @@ use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, AssertKind, BitOp, CompareOp};
 use octants_ir::{ArrayType, Boundary, Layout, OpKind, Type, Value};
 
-use super::index::index_items;
 use crate::ast::Expr;
 use crate::dependency::{Dependency, FieldParam, Origin, Role};
 use crate::host::{FieldKind, Host, Meaning};
@@ -51,7 +50,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let mut items = Vec::new();
-        for item in index_items(index) {
+        for item in index.index_items() {
             items.push((self.index_operand(item)?, item.span));
         }
         let name = self.text(base_expr.span);

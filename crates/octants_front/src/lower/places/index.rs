@@ -86,7 +86,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     fn array_element(&mut self, array: Value, base_expr: &Expr, index: &Expr, span: Span) -> Fallible<Place> {
         let mut items = Vec::new();
-        for item in index_items(index) {
+        for item in index.index_items() {
             items.push((self.index_operand(item)?, item.span));
         }
         let name = format!("`{}`", self.text(base_expr.span));
@@ -473,13 +473,5 @@ impl<H: Host> Lowerer<'_, H> {
         let host = self.host;
         let item = host.getitem(&object, &key, self).map_err(|e| self.host_error(e, span))?;
         Ok(Term::Object(item))
-    }
-}
-
-/// `x[i, j]` has a tuple as its index; `x[()]` an empty one.
-pub(crate) fn index_items(index: &Expr) -> &[Expr] {
-    match &index.kind {
-        ExprKind::Tuple(items) => items,
-        _ => std::slice::from_ref(index),
     }
 }

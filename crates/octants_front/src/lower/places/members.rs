@@ -6,7 +6,6 @@
 use octants_diag::{Code, Span};
 use octants_ir::{ArrayType, Data, Scalar, Type};
 
-use super::view::View;
 use crate::ArgSpec;
 use crate::ast::Function;
 use crate::dependency::{Dependency, Origin, Role, Step};
@@ -14,23 +13,10 @@ use crate::host::{
     Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, Host, Meaning, ScalarAnnotation,
 };
 use crate::lower::Lowerer;
+use crate::lower::data::argument::Member;
 use crate::lower::data::scope::{AliasKind, Binding};
-use crate::lower::data::term::Term;
+use crate::lower::data::term::{Term, View};
 use crate::lower::error::Fallible;
-
-/// A dependency while lowering.
-#[derive(Debug)]
-pub(crate) struct Member<O> {
-    pub dependency: Dependency<O>,
-    /// As the user writes it: `self.grid`.
-    path: String,
-    /// A dataclass whose annotations say what its members are.
-    typed: bool,
-    /// Numbers below it are parameters.
-    lifted: bool,
-    /// What reading it again gives.
-    term: Term<O>,
-}
 
 impl<H: Host> Lowerer<'_, H> {
     /// Binds the kernel's parameters.
@@ -445,7 +431,7 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn parent(
         &mut self,
         callee: &H::Object,
-        arguments: &[crate::lower::calls::call::Argument<H::Object>],
+        arguments: &[crate::lower::data::argument::Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         if !arguments.is_empty() {

@@ -11,18 +11,9 @@ use crate::ast::{Expr, ExprKind, Keyword};
 use crate::host::Host;
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
-use crate::lower::calls::call::Argument;
-use crate::lower::data::term::{Place, Term};
+use crate::lower::data::argument::Argument;
+use crate::lower::data::term::{Place, Term, View};
 use crate::lower::error::Fallible;
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct View {
-    pub array: Value,
-    /// Where it begins in the array, and how long it is; `None` for all of it.
-    pub window: Option<(Value, Value)>,
-    /// Where the array begins in the one that the caller has; known in debug mode only.
-    pub offset: Option<Value>,
-}
 
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn view_size(&mut self, view: &View, span: Span) -> Value {
@@ -66,7 +57,7 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Term<H::Object>> {
         let ExprKind::Slice { start, stop, step } = &index.kind else {
             let mut items = Vec::new();
-            for item in super::index::index_items(index) {
+            for item in index.index_items() {
                 items.push((self.index_operand(item)?, item.span));
             }
             let name = format!("`{}`", self.text(base.span));
@@ -157,7 +148,7 @@ impl<H: Host> Lowerer<'_, H> {
         keywords: &[Keyword],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let arguments = self.arguments(args, keywords, crate::lower::calls::call::Passing::ByValue)?;
+        let arguments = self.arguments(args, keywords, crate::lower::data::argument::Passing::ByValue)?;
         let [Some(begin), Some(size)] = self.named_arguments(&arguments, ["offset", "size"]) else {
             return Err(self.error_with_help(
                 Code::IntrinsicArguments,

@@ -15,11 +15,11 @@
 use octants_diag::Span;
 use octants_ir::{Const, Data, OpKind, Region, Scalar, Value};
 
-use super::stmt::{Flow, Tail};
-use crate::ast::{Expr, Stmt, StmtKind};
+use super::exits::{always_leaves, may_leave, may_return};
+use crate::ast::{Expr, Stmt};
 use crate::host::Host;
 use crate::lower::Lowerer;
-use crate::lower::calls::real_func::may_return;
+use crate::lower::data::flow::{Flow, Loop, Tail};
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
 
@@ -77,7 +77,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// The nearest loop is unrolled, so leaving it is not a matter of control flow.
     fn in_static_loop(&self) -> bool {
-        self.frame().loops.last().is_none_or(super::loops::Loop::is_static)
+        self.frame().loops.last().is_none_or(Loop::is_static)
     }
 
     /// A branch as a region.
@@ -167,37 +167,4 @@ impl<H: Host> Lowerer<'_, H> {
 
 fn is_empty(tail: &Tail<'_>) -> bool {
     tail.stmts.is_empty() && tail.next.is_none_or(is_empty)
-}
-
-/// Whether some statement may leave the enclosing loop or its iteration.
-pub(crate) fn may_leave(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Break | StmtKind::Continue => true,
-        StmtKind::If { body, orelse, .. } => may_leave(body) || may_leave(orelse),
-        _ => false,
-    })
-}
-
-/// Whether some statement may leave the enclosing loop for good.
-pub(crate) fn may_break(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Break => true,
-        StmtKind::If { body, orelse, .. } => may_break(body) || may_break(orelse),
-        _ => false,
-    })
-}
-
-/// Whether a block surely leaves, at its end and nowhere else.
-fn always_leaves(stmts: &[Stmt], returns: bool) -> bool {
-    match stmts {
-        [before @ .., last] => {
-            let leaves = match last.kind {
-                StmtKind::Break | StmtKind::Continue => true,
-                StmtKind::Return(_) => returns,
-                _ => false,
-            };
-            leaves && !may_leave(before) && !(returns && may_return(before))
-        }
-        [] => false,
-    }
 }

@@ -4,58 +4,13 @@ use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, BitOp, BitUnary, CompareOp, ParallelFor};
 use octants_ir::{Builder, Const, OpKind, Scalar, Type, Value};
 
-use super::branch::may_break;
-use super::stmt::Flow;
+use super::exits::{may_break, may_return};
 use crate::ast::{Expr, ExprKind, Name, Stmt};
 use crate::host::{Host, Meaning};
 use crate::lower::Lowerer;
-use crate::lower::calls::real_func::may_return;
+use crate::lower::data::flow::{Flow, Loop, LoopConfig, LoopKind};
 use crate::lower::data::term::{Ndrange, Term};
 use crate::lower::error::Fallible;
-
-/// A loop whose body is being lowered.
-#[derive(Debug)]
-pub(crate) struct Loop {
-    pub kind: LoopKind,
-    /// The frame's depth in the loop's body.
-    pub depth: usize,
-    /// A flag that says that the iteration was left, where one is needed.
-    pub skip: Option<Value>,
-    pub span: Span,
-}
-
-#[derive(Debug)]
-pub(crate) enum LoopKind {
-    Parallel,
-    /// `broken` is a flag that says that the loop was left, if something may leave it.
-    Serial {
-        broken: Option<Value>,
-    },
-    Static,
-}
-
-impl Loop {
-    pub(crate) fn is_static(&self) -> bool {
-        matches!(self.kind, LoopKind::Static)
-    }
-
-    /// The flag that says that the loop was left.
-    pub(crate) fn broken(&self) -> Option<Value> {
-        match self.kind {
-            LoopKind::Serial { broken } => broken,
-            LoopKind::Parallel | LoopKind::Static => None,
-        }
-    }
-}
-
-/// What `loop_config` said about the next loop.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LoopConfig {
-    pub block_dim: Option<u32>,
-    pub serialize: bool,
-    pub parallelize: Option<u32>,
-    pub name: Option<String>,
-}
 
 /// A loop to be built: how its variables are named and what its body is.
 struct Nest<'s> {

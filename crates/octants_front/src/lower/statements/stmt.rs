@@ -2,35 +2,11 @@
 
 use octants_diag::{Code, Span};
 
-use super::loops::LoopKind;
 use crate::ast::{ExprKind, Stmt, StmtKind};
 use crate::host::Host;
 use crate::lower::Lowerer;
+use crate::lower::data::flow::{Flow, LoopKind, Tail};
 use crate::lower::error::Fallible;
-
-/// What happens after a statement.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Flow {
-    /// The next statement.
-    Next,
-    /// Nothing more of this block: it was left, or what follows has been lowered already.
-    Done,
-    /// The function has returned.
-    Returned,
-    /// A static loop goes on with its next item.
-    StaticContinue,
-    /// A static loop ends.
-    StaticBreak,
-}
-
-/// What follows a block, up to the end of the enclosing loop's body: statements of the enclosing blocks, innermost first.
-#[derive(Clone, Copy)]
-pub(crate) struct Tail<'t> {
-    pub stmts: &'t [Stmt],
-    pub next: Option<&'t Tail<'t>>,
-    /// The block that ends before these statements had a scope of its own, which ends here.
-    pub scope: Option<Span>,
-}
 
 impl<H: Host> Lowerer<'_, H> {
     /// The statements of a function's body.

@@ -2,11 +2,10 @@
 
 use octants_diag::{Code, Span};
 
-use super::loops::{Loop, LoopKind};
-use super::stmt::Flow;
 use crate::ast::{Expr, ExprKind, Stmt};
 use crate::host::Host;
 use crate::lower::Lowerer;
+use crate::lower::data::flow::{Flow, Loop, LoopKind};
 use crate::lower::data::scope::{AliasKind, Binding};
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;

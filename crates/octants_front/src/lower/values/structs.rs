@@ -6,7 +6,7 @@ use octants_ir::{Data, Func, Type, Value};
 use crate::ast::Name;
 use crate::host::{Annotation, Host, Meaning};
 use crate::lower::Lowerer;
-use crate::lower::calls::call::Argument;
+use crate::lower::data::argument::Argument;
 use crate::lower::data::term::{Method, Place, Struct, Term};
 use crate::lower::error::Fallible;
 

@@ -1,0 +1,84 @@
+//! How control moves through a function being lowered: the loops around a statement, what follows it, how it is left.
+
+use octants_diag::Span;
+use octants_ir::Value;
+
+use crate::ast::Stmt;
+use crate::host::Annotation;
+
+/// What happens after a statement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Flow {
+    /// The next statement.
+    Next,
+    /// Nothing more of this block: it was left, or what follows has been lowered already.
+    Done,
+    /// The function has returned.
+    Returned,
+    /// A static loop goes on with its next item.
+    StaticContinue,
+    /// A static loop ends.
+    StaticBreak,
+}
+
+/// What follows a block, up to the end of the enclosing loop's body: statements of the enclosing blocks, innermost first.
+#[derive(Clone, Copy)]
+pub(crate) struct Tail<'t> {
+    pub stmts: &'t [Stmt],
+    pub next: Option<&'t Tail<'t>>,
+    /// The block that ends before these statements had a scope of its own, which ends here.
+    pub scope: Option<Span>,
+}
+
+/// A loop whose body is being lowered.
+#[derive(Debug)]
+pub(crate) struct Loop {
+    pub kind: LoopKind,
+    /// The frame's depth in the loop's body.
+    pub depth: usize,
+    /// A flag that says that the iteration was left, where one is needed.
+    pub skip: Option<Value>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub(crate) enum LoopKind {
+    Parallel,
+    /// `broken` is a flag that says that the loop was left, if something may leave it.
+    Serial {
+        broken: Option<Value>,
+    },
+    Static,
+}
+
+impl Loop {
+    pub(crate) fn is_static(&self) -> bool {
+        matches!(self.kind, LoopKind::Static)
+    }
+
+    /// The flag that says that the loop was left.
+    pub(crate) fn broken(&self) -> Option<Value> {
+        match self.kind {
+            LoopKind::Serial { broken } => broken,
+            LoopKind::Parallel | LoopKind::Static => None,
+        }
+    }
+}
+
+/// What `loop_config` said about the next loop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LoopConfig {
+    pub block_dim: Option<u32>,
+    pub serialize: bool,
+    pub parallelize: Option<u32>,
+    pub name: Option<String>,
+}
+
+/// How the function that is being lowered returns.
+#[derive(Clone, Debug)]
+pub(crate) struct Exit {
+    pub flag: Value,
+    pub results: Vec<Value>,
+    pub returns: Vec<Annotation>,
+    pub is_tuple: bool,
+}
