@@ -68,8 +68,15 @@ pub enum StmtKind {
     Return(Option<Expr>),
     Assert { test: Expr, message: Option<Expr> },
     Pass,
-    With,
+    With { items: Vec<WithItem>, body: Vec<Stmt> },
     Unsupported(&'static str),
+}
+
+/// `context as target`
+#[derive(Debug)]
+pub struct WithItem {
+    pub context: Expr,
+    pub target: Option<Expr>,
 }
 
 #[derive(Debug)]

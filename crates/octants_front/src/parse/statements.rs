@@ -9,7 +9,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::convert::{binary_op, expr};
 use super::span_of;
-use crate::ast::{Expr, ExprKind, Function, Name, Param, ParamKind, Stmt, StmtKind};
+use crate::ast::{Expr, ExprKind, Function, Name, Param, ParamKind, Stmt, StmtKind, WithItem};
 use crate::intrinsics::Intrinsic;
 
 pub(super) fn function(file: FileId, def: &py::StmtFunctionDef) -> Function {
@@ -123,7 +123,14 @@ fn stmt(file: FileId, statement: &py::Stmt) -> Stmt {
         py::Stmt::With(s) => {
             let items = s.items.iter().map(Ranged::range).reduce(TextRange::cover);
             span = head(file, s.range, items.unwrap_or(s.range));
-            if s.is_async { StmtKind::Unsupported("AsyncWith") } else { StmtKind::With }
+            if s.is_async {
+                StmtKind::Unsupported("AsyncWith")
+            } else {
+                StmtKind::With {
+                    items: s.items.iter().map(|item| with_item(file, item)).collect(),
+                    body: suite(file, &s.body),
+                }
+            }
         }
         py::Stmt::FunctionDef(s) => {
             span = head(file, TextRange::empty(s.name.start()), s.name.range());
@@ -151,6 +158,13 @@ fn stmt(file: FileId, statement: &py::Stmt) -> Stmt {
         py::Stmt::IpyEscapeCommand(_) => StmtKind::Unsupported("IpyEscapeCommand"),
     };
     Stmt { span, kind }
+}
+
+fn with_item(file: FileId, item: &py::WithItem) -> WithItem {
+    WithItem {
+        context: expr(file, &item.context_expr),
+        target: item.optional_vars.as_ref().map(|target| expr(file, target)),
+    }
 }
 
 /// `elif` clauses become an `if` that is the only statement of the `else`.
@@ -210,11 +224,16 @@ fn collect_assigned(body: &[Stmt], names: &mut Vec<Name>) {
                 }
             }
             StmtKind::Assert { test, .. } => collect_named(test, names),
-            StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Pass
-            | StmtKind::With
-            | StmtKind::Unsupported(_) => {}
+            StmtKind::With { items, body } => {
+                for item in items {
+                    collect_named(&item.context, names);
+                    if let Some(target) = &item.target {
+                        collect_target(target, names);
+                    }
+                }
+                collect_assigned(body, names);
+            }
+            StmtKind::Break | StmtKind::Continue | StmtKind::Pass | StmtKind::Unsupported(_) => {}
         }
     }
 }
@@ -292,4 +311,27 @@ fn collect_named(value: &Expr, names: &mut Vec<Name>) {
 fn is_plain_intrinsic(callee: &Expr) -> bool {
     let (ExprKind::Name(name) | ExprKind::Attribute { name, .. }) = &callee.kind else { return false };
     !name.starts_with("atomic") && (Intrinsic::from_name(name).is_some() || Scalar::from_name(name).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Function {
+        let module = ruff_python_parser::parse_module(text).expect("valid Python").into_syntax();
+        let [py::Stmt::FunctionDef(def)] = &module.body[..] else { panic!("one function") };
+        function(FileId(0), def)
+    }
+
+    #[test]
+    fn a_with_statement_keeps_its_managers_and_its_body() {
+        let tree = parse("def f():\n    with a(), b() as c:\n        x = 1\n        with d: y = 2\n");
+        let [Stmt { kind: StmtKind::With { items, body }, .. }] = &tree.body[..] else {
+            panic!("one `with`")
+        };
+        assert_eq!(items.iter().map(|item| item.target.is_some()).collect::<Vec<_>>(), [false, true]);
+        assert!(matches!(&body[..], [first, second]
+            if matches!(first.kind, StmtKind::Assign { .. }) && matches!(second.kind, StmtKind::With { .. })));
+        assert!(["c", "x", "y"].iter().all(|name| tree.assigns(name)), "{:?}", tree.assigned);
+    }
 }

@@ -7,7 +7,16 @@ pub(crate) fn may_leave(stmts: &[Stmt]) -> bool {
     stmts.iter().any(|stmt| match &stmt.kind {
         StmtKind::Break | StmtKind::Continue => true,
         StmtKind::If { body, orelse, .. } => may_leave(body) || may_leave(orelse),
-        _ => false,
+        StmtKind::With { body, .. } => may_leave(body),
+        // What leaves a loop inside leaves that one.
+        StmtKind::For { .. } | StmtKind::While { .. } | StmtKind::Return(_) => false,
+        StmtKind::Expr(_)
+        | StmtKind::Assign { .. }
+        | StmtKind::AugAssign { .. }
+        | StmtKind::AnnAssign { .. }
+        | StmtKind::Assert { .. }
+        | StmtKind::Pass
+        | StmtKind::Unsupported(_) => false,
     })
 }
 
@@ -16,7 +25,15 @@ pub(crate) fn may_break(stmts: &[Stmt]) -> bool {
     stmts.iter().any(|stmt| match &stmt.kind {
         StmtKind::Break => true,
         StmtKind::If { body, orelse, .. } => may_break(body) || may_break(orelse),
-        _ => false,
+        StmtKind::With { body, .. } => may_break(body),
+        StmtKind::For { .. } | StmtKind::While { .. } | StmtKind::Return(_) | StmtKind::Continue => false,
+        StmtKind::Expr(_)
+        | StmtKind::Assign { .. }
+        | StmtKind::AugAssign { .. }
+        | StmtKind::AnnAssign { .. }
+        | StmtKind::Assert { .. }
+        | StmtKind::Pass
+        | StmtKind::Unsupported(_) => false,
     })
 }
 
@@ -40,7 +57,16 @@ pub(crate) fn may_return(stmts: &[Stmt]) -> bool {
     stmts.iter().any(|stmt| match &stmt.kind {
         StmtKind::Return(_) => true,
         StmtKind::If { body, orelse, .. } => may_return(body) || may_return(orelse),
-        StmtKind::For { body, .. } | StmtKind::While { body, .. } => may_return(body),
-        _ => false,
+        StmtKind::For { body, .. } | StmtKind::While { body, .. } | StmtKind::With { body, .. } => {
+            may_return(body)
+        }
+        StmtKind::Break | StmtKind::Continue => false,
+        StmtKind::Expr(_)
+        | StmtKind::Assign { .. }
+        | StmtKind::AugAssign { .. }
+        | StmtKind::AnnAssign { .. }
+        | StmtKind::Assert { .. }
+        | StmtKind::Pass
+        | StmtKind::Unsupported(_) => false,
     })
 }

@@ -86,7 +86,7 @@ impl<H: Host> Lowerer<'_, H> {
                 self.assertion(test, message.as_ref(), span).map(|()| Flow::Next)
             }
             StmtKind::Pass => Ok(Flow::Next),
-            StmtKind::With => Err(self.error_with_help(
+            StmtKind::With { .. } => Err(self.error_with_help(
                 Code::WithStatement,
                 span,
                 "this context manager cannot be used in a kernel",
