@@ -1,6 +1,5 @@
 //! Branches, loops and assertions. Iterations of a parallel loop run in order, the last axis fastest.
 
-use octants_ir::ops::ParallelFor;
 use octants_ir::{Const, Data, Op, Value};
 
 use crate::arith;
@@ -61,15 +60,17 @@ impl Machine<'_> {
         }
     }
 
-    pub fn parallel_for(&mut self, op: Op, attributes: &ParallelFor) -> Result<(), Trap> {
-        let data = &self.kernel.ops[op];
-        let (bounds, mut places) = data.operands.split_at(2 * attributes.axes as usize);
-        let ranges: Vec<_> = bounds.chunks_exact(2).map(|b| self.bounds(b[0], b[1])).collect();
-        let params = &self.kernel.regions[data.regions[0]].params;
-        let accumulators = params[attributes.axes as usize..].iter().zip(&attributes.reductions);
-        let identities: Vec<_> = accumulators
-            .map(|(&param, reduction)| {
-                let data = self.kernel.ty(param).data().unwrap_or(Data::Scalar(octants_ir::Scalar::I32));
+    pub fn parallel_for(&mut self, op: Op) -> Result<(), Trap> {
+        let parallel = self.kernel.parallel_loop(op).expect("the caller saw a parallel loop");
+        let ranges: Vec<_> = parallel.bounds().map(|(lo, hi)| self.bounds(lo, hi)).collect();
+        let identities: Vec<_> = parallel
+            .reductions()
+            .map(|reduction| {
+                let data = self
+                    .kernel
+                    .ty(reduction.accumulator)
+                    .data()
+                    .unwrap_or(Data::Scalar(octants_ir::Scalar::I32));
                 Datum::zero(self.kernel, data).map(|zero| arith::identity(reduction.op, zero.ty()))
             })
             .collect();
@@ -80,15 +81,15 @@ impl Machine<'_> {
         if ranges.iter().all(|&(lo, hi)| lo < hi) {
             let mut at: Vec<_> = ranges.iter().map(|&(lo, _)| lo).collect();
             'points: loop {
-                for ((&index, bounds), &param) in at.iter().zip(bounds.chunks_exact(2)).zip(params) {
-                    self.set(param, self.index(bounds[0], index));
+                for ((&index, (lo, _)), &param) in at.iter().zip(parallel.bounds()).zip(parallel.indices()) {
+                    self.set(param, self.index(lo, index));
                 }
-                for (&param, accumulator) in params[at.len()..].iter().zip(accumulated) {
+                for (&param, accumulator) in parallel.accumulators().iter().zip(accumulated) {
                     self.set(param, accumulator);
                 }
                 self.stream = Stream::new(number, iteration);
                 iteration += 1;
-                accumulated = self.region(data.regions[0], [])?;
+                accumulated = self.region(parallel.body, [])?;
                 for (index, &(lo, hi)) in at.iter_mut().zip(&ranges).rev() {
                     *index += 1;
                     if *index < hi {
@@ -101,11 +102,9 @@ impl Machine<'_> {
         }
         self.stream = outer;
         let totals = accumulated.into_iter().zip(identities);
-        for (reduction, (total, identity)) in attributes.reductions.iter().zip(totals) {
-            let (place, rest) = places.split_at(reduction.operands as usize);
-            places = rest;
+        for (reduction, (total, identity)) in parallel.reductions().zip(totals) {
             if total != identity {
-                self.combine(op, reduction.op, place, &total)?;
+                self.combine(op, reduction.op, reduction.place, &total)?;
             }
         }
         Ok(())

@@ -262,7 +262,7 @@ impl<'a> Machine<'a> {
             OpKind::If => return self.if_op(op),
             OpKind::For => return self.for_op(op),
             OpKind::While => return self.while_op(op),
-            OpKind::ParallelFor(attributes) => return self.parallel_for(op, attributes),
+            OpKind::ParallelFor(_) => return self.parallel_for(op),
             OpKind::Serial => return self.region(data.regions[0], []).map(drop),
             OpKind::StoreResult(number) => {
                 self.results[*number as usize] = self.operand(op, 0).clone();

@@ -2,7 +2,7 @@
 
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
 use octants_ir::plan::size_and_align;
-use octants_ir::{Boundary, Const, Data, Layout, NodeKind, Op, Scalar, Type, Value};
+use octants_ir::{Boundary, CellAccess, Const, Data, Layout, NodeKind, Op, Place, Scalar, Type, Value};
 use smallvec::{SmallVec, smallvec};
 
 use crate::datum::Datum;
@@ -32,14 +32,17 @@ pub fn update(op: AtomicOp, old: Const, value: Const) -> Const {
     }
 }
 
-impl Machine<'_> {
-    fn address(&self, op: Op, place: &[Value]) -> Result<Cell, Trap> {
-        let (base, path) = (place[0], &place[1..]);
+impl<'k> Machine<'k> {
+    fn cell_access(&self, op: Op) -> CellAccess<'k> {
+        self.kernel.cell_access(op).expect("the caller saw an access")
+    }
+
+    fn address(&self, op: Op, place: Place<'_>) -> Result<Cell, Trap> {
+        let (base, indices, components) = (place.base(), place.indices(), place.components());
         let Type::Array(array) = self.kernel.ty(base) else {
-            return Ok(Cell::Variable { place: base, components: self.operand_data(path) });
+            return Ok(Cell::Variable { place: base, components: self.operand_data(components) });
         };
         let (param, start, shape) = self.array(base);
-        let (indices, components) = path.split_at(array.rank as usize);
         let (size, _) = size_and_align(self.kernel, array.elem);
         let offset = match self.kernel.layout(array) {
             Some(layout) => self.field_offset(op, param, layout, indices)?,
@@ -157,23 +160,21 @@ impl Machine<'_> {
     }
 
     pub fn load(&mut self, op: Op) -> Result<Datum, Trap> {
-        let cell = self.address(op, &self.kernel.ops[op].operands)?;
+        let cell = self.address(op, self.cell_access(op).place)?;
         self.read(op, &cell)
     }
 
     pub fn store(&mut self, op: Op) -> Result<(), Trap> {
-        let operands = &self.kernel.ops[op].operands;
-        let (value, place) = operands.split_last().expect("the laws give it a value");
-        let cell = self.address(op, place)?;
-        let value = self.get(*value).clone();
+        let access = self.cell_access(op);
+        let cell = self.address(op, access.place)?;
+        let value = self.get(access.values[0]).clone();
         self.write(op, &cell, &value)
     }
 
     pub fn atomic(&mut self, op: Op, atomic: AtomicOp) -> Result<Datum, Trap> {
-        let operands = &self.kernel.ops[op].operands;
-        let (value, place) = operands.split_last().expect("the laws give it a value");
-        let value = self.get(*value).clone();
-        self.combine(op, atomic, place, &value)
+        let access = self.cell_access(op);
+        let value = self.get(access.values[0]).clone();
+        self.combine(op, atomic, access.place, &value)
     }
 
     /// `cell = op(cell, value)`; what was there before.
@@ -181,7 +182,7 @@ impl Machine<'_> {
         &mut self,
         op: Op,
         atomic: AtomicOp,
-        place: &[Value],
+        place: Place<'_>,
         value: &Datum,
     ) -> Result<Datum, Trap> {
         let cell = self.address(op, place)?;
@@ -191,12 +192,11 @@ impl Machine<'_> {
     }
 
     pub fn atomic_cas(&mut self, op: Op) -> Result<Datum, Trap> {
-        let operands = &self.kernel.ops[op].operands;
-        let (place, values) = operands.split_at(operands.len() - 2);
-        let cell = self.address(op, place)?;
+        let access = self.cell_access(op);
+        let cell = self.address(op, access.place)?;
         let old = self.read(op, &cell)?;
-        if old == *self.get(values[0]) {
-            let desired = self.get(values[1]).clone();
+        if old == *self.get(access.values[0]) {
+            let desired = self.get(access.values[1]).clone();
             self.write(op, &cell, &desired)?;
         }
         Ok(old)
@@ -204,7 +204,8 @@ impl Machine<'_> {
 
     /// Where a cell lies. Components outside the shape lie where the first does.
     pub fn address_of(&mut self, op: Op) -> Result<Datum, Trap> {
-        match self.address(op, &self.kernel.ops[op].operands)? {
+        let place = self.kernel.addressed(op).expect("the caller saw an address");
+        match self.address(op, place)? {
             Cell::Memory { address, .. } => Ok(Datum::Scalar(Const::from_bits(Scalar::U64, address))),
             Cell::Variable { place, .. } => unreachable!("the laws let {place} have no address"),
         }

@@ -16,6 +16,7 @@ pub mod rewrite;
 pub mod text;
 pub mod types;
 pub mod verify;
+pub mod views;
 
 pub use builder::Builder;
 pub use constant::Const;
@@ -29,3 +30,4 @@ pub use plan::{
 };
 pub use types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
 pub use verify::{Law, Phase, Violation, verify};
+pub use views::{CellAccess, ParallelLoop, Place, ReductionView};

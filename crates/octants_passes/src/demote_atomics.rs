@@ -24,25 +24,24 @@
 //!
 //! Expects scalars; either phase.
 
-use octants_ir::ops::ParallelFor;
 use octants_ir::rewrite::{ValueMap, regions_in};
-use octants_ir::{Boundary, Builder, Kernel, Op, OpKind, Region, SideTable, Type, Value};
+use octants_ir::{Boundary, Builder, Kernel, Op, OpKind, ParallelLoop, Region, SideTable, Type, Value};
 
 use crate::analysis::{Affine, ArrayUse, accesses_of};
 use crate::manager::Assumptions;
-use crate::update::{address, updated_by};
+use crate::update::updated_by;
 
 pub fn demote_atomics(kernel: &mut Kernel, assumptions: Assumptions) {
     let mut demotion = Demotion { names: ValueMap::new(), changed: false };
     for op in kernel.regions[kernel.body].ops.clone() {
-        let OpKind::ParallelFor(attributes) = kernel.ops[op].kind.clone() else { continue };
-        let body = kernel.ops[op].regions[0];
-        let private = if attributes.max_threads == Some(1) {
+        let Some(parallel) = kernel.parallel_loop(op) else { continue };
+        let body = parallel.body;
+        let private = if parallel.attributes.max_threads == Some(1) {
             Private::Everything
         } else {
             Private::Some {
                 inside: values_in(kernel, body),
-                owned: owned_arrays(kernel, op, &attributes, assumptions),
+                owned: owned_arrays(kernel, parallel, assumptions),
             }
         };
         demotion.region(kernel, body, &private);
@@ -96,18 +95,18 @@ fn values_in(kernel: &Kernel, region: Region) -> SideTable<Value, bool> {
 }
 
 /// Arrays whose written elements each belong to one iteration.
-fn owned_arrays(kernel: &Kernel, op: Op, attributes: &ParallelFor, assumptions: Assumptions) -> Vec<Value> {
-    let body = kernel.ops[op].regions[0];
-    let inside = values_in(kernel, body);
-    let axes = &kernel.regions[body].params[..attributes.axes.into()];
-    let writes: Vec<_> = accesses_of(kernel, body)
+fn owned_arrays(kernel: &Kernel, parallel: ParallelLoop<'_>, assumptions: Assumptions) -> Vec<Value> {
+    let inside = values_in(kernel, parallel.body);
+    let axes = parallel.indices();
+    let writes: Vec<_> = accesses_of(kernel, parallel.body)
         .into_iter()
         .filter(|access| access.writes && matches!(kernel.ty(access.base), Type::Array(_)))
         .collect();
     // What the loop reduces into already is written by all iterations.
-    let operands = &kernel.ops[op].operands;
-    let reduced = operands.iter().copied().filter(|&operand| matches!(kernel.ty(operand), Type::Array(_)));
-    let mut arrays: Vec<Value> = writes.iter().map(|access| access.base).chain(reduced).collect();
+    let reduced: Vec<_> = parallel.reductions().map(|reduction| reduction.place.base()).collect();
+    let is_array = |base: &Value| matches!(kernel.ty(*base), Type::Array(_));
+    let mut arrays: Vec<Value> =
+        writes.iter().map(|access| access.base).chain(reduced.iter().copied().filter(is_array)).collect();
     arrays.sort_unstable();
     arrays.dedup();
     if arrays.len() > 1 && !assumptions.noalias {
@@ -120,7 +119,7 @@ fn owned_arrays(kernel: &Kernel, op: Op, attributes: &ParallelFor, assumptions: 
         let called = to_array.iter().any(|access| matches!(kernel.ops[access.op].kind, OpKind::Call(_)));
         ty.boundary == Boundary::Unsafe
             && !called
-            && !operands.contains(&array)
+            && !reduced.contains(&array)
             && axes.iter().all(|&axis| {
                 (0..ty.rank.into())
                     .any(|position| stands_at(kernel, &to_array, position, axis, axes, &inside))
@@ -173,11 +172,12 @@ impl Demotion {
     fn plain(&mut self, kernel: &mut Kernel, region: Region, op: Op) {
         let data = &kernel.ops[op];
         let (loc, result) = (data.loc, data.results[0]);
-        let path = address(&data.kind, &data.operands).expect("an update has an address").to_vec();
+        let place = kernel.cell_access(op).expect("an update accesses a cell").place;
+        let (base, path) = (place.base(), place.path().to_vec());
         let mut b = Builder::at(kernel, region, loc);
-        let old = b.load(path[0], &path[1..]);
+        let old = b.load(base, &path);
         let new = updated_by(&mut b, op, old);
-        b.store(path[0], &path[1..], new);
+        b.store(base, &path, new);
         self.names.insert(result, old);
         self.changed = true;
     }

@@ -24,7 +24,7 @@
 //!
 //! Expects and leaves the structured phase. Stands before any pass that drops parallel loops, which are counted here.
 
-use octants_ir::ops::{ArithOp, BitOp, CompareOp, ParallelFor};
+use octants_ir::ops::{ArithOp, BitOp, CompareOp};
 use octants_ir::rewrite::{ValueMap, ops_in, replace_values};
 use octants_ir::{Builder, Const, Func, Kernel, Op, OpKind, Region, Scalar, SideTable, Value};
 
@@ -41,10 +41,10 @@ pub fn lower_random(kernel: &mut Kernel) {
     let body = kernel.body;
     let mut number = 0;
     for op in kernel.regions[body].ops.clone() {
-        if let OpKind::ParallelFor(attributes) = kernel.ops[op].kind.clone() {
+        if let OpKind::ParallelFor(_) = kernel.ops[op].kind {
             number += 1;
             if lowering.is_needed_in(kernel, kernel.ops[op].regions[0]) {
-                lowering.parallel_for(kernel, op, &attributes, number);
+                lowering.parallel_for(kernel, op, number);
             }
         }
     }
@@ -141,23 +141,22 @@ impl Lowering {
         kernel.regions[body].ops.push(end);
     }
 
-    fn parallel_for(&mut self, kernel: &mut Kernel, op: Op, attributes: &ParallelFor, number: u32) {
-        let body = kernel.ops[op].regions[0];
+    fn parallel_for(&mut self, kernel: &mut Kernel, op: Op, number: u32) {
         let loc = kernel.ops[op].loc;
-        let axes = usize::from(attributes.axes);
-        let bounds = kernel.ops[op].operands[..2 * axes].to_vec();
-        let indices = kernel.regions[body].params[..axes].to_vec();
+        let parallel = kernel.parallel_loop(op).expect("the caller saw a parallel loop");
+        let body = parallel.body;
+        let indices: Vec<_> = parallel.indices().iter().copied().zip(parallel.bounds()).collect();
         let rest = std::mem::take(&mut kernel.regions[body].ops);
         let mut b = Builder::at(kernel, body, loc);
         let task = word(&mut b, number);
         let mut iteration = None;
-        for (&index, bounds) in indices.iter().zip(bounds.chunks_exact(2)) {
-            let (index, lo) = (b.cast(index, Scalar::U64), b.cast(bounds[0], Scalar::U64));
+        for (index, (lo, hi)) in indices {
+            let (index, lo) = (b.cast(index, Scalar::U64), b.cast(lo, Scalar::U64));
             let offset = b.arith(ArithOp::Sub, index, lo);
             iteration = Some(match iteration {
                 None => offset,
                 Some(outer) => {
-                    let hi = b.cast(bounds[1], Scalar::U64);
+                    let hi = b.cast(hi, Scalar::U64);
                     let extent = b.arith(ArithOp::Sub, hi, lo);
                     let row = b.arith(ArithOp::Mul, outer, extent);
                     b.arith(ArithOp::Add, row, offset)

@@ -21,13 +21,13 @@ pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
         match &data.kind {
             OpKind::Serial => steps.push(Step::Serial { task, op }),
             OpKind::ParallelFor(attributes) => {
-                let bounds = &data.operands[..2 * attributes.axes as usize];
+                let parallel = kernel.parallel_loop(op).expect("the kind says so");
                 let bound = |value| bound(kernel, &args, &temps, value);
                 let copies = assumptions.copies && assumptions.noalias && attributes.max_threads != Some(1);
                 steps.push(Step::Range {
                     task,
                     op,
-                    axes: bounds.chunks_exact(2).map(|axis| (bound(axis[0]), bound(axis[1]))).collect(),
+                    axes: parallel.bounds().map(|(lo, hi)| (bound(lo), bound(hi))).collect(),
                     max_threads: attributes.max_threads,
                     block_dim: attributes.block_dim,
                     name: attributes.name.clone(),

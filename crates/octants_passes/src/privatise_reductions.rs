@@ -28,7 +28,7 @@
 //!
 //! Expects scalars, and that what iterations own is not atomic any more. Structured phase.
 
-use octants_ir::ops::{AtomicOp, ParallelFor, Reduction};
+use octants_ir::ops::{AtomicOp, Reduction};
 use octants_ir::rewrite::{ValueMap, clone_op, use_counts, walk};
 use octants_ir::{Builder, Const, Effect, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
 
@@ -40,12 +40,10 @@ pub fn privatise_reductions(kernel: &mut Kernel, assumptions: Assumptions) {
     let counts = use_counts(kernel);
     let body = kernel.body;
     for op in std::mem::take(&mut kernel.regions[body].ops) {
-        if let OpKind::ParallelFor(attributes) = kernel.ops[op].kind.clone() {
-            // One thread in order gains nothing.
-            if attributes.max_threads != Some(1) {
-                for group in find_groups(kernel, op, &counts, assumptions) {
-                    privatise(kernel, op, &group);
-                }
+        // One thread in order gains nothing.
+        if kernel.parallel_loop(op).is_some_and(|parallel| parallel.attributes.max_threads != Some(1)) {
+            for group in find_groups(kernel, op, &counts, assumptions) {
+                privatise(kernel, op, &group);
             }
         }
         kernel.regions[body].ops.push(op);
@@ -225,7 +223,6 @@ fn privatise(kernel: &mut Kernel, op: Op, group: &Group) {
     kernel.ops[op].operands.push(group.base);
     kernel.ops[op].operands.extend(path);
     if let OpKind::ParallelFor(attributes) = &mut kernel.ops[op].kind {
-        let attributes: &mut ParallelFor = attributes;
         attributes.reductions.push(Reduction { op: group.reduction, operands });
     }
     let first = group.updates[0];

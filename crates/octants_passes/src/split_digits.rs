@@ -31,8 +31,6 @@ use octants_ir::{
     Builder, Const, Digit, Kernel, Layout, LayoutId, Op, OpKind, Region, Scalar, SideTable, Type, Value,
 };
 
-use crate::update::address;
-
 pub fn split_digits(kernel: &mut Kernel) {
     let mut before: SideTable<LayoutId, Option<Layout>> = SideTable::new(None);
     let mut any = false;
@@ -102,32 +100,26 @@ fn rename(
 }
 
 fn visit(kernel: &mut Kernel, region: Region, op: Op, layouts: &SideTable<LayoutId, Option<Layout>>) {
-    let data = &kernel.ops[op];
-    if let OpKind::ParallelFor(attributes) = data.kind.clone() {
-        let mut operands = data.operands[..2 * usize::from(attributes.axes)].to_vec();
-        let mut rest = data.operands[operands.len()..].to_vec();
-        let mut reductions = attributes.reductions.clone();
-        for reduction in &mut reductions {
-            let after = rest.split_off(reduction.operands.into());
-            let place = split_path(kernel, region, op, &rest, layouts).unwrap_or(rest);
-            reduction.operands = place.len() as u8;
+    if let Some(parallel) = kernel.parallel_loop(op) {
+        let mut operands = parallel.bound_operands().to_vec();
+        let places: Vec<_> = parallel.reductions().map(|r| r.place.operands().to_vec()).collect();
+        let mut lengths = Vec::with_capacity(places.len());
+        for place in places {
+            let place = split_path(kernel, region, op, &place, layouts).unwrap_or(place);
+            lengths.push(place.len() as u8);
             operands.extend(place);
-            rest = after;
         }
         kernel.ops[op].operands = operands.into();
         if let OpKind::ParallelFor(attributes) = &mut kernel.ops[op].kind {
-            attributes.reductions = reductions;
+            for (reduction, length) in attributes.reductions.iter_mut().zip(lengths) {
+                reduction.operands = length;
+            }
         }
         return;
     }
-    let path = match &data.kind {
-        OpKind::Address => &data.operands[..],
-        kind => match address(kind, &data.operands) {
-            Some(path) => path,
-            None => return,
-        },
-    };
-    let (path, values) = (path.to_vec(), data.operands[path.len()..].to_vec());
+    let Some(place) = kernel.addressed(op) else { return };
+    let path = place.operands().to_vec();
+    let values = kernel.ops[op].operands[path.len()..].to_vec();
     if let Some(path) = split_path(kernel, region, op, &path, layouts) {
         kernel.ops[op].operands = path.into_iter().chain(values).collect();
     }

@@ -42,6 +42,31 @@ pub struct ParallelFor {
     pub name: Option<String>,
 }
 
+impl ParallelFor {
+    /// How many operands come before the places.
+    pub fn bound_operands(&self) -> usize {
+        2 * usize::from(self.axes)
+    }
+
+    /// How many operands there are in all.
+    pub fn operand_count(&self) -> usize {
+        self.reductions
+            .iter()
+            .fold(self.bound_operands(), |sum, reduction| sum + usize::from(reduction.operands))
+    }
+
+    /// The positions of the operands that are bases of places.
+    pub fn place_starts(&self) -> Vec<usize> {
+        let mut next = self.bound_operands();
+        let mut starts = Vec::with_capacity(self.reductions.len());
+        for reduction in &self.reductions {
+            starts.push(next);
+            next += usize::from(reduction.operands);
+        }
+        starts
+    }
+}
+
 /// `place = op(place, all contributions)`: the accumulator starts at the op's identity in each thread and is combined into the
 /// place at the end. An accumulator that is still the identity is not combined: a place that no iteration contributes to is never
 /// touched, and so may lie outside its array.

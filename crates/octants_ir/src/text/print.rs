@@ -431,37 +431,31 @@ impl<'k> Printer<'k> {
     fn is_plain_parallel(&self, op: Op, attributes: &ParallelFor) -> bool {
         let data = &self.kernel.ops[op];
         let axes = attributes.axes as usize;
-        let reduced: usize = attributes.reductions.iter().map(|r| r.operands as usize).sum();
-        data.operands.len() == 2 * axes + reduced
+        data.operands.len() == attributes.operand_count()
             && attributes.reductions.iter().all(|r| r.operands > 0)
             && self.kernel.regions[data.regions[0]].params.len() == axes + attributes.reductions.len()
     }
 
     fn parallel_for(&mut self, op: Op, attributes: &ParallelFor, start: usize, body: Region) {
         let kernel = self.kernel;
-        let operands = &kernel.ops[op].operands;
-        let params = &kernel.regions[body].params;
-        let axes = attributes.axes as usize;
+        let parallel = kernel.parallel_loop(op).expect("the caller saw a parallel loop");
         self.push("parallel_for (");
-        self.typed_list(&params[..axes]);
+        self.typed_list(parallel.indices());
         self.push(") in (");
-        for (axis, bounds) in operands[..2 * axes].chunks_exact(2).enumerate() {
+        for (axis, (lo, hi)) in parallel.bounds().enumerate() {
             self.comma(axis);
-            self.range(bounds[0], bounds[1]);
+            self.range(lo, hi);
         }
         self.push(")");
         if !attributes.reductions.is_empty() {
             self.push(" reduce (");
-            let mut rest = &operands[2 * axes..];
-            for (index, reduction) in attributes.reductions.iter().enumerate() {
-                let (place, after) = rest.split_at(reduction.operands as usize);
-                rest = after;
+            for (index, reduction) in parallel.reductions().enumerate() {
                 self.comma(index);
-                self.typed(params[axes + index]);
+                self.typed(reduction.accumulator);
                 self.push(" = ");
                 self.push(reduction.op.name());
                 self.push(" ");
-                self.place(place);
+                self.place(reduction.place.operands());
             }
             self.push(")");
         }

@@ -80,8 +80,7 @@ impl Verifier<'_> {
             self.breaks(Law::Attributes, op, "a number of threads is zero");
         }
         let axes = attributes.axes as usize;
-        let reduced: usize = attributes.reductions.iter().map(|r| r.operands as usize).sum();
-        if !self.takes_operands(op, 2 * axes + reduced) {
+        if !self.takes_operands(op, attributes.operand_count()) {
             return;
         }
         if axes == 0 {

@@ -17,15 +17,7 @@ impl Verifier<'_> {
             | OpKind::AtomicCas
             | OpKind::Extent(_)
             | OpKind::Address => vec![0],
-            OpKind::ParallelFor(attributes) => {
-                let mut next = 2 * attributes.axes as usize;
-                let starts = attributes.reductions.iter().map(|reduction| {
-                    let start = next;
-                    next += reduction.operands as usize;
-                    start
-                });
-                starts.collect()
-            }
+            OpKind::ParallelFor(attributes) => attributes.place_starts(),
             OpKind::Call(_) => (0..data.operands.len()).collect(),
             _ => Vec::new(),
         };

@@ -1,11 +1,9 @@
 //! Who touches which memory.
 
 use octants_ir::rewrite::walk;
-use octants_ir::{Access, Func, Kernel, Op, OpKind, Region, SideTable, Type, Value};
+use octants_ir::{Access, Func, Kernel, Op, OpKind, Place, Region, SideTable, Type, Value};
 
 use super::index::Affine;
-use crate::update::address;
-
 /// One access of memory.
 #[derive(Clone, Debug)]
 pub struct ArrayUse {
@@ -34,13 +32,16 @@ fn uses_of(kernel: &Kernel, region: Region, functions: &SideTable<Func, Vec<Acce
     let mut uses = Vec::new();
     walk(kernel, region, &mut |op| {
         let data = &kernel.ops[op];
-        if let Some([base, path @ ..]) = address(&data.kind, &data.operands) {
-            let (reads, writes) = match data.kind {
-                OpKind::Load | OpKind::VolatileLoad => (true, false),
-                OpKind::Store => (false, true),
-                _ => (true, true),
-            };
-            uses.push(ArrayUse { op, base: *base, path: path.to_vec(), reads, writes });
+        let mut push = |place: Place<'_>, reads, writes| {
+            uses.push(ArrayUse { op, base: place.base(), path: place.path().to_vec(), reads, writes });
+        };
+        if let Some(access) = kernel.cell_access(op) {
+            push(access.place, access.reads, access.writes);
+        }
+        if let Some(parallel) = kernel.parallel_loop(op) {
+            for reduction in parallel.reductions() {
+                push(reduction.place, true, true);
+            }
         }
         if let OpKind::Call(function) = data.kind {
             for (&base, access) in data.operands.iter().zip(&functions[function]) {
@@ -48,20 +49,6 @@ fn uses_of(kernel: &Kernel, region: Region, functions: &SideTable<Func, Vec<Acce
                     let (reads, writes) = (access.read, access.written);
                     uses.push(ArrayUse { op, base, path: Vec::new(), reads, writes });
                 }
-            }
-        }
-        if let OpKind::ParallelFor(attributes) = &data.kind {
-            let mut rest = &data.operands[2 * attributes.axes as usize..];
-            for reduction in &attributes.reductions {
-                let (place, after) = rest.split_at(reduction.operands.into());
-                uses.push(ArrayUse {
-                    op,
-                    base: place[0],
-                    path: place[1..].to_vec(),
-                    reads: true,
-                    writes: true,
-                });
-                rest = after;
             }
         }
     });

@@ -4,12 +4,11 @@ use octants_ir::{Builder, Data, Op, OpData, OpKind, Region, TensorShape, Value};
 
 use super::locals::position;
 use super::{Scalarise, leaves};
-use crate::update::address;
 
 impl Scalarise<'_> {
     pub(super) fn access(&mut self, region: Region, op: Op) {
         let data = self.kernel.ops[op].clone();
-        let path = address(&data.kind, &data.operands).expect("the caller saw an access").to_vec();
+        let path = self.kernel.cell_access(op).expect("the caller saw an access").place.operands().to_vec();
         if let Some(parts) = self.locals[path[0]].clone() {
             self.access_parts(region, op, &data, &path, &parts);
             return;
@@ -41,10 +40,8 @@ impl Scalarise<'_> {
 
     /// The access repeated for each scalar, at the addresses given; values and results are split alike.
     fn repeat(&mut self, region: Region, op: Op, data: &OpData, addresses: &[Vec<Value>]) {
-        let brought: Vec<_> = data.operands[address(&data.kind, &data.operands).map_or(0, <[_]>::len)..]
-            .iter()
-            .map(|&value| self.leaves_of(value))
-            .collect();
+        let brought = self.kernel.cell_access(op).map(|access| access.values.to_vec()).unwrap_or_default();
+        let brought: Vec<_> = brought.into_iter().map(|value| self.leaves_of(value)).collect();
         let types = match data.results.first() {
             None => Vec::new(),
             Some(&result) => match self.kernel.ty(result).data() {

@@ -4,7 +4,6 @@ use octants_ir::rewrite::walk_all;
 use octants_ir::{Data, Kernel, Op, OpKind, Region, SideTable, TensorShape, Type, Value};
 
 use super::{Scalarise, leaves};
-use crate::update::address;
 
 pub(super) struct LocalUses {
     /// Accessed by a component that is not fixed, or used as something that is not an access.
@@ -16,12 +15,11 @@ impl LocalUses {
         let mut kept_whole = SideTable::new(false);
         walk_all(kernel, &mut |op| {
             let data = &kernel.ops[op];
-            let splits = match address(&data.kind, &data.operands) {
-                Some([base, path @ ..]) if data.kind != OpKind::VolatileLoad => {
-                    path.is_empty() || position(kernel, *base, path).is_some()
-                }
-                _ => false,
-            };
+            let splits = data.kind != OpKind::VolatileLoad
+                && kernel.cell_access(op).is_some_and(|access| {
+                    let (base, path) = (access.place.base(), access.place.path());
+                    path.is_empty() || position(kernel, base, path).is_some()
+                });
             for &operand in &data.operands {
                 if !splits && matches!(kernel.ty(operand), Type::Local(_)) {
                     kept_whole.set(operand, true);

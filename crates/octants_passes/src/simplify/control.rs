@@ -18,12 +18,9 @@ impl Round<'_> {
             OpKind::If => self.visit_if(region, op),
             OpKind::For => self.visit_for(region, op),
             OpKind::While => self.visit_while(region, op),
-            OpKind::ParallelFor(attributes) => {
-                let bounds = 2 * attributes.axes as usize;
-                let empty = self.kernel.ops[op].operands[..bounds]
-                    .chunks_exact(2)
-                    .any(|axis| self.trips(axis[0], axis[1]) == Some(0));
-                if empty {
+            OpKind::ParallelFor(_) => {
+                let parallel = self.kernel.parallel_loop(op).expect("the kind says so");
+                if parallel.bounds().any(|(lo, hi)| self.trips(lo, hi) == Some(0)) {
                     self.changed = true;
                 } else {
                     self.keep(region, op);

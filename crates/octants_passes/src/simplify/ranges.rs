@@ -54,15 +54,16 @@ impl Round<'_> {
     /// Notes what the indices of a loop can be, from its bounds.
     pub(super) fn note_indices(&mut self, op: Op) {
         let data = &self.kernel.ops[op];
-        let axes = match &data.kind {
-            OpKind::For => 1,
-            OpKind::ParallelFor(attributes) => attributes.axes.into(),
+        let indices: Vec<_> = match (self.kernel.parallel_loop(op), &data.kind) {
+            (Some(parallel), _) => parallel.indices().iter().copied().zip(parallel.bounds()).collect(),
+            (None, OpKind::For) => {
+                let index = self.kernel.regions[data.regions[0]].params[0];
+                vec![(index, (data.operands[0], data.operands[1]))]
+            }
             _ => return,
         };
-        let bounds = data.operands[..2 * axes].to_vec();
-        let indices = self.kernel.regions[data.regions[0]].params[..axes].to_vec();
-        for (&index, bounds) in indices.iter().zip(bounds.chunks_exact(2)) {
-            if let (Some(lo), Some(hi)) = (self.span(bounds[0], DEEPEST), self.span(bounds[1], DEEPEST)) {
+        for (index, (lo, hi)) in indices {
+            if let (Some(lo), Some(hi)) = (self.span(lo, DEEPEST), self.span(hi, DEEPEST)) {
                 self.spans.set(index, Span::new(lo.lo, hi.hi - 1));
             }
         }

@@ -22,8 +22,8 @@ impl LaunchTime {
         }
         let mut bounds = SideTable::new(false);
         for &op in &body.ops {
-            if let OpKind::ParallelFor(attributes) = &kernel.ops[op].kind {
-                for &bound in &kernel.ops[op].operands[..2 * attributes.axes as usize] {
+            if let Some(parallel) = kernel.parallel_loop(op) {
+                for &bound in parallel.bound_operands() {
                     bounds.set(bound, true);
                 }
             }
