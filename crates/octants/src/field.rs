@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use octants_front::FieldKind;
 use octants_ir::{Const, Data, Layout, Scalar, TensorShape};
 use octants_runtime::{Context, Memory, MemoryError, Stride, Strided};
 
@@ -109,6 +110,11 @@ impl FieldLeaf {
     /// Interned by the session: two leaves are laid out alike if these are the same.
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
+    }
+
+    /// What a field of this leaf alone is.
+    pub fn kind(&self) -> FieldKind {
+        FieldKind::Leaf { elem: self.element, layout: Arc::clone(&self.layout) }
     }
 
     pub fn name(&self) -> &Arc<str> {
@@ -305,32 +311,5 @@ fn refused(error: MemoryError) -> Error {
         }
         MemoryError::Device(error) => Error::internal("device", error),
         MemoryError::Range => Error::internal("field", "a range does not lie inside the tree"),
-    }
-}
-
-/// What a field is, as a kernel sees it: nothing of addresses and names. Interned by the session, down to the layouts.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum FieldKind {
-    /// Elements in one leaf: scalars, or tensors of the shape.
-    Leaf {
-        elem: Scalar,
-        shape: Option<TensorShape>,
-        layout: Arc<Layout>,
-    },
-    /// Tensors whose entries, in row-major order, are leaves of scalars.
-    Entries {
-        shape: TensorShape,
-        entries: Vec<Arc<FieldKind>>,
-    },
-    Struct {
-        members: Vec<(String, Arc<FieldKind>)>,
-    },
-}
-
-impl FieldKind {
-    /// The kind of a leaf.
-    pub fn of(leaf: &FieldLeaf) -> Self {
-        let shape = leaf.element.tensor_shape();
-        Self::Leaf { elem: leaf.scalar(), shape, layout: Arc::clone(&leaf.layout) }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use octants_cpu::{CpuDevice, ReferenceDevice};
+use octants_front::FieldKind;
 use octants_hal::Device;
 use octants_hal::null::NullDevice;
 use octants_ir::{Kernel, Layout, OpKind, text, verify};
@@ -13,7 +14,6 @@ use octants_runtime::Context;
 use crate::cache::Cache;
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
-use crate::field::FieldKind;
 use crate::intern::Interner;
 use crate::launch_keys::LaunchKeys;
 use crate::options::{Arch, SessionOptions};

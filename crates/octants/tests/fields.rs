@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use octants::ir::{Const, Data, NodeKind, Scalar, TensorShape, TensorType};
-use octants::{
-    Arch, Beside, Cut, Error, FieldKind, FieldLeaf, NodeId, Outline, Session, SessionOptions, Tree,
-};
+use octants::{Arch, Beside, Cut, Error, FieldLeaf, NodeId, Outline, Session, SessionOptions, Tree};
 
 fn session() -> Session {
     Session::new(SessionOptions { arch: Arch::Reference, ..SessionOptions::default() }).unwrap()
@@ -75,7 +73,7 @@ fn fields_that_are_laid_out_alike_share_their_layout_and_kind() {
     let other = leaves(&session, &[(0, 4)], &[Scalar::F32.into()]);
     assert!(Arc::ptr_eq(one[0].layout(), one[1].layout()) && Arc::ptr_eq(one[0].layout(), same[1].layout()));
     assert!(!Arc::ptr_eq(one[0].layout(), other[0].layout()));
-    let kind = |leaf: &FieldLeaf| session.intern_field_kind(FieldKind::of(leaf));
+    let kind = |leaf: &FieldLeaf| session.intern_field_kind(leaf.kind());
     assert!(Arc::ptr_eq(&kind(&one[0]), &kind(&same[1])) && !Arc::ptr_eq(&kind(&one[0]), &kind(&same[0])));
 }
 

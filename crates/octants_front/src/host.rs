@@ -100,15 +100,16 @@ pub struct TensorConstant {
     pub entries: Vec<Number>,
 }
 
-/// What a field is made of. Its *leaves* are counted in order, through all members.
-#[derive(Clone, Debug)]
+/// What a field is made of, as a kernel sees it: nothing of addresses and names. Its *leaves* are counted in order, through all
+/// members. A session interns kinds, down to the layouts, so that a launch compares pointers.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FieldKind {
     /// Scalars, or tensors whose entries lie side by side.
     Leaf { elem: Data, layout: Arc<Layout> },
     /// Vectors or matrices with a leaf for each entry, in row-major order.
-    Entries { shape: TensorShape, entries: Vec<FieldKind> },
+    Entries { shape: TensorShape, entries: Vec<Arc<FieldKind>> },
     /// A field for each member.
-    Struct { members: Vec<(String, FieldKind)> },
+    Struct { members: Vec<(String, Arc<FieldKind>)> },
 }
 
 impl FieldKind {
@@ -116,7 +117,7 @@ impl FieldKind {
     pub fn layout(&self) -> Option<&Arc<Layout>> {
         match self {
             Self::Leaf { layout, .. } => Some(layout),
-            Self::Entries { entries, .. } => entries.iter().find_map(Self::layout),
+            Self::Entries { entries, .. } => entries.iter().find_map(|entry| entry.layout()),
             Self::Struct { members } => members.iter().find_map(|(_, member)| member.layout()),
         }
     }
@@ -332,7 +333,7 @@ pub trait Host {
         None
     }
     /// What a field is made of, if it has its place in memory by now.
-    fn field(&self, object: &Self::Object) -> HostResult<FieldKind> {
+    fn field(&self, object: &Self::Object) -> HostResult<Arc<FieldKind>> {
         Err(HostException::new("TypeError", format!("{} is no field", self.repr(object))))
     }
     /// The struct type that a field's elements have, if they have one.

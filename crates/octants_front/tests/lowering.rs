@@ -101,7 +101,8 @@ fn fields_become_parameters_and_loops_run_in_storage_order() {
 
 #[test]
 fn entries_of_a_field_may_lie_apart() {
-    let entries = vec![leaf(Layout::row_major(&[7], 4)), leaf(Layout::row_major(&[7], 4))];
+    let entry = Arc::new(leaf(Layout::row_major(&[7], 4)));
+    let entries = vec![entry.clone(), entry];
     let vectors = FieldKind::Entries { shape: TensorShape::Vector(2), entries };
     let lowered = lower(KERNELS, "swap_entries", &[ArgSpec::Template(Object::Field(vectors.into()))]);
     insta::assert_snapshot!(text::print(&lowered.kernel));

@@ -56,7 +56,7 @@ impl Field {
     }
 
     fn bind_leaf_of(&self, session: &Session, leaf: FieldLeaf) -> PyResult<()> {
-        let kind = session.intern_field_kind(FieldKind::of(&leaf));
+        let kind = session.intern_field_kind(leaf.kind());
         self.bind(BoundField { session: session.clone(), kind, leaves: vec![leaf], struct_type: None })
     }
 }

@@ -9,7 +9,7 @@ use octants::front::{
     Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, ExprId, FieldKind, FunctionSource, Host,
     HostException, HostResult, Intrinsic, Meaning, ScalarAnnotation, Tracer,
 };
-use octants::ir::{ArrayType, Boundary, Data, Layout, TensorShape, TensorType};
+use octants::ir::{ArrayType, Boundary, Layout, TensorShape};
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyCFunction, PyDict, PyEllipsis, PyFloat, PyFunction, PyInt, PyList, PyModule, PySlice, PyString,
@@ -197,24 +197,6 @@ fn field_annotation<'py>(object: &Object<'py>, name: &str) -> PyResult<Option<Ob
     }
     let hints = object.py().import("octants._data_oriented")?.getattr("field_types")?;
     hints.call1((object.get_type(),))?.cast_into::<PyDict>()?.get_item(name)
-}
-
-/// What a field is made of, in the front end's words.
-fn kind_of(kind: &octants::FieldKind) -> FieldKind {
-    match kind {
-        octants::FieldKind::Leaf { elem, shape, layout } => {
-            let scalar = Data::Scalar(*elem);
-            let elem = shape.map_or(scalar, |shape| Data::Tensor(TensorType { elem: *elem, shape }));
-            FieldKind::Leaf { elem, layout: Arc::clone(layout) }
-        }
-        octants::FieldKind::Entries { shape, entries } => FieldKind::Entries {
-            shape: *shape,
-            entries: entries.iter().map(|entry| kind_of(entry)).collect(),
-        },
-        octants::FieldKind::Struct { members } => FieldKind::Struct {
-            members: members.iter().map(|(name, member)| (name.clone(), kind_of(member))).collect(),
-        },
-    }
 }
 
 /// A plain function, or a method, that `@oc.pyfunc` marked.
@@ -506,11 +488,11 @@ impl<'py> Host for PyHost<'py> {
         Some(ArgumentArray::Array(ArrayType::array(view.scalar()?, rank, Boundary::Unsafe)))
     }
 
-    fn field(&self, object: &Object<'py>) -> HostResult<FieldKind> {
+    fn field(&self, object: &Object<'py>) -> HostResult<Arc<FieldKind>> {
         let kind = object
             .cast::<Field>()
             .map_err(PyErr::from)
-            .and_then(|field| Ok(kind_of(&Field::bound(field)?.kind)));
+            .and_then(|field| Ok(Arc::clone(&Field::bound(field)?.kind)));
         self.result(kind)
     }
 

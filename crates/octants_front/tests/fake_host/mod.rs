@@ -36,7 +36,7 @@ pub enum Object {
     /// The package.
     Module,
     Ndarray,
-    Field(Rc<FieldKind>),
+    Field(Arc<FieldKind>),
     Annotation(Annotation),
     Expr(ExprId),
 }
@@ -271,14 +271,14 @@ impl Host for FakeHost {
 
     fn same(&self, a: &Object, b: &Object) -> bool {
         match (a, b) {
-            (Object::Field(a), Object::Field(b)) => Rc::ptr_eq(a, b),
+            (Object::Field(a), Object::Field(b)) => Arc::ptr_eq(a, b),
             (a, b) => matches!((a, b), (Object::None, Object::None)),
         }
     }
 
-    fn field(&self, object: &Object) -> HostResult<FieldKind> {
+    fn field(&self, object: &Object) -> HostResult<Arc<FieldKind>> {
         match object {
-            Object::Field(kind) => Ok((**kind).clone()),
+            Object::Field(kind) => Ok(kind.clone()),
             _ => raise("TypeError", "no field"),
         }
     }

@@ -33,7 +33,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// What a field is made of. One that was never placed has no memory.
-    pub(crate) fn field_kind(&self, object: &H::Object, span: Span) -> Fallible<FieldKind> {
+    pub(crate) fn field_kind(&self, object: &H::Object, span: Span) -> Fallible<Arc<FieldKind>> {
         self.host.field(object).map_err(|exception| {
             let mut diagnostic = self.diagnostic(Code::FieldNotPlaced, span, exception.message);
             diagnostic.cause = exception.cause;
