@@ -5,6 +5,7 @@ use std::sync::Arc;
 use octants_ir::{Const, Data, Scalar, TensorShape};
 use octants_runtime::{Context, Memory, MemoryError};
 
+use crate::compiled::CompiledKernel;
 use crate::error::Error;
 use crate::session::Session;
 
@@ -57,7 +58,13 @@ impl NdArray {
         self.address_in(session.context())
     }
 
-    pub(crate) fn address_in(&self, context: &Arc<Context>) -> Result<u64, Error> {
+    /// Likewise, in the session of a kernel.
+    #[inline]
+    pub fn address_for(&self, kernel: &CompiledKernel) -> Result<u64, Error> {
+        self.address_in(kernel.context())
+    }
+
+    fn address_in(&self, context: &Arc<Context>) -> Result<u64, Error> {
         if !Arc::ptr_eq(context, self.memory.context()) {
             // An array of an ended session is stale whatever the other session is.
             self.memory.address().map_err(|_| Error::Stale { what: "array" })?;

@@ -2,61 +2,23 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use octants_ir::plan::{Access, ArgLayout, ResultLayout};
 use octants_runtime::{Arguments, Assumptions, Context, LaunchFailure, LaunchPlan, Surroundings};
 
-use crate::array::NdArray;
 use crate::brief::Running;
 use crate::error::{Error, LaunchError};
 use crate::fault::describe;
-use crate::field::FieldLeaf;
 use crate::launch_keys::LaunchKeys;
 use crate::output::{Locate, Output};
 use crate::recipe::{Recipe, VersionInfo};
+use crate::report::{CompileStatistics, Dump};
 
 /// A kernel compiled in a session.
 pub struct CompiledKernel {
     plan: LaunchPlan<Recipe>,
     running: Running,
     keys: Arc<LaunchKeys>,
-}
-
-/// Where the time of a compilation went.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CompileStatistics {
-    /// From the source to IR, as the front end told.
-    pub lower: Duration,
-    /// Rewrites of the IR, and the plan.
-    pub passes: Duration,
-    /// From IR to LLVM text.
-    pub emit: Duration,
-    /// LLVM: parse, optimise, and emit objects. Tasks compile at the same time; this is what the caller waited.
-    pub llvm: Duration,
-    /// From objects to callable code.
-    pub load: Duration,
-    pub tasks: usize,
-    /// Bytes of the objects.
-    pub code_bytes: usize,
-}
-
-impl CompileStatistics {
-    pub fn total(&self) -> Duration {
-        self.lower + self.passes + self.emit + self.llvm + self.load
-    }
-}
-
-/// A text that shows a kernel at some point of its way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Dump {
-    /// What the front end made.
-    Ir,
-    /// What the passes made of it: tasks.
-    IrAfterPasses,
-    Llvm,
-    OptimisedLlvm,
-    Assembly,
 }
 
 impl CompiledKernel {
@@ -96,17 +58,6 @@ impl CompiledKernel {
     /// Whether a launch with these arguments is over in about the time that it takes to start one.
     pub fn is_brief(&self, args: &[u8]) -> bool {
         self.running.is_brief(self.version().0, args)
-    }
-
-    /// The address of an array of the kernel's session, for the block of arguments.
-    pub fn address_of(&self, array: &NdArray) -> Result<u64, Error> {
-        array.address_in(self.plan.context())
-    }
-
-    /// The address of a field's leaf in the kernel's session, for the block of arguments.
-    #[inline]
-    pub fn address_of_leaf(&self, leaf: &FieldLeaf) -> Result<u64, Error> {
-        leaf.address_in(self.plan.context())
     }
 
     /// Of the version that is made first: for arrays that do not overlap.
@@ -178,6 +129,11 @@ impl CompiledKernel {
         if self.plan.uses().key { self.keys.next() } else { 0 }
     }
 
+    #[inline]
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        self.plan.context()
+    }
+
     pub(crate) fn plan(&self) -> &LaunchPlan<Recipe> {
         &self.plan
     }
@@ -200,7 +156,7 @@ impl CompiledKernel {
         }
     }
 
-    fn version(&self) -> (&octants_ir::Plan, &crate::recipe::VersionInfo) {
+    fn version(&self) -> (&octants_ir::Plan, &VersionInfo) {
         let first = self.plan.first();
         (first.plan(), first.info())
     }

@@ -8,6 +8,7 @@ use octants_ir::{Const, Data, Layout, Scalar, TensorShape};
 use octants_runtime::{Context, Memory, MemoryError, Stride, Strided};
 
 use crate::array::{Encoded, decode};
+use crate::compiled::CompiledKernel;
 use crate::error::Error;
 use crate::session::Session;
 use crate::tree::{LeafId, Outline, Sizes, element_bytes};
@@ -130,11 +131,11 @@ impl FieldLeaf {
         Ok(self.tree.base()? + self.offset)
     }
 
-    /// As [`FieldLeaf::address`], for a session's own use: a field of another one is refused.
+    /// As [`FieldLeaf::address`], in the session of a kernel: a field of another one is refused.
     #[inline]
-    pub(crate) fn address_in(&self, context: &Arc<Context>) -> Result<u64, Error> {
+    pub fn address_for(&self, kernel: &CompiledKernel) -> Result<u64, Error> {
         let address = self.address()?;
-        if Arc::ptr_eq(&self.tree.context, context) {
+        if Arc::ptr_eq(&self.tree.context, kernel.context()) {
             Ok(address)
         } else {
             Err(Error::OtherSession { what: "field" })

@@ -13,9 +13,9 @@ use octants_passes::{
 };
 use octants_runtime::{Assumptions, Code, MakeVersion, TaskCode};
 
-use crate::compiled::{CompileStatistics, Dump};
 use crate::error::Error;
 use crate::options::{Arch, SessionOptions};
+use crate::report::{CompileStatistics, Dump};
 
 /// A kernel as the front end made it, and the options of the session that compiles it.
 pub(crate) struct Recipe {

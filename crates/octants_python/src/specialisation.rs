@@ -288,7 +288,7 @@ impl Specialisation {
             return Ok(Fit::Differs);
         }
         let address =
-            self.compiled.address_of(array).map_err(|error| errors::from_error(object.py(), &error))?;
+            array.address_for(&self.compiled).map_err(|error| errors::from_error(object.py(), &error))?;
         put_array(block, check.at, address, array.shape().iter().copied());
         Ok(Fit::Fits)
     }
@@ -331,7 +331,7 @@ impl Specialisation {
         block: &mut [u8],
         behind: &mut Behind<'_>,
     ) -> PyResult<()> {
-        let address = self.compiled.address_of_leaf(leaf).map_err(|error| errors::from_error(py, &error))?;
+        let address = leaf.address_for(&self.compiled).map_err(|error| errors::from_error(py, &error))?;
         block[at..at + 8].copy_from_slice(&address.to_le_bytes());
         behind.add_tree(leaf.tree());
         Ok(())
@@ -410,7 +410,7 @@ impl Specialisation {
             return Ok(Fit::Differs);
         }
         let address =
-            self.compiled.address_of(array).map_err(|error| errors::from_error(object.py(), &error))?;
+            array.address_for(&self.compiled).map_err(|error| errors::from_error(object.py(), &error))?;
         let extents = std::iter::once(view.size).chain(array.shape()[1..].iter().copied());
         put_array(block, check.at, address + view.first_byte() as u64, extents);
         if let Some(at) = offset {

@@ -1,0 +1,39 @@
+//! What a compilation tells of itself: where its time went, and texts to look at.
+
+use std::time::Duration;
+
+/// Where the time of a compilation went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CompileStatistics {
+    /// From the source to IR, as the front end told.
+    pub lower: Duration,
+    /// Rewrites of the IR, and the plan.
+    pub passes: Duration,
+    /// From IR to LLVM text.
+    pub emit: Duration,
+    /// LLVM: parse, optimise, and emit objects. Tasks compile at the same time; this is what the caller waited.
+    pub llvm: Duration,
+    /// From objects to callable code.
+    pub load: Duration,
+    pub tasks: usize,
+    /// Bytes of the objects.
+    pub code_bytes: usize,
+}
+
+impl CompileStatistics {
+    pub fn total(&self) -> Duration {
+        self.lower + self.passes + self.emit + self.llvm + self.load
+    }
+}
+
+/// A text that shows a kernel at some point of its way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dump {
+    /// What the front end made.
+    Ir,
+    /// What the passes made of it: tasks.
+    IrAfterPasses,
+    Llvm,
+    OptimisedLlvm,
+    Assembly,
+}
