@@ -30,6 +30,7 @@ const PLAIN: &[&str] = &[
     "while",
     "parallel_for",
     "serial",
+    "fork",
     "yield",
     "return",
     "store_result",

@@ -1,4 +1,5 @@
-//! Branches, loops and assertions. Iterations of a parallel loop run in order, the last axis fastest.
+//! Branches, loops and assertions. Iterations of a parallel loop run in order, the last axis fastest; branches of a fork in the order
+//! of the text.
 
 use octants_ir::{Const, Data, Op, Value};
 
@@ -107,6 +108,16 @@ impl Machine<'_> {
                 self.combine(op, reduction.op, reduction.place, &total)?;
             }
         }
+        Ok(())
+    }
+
+    pub fn fork(&mut self, op: Op) -> Result<(), Trap> {
+        let outer = self.stream;
+        for &branch in &self.kernel.ops[op].regions {
+            self.stream = Stream::new(self.branch_number(branch), 0);
+            self.region(branch, [])?;
+        }
+        self.stream = outer;
         Ok(())
     }
 

@@ -264,6 +264,7 @@ impl<'a> Machine<'a> {
             OpKind::While => return self.while_op(op),
             OpKind::ParallelFor(_) => return self.parallel_for(op),
             OpKind::Serial => return self.region(data.regions[0], []).map(drop),
+            OpKind::Fork => return self.fork(op),
             OpKind::StoreResult(number) => {
                 self.results[*number as usize] = self.operand(op, 0).clone();
                 return Ok(());

@@ -1,12 +1,13 @@
 //! Random numbers: Philox-4x32 with ten rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"), keyed by the
 //! launch's key. The counter says where in the program a number is drawn, so numbers do not depend on who runs what when.
 //!
-//! A *stream* is one iteration of a parallel loop, or all code outside of them. It draws words of 32 bits: word `w` is entry
-//! `w mod 4` of the block with the counter `(w div 4, loop, iteration low, iteration high)`. Parallel loops count from 1 in the
-//! order of the kernel's body, 0 is what stands outside; iterations count from 0 in row-major order. A number of 64 bits takes two
-//! words, the first of them even; every other number takes one.
+//! A *stream* is one iteration of a parallel loop, all code of a fork's branch outside of loops, or all other code. It draws words of
+//! 32 bits: word `w` is entry `w mod 4` of the block with the counter `(w div 4, place, iteration low, iteration high)`. Parallel
+//! loops and branches are places; they count from 1 in the order of the text, a branch before the loops in it, and 0 is what stands
+//! outside. Iterations count from 0 in row-major order; a branch has one. A number of 64 bits takes two words, the first of them even;
+//! every other number takes one.
 
-use octants_ir::{Const, Op, OpKind, Scalar};
+use octants_ir::{Const, Kernel, Op, OpKind, Region, Scalar};
 
 use crate::datum::Datum;
 use crate::machine::Machine;
@@ -40,12 +41,46 @@ pub fn philox([mut c0, mut c1, mut c2, mut c3]: [u32; 4], key: u64) -> [u32; 4] 
     [c0, c1, c2, c3]
 }
 
+/// Where in a kernel numbers are drawn.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Loop(Op),
+    Branch(Region),
+}
+
+fn is_loop(kernel: &Kernel, op: Op) -> bool {
+    matches!(kernel.ops[op].kind, OpKind::ParallelFor(_))
+}
+
 impl Machine<'_> {
-    /// Which parallel loop of the kernel's body the op is, from 1.
+    /// The number of a parallel loop among the places that numbers are drawn at.
     pub fn loop_number(&self, task: Op) -> u32 {
-        let body = &self.kernel.regions[self.kernel.body].ops;
-        let loops = body.iter().filter(|&&op| matches!(self.kernel.ops[op].kind, OpKind::ParallelFor(_)));
-        loops.take_while(|&&op| op != task).count() as u32 + 1
+        self.place_number(Place::Loop(task))
+    }
+
+    /// The number of a fork's branch among the places that numbers are drawn at.
+    pub fn branch_number(&self, branch: Region) -> u32 {
+        self.place_number(Place::Branch(branch))
+    }
+
+    fn place_number(&self, wanted: Place) -> u32 {
+        let kernel = self.kernel;
+        let mut places = Vec::new();
+        let loops_in = |region: Region, places: &mut Vec<Place>| {
+            let ops = kernel.regions[region].ops.iter().copied();
+            places.extend(ops.filter(|&op| is_loop(kernel, op)).map(Place::Loop));
+        };
+        for &op in &kernel.regions[kernel.body].ops {
+            if is_loop(kernel, op) {
+                places.push(Place::Loop(op));
+            } else if kernel.ops[op].kind == OpKind::Fork {
+                for &branch in &kernel.ops[op].regions {
+                    places.push(Place::Branch(branch));
+                    loops_in(branch, &mut places);
+                }
+            }
+        }
+        places.into_iter().take_while(|&place| place != wanted).count() as u32 + 1
     }
 
     pub fn random(&mut self, ty: Scalar) -> Datum {

@@ -176,6 +176,25 @@ impl Kernel {
         self.functions.iter().map(|(_, function)| function.body).chain([self.body]).collect()
     }
 
+    /// The regions that tasks stand in: the kernel's body, and the branches of forks there, in the order of the text.
+    pub fn top_regions(&self) -> Vec<Region> {
+        let forks = self.regions[self.body].ops.iter().filter(|&&op| self.ops[op].kind == OpKind::Fork);
+        let branches = forks.flat_map(|&op| self.ops[op].regions.iter().copied());
+        std::iter::once(self.body).chain(branches).collect()
+    }
+
+    /// The ops of all [`Kernel::top_regions`] in the order of the text: a fork comes before the ops of its branches.
+    pub fn top_ops(&self) -> Vec<Op> {
+        let mut ops = Vec::with_capacity(self.regions[self.body].ops.len());
+        for &op in &self.regions[self.body].ops {
+            ops.push(op);
+            if self.ops[op].kind == OpKind::Fork {
+                ops.extend(self.ops[op].regions.iter().flat_map(|&branch| &self.regions[branch].ops));
+            }
+        }
+        ops
+    }
+
     /// Whether the region is the body of the kernel or of a function.
     pub fn is_body(&self, region: Region) -> bool {
         region == self.body || self.functions.iter().any(|(_, function)| function.body == region)

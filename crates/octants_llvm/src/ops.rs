@@ -108,7 +108,12 @@ impl Emitter<'_> {
             }
             OpKind::Random => panic!("{op} (random) should have become integer ops"),
             // The laws of the tasks phase: tasks stand at the top.
-            OpKind::Temp | OpKind::Serial | OpKind::ParallelFor(_) | OpKind::Yield | OpKind::Return => {
+            OpKind::Temp
+            | OpKind::Serial
+            | OpKind::ParallelFor(_)
+            | OpKind::Fork
+            | OpKind::Yield
+            | OpKind::Return => {
                 panic!("{op} ({}) stands inside a task", data.kind.name())
             }
         };

@@ -40,7 +40,7 @@ pub(crate) fn emit(kernel: &Kernel, plan: &Plan, step: &Step, options: &EmitOpti
     TaskText { symbol, text: module.finish(&options.triple, &options.data_layout, &function), lanes }
 }
 
-/// The pure ops and loads of temps at the kernel's top that a task's body and the places of its reductions are computed from, in
+/// The pure ops and loads of temps outside of tasks that a task's body and the places of its reductions are computed from, in
 /// order.
 fn launch_ops(kernel: &Kernel, task: Op) -> Vec<Op> {
     let mut needed = SideTable::new(false);
@@ -63,7 +63,7 @@ fn launch_ops(kernel: &Kernel, task: Op) -> Vec<Op> {
         }
     }
     let mut ops = Vec::new();
-    for &op in kernel.regions[kernel.body].ops.iter().rev() {
+    for op in kernel.top_ops().into_iter().rev() {
         let kind = &kernel.ops[op].kind;
         if needed[op] && (kind.effect() == Effect::Pure || *kind == OpKind::Load) {
             mark(&mut needed, op);

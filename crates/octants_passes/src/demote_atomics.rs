@@ -24,8 +24,8 @@
 //!
 //! Expects scalars; either phase.
 
-use octants_ir::rewrite::{ValueMap, regions_in};
-use octants_ir::{Boundary, Builder, Kernel, Op, OpKind, ParallelLoop, Region, SideTable, Type, Value};
+use octants_ir::rewrite::{ValueMap, ops_in, regions_in};
+use octants_ir::{Boundary, Builder, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
 use crate::analysis::{Affine, ArrayUse, accesses_of};
 use crate::manager::Assumptions;
@@ -34,17 +34,17 @@ use crate::update::updated_by;
 pub fn demote_atomics(kernel: &mut Kernel, assumptions: Assumptions) {
     let mut demotion = Demotion { names: ValueMap::new(), changed: false };
     for op in kernel.regions[kernel.body].ops.clone() {
-        let Some(parallel) = kernel.parallel_loop(op) else { continue };
-        let body = parallel.body;
-        let private = if parallel.attributes.max_threads == Some(1) {
-            Private::Everything
-        } else {
-            Private::Some {
-                inside: values_in(kernel, body),
-                owned: owned_arrays(kernel, parallel, assumptions),
+        match &kernel.ops[op].kind {
+            OpKind::ParallelFor(attributes) if attributes.max_threads == Some(1) => {
+                demotion.region(kernel, kernel.ops[op].regions[0], &Private::Everything);
             }
-        };
-        demotion.region(kernel, body, &private);
+            OpKind::ParallelFor(_) => {
+                let owned = owned_arrays(kernel, op, assumptions);
+                demotion.iterations(kernel, op, owned);
+            }
+            OpKind::Fork => demotion.fork(kernel, op, assumptions),
+            _ => {}
+        }
     }
     // A function may be called by any thread, but its variables are its own, and so are those that it is passed.
     for (_, function) in kernel.functions.clone().iter() {
@@ -94,8 +94,21 @@ fn values_in(kernel: &Kernel, region: Region) -> SideTable<Value, bool> {
     inside
 }
 
+/// Arrays that a region and the regions inside access.
+fn arrays_in(kernel: &Kernel, region: Region) -> Vec<Value> {
+    let mut arrays = Vec::new();
+    for op in ops_in(kernel, region) {
+        let operands = kernel.ops[op].operands.iter().copied();
+        arrays.extend(operands.filter(|&operand| matches!(kernel.ty(operand), Type::Array(_))));
+    }
+    arrays.sort_unstable();
+    arrays.dedup();
+    arrays
+}
+
 /// Arrays whose written elements each belong to one iteration.
-fn owned_arrays(kernel: &Kernel, parallel: ParallelLoop<'_>, assumptions: Assumptions) -> Vec<Value> {
+fn owned_arrays(kernel: &Kernel, op: Op, assumptions: Assumptions) -> Vec<Value> {
+    let Some(parallel) = kernel.parallel_loop(op) else { return Vec::new() };
     let inside = values_in(kernel, parallel.body);
     let axes = parallel.indices();
     let writes: Vec<_> = accesses_of(kernel, parallel.body)
@@ -150,6 +163,35 @@ struct Demotion {
 }
 
 impl Demotion {
+    /// The iterations of a parallel loop, each of which has its elements of `owned` to itself.
+    fn iterations(&mut self, kernel: &mut Kernel, op: Op, owned: Vec<Value>) {
+        let body = kernel.ops[op].regions[0];
+        let private = Private::Some { inside: values_in(kernel, body), owned };
+        self.region(kernel, body, &private);
+    }
+
+    /// A branch has its own variables to itself, and a loop in it what no other branch touches.
+    fn fork(&mut self, kernel: &mut Kernel, fork: Op, assumptions: Assumptions) {
+        let branches = kernel.ops[fork].regions.clone();
+        let touched: Vec<_> = branches.iter().map(|&branch| arrays_in(kernel, branch)).collect();
+        for (number, &branch) in branches.iter().enumerate() {
+            let others = touched.iter().enumerate().filter(|&(other, _)| other != number);
+            let elsewhere: Vec<Value> = others.flat_map(|(_, arrays)| arrays.iter().copied()).collect();
+            for op in kernel.regions[branch].ops.clone() {
+                if !matches!(kernel.ops[op].kind, OpKind::ParallelFor(_)) {
+                    continue;
+                }
+                let mut owned = owned_arrays(kernel, op, assumptions);
+                owned.retain(|array| {
+                    if assumptions.noalias { !elsewhere.contains(array) } else { elsewhere.is_empty() }
+                });
+                self.iterations(kernel, op, owned);
+            }
+            let private = Private::Some { inside: values_in(kernel, branch), owned: Vec::new() };
+            self.region(kernel, branch, &private);
+        }
+    }
+
     fn region(&mut self, kernel: &mut Kernel, region: Region, private: &Private) {
         for op in std::mem::take(&mut kernel.regions[region].ops) {
             let data = &kernel.ops[op];
@@ -159,7 +201,7 @@ impl Demotion {
                 continue;
             }
             let inner = data.regions.clone();
-            let is_task = matches!(data.kind, OpKind::ParallelFor(_));
+            let is_task = matches!(data.kind, OpKind::ParallelFor(_) | OpKind::Fork);
             kernel.regions[region].ops.push(op);
             if !is_task {
                 for inner in inner {

@@ -38,25 +38,10 @@ pub fn lower_random(kernel: &mut Kernel) {
             lowering.function(kernel, function);
         }
     }
-    let body = kernel.body;
-    let mut number = 0;
-    for op in kernel.regions[body].ops.clone() {
-        if let OpKind::ParallelFor(_) = kernel.ops[op].kind {
-            number += 1;
-            if lowering.is_needed_in(kernel, kernel.ops[op].regions[0]) {
-                lowering.parallel_for(kernel, op, number);
-            }
-        }
-    }
-    // All that stands outside of parallel loops; inside them none is left.
-    if lowering.is_needed_in(kernel, body) {
-        let rest = std::mem::take(&mut kernel.regions[body].ops);
-        let mut b = Builder::new(kernel);
-        let (task, iteration) = (word(&mut b, 0), long(&mut b, 0));
-        let words = b.local(Scalar::U32.into());
-        kernel.regions[body].ops.extend(rest);
-        lowering.region(kernel, body, Stream { task, iteration, words });
-    }
+    let mut places = 0;
+    lowering.loops_of(kernel, kernel.body, &mut places);
+    // All that stands outside of parallel loops and branches; inside them none is left.
+    lowering.outside_of_loops(kernel, kernel.body, 0);
     for body in kernel.bodies() {
         replace_values(kernel, body, &lowering.names);
     }
@@ -120,6 +105,43 @@ impl Lowering {
             OpKind::Call(function) => self.draws[function] && !self.done[op],
             _ => false,
         }
+    }
+
+    /// The parallel loops of the kernel's body or of a branch, and branches there. `places` counts both.
+    fn loops_of(&mut self, kernel: &mut Kernel, region: Region, places: &mut u32) {
+        for op in kernel.regions[region].ops.clone() {
+            match kernel.ops[op].kind {
+                OpKind::ParallelFor(_) => {
+                    *places += 1;
+                    if self.is_needed_in(kernel, kernel.ops[op].regions[0]) {
+                        self.parallel_for(kernel, op, *places);
+                    }
+                }
+                OpKind::Fork => {
+                    for branch in kernel.ops[op].regions.clone() {
+                        *places += 1;
+                        let number = *places;
+                        self.loops_of(kernel, branch, places);
+                        self.outside_of_loops(kernel, branch, number);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What the kernel's body or a branch draws itself.
+    fn outside_of_loops(&mut self, kernel: &mut Kernel, region: Region, number: u32) {
+        if !self.is_needed_in(kernel, region) {
+            return;
+        }
+        let rest = std::mem::take(&mut kernel.regions[region].ops);
+        let loc = Builder::new(kernel).loc;
+        let mut b = Builder::at(kernel, region, loc);
+        let (task, iteration) = (word(&mut b, number), long(&mut b, 0));
+        let words = b.local(Scalar::U32.into());
+        kernel.regions[region].ops.extend(rest);
+        self.region(kernel, region, Stream { task, iteration, words });
     }
 
     fn function(&mut self, kernel: &mut Kernel, function: Func) {

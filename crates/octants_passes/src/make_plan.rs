@@ -15,7 +15,7 @@ use crate::split_tasks::launch::as_division;
 pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
     let (args, temps) = (ArgLayout::of(kernel), TempLayout::of(kernel));
     let mut steps = Vec::new();
-    for &op in &kernel.regions[kernel.body].ops {
+    for op in kernel.top_ops() {
         let data = &kernel.ops[op];
         let task = steps.len();
         match &data.kind {

@@ -38,15 +38,16 @@ use crate::update::updated_by;
 
 pub fn privatise_reductions(kernel: &mut Kernel, assumptions: Assumptions) {
     let counts = use_counts(kernel);
-    let body = kernel.body;
-    for op in std::mem::take(&mut kernel.regions[body].ops) {
-        // One thread in order gains nothing.
-        if kernel.parallel_loop(op).is_some_and(|parallel| parallel.attributes.max_threads != Some(1)) {
-            for group in find_groups(kernel, op, &counts, assumptions) {
-                privatise(kernel, op, &group);
+    for region in kernel.top_regions() {
+        for op in std::mem::take(&mut kernel.regions[region].ops) {
+            // One thread in order gains nothing.
+            if kernel.parallel_loop(op).is_some_and(|parallel| parallel.attributes.max_threads != Some(1)) {
+                for group in find_groups(kernel, op, &counts, assumptions) {
+                    privatise(kernel, region, op, &group);
+                }
             }
+            kernel.regions[region].ops.push(op);
         }
-        kernel.regions[body].ops.push(op);
     }
 }
 
@@ -194,8 +195,14 @@ impl Invariance<'_> {
     }
 }
 
-/// The value as it is known before the loop: itself, or its computation copied to the end of the kernel's body so far.
-fn hoisted(kernel: &mut Kernel, value: Value, inside: &SideTable<Op, bool>, copies: &mut ValueMap) -> Value {
+/// The value as it is known before the loop: itself, or its computation copied to the end so far of `region`, where the loop stands.
+fn hoisted(
+    kernel: &mut Kernel,
+    region: Region,
+    value: Value,
+    inside: &SideTable<Op, bool>,
+    copies: &mut ValueMap,
+) -> Value {
     let ValueDef::Result(op, _) = kernel.values[value].def else { return value };
     if !inside[op] {
         return value;
@@ -204,21 +211,21 @@ fn hoisted(kernel: &mut Kernel, value: Value, inside: &SideTable<Op, bool>, copi
         return copy;
     }
     for operand in kernel.ops[op].operands.clone() {
-        hoisted(kernel, operand, inside, copies);
+        hoisted(kernel, region, operand, inside, copies);
     }
     let copy = clone_op(kernel, op, copies);
-    let body = kernel.body;
-    kernel.regions[body].ops.push(copy);
+    kernel.regions[region].ops.push(copy);
     copies.map(value)
 }
 
-fn privatise(kernel: &mut Kernel, op: Op, group: &Group) {
+fn privatise(kernel: &mut Kernel, region: Region, op: Op, group: &Group) {
     let body = kernel.ops[op].regions[0];
     let loc = kernel.ops[op].loc;
     let mut inside = SideTable::new(false);
     walk(kernel, body, &mut |op| inside.set(op, true));
     let mut copies = ValueMap::new();
-    let path: Vec<_> = group.path.iter().map(|&index| hoisted(kernel, index, &inside, &mut copies)).collect();
+    let path: Vec<_> =
+        group.path.iter().map(|&index| hoisted(kernel, region, index, &inside, &mut copies)).collect();
     let operands = 1 + path.len() as u8;
     kernel.ops[op].operands.push(group.base);
     kernel.ops[op].operands.extend(path);

@@ -23,9 +23,9 @@
 //! }
 //! ```
 //!
-//! Stays a place: a local of tensor or struct type (those with fixed components are scalars by then), one that a `parallel_for`
+//! Stays a place: a local of tensor or struct type (those with fixed components are scalars by then), one that a `parallel_for` or a branch of a `fork`
 //! writes though it was declared outside, and one that is read volatile, and one that is passed to a function. A `parallel_for` that only reads a local gets its
-//! value. Slots that nobody reads are left for `simplify` to drop.
+//! value, and so does a branch. Slots that nobody reads are left for `simplify` to drop.
 
 use octants_ir::rewrite::ValueMap;
 use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, Scalar, SideTable, Value};
@@ -113,13 +113,13 @@ impl Candidates {
 /// Looks for locals, and for uses that keep one a place.
 struct Survey {
     found: Vec<(Value, Scalar)>,
-    /// The task that declares a local.
-    home: SideTable<Value, Option<Op>>,
+    /// The body of the task, or the branch, that declares a local.
+    home: SideTable<Value, Option<Region>>,
     barred: SideTable<Value, bool>,
 }
 
 impl Survey {
-    fn region(&mut self, kernel: &Kernel, region: Region, task: Option<Op>) {
+    fn region(&mut self, kernel: &Kernel, region: Region, task: Option<Region>) {
         for &op in &kernel.regions[region].ops {
             let data = &kernel.ops[op];
             if data.kind == OpKind::Local {
@@ -140,12 +140,9 @@ impl Survey {
                     self.barred.set(operand, true);
                 }
             }
-            let inner_task = match data.kind {
-                OpKind::ParallelFor(_) | OpKind::Serial => Some(op),
-                _ => task,
-            };
+            let is_task = matches!(data.kind, OpKind::ParallelFor(_) | OpKind::Serial | OpKind::Fork);
             for &inner in &data.regions {
-                self.region(kernel, inner, inner_task);
+                self.region(kernel, inner, if is_task { Some(inner) } else { task });
             }
         }
     }

@@ -164,8 +164,11 @@ pub enum OpKind {
     While,
     /// `(lo₀, hi₀, lo₁, hi₁, …, reduced places…)`; region `body(i₀, i₁, …, accumulators…)` yields the accumulators.
     ParallelFor(Box<ParallelFor>),
-    /// A serial task: region `body()`. Only at the top of a kernel, made by task splitting.
+    /// A serial task: region `body()`. Only at the top of a kernel or of a branch, made by task splitting.
     Serial,
+    /// Regions `branch()`, at least one: each runs once, in any order or at the same time; the fork is over when all are. A branch
+    /// holds what a kernel's body may hold. Only in the kernel's body.
+    Fork,
     /// Terminator of a region: its values.
     Yield,
     /// Terminator of the body of a kernel or a function: its results.
@@ -235,6 +238,7 @@ impl OpKind {
             Self::While => "while",
             Self::ParallelFor(_) => "parallel_for",
             Self::Serial => "serial",
+            Self::Fork => "fork",
             Self::Yield => "yield",
             Self::Return => "return",
             Self::StoreResult(_) => "store_result",
@@ -277,7 +281,9 @@ impl OpKind {
             | Self::Random
             | Self::Clock
             | Self::Call(_) => Effect::Write,
-            Self::If | Self::For | Self::While | Self::ParallelFor(_) | Self::Serial => Effect::Regions,
+            Self::If | Self::For | Self::While | Self::ParallelFor(_) | Self::Serial | Self::Fork => {
+                Effect::Regions
+            }
             Self::Yield | Self::Return => Effect::Terminator,
         }
     }

@@ -78,6 +78,14 @@ impl Parser {
                 self.region(rest)?;
                 return Ok(OpKind::Serial);
             }
+            "fork" => {
+                rest.loc = Some(self.optional_loc()?);
+                self.region(rest)?;
+                while self.eat_word("and") {
+                    self.region(rest)?;
+                }
+                return Ok(OpKind::Fork);
+            }
             "assert" => return self.assert_op(rest),
             "print" => return self.print_op(rest),
             "call" => OpKind::Call(self.called()?),

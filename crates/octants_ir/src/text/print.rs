@@ -400,7 +400,28 @@ impl<'k> Printer<'k> {
                 self.push(" ");
                 self.block(body);
             }
-            (OpKind::If | OpKind::For | OpKind::While | OpKind::ParallelFor(_) | OpKind::Serial, _)
+            (OpKind::Fork, &[first, ref others @ ..])
+                if operands.is_empty()
+                    && regions.iter().all(|&branch| kernel.regions[branch].params.is_empty()) =>
+            {
+                self.push("fork");
+                self.line_end(op, start);
+                self.push(" ");
+                self.block(first);
+                for &branch in others {
+                    self.push(" and ");
+                    self.block(branch);
+                }
+            }
+            (
+                OpKind::If
+                | OpKind::For
+                | OpKind::While
+                | OpKind::ParallelFor(_)
+                | OpKind::Serial
+                | OpKind::Fork,
+                _,
+            )
             | (_, [_, ..]) => self.malformed(op, start),
             (_, []) => {
                 self.flat(op);

@@ -123,6 +123,18 @@ impl Verifier<'_> {
         self.carries(op, "the body yields", &self.yielded(body), &cells);
     }
 
+    pub(super) fn fork(&mut self, op: Op) {
+        let data = &self.kernel.ops[op];
+        if !data.operands.is_empty() || !data.results.is_empty() {
+            self.breaks(Law::Fork, op, "has operands or results");
+        }
+        for &branch in &data.regions {
+            if !self.params(branch).is_empty() || !self.yielded(branch).is_empty() {
+                self.breaks(Law::Fork, op, "a branch has parameters or yields values");
+            }
+        }
+    }
+
     pub(super) fn return_op(&mut self, op: Op) {
         self.gives(op, 0);
         let found = self.types(self.operands(op));

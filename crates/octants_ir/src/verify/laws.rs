@@ -30,7 +30,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     26 Carried "Carried values, their parameters, what is yielded and what results have the same types in the same order.";
     27 Reduction "A reduction is a sum, product, least, greatest or bitwise op; its accumulator has its cell's type.";
     28 Attributes "`block_dim` and `max_threads` are not zero.";
-    29 Top "`parallel_for`, `serial` and `temp` stand in the kernel's body only.";
+    29 Top "`temp` and `fork` stand in the kernel's body only, `parallel_for` and `serial` there or in a branch of a `fork`.";
     30 Returned "A kernel or function returns values of its results' types; a kernel split into tasks returns none.";
     31 Message "An assertion's message has one blank, `{}` or `{:.2f}`, per argument, and arguments are scalars.";
     32 StoreResult "`store_result` names a result of the kernel and has its type; it stands inside a task.";
@@ -46,6 +46,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     42 Address "`address` takes a scalar or tensor in an array or a field, and gives `u64`.";
     43 Digits "In a kernel that is split into tasks, each axis of a layout is one digit.";
     44 Clock "A clock gives `i64`.";
+    45 Fork "A `fork` takes and gives nothing, and has a branch; branches have no parameters and yield nothing.";
 } } }
 
 /// Declares the laws: an enum, the list of them, number and text of each.

@@ -219,6 +219,7 @@ impl<'k> Verifier<'k> {
                 let body = self.kernel.ops[op].regions[0];
                 self.carries(op, "yielded", &self.yielded(body), &[]);
             }
+            OpKind::Fork => self.fork(op),
             OpKind::Yield => {
                 self.gives(op, 0);
             }

@@ -15,7 +15,7 @@ pub(super) fn check(verifier: &mut Verifier) {
         regions: SideTable::new(false),
         defined: SideTable::new(false),
         visible: SideTable::new(false),
-        top: verifier.kernel.body,
+        in_branch: false,
     };
     let bodies = verifier.kernel.bodies();
     let mut checker = Checker { v: verifier, walk };
@@ -32,7 +32,8 @@ struct Walk {
     defined: SideTable<Value, bool>,
     /// Defined above, here.
     visible: SideTable<Value, bool>,
-    top: Region,
+    /// Whether the region being checked is a branch of a fork in the kernel's body.
+    in_branch: bool,
 }
 
 struct Checker<'v, 'k> {
@@ -103,7 +104,8 @@ impl Checker<'_, '_> {
             return;
         }
         let data = &self.v.kernel.ops[op];
-        let is_top = region == self.walk.top;
+        let in_body = region == self.v.kernel.body;
+        let in_branch = self.walk.in_branch;
         let fits = match data.kind {
             OpKind::Return => last && self.v.kernel.is_body(region),
             OpKind::Yield => last && !self.v.kernel.is_body(region),
@@ -128,6 +130,7 @@ impl Checker<'_, '_> {
             }
         }
         let expected = match data.kind {
+            OpKind::Fork => data.regions.len().max(1),
             OpKind::If | OpKind::While => 2,
             OpKind::For | OpKind::ParallelFor(_) | OpKind::Serial => 1,
             _ => 0,
@@ -136,13 +139,19 @@ impl Checker<'_, '_> {
             let found = data.regions.len();
             self.v.breaks(Law::Regions, op, format!("has {expected} regions by its kind, but {found}"));
         }
-        let only_top = matches!(data.kind, OpKind::ParallelFor(_) | OpKind::Serial | OpKind::Temp);
-        if only_top && !is_top {
+        let may_stand_here = match data.kind {
+            OpKind::ParallelFor(_) | OpKind::Serial => in_body || in_branch,
+            OpKind::Temp | OpKind::Fork => in_body,
+            _ => true,
+        };
+        if !may_stand_here {
             self.v.breaks(Law::Top, op, "stands inside another op");
         }
+        self.walk.in_branch = in_body && data.kind == OpKind::Fork;
         for &inner in &data.regions {
             self.region(Some(op), inner);
         }
+        self.walk.in_branch = in_branch;
         for (index, &result) in data.results.iter().enumerate() {
             self.define(Some(op), result, ValueDef::Result(op, index as u32));
         }

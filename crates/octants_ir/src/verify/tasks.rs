@@ -10,7 +10,7 @@ use crate::types::{Data, Type};
 pub(super) fn check(verifier: &mut Verifier) {
     let kernel = verifier.kernel;
     let mut stored = vec![false; kernel.results.len()];
-    for &op in &kernel.regions[kernel.body].ops {
+    for op in kernel.top_ops() {
         match &kernel.ops[op].kind {
             OpKind::Serial | OpKind::ParallelFor(_) => {
                 let body = kernel.ops[op].regions[0];
@@ -24,7 +24,8 @@ pub(super) fn check(verifier: &mut Verifier) {
                     }
                 }
             }
-            OpKind::Temp | OpKind::Return => {}
+            OpKind::Temp | OpKind::Return | OpKind::Fork => {}
+            OpKind::Yield if kernel.ops[op].operands.is_empty() => {}
             OpKind::StoreResult(_) => verifier.breaks(Law::StoreResult, op, "stands in no task"),
             _ => launch_time(verifier, op),
         }

@@ -38,6 +38,8 @@ const GOOD: &[&str] = &[
      yield %r\n}\nserial {\n%o: f32 = load %p\nstore %x[%i], %o\n}\nreturn",
     "%p: local<f32> = local\n%a: i32 = call func0 %i, %p, %x\nreturn",
     "print \"{:.2f} {} {@} {}\\n\", %f, %i, %t\n%a: f64 = random\n%b: u64 = launch_key\nreturn",
+    "fork { parallel_for (%j: i32) in (%i..%i) { } } and { store %x[%i], %f }\nreturn",
+    "%p: temp<i32> = temp\nfork { serial { store %p, %i } } and { %h: i32 = load %p\nparallel_for (%j: i32) in (%i..%h) { } }\nreturn",
     "%p: temp<i32> = temp\nserial { store %p, %i }\n%h: i32 = load %p\nparallel_for (%j: i32) in (%i..%h) { }\nreturn",
 ];
 
@@ -123,6 +125,12 @@ const BAD: &[(Law, &str)] = &[
     (Law::Attributes, "parallel_for (%j: i32) in (%i..%i) max_threads 0 { }\nreturn"),
     (Law::Top, "if %c { parallel_for (%j: i32) in (%i..%i) { } }\nreturn"),
     (Law::Top, "for %j: i32 in %i..%i { %a: temp<f32> = temp }\nreturn"),
+    (Law::Top, "if %c { fork { } }\nreturn"),
+    (Law::Top, "fork { fork { } }\nreturn"),
+    (Law::Top, "fork { %p: temp<f32> = temp }\nreturn"),
+    (Law::Fork, "fork { yield %f }\nreturn"),
+    (Law::Visible, "fork { %a: f32 = neg %f } and { store %x[%i], %a }\nreturn"),
+    (Law::Split, "fork { serial { } } and { store %x[%i], %f }\nreturn"),
     (Law::Returned, "return %f"),
     (Law::Returned, "serial { }\nreturn %f"),
     (Law::Message, "assert %c, \"{} and {}\", %f\nreturn"),

@@ -77,5 +77,6 @@ fn cost_of(kernel: &Kernel, op: Op, depth: u32) -> u32 {
             (1_u32.saturating_add(inner(0)).saturating_add(inner(1))).saturating_mul(UNKNOWN_TRIPS)
         }
         OpKind::ParallelFor(_) | OpKind::Serial => inner(0),
+        OpKind::Fork => (0..data.regions.len()).fold(0, |sum: u32, branch| sum.saturating_add(inner(branch))),
     }
 }

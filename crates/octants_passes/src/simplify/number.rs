@@ -81,6 +81,7 @@ fn number(kind: &OpKind) -> Option<(u8, u64)> {
         | OpKind::While
         | OpKind::ParallelFor(_)
         | OpKind::Serial
+        | OpKind::Fork
         | OpKind::Yield
         | OpKind::Return
         | OpKind::StoreResult(_)

@@ -15,20 +15,20 @@ pub(super) struct LaunchTime {
 
 impl LaunchTime {
     pub(super) fn find(kernel: &Kernel) -> Self {
-        let body = &kernel.regions[kernel.body];
+        let ops = kernel.top_ops();
         let mut costs = SideTable::new(None);
-        for &param in &body.params {
+        for &param in &kernel.regions[kernel.body].params {
             costs.set(param, Some(0));
         }
         let mut bounds = SideTable::new(false);
-        for &op in &body.ops {
+        for &op in &ops {
             if let Some(parallel) = kernel.parallel_loop(op) {
                 for &bound in parallel.bound_operands() {
                     bounds.set(bound, true);
                 }
             }
         }
-        for &op in &body.ops {
+        for &op in &ops {
             let data = &kernel.ops[op];
             let [result] = data.results[..] else { continue };
             // A bound that the host cannot compute is a task's to compute, as is all that follows from it.

@@ -30,8 +30,9 @@
 //! ```
 //!
 //! Expects the structured phase with scalars, leaves the tasks phase:
-//! * the body holds `temp`s, then pure ops on scalar parameters and extents, then tasks; right before a `parallel_for` also loads of
-//!   temporaries that its bounds or reductions need;
+//! * the body holds `temp`s, then pure ops on scalar parameters and extents, then tasks and forks; right before a `parallel_for` also
+//!   loads of temporaries that its bounds or reductions need;
+//! * a branch of a `fork` holds its own tasks, and such loads: what stands in a branch is run by that branch;
 //! * a task refers to parameters, temporaries and its own values; what a launch knows it computes again, at its beginning;
 //! * results are stored where they are first known.
 //!
@@ -51,20 +52,27 @@ use launch::LaunchTime;
 pub fn split_tasks(kernel: &mut Kernel) {
     drop_zero_stores(kernel);
     let launch = LaunchTime::find(kernel);
-    let tasks = find_tasks(kernel, &launch);
-    let sharing = Sharing::find(kernel, &launch, &tasks);
+    let found = Found::find(kernel, &launch);
+    let sharing = Sharing::find(kernel, &launch, &found.tasks);
     let split = Split { kernel, launch, sharing, temps: ValueMap::new() };
-    split.build(tasks);
+    split.build(found);
     arguments::pass_variables(kernel);
     sweep(kernel);
 }
 
 /// A store of zero at the top into a local that nothing touched yet.
 fn drop_zero_stores(kernel: &mut Kernel) {
-    let body = kernel.body;
     let mut touched = SideTable::new(false);
-    let ops = std::mem::take(&mut kernel.regions[body].ops);
-    for op in ops {
+    drop_zero_stores_in(kernel, kernel.body, &mut touched);
+}
+
+fn drop_zero_stores_in(kernel: &mut Kernel, region: Region, touched: &mut SideTable<Value, bool>) {
+    for op in std::mem::take(&mut kernel.regions[region].ops) {
+        if kernel.ops[op].kind == OpKind::Fork {
+            for branch in kernel.ops[op].regions.clone() {
+                drop_zero_stores_in(kernel, branch, touched);
+            }
+        }
         let data = &kernel.ops[op];
         if let (OpKind::Store, &[local, value]) = (&data.kind, &data.operands[..]) {
             let is_local = matches!(kernel.ty(local), Type::Local(_));
@@ -74,7 +82,7 @@ fn drop_zero_stores(kernel: &mut Kernel) {
             }
         }
         for_operands(kernel, op, &mut |operand| touched.set(operand, true));
-        kernel.regions[body].ops.push(op);
+        kernel.regions[region].ops.push(op);
     }
 }
 
@@ -96,43 +104,85 @@ enum Task {
 }
 
 /// The kernel's ops in tasks. Locals and what a launch knows belong to none.
-fn find_tasks(kernel: &Kernel, launch: &LaunchTime) -> Vec<Task> {
-    let mut tasks = Vec::new();
-    let mut returned = Vec::new();
-    let mut home: SideTable<Value, Option<usize>> = SideTable::new(None);
-    for &op in &kernel.regions[kernel.body].ops {
-        let data = &kernel.ops[op];
-        match data.kind {
-            OpKind::ParallelFor(_) => tasks.push(Task::Range(op)),
-            OpKind::Return => returned = data.operands.to_vec(),
-            OpKind::Local => {}
-            _ if data.results.len() == 1 && launch.knows(data.results[0]) => {}
-            _ => {
-                if !matches!(tasks.last(), Some(Task::Serial { .. })) {
-                    tasks.push(Task::Serial { ops: Vec::new(), results: Vec::new() });
+struct Found {
+    /// In the order of the text.
+    tasks: Vec<Task>,
+    /// What the kernel's body runs.
+    body: Vec<Node>,
+    /// The task that computes a value.
+    home: SideTable<Value, Option<usize>>,
+}
+
+/// What a body or a branch runs, in order.
+enum Node {
+    /// By its number in [`Found::tasks`].
+    Task(usize),
+    Fork(Op, Vec<Vec<Node>>),
+}
+
+impl Found {
+    fn find(kernel: &Kernel, launch: &LaunchTime) -> Self {
+        let mut found = Self { tasks: Vec::new(), body: Vec::new(), home: SideTable::new(None) };
+        found.body = found.region(kernel, launch, kernel.body);
+        let returned = kernel.terminator(kernel.body).map(|end| end.operands.to_vec()).unwrap_or_default();
+        for (number, value) in (0..).zip(returned) {
+            found.store_result(number, value);
+        }
+        found
+    }
+
+    fn region(&mut self, kernel: &Kernel, launch: &LaunchTime, region: Region) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        for &op in &kernel.regions[region].ops {
+            let data = &kernel.ops[op];
+            match data.kind {
+                OpKind::ParallelFor(_) => nodes.push(self.add(Task::Range(op))),
+                OpKind::Fork => {
+                    let branches = data.regions.iter().map(|&branch| self.region(kernel, launch, branch));
+                    nodes.push(Node::Fork(op, branches.collect()));
                 }
-                let number = tasks.len() - 1;
-                if let Some(Task::Serial { ops, .. }) = tasks.last_mut() {
-                    ops.push(op);
-                }
-                for &result in &data.results {
-                    home.set(result, Some(number));
-                }
+                OpKind::Return | OpKind::Yield | OpKind::Local => {}
+                _ if data.results.len() == 1 && launch.knows(data.results[0]) => {}
+                _ => self.serial_op(kernel, op, &mut nodes),
             }
         }
+        nodes
     }
-    for (number, value) in (0..).zip(returned) {
-        // Where it is computed; if every task knows it, in whichever runs on one thread.
-        let any_serial = || tasks.iter().rposition(|task| matches!(task, Task::Serial { .. }));
-        let at = home[value].or_else(any_serial).unwrap_or_else(|| {
-            tasks.push(Task::Serial { ops: Vec::new(), results: Vec::new() });
-            tasks.len() - 1
+
+    fn add(&mut self, task: Task) -> Node {
+        self.tasks.push(task);
+        Node::Task(self.tasks.len() - 1)
+    }
+
+    /// The op joins the serial task that it stands right behind, or begins one.
+    fn serial_op(&mut self, kernel: &Kernel, op: Op, nodes: &mut Vec<Node>) {
+        let number = match nodes.last() {
+            Some(&Node::Task(number)) if matches!(self.tasks[number], Task::Serial { .. }) => number,
+            _ => {
+                nodes.push(self.add(Task::Serial { ops: Vec::new(), results: Vec::new() }));
+                self.tasks.len() - 1
+            }
+        };
+        if let Task::Serial { ops, .. } = &mut self.tasks[number] {
+            ops.push(op);
+        }
+        for &result in &kernel.ops[op].results {
+            self.home.set(result, Some(number));
+        }
+    }
+
+    /// A result is stored where it is computed; if every task knows it, in whichever runs on one thread.
+    fn store_result(&mut self, number: u32, value: Value) {
+        let any_serial = || self.tasks.iter().rposition(|task| matches!(task, Task::Serial { .. }));
+        let at = self.home[value].or_else(any_serial).unwrap_or_else(|| {
+            let node = self.add(Task::Serial { ops: Vec::new(), results: Vec::new() });
+            self.body.push(node);
+            self.tasks.len() - 1
         });
-        if let Task::Serial { results, .. } = &mut tasks[at] {
+        if let Task::Serial { results, .. } = &mut self.tasks[at] {
             results.push((number, value));
         }
     }
-    tasks
 }
 
 /// What more than one task needs.
@@ -155,7 +205,8 @@ impl Sharing {
             }
         }
         let mut top = SideTable::new(false);
-        let definitions = kernel.regions[kernel.body].ops.iter().flat_map(|&op| &kernel.ops[op].results);
+        let ops = kernel.top_ops();
+        let definitions = ops.iter().flat_map(|&op| &kernel.ops[op].results);
         for &result in definitions.clone() {
             top.set(result, true);
         }
@@ -203,33 +254,54 @@ struct Split<'k> {
 }
 
 impl Split<'_> {
-    fn build(mut self, tasks: Vec<Task>) {
+    fn build(mut self, found: Found) {
         let body = self.kernel.body;
-        let old = std::mem::take(&mut self.kernel.regions[body].ops);
-        let terminator = *old.last().expect("a kernel's body ends in a return");
+        let old = self.kernel.top_ops();
+        let regions = self.kernel.top_regions();
+        let ends = regions.into_iter().map(|region| {
+            let ops = std::mem::take(&mut self.kernel.regions[region].ops);
+            (region, *ops.last().expect("a region ends in a terminator"))
+        });
+        let ends: Vec<_> = ends.collect();
         self.make_temps();
         for &op in &old {
             if matches!(self.kernel.ops[op].results[..], [result] if self.launch.knows(result)) {
                 self.kernel.regions[body].ops.push(op);
             }
         }
-        let unshared: Vec<_> =
+        let locals: Vec<_> =
             old.iter().copied().filter(|&op| self.kernel.ops[op].kind == OpKind::Local).collect();
-        for (number, task) in tasks.into_iter().enumerate() {
-            match task {
-                Task::Serial { ops, results } => {
-                    let locals = unshared.iter().copied().filter(|&op| {
-                        let local = self.kernel.ops[op].results[0];
-                        !self.sharing.is_shared[local] && self.sharing.local_of[local] == Some(number)
-                    });
-                    let locals: Vec<_> = locals.collect();
-                    self.serial(locals, ops, &results);
+        let mut tasks: Vec<_> = found.tasks.into_iter().map(Some).collect();
+        self.nodes(body, found.body, &mut tasks, &locals);
+        for (region, terminator) in ends {
+            self.kernel.ops[terminator].operands.clear();
+            self.kernel.regions[region].ops.push(terminator);
+        }
+    }
+
+    /// Puts tasks and forks into the region.
+    fn nodes(&mut self, region: Region, nodes: Vec<Node>, tasks: &mut [Option<Task>], locals: &[Op]) {
+        for node in nodes {
+            match node {
+                Node::Task(number) => match tasks[number].take().expect("a task stands in one place") {
+                    Task::Serial { ops, results } => {
+                        let own = locals.iter().copied().filter(|&op| {
+                            let local = self.kernel.ops[op].results[0];
+                            !self.sharing.is_shared[local] && self.sharing.local_of[local] == Some(number)
+                        });
+                        let own: Vec<_> = own.collect();
+                        self.serial(region, own, ops, &results);
+                    }
+                    Task::Range(op) => self.range(region, op),
+                },
+                Node::Fork(op, branches) => {
+                    for (branch, nodes) in self.kernel.ops[op].regions.clone().into_iter().zip(branches) {
+                        self.nodes(branch, nodes, tasks, locals);
+                    }
+                    self.kernel.regions[region].ops.push(op);
                 }
-                Task::Range(op) => self.range(op),
             }
         }
-        self.kernel.ops[terminator].operands.clear();
-        self.kernel.regions[body].ops.push(terminator);
     }
 
     fn make_temps(&mut self) {
@@ -244,7 +316,7 @@ impl Split<'_> {
         }
     }
 
-    fn serial(&mut self, locals: Vec<Op>, ops: Vec<Op>, results: &[(u32, Value)]) {
+    fn serial(&mut self, at: Region, locals: Vec<Op>, ops: Vec<Op>, results: &[(u32, Value)]) {
         let region = self.kernel.add_region();
         let loc =
             ops.first().map_or(self.kernel.ops[self.kernel.ops.ids().next().expect("an op")].loc, |&op| {
@@ -266,22 +338,20 @@ impl Split<'_> {
         }
         b.yields(&[]);
         self.bring_in(region);
-        let body = self.kernel.body;
-        Builder::at(self.kernel, body, loc).op(OpKind::Serial, [], [], [region]);
+        Builder::at(self.kernel, at, loc).op(OpKind::Serial, [], [], [region]);
     }
 
-    fn range(&mut self, op: Op) {
-        let body = self.kernel.body;
+    fn range(&mut self, at: Region, op: Op) {
         let loc = self.kernel.ops[op].loc;
         for index in 0..self.kernel.ops[op].operands.len() {
             let operand = self.kernel.ops[op].operands[index];
             if let Some(temp) = self.temps.get(operand) {
                 let is_place = self.kernel.ty(operand).is_place();
-                let known = if is_place { temp } else { Builder::at(self.kernel, body, loc).load(temp, &[]) };
+                let known = if is_place { temp } else { Builder::at(self.kernel, at, loc).load(temp, &[]) };
                 self.kernel.ops[op].operands[index] = known;
             }
         }
-        self.kernel.regions[body].ops.push(op);
+        self.kernel.regions[at].ops.push(op);
         self.bring_in(self.kernel.ops[op].regions[0]);
     }
 
