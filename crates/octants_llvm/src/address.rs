@@ -1,15 +1,16 @@
 //! From places to addresses.
 //!
-//! **Index arithmetic is exact.** The index of an unchecked array is computed in 64 bits from the sums, differences and
-//! products by loop-invariant values that it is made of, each leaf extended from its 32 bits. It differs from the wrapped
-//! 32-bit value only where that overflowed, and such an index is outside the array anyway. LLVM then sees addresses that are
-//! affine in the loop's counter. The clamped index is the wrapped one, since clamping defines it everywhere.
+//! **An index is the wrapped 32-bit value**, as bounds checks and the interpreter see it. Where it is certain to make no
+//! difference to an access inside the array (`index_range`), it is computed in 64 bits from the sums, differences and products by
+//! loop-invariant values that it is made of, each leaf extended from its 32 bits. LLVM then sees addresses that are affine in
+//! the loop's counter.
 
-use octants_ir::ops::{ArithOp, ConvertOp};
-use octants_ir::{ArrayType, Boundary, Data, Layout, OpKind, Scalar, TensorShape, Type, Value};
+use octants_ir::ops::ArithOp;
+use octants_ir::{ArrayType, Boundary, Data, Layout, Scalar, TensorShape, Type, Value};
 
 use crate::alias::Class;
 use crate::emitter::Emitter;
+use crate::index_range::{Exact, Range};
 use crate::value::{Ptr, Ty, Typed, Val, in_memory};
 
 /// A 64-bit index or offset in elements.
@@ -56,9 +57,6 @@ impl Address {
         }
     }
 }
-
-/// Sums of that many bits fit 64 bits with room to spare.
-const EXACT_BITS: u32 = 62;
 
 impl Emitter<'_> {
     /// The address of one scalar: base, indices, components.
@@ -163,7 +161,8 @@ impl Emitter<'_> {
             if covered.contains(&axis) {
                 continue;
             }
-            let index = self.exact(index, 6).0;
+            let index =
+                self.index(index, Range::window(layout.origin[axis].into(), layout.shape[axis].into()));
             let cells = self.index_mul(index, Val::i64(stride));
             offset = self.index_add("add", offset, cells);
         }
@@ -175,7 +174,7 @@ impl Emitter<'_> {
         let mut offset = Index::uniform(Val::i64(0));
         for (axis, &index) in indices.iter().enumerate() {
             let index = match array.boundary {
-                Boundary::Unsafe => self.exact(index, 6).0,
+                Boundary::Unsafe => self.index(index, Range::array_window()),
                 Boundary::Clamp => self.clamped(param, axis as u8, index),
             };
             if axis == 0 {
@@ -190,65 +189,47 @@ impl Emitter<'_> {
         self.index_mul(offset, Val::i64(entries.into()))
     }
 
-    /// An index in 64 bits, and how many bits its magnitude may take.
-    fn exact(&mut self, value: Value, depth: u32) -> (Index, u32) {
-        if let Some(counter) = self.counters[value] {
-            return (counter, 32);
-        }
-        if let Some(c) = self.kernel.as_const(value) {
-            return (Index::uniform(Val::int(Scalar::I64, c.as_i128().unwrap_or_default())), 32);
-        }
-        let def = self.kernel.def(value).filter(|_| depth > 0 && self.kernel.ty(value) == Type::I32);
-        if let Some(def) = def {
-            let [a, b] = def.operands[..] else { return (self.exact_leaf(value), 32) };
-            match def.kind {
-                OpKind::Arith(op @ (ArithOp::Add | ArithOp::Sub)) => {
-                    let (a, a_bits) = self.exact(a, depth - 1);
-                    let (b, b_bits) = self.exact(b, depth - 1);
-                    let bits = a_bits.max(b_bits) + 1;
-                    if bits <= EXACT_BITS {
-                        return (self.index_add(op.name(), a, b), bits);
-                    }
+    /// An index in 64 bits, right for the accesses inside an axis with this window.
+    fn index(&mut self, value: Value, window: Range) -> Index {
+        let (exact, _) = self.exact(value, window, 6);
+        self.exact_index(&exact)
+    }
+
+    fn exact_index(&mut self, exact: &Exact) -> Index {
+        match exact {
+            Exact::Leaf(value) => self.exact_leaf(*value),
+            Exact::Node(op, operands) => {
+                let [a, b] = &**operands;
+                let (a, b) = (self.exact_index(a), self.exact_index(b));
+                match (op, b) {
+                    (ArithOp::Mul, Index::Linear { base, stride: 0 }) => self.index_mul(a, base),
+                    (ArithOp::Mul, _) => panic!("a loop-invariant factor differs between lanes"),
+                    _ => self.index_add(op.name(), a, b),
                 }
-                OpKind::Arith(ArithOp::Mul) if self.is_invariant(a, 4) || self.is_invariant(b, 4) => {
-                    let (factor, other) = if self.is_invariant(b, 4) { (b, a) } else { (a, b) };
-                    let (other, other_bits) = self.exact(other, depth - 1);
-                    let (factor, factor_bits) = self.exact(factor, depth - 1);
-                    if let Index::Linear { base, stride: 0 } = factor
-                        && other_bits + factor_bits <= EXACT_BITS + 2
-                    {
-                        return (self.index_mul(other, base), other_bits + factor_bits);
-                    }
-                }
-                _ => {}
             }
         }
-        (self.exact_leaf(value), 32)
     }
 
     fn exact_leaf(&mut self, value: Value) -> Index {
+        if let Some(counter) = self.counters[value] {
+            return counter.index;
+        }
+        if let Some(c) = self.kernel.as_const(value) {
+            return Index::uniform(Val::int(Scalar::I64, c.as_i128().unwrap_or_default()));
+        }
         let leaf = self.get(value);
+        if leaf.lanes > 1
+            && let Some(stride) = self.lane_stride(value)
+        {
+            let first = self.lane(leaf, 0);
+            return Index::Linear { base: self.resize(first, Scalar::I64), stride };
+        }
         self.index_of(leaf)
     }
 
     fn index_of(&mut self, v: Val) -> Index {
         let wide = self.resize(v, Scalar::I64);
         if wide.lanes == 1 { Index::uniform(wide) } else { Index::Lanes(wide) }
-    }
-
-    /// Whether a value is the same in all iterations of all loops, plainly.
-    fn is_invariant(&self, value: Value, depth: u32) -> bool {
-        if self.kernel.as_param(value).is_some() {
-            return true;
-        }
-        let Some(def) = self.kernel.def(value) else { return false };
-        match def.kind {
-            OpKind::Const(_) | OpKind::Extent(_) => true,
-            OpKind::Arith(_) | OpKind::Convert(ConvertOp::Cast) if depth > 0 => {
-                def.operands.iter().all(|&operand| self.is_invariant(operand, depth - 1))
-            }
-            _ => false,
-        }
     }
 
     /// The index clamped into the axis.

@@ -8,6 +8,7 @@ use octants_ir::{Kernel, Op, OpKind, Region, Scalar, Value};
 use crate::address::Index;
 use crate::emitter::Emitter;
 use crate::function::Phi;
+use crate::index_range::Counter;
 use crate::module::Node;
 use crate::value::{Label, Ty, Val};
 
@@ -118,7 +119,9 @@ impl Emitter<'_> {
         self.f.begin(inside);
         let seen = self.resize(counter.value, narrow);
         self.set(index, seen);
-        self.counters.set(index, Some(Index::uniform(counter.value.read_as(Scalar::I64))));
+        let range = self.counted_range(data.operands[0], data.operands[1]);
+        let exact = Index::uniform(counter.value.read_as(Scalar::I64));
+        self.counters.set(index, Some(Counter { index: exact, range }));
         for (&param, phi) in carried.iter().zip(&phis) {
             self.set(param, phi.value);
         }

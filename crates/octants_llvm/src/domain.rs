@@ -10,6 +10,7 @@ use octants_ir::{Op, OpKind, Region, Scalar};
 use crate::address::Index;
 use crate::emitter::Emitter;
 use crate::flat;
+use crate::index_range::{Counter, Range};
 use crate::module::Node;
 use crate::order::order_is_free;
 use crate::uniform::varying_values;
@@ -20,6 +21,8 @@ const COUNTER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 
 /// What the row loops need to know.
 struct Domain<'k> {
+    /// What the index of each axis can be.
+    ranges: Vec<Range>,
     attributes: &'k ParallelFor,
     body: Region,
     /// Iterations do not depend on each other.
@@ -45,6 +48,8 @@ impl Emitter<'_> {
         let OpKind::ParallelFor(attributes) = &data.kind else { panic!("{op} is no parallel loop") };
         let axes = usize::from(attributes.axes);
         let mut bounds = self.load_bounds(&data.operands[..2 * axes]);
+        let ranges = data.operands[..2 * axes].chunks_exact(2);
+        let ranges = ranges.map(|bounds| self.counted_range(bounds[0], bounds[1])).collect();
         let in_order = attributes.max_threads == Some(1);
         let body = data.regions[0];
         let merged = match self.options.force_lanes {
@@ -66,7 +71,7 @@ impl Emitter<'_> {
         let group = independent.then(|| self.scopes.begin_independent(&mut self.module));
         let polls = self.polls(op);
         let scalar = ops_in(self.kernel, body).len() > LONG || widen::stores_apart(self.kernel, op);
-        let domain = Domain { attributes, body, group, merged, widening, polls, scalar };
+        let domain = Domain { ranges, attributes, body, group, merged, widening, polls, scalar };
 
         // One accumulator for each lane, until the end.
         let lanes = domain.widening.as_ref().map_or(1, |widening| widening.lanes);
@@ -126,10 +131,10 @@ impl Emitter<'_> {
         self.f.branch(more, inside, ready);
 
         self.f.begin(inside);
-        for (&index, phi) in indices.iter().zip(&at) {
+        for ((&index, phi), &range) in indices.iter().zip(&at).zip(&domain.ranges) {
             let narrow = self.resize(phi.value, self.scalar(index));
             self.set(index, narrow);
-            self.counters.set(index, Some(Index::uniform(phi.value)));
+            self.counters.set(index, Some(Counter { index: Index::uniform(phi.value), range }));
         }
         let room = self.binary("sub nsw", row_hi, begin.value);
         let length = self.intrinsic("llvm.umin", &[left.value, room], "");
@@ -213,7 +218,8 @@ impl Emitter<'_> {
             let index = axes[axes.len() - 1];
             let narrow = self.resize(counter.value, self.scalar(index));
             self.set(index, narrow);
-            self.counters.set(index, Some(Index::uniform(counter.value)));
+            let range = domain.ranges[axes.len() - 1];
+            self.counters.set(index, Some(Counter { index: Index::uniform(counter.value), range }));
         } else {
             self.take_apart(&axes[axes.len() - domain.merged.len()..], &domain.merged, counter.value);
         }
@@ -287,7 +293,8 @@ impl Emitter<'_> {
         let first = self.spread(narrow, self.lanes);
         let indices = self.binary("add", first, Val::lane_ids(narrow.ty, self.lanes));
         self.set(index, indices);
-        self.counters.set(index, Some(Index::Linear { base: counter, stride: 1 }));
+        let range = domain.ranges[axis];
+        self.counters.set(index, Some(Counter { index: Index::Linear { base: counter, stride: 1 }, range }));
         for (&accumulator, &total) in accumulators.iter().zip(totals) {
             self.set(accumulator, total);
         }

@@ -7,12 +7,12 @@ use octants_ir::plan::Plan;
 use octants_ir::{Const, Func, Kernel, Region, Scalar, SideTable, Value};
 
 use crate::EmitOptions;
-use crate::address::Index;
 use crate::alias::Scopes;
 use crate::args::ParamRegisters;
 use crate::calls::{self, Facts};
 use crate::flat::Flat;
 use crate::function::Function;
+use crate::index_range::Counter;
 use crate::module::Module;
 use crate::value::{Label, Ptr, Ty, Typed, Val, bits_of};
 
@@ -30,7 +30,7 @@ pub(crate) struct Emitter<'k> {
     /// What stands for each IR value emitted so far.
     values: SideTable<Value, Option<Val>>,
     /// The exact 64-bit form of loop indices.
-    pub counters: SideTable<Value, Option<Index>>,
+    pub counters: SideTable<Value, Option<Counter>>,
     /// Several axes that the row being written runs over at once.
     pub flat: Option<Flat>,
     /// The allocas of `local` ops.

@@ -8,7 +8,9 @@ use octants_ir::ops::{ArithOp, ParallelFor};
 use octants_ir::rewrite::walk;
 use octants_ir::{Const, Kernel, Layout, Op, OpKind, Scalar, Value};
 
+use crate::address::Index;
 use crate::emitter::Emitter;
+use crate::index_range::{Counter, Range};
 use crate::value::{Ty, Val};
 
 /// A row of at least so many iterations is left alone.
@@ -68,7 +70,8 @@ impl Emitter<'_> {
             let index = self.resize(digit, self.scalar(axis));
             self.set(axis, index);
             let exact = self.f.value(Ty::new(Scalar::I64, 1), format_args!("zext nneg i32 {digit} to i64"));
-            self.counters.set(axis, Some(crate::address::Index::uniform(exact)));
+            let range = Range::new(0, i128::from(extent) - 1);
+            self.counters.set(axis, Some(Counter { index: Index::uniform(exact), range }));
         }
         let axes = axes.iter().copied().zip(extents.iter().copied()).collect();
         self.flat = Some(Flat { axes, counter });
@@ -92,6 +95,10 @@ impl Emitter<'_> {
                 .find_map(|(position, &index)| self.shift_from(index, axis).map(|shift| (position, shift)));
             let (position, shift) = found.filter(|(position, _)| !covered.contains(position))?;
             let digit = layout.digits_of(position).next()?;
+            let window = Range::window(layout.origin[position].into(), layout.shape[position].into());
+            if !Range::new(shift, shift + i128::from(extent) - 1).lies_in(window) {
+                return None;
+            }
             match next {
                 None => first = digit.stride,
                 Some(stride) if stride == digit.stride => {}

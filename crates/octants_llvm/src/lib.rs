@@ -30,6 +30,7 @@ mod emitter;
 mod fault;
 mod flat;
 mod function;
+mod index_range;
 mod lanes;
 mod mask;
 mod math;

@@ -9,6 +9,7 @@ use octants_ir::{Const, Effect, Op, OpKind, Region, Scalar};
 use crate::address::Index;
 use crate::emitter::Emitter;
 use crate::function::Phi;
+use crate::index_range::Counter;
 use crate::value::{Ty, Val};
 
 /// So many plain instructions are cheaper than a branch around them.
@@ -186,7 +187,8 @@ impl Emitter<'_> {
         }
         let wide = self.resize(counter.value, Scalar::I64);
         let exact = if wide.lanes == 1 { Index::uniform(wide) } else { Index::Lanes(wide) };
-        self.counters.set(index, Some(exact));
+        let range = self.counted_range(data.operands[0], data.operands[1]);
+        self.counters.set(index, Some(Counter { index: exact, range }));
         let yielded = self.under(still, |e| e.region(body));
         let next: Vec<_> =
             yielded.iter().zip(&phis).map(|(&value, phi)| self.choose(still, value, phi.value)).collect();

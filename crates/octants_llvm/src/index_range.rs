@@ -1,0 +1,241 @@
+//! Which index arithmetic may be done in 64 bits.
+//!
+//! The IR's integers wrap, so the index of an access is the wrapped one, and bounds checks compare that. LLVM vectorises
+//! addresses that are affine in a loop's counter, which a sum that may wrap is not. A sum in 64 bits differs from the wrapped
+//! one by a multiple of 2³². Where all values that it can take lie in the [`window`](Range::window) of an axis, a wrapped
+//! index inside the axis equals it, and any other access is outside the axis in both forms.
+
+use octants_ir::ops::{ArithOp, BitOp, ConvertOp};
+use octants_ir::{Const, OpKind, Scalar, Type, Value, ValueDef};
+
+use crate::address::Index;
+use crate::emitter::Emitter;
+
+/// The values from `low` to `high`, both included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Range {
+    pub low: i128,
+    pub high: i128,
+}
+
+/// How far apart the wrapped forms of one number are.
+const WRAP: i128 = 1 << 32;
+
+/// The elements that the lanes of one vector may be apart, in all, to be counted from its first lane.
+const LANE_SPAN: i64 = 1 << 16;
+
+/// Definitions followed to find a value's range.
+const DEEPEST: u32 = 6;
+
+impl Range {
+    const I32: Self = Self { low: i32::MIN as i128, high: i32::MAX as i128 };
+    /// The extents of arrays.
+    const EXTENT: Self = Self { low: 0, high: i32::MAX as i128 };
+
+    pub fn new(low: i128, high: i128) -> Self {
+        Self { low, high }
+    }
+
+    /// What a loop counts from one bound to the other.
+    pub fn counted(lo: Self, hi: Self) -> Self {
+        Self { low: lo.low, high: (hi.high - 1).max(lo.low) }
+    }
+
+    /// The numbers of which no two with a wrapped form in the axis have the same one.
+    pub fn window(origin: i128, extent: i128) -> Self {
+        Self { low: origin + extent - WRAP, high: origin + WRAP - 1 }
+    }
+
+    /// The window of an array's axis, however long it is.
+    pub fn array_window() -> Self {
+        Self::window(0, i32::MAX.into())
+    }
+
+    fn of_type(scalar: Scalar) -> Option<Self> {
+        let bits = scalar.bits();
+        match scalar {
+            Scalar::U1 => Some(Self::new(0, 1)),
+            _ if scalar.is_real() => None,
+            _ if scalar.is_signed() => Some(Self::new(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+            _ => Some(Self::new(0, (1 << bits) - 1)),
+        }
+    }
+
+    pub fn lies_in(self, other: Self) -> bool {
+        other.low <= self.low && self.high <= other.high
+    }
+
+    /// The sum, difference or product of any two of the numbers.
+    pub fn combined(self, op: ArithOp, other: Self) -> Option<Self> {
+        match op {
+            ArithOp::Add => Some(Self::new(self.low + other.low, self.high + other.high)),
+            ArithOp::Sub => Some(Self::new(self.low - other.high, self.high - other.low)),
+            ArithOp::Mul => {
+                let corners = [
+                    self.low * other.low,
+                    self.low * other.high,
+                    self.high * other.low,
+                    self.high * other.high,
+                ];
+                Some(Self::new(corners.into_iter().min()?, corners.into_iter().max()?))
+            }
+            ArithOp::Min => Some(Self::new(self.low.min(other.low), self.high.min(other.high))),
+            ArithOp::Max => Some(Self::new(self.low.max(other.low), self.high.max(other.high))),
+            ArithOp::Mod if other.low > 0 => Some(Self::new(0, other.high - 1)),
+            ArithOp::FloorDiv if other.low > 0 && self.low >= 0 => Some(Self::new(0, self.high)),
+            _ => None,
+        }
+    }
+}
+
+/// A loop's index in 64 bits, and what it can be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counter {
+    pub index: Index,
+    pub range: Range,
+}
+
+/// How an index is computed: from the leaves of a tree of sums and products, each in 64 bits.
+#[derive(Clone, Debug)]
+pub(crate) enum Exact {
+    /// The wrapped value.
+    Leaf(Value),
+    /// `add`, `sub`, or `mul` by a factor that is the same in all lanes.
+    Node(ArithOp, Box<[Exact; 2]>),
+}
+
+impl Emitter<'_> {
+    /// What a loop between two bounds can count.
+    pub(crate) fn counted_range(&self, lo: Value, hi: Value) -> Range {
+        Range::counted(self.range_of(lo, DEEPEST), self.range_of(hi, DEEPEST))
+    }
+
+    /// What a value can be.
+    fn range_of(&self, value: Value, depth: u32) -> Range {
+        if let Some(counter) = self.counters[value] {
+            return counter.range;
+        }
+        let scalar = match self.kernel.ty(value) {
+            Type::Data(data) => data.elem(),
+            _ => None,
+        };
+        let whole = scalar.and_then(Range::of_type).unwrap_or(Range::I32);
+        let ValueDef::Result(op, _) = self.kernel.values[value].def else { return whole };
+        let op = &self.kernel.ops[op];
+        let found = match (&op.kind, &op.operands[..]) {
+            (OpKind::Const(c), _) => c.as_i128().map(|c| Range::new(c, c)),
+            (OpKind::Extent(_), _) => Some(Range::EXTENT),
+            _ if depth == 0 => None,
+            (OpKind::Arith(op), &[a, b]) => {
+                self.range_of(a, depth - 1).combined(*op, self.range_of(b, depth - 1))
+            }
+            (OpKind::Bit(BitOp::And), operands) => {
+                let ranges = operands.iter().map(|&operand| self.range_of(operand, depth - 1));
+                ranges
+                    .filter(|range| range.low >= 0)
+                    .map(|range| range.high)
+                    .min()
+                    .map(|high| Range::new(0, high))
+            }
+            (OpKind::Bit(BitOp::Shr), &[a, _]) => {
+                let a = self.range_of(a, depth - 1);
+                Some(Range::new(a.low.min(0), a.high.max(-1)))
+            }
+            (OpKind::Convert(ConvertOp::Cast), &[a]) => {
+                let integral = matches!(self.kernel.ty(a), Type::Data(data) if data.elem().is_some_and(Scalar::is_integral));
+                integral.then(|| self.range_of(a, depth - 1))
+            }
+            _ => None,
+        };
+        // A result that may wrap can be anything.
+        found.filter(|range| range.lies_in(whole)).unwrap_or(whole)
+    }
+
+    /// How to compute an index in 64 bits without leaving the window, and what it can be.
+    pub(crate) fn exact(&self, value: Value, window: Range, depth: u32) -> (Exact, Range) {
+        let leaf = || (Exact::Leaf(value), self.leaf_range(value));
+        if self.counters[value].is_some() || depth == 0 || self.kernel.ty(value) != Type::I32 {
+            return leaf();
+        }
+        let Some(def) = self.kernel.def(value) else { return leaf() };
+        let (&OpKind::Arith(op), &[a, b]) = (&def.kind, &def.operands[..]) else { return leaf() };
+        let (first, second) = match op {
+            ArithOp::Add | ArithOp::Sub => (a, b),
+            ArithOp::Mul if self.is_invariant(b, 4) => (a, b),
+            ArithOp::Mul if self.is_invariant(a, 4) => (b, a),
+            _ => return leaf(),
+        };
+        // As deep as possible on both sides, else on one, else on none.
+        let deep = [first, second].map(|operand| self.exact(operand, window, depth - 1));
+        let flat = [first, second].map(|operand| (Exact::Leaf(operand), self.leaf_range(operand)));
+        let ([deep_x, deep_y], [flat_x, flat_y]) = (&deep, &flat);
+        for (x, y) in [(deep_x, deep_y), (deep_x, flat_y), (flat_x, deep_y), (flat_x, flat_y)] {
+            if let Some(range) = x.1.combined(op, y.1).filter(|range| range.lies_in(window)) {
+                return (Exact::Node(op, Box::new([x.0.clone(), y.0.clone()])), range);
+            }
+        }
+        leaf()
+    }
+
+    fn leaf_range(&self, value: Value) -> Range {
+        let mut range = self.range_of(value, DEEPEST);
+        if self.counters[value].is_none()
+            && let Some(stride) = self.lane_stride(value)
+        {
+            let span = i128::from(LANE_SPAN);
+            range.low -= if stride < 0 { span } else { 0 };
+            range.high += if stride > 0 { span } else { 0 };
+        }
+        range
+    }
+
+    /// How far apart the values of neighbouring lanes are, where that is constant as long as nothing wraps, and little.
+    pub(crate) fn lane_stride(&self, value: Value) -> Option<i64> {
+        if self.lanes == 1 {
+            return None;
+        }
+        self.stride_of(value, DEEPEST)
+            .filter(|stride| stride.unsigned_abs() * u64::from(self.lanes) <= LANE_SPAN.unsigned_abs())
+    }
+
+    fn stride_of(&self, value: Value, depth: u32) -> Option<i64> {
+        if let Some(counter) = self.counters[value] {
+            return match counter.index {
+                Index::Linear { stride, .. } => Some(stride),
+                Index::Lanes(_) => None,
+            };
+        }
+        if !self.varying[value] {
+            return Some(0);
+        }
+        let def = self.kernel.def(value).filter(|_| depth > 0 && self.kernel.ty(value) == Type::I32)?;
+        let (&OpKind::Arith(op), &[a, b]) = (&def.kind, &def.operands[..]) else { return None };
+        let factor =
+            |value| self.kernel.as_const(value).and_then(Const::as_i128).and_then(|c| i64::try_from(c).ok());
+        match op {
+            ArithOp::Add => self.stride_of(a, depth - 1)?.checked_add(self.stride_of(b, depth - 1)?),
+            ArithOp::Sub => self.stride_of(a, depth - 1)?.checked_sub(self.stride_of(b, depth - 1)?),
+            ArithOp::Mul => match (factor(a), factor(b)) {
+                (_, Some(factor)) => self.stride_of(a, depth - 1)?.checked_mul(factor),
+                (Some(factor), None) => self.stride_of(b, depth - 1)?.checked_mul(factor),
+                (None, None) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether a value is the same in all iterations of all loops, plainly.
+    fn is_invariant(&self, value: Value, depth: u32) -> bool {
+        if self.kernel.as_param(value).is_some() {
+            return true;
+        }
+        let Some(def) = self.kernel.def(value) else { return false };
+        match def.kind {
+            OpKind::Const(_) | OpKind::Extent(_) => true,
+            OpKind::Arith(_) | OpKind::Convert(ConvertOp::Cast) if depth > 0 => {
+                def.operands.iter().all(|&operand| self.is_invariant(operand, depth - 1))
+            }
+            _ => false,
+        }
+    }
+}
