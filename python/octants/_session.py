@@ -6,7 +6,7 @@ import os
 
 from . import _logging, _options
 from ._matrix_types import MatrixType
-from ._octants import DataType, Func, Kernel, Ndarray, Runtime, dtypes
+from ._octants import DataType, Func, Kernel, Ndarray, Runtime, dtypes, host_only
 
 #: The one piece of state of the package: which session is current.
 runtime = Runtime()
@@ -93,6 +93,7 @@ def init(
     ``arch`` is a device or a list of devices tried in order; the environment variable ``OC_ARCH`` overrides it. Other options are
     keywords; a keyword beats the environment variable ``OC_<NAME>``.
     """
+    host_only("init")
     global cfg
     if require_version is not None:
         _check_version(require_version)
@@ -119,6 +120,7 @@ def sync():
     """Waits until everything that was launched is done. Fields under ``oc.root`` get their memory, if they have none yet."""
     from ._fields.builder import materialise_root
 
+    host_only("sync")
     materialise_root()
     runtime.sync()
 

@@ -291,6 +291,8 @@ codes! {
         "Members of a dataclass parameter are values, arrays, templates and dataclasses. Pass the object itself as `oc.template()`.";
     ArgumentShape "OC0617" Syntax "an argument that is not a vector or matrix of the annotated shape"
         "A parameter of a func that is annotated with a type of vectors or matrices takes values of exactly that shape; entries are cast.";
+    HostOnly "OC0618" Compilation "a function or method of the host's called in a kernel, or by Python code that runs while compiling"
+        "What touches the data of fields and arrays, makes or destroys them, or changes the session belongs to the host: inside a kernel it would run once, while compiling. `fill` of a field or array is part of the kernel; elements are read and written as `x[i]`.";
 
     NotStatic "OC0701" Compilation "a run-time value where a compile-time constant is needed"
         "What stands inside `oc.static(...)` must be compile-time constants: literals, globals, template arguments, shapes of compile-time objects.";

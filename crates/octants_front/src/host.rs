@@ -71,6 +71,8 @@ pub enum Meaning<O> {
     Callable {
         known: bool,
     },
+    /// A function or method of the language's own that only the host may call: it touches data or the session.
+    HostOnly,
     Module,
     /// An array object that is not an argument.
     Ndarray,
@@ -275,6 +277,15 @@ pub struct TraceError {
     pub message: String,
 }
 
+/// What may not happen while a kernel is being compiled.
+#[derive(Clone, Copy, Debug)]
+pub enum HostOnly<'a> {
+    /// A launch of a kernel.
+    Launch,
+    /// A call of a function or method that touches data or the session, by its name.
+    Call(&'a str),
+}
+
 /// The kernel being lowered, as host code sees it while it runs inside one of the host's calls. Operands may be expressions or plain objects.
 pub trait Tracer<O> {
     fn binary(&mut self, op: BinaryOp, a: &O, b: &O) -> Result<O, TraceError>;
@@ -285,6 +296,8 @@ pub trait Tracer<O> {
     fn setitem(&mut self, object: &O, index: &O, value: &O) -> Result<(), TraceError>;
     /// An intrinsic, an `@oc.func` or a dtype called with at least one expression among the arguments.
     fn call(&mut self, callee: &O, args: &[O], kwargs: &[(String, O)]) -> Result<O, TraceError>;
+    /// Refuses what host code is about to do: it may not happen while a kernel is being compiled.
+    fn host_only(&mut self, what: HostOnly<'_>) -> TraceError;
     /// The text for `repr(expr)`: its type.
     fn describe(&mut self, object: &O) -> String;
 }
@@ -318,6 +331,11 @@ pub trait Host {
 
     /// The function, in the kernel language, that is the method of vectors and matrices with this name.
     fn tensor_method(&self, _name: &str) -> Option<Self::Object> {
+        None
+    }
+
+    /// The function, in the kernel language, that is the method of fields and arrays with this name.
+    fn array_method(&self, _name: &str) -> Option<Self::Object> {
         None
     }
 

@@ -10,7 +10,7 @@
 
 use std::cell::RefCell;
 
-use octants::front::host::{BinaryOp, CompareOp, UnaryOp};
+use octants::front::host::{BinaryOp, CompareOp, HostOnly, UnaryOp};
 use octants::front::{ExprId, TraceError, Tracer};
 use pyo3::basic::CompareOp as RichCompare;
 use pyo3::exceptions::PyRuntimeError;
@@ -22,25 +22,52 @@ use crate::errors;
 type Object<'py> = Bound<'py, PyAny>;
 type DynTracer = dyn Tracer<Object<'static>>;
 
+/// Who runs on this thread.
+#[derive(Clone, Copy)]
+enum Running {
+    /// Python code that a compilation called, with the way back into it.
+    Host(*mut DynTracer),
+    /// The compiler, which Python code called back.
+    Compiler,
+}
+
 thread_local! {
-    static TRACERS: RefCell<Vec<*mut DynTracer>> = const { RefCell::new(Vec::new()) };
+    /// Compilations of this thread that wait for Python code, and Python code that waits for a compilation; the newest is last.
+    static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An entry of the stack, while this lives.
+struct Entry;
+
+impl Entry {
+    fn push(running: Running) -> Self {
+        RUNNING.with_borrow_mut(|stack| stack.push(running));
+        Self
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        RUNNING.with_borrow_mut(Vec::pop);
+    }
 }
 
 /// Makes the tracer the current one while `run` runs.
 pub fn tracing<'py, R>(tracer: &mut dyn Tracer<Object<'py>>, run: impl FnOnce() -> R) -> R {
-    struct Pop;
-    impl Drop for Pop {
-        fn drop(&mut self) {
-            TRACERS.with_borrow_mut(std::vec::Vec::pop);
-        }
-    }
     let pointer: *mut (dyn Tracer<Object<'py>> + '_) = tracer;
     // SAFETY: only the lifetimes change. The pointer is popped before `tracer` ends, also when `run` panics, and is used only on
     // this thread, which stays attached to the interpreter.
     let pointer: *mut DynTracer = unsafe { std::mem::transmute(pointer) };
-    TRACERS.with_borrow_mut(|stack| stack.push(pointer));
-    let _pop = Pop;
+    let _entry = Entry::push(Running::Host(pointer));
     run()
+}
+
+/// Refuses what the host alone may do, if Python code runs that a compilation called.
+pub fn refuse(py: Python<'_>, what: HostOnly<'_>) -> PyResult<()> {
+    match RUNNING.with_borrow(|stack| stack.last().copied()) {
+        Some(Running::Host(_)) => with_tracer(py, |tracer| Err::<(), TraceError>(tracer.host_only(what))),
+        Some(Running::Compiler) | None => Ok(()),
+    }
 }
 
 /// Calls the current tracer.
@@ -48,13 +75,14 @@ fn with_tracer<'py, R>(
     py: Python<'py>,
     run: impl FnOnce(&mut dyn Tracer<Object<'py>>) -> Result<R, TraceError>,
 ) -> PyResult<R> {
-    let Some(pointer) = TRACERS.with_borrow(|stack| stack.last().copied()) else {
+    let Some(Running::Host(pointer)) = RUNNING.with_borrow(|stack| stack.last().copied()) else {
         return Err(PyRuntimeError::new_err(
             "a value of a kernel outlived the compilation that it belongs to",
         ));
     };
     // SAFETY: the entry is alive (see `tracing`), and the front end does not touch the tracer while it waits for the host call.
     let tracer: &mut dyn Tracer<Object<'py>> = unsafe { std::mem::transmute::<*mut DynTracer, _>(pointer) };
+    let _entry = Entry::push(Running::Compiler);
     run(tracer).map_err(|error| errors::trace_error(py, &error))
 }
 

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::field_index::{numbers, place};
 use crate::tree::Tree;
-use crate::{dtype, element, errors, numpy};
+use crate::{dtype, element, errors, host_only, numpy};
 
 /// A field: scalars, vectors or matrices, or structs of fields. The base of the classes that users see.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -44,6 +44,12 @@ impl Field {
             [leaf] => Ok(leaf),
             _ => Err(errors::bug("a field of several leaves was taken for one")),
         }
+    }
+
+    /// The leaf whose elements a method is about to touch.
+    fn data<'a>(slf: &'a Bound<'_, Self>, method: &str) -> PyResult<&'a FieldLeaf> {
+        host_only::guard(slf.py(), method)?;
+        Self::leaf(slf)
     }
 
     fn bind(&self, bound: BoundField) -> PyResult<()> {
@@ -157,6 +163,7 @@ impl Field {
 
     /// Addresses of the leaves' first elements.
     fn _addresses(slf: &Bound<'_, Self>) -> PyResult<Vec<u64>> {
+        host_only::guard(slf.py(), "_addresses")?;
         let leaves = Self::bound(slf)?.leaves.iter();
         leaves.map(|leaf| leaf.address().map_err(|error| failed(slf.py(), &error))).collect()
     }
@@ -165,6 +172,7 @@ impl Field {
 
     /// A host index, checked, as a tuple of integers.
     fn _checked<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+        host_only::guard(slf.py(), "__getitem__")?;
         let bound = Self::bound(slf)?;
         let leaf = bound.leaves.first().ok_or_else(|| errors::bug("a field without elements"))?;
         place(leaf, index)?;
@@ -174,7 +182,7 @@ impl Field {
 
     /// The scalars of one element.
     fn _get<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let (py, leaf) = (slf.py(), Self::leaf(slf)?);
+        let (py, leaf) = (slf.py(), Self::data(slf, "__getitem__")?);
         let found = leaf.get(place(leaf, index)?).map_err(|error| failed(py, &error))?;
         found.into_iter().map(|one| dtype::constant_to(py, one)).collect()
     }
@@ -186,14 +194,14 @@ impl Field {
         entry: usize,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let leaf = Self::leaf(slf)?;
+        let leaf = Self::data(slf, "__setitem__")?;
         let place = place(leaf, index)?;
         let constant = element::constant(leaf.scalar(), value)?;
         leaf.set(place, entry, &[constant]).map_err(|error| failed(slf.py(), &error))
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, leaf) = (slf.py(), Self::leaf(slf)?);
+        let (py, leaf) = (slf.py(), Self::data(slf, "__getitem__")?);
         let found = leaf.get(place(leaf, index)?).map_err(|error| failed(py, &error))?;
         dtype::constant_to(py, found[0])
     }
@@ -203,7 +211,7 @@ impl Field {
         index: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let leaf = Self::leaf(slf)?;
+        let leaf = Self::data(slf, "__setitem__")?;
         let place = place(leaf, index)?;
         let constants = element::constants(leaf.elem(), value)?;
         leaf.set(place, 0, &constants).map_err(|error| failed(slf.py(), &error))
@@ -212,14 +220,14 @@ impl Field {
     // ---- all elements ----
 
     fn _fill(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let leaf = Self::leaf(slf)?;
+        let leaf = Self::data(slf, "fill")?;
         let constants = element::constants(leaf.elem(), value)?;
         slf.py().detach(|| leaf.fill(&constants)).map_err(|error| failed(slf.py(), &error))
     }
 
     /// A new numpy array with all elements.
     fn _read<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, leaf) = (slf.py(), Self::leaf(slf)?);
+        let (py, leaf) = (slf.py(), Self::data(slf, "to_numpy")?);
         let out = numpy::empty(py, &extents(leaf), leaf.scalar())?;
         let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
         let (data, bytes) = (view.data() as usize, leaf.bytes() as usize);
@@ -234,7 +242,7 @@ impl Field {
 
     /// Sets all elements from a numpy array of as many; other types are converted.
     fn _write(slf: &Bound<'_, Self>, array: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (py, leaf) = (slf.py(), Self::leaf(slf)?);
+        let (py, leaf) = (slf.py(), Self::data(slf, "from_numpy")?);
         let dense = numpy::contiguous(array, leaf.scalar())?;
         let view = numpy::View::of(&dense).ok_or_else(|| errors::bug("numpy.asarray made no array"))?;
         let (data, bytes) = (view.data() as usize, view.bytes());
@@ -254,7 +262,7 @@ impl Field {
         count: usize,
         to_array: bool,
     ) -> PyResult<()> {
-        let (py, leaf) = (slf.py(), Self::leaf(slf)?);
+        let (py, leaf) = (slf.py(), Self::data(slf, "to_numpy")?);
         let view = numpy::View::of(array).filter(|view| {
             view.is_c_contiguous()
                 && view.scalar() == Some(leaf.scalar())
@@ -279,7 +287,7 @@ impl Field {
 
     /// The elements in place, for numpy to look at, if they lie densely and each axis has one stride.
     fn _memory(slf: &Bound<'_, Self>) -> PyResult<Option<FieldMemory>> {
-        let (py, leaf) = (slf.py(), Self::leaf(slf)?);
+        let (py, leaf) = (slf.py(), Self::data(slf, "to_numpy")?);
         let (true, Some(mut strides)) = (leaf.is_compact(), leaf.strides()) else { return Ok(None) };
         let memory = leaf.tree().memory().map_err(|error| failed(py, &error))?;
         let address = leaf.address().map_err(|error| failed(py, &error))?;

@@ -24,7 +24,7 @@ use crate::func::Func;
 use crate::kernel::Kernel;
 use crate::ndarray::Ndarray;
 use crate::tree::Node;
-use crate::{aggregate, numpy, source};
+use crate::{aggregate, host_only, numpy, source};
 
 type Object<'py> = Bound<'py, PyAny>;
 type DynTracer<'t, 'py> = &'t mut dyn Tracer<Object<'py>>;
@@ -197,6 +197,12 @@ fn field_annotation<'py>(object: &Object<'py>, name: &str) -> PyResult<Option<Ob
     }
     let hints = object.py().import("octants._data_oriented")?.getattr("field_types")?;
     hints.call1((object.get_type(),))?.cast_into::<PyDict>()?.get_item(name)
+}
+
+/// A kernel that is bound to an object.
+fn is_kernel_method(object: &Bound<'_, PyAny>) -> bool {
+    let is_method = object.get_type().name().is_ok_and(|name| name == "method");
+    is_method && object.getattr("__func__").is_ok_and(|function| function.is_instance_of::<Kernel>())
 }
 
 /// A plain function, or a method, that `@oc.pyfunc` marked.
@@ -385,6 +391,11 @@ impl<'py> Host for PyHost<'py> {
         methods.get_item(name).ok()
     }
 
+    fn array_method(&self, name: &str) -> Option<Object<'py>> {
+        let methods = self.py.import("octants._array_methods").ok()?.getattr("METHODS").ok()?;
+        methods.get_item(name).ok()
+    }
+
     fn meaning(&self, object: &Object<'py>) -> Meaning<Object<'py>> {
         if object.is_none() {
             return Meaning::None;
@@ -419,7 +430,7 @@ impl<'py> Host for PyHost<'py> {
         if let Ok(func) = object.cast::<Func>() {
             return Meaning::Func { receiver: func.get().receiver.as_ref().map(|r| r.bind(self.py).clone()) };
         }
-        if object.is_instance_of::<Kernel>() {
+        if object.is_instance_of::<Kernel>() || is_kernel_method(object) {
             return Meaning::Kernel;
         }
         if object.is_instance_of::<Field>() {
@@ -453,6 +464,9 @@ impl<'py> Host for PyHost<'py> {
             return number;
         }
         if object.is_callable() {
+            if host_only::is_host_only(object) {
+                return Meaning::HostOnly;
+            }
             return Meaning::Callable { known: self.is_known_callable(object) };
         }
         Meaning::Other

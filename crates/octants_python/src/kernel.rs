@@ -23,7 +23,7 @@ use crate::host::PyHost;
 use crate::runtime::{Current, Forget, Runtime};
 use crate::specialisation::{Behind, Fit, Held, Objects, Specialisation};
 use crate::traced::Traced;
-use crate::{aggregate, dtype, errors, interrupt, numpy};
+use crate::{aggregate, dtype, errors, host_only, interrupt, numpy};
 
 /// Arguments of one kernel, with dataclasses taken apart.
 const MOST_PARAMETERS: usize = 512;
@@ -329,6 +329,7 @@ impl Kernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         errors::gateway(|| {
             let (py, this) = (slf.py(), slf.get());
+            host_only::guard_launch(py)?;
             if kwargs.is_none() && args.len() == this.params.len() {
                 let arguments: Objects<'_, 'py> = args.iter_borrowed().collect();
                 return this.call(py, &arguments);

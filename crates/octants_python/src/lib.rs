@@ -20,6 +20,7 @@ mod field;
 mod field_index;
 mod func;
 mod host;
+mod host_only;
 mod interrupt;
 mod kernel;
 mod ndarray;
@@ -66,6 +67,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("dtypes", dtype::table(py)?)?;
     module.add_function(wrap_pyfunction!(dtype::dtype_by_name, module)?)?;
     module.add_function(wrap_pyfunction!(expr::trace_call, module)?)?;
+    module.add_function(wrap_pyfunction!(host_only::host_only, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(finish, module)?,))?;
     Ok(())

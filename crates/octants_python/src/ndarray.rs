@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType};
 use crate::runtime::Runtime;
-use crate::{aggregate, element, errors, number, numpy};
+use crate::{aggregate, element, errors, host_only, number, numpy};
 
 /// An array of scalars in the memory of the current session. Freed when nothing refers to it.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -110,6 +110,7 @@ impl Ndarray {
         dtype: &Bound<'_, PyAny>,
         shape: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
+        host_only::guard(dtype.py(), "ndarray")?;
         let py = dtype.py();
         let element = match aggregate::tensor_type(dtype) {
             Some((elem, shape)) => Data::Tensor(TensorType { elem, shape }),
@@ -151,12 +152,14 @@ impl Ndarray {
 
     /// Sets every element.
     fn fill(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        host_only::guard(py, "fill")?;
         let constants = element::constants(self.array.element(), value)?;
         py.detach(|| self.array.fill(&constants)).map_err(|error| Self::failed(py, &error))
     }
 
     /// Copies all elements of another array of the same type and shape.
     fn copy_from(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        host_only::guard(py, "copy_from")?;
         let Ok(other) = other.cast::<Ndarray>() else {
             return Err(PyAssertionError::new_err(format!(
                 "copy_from takes an ndarray, not {}",
@@ -184,6 +187,7 @@ impl Ndarray {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        host_only::guard(slf.py(), "to_numpy")?;
         let py = slf.py();
         let this = slf.get();
         let convert_to = match dtype {
@@ -216,6 +220,7 @@ impl Ndarray {
 
     /// Sets all elements from a numpy array of the same shape; other types are converted.
     fn from_numpy(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
+        host_only::guard(py, "from_numpy")?;
         let Some(view) = numpy::View::of(array) else {
             let found = array.get_type().name()?.to_string();
             return Err(PyTypeError::new_err(format!("from_numpy takes a numpy array, not {found}")));
@@ -241,11 +246,13 @@ impl Ndarray {
     /// How numpy looks at the memory without a copy.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        host_only::guard(py, "to_numpy")?;
         let pointer = self.array.host_pointer().map_err(|error| Self::failed(py, &error))?;
         numpy::interface(py, &self.extents(), self.array.scalar(), pointer as usize)
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        host_only::guard(slf.py(), "__getitem__")?;
         let (py, this) = (index.py(), slf.get());
         if let Ok(slice) = index.cast::<pyo3::types::PySlice>() {
             return Ok(Bound::new(py, BufferView::slice(slf, slice)?)?.into_any());
@@ -262,6 +269,7 @@ impl Ndarray {
     }
 
     fn __setitem__(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        host_only::guard(value.py(), "__setitem__")?;
         let index = self.index(index)?;
         let constants = element::constants(self.array.element(), value)?;
         self.array.set(&index, &constants).map_err(|error| Self::failed(value.py(), &error))

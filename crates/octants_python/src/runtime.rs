@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::dtype::{self, DataType, TypeLike};
-use crate::{errors, interrupt};
+use crate::{errors, host_only, interrupt};
 
 #[pyclass(frozen, module = "octants")]
 pub struct Runtime {
@@ -131,6 +131,7 @@ impl Runtime {
         default_ip: &Bound<'_, DataType>,
         options: &Bound<'_, PyDict>,
     ) -> PyResult<()> {
+        host_only::guard(py, "init")?;
         let arch =
             Arch::from_name(arch).ok_or_else(|| PyValueError::new_err(format!("no arch is named {arch}")))?;
         let threads: Option<usize> = option(options, "cpu_max_num_threads")?;
@@ -157,7 +158,7 @@ impl Runtime {
         };
         let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
         let dumps = dumps(options)?;
-        self.end(py);
+        self.end(py)?;
         let session =
             py.detach(|| Session::new(session_options)).map_err(|error| errors::from_error(py, &error))?;
         let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
@@ -168,6 +169,7 @@ impl Runtime {
 
     /// Changes options that only the compilations to come look at. Kernels compile again when called.
     fn configure(&self, options: &Bound<'_, PyDict>) -> PyResult<()> {
+        host_only::guard(options.py(), "cfg")?;
         let Some(current) = self.get() else { return Ok(()) };
         let lower = LowerOptions {
             check_bounds: current.lower.debug || option(options, "check_out_of_bound")?,
@@ -184,7 +186,8 @@ impl Runtime {
     }
 
     /// Ends the current session: its arrays refuse from now on, kernels compile again when called.
-    fn end(&self, py: Python<'_>) {
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
+        host_only::guard(py, "reset")?;
         if let Some(old) = self.replace(None) {
             self.epoch.fetch_add(1, Ordering::AcqRel);
             self.set_root(None);
@@ -195,10 +198,12 @@ impl Runtime {
                 drop(old);
             });
         }
+        Ok(())
     }
 
     /// Waits until everything launched so far is done.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        host_only::guard(py, "sync")?;
         let Some(current) = self.get() else { return Ok(()) };
         py.detach(|| current.session.sync()).map_err(|error| errors::from_error(py, &error))
     }

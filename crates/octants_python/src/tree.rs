@@ -9,8 +9,8 @@ use pyo3::exceptions::{PyNotImplementedError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::dtype::DataType;
-use crate::errors;
 use crate::runtime::Runtime;
+use crate::{errors, host_only};
 
 /// A tree that grows until it is finished; then it has memory.
 #[pyclass(frozen, module = "octants")]
@@ -96,6 +96,7 @@ impl Tree {
         axes: Vec<u32>,
         extents: Vec<i64>,
     ) -> PyResult<u32> {
+        host_only::guard(py, "dense")?;
         if axes.len() != extents.len() {
             return Err(PyValueError::new_err("as many extents as axes"));
         }
@@ -121,6 +122,7 @@ impl Tree {
         element_shape: Vec<u16>,
         origin: Vec<i32>,
     ) -> PyResult<u32> {
+        host_only::guard(py, "place")?;
         let elem = dtype.get().scalar;
         let element = match *element_shape {
             [] => Data::Scalar(elem),
@@ -152,6 +154,7 @@ impl Tree {
     }
 
     fn destroy(&self, py: Python<'_>) -> PyResult<()> {
+        host_only::guard(py, "destroy")?;
         let tree = self.finished(py)?;
         py.detach(|| tree.destroy()).map_err(|error| errors::from_error(py, &error))
     }

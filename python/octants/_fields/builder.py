@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from _thread import RLock
 
-from .._octants import Tree
+from .._octants import Tree, host_only
 from .._session import runtime
 from ..exceptions import OctantsRuntimeError
 from .node import SNode
@@ -83,6 +83,7 @@ class FieldsBuilder:
 
     def finalize(self, raise_warning: bool = True) -> SNodeTree:
         """Gives the tree its memory, all zero. The builder cannot be used afterwards."""
+        host_only("finalize")
         if self.finalized:
             raise OctantsRuntimeError("FieldsBuilder finalized: it makes one tree; use a new oc.FieldsBuilder()")
         if not self._waiting and raise_warning:

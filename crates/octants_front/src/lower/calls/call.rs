@@ -4,7 +4,7 @@ use octants_diag::{Code, Span};
 use octants_ir::{Const, Scalar};
 
 use crate::ast::{Expr, ExprKind, Keyword, Name};
-use crate::host::{Host, HostException, Meaning, UnaryOp};
+use crate::host::{Host, HostException, HostOnly, Meaning, UnaryOp};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::argument::{Argument, Passing};
@@ -43,6 +43,13 @@ impl<H: Host> Lowerer<'_, H> {
             self.call_span = outer;
             return result;
         }
+        if let Term::Fill(filled) = target {
+            let outer = std::mem::replace(&mut self.call_span, span);
+            let arguments = self.arguments(args, keywords, Passing::ByValue);
+            let result = arguments.and_then(|arguments| self.fill_call(*filled, arguments, span));
+            self.call_span = outer;
+            return result;
+        }
         let Term::Object(object) = target else { return Err(self.not_callable(&target, callee.span)) };
         let outer = std::mem::replace(&mut self.call_span, span);
         let result = match self.host.meaning(&object) {
@@ -56,12 +63,11 @@ impl<H: Host> Lowerer<'_, H> {
             Meaning::Func { receiver } => self
                 .arguments(args, keywords, Passing::ByReference)
                 .and_then(|arguments| self.inline(&object, receiver, arguments, span)),
-            Meaning::Kernel => Err(self.error_with_help(
-                Code::KernelInKernel,
-                span,
-                "a kernel cannot be called from a kernel or func",
-                "make the callee an `@oc.func`",
-            )),
+            Meaning::Kernel => Err(self.kernel_in_kernel(span)),
+            Meaning::HostOnly => {
+                let name = self.text(callee.span);
+                Err(self.host_only(HostOnly::Call(&name), span))
+            }
             Meaning::Callable { known } => {
                 self.host_call(&object, known, (args, keywords), callee.span, span)
             }
@@ -72,7 +78,11 @@ impl<H: Host> Lowerer<'_, H> {
         result
     }
 
-    fn not_callable(&mut self, term: &Term<H::Object>, span: Span) -> Box<octants_diag::Diagnostic> {
+    pub(crate) fn not_callable(
+        &mut self,
+        term: &Term<H::Object>,
+        span: Span,
+    ) -> Box<octants_diag::Diagnostic> {
         let what = self.describe(term);
         self.error(Code::NotCallable, span, format!("{what} cannot be called"))
     }

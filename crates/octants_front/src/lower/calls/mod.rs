@@ -2,7 +2,9 @@
 
 pub(crate) mod call;
 pub(crate) mod captures;
+pub(crate) mod fill;
 pub(crate) mod func;
+pub(crate) mod host_only;
 pub(crate) mod print;
 pub(crate) mod real_func;
 pub(crate) mod trace;

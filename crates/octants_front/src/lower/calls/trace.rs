@@ -2,7 +2,7 @@
 
 use octants_diag::Diagnostic;
 
-use crate::host::{BinaryOp, CompareOp, Host, Meaning, TraceError, Tracer, UnaryOp};
+use crate::host::{BinaryOp, CompareOp, Host, HostOnly, Meaning, TraceError, Tracer, UnaryOp};
 use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
 use crate::lower::data::term::Term;
@@ -149,11 +149,15 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
                 let term = lowerer.term_of(object)?;
                 arguments.push(Argument { name, term, span, is_literal: false });
             }
-            if let Meaning::Expr(id) = lowerer.host.meaning(callee)
-                && let Term::Method(method) = lowerer.expression(id, span)?
-            {
-                let receiver = (method.receiver, method.by_reference);
-                let result = lowerer.inline_method(&method.function, receiver, arguments, span)?;
+            if let Meaning::Expr(id) = lowerer.host.meaning(callee) {
+                let result = match lowerer.expression(id, span)? {
+                    Term::Method(method) => {
+                        let receiver = (method.receiver, method.by_reference);
+                        lowerer.inline_method(&method.function, receiver, arguments, span)?
+                    }
+                    Term::Fill(filled) => lowerer.fill_call(*filled, arguments, span)?,
+                    other => return Err(lowerer.not_callable(&other, span)),
+                };
                 let settled = lowerer.settle(result, span)?;
                 return lowerer.host_object(&settled);
             }
@@ -169,6 +173,13 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
             let settled = lowerer.settle(result, span)?;
             lowerer.host_object(&settled)
         })
+    }
+
+    fn host_only(&mut self, what: HostOnly<'_>) -> TraceError {
+        let failure = Lowerer::host_only(self, what, self.call_span);
+        let error = TraceError { class: failure.class(), message: failure.message.clone() };
+        self.trace_failure = Some(failure);
+        error
     }
 
     fn describe(&mut self, object: &H::Object) -> String {

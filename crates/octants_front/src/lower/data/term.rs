@@ -44,6 +44,8 @@ pub(crate) enum Term<O> {
     Struct(Struct<O>),
     /// A function to be inlined with a value of the kernel as its first argument.
     Method(Box<Method<O>>),
+    /// `x.fill` of a field, an array or a view.
+    Fill(Box<Term<O>>),
     /// `static(…)`: what is inside was evaluated at compile time, and a loop over it is unrolled.
     Static(Box<Term<O>>),
 }
@@ -167,6 +169,7 @@ impl<O> Term<O> {
             Self::Struct(of) => of.members.iter().all(|(_, member)| member.is_static()),
             Self::Method(method) => method.receiver.is_static(),
             Self::Value(_)
+            | Self::Fill(_)
             | Self::Entries(_)
             | Self::Choice(_)
             | Self::Text(_)

@@ -141,7 +141,7 @@ impl<H: Host> Lowerer<'_, H> {
             return Err(self.bad_arguments(Intrinsic::Grouped, span));
         };
         match of.term {
-            Term::Array(_) | Term::Ndrange(_) => Ok(Term::Grouped(Box::new(of.term))),
+            Term::Array(_) | Term::View(_) | Term::Ndrange(_) => Ok(Term::Grouped(Box::new(of.term))),
             Term::Grouped(_) | Term::Static(_) => {
                 let inner = if matches!(of.term, Term::Static(_)) { "static" } else { "grouped" };
                 Err(self.error_with_help(
@@ -153,7 +153,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             other => {
                 let settled = self.settle(other, of.span)?;
-                if matches!(settled, Term::Array(_)) || self.is_field_or_node(&settled) {
+                if matches!(settled, Term::Array(_) | Term::View(_)) || self.is_field_or_node(&settled) {
                     return Ok(Term::Grouped(Box::new(settled)));
                 }
                 let what = self.describe(&settled);

@@ -54,6 +54,7 @@ impl<H: Host> Lowerer<'_, H> {
                 let shape = self.term_shape(&tensor).expect("it was looked at");
                 self.tensor_attribute(tensor, shape, name, span)
             }
+            Term::View(_) | Term::Array(_) if name == "fill" => Ok(Term::Fill(Box::new(term))),
             Term::View(view) => self.view_attribute(&view, name, span),
             Term::Array(array) if name == "shape" => Ok(Term::Shape(array)),
             // A list of the kernel is a value of the compiler: a method would change a copy that nobody sees.
@@ -74,7 +75,7 @@ impl<H: Host> Lowerer<'_, H> {
                 let diagnostic =
                     self.diagnostic(Code::NoAttribute, span, format!("{what} has no attribute `{name}`"));
                 Err(Box::new(match other {
-                    Term::Array(_) => diagnostic.help("in a kernel an array has only `shape`"),
+                    Term::Array(_) => diagnostic.help("in a kernel an array has `shape` and `fill`"),
                     _ => diagnostic,
                 }))
             }

@@ -169,6 +169,10 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let child = self.host_attribute(object, name, span)?;
+        // A member of that name hides the method.
+        if name == "fill" && !matches!(self.host.meaning(&child), Meaning::Field) {
+            return Ok(Term::Fill(Box::new(Term::Object(object.clone()))));
+        }
         let from_argument = |&of: &usize| !matches!(self.members[of].dependency.origin, Origin::Captured);
         let of = self.member_of(object).filter(from_argument).filter(|_| !IMPLIED.contains(&name));
         let Some(of) = of else { return Ok(Term::Object(child)) };

@@ -285,7 +285,8 @@ impl<H: Host> Lowerer<'_, H> {
             }
             Meaning::Float(_) if lifted => Some(self.lifted_param(name, self.options.default_fp.into())),
             Meaning::Func { receiver: Some(receiver) } if self.is_object(of, &receiver) => None,
-            Meaning::Callable { .. } => match self.host.receiver(child) {
+            Meaning::Callable { .. } | Meaning::Kernel | Meaning::HostOnly => match self.host.receiver(child)
+            {
                 Some(receiver) if self.is_object(of, &receiver) => None,
                 _ => Some(constant),
             },

@@ -42,7 +42,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Code::NoAttribute,
                 span,
                 format!("a BufferView has no attribute `{name}`"),
-                "in a kernel a view has `size`, `shape` and `subview`",
+                "in a kernel a view has `size`, `shape`, `subview` and `fill`",
             )),
         }
     }

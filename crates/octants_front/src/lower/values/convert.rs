@@ -227,7 +227,7 @@ impl<H: Host> Lowerer<'_, H> {
                 let members: Vec<_> = of.members.iter().map(|(name, _)| &**name).collect();
                 format!("a struct of {}", members.join(", "))
             }
-            Term::Method(_) => "a method".to_owned(),
+            Term::Method(_) | Term::Fill(_) => "a method".to_owned(),
             Term::Text(_) => "text of run-time values".to_owned(),
             Term::Shape(_) => "a shape".to_owned(),
             Term::Index(values) => format!("an index vector of {}", values.len()),

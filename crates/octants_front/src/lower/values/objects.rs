@@ -117,6 +117,7 @@ impl<H: Host> Lowerer<'_, H> {
             | Term::Text(_)
             | Term::Struct(_)
             | Term::Method(_)
+            | Term::Fill(_)
             | Term::Array(_)
             | Term::View(_)
             | Term::Shape(_)
