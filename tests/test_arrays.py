@@ -108,7 +108,7 @@ def test_numpy_arguments_are_used_in_place():
     fill(x, 1.0)
     np.testing.assert_array_equal(x, np.tile([1, 2, 3], (4, 1)))
     fortran = np.zeros((4, 3), dtype=np.float32, order="F")
-    fill(fortran, 2.0)  # copied in and out
+    fill(fortran, 2.0)
     np.testing.assert_array_equal(fortran, np.tile([2, 3, 4], (4, 1)))
 
 

@@ -40,6 +40,11 @@ impl CompiledKernel {
         &self.plan.maker().kernel.name
     }
 
+    /// The name of a parameter, as the user wrote it; a member has its path in it.
+    pub fn param_name(&self, param: usize) -> &str {
+        &self.plan.maker().kernel.params[param].name
+    }
+
     /// How a launch's block of arguments is laid out.
     pub fn args(&self) -> &ArgLayout {
         self.plan.args()

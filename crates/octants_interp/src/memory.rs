@@ -2,7 +2,9 @@
 
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
 use octants_ir::plan::size_and_align;
-use octants_ir::{Boundary, CellAccess, Const, Data, Layout, NodeKind, Op, Place, Scalar, Type, Value};
+use octants_ir::{
+    ArrayType, Boundary, CellAccess, Const, Data, Layout, NodeKind, Op, Place, Scalar, Type, Value,
+};
 use smallvec::{SmallVec, smallvec};
 
 use crate::datum::Datum;
@@ -46,7 +48,7 @@ impl<'k> Machine<'k> {
         let (size, _) = size_and_align(self.kernel, array.elem);
         let offset = match self.kernel.layout(array) {
             Some(layout) => self.field_offset(op, param, layout, indices)?,
-            None => self.array_offset(op, param, array.boundary, shape, indices)?.wrapping_mul(size.into()),
+            None => self.array_offset(op, param, array, shape, indices)?.wrapping_mul(size.into()),
         };
         let address = start.wrapping_add(offset);
         let (Data::Tensor(ty), [_, ..]) = (array.elem, components) else {
@@ -89,19 +91,19 @@ impl<'k> Machine<'k> {
         Ok(offset)
     }
 
-    /// How many elements behind an array's first one another lies, in row-major order.
+    /// How many elements behind an array's first one another lies.
     fn array_offset(
         &self,
         op: Op,
         param: usize,
-        boundary: Boundary,
+        array: ArrayType,
         shape: &[i32],
         indices: &[Value],
     ) -> Result<u64, Trap> {
         let mut element: u64 = 0;
-        for (axis, (&index, &extent)) in indices.iter().zip(shape).enumerate() {
-            let mut index = self.get(index).integer();
-            if boundary == Boundary::Clamp {
+        for axis in array.order.axes(indices.len()) {
+            let (mut index, extent) = (self.get(indices[axis]).integer(), shape[axis]);
+            if array.boundary == Boundary::Clamp {
                 index = index.min(i128::from(extent) - 1).max(0);
             }
             let inside = u64::try_from(index).ok().filter(|_| index < i128::from(extent));

@@ -247,7 +247,7 @@ impl Kernel {
     pub fn field_type(&mut self, elem: impl Into<Data>, layout: Layout) -> Type {
         let rank = u8::try_from(layout.rank()).expect("a field has few axes");
         let layout = Some(self.intern_layout(layout));
-        Type::Array(ArrayType { elem: elem.into(), rank, boundary: Boundary::Unsafe, layout })
+        Type::Array(ArrayType { layout, ..ArrayType::array(elem, rank, Boundary::Unsafe) })
     }
 
     /// Of a field's type: where its elements lie.

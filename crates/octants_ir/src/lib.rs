@@ -28,6 +28,6 @@ pub use plan::{
     Access, ArgKind, ArgLayout, ArgSlot, Bound, Copied, LaunchUses, Plan, ResultLayout, ResultSlot, Step,
     TempLayout, TempSlot,
 };
-pub use types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
+pub use types::{ArrayType, Boundary, Data, Order, Scalar, StructType, TensorShape, TensorType, Type};
 pub use verify::{Law, Phase, Violation, verify};
 pub use views::{CellAccess, ParallelLoop, Place, ReductionView};

@@ -161,20 +161,47 @@ pub enum Boundary {
     Clamp,
 }
 
+/// In which order the elements of an array argument lie.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Order {
+    /// The last index runs fastest, as in C.
+    RowMajor,
+    /// The first index runs fastest, as in Fortran.
+    ColumnMajor,
+}
+
+impl Order {
+    /// The axes from the slowest to the fastest.
+    pub fn axes(self, rank: usize) -> impl Iterator<Item = usize> {
+        (0..rank).map(move |axis| match self {
+            Self::RowMajor => axis,
+            Self::ColumnMajor => rank - 1 - axis,
+        })
+    }
+}
+
 /// An array or a field: a base address known at launch, and elements addressed by `rank` indices; tensor entries innermost.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ArrayType {
     pub elem: Data,
     pub rank: u8,
     pub boundary: Boundary,
-    /// Of a field: where its elements lie. An array has none; it is row-major with extents known at launch.
+    /// Of an array whose extents are known at launch: how its elements lie. Of a field, always row-major: its layout says it.
+    pub order: Order,
+    /// Of a field: where its elements lie. An array has none.
     pub layout: Option<LayoutId>,
 }
 
 impl ArrayType {
     /// An array argument.
     pub fn array(elem: impl Into<Data>, rank: u8, boundary: Boundary) -> Self {
-        Self { elem: elem.into(), rank, boundary, layout: None }
+        Self { elem: elem.into(), rank, boundary, order: Order::RowMajor, layout: None }
+    }
+
+    /// The same array with its elements in another order.
+    #[must_use]
+    pub fn ordered(self, order: Order) -> Self {
+        Self { order, ..self }
     }
 }
 

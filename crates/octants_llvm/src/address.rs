@@ -169,15 +169,15 @@ impl Emitter<'_> {
         self.index_add("add", offset, Index::uniform(Val::i64(start)))
     }
 
-    /// The row-major offset in scalars.
+    /// The offset in scalars.
     pub(crate) fn array_offset(&mut self, param: usize, array: ArrayType, indices: &[Value]) -> Index {
         let mut offset = Index::uniform(Val::i64(0));
-        for (axis, &index) in indices.iter().enumerate() {
+        for (place, axis) in array.order.axes(indices.len()).enumerate() {
             let index = match array.boundary {
-                Boundary::Unsafe => self.index(index, Range::array_window()),
-                Boundary::Clamp => self.clamped(param, axis as u8, index),
+                Boundary::Unsafe => self.index(indices[axis], Range::array_window()),
+                Boundary::Clamp => self.clamped(param, axis as u8, indices[axis]),
             };
-            if axis == 0 {
+            if place == 0 {
                 offset = index;
             } else {
                 let extent = self.extent(param, axis as u8).1;

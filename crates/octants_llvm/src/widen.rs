@@ -7,7 +7,7 @@
 use octants_ir::ops::{ArithOp, AtomicOp, MathOp, MathUnary, ParallelFor};
 use octants_ir::plan::part_of_param;
 use octants_ir::rewrite::{ops_in, walk};
-use octants_ir::{Data, Effect, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
+use octants_ir::{Data, Effect, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Type, Value};
 
 use crate::EmitOptions;
 use crate::uniform::varying_values;
@@ -414,7 +414,12 @@ impl<'k> Survey<'k> {
             });
             return digits.sum();
         }
-        let Some((&last, outer)) = indices.split_last() else { return Some(0) };
+        let order = match self.kernel.ty(base) {
+            Type::Array(array) => array.order,
+            Type::Local(_) | Type::Temp(_) | Type::Data(_) => Order::RowMajor,
+        };
+        let mut outer: Vec<_> = order.axes(rank).map(|axis| indices[axis]).collect();
+        let Some(last) = outer.pop() else { return Some(0) };
         if outer.iter().any(|&index| self.varying[index]) {
             return None;
         }

@@ -394,11 +394,11 @@ impl Binder<'_> {
             let got = format!("shape {:?}", view.shape());
             return Err(refuse("extents below 2147483648", got, "pass a part of the array"));
         }
-        if !(view.is_f_contiguous() || view.is_c_contiguous() && view.is_aligned()) {
+        let Some(order) = view.placement(inner).order() else {
             let help = "pass numpy.ascontiguousarray(array)";
             return Err(refuse("a contiguous array", "a strided one".to_owned(), help));
-        }
-        Ok(ty)
+        };
+        Ok(ty.ordered(order))
     }
 
     /// A tensor in the host's memory, seen as the numpy array that shares it.

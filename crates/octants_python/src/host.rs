@@ -495,11 +495,10 @@ impl<'py> Host for PyHost<'py> {
             return Some(ArgumentArray::View(of(&view.get().ndarray.get().array)));
         }
         let view = numpy::View::of(object)?;
-        if !(view.is_f_contiguous() || view.is_c_contiguous() && view.is_aligned()) {
-            return Some(ArgumentArray::Strided);
-        }
+        let Some(order) = view.placement(0).order() else { return Some(ArgumentArray::Strided) };
         let rank = u8::try_from(view.shape().len()).ok().filter(|&rank| (1..=12).contains(&rank))?;
-        Some(ArgumentArray::Array(ArrayType::array(view.scalar()?, rank, Boundary::Unsafe)))
+        let ty = ArrayType::array(view.scalar()?, rank, Boundary::Unsafe);
+        Some(ArgumentArray::Array(ty.ordered(order)))
     }
 
     fn field(&self, object: &Object<'py>) -> HostResult<Arc<FieldKind>> {

@@ -23,7 +23,7 @@ use crate::host::PyHost;
 use crate::runtime::{Current, Forget, Runtime};
 use crate::specialisation::{Behind, Fit, Held, Objects, Specialisation};
 use crate::traced::Traced;
-use crate::{aggregate, dtype, errors, host_only, interrupt, numpy};
+use crate::{aggregate, dtype, errors, host_only, interrupt, stand_in};
 
 /// Arguments of one kernel, with dataclasses taken apart.
 const MOST_PARAMETERS: usize = 512;
@@ -107,7 +107,11 @@ impl Kernel {
     ) -> PyResult<bool> {
         launch.resize(one.compiled.args().bytes as usize);
         match one.bind(py, arguments, launch.words.bytes_mut(), &mut launch.behind, &mut launch.held)? {
-            Fit::Fits => Ok(true),
+            Fit::Fits if launch.behind.stand_ins.is_empty() => Ok(true),
+            Fit::Fits => {
+                stand_in::check_overlaps(py, &launch.behind.stand_ins, &one.compiled, launch.words.bytes())?;
+                Ok(true)
+            }
             Fit::Differs => Ok(false),
             Fit::ReadOnly(input) => Err(self.read_only(arguments, input)),
         }
@@ -202,12 +206,9 @@ impl Kernel {
             let _held = launch.behind.hold(py)?;
             py.detach(run)
         };
+        // Also after a failure: what the kernel had written by then is there, as it is in arrays that were not copied.
+        stand_in::copy_back(py, &launch.behind.stand_ins, compiled.access())?;
         ended.map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))?;
-        for (dense, original) in &launch.behind.stand_ins {
-            if numpy::View::of(original).is_some_and(|view| view.is_writeable()) {
-                py.import("numpy")?.call_method1("copyto", (original, dense))?;
-            }
-        }
         if specialisation.returns == Returns::Nothing {
             return Ok(py.None().into_bound(py));
         }

@@ -29,6 +29,7 @@ mod numpy;
 mod runtime;
 mod source;
 mod specialisation;
+mod stand_in;
 mod template;
 mod traced;
 mod tree;

@@ -5,7 +5,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use octants::ir::Scalar;
+use octants::ir::{Order, Scalar};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -38,7 +38,6 @@ struct Descr {
 
 const C_CONTIGUOUS: c_int = 0x1;
 const F_CONTIGUOUS: c_int = 0x2;
-const ALIGNED: c_int = 0x100;
 const WRITEABLE: c_int = 0x400;
 
 /// numpy's class `ndarray`, once somebody has imported numpy.
@@ -53,6 +52,28 @@ fn ndarray_class(py: Python<'_>) -> Option<&Py<PyType>> {
     let class = numpy.getattr("ndarray").ok()?.cast_into::<PyType>().ok()?;
     let _ = NDARRAY.set(py, class.unbind());
     NDARRAY.get(py)
+}
+
+/// How a kernel reaches the elements of an array.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Where they lie, in this order.
+    InPlace(Order),
+    /// Through a row-major copy: they are not aligned, or the entries of one element do not lie side by side.
+    Copied,
+    /// Not at all: they are neither row-major nor column-major.
+    Strided,
+}
+
+impl Placement {
+    /// The order that the kernel sees, if it can reach them.
+    pub fn order(self) -> Option<Order> {
+        match self {
+            Self::InPlace(order) => Some(order),
+            Self::Copied => Some(Order::RowMajor),
+            Self::Strided => None,
+        }
+    }
 }
 
 /// A look at an array object; valid while the object lives and is not resized.
@@ -96,16 +117,32 @@ impl<'a, 'py> View<'a, 'py> {
         self.raw().flags & C_CONTIGUOUS != 0
     }
 
-    pub fn is_f_contiguous(&self) -> bool {
-        self.raw().flags & F_CONTIGUOUS != 0
+    /// How a kernel reaches the elements, if the last `inner` axes are those of the elements' entries.
+    pub fn placement(&self, inner: usize) -> Placement {
+        let aligned = self
+            .scalar()
+            .is_some_and(|scalar| (self.data() as usize).is_multiple_of(scalar.bytes() as usize));
+        if self.is_c_contiguous() {
+            if aligned { Placement::InPlace(Order::RowMajor) } else { Placement::Copied }
+        } else if self.raw().flags & F_CONTIGUOUS != 0 {
+            if aligned && inner == 0 { Placement::InPlace(Order::ColumnMajor) } else { Placement::Copied }
+        } else {
+            Placement::Strided
+        }
+    }
+
+    /// The bytes between one element and the next along each axis.
+    pub fn strides(&self) -> &[isize] {
+        let raw = self.raw();
+        if raw.nd == 0 {
+            return &[];
+        }
+        // SAFETY: as for the extents.
+        unsafe { std::slice::from_raw_parts(raw.strides, raw.nd as usize) }
     }
 
     pub fn is_writeable(&self) -> bool {
         self.raw().flags & WRITEABLE != 0
-    }
-
-    pub fn is_aligned(&self) -> bool {
-        self.raw().flags & ALIGNED != 0
     }
 
     /// The type of its elements, if it is one of ours in this machine's byte order.
@@ -152,6 +189,15 @@ pub fn contiguous<'py>(object: &Bound<'py, PyAny>, scalar: Scalar) -> PyResult<B
     options.set_item("dtype", dtype::numpy_name(scalar))?;
     options.set_item("order", "C")?;
     py.import("numpy")?.getattr("asarray")?.call((object,), Some(&options))
+}
+
+/// A new array with the same elements, row-major and aligned.
+pub fn dense_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    let options = PyDict::new(py);
+    options.set_item("order", "C")?;
+    options.set_item("copy", true)?;
+    py.import("numpy")?.getattr("array")?.call((object,), Some(&options))
 }
 
 /// How numpy looks at memory without a copy: rows of elements of the type, unless strides are added.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use octants::front::{Dependency, FieldParam, Origin, Returns, Role, Step};
 use octants::ir::plan::ArgSlot;
-use octants::ir::{Const, Data, Scalar};
+use octants::ir::{Const, Data, Order, Scalar};
 use octants::{CompiledKernel, FieldKind, FieldLeaf, Memory, Tree};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -18,6 +18,7 @@ use crate::aggregate::Layout;
 use crate::buffer_view::BufferView;
 use crate::field::{BoundField, Field};
 use crate::ndarray::Ndarray;
+use crate::stand_in::{self, StandIn};
 use crate::template::TemplateKey;
 use crate::{errors, number, numpy};
 
@@ -26,6 +27,8 @@ pub struct Specialisation {
     pub compiled: Arc<CompiledKernel>,
     pub returns: Returns,
     inputs: Vec<Input>,
+    /// Which of the inputs are arrays.
+    arrays: Vec<usize>,
     /// Fields that no argument leads to, and where their addresses go. They live as long as the code does.
     captured: Vec<(FieldLeaf, usize)>,
 }
@@ -70,10 +73,12 @@ struct FieldCheck {
     leaves: Vec<(usize, usize)>,
 }
 
-/// An array argument: its type, and where it goes in the block.
+/// An array argument: its type, which parameter it is, and where it goes in the block.
 struct ArrayCheck {
     elem: Data,
     rank: usize,
+    order: Order,
+    param: usize,
     at: usize,
     written: bool,
 }
@@ -87,9 +92,6 @@ pub enum Fit {
     ReadOnly(usize),
 }
 
-/// Arrays that stand in for arguments that are not laid out as kernels need them, and the arguments that get them back.
-pub type StandIns<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
-
 /// Members that were read for a launch. Their memory must live until it is over, whatever happens to the objects that had them.
 pub type Held<'py> = SmallVec<[Bound<'py, PyAny>; 16]>;
 
@@ -99,7 +101,7 @@ pub type Trees = SmallVec<[Arc<Tree>; 4]>;
 /// What stands behind addresses in the block of arguments, apart from the arguments themselves.
 #[derive(Default)]
 pub struct Behind<'py> {
-    pub stand_ins: StandIns<'py>,
+    pub stand_ins: Vec<StandIn<'py>>,
     pub trees: Trees,
 }
 
@@ -146,7 +148,9 @@ impl Specialisation {
             }
             inputs.push(input(dependency, &compiled, leaves, &numbers)?);
         }
-        Ok(Self { epoch, compiled, returns, inputs, captured })
+        let is_array = |&index: &usize| matches!(inputs[index].check, Check::Array(_));
+        let arrays = (0..inputs.len()).filter(is_array).collect();
+        Ok(Self { epoch, compiled, returns, inputs, arrays, captured })
     }
 
     /// Whether it can ever fit again.
@@ -158,6 +162,8 @@ impl Specialisation {
     }
 
     /// Compares the arguments and writes the block.
+    ///
+    /// Arrays come last: converting a number or reading a member may run Python code, which may resize an array.
     #[inline]
     pub fn bind<'py>(
         &self,
@@ -168,22 +174,28 @@ impl Specialisation {
         held: &mut Held<'py>,
     ) -> PyResult<Fit> {
         let (first, members) = self.inputs.split_at(arguments.len().min(self.inputs.len()));
-        for (index, (input, object)) in first.iter().zip(arguments).enumerate() {
+        for (input, object) in first.iter().zip(arguments) {
             let other = |at: usize| arguments[at];
-            match self.check(&input.check, object, other, block, behind)? {
-                Fit::Fits => {}
-                Fit::ReadOnly(_) => return Ok(Fit::ReadOnly(index)),
-                Fit::Differs => return Ok(Fit::Differs),
+            if !self.check(&input.check, object, other, block, behind)? {
+                return Ok(Fit::Differs);
             }
         }
         for (leaf, at) in &self.captured {
             self.put_leaf(leaf, *at, py, block, behind)?;
         }
-        if members.is_empty() {
-            Ok(Fit::Fits)
-        } else {
-            self.bind_members(members, arguments, block, behind, held)
+        if !members.is_empty() && !self.bind_members(members, arguments, block, behind, held)? {
+            return Ok(Fit::Differs);
         }
+        for &index in &self.arrays {
+            let Check::Array(array) = &self.inputs[index].check else { continue };
+            let object = known(arguments, held, index);
+            match self.array(array, &object, block, behind)? {
+                Fit::Fits => {}
+                Fit::ReadOnly(_) => return Ok(Fit::ReadOnly(index)),
+                Fit::Differs => return Ok(Fit::Differs),
+            }
+        }
+        Ok(Fit::Fits)
     }
 
     fn bind_members<'py>(
@@ -193,44 +205,34 @@ impl Specialisation {
         block: &mut [u8],
         behind: &mut Behind<'py>,
         held: &mut Held<'py>,
-    ) -> PyResult<Fit> {
+    ) -> PyResult<bool> {
         for (index, input) in members.iter().enumerate() {
-            let object = {
-                let known = |at: usize| match arguments.get(at) {
-                    Some(argument) => *argument,
-                    None => held[at - arguments.len()].as_borrowed(),
-                };
-                match &input.way {
-                    Way::Attribute(of, name) => {
-                        let parent = known(*of);
-                        parent.getattr(name.bind(parent.py()))?
-                    }
-                    Way::Item(of, key) => {
-                        let parent = known(*of);
-                        // Without the key it is another container.
-                        let Ok(item) = parent.get_item(key.bind(parent.py())) else {
-                            return Ok(Fit::Differs);
-                        };
-                        item
-                    }
-                    Way::Argument => return Err(errors::bug("an argument among the members")),
+            let object = match &input.way {
+                Way::Attribute(of, name) => {
+                    let parent = known(arguments, held, *of);
+                    parent.getattr(name.bind(parent.py()))?
                 }
+                Way::Item(of, key) => {
+                    let parent = known(arguments, held, *of);
+                    // Without the key it is another container.
+                    let Ok(item) = parent.get_item(key.bind(parent.py())) else {
+                        return Ok(false);
+                    };
+                    item
+                }
+                Way::Argument => return Err(errors::bug("an argument among the members")),
             };
             held.push(object);
             let held = &*held;
-            let known = |at: usize| match arguments.get(at) {
-                Some(argument) => *argument,
-                None => held[at - arguments.len()].as_borrowed(),
-            };
-            match self.check(&input.check, &held[index], known, block, behind)? {
-                Fit::Fits => {}
-                Fit::ReadOnly(_) => return Ok(Fit::ReadOnly(arguments.len() + index)),
-                Fit::Differs => return Ok(Fit::Differs),
+            let other = |at: usize| known(arguments, held, at);
+            if !self.check(&input.check, &held[index], other, block, behind)? {
+                return Ok(false);
             }
         }
-        Ok(Fit::Fits)
+        Ok(true)
     }
 
+    /// Whether an input is what the code is for. Arrays are left for later.
     #[inline]
     fn check<'a, 'py: 'a>(
         &self,
@@ -239,9 +241,9 @@ impl Specialisation {
         known: impl Fn(usize) -> Borrowed<'a, 'py, PyAny>,
         block: &mut [u8],
         behind: &mut Behind<'py>,
-    ) -> PyResult<Fit> {
-        let fits = match check {
-            Check::Array(array) => return self.array(array, object, block, behind),
+    ) -> PyResult<bool> {
+        Ok(match check {
+            Check::Array(_) => true,
             Check::Number { scalar, at, lifted } => match bits_of(*scalar, object) {
                 Some(bits) => {
                     put(block, *at, *scalar, bits?);
@@ -266,10 +268,9 @@ impl Specialisation {
                 }
                 fits
             }
-            Check::View(array, offset) => return self.view(array, *offset, object, block),
-            Check::Field(check) => return self.field(check, object, block, behind),
-        };
-        Ok(if fits { Fit::Fits } else { Fit::Differs })
+            Check::View(array, offset) => self.view(array, *offset, object, block)?,
+            Check::Field(check) => self.field(check, object, block, behind)?,
+        })
     }
 
     #[inline]
@@ -284,7 +285,10 @@ impl Specialisation {
             return self.foreign_array(check, object, block, behind);
         };
         let array = &ndarray.get().array;
-        if array.element() != check.elem || array.shape().len() != check.rank {
+        if array.element() != check.elem
+            || array.shape().len() != check.rank
+            || check.order != Order::RowMajor
+        {
             return Ok(Fit::Differs);
         }
         let address =
@@ -300,9 +304,9 @@ impl Specialisation {
         object: &Bound<'py, PyAny>,
         block: &mut [u8],
         behind: &mut Behind<'py>,
-    ) -> PyResult<Fit> {
+    ) -> PyResult<bool> {
         if object.cast::<Field>().is_err() {
-            return Ok(Fit::Differs);
+            return Ok(false);
         }
         let field = bound_field(object)?;
         let same_type = match (&check.struct_type, &field.struct_type) {
@@ -314,12 +318,12 @@ impl Specialisation {
             || !same_type
             || check.pinned.as_ref().is_some_and(|key| !key.matches(object))
         {
-            return Ok(Fit::Differs);
+            return Ok(false);
         }
         for &(leaf, at) in &check.leaves {
             self.put_leaf(&field.leaves[leaf], at, object.py(), block, behind)?;
         }
-        Ok(Fit::Fits)
+        Ok(true)
     }
 
     #[inline]
@@ -372,27 +376,20 @@ impl Specialisation {
         if outer.iter().any(|&extent| i32::try_from(extent).is_err()) {
             return Ok(Fit::Differs);
         }
-        let writeable = view.is_writeable();
-        if check.written && !writeable {
-            return Ok(Fit::ReadOnly(0));
-        }
-        let extents = outer.iter().map(|&extent| extent as i32);
-        if view.is_c_contiguous() && view.is_aligned() {
-            put_array(block, check.at, view.data() as u64, extents);
-            return Ok(Fit::Fits);
-        }
-        if !view.is_f_contiguous() {
+        let placement = view.placement(inner_rank);
+        if placement.order() != Some(check.order) {
             return Ok(Fit::Differs);
         }
-        let Some(scalar) = view.scalar() else { return Ok(Fit::Differs) };
-        let known = behind.stand_ins.iter().find(|(_, original)| original.is(object));
-        let dense = match known {
-            Some((dense, _)) => dense.clone(),
-            None => numpy::contiguous(object, scalar)?,
+        if check.written && !view.is_writeable() {
+            return Ok(Fit::ReadOnly(0));
+        }
+        let address = match placement {
+            numpy::Placement::InPlace(_) => view.data() as u64,
+            numpy::Placement::Copied | numpy::Placement::Strided => {
+                stand_in::add(&mut behind.stand_ins, &view, check.param)?
+            }
         };
-        let address = numpy::View::of(&dense).map_or(0, |view| view.data() as u64);
-        put_array(block, check.at, address, extents);
-        behind.stand_ins.push((dense, object.clone()));
+        put_array(block, check.at, address, outer.iter().map(|&extent| extent as i32));
         Ok(Fit::Fits)
     }
 
@@ -402,12 +399,12 @@ impl Specialisation {
         offset: Option<usize>,
         object: &Bound<'_, PyAny>,
         block: &mut [u8],
-    ) -> PyResult<Fit> {
-        let Ok(view) = object.cast::<BufferView>() else { return Ok(Fit::Differs) };
+    ) -> PyResult<bool> {
+        let Ok(view) = object.cast::<BufferView>() else { return Ok(false) };
         let view = view.get();
         let array = &view.ndarray.get().array;
         if array.element() != check.elem || array.shape().len() != check.rank {
-            return Ok(Fit::Differs);
+            return Ok(false);
         }
         let address =
             array.address_for(&self.compiled).map_err(|error| errors::from_error(object.py(), &error))?;
@@ -416,7 +413,19 @@ impl Specialisation {
         if let Some(at) = offset {
             put(block, at, Scalar::I32, u64::from(view.offset as u32));
         }
-        Ok(Fit::Fits)
+        Ok(true)
+    }
+}
+
+/// An argument, or a member that was read.
+fn known<'a, 'py>(
+    arguments: &[Borrowed<'a, 'py, PyAny>],
+    held: &'a Held<'py>,
+    at: usize,
+) -> Borrowed<'a, 'py, PyAny> {
+    match arguments.get(at) {
+        Some(argument) => *argument,
+        None => held[at - arguments.len()].as_borrowed(),
     }
 }
 
@@ -441,6 +450,8 @@ fn input(
     let array = |param: usize, ty: octants::ir::ArrayType| ArrayCheck {
         elem: ty.elem,
         rank: ty.rank.into(),
+        order: ty.order,
+        param,
         at: slot(param).offset as usize,
         written: compiled.access()[param].written,
     };

@@ -13,7 +13,7 @@ use crate::ids::{Func, Id, LayoutId, Loc, Region, StructId, Value};
 use crate::kernel::{Kernel, LocData, Param, ValueData, ValueDef};
 use crate::layout::{Digit, Layout, Level, NodeKind};
 use crate::ops::OpKind;
-use crate::types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
+use crate::types::{ArrayType, Boundary, Data, Order, Scalar, StructType, TensorShape, TensorType, Type};
 
 /// What is wrong with a text, and where; line and column count from 1.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -368,14 +368,16 @@ impl Parser {
         let elem = self.data()?;
         self.mark(",")?;
         let rank = self.integer()?;
-        let boundary = if self.eat_mark(",") {
-            self.word("clamp")?;
-            Boundary::Clamp
-        } else {
-            Boundary::Unsafe
-        };
+        let (mut boundary, mut order) = (Boundary::Unsafe, Order::RowMajor);
+        while self.eat_mark(",") {
+            match self.next() {
+                Token::Word(word) if word == "clamp" => boundary = Boundary::Clamp,
+                Token::Word(word) if word == "column_major" => order = Order::ColumnMajor,
+                _ => return self.unexpected("`clamp` or `column_major`"),
+            }
+        }
         self.mark(">")?;
-        Ok(Type::Array(ArrayType { elem, rank, boundary, layout: None }))
+        Ok(Type::Array(ArrayType::array(elem, rank, boundary).ordered(order)))
     }
 
     fn field(&mut self) -> Parsed<Type> {
@@ -393,7 +395,7 @@ impl Parser {
         let Ok(rank) = u8::try_from(self.kernel.layouts[layout].rank()) else {
             return self.error("at most 255 axes");
         };
-        Ok(Type::Array(ArrayType { elem, rank, boundary: Boundary::Unsafe, layout: Some(layout) }))
+        Ok(Type::Array(ArrayType { layout: Some(layout), ..ArrayType::array(elem, rank, Boundary::Unsafe) }))
     }
 
     pub(super) fn data(&mut self) -> Parsed<Data> {

@@ -11,7 +11,7 @@ use crate::ops::{
     ArithOp, AssertKind, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpKind,
     ParallelFor, Reduction, TensorOp,
 };
-use crate::types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
+use crate::types::{ArrayType, Boundary, Data, Order, Scalar, StructType, TensorShape, TensorType, Type};
 
 fn assert_round_trip(kernel: &Kernel) {
     for render in [print, print_with_locations] {
@@ -34,8 +34,10 @@ fn everything() -> Kernel {
     }));
     let outer =
         Data::Struct(k.structs.push(StructType { name: "O".into(), members: vec![("r".into(), ray)] }));
-    let array = |elem, rank, boundary| Type::Array(ArrayType { elem, rank, boundary, layout: None });
+    let array = |elem, rank, boundary| Type::Array(ArrayType::array(elem, rank, boundary));
     let x = k.add_param("x", array(Scalar::F32.into(), 1, Boundary::Unsafe));
+    let columns = ArrayType::array(Scalar::F32, 2, Boundary::Clamp).ordered(Order::ColumnMajor);
+    k.add_param("columns", Type::Array(columns));
     let m = k.add_param("m", array(mat, 2, Boundary::Clamp));
     let n = k.add_param("n", Type::I32);
     let blocked = Layout {

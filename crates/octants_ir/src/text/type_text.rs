@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-use crate::types::{ArrayType, Boundary, Data, Scalar, TensorShape, Type};
+use crate::types::{ArrayType, Boundary, Data, Order, Scalar, TensorShape, Type};
 
 impl Display for Scalar {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -33,7 +33,11 @@ impl Display for Type {
                     Boundary::Unsafe => "",
                     Boundary::Clamp => ", clamp",
                 };
-                write!(f, "array<{}, {}{boundary}>", array.elem, array.rank)
+                let order = match array.order {
+                    Order::RowMajor => "",
+                    Order::ColumnMajor => ", column_major",
+                };
+                write!(f, "array<{}, {}{boundary}{order}>", array.elem, array.rank)
             }
             Self::Local(data) => write!(f, "local<{data}>"),
             Self::Temp(data) => write!(f, "temp<{data}>"),

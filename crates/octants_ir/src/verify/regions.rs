@@ -4,7 +4,7 @@ use super::{Law, Verifier};
 use crate::ids::{Id, Op, Region, SideTable, Value};
 use crate::kernel::ValueDef;
 use crate::ops::OpKind;
-use crate::types::{Boundary, Data, TensorShape, Type};
+use crate::types::{Boundary, Data, Order, TensorShape, Type};
 
 pub(super) fn check(verifier: &mut Verifier) {
     known_types(verifier);
@@ -218,6 +218,10 @@ fn fields(verifier: &mut Verifier) {
     }
     for (_, value) in kernel.values.iter() {
         let Type::Array(array) = value.ty else { continue };
+        let scalars = matches!(array.elem, Data::Scalar(_)) && array.layout.is_none();
+        if array.order != Order::RowMajor && !scalars {
+            verifier.kernel_breaks(Law::Order, format!("a value is {}", value.ty));
+        }
         let Some(layout) = array.layout.and_then(|id| kernel.layouts.get(id)) else { continue };
         let (rank, clamps) = (usize::from(array.rank), array.boundary == Boundary::Clamp);
         let Some(scalar) = array.elem.elem().filter(|_| rank == layout.rank() && !clamps) else {

@@ -146,7 +146,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let rank = layout.rank() as u8;
         let layout = Some(self.kernel.intern_layout((**layout).clone()));
-        let ty = ArrayType { elem, rank, boundary: Boundary::Unsafe, layout };
+        let ty = ArrayType { layout, ..ArrayType::array(elem, rank, Boundary::Unsafe) };
         let name = within.name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "__");
         let param = self.kernel.params.len();
         self.fields.push(FieldParam { field: within.field, leaf, param });
