@@ -146,3 +146,29 @@ def test_unpacked_vectors(arch):
         return ray.r[0] + ray.r[1] * 10 + ray.r[2] * 100 + ray._r1 + ray.t
 
     assert k() == 1 + 20 + 300 + 2 + 2
+
+
+def test_one_number_goes_to_the_first_member(arch):
+    inner = oc.types.struct(a=oc.i32, b=oc.f32)
+    outer = oc.types.struct(s=inner, c=oc.i32)
+    filled = oc.types.struct(v=oc.types.vector(3, oc.f32), c=oc.i32)
+
+    @oc.kernel
+    def nested(a: oc.i32) -> outer:
+        return outer(a)
+
+    @oc.kernel
+    def vector(a: oc.i32) -> filled:
+        return filled(a)
+
+    @oc.kernel
+    def in_order(a: oc.i32) -> inner:
+        return inner(a, 2)
+
+    expected = {"s": {"a": 5, "b": 0.0}, "c": 0}
+    assert nested(5).to_dict() == outer(5).to_dict() == outer(np.int64(5)).to_dict() == expected
+    assert vector(5).v.to_list() == filled(5).v.to_list() == [5, 5, 5]
+    assert vector(5).c == filled(5).c == 0
+    assert in_order(5).to_dict() == inner(5, 2).to_dict() == {"a": 5, "b": 2.0}
+    with pytest.raises(SyntaxError):
+        inner(1, 2, 3)

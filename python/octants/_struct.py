@@ -320,11 +320,16 @@ def _member(value):
     return _copied(value)
 
 
+def _is_number(value) -> bool:
+    """Python's numbers and numpy's scalars."""
+    return isinstance(value, (int, float)) or getattr(value, "shape", None) == ()
+
+
 def _typed(name: str, dtype, value):
-    """A value as a member of a declared type; a number fills a vector, a matrix or a struct."""
+    """A value as a member of a declared type; a number fills a vector or matrix, and goes to the first member of a struct."""
     try:
         if isinstance(dtype, StructType):
-            return dtype.filled_with_scalar(value) if isinstance(value, (int, float)) else dtype.cast(value)
+            return dtype(value) if _is_number(value) else dtype.cast(value)
         return dtype(value)
     except (TypeError, ValueError, SyntaxError) as error:
         kind = OctantsSyntaxError if isinstance(error, SyntaxError) else OctantsTypeError

@@ -249,8 +249,6 @@ codes! {
         "The message is a string or an f-string.";
     LoopConfig "OC0518" Type "`loop_config` with an argument that it does not take"
         "`oc.loop_config(block_dim=…, serialize=…, parallelize=…, name=…)` with constants, directly before a `for`.";
-    TernaryCondition "OC0519" Syntax "a conditional expression over a tensor"
-        "The branches of `a if c else b` are chosen as a whole. Use `oc.select(c, a, b)` for entries.";
     GroupedNesting "OC0520" Syntax "`grouped` or `static` in a place where it has no meaning"
         "`oc.static(oc.grouped(...))` is right; `oc.grouped(oc.static(...))`, `oc.grouped(oc.grouped(...))` and nested `oc.static` are not.";
     TooDeep "OC0521" Compilation "blocks nested too deeply"

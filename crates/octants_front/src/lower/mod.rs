@@ -49,6 +49,8 @@ struct Lowerer<'a, H: Host> {
     kernel: Kernel,
     /// Where ops are appended.
     region: Region,
+    /// Where the ops of the statement begin that is being lowered. Parts of it that may not run have regions inside of this one.
+    statement_region: Region,
     /// The kernel and the funcs being inlined, outermost first.
     frames: Vec<Frame<H::Object>>,
     /// What expressions held by host code stand for, by their index.
@@ -91,6 +93,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             sources,
             options,
             region: kernel.body,
+            statement_region: kernel.body,
             kernel,
             frames: Vec::new(),
             exprs: Vec::new(),

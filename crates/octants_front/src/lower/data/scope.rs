@@ -41,6 +41,8 @@ pub(crate) enum AliasKind {
 #[derive(Debug)]
 pub(crate) struct Scope<O> {
     pub names: Vec<(Name, Binding<O>)>,
+    /// Of a comprehension: what an expression in it assigns belongs to the block around it.
+    is_comprehension: bool,
 }
 
 /// The call that a func is being inlined for.
@@ -86,7 +88,7 @@ impl<O> Frame<O> {
             function,
             name,
             call: None,
-            scopes: vec![Scope { names: Vec::new() }],
+            scopes: vec![Scope { names: Vec::new(), is_comprehension: false }],
             departed: Vec::new(),
             loops: Vec::new(),
             depth: 0,
@@ -96,7 +98,11 @@ impl<O> Frame<O> {
     }
 
     pub(crate) fn push_scope(&mut self) {
-        self.scopes.push(Scope { names: Vec::new() });
+        self.scopes.push(Scope { names: Vec::new(), is_comprehension: false });
+    }
+
+    pub(crate) fn push_comprehension(&mut self) {
+        self.scopes.push(Scope { names: Vec::new(), is_comprehension: true });
     }
 
     pub(crate) fn pop_scope(&mut self, span: Span) {
@@ -107,6 +113,21 @@ impl<O> Frame<O> {
     /// Binds a name in the innermost block.
     pub(crate) fn declare(&mut self, name: Name, binding: Binding<O>) {
         self.scopes.last_mut().expect("a scope is open").names.push((name, binding));
+    }
+
+    /// Binds a name that an expression assigns.
+    pub(crate) fn declare_in_statement(&mut self, name: Name, binding: Binding<O>) {
+        let block = self.scopes.iter_mut().rev().find(|scope| !scope.is_comprehension);
+        block.expect("a function has a scope").names.push((name, binding));
+    }
+
+    /// What a name stands for that was bound to a compile-time value.
+    pub(crate) fn static_alias(&mut self, name: &str) -> Option<&mut Term<O>> {
+        let names = self.scopes.iter_mut().rev().flat_map(|scope| scope.names.iter_mut().rev());
+        match names.into_iter().find(|(known, _)| **known == *name) {
+            Some((_, Binding::Alias { term, kind: AliasKind::Static, .. })) => Some(term),
+            _ => None,
+        }
     }
 
     pub(crate) fn lookup(&self, name: &str) -> Option<&Binding<O>> {

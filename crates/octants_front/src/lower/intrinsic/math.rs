@@ -119,7 +119,7 @@ impl<H: Host> Lowerer<'_, H> {
                 if intrinsic == I::Pow {
                     return self.binary(BinaryOp::Pow, (a.term, a.span), (b.term, b.span), span);
                 }
-                let (a, b) = (self.value(a.term, a.span)?, self.value(b.term, b.span)?);
+                let (a, b) = self.operand_values((a.term, a.span), (b.term, b.span))?;
                 self.two_operands(intrinsic, a, b, span).map(Term::Value)
             }
         }
@@ -172,7 +172,7 @@ impl<H: Host> Lowerer<'_, H> {
                 continue;
             }
             let op = if intrinsic == Intrinsic::Min { ArithOp::Min } else { ArithOp::Max };
-            let (a, b) = (self.value(best.0, best.1)?, self.value(term, at)?);
+            let (a, b) = self.operand_values(best, (term, at))?;
             let meet = promote(self.elem(a), self.elem(b));
             best = (Term::Value(self.arith(op, a, b, meet, span)?), span);
         }
@@ -216,17 +216,34 @@ impl<H: Host> Lowerer<'_, H> {
         };
         let cond_value = self.value(cond.term, cond.span)?;
         let condition = self.cast(cond_value, Scalar::U1, cond.span);
-        let (a, b) = (self.value(a.term, a.span)?, self.value(b.term, b.span)?);
+        let (a, b) = (self.number_or_tensor(a.term, a.span)?, self.number_or_tensor(b.term, b.span)?);
+        self.select_values(condition, a, b, span).map(Term::Value)
+    }
+
+    /// One of two values, or, where the condition is a tensor, one for each entry.
+    pub(crate) fn select_values(
+        &mut self,
+        condition: Value,
+        a: Value,
+        b: Value,
+        span: Span,
+    ) -> Fallible<Value> {
         let meet = promote(self.elem(a), self.elem(b));
         let (mut a, mut b) = self.meet("select", a, b, meet, span)?;
-        if let Data::Tensor(shape) = self.data(condition)
-            && self.data(a).tensor_shape().is_none()
-        {
-            let data = Data::Tensor(octants_ir::TensorType { elem: meet, ..shape });
-            a = self.at(span).splat(data, a);
-            b = self.at(span).splat(data, b);
+        if let Data::Tensor(of) = self.data(condition) {
+            match self.data(a).tensor_shape() {
+                None => {
+                    let data = Data::Tensor(octants_ir::TensorType { elem: meet, ..of });
+                    a = self.at(span).splat(data, a);
+                    b = self.at(span).splat(data, b);
+                }
+                Some(shape) if shape != of.shape => {
+                    return Err(self.unsupported_operands("select", condition, a, span));
+                }
+                Some(_) => {}
+            }
         }
-        Ok(Term::Value(self.at(span).select(condition, a, b)))
+        Ok(self.at(span).select(condition, a, b))
     }
 
     pub(crate) fn zero_or_one(

@@ -109,6 +109,44 @@ impl<H: Host> Lowerer<'_, H> {
         if is_tensor { self.value(term.clone(), span).map(Some) } else { Ok(None) }
     }
 
+    /// A term in a register, where a list or tuple stands for the vector or matrix with these entries.
+    pub(crate) fn number_or_tensor(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Value> {
+        match self.sequence_tensor(&term, span)? {
+            Some(value) => Ok(value),
+            None => self.value(term, span),
+        }
+    }
+
+    /// The vector or matrix that a list or tuple stands for: its items are numbers, or rows of equal length.
+    pub(crate) fn sequence_tensor(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<Option<Value>> {
+        let is_sequence = match term {
+            Term::Tuple(_) | Term::List(_) => true,
+            Term::Object(object) => matches!(self.host.meaning(object), Meaning::Tuple(_) | Meaning::List(_)),
+            _ => false,
+        };
+        if !is_sequence {
+            return Ok(None);
+        }
+        let Some(items) = self.items(term, span)? else { return Ok(None) };
+        let mut rows = Vec::with_capacity(items.len());
+        for item in &items {
+            rows.push(self.items(item, span)?);
+        }
+        let width = rows.first().and_then(|row| row.as_ref().map(Vec::len));
+        if items.is_empty() || width == Some(0) || rows.iter().any(|row| row.as_ref().map(Vec::len) != width)
+        {
+            return Ok(None);
+        }
+        let (entries, shape) = match width {
+            None => (items, tensor_shape(rows.len(), None)),
+            Some(width) => {
+                (rows.iter().flatten().flatten().cloned().collect(), tensor_shape(rows.len(), Some(width)))
+            }
+        };
+        let Some(shape) = shape else { return Ok(None) };
+        self.tensor_of(entries, None, shape, span).map(Some)
+    }
+
     /// A tensor from its entries; without a type, that in which all of them meet.
     pub(crate) fn tensor_of(
         &mut self,
@@ -234,4 +272,13 @@ impl<H: Host> Lowerer<'_, H> {
         }
         Ok(())
     }
+}
+
+/// The shape of a vector, or of a matrix with rows of this width, if there are such large ones.
+fn tensor_shape(count: usize, width: Option<usize>) -> Option<TensorShape> {
+    let count = u16::try_from(count).ok()?;
+    Some(match width {
+        None => TensorShape::Vector(count),
+        Some(width) => TensorShape::Matrix(count, u16::try_from(width).ok()?),
+    })
 }

@@ -54,14 +54,19 @@ impl<H: Host> Lowerer<'_, H> {
     /// A new variable in the innermost block that holds the value of a term. What is not a number is only given a name.
     pub(crate) fn define(&mut self, name: &Name, term: Term<H::Object>, span: Span) -> Fallible<()> {
         let term = self.copied(term, span)?;
-        let binding = match term {
+        let binding = self.variable_or_alias(term, span);
+        self.frame_mut().declare(name.clone(), binding);
+        Ok(())
+    }
+
+    /// What a new name stands for, once its value was copied.
+    pub(crate) fn variable_or_alias(&self, term: Term<H::Object>, span: Span) -> Binding<H::Object> {
+        match term {
             Term::Place(place) if place.path.is_empty() => {
                 Binding::Variable { place: place.base, in_parallel: self.in_parallel, span }
             }
             other => Binding::Alias { term: other, kind: AliasKind::Named, span },
-        };
-        self.frame_mut().declare(name.clone(), binding);
-        Ok(())
+        }
     }
 
     /// A copy of a value in a variable of its own; sequences item by item.

@@ -72,8 +72,88 @@ impl<H: Host> Lowerer<'_, H> {
         )
     }
 
-    pub(crate) fn assign_name(&mut self, name: &Name, term: Term<H::Object>, span: Span) -> Fallible<()> {
-        self.assign_name_from(name, term, span, span)
+    /// `name := value`. A new name belongs to the statement's block, also where this part of the statement may not run: its variable then
+    /// begins as zero.
+    pub(crate) fn assign_in_expression(
+        &mut self,
+        name: &Name,
+        term: Term<H::Object>,
+        span: Span,
+    ) -> Fallible<()> {
+        if self.frame().lookup(name).is_some() {
+            return self.assign_name_from(name, term, span, span);
+        }
+        let term = self.settle(term, span)?;
+        let term = if self.region == self.statement_region {
+            self.copied(term, span)?
+        } else {
+            self.copied_to_statement(name, term, span)?
+        };
+        let binding = self.variable_or_alias(term, span);
+        self.frame_mut().declare_in_statement(name.clone(), binding);
+        Ok(())
+    }
+
+    /// `name := value` inside of `oc.static`: another name for what is known.
+    pub(crate) fn name_static(&mut self, name: &Name, term: &Term<H::Object>, span: Span) -> Fallible<()> {
+        if let Some(known) = self.frame_mut().static_alias(name) {
+            *known = term.clone();
+        } else if self.frame().lookup(name).is_some() {
+            return self.assign_name_from(name, term.clone(), span, span);
+        } else {
+            let binding = Binding::Alias { term: term.clone(), kind: AliasKind::Static, span };
+            self.frame_mut().declare_in_statement(name.clone(), binding);
+        }
+        Ok(())
+    }
+
+    /// Like [`copied`](Self::copied), with the variables in the region of the statement, where they begin as zero.
+    fn copied_to_statement(
+        &mut self,
+        name: &Name,
+        term: Term<H::Object>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        Ok(match self.settle(term, span)? {
+            Term::Tuple(items) => Term::Tuple(self.items_to_statement(name, items, span)?),
+            Term::List(items) => Term::List(self.items_to_statement(name, items, span)?),
+            Term::Struct(of) => {
+                let mut members = Vec::with_capacity(of.members.len());
+                for (member_name, member) in of.members {
+                    members.push((member_name, self.copied_to_statement(name, member, span)?));
+                }
+                self.new_struct(members, of.ty)
+            }
+            term @ (Term::Value(_) | Term::Index(_) | Term::Bool(_) | Term::Int(_) | Term::Float(_)) => {
+                let value = self.value(term, span)?;
+                let region = self.statement_region;
+                let place = self.within(region, |outer| {
+                    let zero = outer.constant_like(value, 0, span);
+                    Ok(outer.new_local(zero, span))
+                })?;
+                self.at(span).store(place.base, &[], value);
+                Term::Place(place)
+            }
+            known if known.is_static() => known,
+            other => {
+                let what = self.describe(&other);
+                return Err(self.error_with_help(
+                    Code::UnsupportedExpression,
+                    span,
+                    format!("\"{name}\" would stand for {what} of a part of the statement that may not run"),
+                    format!("assign `{name}` in a statement of its own"),
+                ));
+            }
+        })
+    }
+
+    fn items_to_statement(
+        &mut self,
+        name: &Name,
+        items: Vec<Term<H::Object>>,
+        span: Span,
+    ) -> Fallible<Vec<Term<H::Object>>> {
+        items.into_iter().map(|item| self.copied_to_statement(name, item, span)).collect()
     }
 
     fn assign_name_from(
@@ -290,11 +370,10 @@ impl<H: Host> Lowerer<'_, H> {
     /// A term converted to what a place holds; a scalar is spread over a tensor's entries.
     pub(crate) fn value_for(&mut self, data: Data, term: Term<H::Object>, span: Span) -> Fallible<Value> {
         let mut settled = self.settle(term, span)?;
-        if let (Data::Tensor(tensor), Term::List(items) | Term::Tuple(items)) = (data, &settled)
-            && items.len() as u32 == tensor.shape.count()
-            && tensor.shape.rank() == 1
+        if let Data::Tensor(_) = data
+            && let Some(tensor) = self.sequence_tensor(&settled, span)?
         {
-            settled = Term::Value(self.tensor_of(items.clone(), None, tensor.shape, span)?);
+            settled = Term::Value(tensor);
         }
         let fits = match &settled {
             Term::Value(value) => {

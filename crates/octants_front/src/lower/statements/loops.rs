@@ -302,9 +302,6 @@ impl<H: Host> Lowerer<'_, H> {
 
     pub(crate) fn while_statement(&mut self, test: &Expr, body: &[Stmt], span: Span) -> Fallible<()> {
         self.next_loop = None;
-        if assigns_names(test) {
-            return self.while_with_names(test, body, span);
-        }
         let broken = self.may_end_early(body).then(|| self.new_flag(span));
         let (cond, going) = match (broken, &test.kind) {
             (Some(flag), ExprKind::Bool(true)) => {
@@ -333,34 +330,6 @@ impl<H: Host> Lowerer<'_, H> {
         let (region, ()) = self.open_region(&[], |inner, _| {
             inner.enter_loop(LoopKind::Serial { broken }, span);
             inner.block(body, None)?;
-            inner.leave_loop(span);
-            Ok(())
-        })?;
-        self.end_region(region, span, &[]);
-        self.at(span).op(OpKind::While, [], [], [cond, region]);
-        Ok(())
-    }
-
-    /// `while (x := …) > 0:` — the condition is the first thing in the body, so that its names live there.
-    fn while_with_names(&mut self, test: &Expr, body: &[Stmt], span: Span) -> Fallible<()> {
-        let flag = self.new_flag(span);
-        let (cond, going) = self.open_region(&[], |inner, _| Ok(inner.staying(flag, span)))?;
-        self.end_region(cond, span, &[going]);
-        let (region, ()) = self.open_region(&[], |inner, _| {
-            inner.enter_loop(LoopKind::Serial { broken: Some(flag) }, span);
-            let term = inner.expr(test)?;
-            let holds = inner.condition(term, test.span)?;
-            let (then_region, ()) =
-                inner.open_region(&[], |holding, _| holding.block(body, None).map(|_| ()))?;
-            inner.end_region(then_region, span, &[]);
-            let (else_region, ()) = inner.open_region(&[], |ended, _| {
-                let mut builder = ended.at(span);
-                let yes = builder.constant(Const::bool(true));
-                builder.store(flag, &[], yes);
-                Ok(())
-            })?;
-            inner.end_region(else_region, span, &[]);
-            inner.at(span).op(OpKind::If, [holds], [], [then_region, else_region]);
             inner.leave_loop(span);
             Ok(())
         })?;
@@ -413,29 +382,5 @@ impl<H: Host> Lowerer<'_, H> {
             self.warn(warning);
         }
         self.value_as(settled, Scalar::I32, span)
-    }
-}
-
-/// Whether an expression contains `:=`.
-fn assigns_names(expr: &Expr) -> bool {
-    let any = |list: &[&Expr]| list.iter().any(|item| assigns_names(item));
-    match &expr.kind {
-        ExprKind::Named { .. } => true,
-        ExprKind::Binary { .. } => {
-            let (chain, leftmost) = expr.operator_chain();
-            let right =
-                |node: &&Expr| matches!(&node.kind, ExprKind::Binary { right, .. } if assigns_names(right));
-            assigns_names(leftmost) || chain.iter().any(right)
-        }
-        ExprKind::Unary { operand, .. } => any(&[operand]),
-        ExprKind::Logical { operands, .. } => operands.iter().any(assigns_names),
-        ExprKind::Compare { left, rest } => {
-            assigns_names(left) || rest.iter().any(|(_, item)| assigns_names(item))
-        }
-        ExprKind::Call { args, .. } => args.iter().any(assigns_names),
-        ExprKind::Subscript { value, index } => any(&[value, index]),
-        ExprKind::IfElse { test, body, orelse } => any(&[test, body, orelse]),
-        ExprKind::Tuple(items) => items.iter().any(assigns_names),
-        _ => false,
     }
 }

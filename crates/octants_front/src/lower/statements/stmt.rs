@@ -49,6 +49,13 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn statement(&mut self, stmt: &Stmt, rest: &Tail<'_>) -> Fallible<Flow> {
+        let outer = std::mem::replace(&mut self.statement_region, self.region);
+        let flow = self.statement_of_kind(stmt, rest);
+        self.statement_region = outer;
+        flow
+    }
+
+    fn statement_of_kind(&mut self, stmt: &Stmt, rest: &Tail<'_>) -> Fallible<Flow> {
         let span = stmt.span;
         match &stmt.kind {
             StmtKind::Expr(expr) => {

@@ -50,7 +50,7 @@ impl<H: Host> Lowerer<'_, H> {
         let Some((generator, inner)) = generators.split_first() else { return each(self) };
         let iterable = self.static_expr(&generator.iter)?;
         for item in self.static_items(&iterable, generator.iter.span)? {
-            self.frame_mut().push_scope();
+            self.frame_mut().push_comprehension();
             self.bind_static(&generator.target, item)?;
             let mut holds = true;
             for condition in &generator.conditions {

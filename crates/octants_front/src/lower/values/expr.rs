@@ -1,6 +1,7 @@
 //! Expressions, by kind of node.
 
 use octants_diag::{Code, Span};
+use octants_ir::{Data, Scalar, TensorType};
 
 use super::promote::promote;
 use crate::ast::{Expr, ExprKind};
@@ -71,7 +72,11 @@ impl<H: Host> Lowerer<'_, H> {
             ExprKind::Call { callee, args, keywords } => self.call(callee, args, keywords, span),
             ExprKind::Named { name, name_span, value } => {
                 let term = self.operand(value)?;
-                self.assign_name(name, term, *name_span)?;
+                if self.in_static && term.is_static() {
+                    self.name_static(name, &term, *name_span)?;
+                    return Ok(term);
+                }
+                self.assign_in_expression(name, term, *name_span)?;
                 self.name(name, *name_span).and_then(|term| self.settle(term, span))
             }
             ExprKind::Unsupported(node) => {
@@ -183,26 +188,26 @@ impl<H: Host> Lowerer<'_, H> {
             let truth = self.static_truth(&condition, test.span)?;
             return self.expr(if truth { body } else { orelse });
         }
-        if let Term::Value(value) = &condition
-            && self.data(*value).tensor_shape().is_some()
-        {
-            return Err(self.error_with_help(
-                Code::TernaryCondition,
-                test.span,
-                "the condition of a conditional expression is a tensor",
-                "use `oc.select(condition, a, b)` to choose entry by entry",
-            ));
+        if let Some(condition) = self.tensor_operand(&condition, test.span)? {
+            // Entry by entry: both sides are evaluated.
+            let condition = self.cast(condition, Scalar::U1, test.span);
+            let (a, b) = (self.operand(body)?, self.operand(orelse)?);
+            let (a, b) = (self.number_or_tensor(a, body.span)?, self.number_or_tensor(b, orelse.span)?);
+            return self.select_values(condition, a, b, span).map(Term::Value);
         }
         let condition = self.condition(condition, test.span)?;
         let branch = |lowerer: &mut Self, expr: &Expr| {
             lowerer.open_region(&[], |inner, _| {
                 let term = inner.operand(expr)?;
-                inner.value(term, expr.span)
+                inner.number_or_tensor(term, expr.span)
             })
         };
         let (then_region, then_value) = branch(self, body)?;
         let (else_region, else_value) = branch(self, orelse)?;
-        if self.data(then_value).tensor_shape() != self.data(else_value).tensor_shape() {
+        let shapes = [then_value, else_value].map(|value| self.data(value).tensor_shape());
+        if let [Some(a), Some(b)] = shapes
+            && a != b
+        {
             let (a, b) = (self.describe(&Term::Value(then_value)), self.describe(&Term::Value(else_value)));
             return Err(self.error(
                 Code::OperandTypes,
@@ -211,11 +216,21 @@ impl<H: Host> Lowerer<'_, H> {
             ));
         }
         let elem = promote(self.elem(then_value), self.elem(else_value));
+        let shape = shapes[0].or(shapes[1]);
         let mut types = Vec::new();
         for (region, value, at) in
             [(then_region, then_value, body.span), (else_region, else_value, orelse.span)]
         {
-            let value = self.within(region, |inner| Ok(inner.cast(value, elem, at)))?;
+            let value = self.within(region, |inner| {
+                let value = inner.cast(value, elem, at);
+                // A scalar beside a tensor is spread over its entries.
+                Ok(match (shape, inner.data(value)) {
+                    (Some(shape), Data::Scalar(elem)) => {
+                        inner.at(at).splat(Data::Tensor(TensorType { elem, shape }), value)
+                    }
+                    _ => value,
+                })
+            })?;
             self.end_region(region, at, &[value]);
             types.push(self.kernel.ty(value));
         }

@@ -1,10 +1,11 @@
-//! `and`, `or`: lazy on scalars.
+//! `and`, `or`: one of the operands, as in Python; lazy on scalars, truths entry by entry on tensors.
 
 use octants_diag::{Code, Span};
 use octants_ir::ops::BitOp;
-use octants_ir::{Const, OpKind, Scalar, Type};
+use octants_ir::{Const, OpKind, Region, Scalar, Type, Value};
 
 use super::fold;
+use super::promote::promote;
 use crate::ast::{Expr, LogicalOp};
 use crate::host::Host;
 use crate::lower::Lowerer;
@@ -22,8 +23,12 @@ impl<H: Host> Lowerer<'_, H> {
             return self.static_logical(op, operands);
         }
         let [first, rest @ ..] = operands else { return Ok(Term::Bool(op == LogicalOp::And)) };
-        let first_term = self.operand(first)?;
-        self.logical_chain(op, first_term, first.span, rest, span)
+        let mut result = (self.operand(first)?, first.span);
+        // `a and b and c` is `(a and b) and c`: the ops do not nest, however long the chain is.
+        for operand in rest {
+            result = (self.logical_pair(op, result, operand, span)?, span);
+        }
+        Ok(result.0)
     }
 
     /// As Python does it: the first operand that decides, or the last.
@@ -38,61 +43,141 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(result)
     }
 
-    fn logical_chain(
+    /// One of the two operands, as Python chooses it; of tensors the truth, entry by entry.
+    fn logical_pair(
         &mut self,
         op: LogicalOp,
-        first: Term<H::Object>,
-        first_span: Span,
-        rest: &[Expr],
+        (first, first_span): (Term<H::Object>, Span),
+        second: &Expr,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let decided_by = op == LogicalOp::Or;
-        let Some((second, others)) = rest.split_first() else {
-            // The last operand as a condition.
-            return match fold::truth(&first) {
-                Some(truth) if fold::is_number(&first) => Ok(Term::Bool(truth)),
-                _ => self.logical_value(first, first_span),
-            };
-        };
         if let Some(truth) = fold::truth(&first)
             && fold::is_number(&first)
         {
-            // A constant decides now, but what follows must still be valid.
+            if truth == decided_by {
+                // What follows must be valid, but does not run.
+                self.never(second)?;
+                return Ok(first);
+            }
             let second_term = self.operand(second)?;
-            let chain = self.logical_chain(op, second_term, second.span, others, span)?;
-            return Ok(if truth == decided_by { Term::Bool(truth) } else { chain });
+            self.logical_operand(second_term, second.span)
+        } else {
+            let Term::Value(a) = self.logical_operand(first, first_span)? else {
+                return Err(self.not_static(first_span));
+            };
+            let is_scalar = self.data(a).tensor_shape().is_none();
+            if is_scalar && self.options.short_circuit {
+                return self.lazy_pair(decided_by, a, second, span);
+            }
+            self.eager_pair(decided_by, a, second, span)
         }
-        let a = self.logical_value(first, first_span)?;
-        let Term::Value(a) = a else { return Ok(a) };
-        let lazy = self.options.short_circuit && self.data(a).tensor_shape().is_none();
-        if !lazy {
-            let second_term = self.operand(second)?;
-            let b = self.logical_chain(op, second_term, second.span, others, span)?;
-            let b = self.value(b, second.span)?;
-            let bit = if decided_by { BitOp::Or } else { BitOp::And };
-            let (a, b) = self.meet(bit.name(), a, b, Scalar::U1, span)?;
-            return Ok(Term::Value(self.at(span).bit(bit, a, b)));
-        }
-        let (evaluated, value) = self.open_region(&[], |inner, _| {
-            let second_term = inner.operand(second)?;
-            let b = inner.logical_chain(op, second_term, second.span, others, span)?;
-            inner.condition(b, second.span)
-        })?;
-        self.end_region(evaluated, span, &[value]);
-        let (decided, constant) =
-            self.open_region(&[], |inner, _| Ok(inner.at(span).constant(Const::bool(decided_by))))?;
-        self.end_region(decided, span, &[constant]);
-        let regions = if decided_by { [decided, evaluated] } else { [evaluated, decided] };
-        let op = self.at(span).op(OpKind::If, [a], [Type::U1], regions);
-        Ok(Term::Value(self.kernel.ops[op].results[0]))
     }
 
-    /// An operand as `u1`, entry by entry for a tensor.
-    fn logical_value(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
+    /// `if a { b } else { a }`, or the other way round for `or`.
+    fn lazy_pair(
+        &mut self,
+        decided_by: bool,
+        a: Value,
+        second: &Expr,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let truth = self.cast(a, Scalar::U1, span);
+        let (evaluated, b) = self.open_region(&[], |inner, _| {
+            let term = inner.operand(second)?;
+            let operand = inner.logical_operand(term, second.span)?;
+            inner.value(operand, second.span)
+        })?;
+        if self.data(b).tensor_shape().is_some() {
+            // Entry by entry: the scalar is spread, in the same place.
+            let result = self.within(evaluated, |inner| inner.truths(decided_by, truth, b, span))?;
+            let data = self.data(result);
+            self.end_region(evaluated, span, &[result]);
+            let (decided, constant) = self.open_region(&[], |inner, _| {
+                let constant = inner.at(span).constant(Const::bool(decided_by));
+                Ok(inner.at(span).splat(data, constant))
+            })?;
+            self.end_region(decided, span, &[constant]);
+            let ty = self.kernel.ty(result);
+            return Ok(self.chosen(truth, decided_by, [evaluated, decided], ty, span));
+        }
+        let elem = promote(self.elem(a), self.elem(b));
+        let b = self.within(evaluated, |inner| Ok(inner.cast(b, elem, second.span)))?;
+        self.end_region(evaluated, span, &[b]);
+        let (decided, kept) = self.open_region(&[], |inner, _| {
+            Ok(if elem == Scalar::U1 {
+                inner.at(span).constant(Const::bool(decided_by))
+            } else {
+                inner.cast(a, elem, span)
+            })
+        })?;
+        self.end_region(decided, span, &[kept]);
+        let ty = self.kernel.ty(b);
+        Ok(self.chosen(truth, decided_by, [evaluated, decided], ty, span))
+    }
+
+    /// An `if` that gives what one of two regions yields: the one that evaluates, or the one that need not.
+    fn chosen(
+        &mut self,
+        truth: Value,
+        decided_by: bool,
+        [evaluated, decided]: [Region; 2],
+        ty: Type,
+        span: Span,
+    ) -> Term<H::Object> {
+        let regions = if decided_by { [decided, evaluated] } else { [evaluated, decided] };
+        let op = self.at(span).op(OpKind::If, [truth], [ty], regions);
+        Term::Value(self.kernel.ops[op].results[0])
+    }
+
+    /// Both operands are evaluated.
+    fn eager_pair(
+        &mut self,
+        decided_by: bool,
+        a: Value,
+        second: &Expr,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let term = self.operand(second)?;
+        let b = self.logical_operand(term, second.span)?;
+        let b = self.value(b, second.span)?;
+        let truth = self.cast(a, Scalar::U1, span);
+        if self.data(a).tensor_shape().is_some() || self.data(b).tensor_shape().is_some() {
+            return self.truths(decided_by, truth, b, span).map(Term::Value);
+        }
+        let elem = promote(self.elem(a), self.elem(b));
+        let (a, b) = (self.cast(a, elem, span), self.cast(b, elem, span));
+        let (yes, no) = if decided_by { (a, b) } else { (b, a) };
+        Ok(Term::Value(self.at(span).select(truth, yes, no)))
+    }
+
+    /// The truths of two operands that are joined, entry by entry.
+    fn truths(&mut self, decided_by: bool, a: Value, b: Value, span: Span) -> Fallible<Value> {
+        let bit = if decided_by { BitOp::Or } else { BitOp::And };
+        let (a, b) = self.meet(bit.name(), a, b, Scalar::U1, span)?;
+        Ok(self.at(span).bit(bit, a, b))
+    }
+
+    /// Lowers an expression that is never evaluated, for its mistakes.
+    fn never(&mut self, expr: &Expr) -> Fallible<()> {
+        let (unused, ()) = self.open_region(&[], |inner, _| {
+            let term = inner.operand(expr)?;
+            inner.logical_operand(term, expr.span).map(|_| ())
+        })?;
+        self.end_region(unused, expr.span, &[]);
+        let (empty, ()) = self.open_region(&[], |_, _| Ok(()))?;
+        self.end_region(empty, expr.span, &[]);
+        let no = self.at(expr.span).constant(Const::bool(false));
+        self.at(expr.span).op(OpKind::If, [no], [], [unused, empty]);
+        Ok(())
+    }
+
+    /// An operand in a register, or a number that is known now.
+    fn logical_operand(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
         let settled = self.settle(term, span)?;
         match &settled {
-            Term::Value(value) => Ok(Term::Value(self.cast(*value, Scalar::U1, span))),
-            Term::Bool(_) | Term::Int(_) | Term::Float(_) => self.condition(settled, span).map(Term::Value),
+            Term::Value(_) | Term::Bool(_) | Term::Int(_) | Term::Float(_) => Ok(settled),
+            Term::Index(_) => self.value(settled, span).map(Term::Value),
             other => {
                 let what = self.describe(other);
                 Err(self.error(

@@ -51,9 +51,23 @@ impl<H: Host> Lowerer<'_, H> {
             let object = result.map_err(|exception| self.host_error(exception, span))?;
             return self.resolve(object, span);
         }
-        let a = self.value(a, a_span)?;
-        let b = self.value(b, b_span)?;
+        let (a, b) = self.operand_values((a, a_span), (b, b_span))?;
         self.binary_values(op, a, b, span).map(Term::Value)
+    }
+
+    /// Two operands in registers: a list or tuple beside a tensor is one, too.
+    pub(crate) fn operand_values(
+        &mut self,
+        (a, a_span): Operand<H::Object>,
+        (b, b_span): Operand<H::Object>,
+    ) -> Fallible<(Value, Value)> {
+        if let Some(a) = self.tensor_operand(&a, a_span)? {
+            return Ok((a, self.number_or_tensor(b, b_span)?));
+        }
+        if let Some(b) = self.tensor_operand(&b, b_span)? {
+            return Ok((self.number_or_tensor(a, a_span)?, b));
+        }
+        Ok((self.value(a, a_span)?, self.value(b, b_span)?))
     }
 
     /// The host's view of an operand, and whether it is an object of neither the language nor Python's numbers.
@@ -220,6 +234,14 @@ impl<H: Host> Lowerer<'_, H> {
                 let a = self.cast(a, to, span);
                 self.at(span).arith_unary(ArithOp::Neg, a)
             }
+            UnaryOp::Not if ty.is_real() => {
+                return Err(self.error_with_help(
+                    Code::IntegralOnly,
+                    span,
+                    format!("'not' takes integral inputs only, not {}", ty.name()),
+                    "compare it: `x == 0`",
+                ));
+            }
             UnaryOp::Not => {
                 let zero = self.constant_like(a, 0, span);
                 self.at(span).compare(IrCompare::Eq, a, zero)
@@ -297,7 +319,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             return self.host_compare(op, &a, &b, span);
         }
-        let (a, b) = (self.value(a, a_span)?, self.value(b, b_span)?);
+        let (a, b) = self.operand_values((a, a_span), (b, b_span))?;
         let meet = promote(self.elem(a), self.elem(b));
         let (a, b) = self.meet(ir.name(), a, b, meet, span)?;
         Ok(Term::Value(self.at(span).compare(ir, a, b)))

@@ -211,7 +211,7 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(self.new_struct(members, Some(ty.clone())))
     }
 
-    /// A term as a value of a declared type; a number fills a vector, a matrix or a struct.
+    /// A term as a value of a declared type; a number fills a vector or matrix, and goes to the first member of a struct.
     pub(crate) fn typed_member(
         &mut self,
         ty: &H::Object,
@@ -234,9 +234,12 @@ impl<H: Host> Lowerer<'_, H> {
                     format!("a struct cannot be made from {what}"),
                 ));
             }
+            // The number goes to the first member; the others are zero.
             let mut members = Vec::new();
+            let mut number = settled;
             for (name, member) in self.members_of(ty, span)? {
-                members.push((name, self.typed_member(&member, settled.clone(), span)?));
+                let term = std::mem::replace(&mut number, Term::Int(0));
+                members.push((name, self.typed_member(&member, term, span)?));
             }
             return Ok(self.new_struct(members, Some(ty.clone())));
         }
