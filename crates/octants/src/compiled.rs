@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use octants_ir::plan::{Access, ArgLayout, ResultLayout};
+use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout};
 use octants_runtime::{Arguments, Assumptions, Context, LaunchFailure, LaunchPlan, Surroundings};
 
-use crate::brief::Running;
+use crate::brief::is_brief;
 use crate::error::{Error, LaunchError};
 use crate::fault::describe;
 use crate::launch_keys::LaunchKeys;
@@ -17,7 +17,6 @@ use crate::report::{CompileStatistics, Dump};
 /// A kernel compiled in a session.
 pub struct CompiledKernel {
     plan: LaunchPlan<Recipe>,
-    running: Running,
     keys: Arc<LaunchKeys>,
 }
 
@@ -28,12 +27,7 @@ impl CompiledKernel {
         recipe: Recipe,
         cancel: &AtomicBool,
     ) -> Result<Self, Error> {
-        let interpreted = recipe.options.arch != crate::options::Arch::Cpu;
-        let plan = LaunchPlan::new(context, recipe, cancel)?;
-        let first = plan.first();
-        let running =
-            if interpreted { Running::Unknown } else { Running::of(&first.info().kernel, first.plan()) };
-        Ok(Self { plan, running, keys: Arc::clone(keys) })
+        Ok(Self { plan: LaunchPlan::new(context, recipe, cancel)?, keys: Arc::clone(keys) })
     }
 
     pub fn name(&self) -> &str {
@@ -62,7 +56,7 @@ impl CompiledKernel {
 
     /// Whether a launch with these arguments is over in about the time that it takes to start one.
     pub fn is_brief(&self, args: &[u8]) -> bool {
-        self.running.is_brief(self.version().0, args)
+        is_brief(self.version().0, args)
     }
 
     /// Of the version that is made first: for arrays that do not overlap.
@@ -77,8 +71,7 @@ impl CompiledKernel {
 
     /// A text that shows the kernel at some point of its way. `None` where the device has no such thing.
     pub fn dump(&self, what: Dump) -> Result<Option<String>, Error> {
-        let (plan, info) = self.version();
-        self.plan.maker().dump(what, &info.kernel, plan)
+        self.plan.maker().dump(what, self.version().1.assume)
     }
 
     /// Whether the kernel prints: then [`CompiledKernel::launch_printing`] gives the text.
@@ -121,10 +114,10 @@ impl CompiledKernel {
         &self,
         cancel: &AtomicBool,
         locate: Locate<'_>,
-        launch: impl FnOnce(&Surroundings<'_, VersionInfo>) -> R,
+        launch: impl FnOnce(&Surroundings<'_>) -> R,
     ) -> (String, R) {
         let output = Output::new(locate);
-        let tell = |info: &VersionInfo, site: u32, words: &[u64]| output.print(&info.kernel, site, words);
+        let tell = |plan: &Plan, site: u32, words: &[u64]| output.print(&plan.sites, site, words);
         let ended = launch(&Surroundings { cancel, key: self.key(), tell: Some(&tell) });
         (output.into_text(), ended)
     }
@@ -155,13 +148,16 @@ impl CompiledKernel {
             LaunchFailure::Version(Error::Cancelled) => LaunchError::Cancelled,
             LaunchFailure::Version(error) => refused(error),
             LaunchFailure::Fault(report) => match self.plan.version(report.assume) {
-                Some(version) => LaunchError::Fault(Box::new(describe(&version.info().kernel, &report))),
+                Some(version) => match describe(self.name(), &version.plan().sites, &report) {
+                    Some(fault) => LaunchError::Fault(Box::new(fault)),
+                    None => refused(Error::internal("launch", "code names a site that its plan lacks")),
+                },
                 None => refused(Error::internal("launch", "a version that was never made has failed")),
             },
         }
     }
 
-    fn version(&self) -> (&octants_ir::Plan, &VersionInfo) {
+    fn version(&self) -> (&Plan, &VersionInfo) {
         let first = self.plan.first();
         (first.plan(), first.info())
     }

@@ -2,47 +2,43 @@
 
 use octants_ir::format::message_text;
 use octants_ir::ops::AssertKind;
-use octants_ir::{Arena, Const, Id, Kernel, Loc, LocData, Op, OpKind, Scalar};
+use octants_ir::{Const, Scalar, SiteKind, SiteTable};
 use octants_runtime::FaultReport;
 
 use crate::error::Fault;
 
-/// `kernel` is the one that the faulting code was made from.
-pub(crate) fn describe(kernel: &Kernel, report: &FaultReport) -> Fault {
-    let op = &kernel.ops[Op::from_index(report.site as usize)];
-    let (about, message, arguments) = if let OpKind::Assert(about, message) = &op.kind {
-        let operands = op.operands.iter().skip(1).zip(report.arguments);
-        let arguments: Vec<_> =
-            operands.filter_map(|(&value, bits)| Some(decode(kernel.ty(value).scalar()?, bits))).collect();
-        (*about, message_text(message, &arguments), arguments)
-    } else if let OpKind::Call(function) = op.kind {
-        let name = &kernel.functions[function].name;
-        (
-            AssertKind::Condition,
-            format!("calls of `{name}` are nested too deep: it calls itself without an end, or too often"),
-            Vec::new(),
-        )
-    } else {
-        // Any other op is an access that the device itself checks: parameter, axis, index, extent, origin.
-        let [param, axis, index, extent, origin, ..] = report.arguments;
-        let name = kernel.params.get(param as usize).map_or("?", |param| &param.name);
-        let index = Const::from_bits(Scalar::I64, index);
-        let at = index.as_i128().unwrap_or_default();
-        let mut message =
-            format!("index {at} is out of bounds for axis {axis} of `{name}`, which has size {extent}");
-        if origin != 0 {
-            message = format!("{message} from {} on", origin as i64);
+/// What a report of a kernel's code means; nothing if the table has no such site.
+pub(crate) fn describe(kernel: &str, sites: &SiteTable, report: &FaultReport) -> Option<Fault> {
+    let site = sites.get(report.site)?;
+    let words = site.kind.words().into_iter().zip(report.arguments);
+    let arguments = || words.map(|(scalar, word)| decode(scalar, word)).collect::<Vec<_>>();
+    let (about, message, arguments) = match &site.kind {
+        SiteKind::Assert { about, message, .. } => {
+            let arguments = arguments();
+            (*about, message_text(message, &arguments), arguments)
         }
-        (AssertKind::Bounds, message, vec![index, Const::from_bits(Scalar::I64, extent)])
+        SiteKind::Call { function } => (
+            AssertKind::Condition,
+            format!(
+                "calls of `{function}` are nested too deep: it calls itself without an end, or too often"
+            ),
+            Vec::new(),
+        ),
+        SiteKind::Access => {
+            let [param, axis, index, extent, origin, ..] = report.arguments;
+            let name = sites.param_name(param as usize).unwrap_or("?");
+            let index = Const::from_bits(Scalar::I64, index);
+            let at = index.as_i128().unwrap_or_default();
+            let mut message =
+                format!("index {at} is out of bounds for axis {axis} of `{name}`, which has size {extent}");
+            if origin != 0 {
+                message = format!("{message} from {} on", origin as i64);
+            }
+            (AssertKind::Bounds, message, vec![index, Const::from_bits(Scalar::I64, extent)])
+        }
+        SiteKind::Print { .. } => return None,
     };
-    let locations = chain(&kernel.locs, op.loc);
-    Fault { kernel: kernel.name.as_str().into(), about, message, arguments, locations }
-}
-
-/// The place itself, then each call that was inlined.
-fn chain(locs: &Arena<Loc, LocData>, innermost: Loc) -> Vec<LocData> {
-    let next = |loc: &Loc| locs[*loc].caller;
-    std::iter::successors(Some(innermost), next).map(|loc| locs[loc].clone()).collect()
+    Some(Fault { kernel: kernel.into(), about, message, arguments, locations: sites.locations(site) })
 }
 
 /// A scalar from the word that code wrote it into.

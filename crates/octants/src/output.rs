@@ -2,8 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use octants_ir::format::print_op_text;
-use octants_ir::{Const, Id, Kernel, LocData, Op, OpKind};
+use octants_ir::{Const, LocData, SiteTable};
 
 use crate::fault::decode;
 
@@ -21,18 +20,12 @@ impl<'a> Output<'a> {
         Self { locate, text: Mutex::new(String::new()) }
     }
 
-    /// Code made from `kernel` ran the print at `site` with operands in `words`.
-    pub fn print(&self, kernel: &Kernel, site: u32, words: &[u64]) {
-        let op = Op::from_index(site as usize);
-        let OpKind::Print(_) = kernel.ops[op].kind else { return };
-        let types = kernel.ops[op].operands.iter().filter_map(|&operand| kernel.ty(operand).data());
-        let scalars = types.flat_map(|data| {
-            let count = data.tensor_shape().map_or(1, octants_ir::TensorShape::count);
-            std::iter::repeat_n(data.elem(), count as usize)
-        });
+    /// Code ran the print at `site` with operands in `words`.
+    pub fn print(&self, sites: &SiteTable, site: u32, words: &[u64]) {
+        let Some(kind) = sites.get(site).map(|site| &site.kind) else { return };
         let values: Vec<Const> =
-            scalars.flatten().zip(words).map(|(scalar, &word)| decode(scalar, word)).collect();
-        let text = print_op_text(kernel, op, &values, &|loc| (self.locate)(loc));
+            kind.words().into_iter().zip(words).map(|(scalar, &word)| decode(scalar, word)).collect();
+        let Some(text) = sites.print_text(site, &values, &|loc| (self.locate)(loc)) else { return };
         self.text.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
     }
 

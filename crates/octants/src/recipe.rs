@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use octants_cpu::{NativeError, NativeOptions, NativeText, compile_native, native_text};
 use octants_hal::DeviceError;
-use octants_ir::plan::{ArgLayout, LaunchUses, Plan, ResultLayout, Step, TempLayout};
-use octants_ir::{Id, Kernel, Op, text};
+use octants_ir::plan::{ArgLayout, LaunchUses, Plan, ResultLayout, RunTime, Step, TempLayout};
+use octants_ir::{Kernel, SiteScope, SiteTable, text};
 use octants_passes::{
     Assumptions as PassAssumptions, Outcome, PipelineOptions, analysis, check_arithmetic, run_pipeline,
     scalarise,
@@ -26,8 +26,8 @@ pub(crate) struct Recipe {
 
 /// What is kept beside a version's code.
 pub(crate) struct VersionInfo {
-    /// The kernel that the code was made from; sites of faults are its ops.
-    pub kernel: Kernel,
+    /// What the code was made for.
+    pub assume: Assumptions,
     pub statistics: CompileStatistics,
 }
 
@@ -38,7 +38,7 @@ impl MakeVersion for Recipe {
     fn make(&self, assume: Assumptions, cancel: &AtomicBool) -> Result<Code<VersionInfo>, Error> {
         match self.options.arch {
             Arch::Cpu => self.native(assume, cancel),
-            Arch::Reference => self.interpreted(),
+            Arch::Reference => Ok(self.interpreted(assume)),
             Arch::Null => Ok(self.recorded(assume)),
         }
     }
@@ -75,25 +75,22 @@ impl Recipe {
             tasks: tasks.len(),
             code_bytes: tasks.iter().map(|task| task.bytes.len()).sum(),
         };
-        Ok(Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { kernel, statistics } })
+        Ok(Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, statistics } })
     }
 
     /// The whole kernel as one task, as the front end made it.
-    fn interpreted(&self) -> Result<Code<VersionInfo>, Error> {
+    fn interpreted(&self, assume: Assumptions) -> Code<VersionInfo> {
         let mut kernel = self.kernel.clone();
         if kernel.options.debug {
             // Checks are ops, and are made of scalars.
             scalarise(&mut kernel);
             check_arithmetic(&mut kernel);
         }
-        let source = text::print_with_locations(&kernel);
-        // The device reads the same text, so that its ops have the numbers that they have here.
-        let kernel = text::parse(&source).map_err(|error| Error::internal("text", error))?;
-        let steps = vec![Step::Serial { task: 0, op: Op::from_index(0) }];
-        let plan = whole_plan(&kernel, steps);
+        let source = text::print(&kernel);
+        let plan = whole_plan(&kernel);
         let tasks = vec![TaskCode { symbol: kernel.name.clone(), bytes: source.into_bytes(), lanes: 1 }];
         let statistics = CompileStatistics { lower: self.lowering, tasks: 1, ..CompileStatistics::default() };
-        Ok(Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { kernel, statistics } })
+        Code { name: kernel.name, plan, tasks, info: VersionInfo { assume, statistics } }
     }
 
     /// Tasks by name alone.
@@ -111,7 +108,7 @@ impl Recipe {
             tasks: tasks.len(),
             ..CompileStatistics::default()
         };
-        Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { kernel, statistics } }
+        Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, statistics } }
     }
 
     fn run_passes(&self, assume: Assumptions) -> (Outcome, Duration) {
@@ -133,19 +130,20 @@ impl Recipe {
         NativeOptions { noalias: assume.noalias, optimise: self.options.opt_level > 0, threads }
     }
 
-    /// A text of the version that the code assumes nothing but its guards for.
-    pub fn dump(&self, what: Dump, tasks: &Kernel, plan: &Plan) -> Result<Option<String>, Error> {
+    /// A text of the version that was made for these assumptions. It is made anew: versions keep no kernel.
+    pub fn dump(&self, what: Dump, assume: Assumptions) -> Result<Option<String>, Error> {
         let native = |what| {
             if self.options.arch != Arch::Cpu {
                 return Ok(None);
             }
-            let options = self.native_options(Assumptions { noalias: true, copies: true });
-            native_text(tasks, plan, options, what).map(Some).map_err(|error| native_error(&error))
+            let Outcome { kernel, plan, .. } = self.run_passes(assume).0;
+            let text = native_text(&kernel, &plan, self.native_options(assume), what);
+            text.map(Some).map_err(|error| native_error(&error))
         };
         match what {
             Dump::Ir => Ok(Some(text::print(&self.kernel))),
             Dump::IrAfterPasses if self.options.arch == Arch::Reference => Ok(None),
-            Dump::IrAfterPasses => Ok(Some(text::print(tasks))),
+            Dump::IrAfterPasses => Ok(Some(text::print(&self.run_passes(assume).0.kernel))),
             Dump::Llvm => native(NativeText::Llvm),
             Dump::OptimisedLlvm => native(NativeText::OptimisedLlvm),
             Dump::Assembly => native(NativeText::Assembly),
@@ -154,15 +152,18 @@ impl Recipe {
 }
 
 /// A plan whose only step is all of a kernel that was not split.
-fn whole_plan(kernel: &Kernel, steps: Vec<Step>) -> Plan {
+fn whole_plan(kernel: &Kernel) -> Plan {
     Plan {
         args: ArgLayout::of(kernel),
         temps: TempLayout::default(),
         results: ResultLayout::of(kernel),
-        steps,
+        steps: vec![Step::Serial { task: 0 }],
         access: analysis::array_access(kernel),
         needs_noalias: false,
         uses: LaunchUses::of(kernel),
+        run_time: RunTime::Unknown,
+        // The interpreter checks every access.
+        sites: SiteTable::of(kernel, SiteScope::ReportsAndAccesses),
     }
 }
 

@@ -24,7 +24,7 @@ const _: () = {
     assert!(size_of::<Fault>() == size_of::<FaultRecord>());
     assert!(align_of::<Fault>() == align_of::<FaultRecord>());
     assert!(offset_of!(Fault, state) == offset_of!(FaultRecord, state));
-    assert!(offset_of!(Fault, op) == offset_of!(FaultRecord, site));
+    assert!(offset_of!(Fault, site) == offset_of!(FaultRecord, site));
     assert!(offset_of!(Fault, arguments) == offset_of!(FaultRecord, arguments));
 };
 

@@ -9,7 +9,7 @@ use octants_hal::{
 };
 use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, Surroundings, Trap, TrapKind, run_in};
 use octants_ir::plan::{ArgKind, ArgLayout, ResultLayout, size_and_align};
-use octants_ir::{Const, Id, Kernel, Op, text};
+use octants_ir::{Const, Kernel, Op, SiteNumbers, SiteScope, text};
 
 use crate::host::{self, unsupported};
 use crate::memory::HostMemory;
@@ -23,6 +23,7 @@ pub struct ReferenceDevice {
 struct Interpreted {
     symbol: String,
     kernel: Kernel,
+    sites: SiteNumbers,
     args: ArgLayout,
     results: ResultLayout,
 }
@@ -139,7 +140,8 @@ unsafe impl Device for ReferenceDevice {
         let source = str::from_utf8(part.bytes).map_err(|error| refuse(error.to_string()))?;
         let kernel = text::parse(source).map_err(|error| refuse(error.to_string()))?;
         let (args, results) = (ArgLayout::of(&kernel), ResultLayout::of(&kernel));
-        let loaded = Box::new(Interpreted { symbol: part.symbol.to_owned(), kernel, args, results });
+        let sites = SiteNumbers::of(&kernel, SiteScope::ReportsAndAccesses);
+        let loaded = Box::new(Interpreted { symbol: part.symbol.to_owned(), kernel, sites, args, results });
         Ok(Module(Box::into_raw(loaded) as u64))
     }
 
@@ -181,7 +183,7 @@ unsafe impl Device for ReferenceDevice {
                 }
             })
             .collect();
-        match interpret(kernel, &args, launch) {
+        match interpret(loaded, &args, launch) {
             Ok(values) => {
                 for (value, slot) in values.iter().zip(&loaded.results.slots) {
                     let (size, _) = size_and_align(kernel, slot.data);
@@ -192,7 +194,9 @@ unsafe impl Device for ReferenceDevice {
                 Ok(())
             }
             // SAFETY: the record is the launch's own.
-            Err(trap) => report(&trap, unsafe { &mut *launch.memory.fault.as_ptr::<FaultRecord>() }),
+            Err(trap) => {
+                report(&trap, &loaded.sites, unsafe { &mut *launch.memory.fault.as_ptr::<FaultRecord>() })
+            }
         }
     }
 }
@@ -202,13 +206,14 @@ const STACK: usize = 256 << 20;
 /// What is left of it for what is no call.
 const SPARE: usize = 16 << 20;
 
-fn interpret(kernel: &Kernel, args: &[Arg], launch: &Launch<'_>) -> Result<Vec<Datum>, Trap> {
+fn interpret(loaded: &Interpreted, args: &[Arg], launch: &Launch<'_>) -> Result<Vec<Datum>, Trap> {
+    let Interpreted { kernel, sites, .. } = loaded;
     let limits = Limits { cancel: Some(launch.cancel), ..Limits::default() };
     let run = |stack: usize| {
         let mut tell = |op: Op, values: &[Const]| {
             if let Some(listener) = launch.listener {
                 let words: Vec<_> = values.iter().map(|&value| encode(value)).collect();
-                listener(op.index() as u32, &words);
+                listener(sites.number(op), &words);
             }
         };
         let surroundings = Surroundings { key: launch.key, tell: Some(&mut tell), stack };
@@ -233,7 +238,7 @@ fn bytes_at<const N: usize>(block: &[u8], offset: u32) -> [u8; N] {
 }
 
 /// Writes a trap of the program into the record, as native code does; others are errors of the verb.
-fn report(trap: &Trap, record: &mut FaultRecord) -> Result<(), DeviceError> {
+fn report(trap: &Trap, sites: &SiteNumbers, record: &mut FaultRecord) -> Result<(), DeviceError> {
     let mut arguments = [0; FAULT_ARGUMENTS];
     match (&trap.kind, trap.op) {
         // The caller knows.
@@ -242,13 +247,13 @@ fn report(trap: &Trap, record: &mut FaultRecord) -> Result<(), DeviceError> {
             for (argument, &value) in arguments.iter_mut().zip(values) {
                 *argument = encode(value);
             }
-            record.site = op.index() as u32;
+            record.site = sites.number(op);
         }
-        (TrapKind::TooDeep, Some(op)) => record.site = op.index() as u32,
+        (TrapKind::TooDeep, Some(op)) => record.site = sites.number(op),
         (&TrapKind::OutOfBounds { param, axis, index, origin, extent }, Some(op)) => {
             let words = [param as u64, axis.into(), index as u64, extent as u64, i64::from(origin) as u64];
             arguments[..words.len()].copy_from_slice(&words);
-            record.site = op.index() as u32;
+            record.site = sites.number(op);
         }
         _ => return Err(DeviceError::Failed { verb: "launch", message: trap.to_string() }),
     }

@@ -4,9 +4,7 @@
 //! `f64` as `%.12f`.
 
 use crate::constant::Const;
-use crate::ids::Op;
-use crate::kernel::{Kernel, LocData};
-use crate::ops::{Conversion, Format, OpKind, PrintPiece, PrintSpec};
+use crate::ops::{Conversion, Format, PrintPiece, PrintSpec};
 use crate::types::{Data, Scalar, TensorShape};
 
 /// Digits behind the point where a format does not say.
@@ -32,37 +30,18 @@ pub fn print_text(spec: &PrintSpec, values: &[Const], location: &dyn Fn() -> Str
     text
 }
 
-/// What a `print` op writes. `values` are the scalars of its operands, tensors entry by entry.
-pub fn print_op_text(
-    kernel: &Kernel,
-    op: Op,
-    values: &[Const],
-    location: &dyn Fn(&LocData) -> String,
-) -> String {
-    let data = &kernel.ops[op];
-    let OpKind::Print(spec) = &data.kind else { return String::new() };
-    let place = || location(&kernel.locs[data.loc]);
-    if data.operands.iter().all(|&operand| kernel.ty(operand).scalar().is_some()) {
-        return print_text(spec, values, &place);
-    }
-    let shapes: Vec<_> = data.operands.iter().map(|&operand| kernel.ty(operand).data()).collect();
-    print_text(&with_tensors(spec, &shapes), values, &place)
-}
-
 /// The spec for the scalars of operands that are of these types.
-pub fn with_tensors(spec: &PrintSpec, operands: &[Option<Data>]) -> PrintSpec {
+pub fn with_tensors(spec: &PrintSpec, operands: &[Data]) -> PrintSpec {
     let mut flat = PrintSpec::default();
     let mut operands = operands.iter();
     for piece in &spec.pieces {
         match piece {
             PrintPiece::Text(text) => flat.push_text(text),
             PrintPiece::Location => flat.pieces.push(PrintPiece::Location),
-            PrintPiece::Value(format) => {
-                match operands.next().copied().flatten().and_then(Data::tensor_shape) {
-                    Some(shape) => tensor_pieces(&mut flat, shape, *format),
-                    None => flat.push_value(*format),
-                }
-            }
+            PrintPiece::Value(format) => match operands.next().copied().and_then(Data::tensor_shape) {
+                Some(shape) => tensor_pieces(&mut flat, shape, *format),
+                None => flat.push_value(*format),
+            },
         }
     }
     flat

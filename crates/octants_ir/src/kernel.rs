@@ -195,6 +195,19 @@ impl Kernel {
         ops
     }
 
+    /// The tasks of a kernel in its tasks phase, by number: the `serial` and `parallel_for` ops of its [`Kernel::top_ops`].
+    pub fn tasks(&self) -> impl Iterator<Item = Op> {
+        self.top_ops()
+            .into_iter()
+            .filter(|&op| matches!(self.ops[op].kind, OpKind::Serial | OpKind::ParallelFor(_)))
+    }
+
+    /// The places of the temporaries that tasks share, in order.
+    pub fn temps(&self) -> impl Iterator<Item = Value> {
+        let top = self.regions[self.body].ops.iter();
+        top.filter(|&&op| self.ops[op].kind == OpKind::Temp).map(|&op| self.ops[op].results[0])
+    }
+
     /// Whether the region is the body of the kernel or of a function.
     pub fn is_body(&self, region: Region) -> bool {
         region == self.body || self.functions.iter().any(|(_, function)| function.body == region)

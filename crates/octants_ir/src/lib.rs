@@ -13,6 +13,7 @@ pub mod layout;
 pub mod ops;
 pub mod plan;
 pub mod rewrite;
+pub mod site;
 pub mod text;
 pub mod types;
 pub mod verify;
@@ -25,9 +26,10 @@ pub use kernel::{Function, Kernel, KernelOptions, LocData, OpData, Param, Region
 pub use layout::{Digit, Layout, Level, NodeKind};
 pub use ops::{Effect, OpKind};
 pub use plan::{
-    Access, ArgKind, ArgLayout, ArgSlot, Bound, Copied, LaunchUses, Plan, ResultLayout, ResultSlot, Step,
-    TempLayout, TempSlot,
+    Access, ArgKind, ArgLayout, ArgSlot, Bound, Copied, LaunchUses, Plan, ResultLayout, ResultSlot, RunTime,
+    Step, TempLayout, TempSlot,
 };
+pub use site::{Site, SiteKind, SiteNumbers, SiteScope, SiteTable};
 pub use types::{ArrayType, Boundary, Data, Order, Scalar, StructType, TensorShape, TensorType, Type};
 pub use verify::{Law, Phase, Violation, verify};
 pub use views::{CellAccess, ParallelLoop, Place, ReductionView};

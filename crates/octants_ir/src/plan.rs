@@ -1,12 +1,14 @@
 //! What a launch does with a kernel: how arguments, temporaries and results lie in memory, and which tasks run over which
 //! bounds. Data, the layouts that follow from a kernel, and the evaluation of bounds; making a plan is a pass's work.
 
-use crate::ids::{Id, Op, Value};
+use crate::ids::Value;
 use crate::kernel::Kernel;
 use crate::ops::{ArithOp, OpKind, TensorOp};
+use crate::site::SiteTable;
 use crate::types::{ArrayType, Data, Scalar, ScalarClass, Type};
 
-/// A kernel in its tasks phase, seen by whoever launches it.
+/// A kernel in its tasks phase, as a launch sees it. It refers to no op and no value, so that it can be stored without the kernel;
+/// a step's task number names the kernel's op ([`Kernel::tasks`]).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     pub args: ArgLayout,
@@ -19,6 +21,19 @@ pub struct Plan {
     /// The tasks are right only if no two array arguments overlap, unless both are only read.
     pub needs_noalias: bool,
     pub uses: LaunchUses,
+    pub run_time: RunTime,
+    /// What the tasks report to the host, by the numbers that their code uses.
+    pub sites: SiteTable,
+}
+
+/// What is known of a kernel's running time before its launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RunTime {
+    /// Some task may run for any time.
+    #[default]
+    Unknown,
+    /// Every loop's bounds are known at launch. Serial tasks run for about this many instructions together.
+    Bounded { serial_cost: u64 },
 }
 
 /// What a kernel wants of a launch, apart from memory.
@@ -52,11 +67,10 @@ pub struct Access {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
     /// The region of a `serial` op, run once.
-    Serial { task: usize, op: Op },
+    Serial { task: usize },
     /// The region of a `parallel_for` op, run for each point of its domain.
     Range {
         task: usize,
-        op: Op,
         /// `lo` and `hi` of each axis, outermost first; the last axis runs fastest.
         axes: Vec<(Bound, Bound)>,
         /// At most this many threads; 1 means strictly in order.
@@ -102,13 +116,7 @@ impl Copied {
 impl Step {
     pub fn task(&self) -> usize {
         match self {
-            Self::Serial { task, .. } | Self::Range { task, .. } => *task,
-        }
-    }
-
-    pub fn op(&self) -> Op {
-        match self {
-            Self::Serial { op, .. } | Self::Range { op, .. } => *op,
+            Self::Serial { task } | Self::Range { task, .. } => *task,
         }
     }
 }
@@ -311,7 +319,7 @@ impl ArgLayout {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TempLayout {
     pub bytes: u32,
-    /// One for each `temp` op, in their order.
+    /// One for each temporary, in the order of [`Kernel::temps`].
     pub slots: Vec<TempSlot>,
 }
 
@@ -319,28 +327,19 @@ pub struct TempLayout {
 pub struct TempSlot {
     pub offset: u32,
     pub data: Data,
-    /// The place in the kernel.
-    pub value: Value,
 }
 
 impl TempLayout {
     pub fn of(kernel: &Kernel) -> Self {
         let mut block = Block::default();
-        let temps = kernel.regions[kernel.body].ops.iter().filter(|&&op| kernel.ops[op].kind == OpKind::Temp);
-        let slots = temps
-            .filter_map(|&op| {
-                let value = kernel.ops[op].results[0];
+        let slots = kernel
+            .temps()
+            .filter_map(|value| {
                 let (data, _) = kernel.ty(value).place()?;
-                Some(TempSlot { offset: block.put_data(kernel, data), data, value })
+                Some(TempSlot { offset: block.put_data(kernel, data), data })
             })
             .collect();
         Self { bytes: block.bytes(), slots }
-    }
-
-    /// The slot of a `temp` op's result.
-    pub fn slot_of(&self, temp: Value) -> Option<&TempSlot> {
-        // Slots are in the order of ops, which need not be that of values.
-        self.slots.iter().find(|slot| slot.value.index() == temp.index())
     }
 }
 
@@ -496,6 +495,8 @@ mod tests {
             access: Vec::new(),
             needs_noalias: false,
             uses: LaunchUses::default(),
+            run_time: RunTime::Unknown,
+            sites: SiteTable::default(),
         };
         let mut block = [0; 48];
         block[24..28].copy_from_slice(&7_i32.to_le_bytes());

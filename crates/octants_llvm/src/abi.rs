@@ -32,9 +32,9 @@ pub struct Frame {
     pub listener: *const c_void,
 }
 
-/// Is told of a `print`: the listener, the op's index in the kernel that was emitted, and its operands in so many slots as
+/// Is told of a `print`: the listener, the site's number in the plan, and its operands in so many slots as
 /// [`Fault::arguments`] has them.
-pub type Print = unsafe extern "C" fn(listener: *const c_void, op: u32, count: u32, slots: *const u64);
+pub type Print = unsafe extern "C" fn(listener: *const c_void, site: u32, count: u32, slots: *const u64);
 
 /// Bytes of the stack that calls of recursive functions may use, from the task's own frame on. A thread that runs tasks has at
 /// least twice as many.
@@ -57,8 +57,8 @@ impl Frame {
 pub struct Fault {
     /// [`Fault::NONE`], then [`Fault::TAKEN`] by one task, then [`Fault::WRITTEN`] once the rest is there.
     pub state: AtomicU32,
-    /// The index in the kernel that was emitted of the `assert` that failed, or of the `call` that was nested too deep.
-    pub op: u32,
+    /// The number in the plan's table of sites of the `assert` that failed, or of the `call` that was nested too deep.
+    pub site: u32,
     /// The op's operands after the condition, as many as fit: integers extended to 64 bits as their sign says, `u1` as 0 or
     /// 1, reals as the bits of an `f64`.
     pub arguments: [u64; Fault::ARGUMENTS],
@@ -72,7 +72,7 @@ impl Fault {
     pub const ARGUMENTS: usize = 8;
 
     pub(crate) const STATE_OFFSET: usize = offset_of!(Fault, state);
-    pub(crate) const OP_OFFSET: usize = offset_of!(Fault, op);
+    pub(crate) const SITE_OFFSET: usize = offset_of!(Fault, site);
     pub(crate) const ARGUMENTS_OFFSET: usize = offset_of!(Fault, arguments);
 }
 

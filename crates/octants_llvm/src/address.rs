@@ -77,10 +77,9 @@ impl Emitter<'_> {
                 Address { target: self.element(pointer, scalar, offset), scalar, class, inside }
             }
             Type::Temp(data) => {
-                let slots = &self.plan.temps.slots;
-                let slot = slots.iter().position(|slot| slot.value == *base);
+                let slot = self.facts.temps[*base];
                 let slot = slot.unwrap_or_else(|| panic!("{base} has no slot in the plan"));
-                let bytes = slots[slot].offset as usize;
+                let bytes = self.plan.temps.slots[slot].offset as usize;
                 let block = self.temps_block();
                 let pointer = self.offset(block, bytes);
                 let (offset, inside) = self.add_components(Index::uniform(Val::i64(0)), data, path);

@@ -46,7 +46,7 @@ impl Emitter<'_> {
         if !self.called.contains(&function) {
             self.called.push(function);
         }
-        let facts = self.functions[function];
+        let facts = self.facts.functions[function];
         if facts.recursive && self.body != self.kernel.body {
             self.check_stack(op);
         }
@@ -163,8 +163,8 @@ impl Emitter<'_> {
 
     fn function(&mut self, function: Func) -> String {
         let data = &self.kernel.functions[function];
-        let facts = self.functions[function];
-        let mut e = Emitter::new(self.kernel, self.plan, self.options);
+        let facts = self.facts.functions[function];
+        let mut e = Emitter::new(self.kernel, self.facts, self.plan, self.options);
         e.module = std::mem::take(&mut self.module);
         e.called = std::mem::take(&mut self.called);
         e.body = data.body;

@@ -4,7 +4,7 @@
 //! is a vector, so an op family says what it means once, for the scalar and for the widened loop.
 
 use octants_ir::plan::Plan;
-use octants_ir::{Const, Func, Kernel, Region, Scalar, SideTable, Value};
+use octants_ir::{Const, Func, Kernel, Op, Region, Scalar, SideTable, SiteNumbers, SiteScope, Value};
 
 use crate::EmitOptions;
 use crate::alias::Scopes;
@@ -20,8 +20,34 @@ use crate::value::{Label, Ptr, Ty, Typed, Val, bits_of};
 /// `is_nan` stays right.
 const FAST: &str = "reassoc nsz arcp contract afn ";
 
+/// What all tasks of a kernel share: found once, read by each emission.
+pub(crate) struct KernelFacts {
+    pub functions: SideTable<Func, Facts>,
+    pub sites: SiteNumbers,
+    /// The positions of temporaries in the plan's layout.
+    pub temps: SideTable<Value, Option<usize>>,
+    /// The op of each task, by number.
+    pub tasks: Vec<Op>,
+}
+
+impl KernelFacts {
+    pub fn of(kernel: &Kernel) -> Self {
+        let mut temps = SideTable::new(None);
+        for (slot, place) in kernel.temps().enumerate() {
+            temps.set(place, Some(slot));
+        }
+        Self {
+            functions: calls::facts(kernel),
+            sites: SiteNumbers::of(kernel, SiteScope::Reports),
+            temps,
+            tasks: kernel.tasks().collect(),
+        }
+    }
+}
+
 pub(crate) struct Emitter<'k> {
     pub kernel: &'k Kernel,
+    pub facts: &'k KernelFacts,
     pub plan: &'k Plan,
     pub options: &'k EmitOptions,
     pub f: Function,
@@ -46,7 +72,6 @@ pub(crate) struct Emitter<'k> {
     pub aggregates: SideTable<Value, Option<Vec<Val>>>,
     /// The kernel's body, or the function's whose text is written.
     pub body: Region,
-    pub functions: SideTable<Func, Facts>,
     /// Functions that the module needs, in the order of their first call.
     pub called: Vec<Func>,
     /// Where the stack ends for recursive functions.
@@ -66,9 +91,10 @@ pub(crate) struct Emitter<'k> {
 }
 
 impl<'k> Emitter<'k> {
-    pub fn new(kernel: &'k Kernel, plan: &'k Plan, options: &'k EmitOptions) -> Self {
+    pub fn new(kernel: &'k Kernel, facts: &'k KernelFacts, plan: &'k Plan, options: &'k EmitOptions) -> Self {
         Self {
             kernel,
+            facts,
             plan,
             options,
             f: Function::new(),
@@ -86,7 +112,6 @@ impl<'k> Emitter<'k> {
             key: None,
             aggregates: SideTable::new(None),
             body: kernel.body,
-            functions: calls::facts(kernel),
             called: Vec::new(),
             limit: None,
             scratch: Vec::new(),

@@ -1,6 +1,6 @@
 //! Failing assertions and requests to stop.
 
-use octants_ir::{Id, Op};
+use octants_ir::Op;
 
 use crate::abi::{Fault, Frame};
 use crate::emitter::Emitter;
@@ -63,8 +63,8 @@ impl Emitter<'_> {
         self.f.terminate(format_args!("br i1 %v{first}, label %{write}, label %{stop}"));
 
         self.f.begin(write);
-        let address = self.offset(fault, Fault::OP_OFFSET);
-        self.f.line(format_args!("store i32 {}, ptr {address}, align 4", op.index()));
+        let address = self.offset(fault, Fault::SITE_OFFSET);
+        self.f.line(format_args!("store i32 {}, ptr {address}, align 4", self.facts.sites.number(op)));
         for (index, &argument) in arguments.iter().enumerate() {
             let argument = self.word(argument);
             let address = self.offset(fault, Fault::ARGUMENTS_OFFSET + 8 * index);

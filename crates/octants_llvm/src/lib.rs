@@ -91,5 +91,6 @@ pub struct TaskText {
 /// # Panics
 /// If the kernel is not in its tasks phase, or the plan is not its own.
 pub fn emit_cpu(kernel: &Kernel, plan: &Plan, options: &EmitOptions) -> Vec<TaskText> {
-    plan.steps.iter().map(|step| task::emit(kernel, plan, step, options)).collect()
+    let facts = emitter::KernelFacts::of(kernel);
+    plan.steps.iter().map(|step| task::emit(kernel, &facts, plan, step, options)).collect()
 }

@@ -1,6 +1,6 @@
 //! `print`: the operands in slots of eight bytes, handed to whoever listens.
 
-use octants_ir::{Id, Op, Scalar};
+use octants_ir::{Op, Scalar};
 
 use crate::abi::Frame;
 use crate::emitter::Emitter;
@@ -22,7 +22,7 @@ impl Emitter<'_> {
         let listener = self.f.pointer(format_args!("load ptr, ptr {address}, align 8"));
         self.f.line(format_args!(
             "call void {function}(ptr {listener}, i32 {}, i32 {count}, ptr {slots}) #0",
-            op.index()
+            self.facts.sites.number(op)
         ));
     }
 

@@ -5,22 +5,29 @@ use octants_ir::rewrite::walk;
 use octants_ir::{Effect, Kernel, Op, OpKind, SideTable, ValueDef};
 
 use crate::abi::task_symbol;
-use crate::emitter::Emitter;
+use crate::emitter::{Emitter, KernelFacts};
 use crate::{EmitOptions, TaskText};
 
-pub(crate) fn emit(kernel: &Kernel, plan: &Plan, step: &Step, options: &EmitOptions) -> TaskText {
-    let mut e = Emitter::new(kernel, plan, options);
-    for op in launch_ops(kernel, step.op()) {
+pub(crate) fn emit(
+    kernel: &Kernel,
+    facts: &KernelFacts,
+    plan: &Plan,
+    step: &Step,
+    options: &EmitOptions,
+) -> TaskText {
+    let mut e = Emitter::new(kernel, facts, plan, options);
+    let task = facts.tasks[step.task()];
+    for op in launch_ops(kernel, task) {
         e.op(op);
     }
     let lanes = match step {
-        Step::Serial { op, .. } => {
-            e.region(kernel.ops[*op].regions[0]);
+        Step::Serial { .. } => {
+            e.region(kernel.ops[task].regions[0]);
             1
         }
-        Step::Range { op, copied, .. } => {
+        Step::Range { copied, .. } => {
             e.copied = copied.iter().map(|copied| copied.param).collect();
-            e.range(*op)
+            e.range(task)
         }
     };
     e.finish_blocks();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use harness::oracle::{Input, Random, check};
 use harness::{Arg, Program};
-use octants_ir::{Const, Id, Scalar};
+use octants_ir::{Const, Scalar};
 use octants_llvm::{EmitOptions, emit_cpu};
 use octants_llvm_sys::OptLevel;
 
@@ -151,9 +151,9 @@ kernel @guard(%x "x": array<f32, 1>, %n "n": i32) {
         let mut x = f32s(&[0.0; 8]);
         let outcome = program.run(&mut [Arg::Array(&mut x, &[8]), Arg::Scalar(Const::i32(8))], 8);
         assert_eq!(to_f32s(&x), [0.5, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0]);
-        let (op, arguments) = outcome.fault.expect("the fourth iteration fails");
-        let op = &program.kernel.ops[octants_ir::Op::from_index(op as usize)];
-        assert_eq!(op.kind.name(), "assert");
+        let (site, arguments) = outcome.fault.expect("the fourth iteration fails");
+        let site = program.plan.sites.get(site).expect("a site of the plan");
+        assert!(matches!(site.kind, octants_ir::SiteKind::Assert { .. }));
         assert_eq!(arguments[..3], [3, 0.5_f64.to_bits(), 0]);
 
         let mut x = f32s(&[0.0; 8]);

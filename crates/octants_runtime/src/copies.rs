@@ -77,8 +77,8 @@ pub(crate) fn copies_of(plan: &Plan, step: &Step, args: &[u8], copies: &mut Copi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octants_ir::plan::{ArgLayout, Bound, LaunchUses, ResultLayout, TempLayout};
-    use octants_ir::{ArrayType, Boundary, Id, Kernel, Op, Type};
+    use octants_ir::plan::{ArgLayout, Bound, LaunchUses, ResultLayout, RunTime, TempLayout};
+    use octants_ir::{ArrayType, Boundary, Kernel, SiteTable, Type};
 
     /// A loop that adds once in each of so many iterations to an array of so many elements.
     fn pays(points: i64, elements: i32, threads: usize) -> bool {
@@ -87,7 +87,6 @@ mod tests {
         let copied = vec![octants_ir::plan::Copied { param: 0, scalar: Scalar::F32, updates: 1, span: None }];
         let step = Step::Range {
             task: 0,
-            op: Op::from_index(0),
             axes: vec![(Bound::Const(0), Bound::Const(points))],
             max_threads: None,
             block_dim: None,
@@ -103,6 +102,8 @@ mod tests {
             access: Vec::new(),
             needs_noalias: true,
             uses: LaunchUses::default(),
+            run_time: RunTime::Unknown,
+            sites: SiteTable::default(),
         };
         let mut args = vec![0; plan.args.bytes as usize];
         args[8..12].copy_from_slice(&elements.to_le_bytes());

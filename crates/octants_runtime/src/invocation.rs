@@ -140,7 +140,7 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
     pub fn launch(
         self,
         results: &mut [u8],
-        surroundings: &Surroundings<'_, M::Info>,
+        surroundings: &Surroundings<'_>,
     ) -> Result<Result<(), LaunchFailure<M::Error>>, ArgumentError> {
         let expected = self.plan.args().slots.len();
         if self.given != expected {

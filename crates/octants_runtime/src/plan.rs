@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use octants_hal::{Capabilities, DeviceError, FAULT_ARGUMENTS, Listener};
-use octants_ir::plan::{Access, ArgLayout, LaunchUses, ResultLayout};
+use octants_ir::plan::{Access, ArgLayout, LaunchUses, Plan, ResultLayout};
 
 use crate::arguments::Arguments;
 use crate::context::Context;
@@ -65,16 +65,16 @@ pub struct FaultReport {
 }
 
 /// What a launch gets beside its arguments.
-pub struct Surroundings<'a, I> {
+pub struct Surroundings<'a> {
     /// Raised by someone else to make the launch end early.
     pub cancel: &'a AtomicBool,
     /// A number of this launch's own, for kernels that use one.
     pub key: u64,
     /// Is told what the kernel prints, by any thread while it runs.
-    pub tell: Option<Tell<'a, I>>,
+    pub tell: Option<Tell<'a>>,
 }
 
-impl<'a, I> Surroundings<'a, I> {
+impl<'a> Surroundings<'a> {
     /// Of a kernel that neither prints nor has random numbers.
     pub fn plain(cancel: &'a AtomicBool) -> Self {
         Self { cancel, key: 0, tell: None }
@@ -82,7 +82,7 @@ impl<'a, I> Surroundings<'a, I> {
 }
 
 /// Is told which version ran, which of its prints, and the operands' words.
-pub type Tell<'a, I> = &'a (dyn Fn(&I, u32, &[u64]) + Sync);
+pub type Tell<'a> = &'a (dyn Fn(&Plan, u32, &[u64]) + Sync);
 
 /// The same, once it is known which version runs.
 pub(crate) struct Given<'a> {
@@ -172,7 +172,7 @@ impl<M: MakeVersion> LaunchPlan<M> {
         &self,
         args: Arguments<'_>,
         results: &mut [u8],
-        surroundings: &Surroundings<'_, M::Info>,
+        surroundings: &Surroundings<'_>,
     ) -> Result<(), LaunchFailure<M::Error>> {
         let &Surroundings { cancel, key, tell } = surroundings;
         if self.context.check().is_err() {
@@ -187,7 +187,7 @@ impl<M: MakeVersion> LaunchPlan<M> {
         let version = if copies { &self.first } else { self.other_version(assume, cancel)? };
         let listener = |site: u32, words: &[u64]| {
             if let Some(tell) = tell {
-                tell(version.info(), site, words);
+                tell(version.plan(), site, words);
             }
         };
         let given = Given { cancel, key, listener: tell.is_some().then_some(&listener as Listener<'_>) };

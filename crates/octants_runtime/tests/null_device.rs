@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use octants_hal::DeviceError;
 use octants_hal::null::NullDevice;
-use octants_ir::plan::{Access, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, Step, TempLayout};
-use octants_ir::{ArrayType, Boundary, Builder, Const, Id, Kernel, Op, Scalar, Type};
+use octants_ir::plan::{Access, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, RunTime, Step, TempLayout};
+use octants_ir::{ArrayType, Boundary, Builder, Const, Kernel, Scalar, SiteTable, Type};
 use octants_runtime::{
     ArgumentError, Assumptions, Code, Context, Invocation, LaunchFailure, LaunchPlan, MakeVersion, Memory,
     Surroundings, TaskCode,
@@ -20,7 +20,6 @@ fn plan() -> Plan {
     kernel.add_param("b", Type::Array(array));
     kernel.results.push(Scalar::F64.into());
     Builder::new(&mut kernel).temp(Scalar::I32.into());
-    let op = Op::from_index(0);
     let extent = Bound::Extent { param: 0, axis: 0 };
     let axes = vec![(Bound::Const(2), extent), (Bound::Temp(0), Bound::Const(7))];
     let (max_threads, block_dim, name, cost) = (None, None, None, 1);
@@ -29,12 +28,14 @@ fn plan() -> Plan {
         temps: TempLayout::of(&kernel),
         results: ResultLayout::of(&kernel),
         steps: vec![
-            Step::Serial { task: 0, op },
-            Step::Range { task: 1, op, axes, max_threads, block_dim, name, cost, copied: Vec::new() },
+            Step::Serial { task: 0 },
+            Step::Range { task: 1, axes, max_threads, block_dim, name, cost, copied: Vec::new() },
         ],
         access: vec![Access { read: true, written: false }, Access { read: true, written: true }],
         needs_noalias: true,
         uses: LaunchUses::default(),
+        run_time: RunTime::Unknown,
+        sites: SiteTable::default(),
     }
 }
 

@@ -3,10 +3,11 @@
 //! known to the passes and not, and must do the same. What it prints stands behind its results.
 
 use octants_interp::{Arg, Buffers, Datum, Limits, Surroundings, run_in};
-use octants_ir::format::print_op_text;
 use octants_ir::rewrite::{ValueMap, replace_values};
 use octants_ir::verify::phase_of;
-use octants_ir::{Builder, Const, Kernel, LocData, Op, OpKind, Phase, Type};
+use octants_ir::{
+    Builder, Const, Kernel, LocData, Op, OpKind, Phase, SiteNumbers, SiteScope, SiteTable, Type,
+};
 use octants_passes::{Assumptions, PipelineOptions, run_pipeline};
 
 use super::{Found, verified};
@@ -56,8 +57,10 @@ fn outcome(kernel: &Kernel, first: &Kernel, arguments: &str, steps: u64) -> Resu
     let before = memory.clone();
     let limits = Limits { steps: Some(steps), cancel: None };
     let mut printed = String::new();
+    let sites = SiteTable::of(kernel, SiteScope::Reports);
+    let numbers = SiteNumbers::of(kernel, SiteScope::Reports);
     let mut tell = |op: Op, values: &[Const]| {
-        printed.push_str(&print_op_text(kernel, op, values, &place));
+        printed.extend(sites.print_text(numbers.number(op), values, &place));
     };
     let surroundings = Surroundings { key: KEY, tell: Some(&mut tell), ..Surroundings::default() };
     let results = match run_in(kernel, &args, &mut memory, &limits, surroundings) {

@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use octants_ir::plan::{
-    Access, ArgKind, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, Step, TempLayout, leaves_of,
+    Access, ArgKind, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, RunTime, Step, TempLayout, leaves_of,
 };
-use octants_ir::{Const, Data, Kernel, OpKind, Scalar, Value};
+use octants_ir::{Const, Data, Kernel, OpKind, Scalar, SiteScope, SiteTable, Value};
 use octants_llvm::abi::{Fault, Frame};
 use octants_llvm::{EmitOptions, emit_cpu};
 use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
@@ -35,7 +35,7 @@ pub enum Arg<'a> {
 pub struct Outcome {
     pub results: Vec<u8>,
     pub temps: Vec<u8>,
-    /// The failed op and its arguments.
+    /// The failed site and its arguments.
     pub fault: Option<(u32, [u64; Fault::ARGUMENTS])>,
     /// Each print that ran, and its operands.
     pub told: Vec<(u32, Vec<u64>)>,
@@ -56,10 +56,9 @@ unsafe extern "C" fn tell(listener: *const c_void, op: u32, count: u32, slots: *
 /// The plan of a kernel in its tasks phase.
 pub fn plan_of(kernel: &Kernel) -> Plan {
     let mut steps = Vec::new();
-    for &op in &kernel.regions[kernel.body].ops {
-        let task = steps.len();
+    for (task, op) in kernel.tasks().enumerate() {
         match &kernel.ops[op].kind {
-            OpKind::Serial => steps.push(Step::Serial { task, op }),
+            OpKind::Serial => steps.push(Step::Serial { task }),
             OpKind::ParallelFor(attributes) => {
                 let operands = &kernel.ops[op].operands;
                 let axes = (0..usize::from(attributes.axes))
@@ -69,7 +68,7 @@ pub fn plan_of(kernel: &Kernel) -> Plan {
                     .collect();
                 let (max_threads, block_dim) = (attributes.max_threads, attributes.block_dim);
                 let (name, cost, copied) = (None, 1, Vec::new());
-                steps.push(Step::Range { task, op, axes, max_threads, block_dim, name, cost, copied });
+                steps.push(Step::Range { task, axes, max_threads, block_dim, name, cost, copied });
             }
             _ => {}
         }
@@ -82,6 +81,8 @@ pub fn plan_of(kernel: &Kernel) -> Plan {
         access: vec![Access { read: true, written: true }; kernel.params.len()],
         needs_noalias: false,
         uses: LaunchUses::of(kernel),
+        run_time: RunTime::Unknown,
+        sites: SiteTable::of(kernel, SiteScope::Reports),
     }
 }
 
@@ -198,7 +199,7 @@ impl Program {
         Outcome {
             results: bytes_of(&mut results).to_vec(),
             temps: bytes_of(&mut temps).to_vec(),
-            fault: (failed != Fault::NONE).then_some((fault.op, fault.arguments)),
+            fault: (failed != Fault::NONE).then_some((fault.site, fault.arguments)),
             told: told.into_inner().unwrap(),
         }
     }

@@ -250,8 +250,11 @@ impl Scalarise<'_> {
 
     /// Tensors are written entry by entry, in brackets.
     fn print(&mut self, region: Region, op: Op) {
-        let types: Vec<_> =
-            self.kernel.ops[op].operands.iter().map(|&operand| self.kernel.ty(operand).data()).collect();
+        let types: Vec<_> = self.kernel.ops[op]
+            .operands
+            .iter()
+            .filter_map(|&operand| self.kernel.ty(operand).data())
+            .collect();
         if let OpKind::Print(spec) = &mut self.kernel.ops[op].kind {
             **spec = with_tensors(spec, &types);
         }

@@ -5,10 +5,11 @@ mod generate;
 mod random;
 
 use octants_interp::{Arg, Buffers, Datum, Limits, Surroundings};
-use octants_ir::format::print_op_text;
 use octants_ir::plan::{ArgLayout, leaves_of, size_and_align};
 use octants_ir::text::print;
-use octants_ir::{ArrayType, Const, Data, Kernel, Op, TensorType, Type, verify};
+use octants_ir::{
+    ArrayType, Const, Data, Kernel, Op, SiteNumbers, SiteScope, SiteTable, TensorType, Type, verify,
+};
 use octants_passes::{Assumptions, PipelineOptions, run_pipeline};
 use random::Random;
 
@@ -68,8 +69,10 @@ fn run(kernel: &Kernel, seed: u64, aliased: bool) -> Outcome {
     let (args, mut buffers, addresses) = arguments(kernel, seed, aliased);
     let limits = Limits { steps: Some(20_000_000), cancel: None };
     let mut printed = String::new();
+    let sites = SiteTable::of(kernel, SiteScope::Reports);
+    let numbers = SiteNumbers::of(kernel, SiteScope::Reports);
     let mut tell = |op: Op, values: &[Const]| {
-        printed.push_str(&print_op_text(kernel, op, values, &|_| String::new()));
+        printed.extend(sites.print_text(numbers.number(op), values, &|_| String::new()));
     };
     let surroundings = Surroundings { key: seed, tell: Some(&mut tell), ..Surroundings::default() };
     let results = octants_interp::run_in(kernel, &args, &mut buffers, &limits, surroundings)
