@@ -6,7 +6,6 @@ use std::path::Path;
 use octants_interp::{Arg, Buffers, Datum, Limits, run};
 use octants_ir::plan::size_and_align;
 use octants_ir::text::{parse, print};
-use octants_ir::verify::phase_of;
 use octants_ir::{Const, Data, Kernel, Phase, Type, verify};
 use octants_passes::{Assumptions, PipelineOptions, run_pipeline};
 
@@ -57,7 +56,7 @@ pub fn run_mutants(files: &[impl AsRef<Path>], each: u32) -> Result<Outcome, Str
 fn run_both(kernel: &Kernel, chance: &mut Chance) -> Result<(), String> {
     let seed = chance.0;
     let Some(before) = run_once(kernel, &mut Chance(seed)) else { return Ok(()) };
-    if phase_of(kernel) == Phase::Tasks {
+    if kernel.phase == Phase::Tasks {
         return Ok(());
     }
     for noalias in [false, true] {

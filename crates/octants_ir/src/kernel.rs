@@ -12,6 +12,7 @@ use crate::types::{ArrayType, Boundary, Data, StructType, Type};
 #[derive(Clone, Debug)]
 pub struct Kernel {
     pub name: String,
+    pub phase: Phase,
     pub options: KernelOptions,
     /// In call order. The parameters' values are the parameters of `body`, one each.
     pub params: Vec<Param>,
@@ -27,6 +28,15 @@ pub struct Kernel {
     pub regions: Arena<Region, RegionData>,
     pub locs: Arena<Loc, LocData>,
     pub body: Region,
+}
+
+/// Which ops a kernel may hold. Task splitting moves it on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Phase {
+    /// As the front end leaves it: no `temp`, `serial` or `store_result`.
+    Structured,
+    /// Split into tasks.
+    Tasks,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -108,6 +118,7 @@ impl Kernel {
         locs.push(LocData::NOWHERE);
         Self {
             name: name.into(),
+            phase: Phase::Structured,
             options: KernelOptions::default(),
             params: Vec::new(),
             results: Vec::new(),

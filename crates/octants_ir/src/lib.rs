@@ -22,14 +22,16 @@ pub mod views;
 pub use builder::Builder;
 pub use constant::Const;
 pub use ids::{Arena, Func, Id, LayoutId, Loc, Op, Region, SideTable, StructId, Value};
-pub use kernel::{Function, Kernel, KernelOptions, LocData, OpData, Param, RegionData, ValueData, ValueDef};
+pub use kernel::{
+    Function, Kernel, KernelOptions, LocData, OpData, Param, Phase, RegionData, ValueData, ValueDef,
+};
 pub use layout::{Digit, Layout, Level, NodeKind};
-pub use ops::{Effect, OpKind};
+pub use ops::{Effects, OpKind};
 pub use plan::{
     Access, ArgKind, ArgLayout, ArgSlot, Bound, Copied, LaunchUses, Plan, ResultLayout, ResultSlot, RunTime,
     Step, TempLayout, TempSlot,
 };
 pub use site::{Site, SiteKind, SiteNumbers, SiteScope, SiteTable};
 pub use types::{ArrayType, Boundary, Data, Order, Scalar, StructType, TensorShape, TensorType, Type};
-pub use verify::{Law, Phase, Violation, verify};
+pub use verify::{Law, Violation, verify};
 pub use views::{CellAccess, ParallelLoop, Place, ReductionView};

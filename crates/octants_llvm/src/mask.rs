@@ -4,7 +4,7 @@
 //! where the mask says so. **Masked code with memory accesses runs only if some lane does**, so an access that is the same
 //! for all lanes needs no mask.
 
-use octants_ir::{Const, Effect, Op, OpKind, Region, Scalar};
+use octants_ir::{Const, Op, OpKind, Region, Scalar};
 
 use crate::address::Index;
 use crate::emitter::Emitter;
@@ -152,7 +152,7 @@ impl Emitter<'_> {
             && ops.iter().all(|&op| {
                 let kind = &self.kernel.ops[op].kind;
                 let cheap = !matches!(kind, OpKind::Math(_) | OpKind::MathUnary(_));
-                matches!(kind, OpKind::Yield) || kind.effect() == Effect::Pure && cheap
+                matches!(kind, OpKind::Yield) || kind.is_pure() && cheap
             })
     }
 

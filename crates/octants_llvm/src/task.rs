@@ -2,7 +2,7 @@
 
 use octants_ir::plan::{Plan, Step};
 use octants_ir::rewrite::walk;
-use octants_ir::{Effect, Kernel, Op, OpKind, SideTable, ValueDef};
+use octants_ir::{Kernel, Op, OpKind, SideTable, ValueDef};
 
 use crate::abi::task_symbol;
 use crate::emitter::{Emitter, KernelFacts};
@@ -72,7 +72,7 @@ fn launch_ops(kernel: &Kernel, task: Op) -> Vec<Op> {
     let mut ops = Vec::new();
     for op in kernel.top_ops().into_iter().rev() {
         let kind = &kernel.ops[op].kind;
-        if needed[op] && (kind.effect() == Effect::Pure || *kind == OpKind::Load) {
+        if needed[op] && (kind.is_pure() || *kind == OpKind::Load) {
             mark(&mut needed, op);
             ops.push(op);
         }

@@ -7,7 +7,7 @@
 use octants_ir::ops::{ArithOp, AtomicOp, MathOp, MathUnary, ParallelFor};
 use octants_ir::plan::part_of_param;
 use octants_ir::rewrite::{ops_in, walk};
-use octants_ir::{Data, Effect, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Type, Value};
+use octants_ir::{Data, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Type, Value};
 
 use crate::EmitOptions;
 use crate::uniform::varying_values;
@@ -126,7 +126,7 @@ fn can_widen(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> bool {
                 part_of_param(kernel, data.results[0]).is_some()
             }
             OpKind::Store | OpKind::Assert(..) => true,
-            kind => kind.effect() != Effect::Write,
+            kind => !kind.writes(),
         };
     });
     can

@@ -28,7 +28,7 @@ fn kernel(text: &str) -> octants_ir::Kernel {
 fn arrays_that_overlap_are_seen_as_such() {
     // Without the promise that arrays do not overlap, a store to one is seen in the other.
     let text = r#"
-kernel @twice(%0 "x": array<f32, 1>, %1 "y": array<f32, 1>) {
+kernel @twice(%0 "x": array<f32, 1>, %1 "y": array<f32, 1>) tasks {
   serial {
     %2: i32 = const 0
     %3: f32 = load %0[%2]
@@ -96,7 +96,7 @@ fn reductions_combine_chunks_and_lanes() {
 #[test]
 fn a_sum_of_reals_is_near_in_any_order() {
     let text = r#"
-kernel @sum(%x "x": array<f32, 1>) -> (f32) fast_math {
+kernel @sum(%x "x": array<f32, 1>) -> (f32) fast_math tasks {
   %zero: i32 = const 0
   %n: i32 = extent 0 %x
   %t: temp<f32> = temp
@@ -121,7 +121,7 @@ fn scalars_of_all_types_come_in_and_go_out() {
     let params: Vec<_> = types.iter().enumerate().map(|(i, ty)| format!("%p{i} \"p{i}\": {ty}")).collect();
     let stores: Vec<_> = (0..types.len()).map(|i| format!("store_result {i} %p{i}")).collect();
     let text = format!(
-        "kernel @echo({}) -> ({}) {{\n serial {{\n{}\n }}\n return\n}}",
+        "kernel @echo({}) -> ({}) tasks {{\n serial {{\n{}\n }}\n return\n}}",
         params.join(", "),
         types.join(", "),
         stores.join("\n")
@@ -185,7 +185,7 @@ fn an_endless_loop_ends_when_the_launch_is_cancelled() {
         "%c: i32 = const 0\n %d: i32 = const 64\n parallel_for (%i: i32) in (%c..%d) {{\n %zero: i32 = const 0 {body}\n store %x[%i], %r\n }}"
     );
     for (task, lanes) in [(&serial, None), (&range, None), (&range, Some(16))] {
-        let text = format!("kernel @endless(%x \"x\": array<i32, 1>) {{\n{task}\n return\n}}");
+        let text = format!("kernel @endless(%x \"x\": array<i32, 1>) tasks {{\n{task}\n return\n}}");
         let options = EmitOptions { force_lanes: lanes, ..EmitOptions::default() };
         let program = Program::parse(&text, &options, OptLevel::Default);
         let cancel = AtomicBool::new(false);

@@ -3,8 +3,7 @@
 use std::time::{Duration, Instant};
 
 use octants_ir::text::print;
-use octants_ir::verify::{Phase, verify_as};
-use octants_ir::{Kernel, Plan};
+use octants_ir::{Kernel, Phase, Plan, verify};
 
 use crate::check_arithmetic::check_arithmetic;
 use crate::demote_atomics::demote_atomics;
@@ -185,7 +184,8 @@ pub fn run_pass(name: &str, kernel: &mut Kernel, assumptions: Assumptions) -> bo
 }
 
 fn verify_after(pass: &Pass, kernel: &Kernel) {
-    if let Err(broken) = verify_as(kernel, pass.leaves) {
+    assert_eq!(kernel.phase, pass.leaves, "{} leaves another phase", pass.name);
+    if let Err(broken) = verify(kernel) {
         let broken: Vec<_> = broken.iter().map(ToString::to_string).collect();
         panic!("{} broke laws of the IR:\n{}\n{}", pass.name, broken.join("\n"), print(kernel));
     }

@@ -30,7 +30,7 @@
 
 use octants_ir::ops::{AtomicOp, Reduction};
 use octants_ir::rewrite::{ValueMap, clone_op, use_counts, walk};
-use octants_ir::{Builder, Const, Effect, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
+use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
 
 use crate::analysis::{ArrayUse, accesses_of};
 use crate::manager::Assumptions;
@@ -185,7 +185,7 @@ impl Invariance<'_> {
             ValueDef::Result(op, _) if !self.inside[op] => true,
             ValueDef::Result(op, _) => {
                 let data = &self.kernel.ops[op];
-                if *left == 0 || data.kind.effect() != Effect::Pure {
+                if *left == 0 || !data.kind.is_pure() {
                     return false;
                 }
                 *left -= 1;

@@ -5,7 +5,7 @@
 //! feeds itself is therefore gone too. A `while` stays even when it is empty: it may be meant to run forever.
 
 use octants_ir::rewrite::{Parents, walk_all};
-use octants_ir::{Effect, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
+use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
 
 use crate::slots::{set_params, set_results, yielded};
 
@@ -66,8 +66,7 @@ impl Marks<'_> {
         walk_all(self.kernel, &mut |op| {
             let seen = match &self.kernel.ops[op].kind {
                 OpKind::Return | OpKind::While => true,
-                OpKind::ParallelFor(attributes) => !attributes.reductions.is_empty(),
-                kind => kind.effect() == Effect::Write && !is_update_of_local(self.kernel, op),
+                kind => kind.writes() && !is_update_of_local(self.kernel, op),
             };
             if seen {
                 roots.push(op);

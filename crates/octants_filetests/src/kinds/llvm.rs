@@ -1,6 +1,5 @@
 //! The LLVM text of a kernel's tasks. A kernel that is not split yet goes through the pipeline first.
 
-use octants_ir::verify::phase_of;
 use octants_ir::{Kernel, Phase};
 use octants_llvm::{EmitOptions, emit_cpu};
 use octants_passes::{Assumptions, PipelineOptions, make_plan, run_pipeline};
@@ -11,7 +10,7 @@ use crate::file::{Case, Head};
 pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<Found, String> {
     verified(&kernel, "at first")?;
     let assumptions = Assumptions { noalias: head.noalias, copies: false };
-    let (kernel, plan) = match phase_of(&kernel) {
+    let (kernel, plan) = match kernel.phase {
         Phase::Tasks => {
             let plan = make_plan(&kernel, assumptions);
             (kernel, plan)

@@ -4,7 +4,6 @@
 
 use octants_interp::{Arg, Buffers, Datum, Limits, Surroundings, run_in};
 use octants_ir::rewrite::{ValueMap, replace_values};
-use octants_ir::verify::phase_of;
 use octants_ir::{
     Builder, Const, Kernel, LocData, Op, OpKind, Phase, SiteNumbers, SiteScope, SiteTable, Type,
 };
@@ -33,7 +32,7 @@ pub fn run(head: &Head, case: &Case, kernel: &Kernel) -> Result<Found, String> {
         let (arguments, _) = line.split_once("=>").unwrap_or((line, ""));
         let arguments = arguments.trim();
         let outcome = outcome(kernel, kernel, arguments, steps)?;
-        if !head.interpreter_only && !outcome.starts_with("trap:") && phase_of(kernel) == Phase::Structured {
+        if !head.interpreter_only && !outcome.starts_with("trap:") && kernel.phase == Phase::Structured {
             passes_keep(kernel, arguments, steps, &outcome)?;
             let known = with_known_scalars(kernel, arguments)?;
             passes_keep(&known, arguments, steps, &outcome)

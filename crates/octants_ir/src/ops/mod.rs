@@ -193,19 +193,19 @@ pub enum OpKind {
     Call(Func),
 }
 
-/// What an op may do besides giving a value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Effect {
-    /// Nothing: may be moved, merged, repeated, or removed when unused.
-    Pure,
-    /// Reads memory.
-    Read,
-    /// Writes memory, fails, or is otherwise seen from outside: stays where it is.
-    Write,
-    /// Whatever its regions do.
-    Regions,
-    /// Ends a region.
-    Terminator,
+bitflags::bitflags! {
+    /// What an op itself may do besides giving a value; what its regions do comes on top.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Effects: u8 {
+        /// Depends on what was written before: may not be moved over a write, nor merged with an equal op.
+        const READS = 1;
+        /// Writes memory, fails, or is otherwise seen from outside: stays where it is, and runs as often as the program says.
+        const WRITES = 1 << 1;
+        /// All threads of a group run it together: may not be moved under a condition that threads differ in.
+        const CONVERGENT = 1 << 2;
+        /// What stands behind it may not run: it ends its region, or the thread.
+        const ENDS = 1 << 3;
+    }
 }
 
 impl OpKind {
@@ -251,7 +251,7 @@ impl OpKind {
         }
     }
 
-    pub fn effect(&self) -> Effect {
+    pub fn effects(&self) -> Effects {
         match self {
             Self::Const(_)
             | Self::Arith(_)
@@ -268,27 +268,39 @@ impl OpKind {
             | Self::StructSet(_)
             | Self::Extent(_)
             | Self::Address
-            | Self::LaunchKey => Effect::Pure,
+            | Self::LaunchKey => Effects::empty(),
             // A place has an identity: two `local` ops are two variables, though an unused one may go.
-            Self::Local | Self::Temp | Self::Load => Effect::Read,
-            Self::VolatileLoad
-            | Self::Store
-            | Self::Atomic(_)
-            | Self::AtomicCas
-            | Self::StoreResult(_)
-            | Self::Assert(..)
-            | Self::Print(_)
-            | Self::Random
-            | Self::Clock
-            | Self::Call(_) => Effect::Write,
-            Self::If | Self::For | Self::While | Self::ParallelFor(_) | Self::Serial | Self::Fork => {
-                Effect::Regions
+            Self::Local | Self::Temp | Self::Load => Effects::READS,
+            Self::Store | Self::StoreResult(_) | Self::Print(_) => Effects::WRITES,
+            Self::VolatileLoad | Self::Atomic(_) | Self::AtomicCas | Self::Random | Self::Clock => {
+                Effects::READS | Effects::WRITES
             }
-            Self::Yield | Self::Return => Effect::Terminator,
+            Self::Assert(..) => Effects::WRITES | Effects::ENDS,
+            // The function may do anything; it has no groups of threads to wait for.
+            Self::Call(_) => Effects::READS | Effects::WRITES | Effects::ENDS,
+            Self::If | Self::For | Self::While | Self::Serial | Self::Fork => Effects::empty(),
+            Self::ParallelFor(attributes) if attributes.reductions.is_empty() => Effects::empty(),
+            Self::ParallelFor(_) => Effects::READS | Effects::WRITES,
+            Self::Yield | Self::Return => Effects::ENDS,
         }
     }
 
+    /// Whether ops of this kind own regions.
+    pub fn has_regions(&self) -> bool {
+        matches!(self, Self::If | Self::For | Self::While | Self::ParallelFor(_) | Self::Serial | Self::Fork)
+    }
+
+    /// Whether it only gives a value: may be moved, merged, repeated, or removed when unused.
+    pub fn is_pure(&self) -> bool {
+        self.effects().is_empty() && !self.has_regions()
+    }
+
+    /// Whether it is seen from outside, so that it runs even if nobody uses its results.
+    pub fn writes(&self) -> bool {
+        self.effects().contains(Effects::WRITES)
+    }
+
     pub fn is_terminator(&self) -> bool {
-        self.effect() == Effect::Terminator
+        matches!(self, Self::Yield | Self::Return)
     }
 }

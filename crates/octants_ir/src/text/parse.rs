@@ -10,7 +10,7 @@ use octants_diag::{FileId, Span};
 
 use super::lex::{Placed, Token, lex};
 use crate::ids::{Func, Id, LayoutId, Loc, Region, StructId, Value};
-use crate::kernel::{Kernel, LocData, Param, ValueData, ValueDef};
+use crate::kernel::{Kernel, LocData, Param, Phase, ValueData, ValueDef};
 use crate::layout::{Digit, Layout, Level, NodeKind};
 use crate::ops::OpKind;
 use crate::types::{ArrayType, Boundary, Data, Order, Scalar, StructType, TensorShape, TensorType, Type};
@@ -92,6 +92,9 @@ impl Parser {
         }
         if self.eat_word("debug") {
             self.kernel.options.debug = true;
+        }
+        if self.eat_word("tasks") {
+            self.kernel.phase = Phase::Tasks;
         }
         self.block(body)?;
         let functions = self.kernel.functions.len();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::constant::Const;
 use crate::ids::{Loc, Op, Region, SideTable, Value};
-use crate::kernel::{Kernel, LocData, Param};
+use crate::kernel::{Kernel, LocData, Param, Phase};
 use crate::layout::Digit;
 use crate::ops::{OpKind, ParallelFor, TensorOp};
 use crate::types::{Data, Scalar};
@@ -83,6 +83,10 @@ impl<'k> Printer<'k> {
         }
         if kernel.options.debug {
             self.push(" debug");
+        }
+        match kernel.phase {
+            Phase::Structured => {}
+            Phase::Tasks => self.push(" tasks"),
         }
         self.push(" ");
         self.block(kernel.body);

@@ -1,7 +1,8 @@
 //! Control: conditions, bounds, carried values, reductions, and what ends a kernel.
 
-use super::{Law, Phase, Verifier};
+use super::{Law, Verifier};
 use crate::ids::{Func, Op, Region, Value};
+use crate::kernel::Phase;
 use crate::ops::{AtomicOp, ParallelFor, PrintPiece, PrintSpec};
 use crate::types::{Scalar, Type};
 
@@ -140,7 +141,7 @@ impl Verifier<'_> {
         let found = self.types(self.operands(op));
         let ends = |body: Region| self.kernel.regions[body].ops.last() == Some(&op);
         let function = self.kernel.functions.iter().find(|(_, function)| ends(function.body));
-        let results = match (function, self.phase) {
+        let results = match (function, self.kernel.phase) {
             (Some((_, function)), _) => &function.results[..],
             (None, Phase::Structured) => &self.kernel.results[..],
             (None, Phase::Tasks) => &[],

@@ -34,7 +34,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     30 Returned "A kernel or function returns values of its results' types; a kernel split into tasks returns none.";
     31 Message "An assertion's message has one blank, `{}` or `{:.2f}`, per argument, and arguments are scalars.";
     32 StoreResult "`store_result` names a result of the kernel and has its type; it stands inside a task.";
-    33 Split "Once there is a `temp`, `serial` or `store_result`, the body holds only tasks, temps and what the host evaluates at launch.";
+    33 Split "Only a kernel in its tasks phase has `temp`, `serial` and `store_result`, and its body holds only tasks, temps and what the host evaluates at launch.";
     34 TaskValues "A task uses the kernel's parameters, temps, and values of its own.";
     35 Scalars "In a task, nothing computes with tensors or structs; a tensor in memory is addressed by component, a struct is moved whole.";
     36 AllResults "Each result of a split kernel is stored by some task.";

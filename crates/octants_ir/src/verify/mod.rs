@@ -16,8 +16,8 @@ use std::fmt;
 
 pub use laws::Law;
 
-use crate::ids::{Op, SideTable, Value};
-use crate::kernel::Kernel;
+use crate::ids::{Op, Value};
+use crate::kernel::{Kernel, Phase};
 use crate::ops::OpKind;
 use crate::text::OpLines;
 use crate::types::{Scalar, Type};
@@ -41,29 +41,15 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Which ops a kernel may hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Phase {
-    /// As the front end leaves it: no `temp`, `serial` or `store_result`.
-    Structured,
-    /// Split into tasks.
-    Tasks,
-}
-
-/// Checks every law; the phase follows from the ops.
+/// Checks every law, those of split kernels if the kernel says that it is one.
 pub fn verify(kernel: &Kernel) -> Result<(), Vec<Violation>> {
-    verify_as(kernel, phase_of(kernel))
-}
-
-/// Checks every law, those of split kernels if the phase says so.
-pub fn verify_as(kernel: &Kernel, phase: Phase) -> Result<(), Vec<Violation>> {
-    let mut verifier = Verifier { kernel, phase, broken: Vec::new() };
+    let mut verifier = Verifier { kernel, broken: Vec::new() };
     regions::check(&mut verifier);
     // Ops can be looked at only if the tree is one, and types only if their structs exist.
     let is_tree = |&(law, ..): &(Law, _, _)| !matches!(law, Law::Tree | Law::Regions | Law::KnownTypes);
     if verifier.broken.iter().all(is_tree) {
         verifier.ops();
-        if phase == Phase::Tasks {
+        if kernel.phase == Phase::Tasks {
             tasks::check(&mut verifier);
         }
     }
@@ -80,28 +66,8 @@ pub fn verify_as(kernel: &Kernel, phase: Phase) -> Result<(), Vec<Violation>> {
     Err(verifier.broken.into_iter().map(describe).collect())
 }
 
-/// `Tasks` if any op that only task splitting makes is there.
-pub fn phase_of(kernel: &Kernel) -> Phase {
-    let mut phase = Phase::Structured;
-    let mut seen = SideTable::new(false);
-    let mut regions = kernel.bodies();
-    while let Some(region) = regions.pop() {
-        if std::mem::replace(seen.get_mut(region), true) {
-            continue;
-        }
-        for &op in &kernel.regions[region].ops {
-            if matches!(kernel.ops[op].kind, OpKind::Temp | OpKind::Serial | OpKind::StoreResult(_)) {
-                phase = Phase::Tasks;
-            }
-            regions.extend(&kernel.ops[op].regions);
-        }
-    }
-    phase
-}
-
 struct Verifier<'k> {
     kernel: &'k Kernel,
-    phase: Phase,
     broken: Vec<(Law, Option<Op>, String)>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Law, Verifier};
 use crate::ids::{Id, Op, Region, SideTable, Value};
-use crate::kernel::ValueDef;
+use crate::kernel::{Phase, ValueDef};
 use crate::ops::OpKind;
 use crate::types::{Boundary, Data, Order, TensorShape, Type};
 
@@ -138,6 +138,10 @@ impl Checker<'_, '_> {
         if data.regions.len() != expected {
             let found = data.regions.len();
             self.v.breaks(Law::Regions, op, format!("has {expected} regions by its kind, but {found}"));
+        }
+        let only_split = matches!(data.kind, OpKind::Serial | OpKind::Temp | OpKind::StoreResult(_));
+        if only_split && self.v.kernel.phase == Phase::Structured {
+            self.v.breaks(Law::Split, op, "stands in a kernel that is not split");
         }
         let may_stand_here = match data.kind {
             OpKind::ParallelFor(_) | OpKind::Serial => in_body || in_branch,

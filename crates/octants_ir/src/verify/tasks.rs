@@ -3,7 +3,7 @@
 use super::{Law, Verifier};
 use crate::ids::{Op, Region};
 use crate::kernel::ValueDef;
-use crate::ops::{Effect, OpKind, TensorOp};
+use crate::ops::{OpKind, TensorOp};
 use crate::rewrite;
 use crate::types::{Data, Type};
 
@@ -56,7 +56,7 @@ fn launch_time(verifier: &mut Verifier, op: Op) {
     let data = &kernel.ops[op];
     let pure = match data.kind {
         OpKind::Load => matches!(data.operands.first().map(|&base| kernel.ty(base)), Some(Type::Temp(_))),
-        _ => data.kind.effect() == Effect::Pure,
+        _ => data.kind.is_pure(),
     };
     // Members of a parameter may be what is no scalar.
     let is_member = matches!(data.kind, OpKind::StructGet(_));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Law, verify};
 use crate::Builder;
 use crate::ids::{Id, LayoutId, StructId};
-use crate::kernel::{Kernel, Param};
+use crate::kernel::{Kernel, Param, Phase};
 use crate::layout::Digit;
 use crate::ops::OpKind;
 use crate::text::parse;
@@ -13,6 +13,8 @@ use crate::types::{ArrayType, Boundary, Data, Order, Scalar, StructType, Type};
 
 /// What stands around the ops of the cases: structs, parameters of many types, some constants.
 fn around(ops: &str) -> String {
+    let is_split = ["serial", "= temp", "store_result"].iter().any(|word| ops.contains(word));
+    let phase = if is_split { " tasks" } else { "" };
     format!(
         "struct0 = struct \"S\" {{ \"a\": f32, \"b\": i32 }}\n\
          layout0 = layout [4, 6] from [-2, 0] {{ dense (axis 0 below 1 extent 4 stride 24, axis 1 below 1 extent 6 stride 4) }}\n\
@@ -21,7 +23,7 @@ fn around(ops: &str) -> String {
          %fv: f32 = load %fx[%fa]\nstore %fp, %fv\nreturn %fa\n}}\n\
          kernel @k(%x \"x\": array<f32, 1>, %v \"v\": array<tensor<f32, 3>, 1>, %u \"u\": array<i32, 1>, \
          %f \"f\": f32, %d \"d\": f64, %i \"i\": i32, %l \"l\": i64, %c \"c\": u1, %t \"t\": tensor<f32, 3>, \
-         %s \"s\": struct0, %y \"y\": field<f32, layout0>, %w \"w\": field<tensor<f32, 3>, layout1>) {{\n{ops}\n}}\n"
+         %s \"s\": struct0, %y \"y\": field<f32, layout0>, %w \"w\": field<tensor<f32, 3>, layout1>){phase} {{\n{ops}\n}}\n"
     )
 }
 
@@ -248,7 +250,11 @@ fn unsayable() -> Vec<(Law, Kernel)> {
     digits.push(Digit { axis: 0, below: 1, extent: 2, stride: 4 });
     digits[1].stride = 8;
 
+    let mut unsplit = parse(&around("serial { }\nreturn")).unwrap();
+    unsplit.phase = Phase::Structured;
+
     vec![
+        (Law::Split, unsplit),
         (Law::Digits, blocked),
         (Law::KnownTypes, field(&|array| array.layout = Some(LayoutId::from_index(9)))),
         (Law::Field, field(&|array| array.rank = 1)),

@@ -30,7 +30,7 @@ mod powers;
 mod ranges;
 
 use octants_ir::rewrite::{ValueMap, replace_values};
-use octants_ir::{Const, Effect, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
+use octants_ir::{Const, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
 use crate::sweep::sweep;
 use number::Numbering;
@@ -93,11 +93,15 @@ impl Round<'_> {
         for operand in &mut self.kernel.ops[op].operands {
             *operand = self.names.resolve(*operand);
         }
-        match self.kernel.ops[op].kind.effect() {
-            Effect::Pure => self.visit_pure(region, op),
-            Effect::Regions => self.visit_control(region, op),
-            Effect::Write if self.always_holds(op) => self.changed = true,
-            Effect::Read | Effect::Write | Effect::Terminator => self.kernel.regions[region].ops.push(op),
+        let kind = &self.kernel.ops[op].kind;
+        if kind.is_pure() {
+            self.visit_pure(region, op);
+        } else if kind.has_regions() {
+            self.visit_control(region, op);
+        } else if self.always_holds(op) {
+            self.changed = true;
+        } else {
+            self.kernel.regions[region].ops.push(op);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use octants_ir::ops::{ArithOp, BitOp, ConvertOp};
 use octants_ir::plan::part_of_param;
-use octants_ir::{Const, Effect, Kernel, OpKind, SideTable, Value};
+use octants_ir::{Const, Kernel, OpKind, SideTable, Value};
 
 /// A value that takes more than this to compute is passed on rather than computed again.
 const LARGEST_COST: u32 = 100;
@@ -35,7 +35,7 @@ impl LaunchTime {
             let for_host = !bounds[result] || host_computes(kernel, result);
             // Of values that are no scalars only those are left that lie in the block of arguments.
             let known = kernel.ty(result).scalar().is_some() || matches!(data.kind, OpKind::StructGet(_));
-            if data.kind.effect() == Effect::Pure && known && for_host {
+            if data.kind.is_pure() && known && for_host {
                 let own = match data.kind {
                     OpKind::Math(_) | OpKind::MathUnary(_) => 10,
                     _ => 1,

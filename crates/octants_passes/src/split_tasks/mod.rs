@@ -44,7 +44,7 @@ mod arguments;
 pub(crate) mod launch;
 
 use octants_ir::rewrite::{ValueMap, clone_op, free_values, replace_values, walk};
-use octants_ir::{Builder, Kernel, Op, OpKind, Region, SideTable, Type, Value};
+use octants_ir::{Builder, Kernel, Op, OpKind, Phase, Region, SideTable, Type, Value};
 
 use crate::sweep::sweep;
 use launch::LaunchTime;
@@ -56,6 +56,7 @@ pub fn split_tasks(kernel: &mut Kernel) {
     let sharing = Sharing::find(kernel, &launch, &found.tasks);
     let split = Split { kernel, launch, sharing, temps: ValueMap::new() };
     split.build(found);
+    kernel.phase = Phase::Tasks;
     arguments::pass_variables(kernel);
     sweep(kernel);
 }
