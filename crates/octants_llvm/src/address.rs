@@ -95,7 +95,7 @@ impl Emitter<'_> {
                 let pointer = self.locals[*base].unwrap_or_else(|| panic!("{base} has no alloca"));
                 let (offset, inside) = self.add_components(Index::uniform(Val::i64(0)), data, path);
                 let scalar = elem_of(data);
-                let target = if self.lanes == 1 {
+                let target = if self.lanes.count == 1 {
                     self.element(pointer, scalar, offset)
                 } else {
                     self.lane_element(pointer, scalar, offset)
@@ -128,14 +128,14 @@ impl Emitter<'_> {
             Target::Run(first) => {
                 let first =
                     self.f.value(Ty::new(Scalar::U64, 1), format_args!("ptrtoint ptr {first} to i64"));
-                let steps = Val::lane_ids(Scalar::U64, self.lanes);
+                let steps = Val::lane_ids(Scalar::U64, self.lanes.count);
                 let bytes = Val::int(Scalar::U64, address.scalar.bytes().into());
                 let steps = self.binary("mul", steps, bytes);
                 self.binary("add", first, steps)
             }
             Target::Each(cells) => {
-                let ty = Ty::new(Scalar::U64, self.lanes);
-                self.f.value(ty, format_args!("ptrtoint <{} x ptr> {cells} to {ty}", self.lanes))
+                let ty = Ty::new(Scalar::U64, self.lanes.count);
+                self.f.value(ty, format_args!("ptrtoint <{} x ptr> {cells} to {ty}", self.lanes.count))
             }
         }
     }
@@ -246,7 +246,7 @@ impl Emitter<'_> {
         match index {
             Index::Lanes(v) => v,
             Index::Linear { base, stride } => {
-                let lanes = self.lanes;
+                let lanes = self.lanes.count;
                 let base = self.spread(base, lanes);
                 if stride == 0 {
                     return base;
@@ -362,13 +362,13 @@ impl Emitter<'_> {
 
     /// The address in a widened variable, which holds each of its scalars once for each lane.
     fn lane_element(&mut self, base: Ptr, scalar: Scalar, offset: Index) -> Target {
-        let lanes = Val::i64(self.lanes.into());
+        let lanes = Val::i64(self.lanes.count.into());
         let offset = if let Index::Linear { base, stride: 0 } = offset {
             Index::Linear { base: self.exact_mul(base, lanes), stride: 1 }
         } else {
             let entries = self.index_lanes(offset);
             let first = self.exact_mul(entries, lanes);
-            let ids = Val::lane_ids(Scalar::I64, self.lanes);
+            let ids = Val::lane_ids(Scalar::I64, self.lanes.count);
             Index::Lanes(self.exact_sum("add", first, ids))
         };
         self.element(base, scalar, offset)

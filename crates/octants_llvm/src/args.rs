@@ -3,7 +3,7 @@
 use octants_ir::plan::ArgKind;
 use octants_ir::{Const, Scalar, Value, ValueDef};
 
-use crate::abi::Frame;
+use crate::cpu::abi::Frame;
 use crate::emitter::Emitter;
 use crate::value::{Ptr, Ty, Val, in_memory};
 

@@ -9,11 +9,12 @@ use octants_ir::{Const, Func, Kernel, Op, Region, Scalar, SideTable, SiteNumbers
 use crate::EmitOptions;
 use crate::alias::Scopes;
 use crate::args::ParamRegisters;
-use crate::calls::{self, Facts};
-use crate::flat::Flat;
+use crate::cpu::flat::Flat;
 use crate::function::Function;
 use crate::index_range::Counter;
+use crate::lanes::Lanes;
 use crate::module::Module;
+use crate::ops::call_facts::{self, Facts};
 use crate::value::{Label, Ptr, Ty, Typed, Val, bits_of};
 
 /// Allowed where the user asked for fast math. Neither `nnan` nor `ninf`: a NaN must not become an undefined branch, and
@@ -37,7 +38,7 @@ impl KernelFacts {
             temps.set(place, Some(slot));
         }
         Self {
-            functions: calls::facts(kernel),
+            functions: call_facts::facts(kernel),
             sites: SiteNumbers::of(kernel, SiteScope::Reports),
             temps,
             tasks: kernel.tasks().collect(),
@@ -76,16 +77,7 @@ pub(crate) struct Emitter<'k> {
     pub called: Vec<Func>,
     /// Where the stack ends for recursive functions.
     pub limit: Option<String>,
-    /// Rooms for vectors that are taken apart in memory.
-    pub scratch: Vec<Ptr>,
-    /// How many lanes a varying value has: 1 while the scalar loop is written.
-    pub lanes: u32,
-    /// Which values differ between lanes; of use only where `lanes > 1`.
-    pub varying: SideTable<Value, bool>,
-    /// The lanes that run, where not all do, in the form of `mask_scalar`.
-    pub mask: Option<Val>,
-    /// What masks are held in: `u1` where the target has registers for them, else an integer as wide as the data.
-    pub mask_scalar: Scalar,
+    pub lanes: Lanes,
     /// Where a task that gives up ends.
     pub stop: Option<Label>,
 }
@@ -114,11 +106,7 @@ impl<'k> Emitter<'k> {
             body: kernel.body,
             called: Vec::new(),
             limit: None,
-            scratch: Vec::new(),
-            lanes: 1,
-            varying: SideTable::new(false),
-            mask: None,
-            mask_scalar: Scalar::U1,
+            lanes: Lanes::default(),
             stop: None,
         }
     }

@@ -191,11 +191,11 @@ impl Emitter<'_> {
 
     /// How far apart the values of neighbouring lanes are, where that is constant as long as nothing wraps, and little.
     pub(crate) fn lane_stride(&self, value: Value) -> Option<i64> {
-        if self.lanes == 1 {
+        if self.lanes.count == 1 {
             return None;
         }
         self.stride_of(value, DEEPEST)
-            .filter(|stride| stride.unsigned_abs() * u64::from(self.lanes) <= LANE_SPAN.unsigned_abs())
+            .filter(|stride| stride.unsigned_abs() * u64::from(self.lanes.count) <= LANE_SPAN.unsigned_abs())
     }
 
     fn stride_of(&self, value: Value, depth: u32) -> Option<i64> {
@@ -205,7 +205,7 @@ impl Emitter<'_> {
                 Index::Lanes(_) => None,
             };
         }
-        if !self.varying[value] {
+        if !self.lanes.varying[value] {
             return Some(0);
         }
         let def = self.kernel.def(value).filter(|_| depth > 0 && self.kernel.ty(value) == Type::I32)?;

@@ -11,40 +11,20 @@
 //! * **Without fast math no instruction carries a flag**, and a widened loop gives what the scalar one gives.
 //! * The same input gives the same text.
 
-pub mod abi;
-
 mod address;
-mod aggregate;
 mod alias;
 mod args;
-mod arith;
-mod atomic;
-mod bits;
-mod call;
-mod calls;
-mod compare;
-mod control;
-mod convert;
-mod domain;
+mod cpu;
 mod emitter;
-mod fault;
-mod flat;
 mod function;
 mod index_range;
 mod lanes;
-mod mask;
-mod math;
-mod memory;
 mod module;
 mod ops;
-mod order;
-mod pair;
-mod print;
-mod reduce;
 mod task;
-mod uniform;
 mod value;
-mod widen;
+
+pub use cpu::abi;
 
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;

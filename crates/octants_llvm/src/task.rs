@@ -4,7 +4,7 @@ use octants_ir::plan::{Plan, Step};
 use octants_ir::rewrite::walk;
 use octants_ir::{Kernel, Op, OpKind, SideTable, ValueDef};
 
-use crate::abi::task_symbol;
+use crate::cpu::abi::task_symbol;
 use crate::emitter::{Emitter, KernelFacts};
 use crate::{EmitOptions, TaskText};
 

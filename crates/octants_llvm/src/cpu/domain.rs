@@ -8,14 +8,14 @@ use octants_ir::rewrite::ops_in;
 use octants_ir::{Op, OpKind, Region, Scalar};
 
 use crate::address::Index;
+use crate::cpu::flat;
+use crate::cpu::order::order_is_free;
+use crate::cpu::widen::{self, Survey, Widening};
 use crate::emitter::Emitter;
-use crate::flat;
 use crate::index_range::{Counter, Range};
+use crate::lanes::uniform::varying_values;
 use crate::module::Node;
-use crate::order::order_is_free;
-use crate::uniform::varying_values;
 use crate::value::{Label, Ty, Val};
-use crate::widen::{self, Survey, Widening};
 
 const COUNTER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 
@@ -178,7 +178,7 @@ impl Emitter<'_> {
         let Some(widening) = &domain.widening else {
             return self.scalar_row(domain, begin, end, totals);
         };
-        self.varying = widening.varying.clone();
+        self.lanes.varying = widening.varying.clone();
         if !widening.unmasked_body {
             return self.wide_row(domain, widening, (begin, end), totals, true);
         }
@@ -288,36 +288,36 @@ impl Emitter<'_> {
         let axis = usize::from(domain.attributes.axes) - 1;
         let params = &self.kernel.regions[domain.body].params;
         let (index, accumulators) = (params[axis], &params[axis + 1..]);
-        (self.lanes, self.mask_scalar) = (widening.lanes, widening.mask);
+        (self.lanes.count, self.lanes.mask_scalar) = (widening.lanes, widening.mask);
         let narrow = self.resize(counter, self.scalar(index));
-        let first = self.spread(narrow, self.lanes);
-        let indices = self.binary("add", first, Val::lane_ids(narrow.ty, self.lanes));
+        let first = self.spread(narrow, self.lanes.count);
+        let indices = self.binary("add", first, Val::lane_ids(narrow.ty, self.lanes.count));
         self.set(index, indices);
         let range = domain.ranges[axis];
         self.counters.set(index, Some(Counter { index: Index::Linear { base: counter, stride: 1 }, range }));
         for (&accumulator, &total) in accumulators.iter().zip(totals) {
             self.set(accumulator, total);
         }
-        self.mask = end.map(|end| self.lanes_before(counter, end));
+        self.lanes.mask = end.map(|end| self.lanes_before(counter, end));
         let yielded = self.region(domain.body);
         let next = yielded
             .iter()
             .zip(totals)
-            .map(|(&value, &total)| match self.mask {
+            .map(|(&value, &total)| match self.lanes.mask {
                 Some(mask) => self.choose(mask, value, total),
-                None => self.spread(value, self.lanes),
+                None => self.spread(value, self.lanes.count),
             })
             .collect();
-        (self.lanes, self.mask) = (1, None);
+        (self.lanes.count, self.lanes.mask) = (1, None);
         next
     }
 
     /// The lanes whose iterations come before the end.
     fn lanes_before(&mut self, counter: Val, end: Val) -> Val {
         let left = self.binary("sub nsw", end, counter);
-        let left = self.intrinsic("llvm.umin", &[left, Val::i64(self.lanes.into())], "");
+        let left = self.intrinsic("llvm.umin", &[left, Val::i64(self.lanes.count.into())], "");
         let left = self.resize(left, Scalar::U32);
-        let before = self.compare("ult", Val::lane_ids(Scalar::U32, self.lanes), left);
+        let before = self.compare("ult", Val::lane_ids(Scalar::U32, self.lanes.count), left);
         self.hold(before)
     }
 

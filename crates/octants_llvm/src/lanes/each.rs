@@ -10,12 +10,12 @@ const COUNTER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 impl Emitter<'_> {
     /// Room for one vector of any type in the function's frame. Numbered, so that one instruction can use several.
     fn scratch(&mut self, number: usize) -> Ptr {
-        while self.scratch.len() <= number {
-            let bytes = self.lanes * 8;
+        while self.lanes.scratch.len() <= number {
+            let bytes = self.lanes.count * 8;
             let room = self.f.in_entry(|f| f.pointer(format_args!("alloca [{bytes} x i8], align 64")));
-            self.scratch.push(room);
+            self.lanes.scratch.push(room);
         }
-        self.scratch[number]
+        self.lanes.scratch[number]
     }
 
     fn store_scratch(&mut self, number: usize, v: Val) -> Ptr {
@@ -27,7 +27,7 @@ impl Emitter<'_> {
 
     fn load_scratch(&mut self, number: usize, scalar: Scalar) -> Val {
         let room = self.scratch(number);
-        let ty = Ty::new(in_memory(scalar), self.lanes);
+        let ty = Ty::new(in_memory(scalar), self.lanes.count);
         let v = self.f.value(ty, format_args!("load {ty}, ptr {room}, align 64"));
         self.read_memory(v, scalar)
     }
@@ -67,7 +67,7 @@ impl Emitter<'_> {
             .enumerate()
             .map(|(index, &v)| (v.lanes > 1).then(|| self.store_scratch(index + 1, v)))
             .collect();
-        let results = if self.flags().is_empty() && self.mask.is_some() {
+        let results = if self.flags().is_empty() && self.lanes.mask.is_some() {
             let zero = self.spread(Val::constant(Const::from_bits(scalar, 0)), lanes);
             self.store_scratch(0, zero)
         } else {
@@ -80,7 +80,7 @@ impl Emitter<'_> {
             let result = operate(e, &given);
             e.store_lane(results, lane, result);
         };
-        if self.flags().is_empty() && self.mask.is_some() {
+        if self.flags().is_empty() && self.lanes.mask.is_some() {
             self.each_running_lane(body);
         } else {
             self.each_lane(body);
@@ -95,7 +95,7 @@ impl Emitter<'_> {
         self.f.jump(head);
         self.f.begin(head);
         let lane = self.f.phi(COUNTER);
-        let more = self.compare("ult", lane.value, Val::i64(self.lanes.into()));
+        let more = self.compare("ult", lane.value, Val::i64(self.lanes.count.into()));
         self.f.branch(more, inside, done);
         self.f.begin(inside);
         self.as_scalar(|e| body(e, lane.value));
@@ -109,8 +109,8 @@ impl Emitter<'_> {
 
     /// A loop over the lanes that run, in their order; the body is scalar code.
     pub(crate) fn each_running_lane(&mut self, body: impl FnOnce(&mut Self, Val)) {
-        let lanes = self.lanes;
-        let all = match self.mask {
+        let lanes = self.lanes.count;
+        let all = match self.lanes.mask {
             Some(mask) => format!("%v{}", self.mask_bits(mask)),
             None => "-1".to_owned(),
         };
@@ -137,14 +137,14 @@ impl Emitter<'_> {
 
     /// Writes scalar code inside widened code.
     fn as_scalar(&mut self, write: impl FnOnce(&mut Self)) {
-        let (lanes, mask) = (std::mem::replace(&mut self.lanes, 1), self.mask.take());
+        let (lanes, mask) = (std::mem::replace(&mut self.lanes.count, 1), self.lanes.mask.take());
         write(self);
-        (self.lanes, self.mask) = (lanes, mask);
+        (self.lanes.count, self.lanes.mask) = (lanes, mask);
     }
 
     /// One scalar for each lane that runs, from the cell that the closure names; 0 in the others.
     pub(crate) fn load_by_lane(&mut self, scalar: Scalar, load: impl FnOnce(&mut Self, Val) -> Val) -> Val {
-        let zero = self.spread(Val::constant(Const::from_bits(scalar, 0)), self.lanes);
+        let zero = self.spread(Val::constant(Const::from_bits(scalar, 0)), self.lanes.count);
         let results = self.store_scratch(0, zero);
         self.each_running_lane(|e, lane| {
             let value = load(e, lane);

@@ -19,16 +19,16 @@ impl Emitter<'_> {
     /// A condition in the form in which masks are held from one block to the next: where the target has no registers for
     /// them, all bits of an integer as wide as the data, so that nothing is packed and unpacked.
     pub(crate) fn hold(&mut self, condition: Val) -> Val {
-        let condition = self.spread(condition, self.lanes);
-        if self.mask_scalar == Scalar::U1 {
+        let condition = self.spread(condition, self.lanes.count);
+        if self.lanes.mask_scalar == Scalar::U1 {
             return condition;
         }
         match condition.as_const() {
             Some(c) => {
                 let bits = if c.is_zero() { 0 } else { u64::MAX };
-                self.spread(Val::constant(Const::from_bits(self.mask_scalar, bits)), self.lanes)
+                self.spread(Val::constant(Const::from_bits(self.lanes.mask_scalar, bits)), self.lanes.count)
             }
-            None => self.convert("sext", condition, self.mask_scalar),
+            None => self.convert("sext", condition, self.lanes.mask_scalar),
         }
     }
 
@@ -39,7 +39,7 @@ impl Emitter<'_> {
 
     /// The lanes that run, where not all do, as bits.
     pub(crate) fn running_lanes(&mut self) -> Option<Val> {
-        self.mask.map(|mask| self.lanes_of(mask))
+        self.lanes.mask.map(|mask| self.lanes_of(mask))
     }
 
     /// The mask as an integer with one bit per lane, in a register.
@@ -89,7 +89,7 @@ impl Emitter<'_> {
     /// The lanes that run and hold true.
     pub(crate) fn narrowed(&mut self, condition: Val) -> Val {
         let held = self.hold(condition);
-        match self.mask {
+        match self.lanes.mask {
             Some(mask) => self.binary("and", mask, held),
             None => held,
         }
@@ -97,16 +97,16 @@ impl Emitter<'_> {
 
     /// Runs `emit` with another mask.
     pub(crate) fn under<R>(&mut self, mask: Val, emit: impl FnOnce(&mut Self) -> R) -> R {
-        let outer = self.mask.replace(mask);
+        let outer = self.lanes.mask.replace(mask);
         let result = emit(self);
-        self.mask = outer;
+        self.lanes.mask = outer;
         result
     }
 
     /// Whether the lanes may want different numbers of iterations of a `while`.
     pub(crate) fn decides_by_lane(&self, op: Op) -> bool {
         let condition = self.kernel.ops[op].regions[0];
-        self.kernel.terminator(condition).is_some_and(|terminator| self.varying[terminator.operands[0]])
+        self.kernel.terminator(condition).is_some_and(|terminator| self.lanes.varying[terminator.operands[0]])
     }
 
     pub(crate) fn masked_if(&mut self, op: Op, condition: Val) {
@@ -163,7 +163,7 @@ impl Emitter<'_> {
         let params = &self.kernel.regions[body].params;
         let (&index, carried) = params.split_first().expect("a loop's body has an index");
         let initial: Vec<_> = data.operands[2..].iter().map(|&value| self.get(value)).collect();
-        let initial: Vec<_> = initial.iter().map(|&value| self.spread(value, self.lanes)).collect();
+        let initial: Vec<_> = initial.iter().map(|&value| self.spread(value, self.lanes.count)).collect();
         let less = if lo.ty.is_signed() { "slt" } else { "ult" };
         let all = self.narrowed(Val::constant(Const::bool(true)));
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
@@ -214,7 +214,7 @@ impl Emitter<'_> {
         let data = &self.kernel.ops[op];
         let (condition, body) = (data.regions[0], data.regions[1]);
         let initial: Vec<_> = data.operands.iter().map(|&value| self.get(value)).collect();
-        let initial: Vec<_> = initial.iter().map(|&value| self.spread(value, self.lanes)).collect();
+        let initial: Vec<_> = initial.iter().map(|&value| self.spread(value, self.lanes.count)).collect();
         let all = self.narrowed(Val::constant(Const::bool(true)));
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();

@@ -10,7 +10,7 @@ use octants_ir::rewrite::{ops_in, walk};
 use octants_ir::{Data, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Type, Value};
 
 use crate::EmitOptions;
-use crate::uniform::varying_values;
+use crate::lanes::uniform::varying_values;
 
 /// How a widened loop is written.
 #[derive(Clone, Debug)]
@@ -269,7 +269,7 @@ impl<'k> Survey<'k> {
             let data = &kernel.ops[op];
             let inner = match data.kind {
                 OpKind::For => {
-                    self.loops += u32::from(!crate::control::is_short(kernel, op));
+                    self.loops += u32::from(!crate::ops::control::is_short(kernel, op));
                     self.parting |= data.operands[..2].iter().any(|&bound| self.varying[bound]);
                     depth + 1
                 }

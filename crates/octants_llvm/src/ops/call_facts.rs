@@ -3,7 +3,7 @@
 use octants_ir::rewrite::walk;
 use octants_ir::{Func, Kernel, OpKind, SideTable};
 
-use crate::control::polls;
+use crate::ops::control::polls;
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Facts {

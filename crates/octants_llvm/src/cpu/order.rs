@@ -10,7 +10,7 @@ use octants_ir::ops::ArithOp;
 use octants_ir::rewrite::{ops_in, regions_in};
 use octants_ir::{Boundary, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
-use crate::widen::Survey;
+use crate::cpu::widen::Survey;
 
 struct Access<'k> {
     path: &'k [Value],

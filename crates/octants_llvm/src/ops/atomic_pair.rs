@@ -38,7 +38,7 @@ impl Emitter<'_> {
         let Type::Array(array) = self.kernel.ty(a.operands[0]) else { return None };
         let Data::Tensor(tensor) = array.elem else { return None };
         let sums = op == other && matches!(op, AtomicOp::Add | AtomicOp::Sub);
-        if !sums || self.lanes > 1 || tensor.elem != Scalar::F32 {
+        if !sums || self.lanes.count > 1 || tensor.elem != Scalar::F32 {
             return None;
         }
         // Nobody else sees a copy, wherever its words begin.

@@ -8,10 +8,10 @@ use std::fmt::Write;
 
 use octants_ir::{Func, Kernel, Op, Scalar, Type};
 
-use crate::abi::STACK_OF_CALLS;
 use crate::args::ParamRegisters;
-use crate::calls::Facts;
+use crate::cpu::abi::STACK_OF_CALLS;
 use crate::emitter::Emitter;
+use crate::ops::call_facts::Facts;
 use crate::value::{Ptr, Ty, Typed, Val};
 
 /// The function's name in its module.

@@ -1,7 +1,7 @@
 //! `if`, `for` and `while` where one decision holds for all lanes. Loops carry their values in phis and test at their head, as
 //! they do in the IR: LLVM rotates them when it is time.
 //!
-//! Where lanes decide differently, [`mask`](crate::mask) takes over.
+//! Where lanes decide differently, [`mask`](crate::lanes::mask) takes over.
 
 use octants_ir::{Kernel, Op, OpKind, Region, Scalar, Value};
 
@@ -21,7 +21,7 @@ const UNROLLED_OPS: u64 = 128;
 impl Emitter<'_> {
     /// The type of what stands for a value where control flow meets: a vector if lanes differ.
     pub(crate) fn joined_ty(&self, value: Value) -> Ty {
-        let lanes = if self.varying[value] { self.lanes } else { 1 };
+        let lanes = if self.lanes.varying[value] { self.lanes.count } else { 1 };
         Ty::new(self.scalar(value), lanes)
     }
 
@@ -143,7 +143,7 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn while_op(&mut self, op: Op) {
-        if self.lanes > 1 && self.decides_by_lane(op) {
+        if self.lanes.count > 1 && self.decides_by_lane(op) {
             return self.masked_while(op);
         }
         let data = &self.kernel.ops[op];
@@ -184,7 +184,7 @@ impl Emitter<'_> {
         let whole = self.kernel.ops[op].kind == OpKind::For
             && is_short(self.kernel, op)
             && unrolled_ops(self.kernel, op) <= UNROLLED_OPS;
-        if self.lanes == 1 || whole { Vec::new() } else { vec![self.module.not_unrolled()] }
+        if self.lanes.count == 1 || whole { Vec::new() } else { vec![self.module.not_unrolled()] }
     }
 
     pub(crate) fn fill_phis(

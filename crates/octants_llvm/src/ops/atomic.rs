@@ -38,7 +38,7 @@ impl Emitter<'_> {
             self.atomic_at(op, address, value);
             return;
         }
-        let lanes = self.lanes;
+        let lanes = self.lanes.count;
         self.each_running_lane(|e, lane| {
             let pointer = e.cell_of_lane(address, lane, lanes);
             let value = e.lane_at(value, lane);

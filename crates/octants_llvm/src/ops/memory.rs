@@ -11,10 +11,10 @@ impl Emitter<'_> {
     pub(crate) fn local(&mut self, local: Value) {
         let Type::Local(data) = self.kernel.ty(local) else { panic!("{local} is no variable") };
         let scalar = in_memory(elem_of(data));
-        let scalars = data.tensor_shape().map_or(1, octants_ir::TensorShape::count) * self.lanes;
+        let scalars = data.tensor_shape().map_or(1, octants_ir::TensorShape::count) * self.lanes.count;
         let ty = format!("[{scalars} x {}]", Ty::new(scalar, 1));
         // Wide enough for any vector register.
-        let align = if self.lanes == 1 { scalar.bytes() } else { 64 };
+        let align = if self.lanes.count == 1 { scalar.bytes() } else { 64 };
         let pointer = self.f.in_entry(|f| f.pointer(format_args!("alloca {ty}, align {align}")));
         self.locals.set(local, Some(pointer));
         // All lanes: one that does not run here has no such variable.
@@ -30,7 +30,7 @@ impl Emitter<'_> {
         let scalar = in_memory(address.scalar);
         let align = scalar.bytes();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
-        let lanes = self.lanes;
+        let lanes = self.lanes.count;
         let mask = if matches!(address.target, Target::One(_)) { None } else { self.running_lanes() };
         let loaded = match (address.target, mask) {
             (Target::One(p), _) => {
@@ -128,7 +128,7 @@ impl Emitter<'_> {
         let value = self.memory_form(value);
         let align = value.ty.bytes();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
-        let lanes = self.lanes;
+        let lanes = self.lanes.count;
         let mask = if matches!(address.target, Target::One(_)) { None } else { self.running_lanes() };
         match (address.target, mask) {
             (Target::One(p), _) => {
@@ -194,7 +194,7 @@ impl Emitter<'_> {
 
     /// What the last lane that runs holds: of several stores to one cell the last one stays.
     fn last_lane(&mut self, v: Val) -> Val {
-        match self.mask {
+        match self.lanes.mask {
             _ if v.lanes == 1 => v,
             None => self.lane(v, v.lanes - 1),
             Some(mask) => {

@@ -1,4 +1,19 @@
-//! Walks regions and hands each op to its family.
+//! The body of a task: walks regions and hands each op to its family. A family's file has the name of its file in `octants_ir::ops`.
+
+mod arith;
+mod assert;
+mod atomic;
+mod atomic_pair;
+mod bits;
+mod call;
+pub(crate) mod call_facts;
+mod compare;
+pub(crate) mod control;
+mod convert;
+mod math;
+mod memory;
+mod print;
+mod tensor;
 
 use octants_ir::{Op, OpKind, Region};
 
@@ -75,7 +90,7 @@ impl Emitter<'_> {
             OpKind::Atomic(atomic) => {
                 let (&value, path) = operands.split_last().expect("an update has a value");
                 let value = self.get(value);
-                if self.lanes > 1 {
+                if self.lanes.count > 1 {
                     return self.atomic_by_lane(*atomic, path, value);
                 }
                 self.atomic(*atomic, path, value)

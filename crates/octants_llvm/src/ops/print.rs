@@ -2,7 +2,7 @@
 
 use octants_ir::{Op, Scalar};
 
-use crate::abi::Frame;
+use crate::cpu::abi::Frame;
 use crate::emitter::Emitter;
 use crate::value::{Typed, Val};
 

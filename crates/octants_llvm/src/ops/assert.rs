@@ -2,7 +2,7 @@
 
 use octants_ir::Op;
 
-use crate::abi::{Fault, Frame};
+use crate::cpu::abi::{Fault, Frame};
 use crate::emitter::Emitter;
 use crate::value::{Typed, Val};
 
@@ -40,7 +40,7 @@ impl Emitter<'_> {
 
     /// What the first lane that runs holds.
     fn first_running(&mut self, value: Val) -> Val {
-        match self.mask {
+        match self.lanes.mask {
             _ if value.lanes == 1 => value,
             None => self.lane(value, 0),
             Some(mask) => {

@@ -1,0 +1,38 @@
+//! Several neighbouring iterations at once: how many, which of them run, and which values differ between them.
+//!
+//! An op family does not ask how many lanes there are: the emitter's instructions take scalars and vectors alike. What has no vector
+//! form is done lane by lane ([`each`]), and where lanes decide differently a mask says which run ([`mask`]).
+
+mod each;
+pub(crate) mod mask;
+pub(crate) mod uniform;
+
+use octants_ir::{Scalar, SideTable, Value};
+
+use crate::value::{Ptr, Val};
+
+/// The lanes that the code being written runs in.
+pub(crate) struct Lanes {
+    /// How many lanes a varying value has: 1 while scalar code is written.
+    pub count: u32,
+    /// Which values differ between lanes; of use only where `count > 1`.
+    pub varying: SideTable<Value, bool>,
+    /// The lanes that run, where not all do, in the form of `mask_scalar`.
+    pub mask: Option<Val>,
+    /// What masks are held in: `u1` where the target has registers for them, else an integer as wide as the data.
+    pub mask_scalar: Scalar,
+    /// Stack slots for vectors that are taken apart in memory.
+    scratch: Vec<Ptr>,
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self {
+            count: 1,
+            varying: SideTable::new(false),
+            mask: None,
+            mask_scalar: Scalar::U1,
+            scratch: Vec::new(),
+        }
+    }
+}
