@@ -11,6 +11,8 @@ Integer literals stand where a real of any width is meant, because an integer do
 
 from __future__ import annotations
 
+import operator
+
 from . import _language as lang
 from ._matrix import Matrix, Vector, cast_array, made
 from ._promotion import data_type, numpy_type
@@ -442,6 +444,7 @@ def identity(dt, n):
 
 def unit(n, i, dt=None):
     """The vector of ``n`` entries with a one at ``i`` and zeros elsewhere."""
+    n, i = operator.index(n), operator.index(i)
     if not 0 <= i < n:
         raise OctantsTypeError(f"a unit vector of {n} entries has its one at 0 to {n - 1}, not at {i}")
     vector = _constant(0, int if dt is None else dt, n, None)

@@ -14,12 +14,7 @@ def find(function) -> tuple[str, int]:
     typed = _from_history(code.co_name)
     if typed is not None:
         return typed, 1
-    from .exceptions import OctantsSyntaxError
-
-    raise OctantsSyntaxError(
-        f"error[OC0001]: the source of `{code.co_name}` cannot be found (its file is {code.co_filename!r})\n"
-        "  = help: define kernels in a file, a notebook cell or an interactive session; text given to exec() is not kept by Python"
-    )
+    raise OSError(f"there is no file {code.co_filename!r}")
 
 
 def _from_history(name: str) -> str | None:

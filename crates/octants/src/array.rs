@@ -27,7 +27,8 @@ impl NdArray {
             return Err(Error::invalid("an array holds scalars, vectors or matrices"));
         }
         let bytes = bytes_of(element, shape)?;
-        let memory = Memory::allocate(session.context(), bytes).map_err(refused)?;
+        let memory =
+            Memory::allocate(session.context(), bytes).map_err(|error| not_allocated(error, refused))?;
         Ok(Self { memory, element, shape: shape.into() })
     }
 
@@ -201,6 +202,11 @@ fn bytes_of(element: Data, shape: &[i32]) -> Result<usize, Error> {
     }
     // No allocation is longer than a pointer difference can say.
     if bytes > isize::MAX as usize { Err(Error::OutOfMemory { bytes: bytes as u64 }) } else { Ok(bytes) }
+}
+
+/// Why memory was not allocated: a session that has ended, or what `refused` says.
+pub(crate) fn not_allocated(error: MemoryError, refused: impl FnOnce(MemoryError) -> Error) -> Error {
+    if let MemoryError::Stale(_) = error { Error::SessionEnded } else { refused(error) }
 }
 
 fn refused(error: MemoryError) -> Error {

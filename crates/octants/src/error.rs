@@ -13,6 +13,8 @@ pub enum Error {
     OutOfMemory { bytes: u64 },
     /// The session of an array or a kernel was reset.
     Stale { what: &'static str },
+    /// The session itself was reset.
+    SessionEnded,
     /// The tree that a field lies in was destroyed.
     Destroyed,
     /// An array of one session reached another.
@@ -42,6 +44,7 @@ impl fmt::Display for Error {
         match self {
             Self::OutOfMemory { bytes } => write!(f, "out of memory: cannot allocate {bytes} bytes"),
             Self::Stale { what } => write!(f, "this {what} belongs to a session that was reset"),
+            Self::SessionEnded => f.write_str("this session was reset"),
             Self::Destroyed => f.write_str("this field's tree was destroyed"),
             Self::OtherSession { what } => write!(f, "this {what} belongs to another session"),
             Self::Invalid { message } | Self::Unsupported { message } => f.write_str(message),

@@ -7,7 +7,7 @@ use octants_front::FieldKind;
 use octants_ir::{Const, Data, Layout, Scalar, TensorShape};
 use octants_runtime::{Context, Memory, MemoryError, Stride, Strided};
 
-use crate::array::{Encoded, decode};
+use crate::array::{Encoded, decode, not_allocated};
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
 use crate::session::Session;
@@ -34,7 +34,7 @@ impl Tree {
         let bytes = isize::try_from(sizes.tree()).ok().map(isize::cast_unsigned);
         let bytes = bytes.ok_or(Error::OutOfMemory { bytes: sizes.tree() })?;
         let context = Arc::clone(session.context());
-        let memory = Memory::allocate(&context, bytes).map_err(refused)?;
+        let memory = Memory::allocate(&context, bytes).map_err(|error| not_allocated(error, refused))?;
         let base = memory.address().map_err(|_| STALE)?.0;
         let memory = RwLock::new(Some(Arc::new(memory)));
         Ok(Arc::new(Self { outline, sizes, context, memory, base: AtomicU64::new(base) }))

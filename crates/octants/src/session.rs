@@ -74,7 +74,7 @@ impl Session {
 
     /// Waits until the device has done everything that it was told to.
     pub fn sync(&self) -> Result<(), Error> {
-        self.inner.context.check().map_err(|_| Error::Stale { what: "session" })?;
+        self.inner.context.check().map_err(|_| Error::SessionEnded)?;
         self.inner.context.synchronise().map_err(|error| Error::internal("device", error))
     }
 
@@ -99,7 +99,7 @@ impl Session {
         cancel: &AtomicBool,
     ) -> Result<Arc<CompiledKernel>, Error> {
         let Inner { options, context, kernels, keys, .. } = &*self.inner;
-        context.check().map_err(|_| Error::Stale { what: "session" })?;
+        context.check().map_err(|_| Error::SessionEnded)?;
         if let Err(violations) = verify(&kernel) {
             let all: Vec<_> = violations.iter().map(ToString::to_string).collect();
             return Err(Error::internal("verify", all.join("; ")));

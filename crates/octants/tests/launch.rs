@@ -226,9 +226,14 @@ fn after_a_reset_kernels_and_arrays_refuse() {
     stale(x.fill(&[Const::from_i128(Scalar::I64, 2)]));
     stale(x.get(&[0]).map(drop));
     stale(x.host_pointer().map(drop));
-    stale(NdArray::new(&session, Scalar::F32.into(), &[1]).map(drop));
-    stale(session.compile(programs::sum(), Duration::ZERO, &NEVER).map(drop));
-    stale(session.sync());
+    let ended = |result: Result<(), Error>| {
+        let error = result.expect_err("the session has ended");
+        assert!(matches!(error, Error::SessionEnded));
+        assert_eq!(error.to_string(), "this session was reset");
+    };
+    ended(NdArray::new(&session, Scalar::F32.into(), &[1]).map(drop));
+    ended(session.compile(programs::sum(), Duration::ZERO, &NEVER).map(drop));
+    ended(session.sync());
     assert!(!pointer.is_null());
     // Another session neither takes it nor is disturbed.
     let next = self::session(Arch::Cpu);

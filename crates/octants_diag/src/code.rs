@@ -132,6 +132,8 @@ codes! {
         "The number of names on the left must be the number of values on the right.";
     NotUnpackable "OC0208" Type "unpacking something that is not a sequence"
         "Tuples, lists and `x.shape` can be unpacked.";
+    GlobalAssigned "OC0209" Name "`+=` and the like on a global"
+        "A global is a constant of the kernel. A number that kernels change is an element of a field or an array: `x[None] += 1` for a field of shape `()`.";
 
     OperandTypes "OC0301" Type "operand types that an operator does not take"
         "Bitwise operators take integers on both sides; arithmetic takes numbers.";

@@ -20,13 +20,15 @@ pub struct Label {
     pub text: String,
 }
 
-/// A call that was inlined: `function` was called at `call`.
+/// A call that led to the place of a diagnostic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
     /// The function that was called.
     pub function: String,
     /// The call, in its caller's text.
     pub call: Span,
+    /// Whether the function's body stands in place of the call.
+    pub inlined: bool,
 }
 
 /// What is wrong, where, and what to do about it.
@@ -39,7 +41,7 @@ pub struct Diagnostic {
     /// What the underlined text is to the message; may be empty.
     pub label: String,
     pub labels: Vec<Label>,
-    /// Inlined calls above the span, outermost first.
+    /// Calls that led to the span, outermost first.
     pub frames: Vec<Frame>,
     pub notes: Vec<String>,
     pub help: Vec<String>,
@@ -94,7 +96,7 @@ impl Diagnostic {
     }
 
     #[must_use]
-    pub fn inlined_from(mut self, frames: Vec<Frame>) -> Self {
+    pub fn called_from(mut self, frames: Vec<Frame>) -> Self {
         self.frames = frames;
         self
     }

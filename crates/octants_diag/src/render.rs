@@ -158,7 +158,8 @@ fn groups<'a>(diagnostic: &'a Diagnostic, excerpts: &'a Excerpts) -> Vec<Group<'
     // Groups follow each other; what explains the main one is attached to the last so that it ends the text.
     let mut groups = vec![main];
     for (frame, excerpt) in diagnostic.frames.iter().zip(&excerpts.frames).rev() {
-        let title = format!("`{}` was inlined by this call", frame.function);
+        let verb = if frame.inlined { "was inlined by this call" } else { "was compiled for this call" };
+        let title = format!("`{}` {verb}", frame.function);
         let mut group = Group::with_title(Level::NOTE.secondary_title(title));
         if let Some(excerpt) = excerpt {
             group = group.element(

@@ -105,7 +105,7 @@ pub(crate) fn source_unavailable(exception: &HostException) -> Diagnostic {
         Code::SourceUnavailable,
         format!("the function's source cannot be found: {}", exception.message),
     )
-    .help("define it in a file, a notebook cell, or a REPL that keeps its lines");
+    .help("define it in a file, a notebook cell or an interactive session; text given to exec() is not kept by Python");
     diagnostic.cause.clone_from(&exception.cause);
     diagnostic
 }

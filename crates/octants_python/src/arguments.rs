@@ -15,7 +15,7 @@ use crate::field::Field;
 use crate::host;
 use crate::ndarray::Ndarray;
 use crate::runtime::Current;
-use crate::{errors, number, numpy};
+use crate::{element, errors, number, numpy};
 
 /// The keyword that every kernel takes besides its own parameters.
 const STREAM: &str = "qd_stream";
@@ -202,8 +202,7 @@ impl Binder<'_> {
             return Ok(());
         }
         let found = object.get_type().name()?.to_string();
-        let shape =
-            object.call_method0("get_shape").map_or_else(|_| String::new(), |s| format!(" of shape {s}"));
+        let shape = element::shape_of(object).map_or_else(String::new, |shape| format!(" of shape {shape}"));
         let message = format!(
             "Argument `{}`: a value of type {found}{shape} cannot be converted into required type {}",
             param.spec.name,

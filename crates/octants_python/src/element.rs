@@ -3,6 +3,7 @@
 use octants::ir::{Const, Data, Scalar};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::{aggregate, dtype, number};
 
@@ -21,13 +22,33 @@ pub fn constants(element: Data, value: &Bound<'_, PyAny>) -> PyResult<Vec<Const>
     }
     let mut bits = Vec::new();
     if aggregate::Layout::Tensor(tensor.elem, tensor.shape).convert(value, &mut bits)?.is_none() {
+        let element = shape_text(tensor.shape.dims().into_iter().map(|extent| extent as usize));
         let found = value.get_type().name()?.to_string();
+        let given = shape_of(value).map_or_else(String::new, |shape| format!(" of shape {shape}"));
         return Err(PyTypeError::new_err(format!(
-            "an element of shape {:?} cannot be set to this {found}",
-            tensor.shape.dims()
+            "an element of shape {element} cannot be set to a {found}{given}"
         )));
     }
     Ok(bits.into_iter().map(|(scalar, bits)| Const::from_bits(scalar, bits)).collect())
+}
+
+/// The shape of a nested sequence, for a message; nothing for what is none. Only the first item at each level is looked at.
+pub fn shape_of(value: &Bound<'_, PyAny>) -> Option<String> {
+    let mut extents = Vec::new();
+    let mut item = value.clone();
+    while extents.len() < 3 && !item.is_instance_of::<PyString>() {
+        let Ok(length) = item.len() else { break };
+        extents.push(length);
+        let Ok(first) = item.get_item(0) else { break };
+        item = first;
+    }
+    if extents.is_empty() { None } else { Some(shape_text(extents.into_iter())) }
+}
+
+/// As Python writes a tuple.
+fn shape_text(extents: impl Iterator<Item = usize>) -> String {
+    let extents: Vec<_> = extents.map(|extent| extent.to_string()).collect();
+    if let [only] = &extents[..] { format!("({only},)") } else { format!("({})", extents.join(", ")) }
 }
 
 /// A number as a constant of the type.

@@ -101,6 +101,11 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
                 &SourceMap::new(),
             )
         }
+        Error::SessionEnded => {
+            let help = "oc.reset() or another oc.init() ended it: call oc.init() and make its arrays again";
+            let diagnostic = Diagnostic::new(Code::StaleHandle, error.to_string()).help(help);
+            from_diagnostic(py, diagnostic, &SourceMap::new())
+        }
         Error::Destroyed => {
             let help = "destroy() gave its memory back: place a new field in a new tree";
             let diagnostic = Diagnostic::new(Code::StaleHandle, error.to_string()).help(help);
@@ -140,7 +145,9 @@ pub fn from_launch(py: Python<'_>, error: &LaunchError, map: &SourceMap) -> PyEr
             let mut inner = fault.locations.first().and_then(|place| place.function.clone());
             for place in places {
                 if let Some(call) = place.span {
-                    diagnostic.frames.insert(0, Frame { function: inner.take().unwrap_or_default(), call });
+                    diagnostic
+                        .frames
+                        .insert(0, Frame { function: inner.take().unwrap_or_default(), call, inlined: true });
                 }
                 inner.clone_from(&place.function);
             }

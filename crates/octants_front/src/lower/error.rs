@@ -8,9 +8,9 @@ use crate::lower::Lowerer;
 pub(crate) type Fallible<T> = Result<T, Box<Diagnostic>>;
 
 impl<H: Host> Lowerer<'_, H> {
-    /// A diagnostic at a span, with the chain of inlined calls above it.
+    /// A diagnostic at a span, with the chain of calls above it.
     pub(crate) fn diagnostic(&self, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic::new(code, message).at(span).inlined_from(self.inlined_calls())
+        Diagnostic::new(code, message).at(span).called_from(self.calls())
     }
 
     pub(crate) fn error(&self, code: Code, span: Span, message: impl Into<String>) -> Box<Diagnostic> {
@@ -44,10 +44,14 @@ impl<H: Host> Lowerer<'_, H> {
         })
     }
 
-    fn inlined_calls(&self) -> Vec<Frame> {
-        let call =
-            |frame: &crate::lower::Frame<H::Object>| Some((frame.name.clone(), frame.call.as_ref()?.span));
-        self.frames.iter().filter_map(call).map(|(function, call)| Frame { function, call }).collect()
+    /// The calls that led here, outermost first.
+    pub(crate) fn calls(&self) -> Vec<Frame> {
+        let frame = |frame: &crate::lower::Frame<H::Object>| {
+            let call = frame.call.as_ref()?;
+            let inlined = call.inlined_at.is_some();
+            Some(Frame { function: frame.name.clone(), call: call.span, inlined })
+        };
+        self.frames.iter().filter_map(frame).collect()
     }
 
     /// An exception that host code raised while it was evaluated at compile time.
@@ -71,8 +75,8 @@ impl<H: Host> Lowerer<'_, H> {
                 _ if refused => (Code::HostError, exception.message),
                 _ => (Code::HostError, message),
             };
-            let calls = self.inlined_calls().into_iter().take(library - 1).collect();
-            let mut diagnostic = Diagnostic::new(code, message).at(call).inlined_from(calls);
+            let calls = self.calls().into_iter().take(library - 1).collect();
+            let mut diagnostic = Diagnostic::new(code, message).at(call).called_from(calls);
             diagnostic.cause = exception.cause;
             return Box::new(diagnostic);
         }

@@ -159,7 +159,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
         let data = LocData {
             span: Some(span),
             function: Some(frame.name.clone()),
-            caller: frame.call.as_ref().map(|call| call.loc),
+            caller: frame.call.as_ref().and_then(|call| call.inlined_at),
         };
         let loc = self.kernel.intern_loc(data);
         self.newest_loc = Some((span, self.frames.len(), loc));

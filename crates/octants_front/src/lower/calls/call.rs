@@ -157,7 +157,7 @@ impl<H: Host> Lowerer<'_, H> {
         result.map(Term::Object).map_err(|exception| {
             let given = arguments.iter().find(|argument| !argument.term.is_static());
             match given.filter(|_| known) {
-                Some(argument) => self.python_only(&argument.term, exception, callee_span, span),
+                Some(argument) => self.python_only(callee, &argument.term, exception, callee_span, span),
                 None => self.host_error(exception, span),
             }
         })
@@ -166,12 +166,14 @@ impl<H: Host> Lowerer<'_, H> {
     /// A function of Python's that failed on a value of the kernel.
     fn python_only(
         &mut self,
+        callee: &H::Object,
         given: &Term<H::Object>,
         exception: HostException,
-        callee: Span,
+        callee_span: Span,
         span: Span,
     ) -> Box<octants_diag::Diagnostic> {
-        let text = self.text(callee);
+        let text = self.text(callee_span);
+        let is_own = self.is_package_function(callee);
         let name = text.rsplit('.').next().unwrap_or_default();
         let help = match name {
             "reversed" => "loop forwards and count back: `for i in range(n): j = n - 1 - i`".to_owned(),
@@ -179,6 +181,10 @@ impl<H: Host> Lowerer<'_, H> {
             "sum" | "sorted" | "zip" | "map" | "filter" | "list" | "tuple" | "set" | "iter" | "next" => {
                 "write a loop in the kernel; `oc.static(...)` is for sequences that are known while compiling"
                     .to_owned()
+            }
+            // `Vector.zero(f32, n)`, say, is not the intrinsic `zero`: it takes a length.
+            _ if is_own && !exception.type_name.starts_with("Octants") => {
+                "pass literals, globals, template arguments or variables of static loops".to_owned()
             }
             _ => match Intrinsic::from_name(name) {
                 Some(_) => format!("write `oc.{name}`, which is part of kernels"),
@@ -197,6 +203,13 @@ impl<H: Host> Lowerer<'_, H> {
         let mut diagnostic = self.diagnostic(Code::HostError, span, message).help(help);
         diagnostic.cause = exception.cause;
         Box::new(diagnostic)
+    }
+
+    /// Whether a function of the host is one of the package's own.
+    fn is_package_function(&mut self, callee: &H::Object) -> bool {
+        let host = self.host;
+        let Ok(module) = host.getattr(callee, "__module__", self) else { return false };
+        matches!(host.meaning(&module), Meaning::Str(name) if name.split('.').next() == Some("octants"))
     }
 
     pub(crate) fn call_host(

@@ -69,7 +69,7 @@ impl<H: Host> Lowerer<'_, H> {
         let bound = self.match_arguments(&tree, object, receiver, arguments, span)?;
         let loc = self.loc(span);
         let mut frame = Frame::new(object.clone(), tree.clone(), source.qualname);
-        frame.call = Some(Call { span, loc });
+        frame.call = Some(Call { span, inlined_at: Some(loc) });
         // Arguments are evaluated and converted in the caller's frame, so that mistakes point at the call.
         let mut bindings = Vec::with_capacity(tree.params.len());
         for (param, argument) in tree.params.iter().zip(bound) {
@@ -106,10 +106,7 @@ impl<H: Host> Lowerer<'_, H> {
         .at(span)
         .help("end the recursion with a compile-time condition: `if oc.static(n > 0): ...`");
         // The whole chain would not help; its start shows how it came about.
-        let calls =
-            self.frames.iter().filter_map(|frame| Some((frame.name.clone(), frame.call.as_ref()?.span)));
-        diagnostic.frames =
-            calls.take(3).map(|(function, call)| octants_diag::Frame { function, call }).collect();
+        diagnostic.frames = self.calls().into_iter().take(3).collect();
         Box::new(diagnostic)
     }
 

@@ -70,7 +70,7 @@ impl<H: Host> Lowerer<'_, H> {
                 }
             }
             Term::Str(text) if spec.is_empty() => output.spec.push_text(&text),
-            Term::None => output.spec.push_text("None"),
+            Term::None | Term::Nothing(_) => output.spec.push_text("None"),
             Term::Tuple(items) | Term::List(items) => {
                 output.spec.push_text("[");
                 for (index, item) in items.into_iter().enumerate() {

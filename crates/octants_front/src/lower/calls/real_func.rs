@@ -63,7 +63,8 @@ impl<H: Host> Lowerer<'_, H> {
                         other => other,
                     };
                     if !term.is_static() {
-                        return Err(self.not_static(at));
+                        let what = format!("template arguments of `{}`", tree.name);
+                        return Err(self.must_be_constant(&what, at));
                     }
                     key.push(Key::Static(term));
                     passed.push(Passed::Static);
@@ -133,7 +134,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
         }
         Ok(match (terms.len(), is_tuple) {
-            (0, false) => Term::None,
+            (0, false) => Term::Nothing(tree.name.clone()),
             (1, false) => terms.remove(0),
             _ => Term::Tuple(terms),
         })
@@ -170,7 +171,7 @@ impl<H: Host> Lowerer<'_, H> {
                 (Term::Bool(a), Term::Bool(b)) => a == b,
                 (Term::Float(a), Term::Float(b)) => a.to_bits() == b.to_bits(),
                 (Term::Str(a), Term::Str(b)) => a == b,
-                (Term::None, Term::None) => true,
+                (Term::None | Term::Nothing(_), Term::None | Term::Nothing(_)) => true,
                 _ => false,
             },
             _ => false,
@@ -214,8 +215,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
         }
         let all: Vec<Data> = results.iter().chain(&referred).copied().collect();
-        let name = format!("{}_{}", source.name, self.instances.len());
-        let function = self.kernel.add_function(name, all);
+        let function = self.kernel.add_function(&*source.name, all);
         let number = self.instances.len();
         self.instances.push(Instance {
             object: object.clone(),
@@ -224,9 +224,8 @@ impl<H: Host> Lowerer<'_, H> {
             returns: returns.clone(),
             is_tuple,
         });
-        let loc = self.loc(span);
         let mut frame = Frame::new(object.clone(), tree.clone(), source.qualname);
-        frame.call = Some(Call { span, loc });
+        frame.call = Some(Call { span, inlined_at: None });
         let body = self.kernel.functions[function].body;
         let outer = (self.region, self.in_parallel, self.in_static, self.nesting, self.next_loop.take());
         (self.region, self.in_parallel, self.in_static, self.nesting) = (body, true, false, 0);

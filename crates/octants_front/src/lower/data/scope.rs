@@ -45,11 +45,12 @@ pub(crate) struct Scope<O> {
     is_comprehension: bool,
 }
 
-/// The call that a func is being inlined for.
+/// The call that a function is being lowered for.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub span: Span,
-    pub loc: Loc,
+    /// Where it is inlined; `None` for a function of the kernel's own, which has many callers.
+    pub inlined_at: Option<Loc>,
 }
 
 /// A function being lowered.

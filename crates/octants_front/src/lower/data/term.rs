@@ -9,6 +9,8 @@ use crate::ast::Name;
 #[derive(Clone, Debug)]
 pub(crate) enum Term<O> {
     None,
+    /// What a call of this function gives: it returns no value. As a value it is None.
+    Nothing(Name),
     Bool(bool),
     Int(i128),
     Float(f64),
@@ -158,6 +160,7 @@ impl<O> Term<O> {
     pub(crate) fn is_static(&self) -> bool {
         match self {
             Self::None
+            | Self::Nothing(_)
             | Self::Bool(_)
             | Self::Int(_)
             | Self::Float(_)

@@ -11,6 +11,9 @@ use crate::lower::Lowerer;
 use crate::lower::data::term::{Place, Term};
 use crate::lower::error::Fallible;
 
+/// What indexes a dict or a list of the host.
+const STATIC_INDEX: &str = "a constant, or the variable of a loop over `oc.static(range(n))`";
+
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn subscript(
         &mut self,
@@ -31,7 +34,9 @@ impl<H: Host> Lowerer<'_, H> {
             }
             Term::Struct(of) => {
                 let key = self.operand(index)?;
-                let Term::Str(name) = &key else { return Err(self.not_static(index.span)) };
+                let Term::Str(name) = &key else {
+                    return Err(self.constant_index("a struct", "the name of a member", index.span));
+                };
                 match of.member(name) {
                     Some(member) => Ok(member.clone()),
                     None => self.struct_attribute(of, name, index.span),
@@ -58,9 +63,9 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 self.host_item(&object, index, span)
             }
-            Term::Dict(_) => {
+            Term::Dict(entries) => {
                 let key = self.operand(index)?;
-                self.dict_item(&base, &key, index.span, span)
+                self.dict_item(&entries, &key, index.span)
             }
             sequence @ (Term::Tuple(_) | Term::List(_) | Term::Shape(_) | Term::Index(_)) => {
                 let item = self.sequence_item(&sequence, index, span);
@@ -415,14 +420,12 @@ impl<H: Host> Lowerer<'_, H> {
 
     fn dict_item(
         &mut self,
-        dict: &Term<H::Object>,
+        entries: &[(Term<H::Object>, Term<H::Object>)],
         key: &Term<H::Object>,
         key_span: Span,
-        span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let Term::Dict(entries) = dict else { return Err(self.not_static(span)) };
         if !key.is_static() {
-            return Err(self.not_static(key_span));
+            return Err(self.constant_index("a dict", STATIC_INDEX, key_span));
         }
         for (known, value) in entries {
             let same = self.compare(
@@ -436,6 +439,12 @@ impl<H: Host> Lowerer<'_, H> {
             }
         }
         Err(self.error(Code::StaticIndexRange, key_span, "the dict has no such key"))
+    }
+
+    /// A run-time index into something that exists at compile time only.
+    fn constant_index(&self, what: &str, right: &str, span: Span) -> Box<octants_diag::Diagnostic> {
+        let message = format!("{what} can be indexed with compile-time constants only");
+        self.error_with_help(Code::StaticIndex, span, message, format!("use {right}"))
     }
 
     /// An item of a host object.
@@ -458,12 +467,7 @@ impl<H: Host> Lowerer<'_, H> {
                     return Err(self.captured_array(span));
                 }
                 let what = self.describe(&Term::Object(object));
-                return Err(self.error_with_help(
-                    Code::StaticIndex,
-                    index.span,
-                    format!("{what} can be indexed with compile-time constants only"),
-                    "use a constant, or the variable of a loop over `oc.static(range(n))`",
-                ));
+                return Err(self.constant_index(&what, STATIC_INDEX, index.span));
             }
             self.host_object(&term)?
         };

@@ -211,7 +211,11 @@ impl<H: Host> Lowerer<'_, H> {
                     span,
                     format!("Kernel argument \"{name}\" is immutable in the kernel"),
                 )
-                .help(format!("copy it to a variable first: `{name}_ = {name}`")),
+                .help(if self.has_elements(old) {
+                    format!("change an element of it: `{name}[i]`, or `{name}[None]` if its rank is 0")
+                } else {
+                    format!("copy it to a variable first: `{name}_ = {name}`")
+                }),
             AliasKind::Static => self
                 .diagnostic(
                     Code::StaticRecreated,
@@ -238,6 +242,10 @@ impl<H: Host> Lowerer<'_, H> {
             }
         };
         Box::new(diagnostic.label(defined, "bound here"))
+    }
+
+    fn has_elements(&self, term: &Term<H::Object>) -> bool {
+        matches!(term, Term::Array(_) | Term::View(_)) || self.is_field_or_node(term)
     }
 
     /// `x = oc.static(...)`: another name for a compile-time value.
@@ -387,6 +395,9 @@ impl<H: Host> Lowerer<'_, H> {
             _ => false,
         };
         let Some(elem) = data.elem().filter(|_| fits) else {
+            if let Term::Nothing(function) = &settled {
+                return Err(self.no_value(function, span));
+            }
             let given = match &settled {
                 Term::Value(value) => tensor_text(self.data(*value)),
                 _ => None,
@@ -543,10 +554,34 @@ impl<H: Host> Lowerer<'_, H> {
         old
     }
 
+    /// A name that augmented assignment cannot change, as no variable of the function has it.
+    fn augmented_global(&mut self, name: &Name, span: Span) -> Fallible<Box<octants_diag::Diagnostic>> {
+        let host = self.host;
+        let global = host.global(&self.frame().object, name);
+        let Some(object) = global.map_err(|exception| self.host_error(exception, span))? else {
+            return Ok(Box::new(self.undefined(name, span)));
+        };
+        let term = Term::Object(object);
+        let what = self.describe(&term);
+        let message = format!("\"{name}\" is a global ({what}) and cannot be changed as a whole");
+        let help = match &term {
+            Term::Object(object) if self.is_field_or_node(&term) => match host.field(object) {
+                Ok(kind) if kind.layout().is_some_and(|layout| layout.rank() == 0) => {
+                    format!("write `{name}[None]`, its only element")
+                }
+                _ => format!("change an element of it: `{name}[i]`"),
+            },
+            _ => format!(
+                "globals are constants of a kernel: copy it to a variable first, `{name}_ = {name}`, or keep the number in a field of shape ()"
+            ),
+        };
+        Ok(self.error_with_help(Code::GlobalAssigned, span, message, help))
+    }
+
     /// The place of a name that augmented assignment changes.
     fn variable(&mut self, name: &Name, span: Span) -> Fallible<Place> {
         match self.frame().lookup(name).cloned() {
-            None => Err(Box::new(self.undefined(name, span))),
+            None => Err(self.augmented_global(name, span)?),
             Some(Binding::Alias { term: Term::Place(place), kind: AliasKind::Reference, .. }) => Ok(place),
             Some(Binding::Alias { kind, term, span: defined }) => {
                 Err(self.not_reassignable(name, kind, &term, defined, span))

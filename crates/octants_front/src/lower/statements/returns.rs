@@ -47,7 +47,12 @@ impl<H: Host> Lowerer<'_, H> {
             Some(span) => self.return_annotation(&object, span)?,
             None => Annotation::None,
         };
-        let returned = self.frame_mut().returned.take().filter(|(term, _)| !matches!(term, Term::None));
+        let returned = self.frame_mut().returned.take();
+        let returned = match returned {
+            Some((Term::None, _)) => None,
+            Some((Term::Nothing(_), _)) if annotation == Annotation::None => None,
+            returned => returned,
+        };
         let annotation_span = tree.returns.unwrap_or(tree.name_span);
         let (values, returns, at) = match (annotation, returned) {
             (Annotation::None, None) => (Vec::new(), Returns::Nothing, tree.name_span),
@@ -125,6 +130,9 @@ impl<H: Host> Lowerer<'_, H> {
         annotation_span: Span,
     ) -> Fallible<Term<H::Object>> {
         let settled = self.settle(term, at)?;
+        if let Term::Nothing(function) = &settled {
+            return Err(self.no_value(function, at));
+        }
         if let Annotation::Struct(wanted) = annotation
             && let Some(given) = self.struct_members(&settled, at)?
             && given.len() == wanted.len()
@@ -242,7 +250,7 @@ impl<H: Host> Lowerer<'_, H> {
         let returned = self.frame_mut().returned.take();
         match (&annotation, returned) {
             (Annotation::None | Annotation::Other(_) | Annotation::Template, returned) => {
-                Ok(returned.map_or(Term::None, |(term, _)| term))
+                Ok(returned.map_or(Term::Nothing(tree.name.clone()), |(term, _)| term))
             }
             (_, None | Some((Term::None, _))) => Err(self.missing_return(tree)),
             (Annotation::Tuple(items), Some((term, at))) => {

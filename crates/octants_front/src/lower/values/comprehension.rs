@@ -32,7 +32,7 @@ impl<H: Host> Lowerer<'_, H> {
         self.generate(generators, key.span, &mut |lowerer| {
             let key_term = lowerer.operand(key)?;
             if !key_term.is_static() {
-                return Err(lowerer.not_static(key.span));
+                return Err(lowerer.must_be_constant("keys of a dict", key.span));
             }
             items.push((key_term, lowerer.operand(value)?));
             Ok(())

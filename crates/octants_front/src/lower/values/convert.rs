@@ -138,7 +138,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Value(value) if matches!(self.data(*value), Data::Scalar(_)) => {
                 Ok(self.cast(*value, Scalar::U1, span))
             }
-            Term::Bool(_) | Term::Int(_) | Term::Float(_) | Term::None => {
+            Term::Bool(_) | Term::Int(_) | Term::Float(_) | Term::None | Term::Nothing(_) => {
                 let truth = super::fold::truth(&settled).unwrap_or(false);
                 Ok(self.at(span).constant(Const::bool(truth)))
             }
@@ -179,9 +179,22 @@ impl<H: Host> Lowerer<'_, H> {
         self.at(span).tensor(data, values.iter().copied())
     }
 
-    /// A field is no operand: its elements are.
-    pub(crate) fn refuse_field(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<()> {
-        if self.is_field_or_node(term) { Err(self.not_a_value(term, span)) } else { Ok(()) }
+    /// Neither a field, whose elements are operands, nor a call that gives no value is an operand.
+    pub(crate) fn refuse_operand(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<()> {
+        if self.is_field_or_node(term) || matches!(term, Term::Nothing(_)) {
+            return Err(self.not_a_value(term, span));
+        }
+        Ok(())
+    }
+
+    /// The call of a function that returns no value is used as one.
+    pub(crate) fn no_value(&self, function: &str, span: Span) -> Box<octants_diag::Diagnostic> {
+        self.error_with_help(
+            Code::NotAValue,
+            span,
+            format!("`{function}` returns no value, but its result is used"),
+            format!("end `{function}` with a `return` of the value"),
+        )
     }
 
     fn not_a_value(&mut self, term: &Term<H::Object>, span: Span) -> Box<octants_diag::Diagnostic> {
@@ -193,6 +206,7 @@ impl<H: Host> Lowerer<'_, H> {
                 format!("{what} is used as a value"),
                 "index it: `x[i]`, or `x[None]` if its rank is 0",
             ),
+            Term::Nothing(function) => self.no_value(function, span),
             _ => self.error(Code::NotAValue, span, format!("{what} cannot be used as a number")),
         }
     }
@@ -201,6 +215,7 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn describe(&mut self, term: &Term<H::Object>) -> String {
         match term {
             Term::None => "None".to_owned(),
+            Term::Nothing(function) => format!("None (`{function}` returns no value)"),
             Term::Bool(_) => "a bool".to_owned(),
             Term::Int(_) => self.options.default_ip.name().to_owned(),
             Term::Float(_) => self.options.default_fp.name().to_owned(),
@@ -231,8 +246,8 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Text(_) => "text of run-time values".to_owned(),
             Term::Shape(_) => "a shape".to_owned(),
             Term::Index(values) => format!("an index vector of {}", values.len()),
-            Term::Tuple(_) => "a tuple".to_owned(),
-            Term::List(_) => "a list".to_owned(),
+            Term::Tuple(items) => format!("a tuple of {} items", items.len()),
+            Term::List(items) => format!("a list of {} items", items.len()),
             Term::Dict(_) => "a dict".to_owned(),
             Term::Range(..) => "a range".to_owned(),
             Term::Ndrange(_) => "an ndrange".to_owned(),
@@ -244,8 +259,8 @@ impl<H: Host> Lowerer<'_, H> {
                 Meaning::Float(_) => "a float".to_owned(),
                 Meaning::Str(_) => "a string".to_owned(),
                 Meaning::None => "None".to_owned(),
-                Meaning::Tuple(_) => "a tuple".to_owned(),
-                Meaning::List(_) => "a list".to_owned(),
+                Meaning::Tuple(items) => format!("a tuple of {} items", items.len()),
+                Meaning::List(items) => format!("a list of {} items", items.len()),
                 Meaning::Dict(_) => "a dict".to_owned(),
                 Meaning::Tensor(_) => "a vector or matrix".to_owned(),
                 Meaning::Struct { .. } => "a struct".to_owned(),

@@ -133,7 +133,7 @@ impl<H: Host> Lowerer<'_, H> {
             };
             let key_term = self.operand(key)?;
             if !key_term.is_static() {
-                return Err(self.not_static(key.span));
+                return Err(self.must_be_constant("keys of a dict", key.span));
             }
             let value = self.operand(value)?;
             self.set_entry(&mut entries, key_term, value, key.span)?;

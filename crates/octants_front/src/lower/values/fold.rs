@@ -146,7 +146,7 @@ pub(crate) fn alike<O>(number: Term<O>, other: &Term<O>) -> Term<O> {
 /// The truth of a literal.
 pub(crate) fn truth<O>(term: &Term<O>) -> Option<bool> {
     match term {
-        Term::None => Some(false),
+        Term::None | Term::Nothing(_) => Some(false),
         Term::Bool(value) => Some(*value),
         Term::Int(value) => Some(*value != 0),
         Term::Float(value) => Some(*value != 0.0),

@@ -81,7 +81,7 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn host_object(&mut self, term: &Term<H::Object>) -> Fallible<H::Object> {
         let host = self.host;
         Ok(match term {
-            Term::None => host.make_none(),
+            Term::None | Term::Nothing(_) => host.make_none(),
             Term::Bool(value) => host.make_bool(*value),
             Term::Int(value) => host.make_int(*value),
             Term::Float(value) => host.make_float(*value),
@@ -152,8 +152,13 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     pub(crate) fn not_static(&self, span: Span) -> Box<octants_diag::Diagnostic> {
+        self.must_be_constant("arguments of `oc.static`", span)
+    }
+
+    /// Some things, in the plural, are known at compile time only.
+    pub(crate) fn must_be_constant(&self, what: &str, span: Span) -> Box<octants_diag::Diagnostic> {
         Box::new(
-            self.diagnostic(Code::NotStatic, span, "arguments of `oc.static` must be compile-time constants")
+            self.diagnostic(Code::NotStatic, span, format!("{what} must be compile-time constants"))
                 .marked("known only when the kernel runs")
                 .help("use literals, globals, template arguments or variables of static loops"),
         )

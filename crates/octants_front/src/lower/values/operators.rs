@@ -28,8 +28,8 @@ impl<H: Host> Lowerer<'_, H> {
             if let Some(folded) = fold::binary(op, &a, &b) {
                 return Ok(folded);
             }
-            self.refuse_field(&a, a_span)?;
-            self.refuse_field(&b, b_span)?;
+            self.refuse_operand(&a, a_span)?;
+            self.refuse_operand(&b, b_span)?;
             let (a, b) = (self.host_object(&a)?, self.host_object(&b)?);
             let host = self.host;
             let result = host.binary(op, &a, &b, self);
@@ -215,7 +215,7 @@ impl<H: Host> Lowerer<'_, H> {
             if op == UnaryOp::Not {
                 return Ok(Term::Bool(!self.static_truth(&a, a_span)?));
             }
-            self.refuse_field(&a, a_span)?;
+            self.refuse_operand(&a, a_span)?;
             let object = self.host_object(&a)?;
             let host = self.host;
             let result = host.unary(op, &object, self);
@@ -314,8 +314,8 @@ impl<H: Host> Lowerer<'_, H> {
                 return Ok(Term::Bool(holds));
             }
             if !matches!(op, CompareOp::Eq | CompareOp::Ne) {
-                self.refuse_field(&a, a_span)?;
-                self.refuse_field(&b, b_span)?;
+                self.refuse_operand(&a, a_span)?;
+                self.refuse_operand(&b, b_span)?;
             }
             return self.host_compare(op, &a, &b, span);
         }
@@ -377,7 +377,7 @@ impl<H: Host> Lowerer<'_, H> {
             ));
         }
         if !a.is_static() || !b.is_static() {
-            return Err(self.not_static(span));
+            return Err(self.must_be_constant("operands of `in`", span));
         }
         self.host_compare(op, a, b, span)
     }

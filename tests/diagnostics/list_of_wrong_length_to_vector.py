@@ -1,0 +1,13 @@
+# raises OctantsTypeError
+import octants as oc
+
+
+x = oc.Vector.field(3, oc.f32, shape=4)
+
+
+@oc.kernel
+def f():
+    x[0] = [1.0, 2.0]
+
+
+f()
