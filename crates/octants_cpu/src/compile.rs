@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;
-use octants_llvm::{EmitOptions, TaskText, emit_cpu};
+use octants_llvm::{CpuOptions, EmitOptions, TaskText};
 use octants_llvm_sys::{Compilation, Compiled, OptLevel, Options, Target, start};
 
 /// How often a waiting compilation looks at the caller's flag.
@@ -108,8 +108,9 @@ pub fn native_text(
 }
 
 fn emit(kernel: &Kernel, plan: &Plan, options: NativeOptions) -> Vec<TaskText> {
-    let vector_bits = vector_bits(Target::host());
-    emit_cpu(kernel, plan, &EmitOptions { noalias: options.noalias, vector_bits, ..EmitOptions::default() })
+    let cpu = CpuOptions { vector_bits: vector_bits(Target::host()), ..CpuOptions::default() };
+    let options = EmitOptions { noalias: options.noalias, ..EmitOptions::for_cpu(cpu) };
+    octants_llvm::emit(kernel, plan, &options)
 }
 
 fn llvm_options(options: NativeOptions) -> Options {

@@ -1,10 +1,10 @@
-//! The argument block and the frame: read in the entry block, once, before anything is written.
+//! The argument block and the launch's context: read in the entry block, once, before anything is written.
 
 use octants_ir::plan::ArgKind;
-use octants_ir::{Const, Scalar, Value, ValueDef};
+use octants_ir::{Scalar, Value, ValueDef};
 
-use crate::cpu::abi::Frame;
 use crate::emitter::Emitter;
+use crate::shape::ContextField;
 use crate::value::{Ptr, Ty, Val, in_memory};
 
 /// What has been read of one parameter.
@@ -87,7 +87,7 @@ impl Emitter<'_> {
         if let Some(key) = self.key {
             return key;
         }
-        let key = self.load_entry("%frame", Frame::KEY, Scalar::U64);
+        let key = self.load_entry("%frame", self.shape.context_offset(ContextField::Key), Scalar::U64);
         *self.key.insert(key)
     }
 
@@ -95,7 +95,7 @@ impl Emitter<'_> {
         if let Some(block) = self.temps {
             block
         } else {
-            let block = self.load_pointer("%frame", Frame::TEMPS);
+            let block = self.load_pointer("%frame", self.shape.context_offset(ContextField::Temps));
             *self.temps.insert(block)
         }
     }
@@ -104,34 +104,12 @@ impl Emitter<'_> {
         if let Some(block) = self.results {
             block
         } else {
-            let block = self.load_pointer("%frame", Frame::RESULTS);
+            let block = self.load_pointer("%frame", self.shape.context_offset(ContextField::Results));
             *self.results.insert(block)
         }
     }
 
-    pub(crate) fn cancel_flag(&mut self) -> Ptr {
-        if let Some(flag) = self.cancel {
-            flag
-        } else {
-            let flag = self.load_pointer("%frame", Frame::CANCEL);
-            *self.cancel.insert(flag)
-        }
-    }
-
-    /// `lo` and `hi` of each axis of the range that is running: constants where the kernel has them, else what the launch computed.
-    pub(crate) fn load_bounds(&mut self, bounds: &[Value]) -> Vec<(Val, Val)> {
-        let known = |value: Value| self.kernel.as_const(value).and_then(Const::as_i128);
-        let known: Vec<_> = bounds.iter().map(|&bound| known(bound)).collect();
-        let block = known.contains(&None).then(|| self.load_pointer("%frame", Frame::BOUNDS).to_string());
-        let mut bound = |index: usize| match (known[index], &block) {
-            (Some(constant), _) => Val::int(Scalar::I64, constant),
-            (None, Some(block)) => self.load_entry(block, 8 * index, Scalar::I64),
-            (None, None) => unreachable!("the block is there unless all are known"),
-        };
-        (0..bounds.len()).step_by(2).map(|lo| (bound(lo), bound(lo + 1))).collect()
-    }
-
-    fn load_pointer(&mut self, base: &str, offset: usize) -> Ptr {
+    pub(crate) fn load_pointer(&mut self, base: &str, offset: usize) -> Ptr {
         let never_changes = self.module.empty_node();
         let address = self.entry_offset(base, offset);
         self.f.in_entry(|f| {
@@ -141,7 +119,7 @@ impl Emitter<'_> {
         })
     }
 
-    fn load_entry(&mut self, base: &str, offset: usize, scalar: Scalar) -> Val {
+    pub(crate) fn load_entry(&mut self, base: &str, offset: usize, scalar: Scalar) -> Val {
         let never_changes = self.module.empty_node();
         let address = self.entry_offset(base, offset);
         let (ty, align) = (Ty::new(scalar, 1), scalar.bytes());

@@ -15,6 +15,7 @@ use crate::index_range::Counter;
 use crate::lanes::Lanes;
 use crate::module::Module;
 use crate::ops::call_facts::{self, Facts};
+use crate::shape::Shape;
 use crate::value::{Label, Ptr, Ty, Typed, Val, bits_of};
 
 /// Allowed where the user asked for fast math. Neither `nnan` nor `ninf`: a NaN must not become an undefined branch, and
@@ -51,6 +52,7 @@ pub(crate) struct Emitter<'k> {
     pub facts: &'k KernelFacts,
     pub plan: &'k Plan,
     pub options: &'k EmitOptions,
+    pub shape: &'k dyn Shape,
     pub f: Function,
     pub module: Module,
     pub scopes: Scopes,
@@ -89,6 +91,7 @@ impl<'k> Emitter<'k> {
             facts,
             plan,
             options,
+            shape: options.target.shape(),
             f: Function::new(),
             module: Module::default(),
             scopes: Scopes::default(),
@@ -253,18 +256,6 @@ impl<'k> Emitter<'k> {
             format!("declare {ty} @{symbol}({}{extra})", types.join(", "))
         });
         self.f.value(ty, format_args!("call {flags}{ty} @{symbol}({}{extra})", typed.join(", ")))
-    }
-
-    /// A call of a function of the C library on scalars.
-    pub fn library_call(&mut self, name: &str, operands: &[Val]) -> Val {
-        let ty = operands[0].ty();
-        let flags = self.flags();
-        self.module.declare(name, || {
-            let types = vec![ty.to_string(); operands.len()];
-            format!("declare {ty} @{name}({}) #1", types.join(", "))
-        });
-        let typed: Vec<_> = operands.iter().map(|&v| Typed(v).to_string()).collect();
-        self.f.value(ty, format_args!("call {flags}{ty} @{name}({})", typed.join(", ")))
     }
 
     /// What one lane holds.

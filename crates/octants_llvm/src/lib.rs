@@ -1,8 +1,8 @@
 //! From the IR to LLVM text: a pure function of a kernel in its tasks phase and its plan.
 //!
-//! One module per task, each with one function in the shape that [`abi`] describes, and the kernel's own functions that it calls. An op family's file has the name of its
-//! file in `octants_ir::ops`. This crate links nothing: what becomes of the text is not its concern, and it knows of no device
-//! but the layout of the memory that a CPU task sees.
+//! One module per task, each with one function and the kernel's own functions that it calls. A task's body is written by op family
+//! ([`ops`]); what differs between targets is a task's [shape](shape::Shape), with one folder for each target. This crate links
+//! nothing: what becomes of the text is not its concern, and it knows of no device but the layout of the memory that a task sees.
 //!
 //! Laws of the text:
 //! * **Nothing is undefined that the IR defines.** Integers wrap, divisors are made safe, shifts are masked, conversions
@@ -21,13 +21,17 @@ mod index_range;
 mod lanes;
 mod module;
 mod ops;
+mod shape;
 mod task;
 mod value;
 
+pub use cpu::CpuOptions;
 pub use cpu::abi;
 
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;
+
+use crate::shape::Shape;
 
 /// What the text may assume, and what it is for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,21 +42,32 @@ pub struct EmitOptions {
     pub triple: String,
     /// The target's data layout; empty if whoever compiles the text says it.
     pub data_layout: String,
-    /// Width of the target's vector registers in bits.
-    pub vector_bits: u32,
-    /// Exactly that many iterations at once in every parallel loop that can be widened, instead of what seems best.
-    pub force_lanes: Option<u32>,
+    pub target: Target,
+}
+
+/// The kind of machine that code is for, and so the shape of its tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    Cpu(CpuOptions),
+}
+
+impl Target {
+    pub(crate) fn shape(&self) -> &dyn Shape {
+        match self {
+            Self::Cpu(cpu) => cpu,
+        }
+    }
 }
 
 impl Default for EmitOptions {
     fn default() -> Self {
-        Self {
-            noalias: true,
-            triple: String::new(),
-            data_layout: String::new(),
-            vector_bits: 256,
-            force_lanes: None,
-        }
+        Self::for_cpu(CpuOptions::default())
+    }
+}
+
+impl EmitOptions {
+    pub fn for_cpu(cpu: CpuOptions) -> Self {
+        Self { noalias: true, triple: String::new(), data_layout: String::new(), target: Target::Cpu(cpu) }
     }
 }
 
@@ -70,7 +85,7 @@ pub struct TaskText {
 ///
 /// # Panics
 /// If the kernel is not in its tasks phase, or the plan is not its own.
-pub fn emit_cpu(kernel: &Kernel, plan: &Plan, options: &EmitOptions) -> Vec<TaskText> {
+pub fn emit(kernel: &Kernel, plan: &Plan, options: &EmitOptions) -> Vec<TaskText> {
     let facts = emitter::KernelFacts::of(kernel);
     plan.steps.iter().map(|step| task::emit(kernel, &facts, plan, step, options)).collect()
 }

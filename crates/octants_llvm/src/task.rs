@@ -4,7 +4,7 @@ use octants_ir::plan::{Plan, Step};
 use octants_ir::rewrite::walk;
 use octants_ir::{Kernel, Op, OpKind, SideTable, ValueDef};
 
-use crate::cpu::abi::task_symbol;
+use crate::abi::task_symbol;
 use crate::emitter::{Emitter, KernelFacts};
 use crate::{EmitOptions, TaskText};
 
@@ -22,12 +22,12 @@ pub(crate) fn emit(
     }
     let lanes = match step {
         Step::Serial { .. } => {
-            e.region(kernel.ops[task].regions[0]);
+            e.shape.serial(&mut e, kernel.ops[task].regions[0]);
             1
         }
         Step::Range { copied, .. } => {
             e.copied = copied.iter().map(|copied| copied.param).collect();
-            e.range(task)
+            e.shape.range(&mut e, task)
         }
     };
     e.finish_blocks();
@@ -36,14 +36,7 @@ pub(crate) fn emit(
     let symbol = task_symbol(&kernel.name, step.task());
     let Emitter { f, mut module, scopes, .. } = e;
     scopes.finish(&mut module);
-    let args = match plan.args.bytes {
-        0 => "ptr noundef %args".to_owned(),
-        bytes => format!("ptr noalias noundef nonnull readonly align 8 dereferenceable({bytes}) %args"),
-    };
-    let function = format!(
-        "define void @{symbol}({args}, ptr noundef nonnull align 8 %frame, i64 noundef %lo, i64 noundef %hi) #0 {{\n{}}}\n",
-        f.finish()
-    );
+    let function = format!("{} {{\n{}}}\n", options.target.shape().head(plan, &symbol), f.finish());
     TaskText { symbol, text: module.finish(&options.triple, &options.data_layout, &function), lanes }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use harness::oracle::{Input, Random, check};
 use harness::{Arg, Program};
 use octants_ir::{Const, Scalar};
-use octants_llvm::{EmitOptions, emit_cpu};
+use octants_llvm::{CpuOptions, EmitOptions, emit};
 use octants_llvm_sys::OptLevel;
 
 fn f32s(values: &[f32]) -> Vec<u8> {
@@ -146,7 +146,7 @@ kernel @guard(%x "x": array<f32, 1>, %n "n": i32) {
   return
 }"#;
     for opt in [OptLevel::None, OptLevel::Default] {
-        let scalar = EmitOptions { vector_bits: 0, ..EmitOptions::default() };
+        let scalar = EmitOptions::for_cpu(CpuOptions { vector_bits: 0, force_lanes: None });
         let program = Program::parse(text, &scalar, opt);
         let mut x = f32s(&[0.0; 8]);
         let outcome = program.run(&mut [Arg::Array(&mut x, &[8]), Arg::Scalar(Const::i32(8))], 8);
@@ -161,7 +161,7 @@ kernel @guard(%x "x": array<f32, 1>, %n "n": i32) {
         assert!(outcome.fault.is_none());
     }
     // Widened: the first lane that fails is told; its vector stores nothing.
-    let options = EmitOptions { force_lanes: Some(2), ..EmitOptions::default() };
+    let options = EmitOptions::for_cpu(CpuOptions { force_lanes: Some(2), ..CpuOptions::default() });
     let program = Program::parse(text, &options, OptLevel::Default);
     let mut x = f32s(&[0.0; 8]);
     let outcome = program.run(&mut [Arg::Array(&mut x, &[8]), Arg::Scalar(Const::i32(8))], 8);
@@ -186,7 +186,7 @@ fn an_endless_loop_ends_when_the_launch_is_cancelled() {
     );
     for (task, lanes) in [(&serial, None), (&range, None), (&range, Some(16))] {
         let text = format!("kernel @endless(%x \"x\": array<i32, 1>) tasks {{\n{task}\n return\n}}");
-        let options = EmitOptions { force_lanes: lanes, ..EmitOptions::default() };
+        let options = EmitOptions::for_cpu(CpuOptions { force_lanes: lanes, ..CpuOptions::default() });
         let program = Program::parse(&text, &options, OptLevel::Default);
         let cancel = AtomicBool::new(false);
         let mut x = vec![0; 256];
@@ -301,7 +301,7 @@ kernel @scatter(%x "x": array<tensor<f32, 2, 2>, 1>, %old "old": array<tensor<f3
 }"#;
     let options = EmitOptions::default();
     let program = Program::parse(text, &options, OptLevel::Default);
-    let emitted = emit_cpu(&program.kernel, &program.plan, &options);
+    let emitted = emit(&program.kernel, &program.plan, &options);
     assert_eq!(emitted[0].text.matches("cmpxchg").count(), 1);
     // The array begins at a word, or in the middle of one.
     for begin in [0, 4] {

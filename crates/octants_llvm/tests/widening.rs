@@ -2,7 +2,7 @@
 
 mod harness;
 
-use octants_llvm::{EmitOptions, emit_cpu};
+use octants_llvm::{CpuOptions, EmitOptions, emit};
 
 /// How many iterations the first task runs at once with vectors of 512 bits.
 fn lanes(body: &str) -> u32 {
@@ -25,8 +25,8 @@ kernel @k(%x "x": array<f32, 1>, %m "m": array<f32, 2>, %b "b": array<u8, 1>, %k
     );
     let kernel = octants_ir::text::parse(&text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
     let plan = harness::plan_of(&kernel);
-    let options = EmitOptions { vector_bits, ..EmitOptions::default() };
-    emit_cpu(&kernel, &plan, &options)[0].lanes
+    let options = EmitOptions::for_cpu(CpuOptions { vector_bits, force_lanes: None });
+    emit(&kernel, &plan, &options)[0].lanes
 }
 
 /// A loop over `%j` with a carried `%s`; the body sets `%t`.

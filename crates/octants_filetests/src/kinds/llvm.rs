@@ -1,7 +1,7 @@
 //! The LLVM text of a kernel's tasks. A kernel that is not split yet goes through the pipeline first.
 
 use octants_ir::{Kernel, Phase};
-use octants_llvm::{EmitOptions, emit_cpu};
+use octants_llvm::{CpuOptions, EmitOptions, emit};
 use octants_passes::{Assumptions, PipelineOptions, make_plan, run_pipeline};
 
 use super::{Found, verified};
@@ -20,15 +20,12 @@ pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<Found, String> {
             (outcome.kernel, outcome.plan)
         }
     };
-    let default = EmitOptions::default();
-    let options = EmitOptions {
-        noalias: head.noalias,
-        vector_bits: head.vector_bits.unwrap_or(default.vector_bits),
-        force_lanes: head.lanes,
-        ..default
-    };
+    let default = CpuOptions::default();
+    let vector_bits = head.vector_bits.unwrap_or(default.vector_bits);
+    let cpu = CpuOptions { vector_bits, force_lanes: head.lanes };
+    let options = EmitOptions { noalias: head.noalias, ..EmitOptions::for_cpu(cpu) };
     let mut output = String::new();
-    for task in emit_cpu(&kernel, &plan, &options) {
+    for task in emit(&kernel, &plan, &options) {
         if !output.is_empty() {
             output.push('\n');
         }

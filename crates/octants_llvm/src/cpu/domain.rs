@@ -5,8 +5,10 @@
 
 use octants_ir::ops::ParallelFor;
 use octants_ir::rewrite::ops_in;
-use octants_ir::{Op, OpKind, Region, Scalar};
+use octants_ir::{Const, Op, OpKind, Region, Scalar, Value};
 
+use super::CpuOptions;
+use super::abi::Frame;
 use crate::address::Index;
 use crate::cpu::flat;
 use crate::cpu::order::order_is_free;
@@ -43,7 +45,7 @@ const LONG: usize = 3000;
 
 impl Emitter<'_> {
     /// The whole task of a `parallel_for`. Gives how many iterations run at once.
-    pub(crate) fn range(&mut self, op: Op) -> u32 {
+    pub(super) fn range(&mut self, op: Op, options: CpuOptions) -> u32 {
         let data = &self.kernel.ops[op];
         let OpKind::ParallelFor(attributes) = &data.kind else { panic!("{op} is no parallel loop") };
         let axes = usize::from(attributes.axes);
@@ -52,11 +54,11 @@ impl Emitter<'_> {
         let ranges = ranges.map(|bounds| self.counted_range(bounds[0], bounds[1])).collect();
         let in_order = attributes.max_threads == Some(1);
         let body = data.regions[0];
-        let merged = match self.options.force_lanes {
+        let merged = match options.force_lanes {
             Some(_) => Vec::new(),
             None => flat::merged_extents(self.kernel, op, attributes),
         };
-        let widening = if merged.is_empty() { widen::widening(self.kernel, op, self.options) } else { None };
+        let widening = if merged.is_empty() { widen::widening(self.kernel, op, options) } else { None };
         if !merged.is_empty() {
             let row: u64 = merged.iter().product();
             bounds.truncate(axes - merged.len());
@@ -88,6 +90,19 @@ impl Emitter<'_> {
         self.scopes.end_independent();
         self.combine_totals(op, &totals);
         lanes
+    }
+
+    /// `lo` and `hi` of each axis of the range that is running: constants where the kernel has them, else what the launch computed.
+    fn load_bounds(&mut self, bounds: &[Value]) -> Vec<(Val, Val)> {
+        let known = |value: Value| self.kernel.as_const(value).and_then(Const::as_i128);
+        let known: Vec<_> = bounds.iter().map(|&bound| known(bound)).collect();
+        let block = known.contains(&None).then(|| self.load_pointer("%frame", Frame::BOUNDS).to_string());
+        let mut bound = |index: usize| match (known[index], &block) {
+            (Some(constant), _) => Val::int(Scalar::I64, constant),
+            (None, Some(block)) => self.load_entry(block, 8 * index, Scalar::I64),
+            (None, None) => unreachable!("the block is there unless all are known"),
+        };
+        (0..bounds.len()).step_by(2).map(|lo| (bound(lo), bound(lo + 1))).collect()
     }
 
     /// Several axes: row after row.

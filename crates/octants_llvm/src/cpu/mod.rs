@@ -1,8 +1,96 @@
-//! A task of the CPU: what its function is called with, and how it runs a chunk of its iterations.
+//! Tasks of a CPU: a function that runs a chunk of the iterations, over vectors where that pays.
+//!
+//! What only a CPU wants stands here: the [ABI](abi), the rows of a chunk ([`domain`], [`flat`]), widening across iterations ([`widen`],
+//! [`order`]), accumulators of chunks ([`reduce`]), and updates of two reals by one exchange ([`atomic_pair`]).
 
 pub mod abi;
-pub(crate) mod domain;
+mod atomic_pair;
+mod domain;
 pub(crate) mod flat;
-pub(crate) mod order;
+mod library;
+mod order;
 mod reduce;
-pub(crate) mod widen;
+mod report;
+mod widen;
+
+use octants_ir::plan::Plan;
+use octants_ir::{Op, Region};
+
+use crate::emitter::Emitter;
+use crate::shape::{ContextField, LibraryFunction, Shape};
+use crate::value::Val;
+use abi::Frame;
+
+/// What code for a CPU is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CpuOptions {
+    /// Width of the target's vector registers in bits.
+    pub vector_bits: u32,
+    /// Exactly that many iterations at once in every parallel loop that can be widened, instead of what seems best.
+    pub force_lanes: Option<u32>,
+}
+
+impl Default for CpuOptions {
+    fn default() -> Self {
+        Self { vector_bits: 256, force_lanes: None }
+    }
+}
+
+impl Shape for CpuOptions {
+    fn head(&self, plan: &Plan, symbol: &str) -> String {
+        let args = match plan.args.bytes {
+            0 => "ptr noundef %args".to_owned(),
+            bytes => format!("ptr noalias noundef nonnull readonly align 8 dereferenceable({bytes}) %args"),
+        };
+        let context = self.context_param();
+        format!("define void @{symbol}({args}, {context}, i64 noundef %lo, i64 noundef %hi) #0")
+    }
+
+    fn context_param(&self) -> &'static str {
+        "ptr noundef nonnull align 8 %frame"
+    }
+
+    fn context_offset(&self, field: ContextField) -> usize {
+        match field {
+            ContextField::Temps => Frame::TEMPS,
+            ContextField::Results => Frame::RESULTS,
+            ContextField::Key => Frame::KEY,
+        }
+    }
+
+    fn serial(&self, e: &mut Emitter<'_>, body: Region) {
+        e.region(body);
+    }
+
+    fn range(&self, e: &mut Emitter<'_>, op: Op) -> u32 {
+        e.range(op, *self)
+    }
+
+    fn fail(&self, e: &mut Emitter<'_>, site: u32, arguments: &[Val]) {
+        e.record_fault(site, arguments);
+    }
+
+    fn print(&self, e: &mut Emitter<'_>, site: u32, operands: &[Val]) {
+        e.call_printer(site, operands);
+    }
+
+    fn poll_cancel(&self, e: &mut Emitter<'_>) {
+        e.poll_cancel_flag();
+    }
+
+    fn library(&self, e: &mut Emitter<'_>, function: LibraryFunction, operands: &[Val]) -> Val {
+        e.library_function(function, operands)
+    }
+
+    fn stack_of_calls(&self) -> usize {
+        abi::STACK_OF_CALLS
+    }
+
+    fn fuse(&self, e: &mut Emitter<'_>, first: Op, second: Op) -> bool {
+        e.atomic_pair(first, second)
+    }
+
+    fn vector_bits(&self) -> u32 {
+        self.vector_bits
+    }
+}

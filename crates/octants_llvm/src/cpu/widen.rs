@@ -9,7 +9,7 @@ use octants_ir::plan::part_of_param;
 use octants_ir::rewrite::{ops_in, walk};
 use octants_ir::{Data, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Type, Value};
 
-use crate::EmitOptions;
+use super::CpuOptions;
 use crate::lanes::uniform::varying_values;
 
 /// How a widened loop is written.
@@ -46,7 +46,7 @@ const MOST_OPS: u32 = 3000;
 const FEW_ACCESSES: u32 = 4;
 
 /// `None` leaves the loop to LLVM's vectoriser.
-pub(crate) fn widening(kernel: &Kernel, op: Op, options: &EmitOptions) -> Option<Widening> {
+pub(crate) fn widening(kernel: &Kernel, op: Op, options: CpuOptions) -> Option<Widening> {
     let data = &kernel.ops[op];
     let OpKind::ParallelFor(attributes) = &data.kind else { return None };
     if attributes.max_threads == Some(1) || !can_widen(kernel, data.regions[0], attributes) {
@@ -221,7 +221,7 @@ impl<'k> Survey<'k> {
     }
 
     /// The inner loops must gain. A call gains by a vector function, and costs a little without one.
-    fn lanes_with_loops(&self, options: &EmitOptions) -> Option<u32> {
+    fn lanes_with_loops(&self, options: CpuOptions) -> Option<u32> {
         let Tally { work, scattered, calls, .. } = self.inside;
         let (calls, scattered) = (WORK_PER_CALL * calls, WORK_PER_SCATTERED_ACCESS * scattered);
         let (gain, loss) =
@@ -239,7 +239,7 @@ impl<'k> Survey<'k> {
 
     /// LLVM would vectorise it too, but leave up to a whole vector's iterations to a scalar loop. It does better where lanes
     /// lie apart, where types are narrow, and where the loop is a plain copy or fill.
-    fn lanes_without_loops(&self, options: &EmitOptions, reduces: bool) -> Option<u32> {
+    fn lanes_without_loops(&self, options: CpuOptions, reduces: bool) -> Option<u32> {
         // Loops of a few iterations are unrolled, and then stand outside.
         let sum = |count: fn(&Tally) -> u32| count(&self.outside) + count(&self.inside);
         let plain = sum(|t| t.scattered + t.calls + t.narrow_accesses) == 0 && sum(|t| t.work) > 0;
@@ -254,7 +254,7 @@ impl<'k> Survey<'k> {
         self.lanes_of_vectors(options, most)
     }
 
-    fn lanes_of_vectors(&self, options: &EmitOptions, most: u32) -> Option<u32> {
+    fn lanes_of_vectors(&self, options: CpuOptions, most: u32) -> Option<u32> {
         let lanes = options.vector_bits / self.bits;
         let registers = if options.vector_bits >= 512 { 32 } else { 16 };
         let vectors = (registers / self.pressure.max(1)).clamp(1, most);

@@ -9,7 +9,6 @@ use std::fmt::Write;
 use octants_ir::{Func, Kernel, Op, Scalar, Type};
 
 use crate::args::ParamRegisters;
-use crate::cpu::abi::STACK_OF_CALLS;
 use crate::emitter::Emitter;
 use crate::ops::call_facts::Facts;
 use crate::value::{Ptr, Ty, Typed, Val};
@@ -132,7 +131,8 @@ impl Emitter<'_> {
             return limit.clone();
         }
         let here = self.frame_address();
-        let limit = self.f.in_entry(|f| f.define(format_args!("sub i64 %v{here}, {STACK_OF_CALLS}")));
+        let bytes = self.shape.stack_of_calls();
+        let limit = self.f.in_entry(|f| f.define(format_args!("sub i64 %v{here}, {bytes}")));
         let limit = format!("%v{limit}");
         self.limit = Some(limit.clone());
         limit
@@ -147,7 +147,7 @@ impl Emitter<'_> {
         let unlikely = self.module.cold_node();
         self.f.terminate(format_args!("br i1 %v{above}, label %{fits}, label %{fails}, !prof {unlikely}"));
         self.f.begin(fails);
-        self.record(op, &[]);
+        self.fail(op, &[]);
         self.f.begin(fits);
     }
 
@@ -168,7 +168,7 @@ impl Emitter<'_> {
         e.module = std::mem::take(&mut self.module);
         e.called = std::mem::take(&mut self.called);
         e.body = data.body;
-        let mut head = "ptr noundef nonnull align 8 %frame".to_owned();
+        let mut head = self.shape.context_param().to_owned();
         if facts.needs_limit {
             head.push_str(", i64 noundef %limit");
             e.limit = Some("%limit".to_owned());

@@ -4,63 +4,50 @@ use octants_ir::Scalar;
 use octants_ir::ops::{ArithOp, MathOp, MathUnary};
 
 use crate::emitter::Emitter;
+use crate::shape::LibraryFunction;
 use crate::value::{Val, bits_of};
 
 impl Emitter<'_> {
     pub(crate) fn math(&mut self, op: MathOp, a: Val, b: Val) -> Val {
         match op {
-            MathOp::Pow if b.ty.is_real() => self.by_lane(&[a, b], |e, v| e.intrinsic("llvm.pow", v, "")),
+            MathOp::Pow if b.ty.is_real() => self.library(LibraryFunction::Pow, &[a, b]),
             MathOp::Pow => match b.as_int() {
                 Some(exponent) => self.constant_power(a, exponent),
                 None => self.power(a, b),
             },
-            MathOp::Atan2 => self.by_lane(&[a, b], Self::atan2),
+            MathOp::Atan2 => self.library(LibraryFunction::Atan2, &[a, b]),
         }
     }
 
-    /// On scalars.
-    fn atan2(&mut self, operands: &[Val]) -> Val {
-        match operands[0].ty {
-            Scalar::F64 => self.library_call("atan2", operands),
-            Scalar::F32 => self.library_call("atan2f", operands),
-            _ => {
-                let wide: Vec<_> = operands.iter().map(|&v| self.cast(v, Scalar::F32)).collect();
-                let angle = self.library_call("atan2f", &wide);
-                self.cast(angle, Scalar::F16)
-            }
-        }
+    fn library(&mut self, function: LibraryFunction, operands: &[Val]) -> Val {
+        let shape = self.shape;
+        shape.library(self, function, operands)
     }
 
     pub(crate) fn math_unary(&mut self, op: MathUnary, a: Val) -> Val {
-        let intrinsic = match op {
-            MathUnary::Sqrt => "llvm.sqrt",
-            MathUnary::Rsqrt => {
-                let root = self.intrinsic("llvm.sqrt", &[a], "");
-                return self.real_binary("fdiv", Val::real(a.ty, 1.0), root);
-            }
-            MathUnary::Exp => "llvm.exp",
-            MathUnary::Log => "llvm.log",
-            MathUnary::Log2 => "llvm.log2",
-            MathUnary::Sin => "llvm.sin",
-            MathUnary::Cos => "llvm.cos",
-            MathUnary::Tan => "llvm.tan",
-            MathUnary::Tanh => "llvm.tanh",
-            MathUnary::Asin => "llvm.asin",
-            MathUnary::Acos => "llvm.acos",
-            MathUnary::Floor => "llvm.floor",
-            MathUnary::Ceil => "llvm.ceil",
-            MathUnary::Round => "llvm.round",
-            MathUnary::IsNan => return self.magnitude_test("ugt", a),
-            MathUnary::IsInf => return self.magnitude_test("eq", a),
-            MathUnary::FrexpMantissa => return self.frexp(a).0,
-            MathUnary::FrexpExponent => return self.frexp(a).1,
-        };
         match op {
             // One instruction, on vectors too.
-            MathUnary::Sqrt | MathUnary::Floor | MathUnary::Ceil | MathUnary::Round => {
-                self.intrinsic(intrinsic, &[a], "")
+            MathUnary::Sqrt => self.intrinsic("llvm.sqrt", &[a], ""),
+            MathUnary::Floor => self.intrinsic("llvm.floor", &[a], ""),
+            MathUnary::Ceil => self.intrinsic("llvm.ceil", &[a], ""),
+            MathUnary::Round => self.intrinsic("llvm.round", &[a], ""),
+            MathUnary::Rsqrt => {
+                let root = self.intrinsic("llvm.sqrt", &[a], "");
+                self.real_binary("fdiv", Val::real(a.ty, 1.0), root)
             }
-            _ => self.by_lane(&[a], |e, v| e.intrinsic(intrinsic, v, "")),
+            MathUnary::Exp => self.library(LibraryFunction::Exp, &[a]),
+            MathUnary::Log => self.library(LibraryFunction::Log, &[a]),
+            MathUnary::Log2 => self.library(LibraryFunction::Log2, &[a]),
+            MathUnary::Sin => self.library(LibraryFunction::Sin, &[a]),
+            MathUnary::Cos => self.library(LibraryFunction::Cos, &[a]),
+            MathUnary::Tan => self.library(LibraryFunction::Tan, &[a]),
+            MathUnary::Tanh => self.library(LibraryFunction::Tanh, &[a]),
+            MathUnary::Asin => self.library(LibraryFunction::Asin, &[a]),
+            MathUnary::Acos => self.library(LibraryFunction::Acos, &[a]),
+            MathUnary::IsNan => self.magnitude_test("ugt", a),
+            MathUnary::IsInf => self.magnitude_test("eq", a),
+            MathUnary::FrexpMantissa => self.frexp(a).0,
+            MathUnary::FrexpExponent => self.frexp(a).1,
         }
     }
 

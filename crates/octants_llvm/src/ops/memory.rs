@@ -181,15 +181,15 @@ impl Emitter<'_> {
 
     /// Whether the target has instructions for it; otherwise LLVM would write out something for each lane.
     fn can_mask(&self, scalar: Scalar) -> bool {
-        self.options.vector_bits >= 512 || self.options.vector_bits >= 256 && scalar.bits() >= 32
+        self.shape.vector_bits() >= 512 || self.shape.vector_bits() >= 256 && scalar.bits() >= 32
     }
 
     fn can_gather(&self, scalar: Scalar) -> bool {
-        scalar.bits() >= 32 && self.options.vector_bits >= 256
+        scalar.bits() >= 32 && self.shape.vector_bits() >= 256
     }
 
     fn can_scatter(&self, scalar: Scalar) -> bool {
-        scalar.bits() >= 32 && self.options.vector_bits >= 512
+        scalar.bits() >= 32 && self.shape.vector_bits() >= 512
     }
 
     /// What the last lane that runs holds: of several stores to one cell the last one stays.

@@ -3,7 +3,6 @@
 mod arith;
 mod assert;
 mod atomic;
-mod atomic_pair;
 mod bits;
 mod call;
 pub(crate) mod call_facts;
@@ -28,7 +27,7 @@ impl Emitter<'_> {
         let mut ops = ops.iter();
         while let Some(&op) = ops.next() {
             if let Some(&next) = ops.as_slice().first()
-                && self.atomic_pair(op, next)
+                && self.shape.fuse(self, op, next)
             {
                 ops.next();
                 continue;

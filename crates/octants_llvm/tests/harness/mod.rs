@@ -11,7 +11,7 @@ use octants_ir::plan::{
 };
 use octants_ir::{Const, Data, Kernel, OpKind, Scalar, SiteScope, SiteTable, Value};
 use octants_llvm::abi::{Fault, Frame};
-use octants_llvm::{EmitOptions, emit_cpu};
+use octants_llvm::{EmitOptions, emit};
 use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
 
 pub mod oracle;
@@ -106,7 +106,7 @@ impl Program {
 
     pub fn new(kernel: Kernel, options: &EmitOptions, opt: OptLevel) -> Self {
         let plan = plan_of(&kernel);
-        let tasks = emit_cpu(&kernel, &plan, options)
+        let tasks = emit(&kernel, &plan, options)
             .iter()
             .map(|task| {
                 let options = Options { opt, ..Options::default() };

@@ -2,7 +2,7 @@
 
 use octants_interp::{AddressSpace, Buffers, Datum, Limits};
 use octants_ir::{Const, Kernel, Scalar};
-use octants_llvm::EmitOptions;
+use octants_llvm::{CpuOptions, EmitOptions};
 use octants_llvm_sys::OptLevel;
 
 use super::{Arg, Program, read};
@@ -98,7 +98,7 @@ pub fn check(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance) {
     for (vector_bits, force_lanes) in forms {
         let straight = vector_bits == 0 || vector_bits == 512 && force_lanes.is_some();
         for opt in [OptLevel::Default, OptLevel::None].into_iter().take(1 + usize::from(straight)) {
-            let options = EmitOptions { force_lanes, vector_bits, ..EmitOptions::default() };
+            let options = EmitOptions::for_cpu(CpuOptions { force_lanes, vector_bits });
             let program = Program::new(kernel.clone(), &options, opt);
             for chunk in [i64::MAX / 2, 13] {
                 let what = format!("{} {vector_bits} {force_lanes:?} {opt:?} chunk {chunk}", kernel.name);

@@ -1,0 +1,52 @@
+//! Functions of reals: LLVM's intrinsics, which become calls of the C library, or of a library of vector functions where functions may
+//! be approximated.
+
+use octants_ir::Scalar;
+
+use crate::emitter::Emitter;
+use crate::shape::LibraryFunction;
+use crate::value::{Typed, Val};
+
+impl Emitter<'_> {
+    pub(super) fn library_function(&mut self, function: LibraryFunction, operands: &[Val]) -> Val {
+        let intrinsic = match function {
+            LibraryFunction::Exp => "llvm.exp",
+            LibraryFunction::Log => "llvm.log",
+            LibraryFunction::Log2 => "llvm.log2",
+            LibraryFunction::Sin => "llvm.sin",
+            LibraryFunction::Cos => "llvm.cos",
+            LibraryFunction::Tan => "llvm.tan",
+            LibraryFunction::Tanh => "llvm.tanh",
+            LibraryFunction::Asin => "llvm.asin",
+            LibraryFunction::Acos => "llvm.acos",
+            LibraryFunction::Pow => "llvm.pow",
+            LibraryFunction::Atan2 => return self.by_lane(operands, Self::atan2),
+        };
+        self.by_lane(operands, |e, v| e.intrinsic(intrinsic, v, ""))
+    }
+
+    /// On scalars.
+    fn atan2(&mut self, operands: &[Val]) -> Val {
+        match operands[0].ty {
+            Scalar::F64 => self.library_call("atan2", operands),
+            Scalar::F32 => self.library_call("atan2f", operands),
+            _ => {
+                let wide: Vec<_> = operands.iter().map(|&v| self.cast(v, Scalar::F32)).collect();
+                let angle = self.library_call("atan2f", &wide);
+                self.cast(angle, Scalar::F16)
+            }
+        }
+    }
+
+    /// A call of a function of the C library on scalars.
+    fn library_call(&mut self, name: &str, operands: &[Val]) -> Val {
+        let ty = operands[0].ty();
+        let flags = self.flags();
+        self.module.declare(name, || {
+            let types = vec![ty.to_string(); operands.len()];
+            format!("declare {ty} @{name}({}) #1", types.join(", "))
+        });
+        let typed: Vec<_> = operands.iter().map(|&v| Typed(v).to_string()).collect();
+        self.f.value(ty, format_args!("call {flags}{ty} @{name}({})", typed.join(", ")))
+    }
+}

@@ -1,0 +1,77 @@
+//! The shape of a task: all that differs between targets. A task's body ([`ops`](crate::ops)) is the same for all of them.
+//!
+//! A shape says how the task's function is entered and reaches the launch's memory, how it runs through its iterations and combines
+//! their reductions, which library computes functions of reals, and how the task reports to the host. A shape has no state: what
+//! it needs while a function is written is in the [`Emitter`].
+
+use octants_ir::plan::Plan;
+use octants_ir::{Op, Region};
+
+use crate::emitter::Emitter;
+use crate::value::Val;
+
+/// Memory that belongs to a launch, and that a task's body may ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ContextField {
+    /// The block of temporaries.
+    Temps,
+    /// The block of results.
+    Results,
+    /// The launch's key.
+    Key,
+}
+
+/// A function of reals that is no instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LibraryFunction {
+    Exp,
+    Log,
+    Log2,
+    Sin,
+    Cos,
+    Tan,
+    Tanh,
+    Asin,
+    Acos,
+    Pow,
+    Atan2,
+}
+
+pub(crate) trait Shape {
+    /// The head of a task's function, up to its opening brace. It has the block of arguments as `%args` and the launch's context
+    /// as `%frame`, both pointers.
+    fn head(&self, plan: &Plan, symbol: &str) -> String;
+
+    /// How functions of the kernel's own are passed the context.
+    fn context_param(&self) -> &'static str;
+
+    /// Where a field lies in the context, in bytes.
+    fn context_offset(&self, field: ContextField) -> usize;
+
+    /// A serial task, whole.
+    fn serial(&self, e: &mut Emitter<'_>, body: Region);
+
+    /// A parallel loop, whole: its iterations, and the combination of their reductions. Gives how many iterations run at once.
+    fn range(&self, e: &mut Emitter<'_>, op: Op) -> u32;
+
+    /// The task ends here because of a failure at this site; the first one of a launch is kept. Ends the block.
+    fn fail(&self, e: &mut Emitter<'_>, site: u32, arguments: &[Val]);
+
+    /// Hands a print's operands to the host.
+    fn print(&self, e: &mut Emitter<'_>, site: u32, operands: &[Val]);
+
+    /// At the back edge of a loop that may run for long: returns if the launch should stop.
+    fn poll_cancel(&self, e: &mut Emitter<'_>);
+
+    /// A function of reals on scalars or vectors.
+    fn library(&self, e: &mut Emitter<'_>, function: LibraryFunction, operands: &[Val]) -> Val;
+
+    /// Bytes of the stack that calls of recursive functions may use.
+    fn stack_of_calls(&self) -> usize;
+
+    /// Emits two neighbouring ops as one where that is faster. Otherwise nothing is emitted.
+    fn fuse(&self, e: &mut Emitter<'_>, first: Op, second: Op) -> bool;
+
+    /// Width of the vector registers in bits, 0 if code is not to use vectors.
+    fn vector_bits(&self) -> u32;
+}
