@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -113,6 +115,92 @@ def test_sessions_leave_no_threads_behind(tmp_path):
     gc.collect()
     assert not any(ref() for ref in dropped)
     assert len(os.listdir("/proc/self/task")) <= before + 8
+
+
+def executable_mappings():
+    """How many pieces of generated code are loaded: executable memory that belongs to no file."""
+    with open("/proc/self/maps") as maps:
+        return sum(1 for line in maps if " r-xp " in line and len(line.split()) == 5)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="counts mappings as Linux shows them")
+def test_the_code_of_collected_kernels_is_freed(tmp_path):
+    import gc
+    import importlib.util
+
+    kernels = "".join(f"@oc.kernel\ndef k{n}() -> oc.i32:\n    return {n} + START\n\n\n" for n in range(100))
+    held = []
+    before = executable_mappings()
+    for generation in range(4):
+        module = tmp_path / f"kernels{generation}.py"
+        module.write_text(f"import octants as oc\n\nSTART = {1000 * generation}\n\n\n{kernels}")
+        spec = importlib.util.spec_from_file_location(module.stem, module)
+        loaded = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(loaded)
+        assert [getattr(loaded, f"k{n}")() for n in range(100)] == [1000 * generation + n for n in range(100)]
+        held.append(loaded.k0)
+        del loaded
+        gc.collect()
+    # A few that were called last are kept, so that a function that defines a kernel can be called again.
+    assert executable_mappings() - before <= 64 + 2 * len(held)
+    assert [kernel() for kernel in held] == [0, 1000, 2000, 3000]
+
+
+def test_a_kernel_that_is_defined_again_and_again_is_compiled_once():
+    def call():
+        @oc.kernel
+        def seven() -> oc.i32:
+            return 7
+
+        assert seven() == 7
+        return seven.compile_statistics()[0]
+
+    first = call()
+    assert all(call() == {**first, "lower_ms": first["lower_ms"]} for _ in range(3))
+
+
+def test_threads_that_start_and_reset_sessions():
+    """Every call works, or says that a session was reset under it."""
+
+    @oc.kernel
+    def add(a: oc.types.ndarray(ndim=1)):
+        for i in a:
+            a[i] += 1
+
+    unexpected = []
+    end = time.monotonic() + 1.5
+
+    def use():
+        while time.monotonic() < end:
+            try:
+                add(np.zeros(4, np.float32))
+                array = oc.ndarray(oc.f32, 3)
+                add(array)
+                assert array.to_numpy().tolist() == [1, 1, 1]
+            except oc.OctantsRuntimeError as error:
+                if "reset" not in str(error):
+                    unexpected.append(error)
+            except Exception as error:
+                unexpected.append(error)
+
+    def restart():
+        while time.monotonic() < end:
+            oc.init(cpu_max_num_threads=2, log_level="error")
+            time.sleep(0.001)
+            oc.reset()
+
+    threads = [threading.Thread(target=target) for target in (use, use, restart, restart)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not unexpected
+    oc.init(log_level="error")
+    array = np.zeros(4, np.float32)
+    for _ in range(2):
+        add(array)
+    assert array.tolist() == [2, 2, 2, 2]
+    assert len(add.compile_statistics()) == 1
 
 
 def test_source_that_cannot_be_found():

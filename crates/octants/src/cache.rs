@@ -1,8 +1,11 @@
 //! Kernels of a session by their IR: equal IR is compiled once, whoever asks.
+//!
+//! A kernel lives as long as somebody has a handle. The cache itself keeps the last few that were asked for: a function that defines
+//! a kernel and calls it is often called again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::error::Error;
@@ -10,20 +13,60 @@ use crate::error::Error;
 /// How often a thread that waits for another's compilation looks at its caller's flag.
 const PATIENCE: Duration = Duration::from_millis(10);
 
+/// Kernels that live without a handle, at most. A kernel's code takes some ten kilobytes.
+const RECENT: usize = 64;
+
 pub(crate) struct Cache<T> {
-    entries: Mutex<HashMap<String, Entry<T>>>,
+    entries: Mutex<Entries<T>>,
     /// Something that was being made is there, or will not be.
-    settled: Condvar,
+    finished: Condvar,
+}
+
+struct Entries<T> {
+    by_key: HashMap<String, Entry<T>>,
+    /// What was asked for last, the newest at the back.
+    recent: VecDeque<Arc<T>>,
+    /// Entries that are looked through for dead ones when there are that many.
+    sweep_at: usize,
 }
 
 enum Entry<T> {
     BeingMade,
-    Ready(Arc<T>),
+    Ready(Weak<T>),
+}
+
+impl<T> Default for Entries<T> {
+    fn default() -> Self {
+        Self { by_key: HashMap::new(), recent: VecDeque::new(), sweep_at: 2 * RECENT }
+    }
+}
+
+impl<T> Entries<T> {
+    /// Keeps what was asked for; gives what is no longer kept, to be dropped without the lock.
+    #[must_use]
+    fn keep(&mut self, found: &Arc<T>) -> Option<Arc<T>> {
+        if let Some(place) = self.recent.iter().position(|one| Arc::ptr_eq(one, found)) {
+            self.recent.remove(place);
+        }
+        self.recent.push_back(Arc::clone(found));
+        if self.recent.len() > RECENT { self.recent.pop_front() } else { None }
+    }
+
+    /// Forgets the keys of what is gone.
+    fn sweep(&mut self) {
+        if self.by_key.len() >= self.sweep_at {
+            self.by_key.retain(|_, entry| match entry {
+                Entry::BeingMade => true,
+                Entry::Ready(found) => found.strong_count() > 0,
+            });
+            self.sweep_at = 2 * self.by_key.len().max(RECENT);
+        }
+    }
 }
 
 impl<T> Cache<T> {
     pub fn new() -> Self {
-        Self { entries: Mutex::new(HashMap::new()), settled: Condvar::new() }
+        Self { entries: Mutex::default(), finished: Condvar::new() }
     }
 
     /// What is kept under the key, made by this call if nobody else does or did. A failure is not kept.
@@ -35,17 +78,23 @@ impl<T> Cache<T> {
     ) -> Result<Arc<T>, Error> {
         let mut entries = self.lock();
         loop {
-            match entries.get(key) {
-                Some(Entry::Ready(found)) => return Ok(Arc::clone(found)),
+            match entries.by_key.get(key) {
+                Some(Entry::Ready(found)) => {
+                    let Some(found) = found.upgrade() else { break };
+                    let dropped = entries.keep(&found);
+                    drop((entries, dropped));
+                    return Ok(found);
+                }
                 Some(Entry::BeingMade) if cancel.load(Ordering::Relaxed) => return Err(Error::Cancelled),
                 Some(Entry::BeingMade) => {
-                    let waited = self.settled.wait_timeout(entries, PATIENCE);
+                    let waited = self.finished.wait_timeout(entries, PATIENCE);
                     entries = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
                 None => break,
             }
         }
-        entries.insert(key.to_owned(), Entry::BeingMade);
+        entries.sweep();
+        entries.by_key.insert(key.to_owned(), Entry::BeingMade);
         drop(entries);
         let mut making = Making { cache: self, key, made: None };
         let made = Arc::new(make()?);
@@ -54,20 +103,18 @@ impl<T> Cache<T> {
     }
 
     pub fn clear(&self) {
-        // What is being made settles by itself.
-        let mut gone = std::mem::take(&mut *self.lock());
-        gone.retain(|_, entry| matches!(entry, Entry::Ready(_)));
-        self.settled.notify_all();
+        let gone = std::mem::take(&mut *self.lock());
+        self.finished.notify_all();
         // Dropped without the lock: dropping code may wait for the device.
         drop(gone);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry<T>>> {
+    fn lock(&self) -> MutexGuard<'_, Entries<T>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Settles an entry however its making ends, a panic included.
+/// Ends an entry's making, also after a panic.
 struct Making<'a, T> {
     cache: &'a Cache<T>,
     key: &'a str,
@@ -77,12 +124,15 @@ struct Making<'a, T> {
 impl<T> Drop for Making<'_, T> {
     fn drop(&mut self) {
         let mut entries = self.cache.lock();
-        match self.made.take() {
-            Some(made) => entries.insert(self.key.to_owned(), Entry::Ready(made)),
-            None => entries.remove(self.key),
+        let dropped = if let Some(made) = self.made.take() {
+            entries.by_key.insert(self.key.to_owned(), Entry::Ready(Arc::downgrade(&made)));
+            entries.keep(&made)
+        } else {
+            entries.by_key.remove(self.key);
+            None
         };
-        drop(entries);
-        self.cache.settled.notify_all();
+        drop((entries, dropped));
+        self.cache.finished.notify_all();
     }
 }
 
@@ -112,6 +162,22 @@ mod tests {
         assert_eq!(got.iter().filter(|result| result.is_err()).count(), 1);
         assert!(got.iter().flatten().all(|one| **one == 1));
         assert_eq!(made.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn what_nobody_has_lives_while_it_is_recent() {
+        let cache = Cache::new();
+        let never = AtomicBool::new(false);
+        let get = |n: usize| cache.get_or_make(&n.to_string(), &never, || Ok(n)).unwrap();
+        let held = get(0);
+        let weak: Vec<_> = (1..1000).map(|n| Arc::downgrade(&get(n))).collect();
+        assert_eq!(weak.iter().filter(|one| one.strong_count() > 0).count(), RECENT);
+        assert!(Arc::ptr_eq(&held, &get(0)));
+        assert!(weak.last().unwrap().ptr_eq(&Arc::downgrade(&get(999))));
+        assert!(cache.lock().by_key.len() <= 2 * RECENT + 2);
+        assert_eq!(*get(1), 1, "made again");
+        cache.clear();
+        assert_eq!(weak.iter().filter(|one| one.strong_count() > 0).count(), 0);
     }
 
     #[test]

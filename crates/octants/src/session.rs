@@ -88,7 +88,7 @@ impl Session {
         self.inner.context.bytes()
     }
 
-    /// Native code for a kernel in its structured phase. Equal IR is compiled once, also if two threads ask at the same time: the
+    /// Native code for a kernel in its structured phase. Equal IR is compiled once while somebody has the kernel, also if two threads ask at the same time: the
     /// second one waits. `lowering` is how long the front end took, for the statistics. Raising `cancel` ends the wait.
     ///
     /// A kernel is relaxed in its reals if both it and the session allow that, and in debug mode if either is.

@@ -14,6 +14,9 @@ use pyo3::types::PyDict;
 use crate::dtype::{self, DataType, TypeLike};
 use crate::{errors, host_only, interrupt};
 
+/// How often a thread that needs a session starts one, if others reset it meanwhile.
+const STARTS: usize = 100;
+
 #[pyclass(frozen, module = "octants")]
 pub struct Runtime {
     sources: Sources,
@@ -70,19 +73,39 @@ impl Runtime {
 
     /// The current session, started with default options if there is none.
     pub fn current(&self, py: Python<'_>) -> PyResult<Arc<Current>> {
-        if let Some(current) = self.get() {
-            return Ok(current);
+        for _ in 0..STARTS {
+            if let Some(current) = self.get() {
+                return Ok(current);
+            }
+            // Another thread may reset the new session before this one looks.
+            py.import("octants")?.call_method0("init")?;
         }
-        py.import("octants")?.call_method0("init")?;
-        self.get().ok_or_else(|| errors::bug("oc.init() started no session"))
+        self.get().ok_or_else(|| {
+            let message =
+                "there is no session: another thread resets it again and again while this one starts it";
+            errors::exception(py, "OctantsRuntimeError", message)
+        })
+    }
+
+    /// Makes a session the current one, or none. The one before it ends.
+    fn replace(&self, py: Python<'_>, new: Option<Current>) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        // With the lock held, so that no other thread's session gets a newer epoch and is replaced by this one.
+        let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
+        let old = std::mem::replace(&mut *current, new.map(|new| Arc::new(Current { epoch, ..new })));
+        drop(current);
+        let Some(old) = old else { return };
+        self.set_root(None);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        kept.iter().filter_map(Weak::upgrade).for_each(|holder| holder.forget());
+        py.detach(|| {
+            old.session.reset();
+            drop(old);
+        });
     }
 
     fn get(&self) -> Option<Arc<Current>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn replace(&self, current: Option<Arc<Current>>) -> Option<Arc<Current>> {
-        std::mem::replace(&mut *self.current.write().unwrap_or_else(PoisonError::into_inner), current)
     }
 
     /// The scalar type that an object means in the current session.
@@ -161,8 +184,7 @@ impl Runtime {
         self.end(py)?;
         let session =
             py.detach(|| Session::new(session_options)).map_err(|error| errors::from_error(py, &error))?;
-        let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
-        self.replace(Some(Arc::new(Current { session, lower, epoch, raise_on_templated_floats, dumps })));
+        self.replace(py, Some(Current { session, lower, epoch: 0, raise_on_templated_floats, dumps }));
         interrupt::install();
         Ok(())
     }
@@ -180,24 +202,19 @@ impl Runtime {
         let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
         let dumps = dumps(options)?;
         let session = current.session.clone();
-        let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
-        self.replace(Some(Arc::new(Current { session, lower, epoch, raise_on_templated_floats, dumps })));
+        let mut place = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have ended the session by now.
+        if place.as_ref().is_some_and(|now| Arc::ptr_eq(now, &current)) {
+            let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
+            *place = Some(Arc::new(Current { session, lower, epoch, raise_on_templated_floats, dumps }));
+        }
         Ok(())
     }
 
     /// Ends the current session: its arrays refuse from now on, kernels compile again when called.
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         host_only::guard(py, "reset")?;
-        if let Some(old) = self.replace(None) {
-            self.epoch.fetch_add(1, Ordering::AcqRel);
-            self.set_root(None);
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            kept.iter().filter_map(Weak::upgrade).for_each(|holder| holder.forget());
-            py.detach(|| {
-                old.session.reset();
-                drop(old);
-            });
-        }
+        self.replace(py, None);
         Ok(())
     }
 
