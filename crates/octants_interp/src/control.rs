@@ -1,7 +1,8 @@
 //! Branches, loops and assertions. Iterations of a parallel loop run in order, the last axis fastest; branches of a fork in the order
 //! of the text.
 
-use octants_ir::{Const, Data, Op, Value};
+use octants_ir::ops::Domain;
+use octants_ir::{Const, Data, Layout, Op, Value};
 
 use crate::arith;
 use crate::datum::Datum;
@@ -63,7 +64,14 @@ impl Machine<'_> {
 
     pub fn parallel_for(&mut self, op: Op) -> Result<(), Trap> {
         let parallel = self.kernel.parallel_loop(op).expect("the caller saw a parallel loop");
-        let ranges: Vec<_> = parallel.bounds().map(|(lo, hi)| self.bounds(lo, hi)).collect();
+        let layout = match parallel.attributes.domain {
+            Domain::Ranges => None,
+            Domain::Cells(layout) => Some(&self.kernel.layouts[layout]),
+        };
+        let ranges: Vec<_> = match layout {
+            None => parallel.bounds().map(|(lo, hi)| self.bounds(lo, hi)).collect(),
+            Some(layout) => layout.digits().map(|digit| (0, digit.extent.into())).collect(),
+        };
         let identities: Vec<_> = parallel
             .reductions()
             .map(|reduction| {
@@ -84,6 +92,11 @@ impl Machine<'_> {
             'points: loop {
                 for ((&index, (lo, _)), &param) in at.iter().zip(parallel.bounds()).zip(parallel.indices()) {
                     self.set(param, self.index(lo, index));
+                }
+                if let Some(layout) = layout {
+                    for (&index, &param) in cell_index(layout, &at).iter().zip(parallel.indices()) {
+                        self.set(param, Datum::Scalar(Const::i32(index)));
+                    }
                 }
                 for (&param, accumulator) in parallel.accumulators().iter().zip(accumulated) {
                     self.set(param, accumulator);
@@ -128,4 +141,13 @@ impl Machine<'_> {
         let arguments = self.kernel.ops[op].operands[1..].iter().map(|&v| self.get(v).scalar()).collect();
         self.trap(op, TrapKind::Assert { message: message.into(), arguments })
     }
+}
+
+/// The index of the cell that digits in storage order count to.
+fn cell_index(layout: &Layout, digits: &[i128]) -> Vec<i32> {
+    let mut index = layout.origin.clone();
+    for (digit, &value) in layout.digits().zip(digits) {
+        index[usize::from(digit.axis)] += digit.below as i32 * value as i32;
+    }
+    index
 }

@@ -86,7 +86,7 @@ impl<'k> ParallelLoop<'k> {
         &self.operands[self.attributes.bound_operands()..]
     }
 
-    /// `(lo, hi)` of each axis, the outermost first.
+    /// `(lo, hi)` of each axis, the outermost first; none for a loop over a layout.
     pub fn bounds(&self) -> impl DoubleEndedIterator<Item = (Value, Value)> + ExactSizeIterator + use<'k> {
         self.bound_operands().chunks_exact(2).map(|bounds| (bounds[0], bounds[1]))
     }

@@ -7,6 +7,7 @@ use octants_ir::{Kernel, Phase, Plan, verify};
 
 use crate::check_arithmetic::check_arithmetic;
 use crate::demote_atomics::demote_atomics;
+use crate::expand_field_loops::expand_field_loops;
 use crate::lower_random::lower_random;
 use crate::make_plan::make_plan;
 use crate::privatise_reductions::privatise_reductions;
@@ -53,6 +54,13 @@ pub static PIPELINE: &[Pass] = &[
         reason: "after scalarise, since it knows scalars only; before all that rewrites or adds arithmetic",
         leaves: Phase::Structured,
         run: |kernel, _| check_arithmetic(kernel),
+    },
+    Pass {
+        name: "expand_field_loops",
+        required: true,
+        reason: "after check_arithmetic, since an index that digits make up never overflows; before all that asks for a loop's bounds",
+        leaves: Phase::Structured,
+        run: |kernel, _| expand_field_loops(kernel),
     },
     Pass {
         name: "lower_random",
@@ -221,11 +229,18 @@ mod tests {
             (seen, print(&outcome.kernel))
         };
         let (none, text) = names(Some(0));
-        let required = ["scalarise", "check_arithmetic", "lower_random", "split_digits", "split_tasks"];
+        let required = [
+            "scalarise",
+            "check_arithmetic",
+            "expand_field_loops",
+            "lower_random",
+            "split_digits",
+            "split_tasks",
+        ];
         assert_eq!(none, [&["input"], &required[..]].concat());
         assert!(text.contains("local") && text.contains("atomic_add"));
         let (two, text) = names(Some(2));
-        let first = ["input", "scalarise", "check_arithmetic", "lower_random"];
+        let first = ["input", "scalarise", "check_arithmetic", "expand_field_loops", "lower_random"];
         assert_eq!(
             two,
             [&first[..], &["promote_locals", "split_digits", "simplify", "split_tasks"]].concat()

@@ -1,6 +1,7 @@
 //! What a parallel loop and an assertion carry besides their operands.
 
 use super::AtomicOp;
+use crate::ids::LayoutId;
 
 /// What an assertion is about: it decides how a failure is told.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -30,7 +31,8 @@ impl AssertKind {
 /// Attributes of a `parallel_for`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ParallelFor {
-    /// How many axes: the first `2 * axes` operands are `lo, hi` of each, outermost first; the last axis runs fastest.
+    pub domain: Domain,
+    /// How many indices the body has.
     pub axes: u8,
     /// Reductions: each takes one accumulator parameter and, in order after the bounds, a place among the operands.
     pub reductions: Vec<Reduction>,
@@ -42,10 +44,23 @@ pub struct ParallelFor {
     pub name: Option<String>,
 }
 
+/// What a parallel loop runs over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Domain {
+    /// Ranges of integers: the first operands are `lo, hi` of each axis, outermost first; the last axis runs fastest.
+    #[default]
+    Ranges,
+    /// The cells of a layout in storage order, with an `i32` index for each of its axes, from its origin on.
+    Cells(LayoutId),
+}
+
 impl ParallelFor {
     /// How many operands come before the places.
     pub fn bound_operands(&self) -> usize {
-        2 * usize::from(self.axes)
+        match self.domain {
+            Domain::Ranges => 2 * usize::from(self.axes),
+            Domain::Cells(_) => 0,
+        }
     }
 
     /// How many operands there are in all.

@@ -17,7 +17,7 @@ mod tensor;
 pub use arith::ArithOp;
 pub use bits::{BitOp, BitUnary};
 pub use compare::CompareOp;
-pub use control::{AssertKind, ParallelFor, Reduction};
+pub use control::{AssertKind, Domain, ParallelFor, Reduction};
 pub use convert::ConvertOp;
 pub use math::{MathOp, MathUnary};
 pub use memory::AtomicOp;
@@ -162,7 +162,8 @@ pub enum OpKind {
     /// `(carried…) → carried…`; region `cond(carried…)` yields `u1, carried…`; region `body(carried…)` yields `carried…`.
     /// Results are what `cond` yielded when it yielded false.
     While,
-    /// `(lo₀, hi₀, lo₁, hi₁, …, reduced places…)`; region `body(i₀, i₁, …, accumulators…)` yields the accumulators.
+    /// `(lo₀, hi₀, lo₁, hi₁, …, reduced places…)`, without bounds over a layout; region `body(i₀, i₁, …, accumulators…)` yields the
+    /// accumulators.
     ParallelFor(Box<ParallelFor>),
     /// A serial task: region `body()`. Only at the top of a kernel or of a branch, made by task splitting.
     Serial,

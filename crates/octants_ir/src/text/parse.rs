@@ -388,17 +388,22 @@ impl Parser {
         self.mark("<")?;
         let elem = self.data()?;
         self.mark(",")?;
-        let Token::Word(word) = self.next() else { return self.unexpected("a layout, `layout0`") };
-        let number = word.strip_prefix("layout").and_then(|n| n.parse::<usize>().ok());
-        let Some(number) = number.filter(|&number| number < self.kernel.layouts.len()) else {
-            return self.error(format!("{word} is not declared above"));
-        };
+        let layout = self.layout_name()?;
         self.mark(">")?;
-        let layout = LayoutId::from_index(number);
         let Ok(rank) = u8::try_from(self.kernel.layouts[layout].rank()) else {
             return self.error("at most 255 axes");
         };
         Ok(Type::Array(ArrayType { layout: Some(layout), ..ArrayType::array(elem, rank, Boundary::Unsafe) }))
+    }
+
+    /// `layout0`
+    pub(super) fn layout_name(&mut self) -> Parsed<LayoutId> {
+        let Token::Word(word) = self.next() else { return self.unexpected("a layout, `layout0`") };
+        let number = word.strip_prefix("layout").and_then(|n| n.parse::<usize>().ok());
+        match number.filter(|&number| number < self.kernel.layouts.len()) {
+            Some(number) => Ok(LayoutId::from_index(number)),
+            None => self.error(format!("{word} is not declared above")),
+        }
     }
 
     pub(super) fn data(&mut self) -> Parsed<Data> {

@@ -9,7 +9,7 @@ use crate::constant::Const;
 use crate::ids::{Loc, Op, Region, Value};
 use crate::kernel::{OpData, ValueData, ValueDef};
 use crate::ops::{
-    ArithOp, AssertKind, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpKind,
+    ArithOp, AssertKind, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, Domain, MathOp, MathUnary, OpKind,
     ParallelFor, PrintSpec, Reduction, TensorOp,
 };
 use crate::types::{Scalar, Type};
@@ -245,14 +245,19 @@ impl Parser {
         rest.regions.push(body);
         self.mark("(")?;
         let axes = self.list(")", |p| p.typed_param(body))?.len();
-        self.word("in")?;
-        self.mark("(")?;
-        let ranges = self.list(")", |p| p.range(rest))?.len();
-        if axes != ranges {
-            return self.error(format!("{axes} indices, but {ranges} ranges"));
-        }
+        let domain = if self.eat_word("over") {
+            Domain::Cells(self.layout_name()?)
+        } else {
+            self.word("in")?;
+            self.mark("(")?;
+            let ranges = self.list(")", |p| p.range(rest))?.len();
+            if axes != ranges {
+                return self.error(format!("{axes} indices, but {ranges} ranges"));
+            }
+            Domain::Ranges
+        };
         let Ok(axes) = u8::try_from(axes) else { return self.error("at most 255 axes") };
-        let mut attributes = ParallelFor { axes, ..ParallelFor::default() };
+        let mut attributes = ParallelFor { domain, axes, ..ParallelFor::default() };
         if self.eat_word("reduce") {
             self.mark("(")?;
             attributes.reductions = self.list(")", |p| p.reduction(body, rest))?;

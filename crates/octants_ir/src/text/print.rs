@@ -6,7 +6,7 @@ use crate::constant::Const;
 use crate::ids::{Loc, Op, Region, SideTable, Value};
 use crate::kernel::{Kernel, LocData, Param, Phase};
 use crate::layout::Digit;
-use crate::ops::{OpKind, ParallelFor, TensorOp};
+use crate::ops::{Domain, OpKind, ParallelFor, TensorOp};
 use crate::types::{Data, Scalar};
 
 /// The canonical text, without locations.
@@ -466,12 +466,20 @@ impl<'k> Printer<'k> {
         let parallel = kernel.parallel_loop(op).expect("the caller saw a parallel loop");
         self.push("parallel_for (");
         self.typed_list(parallel.indices());
-        self.push(") in (");
-        for (axis, (lo, hi)) in parallel.bounds().enumerate() {
-            self.comma(axis);
-            self.range(lo, hi);
+        match attributes.domain {
+            Domain::Ranges => {
+                self.push(") in (");
+                for (axis, (lo, hi)) in parallel.bounds().enumerate() {
+                    self.comma(axis);
+                    self.range(lo, hi);
+                }
+                self.push(")");
+            }
+            Domain::Cells(layout) => {
+                self.push(") over ");
+                self.show(layout);
+            }
         }
-        self.push(")");
         if !attributes.reductions.is_empty() {
             self.push(" reduce (");
             for (index, reduction) in parallel.reductions().enumerate() {

@@ -8,7 +8,7 @@ use crate::constant::Const;
 use crate::kernel::{Kernel, LocData};
 use crate::layout::{Digit, Layout, Level, NodeKind};
 use crate::ops::{
-    ArithOp, AssertKind, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpKind,
+    ArithOp, AssertKind, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, Domain, MathOp, MathUnary, OpKind,
     ParallelFor, Reduction, TensorOp,
 };
 use crate::types::{ArrayType, Boundary, Data, Order, Scalar, StructType, TensorShape, TensorType, Type};
@@ -152,6 +152,7 @@ fn everything() -> Kernel {
     let reductions =
         vec![Reduction { op: AtomicOp::Add, operands: 1 }, Reduction { op: AtomicOp::Max, operands: 2 }];
     let attributes = ParallelFor {
+        domain: Domain::Ranges,
         axes: 2,
         reductions,
         block_dim: Some(64),

@@ -3,7 +3,8 @@
 use super::{Law, Verifier};
 use crate::ids::{Func, Op, Region, Value};
 use crate::kernel::Phase;
-use crate::ops::{AtomicOp, ParallelFor, PrintPiece, PrintSpec};
+use crate::layout::Layout;
+use crate::ops::{AtomicOp, Domain, ParallelFor, PrintPiece, PrintSpec};
 use crate::types::{Scalar, Type};
 
 fn list(types: &[Type]) -> String {
@@ -90,11 +91,17 @@ impl Verifier<'_> {
         let operands = self.operands(op);
         let body = self.kernel.ops[op].regions[0];
         let params = self.params(body);
-        for (axis, bounds) in operands[..2 * axes].chunks_exact(2).enumerate() {
+        let (bounds, mut places) = operands.split_at(attributes.bound_operands());
+        for (axis, bounds) in bounds.chunks_exact(2).enumerate() {
             self.axis(op, bounds[0], bounds[1], params.get(axis).copied());
         }
+        if let Domain::Cells(id) = attributes.domain {
+            let rank = self.kernel.layouts.get(id).map(Layout::rank);
+            if rank != Some(axes) || params.iter().take(axes).any(|&ty| ty != Type::I32) {
+                self.breaks(Law::Bounds, op, format!("{axes} indices over {id}"));
+            }
+        }
         let accumulators = params.get(axes..).unwrap_or_default();
-        let mut places = &operands[2 * axes..];
         let mut cells = Vec::new();
         for reduction in &attributes.reductions {
             let (place, rest) = places.split_at(reduction.operands as usize);

@@ -26,7 +26,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     22 Atomic "An atomic update takes what its table names; `atomic_cas` takes integers, one scalar at a time.";
     23 Extent "`extent` names an axis that its array has, and gives `i32`. A field has constants instead.";
     24 Condition "The condition of `if`, `while` and `assert` is `u1`.";
-    25 Bounds "Bounds and index of one loop axis are of one integer type; a parallel loop has an axis.";
+    25 Bounds "Bounds and index of one loop axis are of one integer type; a parallel loop has an axis; over a layout it has an `i32` index for each of the layout's.";
     26 Carried "Carried values, their parameters, what is yielded and what results have the same types in the same order.";
     27 Reduction "A reduction is a sum, product, least, greatest or bitwise op; its accumulator has its cell's type.";
     28 Attributes "`block_dim` and `max_threads` are not zero.";
@@ -44,7 +44,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     40 Layout "The digits of a layout cover each axis once; strides are multiples of the scalar's bytes, and cells do not reach into each other.";
     41 Field "A field holds scalars or tensors, has the rank of its layout, and clamps no index.";
     42 Address "`address` takes a scalar or tensor in an array or a field, and gives `u64`.";
-    43 Digits "In a kernel that is split into tasks, each axis of a layout is one digit.";
+    43 Digits "In a kernel that is split into tasks, each axis of a layout is one digit, and no loop runs over a layout.";
     44 Clock "A clock gives `i64`.";
     45 Fork "A `fork` takes and gives nothing, and has a branch; branches have no parameters and yield nothing.";
     46 Order "Only an array of scalars is column-major; a field's layout says its order.";

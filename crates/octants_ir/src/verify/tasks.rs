@@ -3,7 +3,7 @@
 use super::{Law, Verifier};
 use crate::ids::{Op, Region};
 use crate::kernel::ValueDef;
-use crate::ops::{OpKind, TensorOp};
+use crate::ops::{Domain, OpKind, TensorOp};
 use crate::rewrite;
 use crate::types::{Data, Type};
 
@@ -14,6 +14,11 @@ pub(super) fn check(verifier: &mut Verifier) {
         match &kernel.ops[op].kind {
             OpKind::Serial | OpKind::ParallelFor(_) => {
                 let body = kernel.ops[op].regions[0];
+                if let OpKind::ParallelFor(attributes) = &kernel.ops[op].kind
+                    && let Domain::Cells(layout) = attributes.domain
+                {
+                    verifier.breaks(Law::Digits, op, format!("runs over {layout}"));
+                }
                 task_values(verifier, op, body);
                 for inner in rewrite::ops_in(kernel, body) {
                     scalars(verifier, inner);

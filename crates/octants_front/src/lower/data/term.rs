@@ -1,7 +1,9 @@
 //! What an expression lowers to.
 
+use std::sync::Arc;
+
 use octants_diag::Span;
-use octants_ir::{TensorShape, Value};
+use octants_ir::{Layout, TensorShape, Value};
 
 use crate::ast::Name;
 
@@ -131,8 +133,8 @@ pub(crate) struct Ndrange {
     pub order: Vec<usize>,
     /// Of a field in blocks: the bounds are those of digits that make up the index.
     pub digits: Option<Digits>,
-    /// Whether it is the elements of a field or the cells of a node.
-    pub of_field: bool,
+    /// Of the elements of a field or the cells of a node: how they lie. It has no bounds then.
+    pub layout: Option<Arc<Layout>>,
 }
 
 /// How an index is put together from digits that are counted apart.
@@ -146,12 +148,16 @@ pub(crate) struct Digits {
 
 impl Ndrange {
     pub(crate) fn new(bounds: Vec<(Value, Value)>) -> Self {
-        Self { order: (0..bounds.len()).collect(), bounds, digits: None, of_field: false }
+        Self { order: (0..bounds.len()).collect(), bounds, digits: None, layout: None }
     }
 
     /// How many indices an iteration has.
     pub(crate) fn rank(&self) -> usize {
-        self.digits.as_ref().map_or(self.bounds.len(), |digits| digits.origin.len())
+        match (&self.layout, &self.digits) {
+            (Some(layout), _) => layout.rank(),
+            (None, Some(digits)) => digits.origin.len(),
+            (None, None) => self.bounds.len(),
+        }
     }
 }
 

@@ -243,25 +243,25 @@ impl<H: Host> Lowerer<'_, H> {
                 // The kernel depends on the field even if it does not touch its memory.
                 let name = self.text(span);
                 self.field_member(object, &name);
-                Ok(Some(self.layout_range(&layout, span)))
+                Ok(Some(Ndrange { layout: Some(layout), ..Ndrange::new(Vec::new()) }))
             }
             Meaning::Node => {
                 let cells = self.host.node(object).map_err(|exception| self.host_error(exception, span))?;
-                Ok(Some(self.layout_range(&cells, span)))
+                Ok(Some(Ndrange { layout: Some(cells), ..Ndrange::new(Vec::new()) }))
             }
             _ => Ok(None),
         }
     }
 
-    /// A loop in storage order: over the axes, or over the digits of a layout in blocks.
-    fn layout_range(&mut self, layout: &Layout, span: Span) -> Ndrange {
+    /// The ranges of a serial loop in storage order: over the axes, or over the digits of a layout in blocks.
+    pub(crate) fn layout_ranges(&mut self, layout: &Layout, span: Span) -> Ndrange {
         let mut builder = self.at(span);
         if layout.digits().any(|digit| digit.below != 1) {
             let bounds =
                 layout.digits().map(|digit| (builder.i32(0), builder.i32(digit.extent as i32))).collect();
             let weights = layout.digits().map(|digit| (usize::from(digit.axis), digit.below)).collect();
             let digits = Some(Digits { origin: layout.origin.clone(), weights });
-            return Ndrange { digits, of_field: true, ..Ndrange::new(bounds) };
+            return Ndrange { digits, ..Ndrange::new(bounds) };
         }
         let axes = layout.shape.iter().zip(&layout.origin);
         let bounds = axes
@@ -270,7 +270,7 @@ impl<H: Host> Lowerer<'_, H> {
         // Axes of one element have no digit.
         let single = (0..layout.rank()).filter(|&axis| layout.digits_of(axis).next().is_none());
         let order = single.chain(layout.digits().map(|digit| usize::from(digit.axis))).collect();
-        Ndrange { order, of_field: true, ..Ndrange::new(bounds) }
+        Ndrange { order, ..Ndrange::new(bounds) }
     }
 
     /// The indices of an iteration from what its loops count.

@@ -1,7 +1,7 @@
 //! Run-time loops: parallel at the top of a kernel, serial elsewhere.
 
 use octants_diag::{Code, Span};
-use octants_ir::ops::{ArithOp, BitOp, BitUnary, CompareOp, ParallelFor};
+use octants_ir::ops::{ArithOp, BitOp, BitUnary, CompareOp, Domain, ParallelFor};
 use octants_ir::{Builder, Const, OpKind, Scalar, Type, Value};
 
 use super::exits::{may_break, may_return};
@@ -20,6 +20,7 @@ struct Nest<'s> {
     span: Span,
 }
 
+#[derive(Clone)]
 enum Targets<'s> {
     /// One name per axis.
     Each(Vec<(&'s Name, Span)>),
@@ -149,7 +150,7 @@ impl<H: Host> Lowerer<'_, H> {
                 "write `for I in oc.grouped(...)` and use `I[0]`, `I[1]`",
             )),
             _ if names.len() != axes => Err(self.error_with_help(
-                if range.of_field { Code::IndexCount } else { Code::LoopTargets },
+                if range.layout.is_some() { Code::IndexCount } else { Code::LoopTargets },
                 target.span,
                 match names.len() {
                     1 => format!("1 loop variable for {axes} axes"),
@@ -162,10 +163,13 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn parallel_loop(&mut self, nest: &Nest<'_>, config: LoopConfig) -> Fallible<()> {
-        if nest.range.bounds.is_empty() {
+        let axes = match &nest.range.layout {
+            Some(layout) => (0..layout.rank()).collect(),
+            None => nest.range.order.clone(),
+        };
+        if axes.is_empty() {
             return self.serial_loop(nest);
         }
-        let axes = &nest.range.order;
         let types = vec![Type::I32; axes.len()];
         let (region, ()) = self.open_region(&types, |inner, params| {
             inner.in_parallel = true;
@@ -174,26 +178,25 @@ impl<H: Host> Lowerer<'_, H> {
             for (&axis, &param) in axes.iter().zip(params) {
                 indices[axis] = param;
             }
-            let indices = inner.put_together(&nest.range, indices, nest.span);
             let result = inner.loop_body(nest, LoopKind::Parallel, &indices);
             inner.in_parallel = false;
             result
         })?;
         self.end_region(region, nest.span, &[]);
+        let domain = match &nest.range.layout {
+            Some(layout) => Domain::Cells(self.kernel.intern_layout((**layout).clone())),
+            None => Domain::Ranges,
+        };
         let attributes = ParallelFor {
+            domain,
             axes: axes.len() as u8,
             reductions: Vec::new(),
             block_dim: config.block_dim,
             max_threads: config.parallelize,
             name: config.name,
         };
-        let operands: Vec<_> = axes
-            .iter()
-            .flat_map(|&axis| {
-                let (lo, hi) = nest.range.bounds[axis];
-                [lo, hi]
-            })
-            .collect();
+        let bounds = axes.iter().filter_map(|&axis| nest.range.bounds.get(axis));
+        let operands: Vec<_> = bounds.flat_map(|&(lo, hi)| [lo, hi]).collect();
         self.at(nest.span).op(OpKind::ParallelFor(Box::new(attributes)), operands, [], [region]);
         Ok(())
     }
@@ -204,6 +207,11 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn serial_loop(&mut self, nest: &Nest<'_>) -> Fallible<()> {
+        if let Some(layout) = &nest.range.layout {
+            let range = self.layout_ranges(layout, nest.span);
+            let Nest { targets, body, span, .. } = nest;
+            return self.serial_loop(&Nest { range, targets: targets.clone(), body, span: *span });
+        }
         let broken = self.may_end_early(nest.body).then(|| self.new_flag(nest.span));
         let mut indices: Vec<Option<Value>> = vec![None; nest.range.bounds.len()];
         self.serial_level(nest, 0, broken, &mut indices)
