@@ -128,21 +128,26 @@ NDArray = NdarrayType
 
 
 class BufferViewType:
-    """Annotation of a parameter that is a part of an array: ``BufferView[oc.f32]``."""
+    """Annotation of a parameter that is a part of an array: ``BufferView[oc.f32]`` or ``BufferView[oc.f32, "clamp"]``.
+
+    ``boundary="clamp"`` clamps each index into the view, and into the parts that are made of it.
+    """
 
     __slots__ = ("boundary", "dtype", "element", "ndim", "needs_grad")
 
     def __init__(self, dtype=None, boundary="unsafe"):
         if boundary not in ("unsafe", "clamp"):
             raise ValueError(f'boundary is "unsafe" or "clamp", not {boundary!r}')
-        self.dtype = dtype
+        # Python's own types mean the session's defaults.
+        self.dtype = dtype if dtype in (int, float) else _element_type(dtype, None, None)
         self.boundary = boundary
         self.element = None
         self.ndim = None
         self.needs_grad = None
 
     def __repr__(self):
-        return f"oc.BufferView[{self.dtype!r}]"
+        clamps = ', "clamp"' if self.boundary == "clamp" else ""
+        return f"oc.BufferView[{self.dtype!r}{clamps}]"
 
 
 class Tensor:

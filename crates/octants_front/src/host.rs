@@ -389,6 +389,7 @@ pub trait Host {
     fn make_int(&self, value: i128) -> Self::Object;
     fn make_float(&self, value: f64) -> Self::Object;
     fn make_str(&self, value: &str) -> Self::Object;
+    fn make_dtype(&self, scalar: Scalar) -> Self::Object;
     fn make_tuple(&self, items: Vec<Self::Object>) -> Self::Object;
     fn make_list(&self, items: Vec<Self::Object>) -> Self::Object;
     fn make_dict(&self, items: Vec<(Self::Object, Self::Object)>) -> HostResult<Self::Object>;

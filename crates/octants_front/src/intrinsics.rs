@@ -46,7 +46,7 @@ intrinsics! {
     Append "append" "append(node, indices, val)";
     Length "length" "length(node, indices)";
 
-    BufferView "BufferView" "BufferView(ndarray, offset, size)";
+    BufferView "BufferView" "BufferView(arr, offset, size)";
     Super "super" "super(): the parent's methods, in a method.";
 
     Int "int" "int(x): cast to the default integer type.";

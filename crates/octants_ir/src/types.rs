@@ -157,7 +157,7 @@ impl Data {
 pub enum Boundary {
     /// The program is wrong; checked in debug mode only.
     Unsafe,
-    /// Each index is clamped into the shape.
+    /// Each index is clamped into the shape, which must have elements: the front end guards each access.
     Clamp,
 }
 

@@ -249,9 +249,12 @@ impl Binder<'_> {
             return Err(self.error(py, param.diagnostic(Code::NotDataOriented, message)));
         }
         if object.is_instance_of::<Ndarray>() || object.is_instance_of::<BufferView>() {
-            let message =
-                format!("argument `{}`: an ndarray cannot be a compile-time argument", param.spec.name);
-            let help = "annotate the parameter with oc.types.ndarray(...)";
+            let (what, help) = if object.is_instance_of::<BufferView>() {
+                ("a BufferView", "annotate the parameter with oc.BufferView")
+            } else {
+                ("an ndarray", "annotate the parameter with oc.types.ndarray(...)")
+            };
+            let message = format!("argument `{}`: {what} cannot be a compile-time argument", param.spec.name);
             return Err(self.error(py, param.diagnostic(Code::ArgumentType, message).help(help)));
         }
         if object.is_instance_of::<pyo3::types::PyFloat>() && current.raise_on_templated_floats {
@@ -301,7 +304,13 @@ impl Binder<'_> {
                 "Invalid type for argument `{}`: a BufferView is required, got {found}",
                 param.spec.name
             );
-            let help = "pass a part of an ndarray, `array[a:b]`";
+            let help = if object.is_instance_of::<Field>() {
+                "a field has no views: annotate the parameter with oc.template() to take a field"
+            } else if object.is_instance_of::<Ndarray>() {
+                "pass a part of the array, `array[a:b]`, or `array[:]` for all of it"
+            } else {
+                "pass a part of an ndarray, `array[a:b]`"
+            };
             return Err(self.error(object.py(), param.diagnostic(Code::ArgumentType, message).help(help)));
         };
         self.octants_array(param, annotation, &view.get().ndarray.get().array, object, current)

@@ -5,6 +5,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple};
 
+use crate::field::Field;
 use crate::ndarray::Ndarray;
 
 /// A contiguous part of an ndarray along its first axis: ``array[a:b]``. Keeps the array alive.
@@ -58,7 +59,8 @@ impl BufferView {
     }
 
     #[new]
-    fn new(ndarray: &Bound<'_, PyAny>, offset: i64, size: i64) -> PyResult<Self> {
+    fn new(arr: &Bound<'_, PyAny>, offset: i64, size: i64) -> PyResult<Self> {
+        let ndarray = arr;
         if ndarray.is_instance_of::<BufferView>() {
             return Err(PyTypeError::new_err(
                 "Cannot nest BufferView(view, ...); use view.subview(offset, size) instead",
@@ -66,7 +68,13 @@ impl BufferView {
         }
         let Ok(ndarray) = ndarray.cast::<Ndarray>() else {
             let found = ndarray.get_type().name()?.to_string();
-            return Err(PyTypeError::new_err(format!("a BufferView is made of an ndarray, not of {found}")));
+            let hint = if ndarray.is_instance_of::<Field>() {
+                "; a field has no views: keep the data in an oc.ndarray, or pass the field and an offset"
+            } else {
+                ""
+            };
+            let message = format!("a BufferView is made of an ndarray, not of {found}{hint}");
+            return Err(PyTypeError::new_err(message));
         };
         let Some(&length) = ndarray.get().array.shape().first() else {
             return Err(PyTypeError::new_err("an ndarray without axes has no views"));
@@ -79,13 +87,28 @@ impl BufferView {
         Ok(Self { ndarray: ndarray.clone().unbind(), offset: offset as i32, size: size as i32 })
     }
 
-    /// ``BufferView[oc.f32]``, an annotation.
+    /// ``BufferView[oc.f32]`` or ``BufferView[oc.f32, "clamp"]``, an annotation.
     #[classmethod]
     fn __class_getitem__<'py>(
         class: &Bound<'py, pyo3::types::PyType>,
-        dtype: &Bound<'py, PyAny>,
+        item: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        class.py().import("octants.types")?.getattr("BufferViewType")?.call1((dtype,))
+        let annotation = class.py().import("octants.types")?.getattr("BufferViewType")?;
+        match item.cast::<PyTuple>() {
+            Ok(items) if items.is_empty() || items.len() > 2 => Err(PyTypeError::new_err(format!(
+                "BufferView[dtype, boundary] takes one or two arguments, not {}",
+                items.len()
+            ))),
+            Ok(items) => annotation.call1(items.clone()),
+            Err(_) => annotation.call1((item,)),
+        }
+    }
+
+    /// A copy of a view is a view of the same array; a deep copy, and a pickled one, is one of a copy of the whole array.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let this = slf.get();
+        let arguments = (&this.ndarray, this.offset, this.size);
+        Ok((slf.get_type(), arguments).into_pyobject(slf.py())?.into_any())
     }
 
     #[getter]

@@ -9,7 +9,7 @@ use octants::front::{
     Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, ExprId, FieldKind, FunctionSource, Host,
     HostException, HostResult, Intrinsic, Meaning, ScalarAnnotation, Tracer,
 };
-use octants::ir::{ArrayType, Boundary, Layout, TensorShape};
+use octants::ir::{ArrayType, Boundary, Layout, Scalar, TensorShape};
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyCFunction, PyDict, PyEllipsis, PyFloat, PyFunction, PyInt, PyList, PyModule, PySlice, PyString,
@@ -439,7 +439,7 @@ impl<'py> Host for PyHost<'py> {
         if object.is_instance_of::<Node>() {
             return Meaning::Node;
         }
-        if object.is_instance_of::<Ndarray>() {
+        if object.is_instance_of::<Ndarray>() || object.is_instance_of::<BufferView>() {
             return Meaning::Ndarray;
         }
         if numpy::View::of(object).is_some() {
@@ -589,6 +589,10 @@ impl<'py> Host for PyHost<'py> {
     fn make_slice(&self, start: Object<'py>, stop: Object<'py>, step: Object<'py>) -> Object<'py> {
         let class = self.py.get_type::<PySlice>();
         class.call1((start, stop, step)).expect("a slice can be made")
+    }
+
+    fn make_dtype(&self, scalar: Scalar) -> Object<'py> {
+        dtype::object_of(self.py, scalar).clone().into_any()
     }
 
     fn make_expr(&self, id: ExprId) -> Object<'py> {

@@ -78,11 +78,15 @@ impl Ndarray {
                     format!("an index is an integer, not {kind}"),
                 ));
             }
-            let i: i64 = item.extract()?;
-            let from_zero = if i < 0 { i + i64::from(extent) } else { i };
+            // An integer of more than 64 bits is outside of every array.
+            let from_zero = match item.extract::<i64>() {
+                Ok(i) if i < 0 => i + i64::from(extent),
+                Ok(i) => i,
+                Err(_) => i64::MAX,
+            };
             if !(0..i64::from(extent)).contains(&from_zero) {
                 let message =
-                    format!("index {i} is out of bounds for axis {axis} of an ndarray of shape {shape:?}");
+                    format!("index {item} is out of bounds for axis {axis} of an ndarray of shape {shape:?}");
                 return Err(errors::exception(py, "OctantsIndexError", &message));
             }
             found.push(from_zero);

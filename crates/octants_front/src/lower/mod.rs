@@ -12,7 +12,7 @@ mod statements;
 mod values;
 
 use octants_diag::{Code, Diagnostic, Span};
-use octants_ir::{Builder, Kernel, Loc, LocData, Region, Type, Value};
+use octants_ir::{Builder, Kernel, Loc, LocData, Region, SideTable, Type, Value};
 
 use crate::host::Host;
 use crate::signature::source_unavailable;
@@ -80,6 +80,8 @@ struct Lowerer<'a, H: Host> {
     /// Functions of the kernel's own, by what they were compiled for.
     instances: Vec<data::function::Instance<H::Object>>,
     warnings: Vec<Diagnostic>,
+    /// Indices that were made `i32`, and what they were before.
+    whole_indices: SideTable<Value, Option<Value>>,
     /// Where members of structs were read that are vectors kept as scalars, for diagnostics.
     unpacked: Vec<Span>,
 }
@@ -111,6 +113,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             next_loop: None,
             instances: Vec::new(),
             warnings: Vec::new(),
+            whole_indices: SideTable::new(None),
             unpacked: Vec::new(),
         }
     }

@@ -319,6 +319,10 @@ impl Host for FakeHost {
         Object::Tuple(vec![start, stop, step])
     }
 
+    fn make_dtype(&self, scalar: Scalar) -> Object {
+        Object::Dtype(scalar)
+    }
+
     fn make_expr(&self, id: ExprId) -> Object {
         Object::Expr(id)
     }

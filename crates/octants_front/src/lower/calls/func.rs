@@ -237,6 +237,9 @@ impl<H: Host> Lowerer<'_, H> {
             Some(Annotation::Template) => {
                 return Ok(Binding::Alias { term: argument.term, kind: AliasKind::Reference, span });
             }
+            Some(annotation @ (Annotation::Array(_) | Annotation::View(_) | Annotation::AnyTensor)) => {
+                self.array_argument(argument, annotation, param)?
+            }
             Some(annotation) => match self.data_of(annotation) {
                 Some(data) => self.argument_as(argument, data, param)?,
                 None => self.settle(argument.term, span)?,

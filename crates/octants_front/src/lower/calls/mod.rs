@@ -1,5 +1,6 @@
 //! Calls: inlined funcs, functions of the kernel's own, host code, `print`. The language's own callables are in `intrinsic`.
 
+pub(crate) mod array_argument;
 pub(crate) mod call;
 pub(crate) mod captures;
 pub(crate) mod fill;

@@ -69,16 +69,22 @@ impl<H: Host> Lowerer<'_, H> {
                     key.push(Key::Static(term));
                     passed.push(Passed::Static);
                 }
-                (Some(Annotation::Array(_) | Annotation::AnyTensor), _) => {
-                    let Term::Array(array) = self.settle(argument.term, at)? else {
-                        return Err(self.error(
-                            Code::ArgumentKind,
-                            at,
-                            format!("Expected ndarray in the kernel argument for '{}'", param.name),
-                        ));
-                    };
-                    key.push(Key::Array(self.kernel.ty(array)));
-                    passed.push(Passed::Values(vec![array]));
+                (Some(wanted @ (Annotation::Array(_) | Annotation::View(_) | Annotation::AnyTensor)), _) => {
+                    match self.array_argument(argument, wanted, param)? {
+                        Term::Array(array) => {
+                            key.push(Key::Array(self.kernel.ty(array)));
+                            passed.push(Passed::Values(vec![array]));
+                        }
+                        Term::View(view) => {
+                            key.push(Key::View(self.kernel.ty(view.array)));
+                            passed.push(Passed::Values(self.view_values(&view, at)));
+                        }
+                        // A field, or nothing.
+                        known => {
+                            key.push(Key::Static(known));
+                            passed.push(Passed::Static);
+                        }
+                    }
                 }
                 (Some(Annotation::Ref), Some(ty)) => {
                     let inner = self.referred(ty, at)?;
@@ -164,7 +170,7 @@ impl<H: Host> Lowerer<'_, H> {
     fn known_instance(&self, object: &H::Object, key: &[Key<H::Object>]) -> Option<usize> {
         let same = |a: &Key<H::Object>, b: &Key<H::Object>| match (a, b) {
             (Key::Value, Key::Value) => true,
-            (Key::Array(a), Key::Array(b)) => a == b,
+            (Key::Array(a), Key::Array(b)) | (Key::View(a), Key::View(b)) => a == b,
             (Key::Static(a), Key::Static(b)) => match (a, b) {
                 (Term::Object(a), Term::Object(b)) => self.host.same(a, b),
                 (Term::Int(a), Term::Int(b)) => a == b,
@@ -254,6 +260,10 @@ impl<H: Host> Lowerer<'_, H> {
                 (Key::Array(ty), _) => {
                     let value = self.kernel.add_function_param(function, &*param.name, ty);
                     Binding::Alias { term: Term::Array(value), kind: AliasKind::Reference, span: param.span }
+                }
+                (Key::View(ty), _) => {
+                    let view = self.view_of_function(function, &param.name, ty);
+                    Binding::Alias { term: Term::View(view), kind: AliasKind::Reference, span: param.span }
                 }
                 (Key::Value, Some(ty)) => {
                     let is_reference = self.host.annotation(ty) == Annotation::Ref;

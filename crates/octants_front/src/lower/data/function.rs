@@ -21,5 +21,7 @@ pub(crate) enum Key<O> {
     /// Nothing: its annotation says all.
     Value,
     Array(Type),
+    /// A view of an array.
+    View(Type),
     Static(Term<O>),
 }

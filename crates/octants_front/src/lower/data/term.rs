@@ -61,6 +61,8 @@ pub(crate) struct Place {
     pub path: Vec<Value>,
     /// Whether other iterations may touch it: augmented assignment is atomic.
     pub shared: bool,
+    /// Whether there is an element to access; `None` where there must be.
+    pub guard: Option<Value>,
 }
 
 /// `BufferView`: a part of an array along its first axis.

@@ -2,7 +2,7 @@
 
 use octants_diag::{Code, Span};
 use octants_ir::ops::CompareOp;
-use octants_ir::{Data, OpKind, Scalar, Type, Value};
+use octants_ir::{Data, Scalar, Type};
 
 use crate::host::Host;
 use crate::intrinsics::Intrinsic;
@@ -80,10 +80,13 @@ impl<H: Host> Lowerer<'_, H> {
         };
         let expected = self.value_stored_as(expected.term, elem, expected.span)?;
         let desired = self.value_stored_as(desired.term, elem, desired.span)?;
-        let mut builder = self.at(span);
         if place.shared {
-            return Ok(Term::Value(builder.atomic_cas(place.base, &place.path, expected, desired)));
+            let old = self.access(&place, span, |builder| {
+                builder.atomic_cas(place.base, &place.path, expected, desired)
+            });
+            return Ok(Term::Value(old));
         }
+        let mut builder = self.at(span);
         let old = builder.load(place.base, &place.path);
         let same = builder.compare(CompareOp::Eq, old, expected);
         let new = builder.select(same, desired, old);
@@ -101,11 +104,7 @@ impl<H: Host> Lowerer<'_, H> {
         };
         match &target.term {
             Term::Place(place) if matches!(self.kernel.ty(place.base), Type::Array(_)) => {
-                let data = self.place_data(place);
-                let operands: Vec<Value> =
-                    std::iter::once(place.base).chain(place.path.iter().copied()).collect();
-                let op = self.at(span).op(OpKind::VolatileLoad, operands, [data.into()], []);
-                Ok(Term::Value(self.kernel.ops[op].results[0]))
+                Ok(Term::Value(self.volatile_load_place(place, span)))
             }
             term if !matches!(term, Term::Place(_) | Term::Entries(_)) => Err(self.error_with_help(
                 Code::VolatileLvalue,

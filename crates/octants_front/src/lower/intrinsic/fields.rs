@@ -30,7 +30,7 @@ impl<H: Host> Lowerer<'_, H> {
             return Err(self.bad_arguments(intrinsic, of.span));
         };
         // Of a tensor: its first entry.
-        let data = self.place_data(&Place { base, path: path.clone(), shared: true });
+        let data = self.place_data(&Place { base, path: path.clone(), shared: true, guard: None });
         for _ in 0..data.component_rank() {
             path.push(self.at(span).i32(0));
         }
@@ -96,7 +96,7 @@ impl<H: Host> Lowerer<'_, H> {
         let from = self.field_or_node_shape(intrinsic, &a)?;
         let to = self.field_or_node_shape(intrinsic, &b)?;
         let mut indices = Vec::new();
-        self.index_term(index.term, index.span, &mut indices)?;
+        self.index_term(index.term, self.narrowing(), index.span, &mut indices)?;
         for (at, index) in indices.iter_mut().enumerate() {
             let (Some(&from), Some(&to)) = (from.get(at), to.get(at)) else { continue };
             let (op, factor) =
@@ -150,7 +150,7 @@ impl<H: Host> Lowerer<'_, H> {
                 .map_err(|_| self.bad_arguments(Intrinsic::AssumeInRange, argument.span))?;
             return Ok(self.at(argument.span).i32(value));
         }
-        self.index_value(settled, argument.span)
+        self.index_value(settled, self.narrowing(), argument.span)
     }
 
     /// `loop_unique(val, covers=None)`: the value. That no two iterations have the same is a promise.

@@ -161,7 +161,7 @@ impl<H: Host> Lowerer<'_, H> {
                     Code::LoopIterable,
                     of.span,
                     format!("`oc.grouped` cannot run over {what}"),
-                    "group an array or an `oc.ndrange(...)`",
+                    "group an array, a view, a field or an `oc.ndrange(...)`",
                 ))
             }
         }

@@ -1,6 +1,7 @@
 //! Attributes: of arrays, and of host objects at compile time.
 
 use octants_diag::{Code, Span};
+use octants_ir::{Type, Value};
 
 use crate::host::{Host, Meaning};
 use crate::lower::Lowerer;
@@ -57,6 +58,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::View(_) | Term::Array(_) if name == "fill" => Ok(Term::Fill(Box::new(term))),
             Term::View(view) => self.view_attribute(&view, name, span),
             Term::Array(array) if name == "shape" => Ok(Term::Shape(array)),
+            Term::Array(array) if name == "dtype" => Ok(self.array_dtype(array)),
             // A list of the kernel is a value of the compiler: a method would change a copy that nobody sees.
             Term::List(_) | Term::Dict(_) if MUTATING.contains(&name) => Err(Box::new(
                 self.diagnostic(
@@ -75,11 +77,17 @@ impl<H: Host> Lowerer<'_, H> {
                 let diagnostic =
                     self.diagnostic(Code::NoAttribute, span, format!("{what} has no attribute `{name}`"));
                 Err(Box::new(match other {
-                    Term::Array(_) => diagnostic.help("in a kernel an array has `shape` and `fill`"),
+                    Term::Array(_) => diagnostic.help("in a kernel an array has `shape`, `dtype` and `fill`"),
                     _ => diagnostic,
                 }))
             }
         }
+    }
+
+    /// The type of the scalars that an array's elements consist of.
+    pub(crate) fn array_dtype(&self, array: Value) -> Term<H::Object> {
+        let Type::Array(ty) = self.kernel.ty(array) else { return Term::None };
+        ty.elem.elem().map_or(Term::None, |scalar| Term::Object(self.host.make_dtype(scalar)))
     }
 
     pub(crate) fn host_attribute(

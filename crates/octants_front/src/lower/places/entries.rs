@@ -113,7 +113,7 @@ impl<H: Host> Lowerer<'_, H> {
         match base {
             Term::Place(place) => {
                 let path = place.path.iter().chain(components).copied().collect();
-                Term::Place(Place { base: place.base, path, shared: place.shared })
+                Term::Place(Place { path, ..place.clone() })
             }
             Term::Entries(entries) => {
                 if let Some(place) = self.entry_place(entries, components) {
@@ -146,9 +146,8 @@ impl<H: Host> Lowerer<'_, H> {
         match base {
             Term::Place(of) => {
                 let place = |components: Vec<Value>| Place {
-                    base: of.base,
                     path: of.path.iter().copied().chain(components).collect(),
-                    shared: of.shared,
+                    ..of.clone()
                 };
                 Term::Entries(Entries { places: components.into_iter().map(place).collect(), shape })
             }
@@ -194,7 +193,7 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 Part::Index(term, at) => {
                     let mut values = Vec::new();
-                    self.index_term(term, at, &mut values)?;
+                    self.index_term(term, self.narrowing(), at, &mut values)?;
                     for value in values {
                         if let Some(&extent) = dims.get(axes.len()) {
                             self.check_component(value, extent, at)?;
@@ -232,6 +231,7 @@ impl<H: Host> Lowerer<'_, H> {
                 ));
             }
             None if self.options.check_bounds => {
+                let shown = self.whole_index(component);
                 let mut builder = self.at(span);
                 let zero = builder.i32(0);
                 let end = builder.i32(extent as i32);
@@ -239,7 +239,7 @@ impl<H: Host> Lowerer<'_, H> {
                 let below = builder.compare(CompareOp::Lt, component, end);
                 let inside = builder.bit(BitOp::And, above, below);
                 let message = format!("index {{}} is out of bounds of an axis with {extent} entries");
-                builder.op(OpKind::Assert(AssertKind::Bounds, message.into()), [inside, component], [], []);
+                builder.op(OpKind::Assert(AssertKind::Bounds, message.into()), [inside, shown], [], []);
             }
             _ => {}
         }
@@ -339,7 +339,7 @@ impl<H: Host> Lowerer<'_, H> {
         let elem = data.elem().unwrap_or(octants_ir::Scalar::I32);
         let mut loaded = Vec::with_capacity(entries.places.len());
         for place in &entries.places {
-            let value = self.at(span).load(place.base, &place.path);
+            let value = self.load_place(place, span);
             loaded.push(self.cast(value, elem, span));
         }
         self.at(span).tensor(data, loaded)
@@ -388,7 +388,7 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<()> {
         let values = self.values_for_entries(entries, term, span)?;
         for (place, value) in entries.places.iter().zip(values) {
-            self.at(span).store(place.base, &place.path, value);
+            self.store_place(place, value, span);
         }
         Ok(())
     }

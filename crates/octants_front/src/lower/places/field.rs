@@ -94,7 +94,7 @@ impl<H: Host> Lowerer<'_, H> {
             path.push(self.at(span).i32(value as i32));
             return Ok(());
         }
-        self.index_term(item, span, path)
+        self.index_term(item, self.narrowing(), span, path)
     }
 
     fn element_of(
@@ -108,7 +108,7 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(match kind {
             FieldKind::Leaf { elem, layout } => {
                 let base = self.leaf_param(*elem, layout, within);
-                Term::Place(Place { base, path: path.to_vec(), shared: true })
+                Term::Place(Place { base, path: path.to_vec(), shared: true, guard: None })
             }
             FieldKind::Entries { shape, entries } => {
                 let mut places = Vec::with_capacity(entries.len());
@@ -195,6 +195,7 @@ impl<H: Host> Lowerer<'_, H> {
         if !self.options.check_bounds || path.is_empty() {
             return;
         }
+        let shown: Vec<Value> = path.iter().map(|&index| self.whole_index(index)).collect();
         let mut builder = self.at(span);
         let mut inside = None;
         for ((&index, &origin), &extent) in path.iter().zip(&layout.origin).zip(&layout.shape) {
@@ -223,7 +224,7 @@ impl<H: Host> Lowerer<'_, H> {
         let index = if told { tuple(vec!["{}".to_owned(); path.len()]) } else { "(...)".to_owned() };
         let message =
             format!("Out of bound access to field `{name}`: index {index} with shape {shape}{offset}");
-        let arguments = if told { path } else { &[] };
+        let arguments = if told { &shown[..] } else { &[] };
         let operands = inside.into_iter().chain(arguments.iter().copied()).collect::<Vec<_>>();
         builder.op(OpKind::Assert(AssertKind::Bounds, message.into()), operands, [], []);
     }

@@ -14,6 +14,15 @@ use crate::lower::error::Fallible;
 /// What indexes a dict or a list of the host.
 const STATIC_INDEX: &str = "a constant, or the variable of a loop over `oc.static(range(n))`";
 
+/// How an integer of another type becomes an index, which is an `i32`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Narrowing {
+    /// As a cast does it.
+    Wrap,
+    /// What does not fit becomes the nearest index that does, which lies outside of every array.
+    Saturate,
+}
+
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn subscript(
         &mut self,
@@ -108,7 +117,8 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Place> {
         let path = self.array_path(array, name, items, span)?;
         self.check_bounds(array, &path, 0, name, span);
-        Ok(Place { base: array, path, shared: true })
+        let guard = self.guard(array, None, span);
+        Ok(Place { base: array, path, shared: true, guard })
     }
 
     /// The indices of an array's element.
@@ -120,9 +130,13 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Vec<Value>> {
         let Type::Array(ty) = self.kernel.ty(array) else { unreachable!("a term `Array` is an array") };
+        let narrowing = match ty.boundary {
+            Boundary::Unsafe => self.narrowing(),
+            Boundary::Clamp => Narrowing::Saturate,
+        };
         let mut path = Vec::new();
         for (item, at) in items {
-            self.index_term(item, at, &mut path)?;
+            self.index_term(item, narrowing, at, &mut path)?;
         }
         self.check_rank(ty.rank.into(), path.len(), name, span)?;
         Ok(path)
@@ -155,7 +169,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Code::SliceUnsupported,
                 item.span,
                 "slices of arrays are not supported in a kernel",
-                "index one element at a time, in a loop",
+                "index one element at a time, in a loop, or make a view of an array: `oc.BufferView(a, offset, size)`",
             ));
         }
         self.operand(item)
@@ -165,6 +179,7 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn index_term(
         &mut self,
         term: Term<H::Object>,
+        narrowing: Narrowing,
         span: Span,
         path: &mut Vec<Value>,
     ) -> Fallible<()> {
@@ -176,7 +191,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             term @ (Term::Tuple(_) | Term::List(_)) => {
                 for item in self.items(&term, span)?.unwrap_or_default() {
-                    self.index_term(item, span, path)?;
+                    self.index_term(item, narrowing, span, path)?;
                 }
                 Ok(())
             }
@@ -187,7 +202,7 @@ impl<H: Host> Lowerer<'_, H> {
                     self.error(Code::IndexType, span, format!("indices must be integers, not {what}"))
                 })?;
                 for item in items {
-                    self.index_term(Term::Object(item), span, path)?;
+                    self.index_term(Term::Object(item), narrowing, span, path)?;
                 }
                 Ok(())
             }
@@ -196,19 +211,34 @@ impl<H: Host> Lowerer<'_, H> {
                 for entry in 0..count {
                     let component = self.at(span).i32(entry as i32);
                     let scalar = self.at(span).tensor_get(value, &[component]);
-                    path.push(self.index_value(Term::Value(scalar), span)?);
+                    path.push(self.index_value(Term::Value(scalar), narrowing, span)?);
                 }
                 Ok(())
             }
             number => {
-                path.push(self.index_value(number, span)?);
+                path.push(self.index_value(number, narrowing, span)?);
                 Ok(())
             }
         }
     }
 
+    /// What becomes of an index that `i32` cannot hold: checks must see that it is outside.
+    pub(crate) fn narrowing(&self) -> Narrowing {
+        if self.options.check_bounds { Narrowing::Saturate } else { Narrowing::Wrap }
+    }
+
+    /// An index as it was before it became an `i32`, for a message.
+    pub(crate) fn whole_index(&self, index: Value) -> Value {
+        self.whole_indices[index].unwrap_or(index)
+    }
+
     /// An index as `i32`.
-    pub(crate) fn index_value(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Value> {
+    pub(crate) fn index_value(
+        &mut self,
+        term: Term<H::Object>,
+        narrowing: Narrowing,
+        span: Span,
+    ) -> Fallible<Value> {
         match &term {
             Term::Int(value) => {
                 if *value < 0 {
@@ -238,7 +268,16 @@ impl<H: Host> Lowerer<'_, H> {
                     );
                     self.warn(warning.help("cast it yourself, `oc.i32(...)`, to silence this"));
                 }
-                Ok(self.cast(value, Scalar::I32, span))
+                Ok(match narrowing {
+                    Narrowing::Wrap => self.cast(value, Scalar::I32, span),
+                    Narrowing::Saturate => {
+                        let narrow = self.saturated(value, span);
+                        if narrow != value {
+                            self.whole_indices.set(narrow, Some(value));
+                        }
+                        narrow
+                    }
+                })
             }
             Term::Float(_) => Err(self.float_index(self.options.default_fp, span)),
             other => {
@@ -288,15 +327,16 @@ impl<H: Host> Lowerer<'_, H> {
             });
         }
         let Some(inside) = inside else { return };
+        let shown: Vec<Value> = path.iter().map(|&index| self.whole_index(index)).collect();
         let places = |n: usize| vec!["{}"; n].join(", ");
         let tuple = |n: usize| if n == 1 { "({},)".to_owned() } else { format!("({})", places(n)) };
         // A failing thread reports at most eight numbers.
         let (message, arguments): (String, Vec<Value>) = match path.len() {
             n @ 1..=4 => (
                 format!("index {} is out of bounds of {name} with shape {}", tuple(n), tuple(n)),
-                path.iter().chain(&extents).copied().collect(),
+                shown.iter().chain(&extents).copied().collect(),
             ),
-            n @ 5..=8 => (format!("index {} is out of bounds of {name}", tuple(n)), path.to_vec()),
+            n @ 5..=8 => (format!("index {} is out of bounds of {name}", tuple(n)), shown),
             _ => (format!("an index is out of bounds of {name}"), Vec::new()),
         };
         let operands = std::iter::once(inside).chain(arguments).collect::<Vec<_>>();
@@ -344,7 +384,7 @@ impl<H: Host> Lowerer<'_, H> {
             // The index of a grouped loop is a vector, which may be indexed at run time.
             Term::Value(_) if matches!(sequence, Term::Index(_)) => {
                 let vector = self.value(sequence.clone(), span)?;
-                let component = self.index_value(index, index_span)?;
+                let component = self.index_value(index, self.narrowing(), index_span)?;
                 return Ok(Term::Value(self.tensor_entry(vector, &[component], span)));
             }
             other => {

@@ -359,7 +359,13 @@ impl<H: Host> Lowerer<'_, H> {
         )
     }
 
-    fn check_array(&self, ty: ArrayType, wanted: &ArrayAnnotation, path: &str, span: Span) -> Fallible<()> {
+    pub(crate) fn check_array(
+        &self,
+        ty: ArrayType,
+        wanted: &ArrayAnnotation,
+        path: &str,
+        span: Span,
+    ) -> Fallible<()> {
         if let Some(ndim) = wanted.ndim
             && ndim != ty.rank
         {

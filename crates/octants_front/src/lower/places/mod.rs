@@ -1,5 +1,6 @@
 //! What can be read and written: names, elements, entries, members, fields, views.
 
+pub(crate) mod access;
 pub(crate) mod attribute;
 pub(crate) mod choice;
 pub(crate) mod entries;

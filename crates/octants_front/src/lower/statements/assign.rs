@@ -167,7 +167,7 @@ impl<H: Host> Lowerer<'_, H> {
         match binding {
             None => self.define_at(name, term, span, from),
             Some(Binding::Variable { place, .. }) => {
-                self.store(&Place { base: place, path: Vec::new(), shared: false }, term, from)
+                self.store(&Place { base: place, path: Vec::new(), shared: false, guard: None }, term, from)
             }
             Some(Binding::Alias { term: Term::Place(place), kind: AliasKind::Reference, .. }) => {
                 self.store(&place, term, from)
@@ -371,7 +371,7 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn store(&mut self, place: &Place, term: Term<H::Object>, span: Span) -> Fallible<()> {
         let data = self.place_data(place);
         let value = self.value_for(data, term, span)?;
-        self.at(span).store(place.base, &place.path, value);
+        self.store_place(place, value, span);
         Ok(())
     }
 
@@ -441,7 +441,7 @@ impl<H: Host> Lowerer<'_, H> {
         };
         let term = self.operand(value)?;
         let Some(combine) = Combine::of(op) else {
-            let old = self.at(target.span).load(place.base, &place.path);
+            let old = self.load_place(&place, target.span);
             let result = self.binary(op, (Term::Value(old), target.span), (term, value.span), span)?;
             return self.store(&place, result, span);
         };
@@ -534,10 +534,12 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// `place = combine(place, value)`, returning the old value. The value has the place's type.
     pub(crate) fn combine(&mut self, combine: Combine, place: &Place, value: Value, span: Span) -> Value {
-        let mut builder = self.at(span);
         if place.shared {
-            return builder.atomic(combine.atomic(), place.base, &place.path, value);
+            return self.access(place, span, |builder| {
+                builder.atomic(combine.atomic(), place.base, &place.path, value)
+            });
         }
+        let mut builder = self.at(span);
         let old = builder.load(place.base, &place.path);
         let new = match combine {
             Combine::Add => builder.arith(ArithOp::Add, old, value),
@@ -588,7 +590,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             Some(Binding::Variable { place, in_parallel, .. }) => {
                 let shared = self.in_parallel && !in_parallel;
-                Ok(Place { base: place, path: Vec::new(), shared })
+                Ok(Place { base: place, path: Vec::new(), shared, guard: None })
             }
         }
     }

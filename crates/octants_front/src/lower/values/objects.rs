@@ -3,7 +3,7 @@
 use octants_diag::{Code, Span};
 
 use super::fold;
-use crate::host::{ExprId, Host, Meaning};
+use crate::host::{ArgumentArray, ExprId, Host, Meaning};
 use crate::lower::Lowerer;
 use crate::lower::data::term::{Struct, Term};
 use crate::lower::error::Fallible;
@@ -14,7 +14,7 @@ impl<H: Host> Lowerer<'_, H> {
         match term {
             Term::Object(object) => self.resolve(object, span),
             Term::Static(inner) => self.settle(*inner, span),
-            Term::Place(place) => Ok(Term::Value(self.at(span).load(place.base, &place.path))),
+            Term::Place(place) => Ok(Term::Value(self.load_place(&place, span))),
             Term::Entries(entries) => Ok(Term::Value(self.load_entries(&entries, span))),
             Term::Choice(choice) => Ok(Term::Value(self.load_choice(&choice, span))),
             Term::Struct(of) => {
@@ -50,9 +50,21 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 Ok(self.new_struct(terms, ty))
             }
-            Meaning::Ndarray => Err(self.captured_array(span)),
+            Meaning::Ndarray => Err(match self.host.argument_array(&object) {
+                Some(ArgumentArray::View(_)) => self.captured_view(span),
+                _ => self.captured_array(span),
+            }),
             _ => Ok(Term::Object(object)),
         }
+    }
+
+    fn captured_view(&self, span: Span) -> Box<octants_diag::Diagnostic> {
+        self.error_with_help(
+            Code::CapturedArray,
+            span,
+            "a BufferView that is not an argument is used in a kernel",
+            "pass the view as an argument annotated `oc.BufferView`",
+        )
     }
 
     pub(crate) fn captured_array(&self, span: Span) -> Box<octants_diag::Diagnostic> {
