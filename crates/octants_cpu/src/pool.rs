@@ -3,20 +3,22 @@
 //! A loop over `0..total` is cut into one contiguous span per thread, as a static schedule would, so that a thread
 //! streams through memory and finds in its caches what it left there at the last loop. A thread takes its span in
 //! chunks that become smaller towards the end; when it is done it takes chunks from the spans of others. The caller is
-//! one of the threads. Idle workers watch for the next loop for a while, then sleep.
+//! one of the threads. Idle workers watch for the next loop for a while, then sleep; those that a loop wakes wake others.
 //!
 //! Laws:
 //! * A loop never waits for a thread to begin: whatever nobody has taken, its caller does itself. So loops may nest,
 //!   and any number of threads may run loops at once.
-//! * A loop of one chunk touches no other thread, no lock and no memory of the pool that changes.
+//! * A loop of one chunk touches no other thread and no memory of the pool that changes; no loop takes a lock.
 //! * When [`Pool::run`] returns or unwinds, no thread is inside the loop's body.
 //! * A forked child may use the pool: it gets threads of its own at its first loop.
 //!
 //! This knows nothing of kernels or devices: a body is a closure over a range.
 
+mod board;
 mod crew;
 mod fork;
 mod job;
+mod sync;
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -86,6 +88,11 @@ impl Pool {
     pub fn threads_for(&self, total: u64, grain: u64, max_threads: usize) -> usize {
         let worth = total.div_ceil(grain.max(1));
         self.threads.min(max_threads).min(usize::try_from(worth).unwrap_or(usize::MAX)).max(1)
+    }
+
+    /// Whether a loop on so many threads would have to wake workers first, which takes longer than calling those that are awake.
+    pub fn is_asleep(&self, threads: usize) -> bool {
+        self.crew().is_asleep(threads)
     }
 
     /// Runs `body` over all of `0..total`, each iteration once, on several threads. Returns when all is done.

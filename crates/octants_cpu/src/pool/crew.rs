@@ -1,46 +1,33 @@
-//! The workers, and the list of loops that they look for work in.
+//! The workers: they wait for loops on the board, take part, and wait again.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
+use super::board::{Board, MOST_PLACES};
 use super::fork;
 use super::job::Job;
 
-/// Local arrays of kernels live on the stack. Untouched pages cost nothing.
-const STACK: usize = 16 << 20;
-/// Up to this many sleepers are woken one by one; more, all at once.
-const ONE_BY_ONE: usize = 4;
+/// Bytes of a worker's stack: local arrays of kernels live there. Untouched pages cost nothing.
+pub(crate) const STACK: usize = 16 << 20;
 
-/// A loop in the list. The pointer is valid while it is listed: its caller removes it before it returns.
-#[derive(Clone, Copy)]
-struct Listed(*const Job<'static>);
-// SAFETY: `Job` is used by several threads at once by design: its body is `Sync`, all else is atomic or locked.
-unsafe impl Send for Listed {}
+/// Loops on offer at a time; further callers run theirs alone.
+const SLOTS: usize = 16;
 
-struct Board {
-    /// Loops that may want workers.
-    jobs: Vec<Listed>,
-    /// Workers that sleep.
-    asleep: usize,
-}
+/// Sleepers that one thread wakes before it works; those wake others. A wake takes its caller one or two microseconds.
+const WAKES: usize = 2;
+
+/// How long a worker leaves a place to those that had it in the last loop.
+const COURTESY: Duration = Duration::from_micros(1);
 
 struct Shared {
-    board: Mutex<Board>,
-    wake: Condvar,
-    /// Changes whenever a loop is listed or the crew is dismissed.
-    news: AtomicU32,
+    board: Board<Job<'static>>,
+    /// By number; none for number 0, which is every caller's own.
+    workers: Box<[OnceLock<Thread>]>,
     over: AtomicBool,
     patience: Duration,
-}
-
-impl Shared {
-    fn board(&self) -> MutexGuard<'_, Board> {
-        // Bodies run outside of the lock, so a panic never leaves the board half changed.
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 pub(super) struct Crew {
@@ -52,18 +39,18 @@ pub(super) struct Crew {
 impl Crew {
     /// Starts workers. If the system refuses some of them, the crew is smaller; loops do not depend on them.
     pub(super) fn hire(workers: usize, patience: Duration) -> Crew {
+        let numbers = workers.min(MOST_PLACES) + 1;
         let shared = Arc::new(Shared {
-            board: Mutex::new(Board { jobs: Vec::with_capacity(16), asleep: 0 }),
-            wake: Condvar::new(),
-            news: AtomicU32::new(0),
+            board: Board::new(SLOTS, numbers),
+            workers: (0..numbers).map(|_| OnceLock::new()).collect(),
             over: AtomicBool::new(false),
             patience,
         });
-        let workers = (1..=workers)
+        let workers = (1..numbers)
             .map_while(|number| {
                 let shared = Arc::clone(&shared);
                 let thread = thread::Builder::new().name(format!("octants-{number}")).stack_size(STACK);
-                thread.spawn(move || serve(&shared, number)).ok()
+                thread.spawn(move || shared.serve(number)).ok()
             })
             .collect();
         Crew { shared, workers, generation: fork::generation() }
@@ -74,35 +61,32 @@ impl Crew {
         self.generation == fork::generation()
     }
 
+    /// Whether a loop on so many threads would have to wake workers.
+    pub(super) fn is_asleep(&self, threads: usize) -> bool {
+        self.shared.board.any_asleep(threads.min(self.shared.workers.len()))
+    }
+
     /// Runs a loop on the current thread and on those workers that come. Returns when nobody is inside it.
     pub(super) fn run(&self, job: &Job<'_>) {
-        let listed = Listed(ptr::from_ref(job).cast());
-        let sleepers = {
-            let mut board = self.shared.board();
-            board.jobs.push(listed);
-            self.shared.news.fetch_add(1, Ordering::Release);
-            board.asleep.min(job.wanted())
-        };
-        if sleepers > ONE_BY_ONE {
-            self.shared.wake.notify_all();
-        } else {
-            (0..sleepers).for_each(|_| self.shared.wake.notify_one());
+        let shared = &*self.shared;
+        let offer = shared.board.offer(ptr::from_ref(job).cast(), job.threads() - 1);
+        if offer.is_some() {
+            shared.wake_some(job);
         }
-
         job.work(0);
-
-        self.shared.board().jobs.retain(|other| !ptr::eq(other.0, listed.0));
-        job.wait(self.shared.patience);
+        if let Some(offer) = offer {
+            let begin = Instant::now();
+            shared.board.close(offer, || begin.elapsed() < shared.patience, |caller| job.set_caller(caller));
+        }
     }
 
     /// Ends the workers and waits for them.
     pub(super) fn dismiss(self) {
         self.shared.over.store(true, Ordering::Relaxed);
-        {
-            let _board = self.shared.board();
-            self.shared.news.fetch_add(1, Ordering::Release);
-        }
-        self.shared.wake.notify_all();
+        self.shared.board.announce();
+        (1..self.shared.workers.len()).for_each(|number| {
+            self.shared.wake(number);
+        });
         for worker in self.workers {
             // A worker never panics: bodies are caught.
             drop(worker.join());
@@ -110,54 +94,79 @@ impl Crew {
     }
 }
 
-/// A worker's life.
-fn serve(shared: &Shared, number: usize) {
-    let mut seen = shared.news.load(Ordering::Acquire);
-    loop {
-        let found = {
-            let board = shared.board();
-            // The oldest loop first. Under the lock, as it keeps the loop's caller from removing it.
-            board.jobs.iter().find_map(|listed| {
-                // SAFETY: listed, and the lock is held.
-                let number = unsafe { (*listed.0).join(number) }?;
-                Some((*listed, number))
-            })
-        };
-        if let Some((listed, number)) = found {
-            // SAFETY: `join` let this worker in, so the caller waits until it leaves; `leave` is the last use.
-            unsafe {
-                (*listed.0).work(number);
-                (*listed.0).leave();
-            }
-            continue;
+impl Shared {
+    /// Wakes a worker that sleeps; whether it did.
+    fn wake(&self, number: usize) -> bool {
+        let woken = self.board.wake(number);
+        if woken && let Some(worker) = self.workers[number].get() {
+            worker.unpark();
         }
-        if shared.over.load(Ordering::Relaxed) {
-            return;
-        }
-        seen = wait_for_news(shared, seen);
+        woken
     }
-}
 
-fn wait_for_news(shared: &Shared, seen: u32) -> u32 {
-    let begin = Instant::now();
-    loop {
-        for _ in 0..32 {
-            let news = shared.news.load(Ordering::Acquire);
-            if news != seen {
-                return news;
+    /// Wakes a few of the workers that the loop wants.
+    fn wake_some(&self, job: &Job<'_>) {
+        let end = job.threads().min(self.workers.len());
+        let mut woken = 0;
+        while woken < WAKES
+            && self.board.any_asleep(end)
+            && let Some(number) = job.next_to_wake().filter(|&number| number < end)
+        {
+            woken += usize::from(self.wake(number));
+        }
+    }
+
+    /// A worker's life.
+    fn serve(&self, number: usize) {
+        // Set once: each number has one thread.
+        drop(self.workers[number].set(thread::current()));
+        loop {
+            let seen = self.board.news();
+            if self.take_part(number, false) {
+                continue;
             }
-            std::hint::spin_loop();
-        }
-        if begin.elapsed() >= shared.patience {
-            break;
+            if self.over.load(Ordering::Relaxed) {
+                return;
+            }
+            let patience = self.patience;
+            let found = self.watch(seen, COURTESY.min(patience))
+                || self.take_part(number, true)
+                || self.watch(seen, patience);
+            if !found {
+                self.board.sleep(number, seen);
+            }
         }
     }
-    let mut board = shared.board();
-    board.asleep += 1;
-    // News comes under the lock, so none is missed between looking and sleeping.
-    while shared.news.load(Ordering::Relaxed) == seen {
-        board = shared.wake.wait(board).unwrap_or_else(PoisonError::into_inner);
+
+    /// Whether there was a loop to work on.
+    fn take_part(&self, number: usize, eager: bool) -> bool {
+        let Some(entered) = self.board.enter(number, eager) else { return false };
+        // SAFETY: the worker is inside until it leaves, and the caller waits for that.
+        let job = unsafe { &*entered.job };
+        self.wake_some(job);
+        if let Some(number) = job.join(number) {
+            job.work(number);
+        }
+        self.board.leave(entered, |job| {
+            // SAFETY: asked for while the worker is still inside.
+            unsafe { (*job).caller() }
+        });
+        true
     }
-    board.asleep -= 1;
-    shared.news.load(Ordering::Relaxed)
+
+    /// Waits for news; whether some came in time.
+    fn watch(&self, seen: u32, patience: Duration) -> bool {
+        let begin = Instant::now();
+        loop {
+            for _ in 0..32 {
+                if self.board.news() != seen {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if begin.elapsed() >= patience {
+                return false;
+            }
+        }
+    }
 }

@@ -3,10 +3,11 @@
 use std::any::Any;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, OnceLock};
+use std::thread::Thread;
+
+use smallvec::SmallVec;
 
 use super::Body;
 
@@ -21,7 +22,7 @@ struct Span {
     /// The next iteration that nobody has taken; `end` when there is none.
     next: AtomicU64,
     end: u64,
-    /// Whether a thread owns it. Only changed under the crew's lock.
+    /// Whether a thread owns it.
     owned: AtomicBool,
 }
 
@@ -29,14 +30,16 @@ pub(super) struct Job<'a> {
     body: Body<'a>,
     grain: u64,
     most: u64,
-    spans: Box<[Span]>,
+    /// One for each thread. Those of the usual numbers of threads lie on the caller's stack.
+    spans: SmallVec<[Span; 16]>,
     cancel: Option<&'a AtomicBool>,
     /// Set by the cancellation flag of the caller, or by a panic: begin no further chunk.
     stop: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    /// Workers inside. Grows only under the crew's lock while the job is listed there.
-    inside: AtomicUsize,
-    caller: Thread,
+    /// The next worker to wake.
+    waking: AtomicUsize,
+    /// The caller, once it sleeps until the last worker has left.
+    caller: OnceLock<Thread>,
 }
 
 impl<'a> Job<'a> {
@@ -71,33 +74,34 @@ impl<'a> Job<'a> {
             cancel,
             stop: AtomicBool::new(false),
             panic: Mutex::new(None),
-            inside: AtomicUsize::new(0),
-            caller: thread::current(),
+            waking: AtomicUsize::new(1),
+            caller: OnceLock::new(),
         }
     }
 
-    /// How many threads beside the caller could take part.
-    pub(super) fn wanted(&self) -> usize {
-        self.spans.len() - 1
+    /// How many threads can take part, the caller included.
+    pub(super) fn threads(&self) -> usize {
+        self.spans.len()
     }
 
-    /// Lets a worker in, preferably to the span that it had in the last loop of this shape. The caller of this holds
-    /// the crew's lock, and the job is listed. Returns the worker's number within the loop.
+    /// The number of a worker that nobody has tried to wake for this loop yet.
+    pub(super) fn next_to_wake(&self) -> Option<usize> {
+        let number = self.waking.fetch_add(1, Ordering::Relaxed);
+        (number < self.spans.len()).then_some(number)
+    }
+
+    /// Gives a worker a span of its own, preferably the one that it had in the last loop of this shape. Returns its number within
+    /// the loop; `None` if there is nothing left to do.
     pub(super) fn join(&self, favourite: usize) -> Option<usize> {
-        let free = |index: &usize| {
-            let span = &self.spans[*index];
-            !span.owned.load(Ordering::Relaxed)
-        };
-        let index = Some(favourite)
-            .filter(|favourite| *favourite < self.spans.len())
-            .filter(free)
-            .or_else(|| (0..self.spans.len()).find(free))?;
         if self.is_exhausted() {
             return None;
         }
-        self.spans[index].owned.store(true, Ordering::Relaxed);
-        self.inside.fetch_add(1, Ordering::Relaxed);
-        Some(index)
+        let take = |index: &usize| {
+            let owned = &self.spans[*index].owned;
+            !owned.load(Ordering::Relaxed) && !owned.swap(true, Ordering::Relaxed)
+        };
+        let first = Some(favourite).filter(|favourite| *favourite < self.spans.len());
+        first.filter(take).or_else(|| (0..self.spans.len()).find(take))
     }
 
     /// Whether nothing is left to take.
@@ -155,24 +159,14 @@ impl<'a> Job<'a> {
         cancelled
     }
 
-    /// Called by a worker as the last thing that it does with the job: the job may be gone right after.
-    pub(super) fn leave(&self) {
-        let caller = self.caller.clone();
-        if self.inside.fetch_sub(1, Ordering::Release) == 1 {
-            caller.unpark();
-        }
+    /// The caller sleeps from now on; the last worker wakes it.
+    pub(super) fn set_caller(&self, caller: Thread) {
+        // Called once: a job has one caller.
+        drop(self.caller.set(caller));
     }
 
-    /// Waits until no worker is inside. The job must not be listed any more.
-    pub(super) fn wait(&self, patience: Duration) {
-        let begin = Instant::now();
-        while self.inside.load(Ordering::Acquire) > 0 {
-            if begin.elapsed() < patience {
-                std::hint::spin_loop();
-            } else {
-                thread::park();
-            }
-        }
+    pub(super) fn caller(&self) -> Option<Thread> {
+        self.caller.get().cloned()
     }
 
     pub(super) fn take_panic(&self) -> Option<Box<dyn Any + Send>> {

@@ -1,0 +1,200 @@
+//! Where callers offer loops to workers, and how workers sleep: atomics only, no locks.
+//!
+//! A slot's `state` says who may use the job behind it. A worker that has *entered* may use the job until it has *left*; a caller that
+//! has *closed* its slot waits until nobody is inside. That is all that keeps a job alive, so it is checked by a model
+//! (`tests/board_model.rs`), for which this file is compiled over `loom`.
+//!
+//! This knows nothing of loops: a job is any type.
+
+use super::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Thread, current, fence, park, spin_loop};
+
+/// The slot has a caller.
+const CLAIMED: u32 = 1 << 31;
+/// Workers may enter.
+const OPEN: u32 = 1 << 30;
+/// The caller sleeps until the last worker has left.
+const PARKED: u32 = 1 << 29;
+/// How many more workers may enter: 14 bits.
+const ONE_PLACE: u32 = 1 << 15;
+const PLACES: u32 = 0x3FFF * ONE_PLACE;
+/// How many workers are inside: 15 bits.
+const INSIDE: u32 = ONE_PLACE - 1;
+
+/// Most workers that one job can have.
+pub(super) const MOST_PLACES: usize = (PLACES / ONE_PLACE) as usize;
+
+/// One job that workers may enter, on cache lines of its own.
+#[repr(align(128))]
+struct Slot<J> {
+    state: AtomicU32,
+    /// Workers with smaller numbers are preferred.
+    preferred: AtomicU32,
+    job: AtomicPtr<J>,
+}
+
+/// The jobs on offer, and the workers that sleep.
+pub(super) struct Board<J> {
+    slots: Box<[Slot<J>]>,
+    news: News,
+    /// A bit for each worker that sleeps, or is about to.
+    asleep: Box<[AtomicU64]>,
+}
+
+/// Changes whenever a job is offered or the workers are to look up for another reason. All idle workers watch it.
+#[repr(align(128))]
+struct News(AtomicU32);
+
+/// A slot that its caller has filled.
+#[derive(Clone, Copy)]
+pub(super) struct Offer(usize);
+
+/// A slot that a worker is inside of, and the job there.
+pub(super) struct Entered<J> {
+    slot: usize,
+    pub job: *const J,
+}
+
+impl<J> Board<J> {
+    /// With room for `slots` jobs at a time, and for workers with numbers below `workers`.
+    pub(super) fn new(slots: usize, workers: usize) -> Self {
+        let slot = || Slot {
+            state: AtomicU32::new(0),
+            preferred: AtomicU32::new(0),
+            job: AtomicPtr::new(std::ptr::null_mut()),
+        };
+        Self {
+            slots: (0..slots).map(|_| slot()).collect(),
+            news: News(AtomicU32::new(0)),
+            asleep: (0..workers.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Offers a job to at most `workers` workers. `None` if all slots are taken.
+    ///
+    /// The job must stay where it is until [`Board::close`] has returned.
+    pub(super) fn offer(&self, job: *const J, workers: usize) -> Option<Offer> {
+        let claim = |slot: &Slot<J>| {
+            slot.state.load(Ordering::Relaxed) == 0
+                && slot.state.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        };
+        let index = self.slots.iter().position(claim)?;
+        let slot = &self.slots[index];
+        let places = workers.min(MOST_PLACES) as u32;
+        slot.job.store(job.cast_mut(), Ordering::Relaxed);
+        slot.preferred.store(places + 1, Ordering::Relaxed);
+        // Releases the job's contents and the pointer to whoever enters.
+        slot.state.store(CLAIMED | OPEN | places * ONE_PLACE, Ordering::Release);
+        self.announce();
+        Some(Offer(index))
+    }
+
+    /// Makes idle workers look up.
+    pub(super) fn announce(&self) {
+        self.news.0.fetch_add(1, Ordering::Release);
+        // Pairs with the fence in `sleep`: either this sees the sleeper's bit, or the sleeper sees the news.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Lets a worker into a job that has a place left. An eager worker also takes places that others are preferred for.
+    pub(super) fn enter(&self, worker: usize, eager: bool) -> Option<Entered<J>> {
+        let enter = |slot: &Slot<J>| {
+            let mut state = slot.state.load(Ordering::Relaxed);
+            while state & OPEN != 0 && state & PLACES != 0 {
+                if !eager && worker as u32 >= slot.preferred.load(Ordering::Relaxed) {
+                    return false;
+                }
+                let entered = state - ONE_PLACE + 1;
+                match slot.state.compare_exchange_weak(state, entered, Ordering::Acquire, Ordering::Relaxed) {
+                    Ok(_) => return true,
+                    Err(now) => state = now,
+                }
+            }
+            false
+        };
+        let slot = self.slots.iter().position(enter)?;
+        Some(Entered { slot, job: self.slots[slot].job.load(Ordering::Relaxed) })
+    }
+
+    /// The worker is done with the job, which may be gone when this returns. `caller` gives the job's caller, where it is asleep.
+    pub(super) fn leave(&self, entered: Entered<J>, caller: impl Fn(*const J) -> Option<Thread>) {
+        let state_of = &self.slots[entered.slot].state;
+        let mut state = state_of.load(Ordering::Relaxed);
+        loop {
+            let is_last = state & PARKED != 0 && state & INSIDE == 1;
+            if is_last {
+                // What the caller wrote before it set the bit.
+                fence(Ordering::Acquire);
+            }
+            // Asked before leaving, while the job is still there.
+            let parked = if is_last { caller(entered.job) } else { None };
+            match state_of.compare_exchange_weak(state, state - 1, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => {
+                    if let Some(caller) = parked {
+                        caller.unpark();
+                    }
+                    return;
+                }
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Takes the offer back, and waits until nobody is inside: spins for a while, then says through `parking` that it sleeps now.
+    pub(super) fn close(
+        &self,
+        offer: Offer,
+        mut keep_spinning: impl FnMut() -> bool,
+        parking: impl FnOnce(Thread),
+    ) {
+        let state = &self.slots[offer.0].state;
+        let mut now = state.fetch_and(!(OPEN | PLACES), Ordering::Acquire);
+        while now & INSIDE != 0 && keep_spinning() {
+            spin_loop();
+            now = state.load(Ordering::Acquire);
+        }
+        if now & INSIDE != 0 {
+            parking(current());
+            now = state.fetch_or(PARKED, Ordering::AcqRel);
+            while now & INSIDE != 0 {
+                park();
+                now = state.load(Ordering::Acquire);
+            }
+        }
+        state.store(0, Ordering::Release);
+    }
+
+    /// What [`Board::sleep`] compares with.
+    pub(super) fn news(&self) -> u32 {
+        self.news.0.load(Ordering::Acquire)
+    }
+
+    /// The worker sleeps until it is woken, unless there was news since `seen`.
+    pub(super) fn sleep(&self, worker: usize, seen: u32) {
+        let (word, bit) = (&self.asleep[worker / 64], 1 << (worker % 64));
+        word.fetch_or(bit, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if self.news.0.load(Ordering::Relaxed) == seen {
+            while word.load(Ordering::Acquire) & bit != 0 {
+                park();
+            }
+        }
+        word.fetch_and(!bit, Ordering::Relaxed);
+    }
+
+    /// Whether some worker with a number below `end` sleeps. After an [`Board::announce`].
+    pub(super) fn any_asleep(&self, end: usize) -> bool {
+        let words = self.asleep.iter().enumerate().take(end.div_ceil(64));
+        words.into_iter().any(|(n, word)| word.load(Ordering::Relaxed) & below(end - 64 * n) != 0)
+    }
+
+    /// Takes the worker's bit away; whether it was there. Then whoever took it unparks the worker.
+    pub(super) fn wake(&self, worker: usize) -> bool {
+        let (word, bit) = (&self.asleep[worker / 64], 1 << (worker % 64));
+        word.load(Ordering::Relaxed) & bit != 0 && word.fetch_and(!bit, Ordering::Release) & bit != 0
+    }
+}
+
+/// The lowest bits, so many of them.
+fn below(bits: usize) -> u64 {
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+}
