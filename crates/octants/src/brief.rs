@@ -2,7 +2,7 @@
 //!
 //! A host language with a lock gives it away while a kernel runs. For a launch of a microsecond that costs more than it gives.
 
-use octants_ir::plan::{Plan, RunTime, Step};
+use octants_ir::plan::{Plan, RunTime, Task};
 
 /// About this many instructions are brief: a few microseconds of one thread.
 const BRIEF: u64 = 10_000;
@@ -11,8 +11,8 @@ const BRIEF: u64 = 10_000;
 pub(crate) fn is_brief(plan: &Plan, args: &[u8]) -> bool {
     let RunTime::Bounded { serial_cost } = plan.run_time else { return false };
     let mut total = serial_cost;
-    for step in &plan.steps {
-        let Step::Range { axes, cost, .. } = step else { continue };
+    for task in &plan.tasks {
+        let Task::Range { axes, cost, .. } = task else { continue };
         let mut points = 1_u64;
         for (lo, hi) in axes {
             let extent = hi.evaluate(plan, args, &[]).saturating_sub(lo.evaluate(plan, args, &[]));

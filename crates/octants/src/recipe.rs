@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use octants_cpu::{NativeError, NativeOptions, NativeText, compile_native, native_text};
 use octants_hal::DeviceError;
-use octants_ir::plan::{ArgLayout, LaunchUses, Plan, ResultLayout, RunTime, Step, TempLayout};
+use octants_ir::plan::{ArgLayout, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout};
 use octants_ir::{Kernel, SiteScope, SiteTable, text};
 use octants_passes::{
     Assumptions as PassAssumptions, Outcome, PipelineOptions, analysis, check_arithmetic, run_pipeline,
@@ -96,12 +96,12 @@ impl Recipe {
     /// Tasks by name alone.
     fn recorded(&self, assume: Assumptions) -> Code<VersionInfo> {
         let (Outcome { kernel, plan, .. }, passes) = self.run_passes(assume);
-        let task = |step: &Step| TaskCode {
-            symbol: format!("{}_t{}", kernel.name, step.task()),
+        let task = |number: usize| TaskCode {
+            symbol: format!("{}_t{number}", kernel.name),
             bytes: text::print(&kernel).into_bytes(),
             lanes: 1,
         };
-        let tasks: Vec<_> = plan.steps.iter().map(task).collect();
+        let tasks: Vec<_> = (0..plan.tasks.len()).map(task).collect();
         let statistics = CompileStatistics {
             lower: self.lowering,
             passes,
@@ -151,13 +151,14 @@ impl Recipe {
     }
 }
 
-/// A plan whose only step is all of a kernel that was not split.
+/// A plan whose only task is all of a kernel that was not split.
 fn whole_plan(kernel: &Kernel) -> Plan {
     Plan {
         args: ArgLayout::of(kernel),
         temps: TempLayout::default(),
         results: ResultLayout::of(kernel),
-        steps: vec![Step::Serial { task: 0 }],
+        tasks: vec![Task::Serial],
+        schedule: Schedule::in_order(1),
         access: analysis::array_access(kernel),
         needs_noalias: false,
         uses: LaunchUses::of(kernel),

@@ -54,14 +54,14 @@ fn a_job_outlives_the_workers_inside_it() {
     model.preemption_bound = Some(2);
     model.check(|| {
         let board = board();
-        let workers: Vec<_> = [1, 2]
-            .map(|worker| {
-                let board = Arc::clone(&board);
-                thread::spawn(move || enter_and_leave(&board, worker))
-            })
-            .into();
+        let workers = [1, 2].map(|worker| {
+            let board = Arc::clone(&board);
+            thread::spawn(move || enter_and_leave(&board, worker))
+        });
         offer_and_close(&board, 2);
-        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        for worker in workers {
+            worker.join().unwrap();
+        }
     });
 }
 

@@ -8,6 +8,7 @@ pub enum Kind {
     Run,
     Pass(Vec<String>),
     Llvm,
+    Plan,
 }
 
 /// The comment lines at the top.
@@ -113,6 +114,7 @@ fn parse_head(text: &str) -> Result<(Head, String, &str), String> {
             Kind::Pass(names.iter().map(ToString::to_string).collect())
         }
         [";", "test", "llvm"] => Kind::Llvm,
+        [";", "test", "plan"] => Kind::Plan,
         _ => return Err(format!("the first line names no kind of test: {first:?}")),
     };
     let mut head =

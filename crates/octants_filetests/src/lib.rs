@@ -9,8 +9,9 @@
 //! | `; test run` | a kernel | `; run: arguments => results, array = contents` lines (see [`values`]) |
 //! | `; test pass NAMES…` | a kernel | after a line `; ----`, the text after these passes, ended by `; ====` or the file |
 //! | `; test llvm` | a kernel of any phase | likewise, the LLVM text of its tasks |
+//! | `; test plan` | a kernel of any phase | likewise, the text of its plan |
 //!
-//! More lines of the head: `; assume noalias` (passes, LLVM), `; vector_bits 512`, `; lanes 4` (LLVM), `; steps 1000` (run: at most that many
+//! More lines of the head: `; assume noalias` (passes, LLVM, plan), `; vector_bits 512`, `; lanes 4` (LLVM), `; steps 1000` (run: at most that many
 //! ops), `; interpreter only` (run: otherwise each kernel is also run after every pass of the pipeline, and must do the same).
 //!
 //! With the environment variable `OCTANTS_BLESS=1` expectations are rewritten in place to what was found.

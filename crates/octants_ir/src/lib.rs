@@ -29,7 +29,7 @@ pub use layout::{Digit, Layout, Level, NodeKind};
 pub use ops::{Effects, OpKind};
 pub use plan::{
     Access, ArgKind, ArgLayout, ArgSlot, Bound, Copied, LaunchUses, Plan, ResultLayout, ResultSlot, RunTime,
-    Step, TempLayout, TempSlot,
+    Schedule, Task, TempLayout, TempSlot,
 };
 pub use site::{Site, SiteKind, SiteNumbers, SiteScope, SiteTable};
 pub use types::{ArrayType, Boundary, Data, Order, Scalar, StructType, TensorShape, TensorType, Type};

@@ -1,6 +1,12 @@
 //! What a launch does with a kernel: how arguments, temporaries and results lie in memory, and which tasks run over which
 //! bounds. Data, the layouts that follow from a kernel, and the evaluation of bounds; making a plan is a pass's work.
 
+mod schedule;
+mod text;
+
+pub use schedule::Schedule;
+pub use text::print;
+
 use crate::ids::Value;
 use crate::kernel::Kernel;
 use crate::ops::{ArithOp, OpKind, TensorOp};
@@ -8,14 +14,16 @@ use crate::site::SiteTable;
 use crate::types::{ArrayType, Data, Scalar, ScalarClass, Type};
 
 /// A kernel in its tasks phase, as a launch sees it. It refers to no op and no value, so that it can be stored without the kernel;
-/// a step's task number names the kernel's op ([`Kernel::tasks`]).
+/// a task's number names the kernel's op ([`Kernel::tasks`]).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     pub args: ArgLayout,
     pub temps: TempLayout,
     pub results: ResultLayout,
-    /// In order. The task number `k` of a step names its function, `<kernel>_t<k>`.
-    pub steps: Vec<Step>,
+    /// By number. The code of task `k` is the function `<kernel>_t<k>`.
+    pub tasks: Vec<Task>,
+    /// In which order they run.
+    pub schedule: Schedule,
     /// What the kernel does with each parameter's memory; nothing for parameters that are no arrays.
     pub access: Vec<Access>,
     /// The tasks are right only if no two array arguments overlap, unless both are only read.
@@ -65,12 +73,11 @@ pub struct Access {
 }
 
 #[derive(Clone, PartialEq, Debug)]
-pub enum Step {
+pub enum Task {
     /// The region of a `serial` op, run once.
-    Serial { task: usize },
+    Serial,
     /// The region of a `parallel_for` op, run for each point of its domain.
     Range {
-        task: usize,
         /// `lo` and `hi` of each axis, outermost first; the last axis runs fastest.
         axes: Vec<(Bound, Bound)>,
         /// At most this many threads; 1 means strictly in order.
@@ -113,10 +120,12 @@ impl Copied {
     }
 }
 
-impl Step {
-    pub fn task(&self) -> usize {
+impl Task {
+    /// Whether its bounds are known only once an earlier task has run.
+    pub fn needs_temps(&self) -> bool {
         match self {
-            Self::Serial { task } | Self::Range { task, .. } => *task,
+            Self::Serial => false,
+            Self::Range { axes, .. } => axes.iter().any(|(lo, hi)| lo.needs_temps() || hi.needs_temps()),
         }
     }
 }
@@ -491,7 +500,8 @@ mod tests {
             args,
             temps: TempLayout::default(),
             results: ResultLayout::default(),
-            steps: Vec::new(),
+            tasks: Vec::new(),
+            schedule: Schedule::in_order(0),
             access: Vec::new(),
             needs_noalias: false,
             uses: LaunchUses::default(),

@@ -87,5 +87,5 @@ pub struct TaskText {
 /// If the kernel is not in its tasks phase, or the plan is not its own.
 pub fn emit(kernel: &Kernel, plan: &Plan, options: &EmitOptions) -> Vec<TaskText> {
     let facts = emitter::KernelFacts::of(kernel);
-    plan.steps.iter().map(|step| task::emit(kernel, &facts, plan, step, options)).collect()
+    (0..plan.tasks.len()).map(|task| task::emit(kernel, &facts, plan, task, options)).collect()
 }

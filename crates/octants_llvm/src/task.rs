@@ -1,6 +1,6 @@
 //! One task's module: what the task needs of the kernel's top, then its body.
 
-use octants_ir::plan::{Plan, Step};
+use octants_ir::plan::{Plan, Task};
 use octants_ir::rewrite::walk;
 use octants_ir::{Kernel, Op, OpKind, SideTable, ValueDef};
 
@@ -12,20 +12,20 @@ pub(crate) fn emit(
     kernel: &Kernel,
     facts: &KernelFacts,
     plan: &Plan,
-    step: &Step,
+    number: usize,
     options: &EmitOptions,
 ) -> TaskText {
     let mut e = Emitter::new(kernel, facts, plan, options);
-    let task = facts.tasks[step.task()];
+    let task = facts.tasks[number];
     for op in launch_ops(kernel, task) {
         e.op(op);
     }
-    let lanes = match step {
-        Step::Serial { .. } => {
+    let lanes = match &plan.tasks[number] {
+        Task::Serial => {
             e.shape.serial(&mut e, kernel.ops[task].regions[0]);
             1
         }
-        Step::Range { copied, .. } => {
+        Task::Range { copied, .. } => {
             e.copied = copied.iter().map(|copied| copied.param).collect();
             e.shape.range(&mut e, task)
         }
@@ -33,7 +33,7 @@ pub(crate) fn emit(
     e.finish_blocks();
     e.finish_functions();
 
-    let symbol = task_symbol(&kernel.name, step.task());
+    let symbol = task_symbol(&kernel.name, number);
     let Emitter { f, mut module, scopes, .. } = e;
     scopes.finish(&mut module);
     let function = format!("{} {{\n{}}}\n", options.target.shape().head(plan, &symbol), f.finish());

@@ -31,5 +31,5 @@ fn main() {
         println!("; {name}: {time:?}");
     }
     println!("; in all {:?}", outcome.timings.iter().map(|(_, time)| *time).sum::<Duration>());
-    println!("{:#?}", outcome.plan.steps);
+    println!("{}", octants_ir::plan::print(&outcome.plan));
 }

@@ -3,8 +3,8 @@
 use octants_ir::ops::ConvertOp;
 use octants_ir::plan::part_of_param;
 use octants_ir::{
-    ArgLayout, Bound, Const, Data, Kernel, LaunchUses, Op, OpKind, Plan, ResultLayout, RunTime, SiteScope,
-    SiteTable, Step, TempLayout, Value,
+    ArgLayout, Bound, Const, Data, Kernel, LaunchUses, Op, OpKind, Plan, Region, ResultLayout, RunTime,
+    Schedule, SiteScope, SiteTable, Task, TempLayout, Value,
 };
 
 use crate::analysis::{array_access, cost, sums_of};
@@ -15,17 +15,16 @@ use crate::split_tasks::launch::as_division;
 /// If the kernel is not in the tasks phase.
 pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
     let (args, temps) = (ArgLayout::of(kernel), TempLayout::of(kernel));
-    let mut steps = Vec::new();
-    for (task, op) in kernel.tasks().enumerate() {
+    let mut tasks = Vec::new();
+    for op in kernel.tasks() {
         let data = &kernel.ops[op];
         match &data.kind {
-            OpKind::Serial => steps.push(Step::Serial { task }),
+            OpKind::Serial => tasks.push(Task::Serial),
             OpKind::ParallelFor(attributes) => {
                 let parallel = kernel.parallel_loop(op).expect("the kind says so");
                 let bound = |value| bound(kernel, &args, value);
                 let copies = assumptions.copies && assumptions.noalias && attributes.max_threads != Some(1);
-                steps.push(Step::Range {
-                    task,
+                tasks.push(Task::Range {
                     axes: parallel.bounds().map(|(lo, hi)| (bound(lo), bound(hi))).collect(),
                     max_threads: attributes.max_threads,
                     block_dim: attributes.block_dim,
@@ -44,28 +43,54 @@ pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
         args,
         temps,
         results: ResultLayout::of(kernel),
-        run_time: run_time(kernel, &steps),
+        run_time: run_time(kernel, &tasks),
         sites: SiteTable::of(kernel, SiteScope::Reports),
-        steps,
+        schedule: Schedule::Seq(schedule(kernel, kernel.body, &mut 0)),
+        tasks,
         access,
         needs_noalias,
         uses: LaunchUses::of(kernel),
     }
 }
 
-fn run_time(kernel: &Kernel, steps: &[Step]) -> RunTime {
+/// The tasks of a body or a branch, which are numbered from `next` on. Branches without tasks are left out, and one that is alone
+/// is no branch.
+fn schedule(kernel: &Kernel, region: Region, next: &mut usize) -> Vec<Schedule> {
+    let mut nodes = Vec::new();
+    for &op in &kernel.regions[region].ops {
+        match kernel.ops[op].kind {
+            OpKind::Serial | OpKind::ParallelFor(_) => {
+                nodes.push(Schedule::Task(*next));
+                *next += 1;
+            }
+            OpKind::Fork => {
+                let branches = kernel.ops[op].regions.iter();
+                let branches = branches.map(|&branch| schedule(kernel, branch, next));
+                let mut branches: Vec<_> = branches.filter(|nodes| !nodes.is_empty()).collect();
+                if branches.len() == 1 {
+                    nodes.append(&mut branches[0]);
+                } else if !branches.is_empty() {
+                    nodes.push(Schedule::Fork(branches.into_iter().map(Schedule::Seq).collect()));
+                }
+            }
+            _ => {}
+        }
+    }
+    nodes
+}
+
+fn run_time(kernel: &Kernel, tasks: &[Task]) -> RunTime {
     let mut serial_cost = 0_u64;
-    for (step, op) in steps.iter().zip(kernel.tasks()) {
+    for (task, op) in tasks.iter().zip(kernel.tasks()) {
         let bounded = is_bounded(kernel, op);
-        match step {
-            Step::Serial { .. } if bounded => {
+        match task {
+            Task::Serial if bounded => {
                 let regions = kernel.ops[op].regions.iter();
                 let cost = regions.map(|&region| u64::from(cost(kernel, region))).sum();
                 serial_cost = serial_cost.saturating_add(cost);
             }
-            Step::Range { axes, .. }
-                if bounded && !axes.iter().any(|(lo, hi)| lo.needs_temps() || hi.needs_temps()) => {}
-            Step::Serial { .. } | Step::Range { .. } => return RunTime::Unknown,
+            Task::Range { .. } if bounded && !task.needs_temps() => {}
+            Task::Serial | Task::Range { .. } => return RunTime::Unknown,
         }
     }
     RunTime::Bounded { serial_cost }

@@ -2,7 +2,7 @@
 
 use octants_ir::ops::ArithOp;
 use octants_ir::text::parse;
-use octants_ir::{Access, Bound, Plan, Scalar, Step};
+use octants_ir::{Access, Bound, Plan, Scalar, Task};
 use octants_passes::{Assumptions, PipelineOptions, run_pipeline};
 
 fn plan(text: &str, noalias: bool) -> Plan {
@@ -40,8 +40,8 @@ const HALVES: &str = r#"kernel @halves(%0 "x": array<f32, 1>, %1 "y": array<i32,
 #[test]
 fn bounds_are_what_the_kernel_computes() {
     let plan = plan(HALVES, false);
-    let [first, Step::Serial { .. }, second] = &plan.steps[..] else { panic!("{:?}", plan.steps) };
-    let Step::Range { axes, block_dim, name, cost, .. } = first else { panic!("{first:?}") };
+    let [first, Task::Serial, second] = &plan.tasks[..] else { panic!("{:?}", plan.tasks) };
+    let Task::Range { axes, block_dim, name, cost, .. } = first else { panic!("{first:?}") };
     assert_eq!((*block_dim, name.as_deref()), (Some(64), Some("first")));
     assert!(*cost > 64 * 16, "an unknown loop with a sine in it costs {cost}");
 
@@ -57,7 +57,7 @@ fn bounds_are_what_the_kernel_computes() {
         .collect();
     assert_eq!(bounds, [(-4, 5), (0, -7)]);
 
-    let Step::Range { axes, .. } = second else { panic!("{second:?}") };
+    let Task::Range { axes, .. } = second else { panic!("{second:?}") };
     assert!(matches!(axes[..], [(Bound::Const(0), Bound::Temp(0))]));
     let mut temps = vec![0; plan.temps.bytes as usize];
     temps[..4].copy_from_slice(&9_i32.to_le_bytes());
@@ -89,7 +89,7 @@ fn a_plan_says_what_is_touched_and_what_must_not_overlap() {
 #[test]
 fn a_division_by_a_power_of_two_stays_a_division_for_the_host() {
     let plan = plan(HALVES, false);
-    let Step::Range { axes, .. } = &plan.steps[0] else { panic!("{:?}", plan.steps) };
+    let Task::Range { axes, .. } = &plan.tasks[0] else { panic!("{:?}", plan.tasks) };
     let half = Bound::Arith {
         op: ArithOp::FloorDiv,
         ty: Scalar::I32,
@@ -123,7 +123,7 @@ const SUMS: &str = r#"kernel @sums(%0 "a": array<tensor<f32, 2>, 1>, %1 "b": arr
 fn threads_get_copies_of_arrays_that_a_loop_only_adds_to() {
     let copied = |noalias, copies| {
         let plan = plan_with(SUMS, Assumptions { noalias, copies });
-        let [Step::Range { copied, .. }] = &plan.steps[..] else { panic!("{:?}", plan.steps) };
+        let [Task::Range { copied, .. }] = &plan.tasks[..] else { panic!("{:?}", plan.tasks) };
         copied.clone()
     };
     let [one] = copied(true, true)[..] else { panic!("{:?}", copied(true, true)) };

@@ -5,7 +5,7 @@
 
 use octants_hal::{Copied, Summand};
 use octants_ir::Scalar;
-use octants_ir::plan::{Plan, Step};
+use octants_ir::plan::{Plan, Task};
 use smallvec::SmallVec;
 
 /// The copies of one loop; the usual numbers need no allocation.
@@ -22,20 +22,20 @@ const MOST_BYTES: u64 = 64 << 20;
 
 /// Whether the plan has loops with copies.
 pub(crate) fn has_copies(plan: &Plan) -> bool {
-    plan.steps.iter().any(|step| matches!(step, Step::Range { copied, .. } if !copied.is_empty()))
+    plan.tasks.iter().any(|task| matches!(task, Task::Range { copied, .. } if !copied.is_empty()))
 }
 
 /// Whether copies, for so many threads, pay in all loops that have any.
 pub(crate) fn copies_pay(plan: &Plan, args: &[u8], threads: usize) -> bool {
-    plan.steps.iter().all(|step| match step {
-        Step::Range { copied, .. } if !copied.is_empty() => pay(plan, step, args, threads as u64),
-        Step::Range { .. } | Step::Serial { .. } => true,
+    plan.tasks.iter().all(|task| match task {
+        Task::Range { copied, .. } if !copied.is_empty() => pay(plan, task, args, threads as u64),
+        Task::Range { .. } | Task::Serial => true,
     })
 }
 
-fn pay(plan: &Plan, step: &Step, args: &[u8], threads: u64) -> bool {
-    let Step::Range { axes, copied, .. } = step else { return true };
-    if axes.iter().any(|(lo, hi)| lo.needs_temps() || hi.needs_temps()) {
+fn pay(plan: &Plan, task: &Task, args: &[u8], threads: u64) -> bool {
+    let Task::Range { axes, copied, .. } = task else { return true };
+    if task.needs_temps() {
         return false;
     }
     let points = axes.iter().fold(1_u64, |points, (lo, hi)| {
@@ -56,9 +56,9 @@ fn pay(plan: &Plan, step: &Step, args: &[u8], threads: u64) -> bool {
 }
 
 /// What the device is told of a loop's copies.
-pub(crate) fn copies_of(plan: &Plan, step: &Step, args: &[u8], copies: &mut Copies) {
+pub(crate) fn copies_of(plan: &Plan, task: &Task, args: &[u8], copies: &mut Copies) {
     copies.clear();
-    let Step::Range { copied, .. } = step else { return };
+    let Task::Range { copied, .. } = task else { return };
     for array in copied {
         let summand = match array.scalar {
             Scalar::I32 | Scalar::U32 => Summand::I32,
@@ -77,7 +77,7 @@ pub(crate) fn copies_of(plan: &Plan, step: &Step, args: &[u8], copies: &mut Copi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octants_ir::plan::{ArgLayout, Bound, LaunchUses, ResultLayout, RunTime, TempLayout};
+    use octants_ir::plan::{ArgLayout, Bound, LaunchUses, ResultLayout, RunTime, Schedule, TempLayout};
     use octants_ir::{ArrayType, Boundary, Kernel, SiteTable, Type};
 
     /// A loop that adds once in each of so many iterations to an array of so many elements.
@@ -85,8 +85,7 @@ mod tests {
         let mut kernel = Kernel::new("k");
         kernel.add_param("a", Type::Array(ArrayType::array(Scalar::F32, 1, Boundary::Unsafe)));
         let copied = vec![octants_ir::plan::Copied { param: 0, scalar: Scalar::F32, updates: 1, span: None }];
-        let step = Step::Range {
-            task: 0,
+        let task = Task::Range {
             axes: vec![(Bound::Const(0), Bound::Const(points))],
             max_threads: None,
             block_dim: None,
@@ -98,7 +97,8 @@ mod tests {
             args: ArgLayout::of(&kernel),
             temps: TempLayout::default(),
             results: ResultLayout::default(),
-            steps: vec![step],
+            tasks: vec![task],
+            schedule: Schedule::in_order(1),
             access: Vec::new(),
             needs_noalias: true,
             uses: LaunchUses::default(),

@@ -1,7 +1,7 @@
 //! The points of a parallel loop, from its bounds at launch.
 
 use octants_hal::{Domain, RangeDomain};
-use octants_ir::plan::{Plan, Step};
+use octants_ir::plan::{Plan, Task};
 use smallvec::SmallVec;
 
 use crate::copies::{Copies, copies_of};
@@ -17,19 +17,19 @@ pub(crate) struct Room {
     copies: Copies,
 }
 
-/// The points that a step runs for; `None` if there are none.
+/// The points that a task runs for; `None` if there are none.
 pub(crate) fn domain<'b>(
     plan: &Plan,
-    step: &Step,
+    task: &Task,
     args: &[u8],
     temps: &[u8],
     lanes: u32,
     room: &'b mut Room,
 ) -> Result<Option<Domain<'b>>, Ended> {
-    let Step::Range { axes, max_threads, block_dim, cost, .. } = step else {
+    let Task::Range { axes, max_threads, block_dim, cost, .. } = task else {
         return Ok(Some(Domain::Once));
     };
-    copies_of(plan, step, args, &mut room.copies);
+    copies_of(plan, task, args, &mut room.copies);
     let bounds = &mut room.bounds;
     bounds.clear();
     let mut points = Some(1_u64);

@@ -43,11 +43,12 @@ pub(crate) unsafe fn run<I>(
         fault: Address::of(&raw const fault),
     };
     let mut room = Room::default();
-    for step in &plan.steps {
+    for number in plan.schedule.tasks() {
+        let task = &plan.tasks[number];
         // SAFETY: the tasks before this one are over, so nobody writes; the words are initialised.
         let temps = unsafe { std::slice::from_raw_parts(scratch.cast::<u8>(), temp_words * 8) };
-        let (function, lanes) = version.function(step.task());
-        let Some(domain) = domain(plan, step, args, temps, lanes, &mut room)? else { continue };
+        let (function, lanes) = version.function(number);
+        let Some(domain) = domain(plan, task, args, temps, lanes, &mut room)? else { continue };
         let launch = Launch { function, args, memory, domain, cancel, key, listener };
         // SAFETY: the caller vouches for the arguments; the launch's memory is as large as the layouts say.
         unsafe { version.context().device().launch(Stream::DEFAULT, &launch)? };

@@ -4,7 +4,6 @@ use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 
 use octants_hal::{FAULT_ARGUMENTS, FaultRecord, Launch, LaunchMemory, Stream};
-use octants_ir::plan::{Plan, Step};
 
 use crate::domain::{Room, domain};
 use crate::memory::{Memory, MemoryError};
@@ -30,15 +29,16 @@ pub(crate) unsafe fn run<I>(
     let memory = LaunchMemory { temps: base.offset(temps_at), results: base.offset(results_at), fault: base };
     let mut temps = vec![0; temp_bytes];
     let mut room = Room::default();
-    for step in &plan.steps {
+    for number in plan.schedule.tasks() {
+        let task = &plan.tasks[number];
         if cancel.load(Ordering::Relaxed) {
             return Err(Ended::Cancelled);
         }
-        if needs_temps(plan, step) {
+        if task.needs_temps() {
             own.read(temps_at, &mut temps).map_err(ended)?;
         }
-        let (function, lanes) = version.function(step.task());
-        let Some(domain) = domain(plan, step, args, &temps, lanes, &mut room)? else { continue };
+        let (function, lanes) = version.function(number);
+        let Some(domain) = domain(plan, task, args, &temps, lanes, &mut room)? else { continue };
         let launch = Launch { function, args, memory, domain, cancel, key, listener };
         // SAFETY: the caller vouches for the arguments; the launch's memory lives until the end of this function, which waits.
         unsafe { version.context().device().launch(Stream::DEFAULT, &launch)? };
@@ -49,11 +49,6 @@ pub(crate) unsafe fn run<I>(
         return Err(Ended::Fault { site, arguments });
     }
     own.read(results_at, results).map_err(ended)
-}
-
-fn needs_temps(plan: &Plan, step: &Step) -> bool {
-    let Step::Range { axes, .. } = step else { return false };
-    !plan.temps.slots.is_empty() && axes.iter().any(|(lo, hi)| lo.needs_temps() || hi.needs_temps())
 }
 
 /// A fault from a record's bytes.

@@ -81,7 +81,7 @@ impl<I> Version<I> {
             };
             version.functions.push((function, task.lanes));
         }
-        let named = version.plan.steps.iter().map(|step| step.task() + 1).max().unwrap_or(0);
+        let named = version.plan.schedule.tasks().into_iter().map(|task| task + 1).max().unwrap_or(0);
         if named > version.functions.len() {
             let message = format!("`{name}` has {named} tasks, but code for {}", version.functions.len());
             return Err(DeviceError::BadImage { message });
@@ -105,7 +105,7 @@ impl<I> Version<I> {
         &self.context
     }
 
-    /// The code of a task, and how many points it runs at once; it is there for every step of the plan.
+    /// The code of a task, and how many points it runs at once; it is there for every task of the plan.
     pub(crate) fn function(&self, task: usize) -> (Function, u32) {
         self.functions[task]
     }

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use octants_hal::DeviceError;
 use octants_hal::null::NullDevice;
-use octants_ir::plan::{Access, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, RunTime, Step, TempLayout};
+use octants_ir::plan::{
+    Access, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout,
+};
 use octants_ir::{ArrayType, Boundary, Builder, Const, Kernel, Scalar, SiteTable, Type};
 use octants_runtime::{
     ArgumentError, Assumptions, Code, Context, Invocation, LaunchFailure, LaunchPlan, MakeVersion, Memory,
@@ -27,10 +29,11 @@ fn plan() -> Plan {
         args: ArgLayout::of(&kernel),
         temps: TempLayout::of(&kernel),
         results: ResultLayout::of(&kernel),
-        steps: vec![
-            Step::Serial { task: 0 },
-            Step::Range { task: 1, axes, max_threads, block_dim, name, cost, copied: Vec::new() },
+        tasks: vec![
+            Task::Serial,
+            Task::Range { axes, max_threads, block_dim, name, cost, copied: Vec::new() },
         ],
+        schedule: Schedule::in_order(2),
         access: vec![Access { read: true, written: false }, Access { read: true, written: true }],
         needs_noalias: true,
         uses: LaunchUses::default(),

@@ -83,7 +83,7 @@ impl<J> Board<J> {
         slot.job.store(job.cast_mut(), Ordering::Relaxed);
         slot.preferred.store(places + 1, Ordering::Relaxed);
         // Releases the job's contents and the pointer to whoever enters.
-        slot.state.store(CLAIMED | OPEN | places * ONE_PLACE, Ordering::Release);
+        slot.state.store(CLAIMED | OPEN | (places * ONE_PLACE), Ordering::Release);
         self.announce();
         Some(Offer(index))
     }

@@ -1,25 +1,16 @@
 //! The LLVM text of a kernel's tasks. A kernel that is not split yet goes through the pipeline first.
 
-use octants_ir::{Kernel, Phase};
+use octants_ir::Kernel;
 use octants_llvm::{CpuOptions, EmitOptions, emit};
-use octants_passes::{Assumptions, PipelineOptions, make_plan, run_pipeline};
+use octants_passes::Assumptions;
 
+use super::plan::planned;
 use super::{Found, verified};
 use crate::file::{Case, Head};
 
 pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<Found, String> {
     verified(&kernel, "at first")?;
-    let assumptions = Assumptions { noalias: head.noalias, copies: false };
-    let (kernel, plan) = match kernel.phase {
-        Phase::Tasks => {
-            let plan = make_plan(&kernel, assumptions);
-            (kernel, plan)
-        }
-        Phase::Structured => {
-            let outcome = run_pipeline(kernel, PipelineOptions { assumptions, ..PipelineOptions::default() });
-            (outcome.kernel, outcome.plan)
-        }
-    };
+    let (kernel, plan) = planned(kernel, Assumptions { noalias: head.noalias, copies: false });
     let default = CpuOptions::default();
     let vector_bits = head.vector_bits.unwrap_or(default.vector_bits);
     let cpu = CpuOptions { vector_bits, force_lanes: head.lanes };

@@ -2,6 +2,7 @@
 
 mod llvm;
 mod pass;
+mod plan;
 mod roundtrip;
 mod run;
 mod verify_error;
@@ -34,6 +35,7 @@ pub fn run(file: &TestFile) -> Result<String, String> {
             Kind::Run => run::run(&file.head, case, &kernel),
             Kind::Pass(names) => pass::run(&file.head, names, case, kernel),
             Kind::Llvm => llvm::run(&file.head, case, kernel),
+            Kind::Plan => plan::run(&file.head, case, kernel),
         };
         let found = found.map_err(|e| format!("the kernel at line {}: {e}", begin + 1))?;
         text += &case.before;

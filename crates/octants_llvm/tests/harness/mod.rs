@@ -7,7 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use octants_ir::plan::{
-    Access, ArgKind, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, RunTime, Step, TempLayout, leaves_of,
+    Access, ArgKind, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout,
+    leaves_of,
 };
 use octants_ir::{Const, Data, Kernel, OpKind, Scalar, SiteScope, SiteTable, Value};
 use octants_llvm::abi::{Fault, Frame};
@@ -16,12 +17,12 @@ use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
 
 pub mod oracle;
 
-type Task = unsafe extern "C" fn(*const u8, *const Frame, i64, i64);
+type Entry = unsafe extern "C" fn(*const u8, *const Frame, i64, i64);
 
 pub struct Program {
     pub kernel: Kernel,
     pub plan: Plan,
-    tasks: Vec<(Loaded, Task)>,
+    tasks: Vec<(Loaded, Entry)>,
 }
 
 pub enum Arg<'a> {
@@ -55,10 +56,10 @@ unsafe extern "C" fn tell(listener: *const c_void, op: u32, count: u32, slots: *
 
 /// The plan of a kernel in its tasks phase.
 pub fn plan_of(kernel: &Kernel) -> Plan {
-    let mut steps = Vec::new();
-    for (task, op) in kernel.tasks().enumerate() {
+    let mut tasks = Vec::new();
+    for op in kernel.tasks() {
         match &kernel.ops[op].kind {
-            OpKind::Serial => steps.push(Step::Serial { task }),
+            OpKind::Serial => tasks.push(Task::Serial),
             OpKind::ParallelFor(attributes) => {
                 let operands = &kernel.ops[op].operands;
                 let axes = (0..usize::from(attributes.axes))
@@ -68,7 +69,7 @@ pub fn plan_of(kernel: &Kernel) -> Plan {
                     .collect();
                 let (max_threads, block_dim) = (attributes.max_threads, attributes.block_dim);
                 let (name, cost, copied) = (None, 1, Vec::new());
-                steps.push(Step::Range { task, axes, max_threads, block_dim, name, cost, copied });
+                tasks.push(Task::Range { axes, max_threads, block_dim, name, cost, copied });
             }
             _ => {}
         }
@@ -77,7 +78,8 @@ pub fn plan_of(kernel: &Kernel) -> Plan {
         args: ArgLayout::of(kernel),
         temps: TempLayout::of(kernel),
         results: ResultLayout::of(kernel),
-        steps,
+        schedule: Schedule::in_order(tasks.len()),
+        tasks,
         access: vec![Access { read: true, written: true }; kernel.params.len()],
         needs_noalias: false,
         uses: LaunchUses::of(kernel),
@@ -115,7 +117,7 @@ impl Program {
                 let code = load(&object.bytes, &[]).unwrap();
                 let symbol = code.symbol(&task.symbol).expect("the module defines its function");
                 // SAFETY: the emitter defines the function with this signature.
-                let function = unsafe { std::mem::transmute::<*const (), Task>(symbol) };
+                let function = unsafe { std::mem::transmute::<*const (), Entry>(symbol) };
                 (code, function)
             })
             .collect();
@@ -160,10 +162,10 @@ impl Program {
         let mut results = vec![0_u64; self.plan.results.bytes as usize / 8];
         let mut fault = Fault::default();
         let told: Told = Mutex::new(Vec::new());
-        for (step, (_, task)) in self.plan.steps.iter().zip(&self.tasks) {
-            let bounds: Vec<i64> = match step {
-                Step::Serial { .. } => Vec::new(),
-                Step::Range { axes, .. } => axes
+        for (planned, (_, task)) in self.plan.tasks.iter().zip(&self.tasks) {
+            let bounds: Vec<i64> = match planned {
+                Task::Serial => Vec::new(),
+                Task::Range { axes, .. } => axes
                     .iter()
                     .flat_map(|(lo, hi)| [lo, hi])
                     .map(|bound| bound.evaluate(&self.plan, bytes_of(&mut args), bytes_of(&mut temps)))
@@ -182,7 +184,7 @@ impl Program {
             let args: *const u8 = args.as_ptr().cast();
             // SAFETY: blocks are as the plan lays them out, and arrays as long as their extents say.
             let call = |lo, hi| unsafe { task(args, &raw const frame, lo, hi) };
-            if let Step::Serial { .. } = step {
+            if *planned == Task::Serial {
                 call(0, 0);
                 continue;
             }
