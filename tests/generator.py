@@ -45,7 +45,7 @@ class Arguments:
             name: np.zeros_like(self.array(name, element, shape)) for name, (element, shape) in program.outputs.items()
         }
         given |= {alias: given[name] for alias, name in program.aliases.items()}
-        self.arrays = given
+        self.arrays = program.overlapping(given)
         self.numbers = {
             "p": np.int32(self.random.integers(-100, 100)),
             "q": np.float64(np.round(self.random.normal(0, 3), 2)),
@@ -119,7 +119,8 @@ def in_python(program: Program, arguments: Arguments) -> list | None:
     """Runs the kernels as plain functions. ``None`` if some real is no number."""
 
     def array(name, data, element, part):
-        whole = HostArray(data, element, program.fields[name].origin if name in program.fields else ())
+        origin = program.fields[name].origin if name in program.fields else ()
+        whole = HostArray(data, element, origin, clamps=name in program.clamped)
         return whole if part is None else whole.subview(*part)
 
     with np.errstate(all="ignore", invalid="raise"), warnings.catch_warnings():

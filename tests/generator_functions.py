@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 
 from generator_expressions import Scope
+from generator_slices import Slices
 from generator_types import REALS, StructType, annotation, scalar_of
-from generator_views import Views
 
 
-class Functions(Views):
+class Functions(Slices):
     """Writes functions, and calls those that are written already."""
 
     def __init__(self, seed: int):

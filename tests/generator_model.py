@@ -43,8 +43,8 @@ def ref(dtype):
 class HostArray:
     """An array or a view as kernels see it: elements may be vectors, a loop goes over its indices."""
 
-    def __init__(self, data: np.ndarray, element: str | Tensor, origin: tuple[int, ...] = ()):
-        self.data, self.element, self.origin = data, element, origin
+    def __init__(self, data: np.ndarray, element: str | Tensor, origin: tuple[int, ...] = (), *, clamps: bool = False):
+        self.data, self.element, self.origin, self.clamps = data, element, origin, clamps
         rank = len(element.shape) if isinstance(element, Tensor) else 0
         self.shape = data.shape[: data.ndim - rank]
         self.size = self.shape[0]
@@ -56,8 +56,13 @@ class HostArray:
 
     def __getitem__(self, index):
         if isinstance(index, slice):
-            return HostArray(self.data[index], self.element)
-        value = self.data[self._index(index)]
+            return HostArray(self.data[index], self.element, clamps=self.clamps)
+        if self.clamps and self.size == 0:
+            value = np.zeros(self.data.shape[1:], self.data.dtype)[()]
+        elif self.clamps:
+            value = self.data[min(max(int(index), 0), self.size - 1)]
+        else:
+            value = self.data[self._index(index)]
         if not isinstance(self.element, Tensor):
             return value
         from octants._matrix import made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator_expressions import Scope
-from generator_fields import Fields
+from generator_overlaps import Overlaps
 from generator_reductions import Shared
 from generator_straight import OWN
 from generator_types import INTEGERS, StructType, Tensor, annotation, scalar_of
@@ -20,7 +20,7 @@ MATH = {
 }  # fmt: skip
 
 
-class Program(Fields):
+class Program(Overlaps):
     """One program. ``text`` is the program, ``model`` the same as plain Python; ``kernels`` are called in order."""
 
     def __init__(self, seed: int):
@@ -44,6 +44,11 @@ class Program(Fields):
                 part[name] = (self.any_type(), line)
                 self.offsets[name] = r.randrange(5)
                 self.views.add(name)
+        if r.random() < 0.3:
+            self.inputs["c_in"] = (self.any_type(), line)
+            self.offsets["c_in"] = r.randrange(5)
+            self.views.add("c_in")
+            self.clamped.add("c_in")
         grid = self.tensor_type() if r.random() < 0.3 else self.pick(*self.palette)
         self.outputs |= {
             "grid": (grid, GRID),
@@ -62,6 +67,7 @@ class Program(Fields):
         self.outputs |= {alias: self.outputs[name] for alias, name in self.aliases.items()}
         self.array_names = list(self.inputs)
         self.choose_fields()
+        self.choose_overlaps()
         self.bins = [self.shared(name, self.outputs[name][0], 4) for name in ("bins", "real_bins")]
 
         for _ in range(r.choice([0, 0, 0, 1, 2])):
@@ -89,6 +95,8 @@ class Program(Fields):
         found = []
         for name, (element, shape) in (self.inputs | self.outputs).items():
             view = "oc.BufferView" if isinstance(element, Tensor) else f"oc.BufferView[oc.{element}]"
+            if name in self.clamped:
+                view = f'oc.BufferView[{annotation(element)}, "clamp"]'
             type_ = view if name in self.offsets else self.array_annotation(element, shape)
             found.append(f"{name}: {'oc.template()' if name in self.fields else type_}")
         found += ["p: oc.i32", "q: oc.f64"]
@@ -196,6 +204,7 @@ class Program(Fields):
             element, shape = self.outputs[name]
             if name not in self.mine and len(shape) == 1:
                 inner.arrays.setdefault(element, []).append((name, shape[0]))
+        self.readable_parts(inner)
         if not serial and r.random() < 0.2:
             how = self.pick("serialize=True", "block_dim=2", "parallelize=2", "parallelize=1")
             self.emit(base - 1, f"oc.loop_config({how})")
@@ -260,7 +269,7 @@ class Program(Fields):
         element, _ = self.outputs[name]
         scalar = scalar_of(element)
         op = self.pick("=", "+=", "^=", "-=") if scalar in INTEGERS else "="
-        place = f"{name}[{self.target}]"
+        place = self.transposed_place(name)
         if isinstance(element, Tensor) and self.random.random() < 0.4:
             place, element = self.entry_target(place, element, scope), scalar
         self.emit(indent, f"{place} {op} {self.settled(element, scope)}")

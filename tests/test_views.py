@@ -41,6 +41,11 @@ def test_bad_slices_on_the_host():
         oc.BufferView(a, 5, 9)
     with pytest.raises(ValueError, match="subview out of range"):
         a[1:5].subview(2, 9)
+    for offset, size in ((2**32, 1), (0, 2**70), (-(2**70), 1), (-1, 2), (0, -1)):
+        with pytest.raises(ValueError, match=f"out of range: offset={offset}, size={size}"):
+            oc.BufferView(a, offset, size)
+        with pytest.raises(ValueError, match=f"out of range: offset={offset}, size={size}"):
+            a[:].subview(offset, size)
     with pytest.raises(TypeError, match="requires a slice, got int"):
         a[1:5][0]
     with pytest.raises(TypeError, match="Cannot nest"):

@@ -1,7 +1,7 @@
 //! `BufferView`: a part of an array along its first axis, without a copy.
 
 use octants::ir::TensorShape;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple};
 
@@ -50,6 +50,22 @@ fn bounds(slice: &Bound<'_, PySlice>, length: i32) -> PyResult<(i32, i32)> {
     Ok((indices.start as i32, size as i32))
 }
 
+/// A part that lies inside of a length, if it does.
+fn part(offset: &Bound<'_, PyAny>, size: &Bound<'_, PyAny>, length: i32) -> PyResult<Option<(i32, i32)>> {
+    let (Some(offset), Some(size)) = (small(offset)?, small(size)?) else { return Ok(None) };
+    let inside = offset >= 0 && size >= 0 && i64::from(offset) + i64::from(size) <= i64::from(length);
+    Ok(inside.then_some((offset, size)))
+}
+
+/// An integer, if it fits.
+fn small(number: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
+    match number.extract::<i32>() {
+        Ok(number) => Ok(Some(number)),
+        Err(error) if error.is_instance_of::<PyOverflowError>(number.py()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 #[pymethods]
 impl BufferView {
     /// In a kernel, too: the compiler finds the mark.
@@ -59,7 +75,7 @@ impl BufferView {
     }
 
     #[new]
-    fn new(arr: &Bound<'_, PyAny>, offset: i64, size: i64) -> PyResult<Self> {
+    fn new(arr: &Bound<'_, PyAny>, offset: &Bound<'_, PyAny>, size: &Bound<'_, PyAny>) -> PyResult<Self> {
         let ndarray = arr;
         if ndarray.is_instance_of::<BufferView>() {
             return Err(PyTypeError::new_err(
@@ -79,12 +95,12 @@ impl BufferView {
         let Some(&length) = ndarray.get().array.shape().first() else {
             return Err(PyTypeError::new_err("an ndarray without axes has no views"));
         };
-        if offset < 0 || size < 0 || offset.saturating_add(size) > i64::from(length) {
+        let Some((offset, size)) = part(offset, size, length)? else {
             return Err(PyValueError::new_err(format!(
                 "BufferView construction out of range: offset={offset}, size={size}, ndarray length={length}"
             )));
-        }
-        Ok(Self { ndarray: ndarray.clone().unbind(), offset: offset as i32, size: size as i32 })
+        };
+        Ok(Self { ndarray: ndarray.clone().unbind(), offset, size })
     }
 
     /// ``BufferView[oc.f32]`` or ``BufferView[oc.f32, "clamp"]``, an annotation.
@@ -139,15 +155,15 @@ impl BufferView {
     }
 
     /// A part of this view: ``size`` elements from ``offset`` on.
-    fn subview(&self, py: Python<'_>, offset: i64, size: i64) -> PyResult<Self> {
-        if offset < 0 || size < 0 || offset.saturating_add(size) > i64::from(self.size) {
+    fn subview(&self, py: Python<'_>, offset: &Bound<'_, PyAny>, size: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Some((offset, size)) = part(offset, size, self.size)? else {
             let parent = self.size;
             return Err(PyValueError::new_err(format!(
                 "subview out of range: offset={offset}, size={size}, parent size={parent}"
             )));
-        }
+        };
         let ndarray = self.ndarray.clone_ref(py);
-        Ok(Self { ndarray, offset: self.offset + offset as i32, size: size as i32 })
+        Ok(Self { ndarray, offset: self.offset + offset, size })
     }
 
     fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
