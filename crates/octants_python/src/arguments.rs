@@ -342,7 +342,7 @@ impl Binder<'_> {
         if let Some(view) = numpy::View::of(object) {
             return self.numpy_array(param, annotation, &view, current);
         }
-        if is_torch_tensor(object) {
+        if numpy::is_torch_tensor(object) {
             return self.torch_tensor(param, annotation, object, current);
         }
         let found = object.get_type().name()?.to_string();
@@ -489,9 +489,4 @@ fn element_name(element: ElementAnnotation) -> String {
         ElementAnnotation::Matrix => "a matrix".to_owned(),
         ElementAnnotation::Is(shape) => format!("element shape {:?}", shape.dims()),
     }
-}
-
-pub fn is_torch_tensor(object: &Bound<'_, PyAny>) -> bool {
-    let class = object.get_type();
-    class.name().is_ok_and(|name| name == "Tensor") && class.module().is_ok_and(|module| module == "torch")
 }

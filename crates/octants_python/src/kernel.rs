@@ -18,12 +18,11 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple, PyType};
 
 use crate::arguments::{Binder, Param};
-use crate::block::Words;
 use crate::host::PyHost;
+use crate::launch::{Fit, LaunchArguments, Objects, Specialisation, Words};
 use crate::runtime::{Current, Forget, Runtime};
-use crate::specialisation::{Behind, Fit, Held, Objects, Specialisation};
 use crate::traced::Traced;
-use crate::{aggregate, dtype, errors, host_only, interrupt, stand_in};
+use crate::{aggregate, dtype, errors, host_only, interrupt};
 
 /// Arguments of one kernel, with dataclasses taken apart.
 const MOST_PARAMETERS: usize = 512;
@@ -49,22 +48,6 @@ impl Forget for Specialisations {
     }
 }
 
-/// What one launch needs of memory.
-struct Launch<'py> {
-    /// The block of arguments.
-    words: Words<32>,
-    behind: Behind<'py>,
-    held: Held<'py>,
-}
-
-impl Launch<'_> {
-    fn resize(&mut self, bytes: usize) {
-        self.words.resize(bytes);
-        self.behind.clear();
-        self.held.clear();
-    }
-}
-
 impl Kernel {
     /// The code for these arguments, if there is some, with the block of arguments written.
     fn find<'py>(
@@ -72,7 +55,7 @@ impl Kernel {
         py: Python<'py>,
         epoch: u64,
         arguments: &[Borrowed<'_, 'py, PyAny>],
-        launch: &mut Launch<'py>,
+        launch: &mut LaunchArguments<'py>,
     ) -> PyResult<Option<Arc<Specialisation>>> {
         let list = self.specialisations();
         let Some(first) = list.first().cloned() else { return Ok(None) };
@@ -103,15 +86,10 @@ impl Kernel {
         py: Python<'py>,
         one: &Specialisation,
         arguments: &[Borrowed<'_, 'py, PyAny>],
-        launch: &mut Launch<'py>,
+        launch: &mut LaunchArguments<'py>,
     ) -> PyResult<bool> {
-        launch.resize(one.compiled.args().bytes as usize);
-        match one.bind(py, arguments, launch.words.bytes_mut(), &mut launch.behind, &mut launch.held)? {
-            Fit::Fits if launch.behind.stand_ins.is_empty() => Ok(true),
-            Fit::Fits => {
-                stand_in::check_overlaps(py, &launch.behind.stand_ins, &one.compiled, launch.words.bytes())?;
-                Ok(true)
-            }
+        match one.bind(py, arguments, launch)? {
+            Fit::Fits => Ok(true),
             Fit::Differs => Ok(false),
             Fit::ReadOnly(input) => Err(self.read_only(arguments, input)),
         }
@@ -184,13 +162,13 @@ impl Kernel {
         &self,
         py: Python<'py>,
         specialisation: &Specialisation,
-        launch: &mut Launch<'py>,
+        launch: &mut LaunchArguments<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let compiled = &*specialisation.compiled;
         let cancel = interrupt::flag();
         let mut results = Words::<8>::new();
         results.resize(compiled.results().bytes as usize);
-        let (bytes, out) = (launch.words.bytes(), results.bytes_mut());
+        let (bytes, out) = (launch.bytes(), results.bytes_mut());
         let mut run = || {
             // SAFETY: the addresses are of arrays that the caller's argument objects keep alive until we return, with the extents
             // that they have; whether they may be written was checked when they were bound.
@@ -198,16 +176,16 @@ impl Kernel {
             compiled.launch(arguments, out, cancel)
         };
         let ended = if compiled.prints() {
-            let _held = launch.behind.hold(py)?;
+            let _kept = launch.keep_memory(py)?;
             self.launch_printing(py, compiled, bytes, out)?
         } else if compiled.is_brief(bytes) {
             run()
         } else {
-            let _held = launch.behind.hold(py)?;
+            let _kept = launch.keep_memory(py)?;
             py.detach(run)
         };
         // Also after a failure: what the kernel had written by then is there, as it is in arrays that were not copied.
-        stand_in::copy_back(py, &launch.behind.stand_ins, compiled.access())?;
+        launch.copy_back(py, compiled)?;
         ended.map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))?;
         if specialisation.returns == Returns::Nothing {
             return Ok(py.None().into_bound(py));
@@ -278,7 +256,7 @@ impl Kernel {
         py: Python<'py>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut launch = Launch { words: Words::new(), behind: Behind::default(), held: Held::new() };
+        let mut launch = LaunchArguments::new();
         if let Some(found) = self.find(py, self.runtime.get().epoch(), arguments, &mut launch)? {
             return self.launch(py, &found, &mut launch);
         }

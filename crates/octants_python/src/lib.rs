@@ -10,7 +10,6 @@
 
 mod aggregate;
 mod arguments;
-mod block;
 mod buffer_view;
 mod dtype;
 mod element;
@@ -23,13 +22,12 @@ mod host;
 mod host_only;
 mod interrupt;
 mod kernel;
+mod launch;
 mod ndarray;
 mod number;
 mod numpy;
 mod runtime;
 mod source;
-mod specialisation;
-mod stand_in;
 mod template;
 mod traced;
 mod tree;

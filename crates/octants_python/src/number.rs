@@ -1,5 +1,6 @@
 //! Python numbers as machine numbers, without a detour where the object is exactly an `int` or a `float`.
 
+use octants::ir::{Const, Scalar};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
@@ -37,4 +38,19 @@ pub fn real(object: &Bound<'_, PyAny>) -> Option<f64> {
         return None;
     }
     object.extract().ok()
+}
+
+/// A number in the bits of a parameter's type; `None` if it cannot be one without loss of meaning.
+#[inline]
+pub fn bits_of(scalar: Scalar, object: &Bound<'_, PyAny>) -> Option<PyResult<u64>> {
+    if scalar.is_real() {
+        let value = real(object)?;
+        return Some(Ok(match scalar {
+            Scalar::F64 => value.to_bits(),
+            Scalar::F32 => (value as f32).to_bits().into(),
+            _ => Const::from_f64(scalar, value).bits(),
+        }));
+    }
+    let bits = wrapped_integer(object)?;
+    Some(bits.map(|bits| if scalar == Scalar::U1 { u64::from(bits != 0) } else { bits }))
 }

@@ -226,3 +226,9 @@ pub fn interface<'py>(
     interface.set_item("version", 3)?;
     Ok(interface)
 }
+
+/// Without importing torch.
+pub fn is_torch_tensor(object: &Bound<'_, PyAny>) -> bool {
+    let class = object.get_type();
+    class.name().is_ok_and(|name| name == "Tensor") && class.module().is_ok_and(|module| module == "torch")
+}

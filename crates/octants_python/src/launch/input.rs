@@ -1,0 +1,173 @@
+//! What the code of a specialisation was made for, object by object.
+
+use octants::CompiledKernel;
+use octants::front::{Dependency, Origin, Role, Step};
+use octants::ir::{ArrayType, Data, Scalar};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
+
+use super::array::ArrayInput;
+use super::field::{FieldInput, LeafSlots};
+use super::writer::ArgumentWriter;
+use crate::aggregate::Layout;
+use crate::template::TemplateKey;
+use crate::{errors, number};
+
+/// An argument, or a member that an argument leads to.
+pub struct Input {
+    path: Path,
+    pub check: Check,
+}
+
+/// How an input is reached from those before it, by their numbers.
+enum Path {
+    Argument,
+    Attribute(usize, Py<PyString>),
+    Item(usize, Py<PyAny>),
+}
+
+/// What an input must be, and where it goes in the block.
+pub enum Check {
+    Constant(TemplateKey),
+    /// An object of exactly this type.
+    Type(Py<PyType>),
+    /// A tuple, list or dict of this length.
+    Container(Py<PyType>, usize),
+    /// The same object as another input.
+    Same(usize),
+    Number {
+        scalar: Scalar,
+        at: usize,
+        lifted: bool,
+    },
+    /// A vector, matrix or struct by value: where each of its scalars goes.
+    Values(Layout, Vec<usize>),
+    Array(ArrayInput),
+    /// A view, and where its beginning goes.
+    View(ArrayInput, Option<usize>),
+    Field(Box<FieldInput>),
+}
+
+impl Input {
+    /// `numbers` has the number of the input that each dependency is.
+    pub fn new(
+        dependency: &Dependency<Bound<'_, PyAny>>,
+        compiled: &CompiledKernel,
+        leaves: LeafSlots,
+        numbers: &[usize],
+    ) -> PyResult<Self> {
+        let object = &dependency.object;
+        let path = match &dependency.origin {
+            Origin::Argument(_) | Origin::Captured => Path::Argument,
+            Origin::Member { of, step: Step::Attribute(name) } => {
+                Path::Attribute(numbers[*of], PyString::intern(object.py(), name).unbind())
+            }
+            Origin::Member { of, step: Step::Item(key) } => Path::Item(numbers[*of], key.clone().unbind()),
+        };
+        let check = Check::new(dependency.role, object, compiled, leaves, numbers)?;
+        Ok(Self { path, check })
+    }
+
+    /// Reads a member; nothing if its container has no such item any more.
+    pub fn read<'a, 'py: 'a>(
+        &self,
+        known: impl Fn(usize) -> Borrowed<'a, 'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match &self.path {
+            Path::Attribute(of, name) => {
+                let parent = known(*of);
+                parent.getattr(name.bind(parent.py())).map(Some)
+            }
+            Path::Item(of, key) => {
+                let parent = known(*of);
+                Ok(parent.get_item(key.bind(parent.py())).ok())
+            }
+            Path::Argument => Err(errors::bug("an argument among the members")),
+        }
+    }
+}
+
+impl Check {
+    fn new(
+        role: Role,
+        object: &Bound<'_, PyAny>,
+        compiled: &CompiledKernel,
+        leaves: LeafSlots,
+        numbers: &[usize],
+    ) -> PyResult<Self> {
+        let at = |param: usize| compiled.args().slots[param].offset as usize;
+        let array = |param: usize, ty: ArrayType| ArrayInput::new(compiled, param, ty);
+        let number = |param: usize, data: Data, lifted: bool| match data {
+            Data::Scalar(scalar) => Ok(Self::Number { scalar, at: at(param), lifted }),
+            Data::Tensor(_) | Data::Struct(_) => Err(errors::bug("a parameter by value is not a scalar")),
+        };
+        Ok(match role {
+            Role::Constant => Self::Constant(TemplateKey::of(object)?),
+            Role::Walked => {
+                let class = object.get_type().unbind();
+                let is_container = object.is_instance_of::<PyTuple>()
+                    || object.is_instance_of::<PyList>()
+                    || object.is_instance_of::<PyDict>();
+                if is_container { Self::Container(class, object.len()?) } else { Self::Type(class) }
+            }
+            Role::Same(other) => Self::Same(numbers[other]),
+            Role::Data { param, data } => number(param, data, false)?,
+            Role::Lifted { param, data } => number(param, data, true)?,
+            Role::Values { first, count } => {
+                let layout = Layout::of(object).ok_or_else(|| errors::bug("a value has no layout"))?;
+                Self::Values(layout, (first..first + count).map(at).collect())
+            }
+            Role::Field { pinned } => Self::Field(Box::new(FieldInput::new(object, pinned, leaves)?)),
+            Role::Array { param, ty } => Self::Array(array(param, ty)),
+            Role::View { param, ty, offset } => Self::View(array(param, ty), offset.map(at)),
+        })
+    }
+
+    /// Whether an object is what the code is for; if so, it is written. Arrays are left for later.
+    #[inline]
+    pub fn write<'a, 'py: 'a>(
+        &self,
+        object: &Bound<'py, PyAny>,
+        known: impl Fn(usize) -> Borrowed<'a, 'py, PyAny>,
+        writer: &mut ArgumentWriter<'_, 'py>,
+    ) -> PyResult<bool> {
+        Ok(match self {
+            Self::Array(_) => true,
+            Self::Number { scalar, at, lifted } => match number::bits_of(*scalar, object) {
+                Some(bits) => {
+                    writer.put(*at, *scalar, bits?);
+                    true
+                }
+                None if *lifted && object.is_instance_of::<PyFloat>() => return Err(became_real(object)),
+                None => false,
+            },
+            Self::Constant(key) => key.matches(object),
+            Self::Type(class) => object.get_type_ptr().cast() == class.as_ptr(),
+            Self::Container(class, length) => {
+                object.get_type_ptr().cast() == class.as_ptr() && object.len()? == *length
+            }
+            Self::Same(other) => object.is(known(*other)),
+            Self::Values(layout, places) => {
+                let mut bits = Vec::with_capacity(places.len());
+                let fits = layout.flatten(object, &mut bits)?.is_some() && bits.len() == places.len();
+                if fits {
+                    for ((scalar, bits), at) in bits.into_iter().zip(places) {
+                        writer.put(*at, scalar, bits);
+                    }
+                }
+                fits
+            }
+            Self::View(array, offset) => array.write_view(object, *offset, writer)?,
+            Self::Field(field) => field.write(object, writer)?,
+        })
+    }
+}
+
+#[cold]
+fn became_real(object: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a member that was an integer when the kernel was compiled is now the float {object}; members of a class with \
+         template_primitives=False keep their kind"
+    ))
+}

@@ -1,0 +1,17 @@
+//! From a call's arguments to the block of a launch.
+//!
+//! The arguments go one way: [`Specialisation::bind`](specialisation::Specialisation::bind) walks over the inputs of the code, an
+//! [`Input`](input::Input) compares one object with what the code was made for, and the [`ArgumentWriter`](writer::ArgumentWriter)
+//! writes it into the block. All errors but those of memory are told elsewhere, when the walk says that nothing fits.
+
+mod array;
+mod block;
+mod field;
+mod input;
+mod specialisation;
+mod stand_in;
+mod writer;
+
+pub use block::Words;
+pub use specialisation::{Fit, Objects, Specialisation};
+pub use writer::LaunchArguments;

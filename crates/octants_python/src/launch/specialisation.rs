@@ -1,0 +1,139 @@
+//! Code for one kind of arguments, and how a call's arguments are compared with it and written into the block of a launch.
+//!
+//! Both happen in one walk: over the arguments, and over what compiling found behind them (members of dataclasses and of
+//! compile-time objects), which is read anew at each launch. Nothing is keyed by the address of a temporary object.
+
+use std::sync::Arc;
+
+use octants::front::{Dependency, FieldParam, Origin, Returns};
+use octants::{CompiledKernel, FieldLeaf};
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+use super::array::ArrayFit;
+use super::field::{bound_field, leaf_slots};
+use super::input::{Check, Input};
+use super::writer::{ArgumentWriter, LaunchArguments, Members};
+
+pub struct Specialisation {
+    pub epoch: u64,
+    pub compiled: Arc<CompiledKernel>,
+    pub returns: Returns,
+    inputs: Vec<Input>,
+    /// Which of the inputs are arrays.
+    arrays: Vec<usize>,
+    /// Fields that no argument leads to, and where their addresses go. They live as long as the code does.
+    captured: Vec<(FieldLeaf, usize)>,
+}
+
+/// Whether the code is for these arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    Fits,
+    Differs,
+    /// The code writes an array that may not be written: the number of the input.
+    ReadOnly(usize),
+}
+
+pub type Objects<'a, 'py> = SmallVec<[Borrowed<'a, 'py, PyAny>; 8]>;
+
+impl Specialisation {
+    pub fn new(
+        epoch: u64,
+        compiled: Arc<CompiledKernel>,
+        returns: Returns,
+        dependencies: &[Dependency<Bound<'_, PyAny>>],
+        fields: &[FieldParam],
+    ) -> PyResult<Self> {
+        let mut inputs = Vec::new();
+        let mut captured = Vec::new();
+        // Fields that no argument leads to are no inputs: the others are counted without them.
+        let mut numbers = Vec::new();
+        for (index, dependency) in dependencies.iter().enumerate() {
+            numbers.push(inputs.len());
+            let leaves = leaf_slots(fields, index, &compiled);
+            if let Origin::Captured = dependency.origin {
+                let field = bound_field(&dependency.object)?;
+                captured.extend(leaves.iter().map(|&(leaf, at)| (field.leaves[leaf].clone(), at)));
+                continue;
+            }
+            inputs.push(Input::new(dependency, &compiled, leaves, &numbers)?);
+        }
+        let is_array = |&index: &usize| matches!(inputs[index].check, Check::Array(_));
+        let arrays = (0..inputs.len()).filter(is_array).collect();
+        Ok(Self { epoch, compiled, returns, inputs, arrays, captured })
+    }
+
+    /// Whether it can ever fit again.
+    pub fn is_alive(&self) -> bool {
+        self.inputs.iter().all(|input| match &input.check {
+            Check::Constant(key) => key.is_alive(),
+            _ => true,
+        })
+    }
+
+    /// Compares the arguments and writes the block.
+    ///
+    /// Arrays come last: converting a number or reading a member may run Python code, which may resize an array.
+    #[inline]
+    pub fn bind<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        launch: &mut LaunchArguments<'py>,
+    ) -> PyResult<Fit> {
+        let (mut writer, read) = launch.writer(&self.compiled);
+        let (first, members) = self.inputs.split_at(arguments.len().min(self.inputs.len()));
+        for (input, object) in first.iter().zip(arguments) {
+            if !input.check.write(object, |at| arguments[at], &mut writer)? {
+                return Ok(Fit::Differs);
+            }
+        }
+        for (leaf, at) in &self.captured {
+            writer.put_leaf(py, *at, leaf)?;
+        }
+        if !members.is_empty() && !bind_members(members, arguments, read, &mut writer)? {
+            return Ok(Fit::Differs);
+        }
+        for &index in &self.arrays {
+            let Check::Array(array) = &self.inputs[index].check else { continue };
+            match array.write(&known(arguments, read, index), &mut writer)? {
+                ArrayFit::Fits => {}
+                ArrayFit::ReadOnly => return Ok(Fit::ReadOnly(index)),
+                ArrayFit::Differs => return Ok(Fit::Differs),
+            }
+        }
+        launch.check_overlaps(py, &self.compiled)?;
+        Ok(Fit::Fits)
+    }
+}
+
+/// Reads the members anew and writes them; false if one is not what the code is for.
+fn bind_members<'py>(
+    members: &[Input],
+    arguments: &[Borrowed<'_, 'py, PyAny>],
+    read: &mut Members<'py>,
+    writer: &mut ArgumentWriter<'_, 'py>,
+) -> PyResult<bool> {
+    for (index, input) in members.iter().enumerate() {
+        let Some(object) = input.read(|at| known(arguments, read, at))? else { return Ok(false) };
+        read.push(object);
+        let read = &*read;
+        if !input.check.write(&read[index], |at| known(arguments, read, at), writer)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// An argument, or a member that was read.
+fn known<'a, 'py>(
+    arguments: &[Borrowed<'a, 'py, PyAny>],
+    read: &'a Members<'py>,
+    at: usize,
+) -> Borrowed<'a, 'py, PyAny> {
+    match arguments.get(at) {
+        Some(argument) => *argument,
+        None => read[at - arguments.len()].as_borrowed(),
+    }
+}
