@@ -303,3 +303,22 @@ def test_numbers_of_numpy_as_templates_and_members():
     assert len(read.compile_statistics()) == 1
     h.n = np.int32(6)
     assert read(np.int64(2), h) == 11
+
+
+def test_primitive_types_are_named_in_one_place():
+    types = oc.types.primitive_types
+    names = ["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64"]
+    for name in names:
+        assert getattr(types, name) is getattr(oc, name) is getattr(oc.types, name)
+        assert getattr(oc, name).to_string() == name
+    assert set(types.real_types) == {oc.f16, oc.f32, oc.f64, float}
+    assert oc.u1 in types.integer_types and oc.f32 not in types.integer_types
+    assert types.all_types == types.real_types + types.integer_types
+    assert types.type_ids == [id(dtype) for dtype in types.all_types]
+    assert types.integer_type_ids == [id(dtype) for dtype in types.integer_types]
+    assert types.real_type_ids == [id(dtype) for dtype in types.real_types]
+
+
+def test_types_that_name_the_same_thing_are_one_object():
+    assert oc.field(int, 3).dtype is oc.i32 is oc.ndarray(oc.int32, 3).dtype
+    assert oc.field(float, 3).dtype is oc.f32 is oc.Vector.field(2, float, 3).dtype

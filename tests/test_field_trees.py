@@ -316,3 +316,49 @@ def test_kernels_visit_the_shape_and_see_what_the_host_sees(arch, seed):
         gather(entry, leaf.offset, found)
         np.testing.assert_array_equal(found, numbers.ravel().astype(np.float64))
     tree.destroy()
+
+
+def test_a_field_that_was_declared_and_not_placed_is_told_at_the_first_launch():
+    placed = oc.field(oc.f32, 3)
+    forgotten = oc.field(oc.f32, name="forgotten")
+
+    @oc.kernel
+    def k():
+        placed[0] = 1
+
+    with pytest.raises(RuntimeError, match="not placed: `forgotten`"):
+        k()
+    oc.root.dense(oc.i, 2).place(forgotten)
+    k()
+    assert placed[0] == 1 and forgotten[1] == 0
+
+
+def test_a_field_that_was_declared_and_not_placed_is_told_at_the_first_access():
+    x = oc.field(oc.f32)
+    forgotten = [oc.Vector.field(2, oc.f32, name="v"), oc.field(oc.i32, name="n")]
+    oc.root.dense(oc.i, 2).place(x)
+    with pytest.raises(RuntimeError, match="not placed: .*`n`"):
+        x[0] = 1
+    oc.root.dense(oc.i, 2).place(*forgotten)
+    x[0] = 1
+    assert x[0] == 1
+
+
+def test_a_field_that_the_program_dropped_need_not_be_placed():
+    x = oc.field(oc.f32)
+    oc.Vector.field(2, oc.f32)
+    oc.root.dense(oc.i, 2).place(x)
+    x[0] = 1
+    assert x[0] == 1
+
+
+def test_a_field_keeps_its_name(arch):
+    x = oc.field(oc.f32, 3, name="pressure")
+    v = oc.Vector.field(2, oc.f32, 3, name="velocity")
+    assert (x._name, v._name) == ("pressure", "velocity")
+    with pytest.raises(AssertionError, match="the field `pressure` has 1 axis"):
+        x[1, 2]
+    with pytest.raises(AssertionError, match="field `pressure`"):
+        x[7]
+    with pytest.raises(AssertionError, match="velocity"):
+        v[7]

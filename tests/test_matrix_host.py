@@ -146,7 +146,7 @@ def test_comparisons_give_one_truth_per_entry():
     assert (v > 1.5).to_list() == [False, True, True]
     assert (v == v).all() and not (v != v).any() and (v > 2).any() and not (v > 2).all()
     with pytest.raises(oc.OctantsTypeError, match=r"\.all\(\)"):
-        assert v == v
+        assert v > 1.5
     assert {v: 1}[v] == 1
 
 
@@ -645,3 +645,23 @@ def test_importing_stays_light():
         text=True,
     )
     assert result.stdout.strip() == "[]", result.stdout + result.stderr
+
+
+def test_the_truth_of_a_comparison_is_that_of_all_or_of_any_entry():
+    a, b = oc.Vector([1, 2]), oc.Vector([1, 3])
+    assert (a == b).to_list() == [True, False]
+    assert (a < b).to_list() == [False, True]
+    assert a == oc.Vector([1, 2]) and not (a == b)
+    assert a != b and not (a != oc.Vector([1, 2]))
+    assert a == (1, 2) and a != [1, 3]
+    assert a in [b, oc.Vector([1, 2])]
+    m = oc.Matrix([[1, 2], [3, 4]])
+    assert m == m and not (m != m)
+
+
+def test_the_truth_of_another_comparison_is_refused():
+    a, b = oc.Vector([1, 2]), oc.Vector([1, 3])
+    for comparison in (a < b, a <= b, a > b, a >= b, ~(a == b)):
+        with pytest.raises(oc.OctantsTypeError, match="one truth for each entry"):
+            bool(comparison)
+    assert bool(oc.Vector([1]) < oc.Vector([2]))

@@ -55,7 +55,7 @@ def test_assert_messages_hold_values(arch):
         assert x < 5, f"x is {x} of {v}, half {x / 2:.2f} {{:d}}"
 
     k(4)
-    with pytest.raises(AssertionError, match=r"x is 6 of \[6, 12\], half 3\.00 \{ :d\}"):
+    with pytest.raises(AssertionError, match=r"x is 6 of \[6, 12\], half 3\.00 \{:d\}"):
         k(6)
     k(1)
 

@@ -344,9 +344,7 @@ class ndrange:
 
     def __init__(self, *bounds, axes=None):
         self.bounds = [_bounds_of(b) for b in bounds]
-        if axes is not None and sorted(axes) != list(range(len(bounds))):
-            raise OctantsSyntaxError(f"axes={axes!r} must be a permutation of 0..{len(bounds) - 1}")
-        self.axes = None if axes is None else tuple(axes)
+        self.axes = None if axes is None else _axes_of(axes, len(bounds))
 
     def __iter__(self):
         from itertools import product
@@ -375,3 +373,15 @@ def _bounds_of(bound) -> tuple[int, int]:
 
         raise OctantsTypeError(f"oc.ndrange takes integers or (begin, end) pairs of them, not {bound!r}") from None
     return begin, builtins.max(begin, end)
+
+
+def _axes_of(axes, count: int) -> tuple[int, ...]:
+    from .exceptions import OctantsTypeError
+
+    axes = tuple(axes)
+    for axis in axes:
+        if isinstance(axis, bool) or not isinstance(axis, int):
+            raise OctantsTypeError(f"axes={axes!r} must contain integers, not {axis!r}")
+    if builtins.sorted(axes) != list(range(count)):
+        raise OctantsSyntaxError(f"axes={axes!r} must be a permutation of the {count} axes")
+    return axes

@@ -19,10 +19,10 @@ class Matrix(Operators):
     """A small matrix: ``oc.Matrix([[1, 2], [3, 4]], dt=oc.f32)``. A flat list gives a vector.
 
     ``entries`` is the numpy array that holds it; ``dt`` is the data type that was declared, or ``None`` for plain numbers, which
-    have the default types when a kernel uses them.
+    have the default types when a kernel uses them. ``comparison`` is the sign of the comparison that gave it, if one did.
     """
 
-    __slots__ = ("__weakref__", "dt", "entries")
+    __slots__ = ("__weakref__", "comparison", "dt", "entries")
     __octants__ = "Matrix"
 
     _ranks = (1, 2)
@@ -131,11 +131,15 @@ class Matrix(Operators):
         return str(self.entries) if not spec else _formatted(self.entries.tolist(), spec)
 
     def __bool__(self):
-        if self.entries.dtype.kind == "b" and self.entries.size > 1:
-            raise OctantsTypeError(
-                "a comparison of matrices gives one truth for each entry; say which with .all() or .any()"
-            )
-        return bool(self.entries.flat[0]) if self.entries.dtype.kind == "b" else True
+        if self.entries.dtype.kind != "b":
+            return True
+        if self.entries.size == 1 or self.comparison == "==":
+            return bool(self.entries.all())
+        if self.comparison == "!=":
+            return bool(self.entries.any())
+        raise OctantsTypeError(
+            "a comparison of matrices gives one truth for each entry; say which with .all() or .any()"
+        )
 
     __hash__ = object.__hash__
 
@@ -186,6 +190,15 @@ def made(entries, dt: DataType | None = None, copy: bool = False):
     result = object.__new__(Vector if entries.ndim == 1 else Matrix)
     object.__setattr__(result, "entries", entries.copy() if copy else entries)
     object.__setattr__(result, "dt", dt)
+    object.__setattr__(result, "comparison", None)
+    return result
+
+
+def compared(entries, sign: str):
+    """What a comparison of matrices gives: a truth for each entry. The sign says what the whole is worth as one truth."""
+    result = made(entries)
+    if isinstance(result, Matrix):
+        object.__setattr__(result, "comparison", sign)
     return result
 
 

@@ -266,9 +266,11 @@ def _compare(ufunc: str, left, right):
     if first is None or second is None:
         return NotImplemented
     (a, a_type), (b, b_type) = first, second
-    same_shape((a, b), _COMPARISONS[ufunc])
+    sign = _COMPARISONS[ufunc]
+    same_shape((a, b), sign)
     common = promoted([(a.dtype, a_type is not None), (b.dtype, b_type is not None)])
-    return _matrix.made(getattr(numpy, ufunc)(a.astype(common, copy=False), b.astype(common, copy=False)))
+    holds = getattr(numpy, ufunc)(a.astype(common, copy=False), b.astype(common, copy=False))
+    return _matrix.compared(holds, sign)
 
 
 def _matmul(left, right):

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+from . import _primitive_types as primitive_types
 from ._matrix_types import MatrixType, VectorType, matrix, vector
-from ._octants import DataType, dtypes
+from ._octants import DataType
+from ._primitive_types import (
+    f16,
+    f32,
+    f64,
+    float16,
+    float32,
+    float64,
+    i8,
+    i16,
+    i32,
+    i64,
+    int8,
+    int16,
+    int32,
+    int64,
+    u1,
+    u8,
+    u16,
+    u32,
+    u64,
+    uint1,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from ._promotion import numpy_type
 from ._struct import StructType, struct
-
-f16: DataType = dtypes["f16"]
-f32: DataType = dtypes["f32"]
-f64: DataType = dtypes["f64"]
-i8: DataType = dtypes["i8"]
-i16: DataType = dtypes["i16"]
-i32: DataType = dtypes["i32"]
-i64: DataType = dtypes["i64"]
-u1: DataType = dtypes["u1"]
-u8: DataType = dtypes["u8"]
-u16: DataType = dtypes["u16"]
-u32: DataType = dtypes["u32"]
-u64: DataType = dtypes["u64"]
-
-float16, float32, float64 = f16, f32, f64
-int8, int16, int32, int64 = i8, i16, i32, i64
-uint1, uint8, uint16, uint32, uint64 = u1, u8, u16, u32, u64
 
 
 def to_numpy_type(dtype):
@@ -189,4 +199,5 @@ __all__ = [
     "i16", "i32", "i64", "i8", "int16", "int32", "int64", "int8", "is_integral", "is_real", "is_signed", "is_tensor",
     "matrix", "ndarray", "struct", "template", "u1", "u16", "u32", "u64", "u8", "uint1", "uint16", "uint32", "uint64",
     "uint8", "vector",
+    "primitive_types",
 ]  # fmt: skip

@@ -63,5 +63,6 @@ mod tests {
             decode(Scalar::U64, u64::MAX),
         ];
         assert_eq!(message_text("{} {} {} {} {}", &arguments), "-3 0.1 True 18446744073709551615 {}");
+        assert_eq!(message_text("{{}} {:.2d} {{{}}} {x} }", &arguments), "{} -03 {0.1} {x} }");
     }
 }

@@ -112,9 +112,11 @@ codes! {
     ReturnWithoutAnnotation "OC0107" Syntax "a value returned from a kernel without return annotation"
         "Say what the kernel returns: `def f() -> oc.f32:`.";
     MissingReturn "OC0108" Syntax "a return annotation but no `return`"
-        "A function whose annotation promises a value must return one on its only path.";
+        "A function whose annotation promises a value must return one, on every path.";
     ReturnCount "OC0109" Syntax "another number of values than the return annotation says"
         "The tuple that is returned and the tuple in the annotation must have the same length.";
+    FunctionResult "OC0110" Compilation "a value returned from a real function without return annotation"
+        "A function that is not inlined has a type of its own: `def f(x: oc.f32) -> oc.f32:`.";
 
     UndefinedName "OC0201" Name "a name that is not defined"
         "Names are looked up among the local variables of the enclosing blocks, the parameters, the closure, the module and the builtins. A variable first assigned inside an `if`, `for` or `while` is gone after it.";

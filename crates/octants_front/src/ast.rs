@@ -105,6 +105,53 @@ impl Expr {
             _ => std::slice::from_ref(self),
         }
     }
+
+    /// Whether evaluating it may do more than give a value: it calls something, or assigns a name.
+    pub fn may_have_effects(&self) -> bool {
+        let any = |list: &[Expr]| list.iter().any(Self::may_have_effects);
+        match &self.kind {
+            ExprKind::Call { .. } | ExprKind::Named { .. } => true,
+            ExprKind::None
+            | ExprKind::Bool(_)
+            | ExprKind::Int(_)
+            | ExprKind::HugeInt
+            | ExprKind::Float(_)
+            | ExprKind::Str(_)
+            | ExprKind::Name(_)
+            | ExprKind::Unsupported(_) => false,
+            ExprKind::FString(parts) => parts
+                .iter()
+                .any(|part| matches!(part, TextPart::Field { value, .. } if value.may_have_effects())),
+            ExprKind::Attribute { value, .. } => value.may_have_effects(),
+            ExprKind::Subscript { value, index } => value.may_have_effects() || index.may_have_effects(),
+            ExprKind::Slice { start, stop, step } => {
+                [start, stop, step].into_iter().flatten().any(|bound| bound.may_have_effects())
+            }
+            ExprKind::Tuple(items) | ExprKind::List(items) => any(items),
+            ExprKind::Dict(items) => items.iter().any(|(key, value)| {
+                key.as_ref().is_some_and(Self::may_have_effects) || value.may_have_effects()
+            }),
+            ExprKind::ListComp { element, .. } => element.may_have_effects(),
+            ExprKind::DictComp { key, value, .. } => key.may_have_effects() || value.may_have_effects(),
+            ExprKind::Starred(inner) => inner.may_have_effects(),
+            ExprKind::Binary { .. } => {
+                let (chain, leftmost) = self.operator_chain();
+                let right = |node: &Self| match &node.kind {
+                    ExprKind::Binary { right, .. } => right.may_have_effects(),
+                    _ => false,
+                };
+                leftmost.may_have_effects() || chain.into_iter().any(right)
+            }
+            ExprKind::Unary { operand, .. } => operand.may_have_effects(),
+            ExprKind::Logical { operands, .. } => any(operands),
+            ExprKind::Compare { left, rest } => {
+                left.may_have_effects() || rest.iter().any(|(_, item)| item.may_have_effects())
+            }
+            ExprKind::IfElse { test, body, orelse } => {
+                [test, body, orelse].into_iter().any(|part| part.may_have_effects())
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -207,9 +254,11 @@ pub struct Generator {
 #[derive(Debug)]
 pub enum TextPart {
     Text(Name),
-    /// `{value:spec}`; a spec with nested fields is `None`.
+    /// `{value!r:spec}`; the spec may have fields of its own.
     Field {
         value: Expr,
-        spec: Option<Name>,
+        /// `!r` or `!a`: the text is that of `repr`.
+        is_repr: bool,
+        spec: Vec<TextPart>,
     },
 }

@@ -70,38 +70,69 @@ fn tensor_pieces(spec: &mut PrintSpec, shape: TensorShape, format: Format) {
     }
 }
 
-/// The message of an assertion: each blank, `{}` or `{:.2f}`, stands for the next argument; one without an argument stays.
+/// A part of the message of an assertion.
+enum MessagePart<'a> {
+    Text(&'a str),
+    /// `{}` or `{:.2f}`, with its source.
+    Blank(Format, &'a str),
+}
+
+/// The message of an assertion: each blank, `{}` or `{:.2f}`, stands for the next argument; one without an argument stays. `{{` and `}}`
+/// are braces.
 pub fn message_text(message: &str, arguments: &[Const]) -> String {
     let mut arguments = arguments.iter();
     let mut text = String::new();
-    let mut rest = message;
-    while let Some((before, after)) = rest.split_once('{') {
-        text.push_str(before);
-        if let Some((format, after)) = blank(after)
-            && let Some(&argument) = arguments.next()
-        {
-            let by_type = format == Format::default();
-            text.push_str(&if by_type { plain_text(argument) } else { value_text(format, argument) });
-            rest = after;
-        } else {
-            text.push('{');
-            rest = after;
+    for part in message_parts(message) {
+        match part {
+            MessagePart::Text(part) => text.push_str(part),
+            MessagePart::Blank(format, source) => match arguments.next() {
+                None => text.push_str(source),
+                Some(&argument) if format == Format::default() => text.push_str(&plain_text(argument)),
+                Some(&argument) => text.push_str(&value_text(format, argument)),
+            },
         }
     }
-    text + rest
+    text
 }
 
 /// How many blanks the message of an assertion has.
 pub fn blanks(message: &str) -> usize {
-    message.split('{').skip(1).filter(|after| blank(after).is_some()).count()
+    message_parts(message).iter().filter(|part| matches!(part, MessagePart::Blank(..))).count()
 }
 
-/// The format of a blank, behind its first brace, and what comes after it.
-fn blank(after: &str) -> Option<(Format, &str)> {
-    let (inside, after) = after.split_once('}')?;
+/// Text that has no blanks in a message, whatever it contains.
+pub fn escaped_message(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
+}
+
+fn message_parts(message: &str) -> Vec<MessagePart<'_>> {
+    let mut parts = Vec::new();
+    let mut rest = message;
+    while let Some(at) = rest.find(['{', '}']) {
+        parts.push(MessagePart::Text(&rest[..at]));
+        let (brace, after) = (&rest[at..=at], &rest[at + 1..]);
+        rest = after;
+        if let Some(behind) = after.strip_prefix(brace) {
+            parts.push(MessagePart::Text(brace));
+            rest = behind;
+        } else if let Some((format, length)) = blank(after).filter(|_| brace == "{") {
+            parts.push(MessagePart::Blank(format, &message[message.len() - after.len() - 1..][..=length]));
+            rest = &after[length..];
+        } else {
+            parts.push(MessagePart::Text(brace));
+        }
+    }
+    parts.push(MessagePart::Text(rest));
+    parts
+}
+
+/// The format of a blank, behind its first brace, and its length there.
+fn blank(after: &str) -> Option<(Format, usize)> {
+    let end = after.find('}')?;
+    let inside = &after[..end];
     let format =
         if inside.is_empty() { Format::default() } else { Format::from_text(inside.strip_prefix(':')?)? };
-    Some((format, after))
+    Some((format, end + 1))
 }
 
 /// A scalar as Python shows it, with as many digits as its type has.

@@ -161,6 +161,11 @@ impl DataType {
         self.scalar.name()
     }
 
+    /// The type's name.
+    fn to_string(&self) -> &'static str {
+        self.scalar.name()
+    }
+
     fn __hash__(&self) -> u64 {
         self.scalar as u64
     }

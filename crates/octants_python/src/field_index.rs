@@ -14,7 +14,8 @@ pub fn numbers(leaf: &FieldLeaf, index: &Bound<'_, PyAny>) -> PyResult<Vec<i64>>
     if parts.len() != rank {
         let (axes, given) = (plural(rank, "axis", "axes"), plural(parts.len(), "index", "indices"));
         let message = format!(
-            "the field has {axes}, got {given}. Slicing is not supported on fields; to_numpy() gives an array"
+            "the field{} has {axes}, got {given}. Slicing is not supported on fields; to_numpy() gives an array",
+            name_of(leaf)
         );
         return Err(errors::exception(index.py(), "OctantsAssertionError", &message));
     }
@@ -59,9 +60,14 @@ pub fn place(leaf: &FieldLeaf, index: &Bound<'_, PyAny>) -> PyResult<Place> {
         .ok_or_else(|| errors::exception(index.py(), "OctantsAssertionError", &outside(leaf, &numbers)))
 }
 
+/// The name that the field was made with, behind a space.
+fn name_of(leaf: &FieldLeaf) -> String {
+    if leaf.name().is_empty() { String::new() } else { format!(" `{}`", leaf.name()) }
+}
+
 fn outside(leaf: &FieldLeaf, index: &[i64]) -> String {
     let layout = leaf.layout();
-    let name = if leaf.name().is_empty() { String::new() } else { format!(" `{}`", leaf.name()) };
+    let name = name_of(leaf);
     let shape: Vec<i64> = layout.shape.iter().map(|&extent| extent.into()).collect();
     let origin: Vec<i64> = layout.origin.iter().map(|&first| first.into()).collect();
     let offset = if origin.iter().all(|&first| first == 0) {

@@ -124,6 +124,10 @@ impl Kernel {
         let lowered = lower_kernel(&PyHost::new(py), sources, function, &args, &current.lower)
             .map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, sources.map()))?;
         let lowering = started.elapsed();
+        // Fields that the kernel does not use must be placed, too: their layout is finished now.
+        if let Some(root) = self.runtime.get().root(py) {
+            root.call_method0(py, "_require_places")?;
+        }
         if lowered.kernel.params.len() > MOST_PARAMETERS {
             let count = lowered.kernel.params.len();
             let message = format!(

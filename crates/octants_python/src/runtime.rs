@@ -226,7 +226,7 @@ impl Runtime {
     }
 
     #[getter]
-    fn root(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+    pub fn root(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.root.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|root| root.clone_ref(py))
     }
 

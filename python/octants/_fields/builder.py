@@ -35,6 +35,8 @@ class FieldsBuilder:
         self._waiting: list[tuple[Field, int]] = []
         #: Fields that were made with a shape, each in a tree of its own, since this builder is the root.
         self._apart: weakref.WeakSet[Field] = weakref.WeakSet()
+        #: Fields that were made without a shape since this builder is the root: they must be placed before anything runs.
+        self._declared: list[weakref.ref[Field]] = []
 
     @property
     def root(self) -> SNode:
@@ -94,7 +96,24 @@ class FieldsBuilder:
             self._finish()
         return SNodeTree(self._tree)
 
+    def _require_places(self) -> None:
+        """Refuses to go on while a field that was declared has no place."""
+        from .field import require_places
+
+        if self._unplaced():
+            # One that the program has dropped may be kept by a cycle.
+            import gc
+
+            gc.collect()
+            require_places(self._unplaced())
+        self._declared.clear()
+
+    def _unplaced(self) -> list[Field]:
+        fields = [field for field in (known() for known in self._declared) if field is not None]
+        return [field for field in fields if field._spot is None and not field._is_bound]
+
     def _finish(self) -> None:
+        self._require_places()
         self._tree.check()
         for kind in ("grad", "dual"):
             lacking = [field for field, _ in self._waiting if field._lacks(kind)]

@@ -39,6 +39,11 @@ class Field(_octants.Field):
         self._offset = []
         self._companions = {}
 
+    @property
+    def _name(self) -> str:
+        """The name that it was made with."""
+        return self.name
+
     # ---- for the classes of fields ----
 
     def _place(self, node: SNode, offset: list[int]) -> None:
@@ -87,11 +92,7 @@ class Field(_octants.Field):
 
     def _require_place(self) -> None:
         if self._spot is None and not self._is_bound:
-            raise OctantsRuntimeError(
-                f"These field(s) are not placed: {self._description()}. Field has no allocation. "
-                "Give it a `shape`, or place it with `oc.root.dense(...).place(field)` before it is used; "
-                "gradients come with `needs_grad=True` (`needs_dual=True`) or `oc.root.lazy_grad()` (`lazy_dual()`)"
-            )
+            require_places([self])
 
     def _require_no_place(self) -> None:
         if self._spot is not None:
@@ -198,3 +199,13 @@ def user_line() -> str:
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "octants":
         frame = frame.f_back
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def require_places(unplaced: list[Field]) -> None:
+    """Refuses fields that have no place, if there are any."""
+    if unplaced:
+        raise OctantsRuntimeError(
+            f"These field(s) are not placed: {', '.join(field._description() for field in unplaced)}. Field has no allocation. "
+            "Give it a `shape`, or place it with `oc.root.dense(...).place(field)` before it is used; "
+            "gradients come with `needs_grad=True` (`needs_dual=True`) or `oc.root.lazy_grad()` (`lazy_dual()`)"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import weakref
 
 from .._matrix_types import MatrixType
 from .._octants import DataType
@@ -178,6 +179,7 @@ def _settled(made: Field, shape, order, offset, layout):
             raise OctantsSyntaxError("shape cannot be None when layout is set: place the entries in nodes of their own")
         for part in (made, *made._leaf_fields()):
             part._origin_text = user_line()
+        current_root()._declared.extend(weakref.ref(part) for part in made._leaf_fields())
         return made
     shape = tuple(whole(extent, "an extent") for extent in ([shape] if not hasattr(shape, "__iter__") else shape))
     allocate([made, *(made._companion(kind) for kind in made._needs)], shape, order, offset, layout)

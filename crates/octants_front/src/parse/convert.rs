@@ -5,7 +5,7 @@ use ruff_python_ast as py;
 use ruff_text_size::Ranged;
 
 use super::span_of;
-use crate::ast::{Expr, ExprKind, Generator, Keyword, LogicalOp, Name, TextPart};
+use crate::ast::{Expr, ExprKind, Generator, Keyword, LogicalOp, TextPart};
 use crate::host::{BinaryOp, CompareOp, UnaryOp};
 
 pub(super) fn expr(file: FileId, expression: &py::Expr) -> Expr {
@@ -161,41 +161,27 @@ fn fstring(file: FileId, value: &py::FStringValue) -> Vec<TextPart> {
         match part {
             py::FStringPart::Literal(literal) => parts.push(TextPart::Text((*literal.value).into())),
             py::FStringPart::FString(text) => {
-                for element in &text.elements {
-                    match element {
-                        py::InterpolatedStringElement::Literal(literal) => {
-                            parts.push(TextPart::Text((*literal.value).into()));
-                        }
-                        py::InterpolatedStringElement::Interpolation(field) => {
-                            if let Some(debug) = &field.debug_text {
-                                parts.push(TextPart::Text(debug.as_str().into()));
-                            }
-                            parts.push(TextPart::Field {
-                                value: expr(file, &field.expression),
-                                spec: field
-                                    .format_spec
-                                    .as_ref()
-                                    .map_or(Some("".into()), |spec| format_spec(spec)),
-                            });
-                        }
-                    }
-                }
+                parts.extend(text.elements.iter().flat_map(|element| text_parts(file, element)));
             }
         }
     }
     parts
 }
 
-/// The text of a format spec without nested fields.
-fn format_spec(spec: &py::InterpolatedStringFormatSpec) -> Option<Name> {
-    let mut text = String::new();
-    for element in &spec.elements {
-        match element {
-            py::InterpolatedStringElement::Literal(literal) => text.push_str(&literal.value),
-            py::InterpolatedStringElement::Interpolation(_) => return None,
+fn text_parts(file: FileId, element: &py::InterpolatedStringElement) -> Vec<TextPart> {
+    match element {
+        py::InterpolatedStringElement::Literal(literal) => vec![TextPart::Text((*literal.value).into())],
+        py::InterpolatedStringElement::Interpolation(field) => {
+            let debug = field.debug_text.as_ref().map(|debug| TextPart::Text(debug.as_str().into()));
+            let spec = field.format_spec.iter().flat_map(|spec| spec.elements.iter());
+            let value = TextPart::Field {
+                value: expr(file, &field.expression),
+                is_repr: matches!(field.conversion, py::ConversionFlag::Repr | py::ConversionFlag::Ascii),
+                spec: spec.flat_map(|element| text_parts(file, element)).collect(),
+            };
+            debug.into_iter().chain([value]).collect()
         }
     }
-    Some(text.into())
 }
 
 pub(super) fn binary_op(op: py::Operator) -> BinaryOp {

@@ -225,7 +225,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Positional and named arguments, as host code sees them.
-    fn host_arguments(
+    pub(crate) fn host_arguments(
         &mut self,
         callee: &H::Object,
         arguments: &[Argument<H::Object>],

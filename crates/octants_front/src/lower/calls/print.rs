@@ -1,10 +1,10 @@
 //! `print`, and text that holds run-time values: f-strings, `str.format` and `%`.
 
 use octants_diag::{Code, Span};
-use octants_ir::ops::{Format, PrintSpec};
-use octants_ir::{Data, Value};
+use octants_ir::ops::{Conversion, Format, PrintSpec};
+use octants_ir::{Data, Scalar, Value};
 
-use crate::ast::{Expr, Keyword, TextPart};
+use crate::ast::{Expr, Keyword, Name, TextPart};
 use crate::host::Host;
 use crate::lower::Lowerer;
 use crate::lower::data::argument::{Argument, Passing};
@@ -65,7 +65,13 @@ impl<H: Host> Lowerer<'_, H> {
                 for piece in pieces {
                     match piece {
                         TextPiece::Literal(text) => output.spec.push_text(&text),
-                        TextPiece::Value { term, spec, span } => self.write(output, term, &spec, span)?,
+                        TextPiece::Value { term, spec, span } => {
+                            if let Some(known) = self.known_text(&term, &spec, span)? {
+                                output.spec.push_text(&known);
+                            } else {
+                                self.write(output, term, &spec, span)?;
+                            }
+                        }
                     }
                 }
             }
@@ -116,6 +122,21 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(())
     }
 
+    /// What is known while compiling, as Python formats it. Vectors and matrices are written as those of a run.
+    pub(crate) fn known_text(
+        &mut self,
+        term: &Term<H::Object>,
+        spec: &str,
+        span: Span,
+    ) -> Fallible<Option<String>> {
+        if !term.is_static() || self.tensor_operand(term, span)?.is_some() {
+            return Ok(None);
+        }
+        let object = self.host_object(term)?;
+        let host = self.host;
+        host.format(&object, spec, self).map(Some).map_err(|exception| self.host_error(exception, span))
+    }
+
     /// A format of Python's, in the words of C's.
     pub(crate) fn format_of(&mut self, spec: &str, value: Value, span: Span) -> Fallible<Format> {
         // `<8` and `>8` are Python's way to say on which side; C pads on the left by itself.
@@ -128,15 +149,17 @@ impl<H: Host> Lowerer<'_, H> {
             data => data.elem().unwrap_or(octants_ir::Scalar::I32),
         };
         match Format::from_text(&c_spec) {
-            Some(format) if format.fits(elem) => Ok(format),
+            Some(format) if letter_fits(format, elem) => Ok(format),
             Some(_) => Err(self.error_with_help(
                 Code::FormatSpec,
                 span,
                 format!("'{spec}' doesn't match '{}'.", elem.name()),
                 if elem.is_real() {
                     "reals take the letters f, e, g, a"
+                } else if elem.is_signed() {
+                    "signed integers take the letters d, i, x, o"
                 } else {
-                    "integers take the letters d, i, u, o, x, c"
+                    "unsigned integers take the letters u, x, o"
                 },
             )),
             None => Err(self.error_with_help(
@@ -154,14 +177,34 @@ impl<H: Host> Lowerer<'_, H> {
         for part in parts {
             pieces.push(match part {
                 TextPart::Text(literal) => TextPiece::Literal(literal.clone()),
-                TextPart::Field { value, spec } => TextPiece::Value {
-                    term: self.operand(value)?,
-                    spec: spec.clone().unwrap_or_else(|| "".into()),
-                    span: value.span,
-                },
+                TextPart::Field { value, is_repr, spec } => {
+                    let mut term = self.operand(value)?;
+                    if *is_repr && term.is_static() {
+                        let object = self.host_object(&term)?;
+                        term = Term::Str(self.host.repr(&object).into());
+                    }
+                    TextPiece::Value { term, spec: self.format_spec(spec, value.span)?, span: value.span }
+                }
             });
         }
         self.joined(pieces)
+    }
+
+    /// The text of a format. Fields in it must be known now.
+    fn format_spec(&mut self, parts: &[TextPart], span: Span) -> Fallible<Name> {
+        match self.text_of(parts)? {
+            Term::Str(text) => Ok(text),
+            _ => Err(self.unknown_format(span)),
+        }
+    }
+
+    fn unknown_format(&self, span: Span) -> Box<octants_diag::Diagnostic> {
+        self.error_with_help(
+            Code::FormatSpec,
+            span,
+            "the format of this value is known only when the kernel runs",
+            "a width or precision inside of a format must be a compile-time value: `f\"{x:.{oc.static(n)}f}\"`",
+        )
     }
 
     fn joined(&mut self, pieces: Vec<TextPiece<H::Object>>) -> Fallible<Term<H::Object>> {
@@ -207,38 +250,63 @@ impl<H: Host> Lowerer<'_, H> {
                 rest = after;
                 continue;
             }
-            let Some((inside, after)) = after.split_once('}').filter(|_| brace == "{") else {
+            let Some((inside, after)) = split_field(after).filter(|_| brace == "{") else {
                 return Err(self.bad_format("a brace without its partner", span));
             };
             rest = after;
             let (field, spec) = inside.split_once(':').unwrap_or((inside, ""));
-            let position = if field.is_empty() {
-                next += 1;
-                Some(next - 1)
-            } else if let Ok(number) = field.parse::<usize>() {
-                Some(number)
-            } else {
-                arguments.iter().position(|argument| argument.name.as_deref() == Some(field))
-            };
-            let by_position = field.is_empty() || field.parse::<usize>().is_ok();
-            let found = position.and_then(|at| arguments.get(at).map(|argument| (at, argument)));
-            match found {
-                Some((at, argument)) if argument.name.is_none() == by_position => {
-                    used[at] = true;
-                    pieces.push(TextPiece::Value {
-                        term: argument.term.clone(),
-                        spec: spec.into(),
-                        span: argument.span,
-                    });
-                }
-                _ => return Err(self.bad_format(&format!("no argument for the field {{{field}}}"), span)),
+            let at = self.format_argument(field, &arguments, &mut next, span)?;
+            used[at] = true;
+            let mut text = String::new();
+            let mut rest_of_spec = spec;
+            while let Some((before, after)) = rest_of_spec.split_once('{') {
+                let Some((field, after)) = after.split_once('}') else {
+                    return Err(self.bad_format("a brace without its partner", span));
+                };
+                let of_spec = self.format_argument(field, &arguments, &mut next, span)?;
+                used[of_spec] = true;
+                let Some(known) = self.known_text(&arguments[of_spec].term, "", arguments[of_spec].span)?
+                else {
+                    return Err(self.unknown_format(arguments[of_spec].span));
+                };
+                text.push_str(before);
+                text.push_str(&known);
+                rest_of_spec = after;
             }
+            text.push_str(rest_of_spec);
+            let argument = &arguments[at];
+            pieces.push(TextPiece::Value {
+                term: argument.term.clone(),
+                spec: text.into(),
+                span: argument.span,
+            });
         }
         pieces.push(TextPiece::Literal(rest.into()));
         if let Some(at) = used.iter().position(|used| !used) {
             return Err(self.bad_format("an argument that no field uses", arguments[at].span));
         }
         self.joined(pieces)
+    }
+
+    /// Which argument a field of `format` names: the next one, one by number, or one by keyword.
+    fn format_argument(
+        &self,
+        field: &str,
+        arguments: &[Argument<H::Object>],
+        next: &mut usize,
+        span: Span,
+    ) -> Fallible<usize> {
+        let number = field.parse::<usize>().ok();
+        let position = if field.is_empty() {
+            *next += 1;
+            Some(*next - 1)
+        } else {
+            number.or_else(|| arguments.iter().position(|argument| argument.name.as_deref() == Some(field)))
+        };
+        let by_position = field.is_empty() || number.is_some();
+        position
+            .filter(|&at| arguments.get(at).is_some_and(|argument| argument.name.is_none() == by_position))
+            .ok_or_else(|| self.bad_format(&format!("no argument for the field {{{field}}}"), span))
     }
 
     /// `"…%d…" % values`
@@ -269,10 +337,15 @@ impl<H: Host> Lowerer<'_, H> {
             let (flags, letter) = (&after[..end], &after[end..=end]);
             rest = &after[end + 1..];
             let side = flags.strip_prefix('-').map_or_else(|| flags.to_owned(), |width| format!("<{width}"));
-            // `%s` is whatever the value is.
-            let spec = if letter == "s" { side } else { format!("{side}{letter}") };
             let Some(term) = values.next() else {
                 return Err(self.bad_format(&format!("no value for `%{flags}{letter}`"), span));
+            };
+            // `%s` is whatever the value is, and `%d` any integer.
+            let spec = match letter {
+                "s" => side,
+                "d" | "i" | "u" if self.is_unsigned(&term) => format!("{side}u"),
+                "u" => format!("{side}d"),
+                _ => format!("{side}{letter}"),
             };
             pieces.push(TextPiece::Value { term, spec: spec.into(), span: at });
         }
@@ -283,6 +356,10 @@ impl<H: Host> Lowerer<'_, H> {
         self.joined(pieces)
     }
 
+    fn is_unsigned(&self, term: &Term<H::Object>) -> bool {
+        matches!(term, Term::Value(value) if !self.elem(*value).is_real() && !self.elem(*value).is_signed())
+    }
+
     fn bad_format(&self, what: &str, span: Span) -> Box<octants_diag::Diagnostic> {
         self.error_with_help(
             Code::FormatFields,
@@ -291,4 +368,29 @@ impl<H: Host> Lowerer<'_, H> {
             "each field takes one value: `{}`, `{0}`, `{name}` of `format`, or `%d`, `%f` of `%`",
         )
     }
+}
+
+/// What stands before the brace that closes a field, and after it. A spec may have fields of its own.
+fn split_field(text: &str) -> Option<(&str, &str)> {
+    let mut depth = 0;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth == 0 => return Some((&text[..at], &text[at + 1..])),
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether values of a type can be written with a letter: `d` and `i` are for signed integers, `u` for unsigned ones.
+fn letter_fits(format: Format, scalar: Scalar) -> bool {
+    format.fits(scalar)
+        && match format.conversion {
+            Some(Conversion::Decimal | Conversion::Integer) => scalar.is_signed(),
+            Some(Conversion::Unsigned) => !scalar.is_signed(),
+            Some(Conversion::Character) => false,
+            _ => true,
+        }
 }

@@ -284,10 +284,19 @@ impl<H: Host> Lowerer<'_, H> {
             };
             self.frame_mut().declare(param.name.clone(), binding);
         }
+        let returns_nothing = returns.is_empty() && !is_tuple;
         let flag = self.new_flag(span);
         let locals: Vec<Value> = results.iter().map(|&data| self.at(span).local(data)).collect();
         self.frame_mut().exit = Some(Exit { flag, results: locals.clone(), returns, is_tuple });
         self.statements(&tree.body)?;
+        if !returns_nothing && !self.frame().ended {
+            return Err(self.error_with_help(
+                Code::MissingReturn,
+                span,
+                format!("`{}` can reach its end without returning a value", tree.name),
+                "return a value on every path, or remove the annotation",
+            ));
+        }
         let mut values: Vec<Value> = locals.iter().map(|&local| self.at(span).load(local, &[])).collect();
         for reference in references {
             let settled = self.settle(reference, span)?;
@@ -359,6 +368,18 @@ impl<H: Host> Lowerer<'_, H> {
             None => (Term::None, span),
         };
         let terms = match (&*exit.returns, exit.is_tuple) {
+            ([], false) if !matches!(term, Term::None) => {
+                let tree = self.frame().function.clone();
+                return Err(Box::new(
+                    self.diagnostic(
+                        Code::FunctionResult,
+                        at,
+                        format!("the result of real function `{}` needs a type", tree.name),
+                    )
+                    .label(tree.name_span, "has no return annotation")
+                    .help(format!("write `def {}(...) -> oc.f32:` with the type that it returns", tree.name)),
+                ));
+            }
             ([], false) => Vec::new(),
             ([_], false) => vec![term],
             (many, _) => self.returned_items(&term, many.len(), at, span)?,
@@ -373,6 +394,7 @@ impl<H: Host> Lowerer<'_, H> {
             flags.extend(one.skip);
             flags.extend(one.broken());
         }
+        self.frame_mut().ended = true;
         let mut builder = self.at(span);
         for (&local, value) in exit.results.iter().zip(values) {
             builder.store(local, &[], value);

@@ -69,6 +69,8 @@ pub(crate) struct Frame<O> {
     /// How many run-time `if`s and loops of this function are open.
     pub depth: usize,
     pub returned: Option<(Term<O>, Span)>,
+    /// Whether control cannot come to what follows: every path has returned, or left the loop's iteration.
+    pub ended: bool,
     /// How a function that is not inlined returns.
     pub exit: Option<Exit>,
 }
@@ -94,6 +96,7 @@ impl<O> Frame<O> {
             loops: Vec::new(),
             depth: 0,
             returned: None,
+            ended: false,
             exit: None,
         }
     }

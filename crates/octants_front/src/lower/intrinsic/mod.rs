@@ -12,7 +12,7 @@ use octants_diag::{Code, Span};
 use octants_ir::{Data, Scalar};
 
 use crate::ast::{Expr, Keyword};
-use crate::host::Host;
+use crate::host::{Host, HostException};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::argument::{Argument, Passing};
@@ -39,10 +39,29 @@ impl<H: Host> Lowerer<'_, H> {
             && arguments.iter().all(|argument| argument.term.is_static())
         {
             // Everything is known: Python evaluates it, with its own builtins and the package's host versions.
-            let result = self.call_host(callee, &arguments, span)?;
-            return self.settle(result, span);
+            let (positional, named) = self.host_arguments(callee, &arguments, span)?;
+            let host = self.host;
+            let result = host.call(callee, &positional, &named, self);
+            let object = result.map_err(|exception| self.intrinsic_error(intrinsic, exception, span))?;
+            return self.settle(Term::Object(object), span);
         }
         self.intrinsic_of(intrinsic, callee, &arguments, span)
+    }
+
+    /// What an intrinsic refuses is the same mistake inside of `oc.static` as outside.
+    fn intrinsic_error(
+        &mut self,
+        intrinsic: Intrinsic,
+        exception: HostException,
+        span: Span,
+    ) -> Box<octants_diag::Diagnostic> {
+        let code = match (intrinsic, &*exception.type_name) {
+            (Intrinsic::Ndrange, "OctantsTypeError") => Code::NdrangeArgument,
+            (Intrinsic::Ndrange, "OctantsSyntaxError") => Code::NdrangeAxes,
+            (_, "OctantsTypeError") => Code::IntrinsicArguments,
+            _ => return self.host_error(exception, span),
+        };
+        self.error(code, span, exception.message)
     }
 
     /// An intrinsic with evaluated arguments.
@@ -57,7 +76,7 @@ impl<H: Host> Lowerer<'_, H> {
         match intrinsic {
             I::Static => Err(self.nested_static(span)),
             I::StaticAssert => self.static_assert(arguments, span),
-            I::StaticPrint => self.call_host(callee, arguments, span),
+            I::StaticPrint => self.static_print(callee, arguments, span),
             I::Range => self.range(arguments, span),
             I::Ndrange => self.ndrange(arguments, span),
             I::Grouped => self.grouped(arguments, span),

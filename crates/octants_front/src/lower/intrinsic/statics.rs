@@ -69,6 +69,33 @@ impl<H: Host> Lowerer<'_, H> {
         })
     }
 
+    /// Prints while compiling. Of what is known only when the kernel runs, type and source text.
+    pub(crate) fn static_print(
+        &mut self,
+        callee: &H::Object,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let mut shown = arguments.to_vec();
+        for argument in &mut shown {
+            if self.is_known(&argument.term) {
+                continue;
+            }
+            let (what, text) = (self.describe(&argument.term), self.text(argument.span));
+            argument.term = Term::Str(format!("<{what}: {text}>").into());
+        }
+        self.call_host(callee, &shown, span)
+    }
+
+    /// Whether a term holds nothing that only the run tells; host code may hold expressions, too.
+    fn is_known(&self, term: &Term<H::Object>) -> bool {
+        match term {
+            Term::Object(object) => !matches!(self.host.meaning(object), Meaning::Expr(_)),
+            Term::Tuple(items) | Term::List(items) => items.iter().all(|item| self.is_known(item)),
+            other => other.is_static(),
+        }
+    }
+
     pub(crate) fn static_assert(
         &mut self,
         arguments: &[Argument<H::Object>],

@@ -1,8 +1,9 @@
-//! `assert`: compiled in debug mode only.
+//! `assert`: checked in debug mode only; without it, what the condition does besides is still done.
 
 use std::fmt::Write as _;
 
 use octants_diag::{Code, Span};
+use octants_ir::format::escaped_message;
 use octants_ir::ops::{AssertKind, Format};
 use octants_ir::{Data, OpKind, Value};
 
@@ -15,12 +16,16 @@ use crate::lower::error::Fallible;
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn assertion(&mut self, test: &Expr, message: Option<&Expr>, span: Span) -> Fallible<()> {
         if !self.options.debug {
+            if test.may_have_effects() {
+                let term = self.expr(test)?;
+                self.condition(term, test.span)?;
+            }
             return message.map_or(Ok(()), |message| self.check_message(message));
         }
         let term = self.expr(test)?;
         let holds = self.condition(term, test.span)?;
         let (text, arguments) = match message {
-            None => (without_fields(&format!("assertion failed: {}", self.text(test.span))), Vec::new()),
+            None => (escaped_message(&format!("assertion failed: {}", self.text(test.span))), Vec::new()),
             Some(message) => self.assertion_message(message)?,
         };
         let operands: Vec<_> = std::iter::once(holds).chain(arguments).collect();
@@ -45,11 +50,11 @@ impl<H: Host> Lowerer<'_, H> {
         let mut text = String::new();
         let mut arguments = Vec::new();
         match self.operand(message)? {
-            Term::Str(literal) => text.push_str(&without_fields(&literal)),
+            Term::Str(literal) => text.push_str(&escaped_message(&literal)),
             Term::Text(pieces) => {
                 for piece in pieces {
                     match piece {
-                        TextPiece::Literal(literal) => text.push_str(&without_fields(&literal)),
+                        TextPiece::Literal(literal) => text.push_str(&escaped_message(&literal)),
                         TextPiece::Value { term, spec, span } => {
                             self.message_part(term, &spec, span, &mut text, &mut arguments)?;
                         }
@@ -70,12 +75,8 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &mut Vec<Value>,
     ) -> Fallible<()> {
         let settled = self.settle(term, span)?;
-        if settled.is_static() {
-            let object = self.host_object(&settled)?;
-            let host = self.host;
-            let formatted = host.format(&object, spec, self);
-            let formatted = formatted.map_err(|exception| self.host_error(exception, span))?;
-            text.push_str(&without_fields(&formatted));
+        if let Some(formatted) = self.known_text(&settled, spec, span)? {
+            text.push_str(&escaped_message(&formatted));
             return Ok(());
         }
         if let Term::Value(value) = &settled
@@ -111,9 +112,4 @@ impl<H: Host> Lowerer<'_, H> {
             "write `assert condition, f\"got {x}\"`",
         )
     }
-}
-
-/// The user's own braces must not be taken for a field.
-fn without_fields(text: &str) -> String {
-    text.replace("{}", "{ }").replace("{:", "{ :")
 }

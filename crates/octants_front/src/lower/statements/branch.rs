@@ -23,6 +23,13 @@ use crate::lower::data::flow::{Flow, Loop, Tail};
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
 
+/// A branch of a run-time `if`.
+struct Branch {
+    region: Region,
+    /// Whether every path through it returns, or leaves the loop's iteration.
+    ends: bool,
+}
+
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn if_statement(
         &mut self,
@@ -41,21 +48,21 @@ impl<H: Host> Lowerer<'_, H> {
         let returns = self.returns_anywhere();
         let jumps = (may_leave(body) || may_leave(orelse)) && !self.in_static_loop();
         if !jumps && !(returns && (may_return(body) || may_return(orelse))) {
-            let then_region = self.branch(body, span)?;
-            let else_region = self.branch(orelse, span)?;
-            self.finish_if(condition, then_region, else_region, span);
+            let yes = self.branch(body, span)?;
+            let no = self.branch(orelse, span)?;
+            self.finish_if(condition, &yes, &no, span);
             return Ok(Flow::Next);
         }
         if always_leaves(body, returns) {
-            let then_region = self.branch(body, span)?;
-            let else_region = self.branch_and_rest(orelse, rest, span)?;
-            self.finish_if(condition, then_region, else_region, span);
+            let yes = self.branch(body, span)?;
+            let no = self.branch_and_rest(orelse, rest, span)?;
+            self.finish_if(condition, &yes, &no, span);
             return Ok(Flow::Done);
         }
         if always_leaves(orelse, returns) {
-            let then_region = self.branch_and_rest(body, rest, span)?;
-            let else_region = self.branch(orelse, span)?;
-            self.finish_if(condition, then_region, else_region, span);
+            let yes = self.branch_and_rest(body, rest, span)?;
+            let no = self.branch(orelse, span)?;
+            self.finish_if(condition, &yes, &no, span);
             return Ok(Flow::Done);
         }
         self.guarded(condition, body, orelse, rest, span)
@@ -81,16 +88,18 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// A branch as a region.
-    fn branch(&mut self, stmts: &[Stmt], span: Span) -> Fallible<Region> {
+    fn branch(&mut self, stmts: &[Stmt], span: Span) -> Fallible<Branch> {
+        let ended = std::mem::replace(&mut self.frame_mut().ended, false);
         self.frame_mut().depth += 1;
         let (region, ()) = self.open_region(&[], |inner, _| inner.scoped(stmts, span).map(|_| ()))?;
         self.frame_mut().depth -= 1;
         self.end_region(region, span, &[]);
-        Ok(region)
+        Ok(Branch { region, ends: std::mem::replace(&mut self.frame_mut().ended, ended) })
     }
 
     /// A branch that what follows the `if` has moved into.
-    fn branch_and_rest(&mut self, stmts: &[Stmt], rest: &Tail<'_>, span: Span) -> Fallible<Region> {
+    fn branch_and_rest(&mut self, stmts: &[Stmt], rest: &Tail<'_>, span: Span) -> Fallible<Branch> {
+        let ended = std::mem::replace(&mut self.frame_mut().ended, false);
         self.frame_mut().depth += 1;
         let tail = Tail { scope: Some(span), ..*rest };
         let (region, ()) = self.open_region(&[], |inner, _| {
@@ -101,11 +110,12 @@ impl<H: Host> Lowerer<'_, H> {
         })?;
         self.frame_mut().depth -= 1;
         self.end_region(region, span, &[]);
-        Ok(region)
+        Ok(Branch { region, ends: std::mem::replace(&mut self.frame_mut().ended, ended) })
     }
 
-    fn finish_if(&mut self, condition: Value, then_region: Region, else_region: Region, span: Span) {
-        self.at(span).op(OpKind::If, [condition], [], [then_region, else_region]);
+    fn finish_if(&mut self, condition: Value, yes: &Branch, no: &Branch, span: Span) {
+        self.frame_mut().ended |= yes.ends && no.ends;
+        self.at(span).op(OpKind::If, [condition], [], [yes.region, no.region]);
     }
 
     /// A flag tells whether the iteration was left somewhere inside.
@@ -125,10 +135,10 @@ impl<H: Host> Lowerer<'_, H> {
             (None, None) => self.new_flag(span),
         };
         self.set_skip_flag(Some(flag));
-        let then_region = self.branch(body, span)?;
-        let else_region = self.branch(orelse, span)?;
+        let yes = self.branch(body, span)?;
+        let no = self.branch(orelse, span)?;
         self.set_skip_flag(outer);
-        self.finish_if(condition, then_region, else_region, span);
+        self.finish_if(condition, &yes, &no, span);
         self.rest_unless(flag, rest, span)
     }
 
@@ -145,7 +155,7 @@ impl<H: Host> Lowerer<'_, H> {
             self.open_region(&[], |inner, _| inner.block(rest.stmts, rest.next).map(|_| ()))?;
         self.frame_mut().depth -= 1;
         self.end_region(else_region, span, &[]);
-        self.finish_if(left, then_region, else_region, span);
+        self.at(span).op(OpKind::If, [left], [], [then_region, else_region]);
         Ok(Flow::Done)
     }
 

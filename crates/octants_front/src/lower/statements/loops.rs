@@ -306,6 +306,7 @@ impl<H: Host> Lowerer<'_, H> {
         frame.loops.pop();
         frame.pop_scope(span);
         frame.depth -= 1;
+        frame.ended = false;
     }
 
     pub(crate) fn while_statement(&mut self, test: &Expr, body: &[Stmt], span: Span) -> Fallible<()> {
@@ -343,6 +344,8 @@ impl<H: Host> Lowerer<'_, H> {
         })?;
         self.end_region(region, span, &[]);
         self.at(span).op(OpKind::While, [], [], [cond, region]);
+        // Only a `return` ends an endless loop.
+        self.frame_mut().ended = matches!(test.kind, ExprKind::Bool(true)) && !may_break(body);
         Ok(())
     }
 

@@ -168,6 +168,7 @@ impl<H: Host> Lowerer<'_, H> {
             let yes = builder.constant(octants_ir::Const::bool(true));
             builder.store(flag, &[], yes);
         }
+        self.frame_mut().ended = true;
         Ok(Flow::Done)
     }
 }
