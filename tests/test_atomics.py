@@ -479,3 +479,34 @@ def test_the_target_must_be_writable(arch):
 
     with pytest.raises(oc.OctantsCompilationError, match="atomic_add"):
         k(np.zeros(1, dtype=np.int32))
+
+
+@pytest.mark.parametrize("layout", ["neighbour_first", "neighbour_last", "wide", "odd"])
+def test_sums_leave_neighbouring_members_alone(arch, layout):
+    """Bits beside a sum that any addition of reals would change: signalling NaNs."""
+    oc.init(arch=getattr(oc, arch), cpu_max_num_threads=4, log_level="error")
+    real, members = {
+        "neighbour_first": (oc.f32, {"rgba": oc.u32, "w": oc.f32}),
+        "neighbour_last": (oc.f32, {"w": oc.f32, "rgba": oc.u32}),
+        "wide": (oc.f64, {"a": oc.u32, "w": oc.f64, "rgba": oc.u32}),
+        "odd": (oc.f32, {"a": oc.u8, "w": oc.f32, "v": oc.types.vector(3, oc.f32), "rgba": oc.u32}),
+    }[layout]
+    field = oc.Struct.field(members, shape=37)
+    signalling = np.uint32(0x7FA01234)
+
+    @oc.kernel
+    def poison(bits: oc.u32):
+        for i in field:
+            field[i].rgba = bits
+
+    @oc.kernel
+    def add(n: oc.i32):
+        for i in range(n):
+            field[i % 37].w += oc.cast(1.0, real)
+
+    poison(signalling)
+    add(37 * 400)
+    assert np.array_equal(field.w.to_numpy(), np.full(37, 400.0))
+    assert np.array_equal(field.rgba.to_numpy(), np.full(37, signalling))
+    if layout == "odd":
+        assert not field.v.to_numpy().any()

@@ -212,22 +212,24 @@ fn added(summand: Summand, a: u64, b: u64) -> u64 {
     }
 }
 
-/// Adds a word, or the half of it that still lies inside, to an array at this offset.
+/// Adds a word to an array at this offset. Of a word of two summands only those halves that somebody added to are touched: the other may
+/// be a neighbour of another type, or lie behind the array's end.
 ///
 /// # Safety
 /// The array has so many bytes, and is aligned like its elements. Others touch it by atomic instructions alone.
 #[allow(clippy::cast_ptr_alignment, reason = "elements are aligned, and so is what is looked at first")]
 unsafe fn add_word(summand: Summand, array: *mut u8, bytes: usize, offset: usize, sum: u64) {
-    // SAFETY: inside, as the caller says of the first half and the length tells of the second.
+    let neutral = neutral(summand) as u32;
+    let halves = [(sum as u32, offset), ((sum >> 32) as u32, offset + 4)];
+    let both = halves.iter().all(|&(half, at)| half != neutral && at < bytes);
+    // SAFETY: inside, as the caller says of what was added to.
     unsafe {
         let cell = array.add(offset);
         let wide = matches!(summand, Summand::I64 | Summand::F64);
-        if wide || cell.align_offset(8) == 0 && offset + 8 <= bytes {
+        if wide || both && cell.align_offset(8) == 0 {
             update(&*cell.cast::<AtomicU64>(), |old| added(summand, old, sum));
             return;
         }
-        let neutral = neutral(summand) as u32;
-        let halves = [(sum as u32, offset), ((sum >> 32) as u32, offset + 4)];
         for (half, at) in halves.into_iter().filter(|&(half, at)| half != neutral && at < bytes) {
             let cell = &*array.add(at).cast::<AtomicU32>();
             let new = |old: u32| added(summand, old.into(), half.into()) as u32;
@@ -299,6 +301,35 @@ mod tests {
         }
         let bits = array.map(f32::to_bits);
         assert_eq!(bits, [-0.0_f32, 4.0, -0.0, 2.0].map(f32::to_bits));
+    }
+
+    /// Cells `{w: f32, rgba: u32}`, from a leaf that begins at either half of a word, with bits beside it that any addition would change.
+    #[test]
+    fn neighbours_of_another_type_keep_their_bits() {
+        const SIGNALLING: u32 = 0x7FA0_1234;
+        const CELLS: usize = 9;
+        for first in [0, 1] {
+            let mut words = [SIGNALLING; 2 * CELLS + 2];
+            (0..CELLS).for_each(|cell| words[first + 2 * cell] = 0.5_f32.to_bits());
+            let target = words[first..].as_mut_ptr();
+            let idle = IdleCopies::default();
+            let arrays = [Copied { address_at: 0, bytes: 8 * CELLS - 4, summand: Summand::F32 }];
+            let copies = LoopCopies::new(&idle, &arrays, &block(target.cast()), 2).unwrap();
+            for thread in 0..2 {
+                // SAFETY: the copy reaches to the last cell's `w`.
+                unsafe {
+                    let copy = *copies.args(thread).cast::<*mut f32>();
+                    (0..CELLS).for_each(|cell| *copy.add(2 * cell) += 1.0);
+                }
+            }
+            // SAFETY: the array is there, and nobody else.
+            unsafe { copies.add_lines(0, 0, copies.lines(0)) };
+            for (n, &word) in words.iter().enumerate() {
+                let inside = n >= first && (n - first).is_multiple_of(2) && n - first < 2 * CELLS;
+                let expected = if inside { 2.5_f32.to_bits() } else { SIGNALLING };
+                assert_eq!(word, expected, "word {n} from {first}");
+            }
+        }
     }
 
     #[test]
