@@ -251,6 +251,73 @@ def test_half_precision_is_rounded_once(arch):
         assert ulps(row, exact).max() <= 0.501
 
 
+SPECIAL = [0.0, np.inf, 4.0, 1e-40, 1.2e-38, 3e38, -1.0, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["exact", "fast_math"])
+@pytest.mark.parametrize("count", [1, 3, 9, 100])
+def test_reciprocals_of_roots_at_zero_and_infinity(arch, fast, count):
+    """Loops of few and many iterations: scalars and vectors."""
+    start(arch, fast=fast)
+    array = oc.types.ndarray(dtype=oc.f32, ndim=1)
+
+    @oc.kernel
+    def k(x: array, out: oc.types.ndarray(dtype=oc.f32, ndim=2)):
+        for i in range(x.shape[0]):
+            out[0, i] = oc.rsqrt(x[i])
+            out[1, i] = 1 / oc.sqrt(x[i])
+            out[2, i] = 3 / oc.sqrt(x[i])
+            out[3, i] = oc.Vector([oc.sqrt(abs(x[i])), 0.0]).norm_inv()
+
+    @oc.kernel
+    def with_a_loop(x: array, out: oc.types.ndarray(dtype=oc.f32, ndim=2)):
+        for i in range(x.shape[0]):
+            s = 0.0
+            for j in range(x.shape[0] // x.shape[0]):
+                s += oc.rsqrt(x[i] + j)
+            out[0, i] = s
+
+    @oc.kernel
+    def one(x: oc.f32) -> oc.f32:
+        return oc.rsqrt(x)
+
+    x = np.resize(np.array(SPECIAL, dtype=np.float32), count)
+    out = np.zeros((4, count), dtype=np.float32)
+    with np.errstate(all="ignore"):
+        exact = 1 / np.sqrt(x.astype(np.float64))
+    k(x, out)
+    np.testing.assert_allclose(out[0], exact, rtol=1e-5)
+    np.testing.assert_allclose(out[1], exact, rtol=1e-5)
+    np.testing.assert_allclose(out[2], 3 * exact, rtol=1e-5)
+    with np.errstate(all="ignore"):
+        of_magnitude = 1 / np.sqrt(np.abs(x, dtype=np.float64))
+    np.testing.assert_allclose(out[3], of_magnitude, rtol=1e-5)
+    with_a_loop(x, out)
+    np.testing.assert_allclose(out[0], exact, rtol=1e-5)
+    for value, expected in zip(x, exact, strict=True):
+        np.testing.assert_allclose(one(value), expected, rtol=1e-5)
+
+
+def test_a_number_by_its_own_root_is_its_root_under_fast_math():
+    start("cpu", fast=True)
+    array = oc.types.ndarray(dtype=oc.f32, ndim=1)
+
+    @oc.kernel
+    def k(x: array, out: array):
+        for i in range(x.shape[0]):
+            out[i] = x[i] / oc.sqrt(x[i])
+
+    @oc.kernel
+    def one(x: oc.f32) -> oc.f32:
+        return x / oc.sqrt(x)
+
+    x = np.array([0.0, 4.0, np.inf, 2.25] * 20, dtype=np.float32)
+    out = np.zeros_like(x)
+    k(x, out)
+    np.testing.assert_allclose(out, np.sqrt(x), rtol=1e-5)
+    assert (one(0.0), one(np.inf)) == (0.0, np.inf)
+
+
 def test_the_document_states_these_bounds():
     rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \|", DOCUMENT.read_text(), flags=re.MULTILINE)
     assert {name: (float(exact), float(fast)) for name, exact, fast in rows} == BOUNDS

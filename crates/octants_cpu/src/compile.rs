@@ -108,7 +108,7 @@ pub fn native_text(
 }
 
 fn emit(kernel: &Kernel, plan: &Plan, options: NativeOptions) -> Vec<TaskText> {
-    let cpu = CpuOptions { vector_bits: vector_bits(Target::host()), ..CpuOptions::default() };
+    let cpu = CpuOptions { vector_bits: Target::host().vector_bits(), ..CpuOptions::default() };
     let options = EmitOptions { noalias: options.noalias, ..EmitOptions::for_cpu(cpu) };
     octants_llvm::emit(kernel, plan, &options)
 }
@@ -116,16 +116,6 @@ fn emit(kernel: &Kernel, plan: &Plan, options: NativeOptions) -> Vec<TaskText> {
 fn llvm_options(options: NativeOptions) -> Options {
     let opt = if options.optimise { OptLevel::Default } else { OptLevel::None };
     Options { opt, ..Options::default() }
-}
-
-/// The width of the vector registers that code is to use.
-fn vector_bits(target: &Target) -> u32 {
-    let has = |feature: &str| target.features.split(',').any(|one| one == feature);
-    match target.prefer_vector_width {
-        Some(bits) => bits,
-        None if has("+avx2") => 256,
-        None => 128,
-    }
 }
 
 /// In the order of the texts; at most `threads` at a time.

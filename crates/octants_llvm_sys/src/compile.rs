@@ -11,6 +11,7 @@ use crate::fatal::Inside;
 use crate::handles::Context;
 use crate::machines::Lease;
 use crate::pipeline::OptLevel;
+use crate::reciprocal_roots;
 use crate::target::Target;
 use crate::vector_math;
 
@@ -204,6 +205,7 @@ fn translate(text: &str, options: &Options) -> Result<Compiled, CompileError> {
         machine.run_passes(&module, &passes).map_err(at(Stage::Optimise))?;
         context.check().map_err(at(Stage::Optimise))?;
     }
+    reciprocal_roots::guard(&context, &module, &options.target);
     timing.optimise = lap();
 
     let ir = options.keep_ir.then(|| module.print());

@@ -11,8 +11,8 @@ use llvm_sys::core::{
     LLVMContextSetDiagnosticHandler, LLVMContextSetDiscardValueNames,
     LLVMCreateMemoryBufferWithMemoryRangeCopy, LLVMCreateStringAttribute, LLVMDisposeMemoryBuffer,
     LLVMDisposeMessage, LLVMDisposeModule, LLVMGetBufferSize, LLVMGetBufferStart, LLVMGetDiagInfoDescription,
-    LLVMGetDiagInfoSeverity, LLVMGetFirstFunction, LLVMGetLinkage, LLVMGetNextFunction, LLVMIsDeclaration,
-    LLVMPrintModuleToString, LLVMSetTarget,
+    LLVMGetDiagInfoSeverity, LLVMGetFirstFunction, LLVMGetLinkage, LLVMGetNextFunction, LLVMGetValueName2,
+    LLVMIsDeclaration, LLVMPrintModuleToString, LLVMSetTarget,
 };
 use llvm_sys::error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage};
 use llvm_sys::ir_reader::LLVMParseIRInContext;
@@ -42,6 +42,16 @@ pub(crate) unsafe fn owned_message(message: *mut c_char) -> String {
         let text = CStr::from_ptr(message).to_string_lossy().into_owned();
         LLVMDisposeMessage(message);
         text
+    }
+}
+
+/// The name of a function or global.
+pub(crate) fn name_of(value: LLVMValueRef) -> String {
+    let mut length = 0;
+    // SAFETY: a live value; the name is copied before anything can change it.
+    unsafe {
+        let start = LLVMGetValueName2(value, &raw mut length).cast::<u8>();
+        String::from_utf8_lossy(std::slice::from_raw_parts(start, length)).into_owned()
     }
 }
 

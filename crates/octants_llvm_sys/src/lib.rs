@@ -32,6 +32,7 @@ mod handles;
 mod load;
 mod machines;
 mod pipeline;
+mod reciprocal_roots;
 mod relocate;
 mod resolve;
 mod target;

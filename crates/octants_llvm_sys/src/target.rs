@@ -51,6 +51,21 @@ impl Target {
         })
     }
 
+    pub(crate) fn is_x86(&self) -> bool {
+        self.triple.starts_with("x86_64")
+    }
+
+    /// Width in bits of the vector registers that code is to use; 0 for a target without.
+    pub fn vector_bits(&self) -> u32 {
+        let has = |feature: &str| self.features.split(',').any(|one| one == feature);
+        match self.prefer_vector_width {
+            Some(bits) => bits,
+            None if self.is_x86() && has("+avx2") => 256,
+            None if self.is_x86() || self.triple.starts_with("aarch64") => 128,
+            None => 0,
+        }
+    }
+
     /// The data layout that LLVM uses for this target; an error if LLVM does not know the target.
     pub fn data_layout(&self) -> Result<String, String> {
         Ok(TargetMachine::new(self, OptLevel::None)?.data_layout())

@@ -14,13 +14,13 @@ use llvm_sys::core::{
     LLVMConstArray2, LLVMCreateEnumAttribute, LLVMCreateStringAttribute, LLVMDoubleTypeInContext,
     LLVMFloatTypeInContext, LLVMFunctionType, LLVMGetCalledValue, LLVMGetEnumAttributeKindForName,
     LLVMGetFastMathFlags, LLVMGetFirstUse, LLVMGetNamedFunction, LLVMGetNextUse, LLVMGetUser,
-    LLVMGetValueName2, LLVMIsACallInst, LLVMIsDeclaration, LLVMPointerTypeInContext, LLVMSetInitializer,
-    LLVMSetLinkage, LLVMSetSection, LLVMVectorType,
+    LLVMIsACallInst, LLVMIsDeclaration, LLVMPointerTypeInContext, LLVMSetInitializer, LLVMSetLinkage,
+    LLVMSetSection, LLVMVectorType,
 };
 use llvm_sys::prelude::LLVMValueRef;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMFastMathApproxFunc, LLVMLinkage};
 
-use crate::handles::{Context, Module};
+use crate::handles::{Context, Module, name_of};
 use crate::resolve;
 use crate::target::Target;
 
@@ -155,15 +155,6 @@ fn variants(scalar: &Scalar, widths: &[(u32, char)]) -> Vec<Variant> {
         }
     }
     variants
-}
-
-fn name_of(value: LLVMValueRef) -> String {
-    let mut length = 0;
-    // SAFETY: a live value; the name is copied before anything can change it.
-    unsafe {
-        let start = LLVMGetValueName2(value, &raw mut length).cast::<u8>();
-        String::from_utf8_lossy(std::slice::from_raw_parts(start, length)).into_owned()
-    }
 }
 
 fn approximate_calls(function: LLVMValueRef) -> Vec<LLVMValueRef> {

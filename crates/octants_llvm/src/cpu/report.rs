@@ -52,12 +52,11 @@ impl Emitter<'_> {
 
     /// Volatile keeps the load in its loop; `unordered` lets other memory accesses pass.
     pub(super) fn poll_cancel_flag(&mut self) {
-        let flag = match self.cancel {
-            Some(flag) => flag,
-            None => {
-                let flag = self.load_pointer("%frame", Frame::CANCEL);
-                *self.cancel.insert(flag)
-            }
+        let flag = if let Some(flag) = self.cancel {
+            flag
+        } else {
+            let flag = self.load_pointer("%frame", Frame::CANCEL);
+            *self.cancel.insert(flag)
         };
         let set = self.f.define(format_args!("load atomic volatile i8, ptr {flag} unordered, align 1"));
         let clear = self.f.define(format_args!("icmp eq i8 %v{set}, 0"));
