@@ -4,8 +4,8 @@
 
 use octants_ir::plan::{Plan, RunTime, Task};
 
-/// About this many instructions are brief: a few microseconds of one thread.
-const BRIEF: u64 = 10_000;
+/// IR ops that a brief launch runs, at most, counted on one thread: a few microseconds.
+const BRIEF_OPS: u64 = 10_000;
 
 /// Whether a launch with these arguments is over in about the time that it takes to start one.
 pub(crate) fn is_brief(plan: &Plan, args: &[u8]) -> bool {
@@ -20,5 +20,5 @@ pub(crate) fn is_brief(plan: &Plan, args: &[u8]) -> bool {
         }
         total = total.saturating_add(points.saturating_mul(u64::from(*cost).max(1)));
     }
-    total <= BRIEF
+    total <= BRIEF_OPS
 }

@@ -1,4 +1,4 @@
-//! Kernels of a session by their IR: equal IR is compiled once, whoever asks.
+//! Kernels of a session by their IR: equal IR is compiled once in a session.
 //!
 //! A kernel lives as long as somebody has a handle. The cache itself keeps the last few that were asked for: a function that defines
 //! a kernel and calls it is often called again.
@@ -11,10 +11,10 @@ use std::time::Duration;
 use crate::error::Error;
 
 /// How often a thread that waits for another's compilation looks at its caller's flag.
-const PATIENCE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Kernels that live without a handle, at most. A kernel's code takes some ten kilobytes.
-const RECENT: usize = 64;
+const KEPT_KERNELS: usize = 64;
 
 pub(crate) struct Cache<T> {
     entries: Mutex<Entries<T>>,
@@ -37,7 +37,7 @@ enum Entry<T> {
 
 impl<T> Default for Entries<T> {
     fn default() -> Self {
-        Self { by_key: HashMap::new(), recent: VecDeque::new(), sweep_at: 2 * RECENT }
+        Self { by_key: HashMap::new(), recent: VecDeque::new(), sweep_at: 2 * KEPT_KERNELS }
     }
 }
 
@@ -49,7 +49,7 @@ impl<T> Entries<T> {
             self.recent.remove(place);
         }
         self.recent.push_back(Arc::clone(found));
-        if self.recent.len() > RECENT { self.recent.pop_front() } else { None }
+        if self.recent.len() > KEPT_KERNELS { self.recent.pop_front() } else { None }
     }
 
     /// Forgets the keys of what is gone.
@@ -59,7 +59,7 @@ impl<T> Entries<T> {
                 Entry::BeingMade => true,
                 Entry::Ready(found) => found.strong_count() > 0,
             });
-            self.sweep_at = 2 * self.by_key.len().max(RECENT);
+            self.sweep_at = 2 * self.by_key.len().max(KEPT_KERNELS);
         }
     }
 }
@@ -87,7 +87,7 @@ impl<T> Cache<T> {
                 }
                 Some(Entry::BeingMade) if cancel.load(Ordering::Relaxed) => return Err(Error::Cancelled),
                 Some(Entry::BeingMade) => {
-                    let waited = self.finished.wait_timeout(entries, PATIENCE);
+                    let waited = self.finished.wait_timeout(entries, POLL_INTERVAL);
                     entries = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
                 None => break,
@@ -171,10 +171,10 @@ mod tests {
         let get = |n: usize| cache.get_or_make(&n.to_string(), &never, || Ok(n)).unwrap();
         let held = get(0);
         let weak: Vec<_> = (1..1000).map(|n| Arc::downgrade(&get(n))).collect();
-        assert_eq!(weak.iter().filter(|one| one.strong_count() > 0).count(), RECENT);
+        assert_eq!(weak.iter().filter(|one| one.strong_count() > 0).count(), KEPT_KERNELS);
         assert!(Arc::ptr_eq(&held, &get(0)));
         assert!(weak.last().unwrap().ptr_eq(&Arc::downgrade(&get(999))));
-        assert!(cache.lock().by_key.len() <= 2 * RECENT + 2);
+        assert!(cache.lock().by_key.len() <= 2 * KEPT_KERNELS + 2);
         assert_eq!(*get(1), 1, "made again");
         cache.clear();
         assert_eq!(weak.iter().filter(|one| one.strong_count() > 0).count(), 0);

@@ -9,7 +9,7 @@ use octants_ir::{Const, LocData};
 /// Why a session, an array or a kernel was refused.
 #[derive(Clone, Debug)]
 pub enum Error {
-    /// The device has no room for an array of this many bytes. The session is as usable as before.
+    /// The device cannot allocate an array of this many bytes. The session is as usable as before.
     OutOfMemory { bytes: u64 },
     /// The session of an array or a kernel was reset.
     Stale { what: &'static str },

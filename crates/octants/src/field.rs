@@ -200,19 +200,19 @@ impl FieldLeaf {
         memory.write_strided(&what.merged(), &bytes).map_err(refused)
     }
 
-    /// Copies all elements to the host, in row-major order of the indices. They may be a part of elements there: `beside` says
-    /// how many bytes such an element has, and where in it this one begins.
-    pub fn read(&self, to: &mut [u8], beside: Option<Beside>) -> Result<(), Error> {
-        let Beside { bytes, at } = self.beside(to.len(), beside)?;
-        let what = self.strided(bytes as u64).merged();
-        self.tree.memory()?.read_strided(&what, &mut to[at..]).map_err(refused)
+    /// Copies all elements to the host, in row-major order of the indices. They may be a part of larger elements
+    /// there: `host` says how those lie; else nothing lies between them.
+    pub fn read(&self, to: &mut [u8], host: Option<HostStride>) -> Result<(), Error> {
+        let HostStride { stride, offset } = self.host_stride(to.len(), host)?;
+        let what = self.strided(stride as u64).merged();
+        self.tree.memory()?.read_strided(&what, &mut to[offset..]).map_err(refused)
     }
 
     /// Sets all elements from the host; see [`FieldLeaf::read`].
-    pub fn write(&self, from: &[u8], beside: Option<Beside>) -> Result<(), Error> {
-        let Beside { bytes, at } = self.beside(from.len(), beside)?;
-        let what = self.strided(bytes as u64).merged();
-        self.tree.memory()?.write_strided(&what, &from[at..]).map_err(refused)
+    pub fn write(&self, from: &[u8], host: Option<HostStride>) -> Result<(), Error> {
+        let HostStride { stride, offset } = self.host_stride(from.len(), host)?;
+        let what = self.strided(stride as u64).merged();
+        self.tree.memory()?.write_strided(&what, &from[offset..]).map_err(refused)
     }
 
     /// Bytes that all elements have together.
@@ -264,16 +264,16 @@ impl FieldLeaf {
     }
 
     /// How elements lie on the host, if that many bytes hold all.
-    fn beside(&self, bytes: usize, beside: Option<Beside>) -> Result<Beside, Error> {
+    fn host_stride(&self, bytes: usize, host: Option<HostStride>) -> Result<HostStride, Error> {
         let element = element_bytes(self.element) as usize;
-        let beside = beside.unwrap_or(Beside { bytes: element, at: 0 });
-        let expected = self.layout.count() * beside.bytes as u64;
-        if beside.at + element > beside.bytes || bytes as u64 != expected {
+        let host = host.unwrap_or(HostStride { stride: element, offset: 0 });
+        let expected = self.layout.count() * host.stride as u64;
+        if host.offset + element > host.stride || bytes as u64 != expected {
             return Err(Error::invalid(format!(
                 "the elements have {expected} bytes on the host, not {bytes}"
             )));
         }
-        Ok(beside)
+        Ok(host)
     }
 
     fn encode(&self, values: &[Const]) -> Result<Vec<u8>, Error> {
@@ -289,13 +289,13 @@ impl FieldLeaf {
     }
 }
 
-/// Where elements lie inside larger ones on the host.
+/// How elements that are parts of larger ones lie on the host, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Beside {
-    /// How many bytes the larger element has.
-    pub bytes: usize,
-    /// How many of them come before this one.
-    pub at: usize,
+pub struct HostStride {
+    /// From one element to the next.
+    pub stride: usize,
+    /// Of the first element.
+    pub offset: usize,
 }
 
 /// An element inside the shape of the leaf that gave it.

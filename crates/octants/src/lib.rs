@@ -53,7 +53,7 @@ mod tree;
 pub use array::NdArray;
 pub use compiled::CompiledKernel;
 pub use error::{Error, Fault, LaunchError};
-pub use field::{Beside, FieldLeaf, Place, Tree};
+pub use field::{FieldLeaf, HostStride, Place, Tree};
 pub use invocation::Invocation;
 pub use octants_cpu::{llvm_version, wait_for_compilations};
 pub use octants_diag as diag;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use octants::ir::{Const, Data, NodeKind, Scalar, TensorShape, TensorType};
-use octants::{Arch, Beside, Cut, Error, FieldLeaf, NodeId, Outline, Session, SessionOptions, Tree};
+use octants::{Arch, Cut, Error, FieldLeaf, HostStride, NodeId, Outline, Session, SessionOptions, Tree};
 
 fn session() -> Session {
     Session::new(SessionOptions { arch: Arch::Reference, ..SessionOptions::default() }).unwrap()
@@ -110,14 +110,14 @@ fn elements_are_copied_in_rows_and_among_others() {
     leaf.read(&mut back, None).unwrap();
     assert!(back == numbers);
     let mut pairs = vec![0; 2 * numbers.len()];
-    leaf.read(&mut pairs, Some(Beside { bytes: 8, at: 4 })).unwrap();
+    leaf.read(&mut pairs, Some(HostStride { stride: 8, offset: 4 })).unwrap();
     assert!(
         pairs
             .chunks(8)
             .zip(numbers.chunks(4))
             .all(|(pair, number)| pair[..4] == [0; 4] && pair[4..] == *number)
     );
-    assert!(leaf.read(&mut back, Some(Beside { bytes: 4, at: 1 })).is_err());
+    assert!(leaf.read(&mut back, Some(HostStride { stride: 4, offset: 1 })).is_err());
     assert!(leaf.write(&numbers[1..], None).is_err());
 }
 

@@ -86,7 +86,7 @@ pub struct Expr {
 }
 
 impl Expr {
-    /// The operators of `a + b + c + …` from the outermost inward, and the leftmost operand. Whoever walks expressions goes along this chain in
+    /// The operators of `a + b + c + …` from the outermost inward, and the leftmost operand. A walk over expressions goes along this chain in
     /// a loop: generated code has thousands of terms.
     pub fn operator_chain(&self) -> (Vec<&Expr>, &Expr) {
         let mut chain = Vec::new();

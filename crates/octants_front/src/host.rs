@@ -18,7 +18,7 @@ pub struct HostException {
     pub message: String,
     /// The host's own stack, as text in its own format; empty if there is none to show.
     pub traceback: String,
-    /// The exception itself, for whoever raises the diagnostic to chain it.
+    /// The exception itself, to be chained by the caller that raises the diagnostic.
     pub cause: Option<Arc<dyn Any + Send + Sync>>,
 }
 

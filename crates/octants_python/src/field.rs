@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use octants::ir::{Data, TensorShape};
-use octants::{Beside, FieldKind, FieldLeaf, LeafId, Session};
+use octants::{FieldKind, FieldLeaf, HostStride, LeafId, Session};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -272,14 +272,14 @@ impl Field {
             view.ok_or_else(|| errors::bug("elements are copied among those of a contiguous array"))?;
         let (data, bytes) = (view.data() as usize, view.bytes());
         let width = leaf.scalar().bytes() as usize;
-        let beside = Some(Beside { bytes: count * width, at: number * width });
+        let host = Some(HostStride { stride: count * width, offset: number * width });
         py.detach(|| {
             if to_array {
                 // SAFETY: a writable contiguous array of that many bytes, kept alive by the caller.
-                leaf.read(unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) }, beside)
+                leaf.read(unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) }, host)
             } else {
                 // SAFETY: as above; it is only read.
-                leaf.write(unsafe { std::slice::from_raw_parts(data as *const u8, bytes) }, beside)
+                leaf.write(unsafe { std::slice::from_raw_parts(data as *const u8, bytes) }, host)
             }
         })
         .map_err(|error| failed(py, &error))

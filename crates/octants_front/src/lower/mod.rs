@@ -39,7 +39,7 @@ pub fn lower_kernel<H: Host>(
 }
 
 /// Regions nested deeper than this are refused: everything after the front end walks them with its own stack.
-const DEEPEST: usize = 200;
+const MAX_REGION_DEPTH: usize = 200;
 
 /// The state of one lowering.
 struct Lowerer<'a, H: Host> {
@@ -60,7 +60,7 @@ struct Lowerer<'a, H: Host> {
     /// The parameters that are fields.
     fields: Vec<FieldParam>,
     /// How many containers are being copied for host code, one in another.
-    exposing: usize,
+    exposure_depth: usize,
     trace: u64,
     /// The location of the newest op, to find it again quickly: span, number of frames, location.
     newest_loc: Option<(Span, usize, Loc)>,
@@ -101,7 +101,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             exprs: Vec::new(),
             members: Vec::new(),
             fields: Vec::new(),
-            exposing: 0,
+            exposure_depth: 0,
             trace: host.begin_trace(),
             newest_loc: None,
             call_span: Span::new(octants_diag::FileId(0), 0, 0),
@@ -175,12 +175,12 @@ impl<'a, H: Host> Lowerer<'a, H> {
         params: &[Type],
         build: impl FnOnce(&mut Self, &[Value]) -> Fallible<R>,
     ) -> Fallible<(Region, R)> {
-        if self.nesting >= DEEPEST {
+        if self.nesting >= MAX_REGION_DEPTH {
             let span = self.newest_loc.map_or(self.call_span, |(span, ..)| span);
             return Err(self.error_with_help(
                 Code::TooDeep,
                 span,
-                format!("blocks are nested more than {DEEPEST} deep"),
+                format!("blocks are nested more than {MAX_REGION_DEPTH} deep"),
                 "move the inner blocks into a func that is called in a loop, or use a table",
             ));
         }

@@ -66,7 +66,7 @@ impl<'py> LaunchArguments<'py> {
         stand_in::copy_back(py, &self.stand_ins, compiled.access())
     }
 
-    /// Keeps the memory of fields until a launch is over, whoever destroys them meanwhile: others run while it does.
+    /// Keeps the memory of fields until a launch is over, also if another thread destroys the tree meanwhile.
     pub fn keep_memory(&self, py: Python<'_>) -> PyResult<SmallVec<[Arc<Memory>; 4]>> {
         self.trees.iter().map(|tree| tree.memory().map_err(|error| errors::from_error(py, &error))).collect()
     }

@@ -15,7 +15,7 @@ use crate::lower::error::Fallible;
 use crate::signature::source_unavailable;
 
 /// Funcs nested deeper than this are taken for endless recursion.
-pub(crate) const DEEPEST: usize = 100;
+pub(crate) const MAX_CALL_DEPTH: usize = 100;
 
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn inline(
@@ -47,7 +47,7 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: Vec<Argument<H::Object>>,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        if self.frames.len() >= DEEPEST {
+        if self.frames.len() >= MAX_CALL_DEPTH {
             return Err(self.too_deep(span));
         }
         let source = self.host.function(object).map_err(|exception| {
@@ -101,7 +101,9 @@ impl<H: Host> Lowerer<'_, H> {
         let name = self.frame().name.clone();
         let mut diagnostic = octants_diag::Diagnostic::new(
             Code::Recursion,
-            format!("funcs are compiled into each other more than {DEEPEST} deep; is `{name}` recursive?"),
+            format!(
+                "funcs are compiled into each other more than {MAX_CALL_DEPTH} deep; is `{name}` recursive?"
+            ),
         )
         .at(span)
         .help("end the recursion with a compile-time condition: `if oc.static(n > 0): ...`");

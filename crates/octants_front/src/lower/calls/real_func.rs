@@ -8,7 +8,7 @@
 use octants_diag::{Code, Span};
 use octants_ir::{Const, Data, Func, Value};
 
-use super::func::DEEPEST;
+use super::func::MAX_CALL_DEPTH;
 use crate::ast::{Expr, Stmt};
 use crate::host::{Annotation, Host};
 use crate::lower::Lowerer;
@@ -195,7 +195,7 @@ impl<H: Host> Lowerer<'_, H> {
         types: &[Option<H::Object>],
         span: Span,
     ) -> Fallible<usize> {
-        if self.frames.len() >= DEEPEST {
+        if self.frames.len() >= MAX_CALL_DEPTH {
             return Err(self.too_deep(span));
         }
         let source = self.host.function(object).map_err(|exception| self.host_error(exception, span))?;

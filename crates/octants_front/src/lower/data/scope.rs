@@ -64,7 +64,7 @@ pub(crate) struct Frame<O> {
     pub call: Option<Call>,
     scopes: Vec<Scope<O>>,
     /// Variables of blocks that have ended, for diagnostics.
-    departed: Vec<(Name, Span)>,
+    out_of_scope: Vec<(Name, Span)>,
     pub loops: Vec<Loop>,
     /// How many run-time `if`s and loops of this function are open.
     pub depth: usize,
@@ -92,7 +92,7 @@ impl<O> Frame<O> {
             name,
             call: None,
             scopes: vec![Scope { names: Vec::new(), is_comprehension: false }],
-            departed: Vec::new(),
+            out_of_scope: Vec::new(),
             loops: Vec::new(),
             depth: 0,
             returned: None,
@@ -111,7 +111,7 @@ impl<O> Frame<O> {
 
     pub(crate) fn pop_scope(&mut self, span: Span) {
         let scope = self.scopes.pop().expect("a scope is open");
-        self.departed.extend(scope.names.into_iter().map(|(name, _)| (name, span)));
+        self.out_of_scope.extend(scope.names.into_iter().map(|(name, _)| (name, span)));
     }
 
     /// Binds a name in the innermost block.
@@ -140,8 +140,8 @@ impl<O> Frame<O> {
     }
 
     /// Where the block ended that had a variable of this name.
-    pub(crate) fn departed(&self, name: &str) -> Option<Span> {
-        self.departed.iter().rev().find(|(known, _)| **known == *name).map(|&(_, span)| span)
+    pub(crate) fn block_that_had(&self, name: &str) -> Option<Span> {
+        self.out_of_scope.iter().rev().find(|(known, _)| **known == *name).map(|&(_, span)| span)
     }
 
     /// The names that can be seen here, innermost first.

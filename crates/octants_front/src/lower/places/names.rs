@@ -9,7 +9,7 @@ use crate::lower::data::scope::{AliasKind, Binding};
 use crate::lower::data::term::{Place, Term};
 use crate::lower::error::Fallible;
 
-/// A vector or matrix with more entries is worth a warning.
+/// Entries of a vector or matrix above which a variable is warned of, as `oc.types` warns: a 12×12 matrix is the largest that is not.
 const MANY_ENTRIES: u32 = 144;
 
 impl<H: Host> Lowerer<'_, H> {
@@ -37,7 +37,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     pub(crate) fn undefined(&self, name: &str, span: Span) -> Diagnostic {
         let message = format!("Name \"{name}\" is not defined");
-        if let Some(block) = self.frame().departed(name) {
+        if let Some(block) = self.frame().block_that_had(name) {
             return self
                 .diagnostic(Code::LeftScope, span, message)
                 .marked("not visible here")

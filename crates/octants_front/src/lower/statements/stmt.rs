@@ -39,7 +39,7 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 let flow = self.block(tail.stmts, tail.next)?;
                 if let Some(_span) = tail.scope {
-                    // Whoever pushed the scope pops one: give it one to pop.
+                    // The caller that pushed the scope pops one: give it one to pop.
                     self.frame_mut().push_scope();
                 }
                 // The caller must not lower the tail again.

@@ -102,11 +102,11 @@ impl<H: Host> Lowerer<'_, H> {
                 match self.exposed(term, self.call_span)? {
                     Term::Object(object) => object,
                     // A list may hold itself.
-                    _ if self.exposing >= 16 => object.clone(),
+                    _ if self.exposure_depth >= 16 => object.clone(),
                     copied => {
-                        self.exposing += 1;
+                        self.exposure_depth += 1;
                         let made = self.host_object(&copied);
-                        self.exposing -= 1;
+                        self.exposure_depth -= 1;
                         made?
                     }
                 }

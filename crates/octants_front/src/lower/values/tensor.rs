@@ -10,8 +10,8 @@ use crate::lower::Lowerer;
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
 
-/// A product with more multiplications runs as a loop, so that its code stays small.
-const UNROLLED: u32 = 512;
+/// Multiplications in a matrix product that is unrolled, at most: 8×8 by 8×8. A larger one is a loop, so that its code stays small.
+const MAX_UNROLLED: u32 = 512;
 
 impl<H: Host> Lowerer<'_, H> {
     /// A vector or matrix of the host; one that was made of plain numbers has the default types.
@@ -158,7 +158,7 @@ impl<H: Host> Lowerer<'_, H> {
             _ => Some(TensorShape::Matrix(rows, columns)),
         };
         let size = [rows, inner, columns].map(usize::from);
-        if size.iter().map(|&n| n as u32).product::<u32>() > UNROLLED
+        if size.iter().map(|&n| n as u32).product::<u32>() > MAX_UNROLLED
             && let Some(shape @ TensorShape::Matrix(..)) = shape
             && ta.shape.rank() == 2
             && tb.shape.rank() == 2
