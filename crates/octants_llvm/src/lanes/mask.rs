@@ -10,6 +10,7 @@ use crate::address::Index;
 use crate::emitter::Emitter;
 use crate::function::Phi;
 use crate::index_range::Counter;
+use crate::ops::control::may_stop;
 use crate::value::{Ty, Val};
 
 /// So many plain instructions are cheaper than a branch around them.
@@ -192,7 +193,7 @@ impl Emitter<'_> {
         let yielded = self.under(still, |e| e.region(body));
         let next: Vec<_> =
             yielded.iter().zip(&phis).map(|(&value, phi)| self.choose(still, value, phi.value)).collect();
-        if self.polls(op) {
+        if may_stop(self.kernel, op) {
             self.poll_cancel();
         }
         // A lane that has left is at its end and stays there: its counter may wrap, its mask does not come back.

@@ -3,7 +3,7 @@
 use octants_ir::rewrite::walk;
 use octants_ir::{Func, Kernel, OpKind, SideTable};
 
-use crate::ops::control::polls;
+use crate::ops::control::may_stop;
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Facts {
@@ -68,7 +68,7 @@ fn stops(kernel: &Kernel, function: Func) -> bool {
     walk(kernel, kernel.functions[function].body, &mut |op| {
         stops |= match kernel.ops[op].kind {
             OpKind::Assert(..) | OpKind::While => true,
-            OpKind::For => polls(kernel, op),
+            OpKind::For => may_stop(kernel, op),
             _ => false,
         };
     });

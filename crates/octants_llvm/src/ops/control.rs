@@ -18,6 +18,25 @@ const SHORT_TRIPS: i128 = 16;
 /// Ops of widened code that loops may be unrolled to.
 const UNROLLED_OPS: u64 = 128;
 
+/// Ops between two looks at the request to stop: about a millisecond, some ten with functions of the C library. Twice as many
+/// or half as many make no difference to saxpy, n-body or a matrix product.
+const STRIP_OPS: u64 = 1 << 20;
+
+/// A loop over strips of another loop, while it is being written.
+struct Strips {
+    /// Of the whole loop.
+    range: (Val, Val),
+    /// Of the strip.
+    begin: Phi,
+    end: Val,
+    /// What the first strip begins with, and what each does.
+    initial: Vec<Val>,
+    carried: Vec<Phi>,
+    before: Label,
+    inside: Label,
+    done: Label,
+}
+
 impl Emitter<'_> {
     /// The type of what stands for a value where control flow meets: a vector if lanes differ.
     pub(crate) fn joined_ty(&self, value: Value) -> Ty {
@@ -98,14 +117,20 @@ impl Emitter<'_> {
         let (&index, carried) = params.split_first().expect("a loop's body has an index");
         let types: Vec<_> = carried.iter().map(|&value| self.joined_ty(value)).collect();
         let initial: Vec<_> = data.operands[2..].iter().map(|&value| self.get(value)).collect();
-        let initial: Vec<_> =
+        let mut initial: Vec<_> =
             initial.iter().zip(&types).map(|(&value, ty)| self.spread(value, ty.lanes)).collect();
 
         let narrow = self.scalar(index);
         // A counter of 64 bits makes addresses affine; it cannot overflow, since it stays below `hi`.
         let wide = if narrow == Scalar::U64 { Scalar::U64 } else { Scalar::I64 };
-        let (lo, hi) = (self.resize(lo, wide), self.resize(hi, wide));
+        let (mut lo, mut hi) = (self.resize(lo, wide), self.resize(hi, wide));
         let (less, step) = if wide.is_signed() { ("slt", "add nsw") } else { ("ult", "add nuw") };
+        let strips = strip_length(self.kernel, op).map(|length| {
+            let strips = self.begin_strips((lo, hi), initial.clone(), length);
+            (lo, hi) = (strips.begin.value, strips.end);
+            initial = strips.carried.iter().map(|phi| phi.value).collect();
+            strips
+        });
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
         self.f.jump(head);
@@ -137,9 +162,57 @@ impl Emitter<'_> {
         self.fill_phis(&phis, &initial, before, &next, latch);
 
         self.f.begin(done);
-        for (&result, phi) in data.results.iter().zip(&phis) {
-            self.set(result, phi.value);
+        let totals: Vec<_> = phis.iter().map(|phi| phi.value).collect();
+        let totals = match &strips {
+            Some(strips) => self.end_strips(strips, &totals),
+            None => totals,
+        };
+        for (&result, &total) in data.results.iter().zip(&totals) {
+            self.set(result, total);
         }
+    }
+
+    /// Begins a loop around a `for`: each iteration of it runs a strip of the `for`'s, and before the next one looks whether the launch
+    /// should stop. The `for` itself stays free of that, so that it vectorises.
+    fn begin_strips(&mut self, (lo, hi): (Val, Val), initial: Vec<Val>, length: u64) -> Strips {
+        let (less, add) = if lo.ty.is_signed() { ("slt", "add nsw") } else { ("ult", "add nuw") };
+        let (inside, done) = (self.f.new_label(), self.f.new_label());
+        let some = self.compare(less, lo, hi);
+        let before = self.f.block();
+        self.f.branch(some, inside, done);
+
+        self.f.begin(inside);
+        let begin = self.f.phi(lo.ty());
+        let carried: Vec<Phi> = initial.iter().map(|value| self.f.phi(value.ty())).collect();
+        // The difference of what is in order is right as an unsigned number.
+        let left = self.binary("sub", hi, begin.value);
+        let left = self.intrinsic("llvm.umin", &[left, Val::int(lo.ty, length.into())], "");
+        let end = self.binary(add, begin.value, left);
+        Strips { range: (lo, hi), begin, end, initial, carried, before, inside, done }
+    }
+
+    /// Ends a strip, which leaves these values; gives what the whole loop leaves.
+    fn end_strips(&mut self, strips: &Strips, totals: &[Val]) -> Vec<Val> {
+        let (lo, hi) = strips.range;
+        let at_most = if lo.ty.is_signed() { "sle" } else { "ule" };
+        let over = self.compare(at_most, hi, strips.end);
+        let (next, latch) = (self.f.new_label(), self.f.block());
+        let (done, unlikely) = (strips.done, self.module.cold_node());
+        self.f.terminate(format_args!("br i1 {over}, label %{done}, label %{next}, !prof {unlikely}"));
+
+        self.f.begin(next);
+        self.poll_cancel();
+        let polled = self.f.block();
+        let facts = [self.module.not_unrolled()];
+        self.back_edge(strips.inside, &facts);
+        self.f.fill(strips.begin, &[(lo, strips.before), (strips.end, polled)]);
+        self.fill_phis(&strips.carried, &strips.initial, strips.before, totals, polled);
+
+        self.f.begin(strips.done);
+        let results = strips.initial.iter().zip(totals);
+        results
+            .map(|(&initial, &total)| self.f.join(total.ty(), &[(initial, strips.before), (total, latch)]))
+            .collect()
     }
 
     pub(crate) fn while_op(&mut self, op: Op) {
@@ -207,41 +280,62 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether a `for` asks for cancellation: where an iteration holds another loop, it may take long, and a poll is nothing
-    /// beside that. An innermost loop does not ask, so that it vectorises; it ends by itself.
+    /// Whether each iteration of a loop looks whether the launch should stop: where it holds another loop, it may take long, and a
+    /// look is nothing beside that. An innermost loop does not look, so that it vectorises; if it is long, it is cut into strips.
     pub(crate) fn polls(&self, op: Op) -> bool {
         polls(self.kernel, op)
     }
 }
 
 /// Whether an iteration of a loop holds another loop, or a call, which may hold one.
-pub(crate) fn polls(kernel: &Kernel, op: Op) -> bool {
+fn polls(kernel: &Kernel, op: Op) -> bool {
     let mut may_take_long = false;
     octants_ir::rewrite::walk(kernel, kernel.ops[op].regions[0], &mut |inner| {
         may_take_long |= match kernel.ops[inner].kind {
             OpKind::While | OpKind::Call(_) => true,
-            OpKind::For => !is_short(kernel, inner),
+            OpKind::For => !is_short(kernel, inner) || unrolled_ops(kernel, inner) > STRIP_OPS,
             _ => false,
         };
     });
     may_take_long
 }
 
+/// How many iterations of a `for` run between two looks whether the launch should stop; `None` if each iteration looks, or all of them
+/// are over soon.
+pub(crate) fn strip_length(kernel: &Kernel, op: Op) -> Option<u64> {
+    let is_brief = trips(kernel, op).is_some() && unrolled_ops(kernel, op) <= STRIP_OPS;
+    if is_brief || polls(kernel, op) {
+        return None;
+    }
+    let ops = &kernel.regions[kernel.ops[op].regions[0]].ops;
+    let ops = ops.iter().fold(1_u64, |sum, &op| sum.saturating_add(unrolled_ops(kernel, op)));
+    Some((STRIP_OPS / ops).max(1))
+}
+
+/// Whether code of the loop's own looks whether the launch should stop.
+pub(crate) fn may_stop(kernel: &Kernel, op: Op) -> bool {
+    polls(kernel, op) || strip_length(kernel, op).is_some()
+}
+
+/// How often a `for` runs, if that is known.
+fn trips(kernel: &Kernel, op: Op) -> Option<i128> {
+    let operands = &kernel.ops[op].operands;
+    let bound = |value| kernel.as_const(value).and_then(octants_ir::Const::as_i128);
+    Some((bound(operands[1])? - bound(operands[0])?).max(0))
+}
+
 /// How many ops a short loop becomes when it and the loops inside are unrolled. Loops inside count as short, as they may become that.
 fn unrolled_ops(kernel: &Kernel, op: Op) -> u64 {
     let data = &kernel.ops[op];
-    let inner = |&region: &Region| -> u64 {
-        kernel.regions[region].ops.iter().map(|&op| unrolled_ops(kernel, op)).sum()
+    let inner = |sum: u64, &region: &Region| {
+        let ops = &kernel.regions[region].ops;
+        ops.iter().fold(sum, |sum, &op| sum.saturating_add(unrolled_ops(kernel, op)))
     };
-    let ops = 1 + data.regions.iter().map(inner).sum::<u64>();
+    let ops = data.regions.iter().fold(1, inner);
     match data.kind {
         OpKind::For => {
-            let bound = |value| kernel.as_const(value).and_then(octants_ir::Const::as_i128);
-            let trips = match (bound(data.operands[0]), bound(data.operands[1])) {
-                (Some(lo), Some(hi)) => u64::try_from(hi - lo).unwrap_or(0),
-                _ => SHORT_TRIPS as u64,
-            };
-            ops.saturating_mul(trips)
+            let trips = trips(kernel, op).unwrap_or(SHORT_TRIPS);
+            ops.saturating_mul(u64::try_from(trips).unwrap_or(u64::MAX))
         }
         _ => ops,
     }
@@ -249,10 +343,5 @@ fn unrolled_ops(kernel: &Kernel, op: Op) -> u64 {
 
 /// Whether a `for` runs a few times only, known beforehand.
 pub(crate) fn is_short(kernel: &Kernel, op: Op) -> bool {
-    let operands = &kernel.ops[op].operands;
-    let bound = |value| kernel.as_const(value).and_then(octants_ir::Const::as_i128);
-    match (bound(operands[0]), bound(operands[1])) {
-        (Some(lo), Some(hi)) => hi - lo <= SHORT_TRIPS,
-        _ => false,
-    }
+    trips(kernel, op).is_some_and(|trips| trips <= SHORT_TRIPS)
 }
