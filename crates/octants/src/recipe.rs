@@ -1,6 +1,9 @@
 //! How a session's device gets code for a kernel.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use octants_cpu::{NativeError, NativeOptions, NativeText, compile_native, native_text};
@@ -17,9 +20,20 @@ use crate::error::Error;
 use crate::options::{Arch, SessionOptions};
 use crate::report::{CompileStatistics, Dump};
 
+/// A kernel of more ops than this is compiled on a thread of its own, so that its caller can be interrupted. Passes take about 10 µs
+/// for each op: it hears of it within 20 ms.
+const OPS_WORTH_A_THREAD: usize = 2000;
+
+/// Of such a thread. Passes and the emitter recurse over nested regions. Untouched pages cost nothing.
+const STACK: usize = 64 << 20;
+
+/// How often the caller looks whether it is interrupted.
+const PATIENCE: Duration = Duration::from_millis(10);
+
 /// A kernel as the front end made it, and the options of the session that compiles it.
+#[derive(Clone)]
 pub(crate) struct Recipe {
-    pub kernel: Kernel,
+    pub kernel: Arc<Kernel>,
     pub options: SessionOptions,
     pub lowering: Duration,
 }
@@ -36,10 +50,31 @@ impl MakeVersion for Recipe {
     type Error = Error;
 
     fn make(&self, assume: Assumptions, cancel: &AtomicBool) -> Result<Code<VersionInfo>, Error> {
-        match self.options.arch {
-            Arch::Cpu => self.native(assume, cancel),
-            Arch::Reference => Ok(self.interpreted(assume)),
-            Arch::Null => Ok(self.recorded(assume)),
+        if self.kernel.ops.len() < OPS_WORTH_A_THREAD {
+            return self.make_here(assume, cancel);
+        }
+        let (send, result) = sync_channel(1);
+        let abandoned = Arc::new(AtomicBool::new(false));
+        let (recipe, stop) = (self.clone(), Arc::clone(&abandoned));
+        let thread = thread::Builder::new().name("octants-compile".to_owned()).stack_size(STACK);
+        let spawned = thread.spawn(move || {
+            // Nobody may be waiting any more.
+            drop(send.send(recipe.make_here(assume, &stop)));
+        });
+        let Ok(spawned) = spawned else { return self.make_here(assume, cancel) };
+        loop {
+            match result.recv_timeout(PATIENCE) {
+                Ok(made) => return made,
+                Err(RecvTimeoutError::Timeout) if cancel.load(Ordering::Relaxed) => {
+                    abandoned.store(true, Ordering::Relaxed);
+                    return Err(Error::Cancelled);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => match spawned.join() {
+                    Err(panic) => std::panic::resume_unwind(panic),
+                    Ok(()) => return Err(Error::internal("compile", "a thread ended without a result")),
+                },
+            }
         }
     }
 
@@ -56,8 +91,19 @@ impl MakeVersion for Recipe {
 }
 
 impl Recipe {
+    fn make_here(&self, assume: Assumptions, cancel: &AtomicBool) -> Result<Code<VersionInfo>, Error> {
+        match self.options.arch {
+            Arch::Cpu => self.native(assume, cancel),
+            Arch::Reference => Ok(self.interpreted(assume)),
+            Arch::Null => Ok(self.recorded(assume)),
+        }
+    }
+
     fn native(&self, assume: Assumptions, cancel: &AtomicBool) -> Result<Code<VersionInfo>, Error> {
         let (outcome, passes) = self.run_passes(assume);
+        if cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
         let Outcome { kernel, plan, .. } = outcome;
         let native = compile_native(&kernel, &plan, self.native_options(assume), cancel)
             .map_err(|error| native_error(&error))?;
@@ -80,7 +126,7 @@ impl Recipe {
 
     /// The whole kernel as one task, as the front end made it.
     fn interpreted(&self, assume: Assumptions) -> Code<VersionInfo> {
-        let mut kernel = self.kernel.clone();
+        let mut kernel = Kernel::clone(&self.kernel);
         if kernel.options.debug {
             // Checks are ops, and are made of scalars.
             scalarise(&mut kernel);
@@ -118,7 +164,7 @@ impl Recipe {
             limit: (self.options.opt_level == 0).then_some(0),
             ..PipelineOptions::default()
         };
-        let outcome = run_pipeline(self.kernel.clone(), options);
+        let outcome = run_pipeline(Kernel::clone(&self.kernel), options);
         (outcome, begin.elapsed())
     }
 

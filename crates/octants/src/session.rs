@@ -108,7 +108,7 @@ impl Session {
         kernel.options.debug |= options.debug;
         let key = key(&kernel, options);
         kernels.get_or_make(&key, cancel, || {
-            let recipe = Recipe { kernel, options: *options, lowering };
+            let recipe = Recipe { kernel: Arc::new(kernel), options: *options, lowering };
             CompiledKernel::new(context, keys, recipe, cancel)
         })
     }

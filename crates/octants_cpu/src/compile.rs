@@ -80,6 +80,9 @@ pub fn compile_native(
     let begin = Instant::now();
     let texts = emit(kernel, plan, options);
     let emitted = Instant::now();
+    if cancel.load(Ordering::Relaxed) {
+        return Err(NativeError::Cancelled);
+    }
     let compiled = compile_all(&texts, &llvm_options(options), options.threads, cancel)?;
     let tasks = texts
         .into_iter()

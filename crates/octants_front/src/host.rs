@@ -310,6 +310,11 @@ pub trait Host {
     /// A number that no earlier call gave: marks the expressions of one lowering.
     fn begin_trace(&self) -> u64;
 
+    /// Lets the host look whether somebody wants the lowering to end, between any two statements. An exception ends it.
+    fn check_interrupt(&self) -> HostResult<()> {
+        Ok(())
+    }
+
     // Functions and names.
     fn function(&self, function: &Self::Object) -> HostResult<FunctionSource>;
     /// Closure cells, then module globals, then builtins.

@@ -6,10 +6,10 @@
 //! never returns. The price of such an error, which is always a bug of ours, is one parked thread.
 //!
 //! When the process exits while a compilation nobody waits for is still running, LLVM's global objects would be
-//! destroyed under it. So the exit waits for those threads.
+//! destroyed under it. So the exit waits for those threads for a moment, and then leaves without destroying anything.
 
 use std::cell::RefCell;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -31,8 +31,8 @@ thread_local! {
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// The process that those threads belong to: a forked child has none of them.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// How long an exit waits for them.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long an exit waits for them. Most compilations are over by then.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Marks a thread as one inside LLVM, from before it starts: an exit that comes in between waits for it, too.
 pub(crate) struct Inside(());
@@ -83,6 +83,12 @@ pub(crate) fn initialise() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         PROCESS.store(std::process::id(), Ordering::SeqCst);
+        #[cfg(target_os = "linux")]
+        // SAFETY: registers a function of ours. LLVM's own objects were made when the library was loaded, so it runs before
+        // they are destroyed.
+        unsafe {
+            on_exit(leave, ptr::null_mut());
+        }
         // SAFETY: these only fill tables; `Once` keeps them from running twice or at the same time.
         unsafe {
             LLVMInstallFatalErrorHandler(Some(fatal));
@@ -113,9 +119,28 @@ pub(crate) fn initialise() {
     });
 }
 
-/// Waits until no compilation is under way, those among them that nobody waits for any more; ten seconds at most.
+#[cfg(target_os = "linux")]
+unsafe extern "C" {
+    /// Of the C library: as `atexit`, and tells the exit's status.
+    fn on_exit(function: unsafe extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+}
+
+/// Runs at the exit of the process, before LLVM's objects are destroyed. If some thread still uses them, the process ends without
+/// that: memory goes anyway, and files that the C library writes are flushed.
+#[cfg(target_os = "linux")]
+unsafe extern "C" fn leave(status: c_int, _: *mut c_void) {
+    if PROCESS.load(Ordering::SeqCst) == std::process::id() && INSIDE.load(Ordering::SeqCst) > 0 {
+        // SAFETY: plain calls of the C library.
+        unsafe {
+            libc::fflush(ptr::null_mut());
+            libc::_exit(status);
+        }
+    }
+}
+
+/// Waits until no compilation is under way, those among them that nobody waits for any more; half a second at most.
 ///
-/// A process must call it before it exits: at the exit LLVM takes down what its threads still use.
+/// A process should call it before it exits, while its other threads can still work.
 pub fn wait_for_compilations() {
     if PROCESS.load(Ordering::SeqCst) != std::process::id() {
         return;

@@ -4,7 +4,7 @@ use octants::diag::{Class, Code, Diagnostic, Frame, SourceMap, Style, render_all
 use octants::front::TraceError;
 use octants::ir::ops::AssertKind;
 use octants::{Error, LaunchError};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -49,9 +49,10 @@ pub fn from_diagnostics(py: Python<'_>, diagnostics: &[Diagnostic], map: &Source
         );
     };
     let cause = first.cause.as_ref().and_then(|cause| cause.downcast_ref::<PyErr>()).map(|e| e.clone_ref(py));
-    // The user's Ctrl-C, or an exit asked for inside compile-time code, is no compile error.
+    // The user's Ctrl-C, what another signal's handler raised, or an exit asked for inside compile-time code, is no compile error.
     if let Some(cause) = &cause
-        && !cause.is_instance_of::<pyo3::exceptions::PyException>(py)
+        && (first.code == Code::KernelInterrupted
+            || !cause.is_instance_of::<pyo3::exceptions::PyException>(py))
     {
         return cause.clone_ref(py);
     }
@@ -113,8 +114,17 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
         }
         Error::Invalid { message } => exception(py, "OctantsRuntimeError", message),
         Error::Unsupported { message } => exception(py, "OctantsRuntimeError", message),
-        Error::Cancelled => PyKeyboardInterrupt::new_err(()),
+        Error::Cancelled => interrupted(py, "the compilation was interrupted"),
         Error::Internal { stage, message } => bug(&format!("{stage}: {message}")),
+    }
+}
+
+/// Something ended early because of a signal. Python's own handler has seen it too: what that raises is what the user expects, and
+/// asking for it here keeps it from being raised once more later.
+fn interrupted(py: Python<'_>, message: &str) -> PyErr {
+    match py.check_signals() {
+        Err(raised) => raised,
+        Ok(()) => plain(py, Code::KernelInterrupted, message),
     }
 }
 
@@ -123,15 +133,7 @@ pub fn from_launch(py: Python<'_>, error: &LaunchError, map: &SourceMap) -> PyEr
     match error {
         LaunchError::Refused(error) => from_error(py, error),
         LaunchError::Cancelled => {
-            // Python's own handler has seen the signal too; what it raises is what the user expects.
-            match py.check_signals() {
-                Err(raised) => raised,
-                Ok(()) => plain(
-                    py,
-                    Code::KernelInterrupted,
-                    "the kernel was interrupted; what it had written stays written",
-                ),
-            }
+            interrupted(py, "the kernel was interrupted; what it had written stays written")
         }
         LaunchError::Fault(fault) => {
             let code = match fault.about {

@@ -273,6 +273,10 @@ pub fn scalar_annotation(object: &Object<'_>) -> Option<ScalarAnnotation> {
 impl<'py> Host for PyHost<'py> {
     type Object = Object<'py>;
 
+    fn check_interrupt(&self) -> HostResult<()> {
+        self.result(self.py.check_signals())
+    }
+
     fn begin_trace(&self) -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         NEXT.fetch_add(1, Ordering::Relaxed)

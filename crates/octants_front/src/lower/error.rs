@@ -54,6 +54,14 @@ impl<H: Host> Lowerer<'_, H> {
         self.frames.iter().filter_map(frame).collect()
     }
 
+    /// The host wants the lowering to end.
+    pub(crate) fn interrupted(&mut self, exception: HostException, span: Span) -> Box<Diagnostic> {
+        let mut diagnostic =
+            self.diagnostic(Code::KernelInterrupted, span, "interrupted while compiling".to_owned());
+        diagnostic.cause = exception.cause;
+        Box::new(diagnostic)
+    }
+
     /// An exception that host code raised while it was evaluated at compile time.
     pub(crate) fn host_error(&mut self, exception: HostException, span: Span) -> Box<Diagnostic> {
         if let Some(failure) = self.trace_failure.take() {

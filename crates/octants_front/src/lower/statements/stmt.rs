@@ -49,6 +49,9 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn statement(&mut self, stmt: &Stmt, rest: &Tail<'_>) -> Fallible<Flow> {
+        if let Err(exception) = self.host.check_interrupt() {
+            return Err(self.interrupted(exception, stmt.span));
+        }
         let outer = std::mem::replace(&mut self.statement_region, self.region);
         let flow = self.statement_of_kind(stmt, rest);
         self.statement_region = outer;

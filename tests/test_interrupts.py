@@ -1,0 +1,254 @@
+"""Ctrl-C and other signals while a kernel runs or is compiled."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+import octants as oc
+
+#: Seconds from the signal to the exception. A quiet machine takes a few milliseconds, a busy one lets processes wait.
+LIMIT = 2.0
+
+HEAD = """
+import os, signal, sys, threading, time
+import numpy as np
+import octants as oc
+
+oc.init(arch=oc.cpu, log_level="error", cpu_max_num_threads=2)
+MANY = 2**31 - 1
+
+
+def kill(after):
+    "Sends the signal to this process; the list gets the time."
+    sent = []
+
+    def run():
+        time.sleep(after)
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=run, daemon=True).start()
+    return sent
+
+
+def interrupted(call, after=0.3):
+    sent = kill(after)
+    try:
+        call()
+    except KeyboardInterrupt:
+        took = time.perf_counter() - sent[0]
+    else:
+        sys.exit("it came to an end")
+    try:
+        # Once only.
+        for _ in range(1000):
+            time.sleep(1e-5)
+    except KeyboardInterrupt:
+        sys.exit("interrupted twice")
+    return took
+
+
+@oc.kernel
+def answer() -> oc.i32:
+    total = 0
+    for i in range(100000):
+        total += 1
+    return total
+
+"""
+
+TAIL = """
+took = interrupted(long)
+assert answer() == 100000, answer()
+took = max(took, interrupted(long))
+print(took)
+"""
+
+LOOPS = {
+    "a serial loop": """
+        @oc.kernel
+        def k(n: oc.i32) -> oc.f32:
+            s = oc.f32(0.5)
+            if n > 0:
+                for i in range(n):
+                    s = s * 0.999 + oc.sin(s)
+            return s
+
+        def long():
+            k(MANY)
+    """,
+    "short loops in a serial loop": """
+        @oc.kernel
+        def k(n: oc.i32) -> oc.f32:
+            s = oc.f32(0.5)
+            if n > 0:
+                for i in range(n):
+                    for j in range(8):
+                        for k in range(8):
+                            s = s * 0.999 + j
+            return s
+
+        def long():
+            k(MANY)
+    """,
+    "a long body in a serial loop": """
+        @oc.kernel
+        def k(n: oc.i32) -> oc.f32:
+            s = oc.f32(0.5)
+            if n > 0:
+                for i in range(n):
+                    for _ in oc.static(range(300)):
+                        s = oc.sin(s) + 0.1
+            return s
+
+        def long():
+            k(MANY)
+    """,
+    "a parallel loop": """
+        @oc.kernel
+        def k(a: oc.types.ndarray(ndim=1), n: oc.i32):
+            for i in range(n):
+                a[i & 15] = oc.exp(oc.f32(i)) + oc.sin(oc.f32(i)) * oc.cos(oc.f32(i))
+
+        a = np.zeros(16, np.float32)
+
+        def long():
+            for _ in range(1000):
+                k(a, MANY)
+    """,
+    "a parallel loop over two axes": """
+        @oc.kernel
+        def k(a: oc.types.ndarray(ndim=1), n: oc.i32):
+            for i, j in oc.ndrange(n, n):
+                a[j & 15] = i + oc.exp(oc.f32(j))
+
+        a = np.zeros(16, np.float32)
+
+        def long():
+            k(a, MANY // 2)
+    """,
+    "a sum": """
+        @oc.kernel
+        def k(n: oc.i32) -> oc.f32:
+            s = 0.0
+            for i in range(n):
+                s += oc.sqrt(oc.f32(i)) * oc.randn()
+            return s
+
+        def long():
+            k(MANY)
+    """,
+    "a loop inside a parallel loop": """
+        @oc.kernel
+        def k(a: oc.types.ndarray(ndim=1), n: oc.i32):
+            for i in range(32):
+                s = oc.f32(0.0)
+                for j in range(n):
+                    s = s * 0.999 + oc.sin(s)
+                a[i & 15] = s
+
+        a = np.zeros(16, np.float32)
+
+        def long():
+            k(a, MANY)
+    """,
+    "loops of different lengths inside a parallel loop": """
+        @oc.kernel
+        def k(a: oc.types.ndarray(ndim=1), n: oc.i32):
+            for i in range(64):
+                s = oc.f32(0.0)
+                for j in range(n - i):
+                    s = s * 0.999 + 1.0
+                a[i & 15] = s
+
+        a = np.zeros(16, np.float32)
+
+        def long():
+            k(a, MANY)
+    """,
+    "a while loop": """
+        @oc.kernel
+        def k(a: oc.types.ndarray(ndim=1)):
+            for i in range(8):
+                while a[i] == 0:
+                    pass
+
+        a = np.zeros(16, np.float32)
+
+        def long():
+            k(a)
+    """,
+    "recursion": """
+        @oc.real_func
+        def fibonacci(n: oc.i32) -> oc.i32:
+            r = n
+            if n > 1:
+                r = fibonacci(n - 1) + fibonacci(n - 2)
+            return r
+
+        @oc.kernel
+        def k(n: oc.i32) -> oc.i32:
+            return fibonacci(n)
+
+        def long():
+            k(70)
+    """,
+}
+
+
+def run(tmp_path, *parts, limit=60):
+    program = tmp_path / "program.py"
+    program.write_text("".join(textwrap.dedent(part) for part in parts))
+    env = {k: v for k, v in os.environ.items() if not k.startswith("OC_")}
+    return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=limit, env=env)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_ctrl_c_ends_any_loop_once(loop, tmp_path):
+    done = run(tmp_path, HEAD, LOOPS[loop], TAIL)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < LIMIT
+
+
+@pytest.mark.parametrize("after", [0.05, 0.4, 1.5])
+def test_ctrl_c_ends_a_compilation_once(after, tmp_path):
+    """While lowering, in the passes, in LLVM; and the exit does not wait for what was given up."""
+    body = "".join(f"        x = x * {1 + n * 1e-4} + a[(i + {n}) & 15]\n" for n in range(4000))
+    kernel = f"@oc.kernel\ndef big(a: oc.types.ndarray(ndim=1), n: oc.i32):\n    for i in range(n):\n        x = a[i]\n{body}        a[i] = x\n"
+    end = f"""
+        try:
+            print(interrupted(lambda: big(np.zeros(16, np.float32), 1), {after}))
+        except SystemExit:
+            print(0.0)  # compiled before the signal
+        assert answer() == 100000
+        print(time.time(), flush=True)
+    """
+    done = run(tmp_path, HEAD, kernel, end)
+    assert done.returncode == 0, done.stderr
+    took, left = map(float, done.stdout.split())
+    assert took < LIMIT
+    assert time.time() - left < 1 + LIMIT
+
+
+def test_handlers_of_other_signals_run_while_a_kernel_is_compiled(tmp_path):
+    body = "".join(f"        x = x * {1 + n * 1e-4} + a[(i + {n}) & 15]\n" for n in range(2000))
+    kernel = f"@oc.kernel\ndef big(a: oc.types.ndarray(ndim=1), n: oc.i32):\n    for i in range(n):\n        x = a[i]\n{body}        a[i] = x\n"
+    end = """
+        def give_up(*_):
+            raise TimeoutError("too long")
+
+        signal.signal(signal.SIGALRM, give_up)
+        signal.setitimer(signal.ITIMER_REAL, 0.03)
+        try:
+            big(np.zeros(16, np.float32), 1)
+        except TimeoutError as error:
+            print(error)
+        assert answer() == 100000
+    """
+    done = run(tmp_path, HEAD, kernel, end)
+    assert done.returncode == 0 and done.stdout == "too long\n", done.stderr
