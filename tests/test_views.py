@@ -364,6 +364,46 @@ def test_clamping_is_into_the_part_of_a_view(mode):
     assert a.to_numpy().tolist() == [0, 1, 2, 3, 40, 5, 50, 7, 8, 9, 10, 11]
 
 
+@dataclasses.dataclass(frozen=True)
+class ClampedPart:
+    v: Clamped
+    n: oc.i32
+
+
+@oc.kernel
+def member(p: ClampedPart) -> oc.i32:
+    return p.v[p.n] + p.v[2:][p.n]
+
+
+def test_clamped_views_in_dataclasses(mode):
+    a = counted(8)
+    assert member(ClampedPart(a[1:4], 50)) == 6
+    assert member(ClampedPart(a[1:4], -50)) == 1 + 3
+    assert member(ClampedPart(a[4:4], 50)) == 0
+
+
+@oc.func
+def touch_reference(v: oc.template(), i):
+    v[i] += 1
+
+
+def test_a_real_functions_reference_to_a_clamped_element(mode):
+    @oc.real_func
+    def change(x: oc.ref(oc.i32)):
+        x += 5
+
+    @oc.kernel
+    def run(v: Clamped, i: oc.i32):
+        change(v[i])
+        touch_reference(v, i)
+        touch_reference(v[1:1], i)
+
+    a = counted(8)
+    run(a[2:5], 100)
+    run(a[3:3], 100)
+    assert a.to_numpy().tolist() == [0, 1, 2, 3, 10, 5, 6, 7]
+
+
 @oc.kernel
 def clamped_subview(v: Clamped, n: oc.i32, size: oc.i32, out: Ints):
     w = v.subview(n, size)
@@ -732,5 +772,16 @@ def test_hints_where_a_view_is_something_else():
         made()
     with pytest.raises(TypeError, match="a field has no views"):
         oc.BufferView(x, 0, 2)
+
+    @oc.real_func
+    def templated_function(v: oc.template()) -> oc.i32:
+        return v[0]
+
+    @oc.kernel
+    def real(v: oc.BufferView) -> oc.i32:
+        return templated_function(v)
+
+    with pytest.raises(oc.OctantsCompilationError, match=r"annotate the parameter `oc\.BufferView`"):
+        real(a[:])
     with pytest.raises(oc.OctantsSyntaxError, match=r"oc\.BufferView\("):
         sliced(a)

@@ -64,7 +64,14 @@ impl<H: Host> Lowerer<'_, H> {
                     };
                     if !term.is_static() {
                         let what = format!("template arguments of `{}`", tree.name);
-                        return Err(self.must_be_constant(&what, at));
+                        let error = self.must_be_constant(&what, at);
+                        return Err(match term {
+                            Term::View(_) => Box::new(error.help("annotate the parameter `oc.BufferView`")),
+                            Term::Array(_) => {
+                                Box::new(error.help("annotate the parameter `oc.types.ndarray()`"))
+                            }
+                            _ => error,
+                        });
                     }
                     key.push(Key::Static(term));
                     passed.push(Passed::Static);
