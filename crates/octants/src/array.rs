@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use octants_hal::Stream;
 use octants_ir::{Const, Data, Scalar, TensorShape};
 use octants_runtime::{Context, Memory, MemoryError};
 
@@ -100,7 +101,7 @@ impl NdArray {
         for &constant in value {
             pattern.extend_from_slice(self.encode(constant)?.as_slice());
         }
-        self.memory.fill(&pattern).map_err(refused)
+        self.memory.fill(self.stream(), &pattern).map_err(refused)
     }
 
     /// Copies all elements of an array of the same session, element type and shape.
@@ -111,26 +112,26 @@ impl NdArray {
                 other.shape, self.shape
             )));
         }
-        self.memory.copy_from(&other.memory).map_err(refused)
+        self.memory.copy_from(self.stream(), &other.memory).map_err(refused)
     }
 
     /// Copies all bytes from the host.
     pub fn write(&self, from: &[u8]) -> Result<(), Error> {
         self.whole(from.len())?;
-        self.memory.write(0, from).map_err(refused)
+        self.memory.write(self.stream(), 0, from).map_err(refused)
     }
 
     /// Copies all bytes to the host.
     pub fn read(&self, to: &mut [u8]) -> Result<(), Error> {
         self.whole(to.len())?;
-        self.memory.read(0, to).map_err(refused)
+        self.memory.read(self.stream(), 0, to).map_err(refused)
     }
 
     /// One element: one constant for each of its entries. Indices count from zero; a negative one counts from the end.
     pub fn get(&self, index: &[i64]) -> Result<Vec<Const>, Error> {
         let width = self.scalar().bytes() as usize;
         let mut bytes = vec![0; width * self.entries()];
-        self.memory.read(self.offset(index)?, &mut bytes).map_err(refused)?;
+        self.memory.read(self.stream(), self.offset(index)?, &mut bytes).map_err(refused)?;
         Ok(bytes.chunks_exact(width).map(|one| decode(self.scalar(), one)).collect())
     }
 
@@ -147,7 +148,12 @@ impl NdArray {
         for &constant in value {
             bytes.extend_from_slice(self.encode(constant)?.as_slice());
         }
-        self.memory.write(self.offset(index)?, &bytes).map_err(refused)
+        self.memory.write(self.stream(), self.offset(index)?, &bytes).map_err(refused)
+    }
+
+    /// The stream that the host's copies and fills join.
+    fn stream(&self) -> Stream {
+        self.memory.context().default_stream()
     }
 
     pub(crate) fn memory(&self) -> &Memory {

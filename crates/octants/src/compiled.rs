@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout};
-use octants_runtime::{Arguments, Assumptions, Context, LaunchFailure, LaunchPlan, Surroundings};
+use octants_runtime::{Arguments, Assumptions, Context, LaunchEnv, LaunchFailure, LaunchPlan, Printed};
 
 use crate::brief::is_brief;
 use crate::error::{Error, LaunchError};
@@ -91,8 +91,9 @@ impl CompiledKernel {
         results: &mut [u8],
         cancel: &AtomicBool,
     ) -> Result<(), LaunchError> {
-        let surroundings = Surroundings { cancel, key: self.key(), tell: None };
-        self.plan.launch(args, results, &surroundings).map_err(|failure| self.explain(failure))
+        let stream = self.context().default_stream();
+        let env = LaunchEnv { stream, cancel, key: self.key(), prints: None };
+        self.plan.launch(args, results, env).map_err(|failure| self.explain(failure))
     }
 
     /// Likewise, and gives what the kernel printed, also if it failed: each print whole, those of one thread in order. `locate` says
@@ -104,21 +105,21 @@ impl CompiledKernel {
         cancel: &AtomicBool,
         locate: Locate<'_>,
     ) -> (String, Result<(), LaunchError>) {
-        let (text, ended) =
-            self.printing(cancel, locate, |surroundings| self.plan.launch(args, results, surroundings));
+        let (text, ended) = self.printing(cancel, locate, |env| self.plan.launch(args, results, env));
         (text, ended.map_err(|failure| self.explain(failure)))
     }
 
-    /// Runs `launch` with surroundings that collect what is printed.
+    /// Runs `launch` in an environment that collects what is printed.
     pub(crate) fn printing<R>(
         &self,
         cancel: &AtomicBool,
         locate: Locate<'_>,
-        launch: impl FnOnce(&Surroundings<'_>) -> R,
+        launch: impl FnOnce(LaunchEnv<'_>) -> R,
     ) -> (String, R) {
-        let output = Output::new(locate);
-        let tell = |plan: &Plan, site: u32, words: &[u64]| output.print(&plan.sites, site, words);
-        let ended = launch(&Surroundings { cancel, key: self.key(), tell: Some(&tell) });
+        let mut output = Output::new(locate);
+        let mut sink = |plan: &Plan, printed: Printed<'_>| output.print(&plan.sites, printed);
+        let stream = self.context().default_stream();
+        let ended = launch(LaunchEnv { stream, cancel, key: self.key(), prints: Some(&mut sink) });
         (output.into_text(), ended)
     }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use octants_front::FieldKind;
+use octants_hal::Stream;
 use octants_ir::{Const, Data, Layout, Scalar, TensorShape};
 use octants_runtime::{Context, Memory, MemoryError, Stride, Strided};
 
@@ -159,11 +160,16 @@ impl FieldLeaf {
         self.layout.offset_of(index).map(|offset| Place((self.offset + offset) as usize))
     }
 
+    /// The stream that the host's copies and fills join.
+    fn stream(&self) -> Stream {
+        self.tree.context.default_stream()
+    }
+
     /// An element: one constant for each entry.
     pub fn get(&self, place: Place) -> Result<Vec<Const>, Error> {
         let width = self.scalar().bytes() as usize;
         let mut bytes = vec![0; width * self.entries()];
-        self.tree.memory()?.read(place.0, &mut bytes).map_err(refused)?;
+        self.tree.memory()?.read(self.stream(), place.0, &mut bytes).map_err(refused)?;
         Ok(bytes.chunks_exact(width).map(|one| decode(self.scalar(), one)).collect())
     }
 
@@ -174,7 +180,7 @@ impl FieldLeaf {
         }
         let bytes = self.encode(values)?;
         let offset = place.0 + first * self.scalar().bytes() as usize;
-        self.tree.memory()?.write(offset, &bytes).map_err(refused)
+        self.tree.memory()?.write(self.stream(), offset, &bytes).map_err(refused)
     }
 
     /// Sets every element: one constant for all entries, or one for each.
@@ -191,13 +197,13 @@ impl FieldLeaf {
         }
         let memory = self.tree.memory()?;
         if self.is_whole_tree() {
-            return memory.fill(&bytes).map_err(refused);
+            return memory.fill(self.stream(), &bytes).map_err(refused);
         }
         let mut what = self.strided(element_bytes(self.element));
         what.loops.iter_mut().for_each(|one| one.host = 0);
         // Lay the loops as they lie in memory.
         what.loops.sort_by_key(|one| std::cmp::Reverse(one.device));
-        memory.write_strided(&what.merged(), &bytes).map_err(refused)
+        memory.write_strided(self.stream(), &what.merged(), &bytes).map_err(refused)
     }
 
     /// Copies all elements to the host, in row-major order of the indices. They may be a part of larger elements
@@ -205,14 +211,14 @@ impl FieldLeaf {
     pub fn read(&self, to: &mut [u8], host: Option<HostStride>) -> Result<(), Error> {
         let HostStride { stride, offset } = self.host_stride(to.len(), host)?;
         let what = self.strided(stride as u64).merged();
-        self.tree.memory()?.read_strided(&what, &mut to[offset..]).map_err(refused)
+        self.tree.memory()?.read_strided(self.stream(), &what, &mut to[offset..]).map_err(refused)
     }
 
     /// Sets all elements from the host; see [`FieldLeaf::read`].
     pub fn write(&self, from: &[u8], host: Option<HostStride>) -> Result<(), Error> {
         let HostStride { stride, offset } = self.host_stride(from.len(), host)?;
         let what = self.strided(stride as u64).merged();
-        self.tree.memory()?.write_strided(&what, &from[offset..]).map_err(refused)
+        self.tree.memory()?.write_strided(self.stream(), &what, &from[offset..]).map_err(refused)
     }
 
     /// Bytes that all elements have together.

@@ -47,8 +47,7 @@ impl<'a> Invocation<'a> {
         let Self { kernel, checked } = self;
         let layout = kernel.results();
         let mut block = vec![0; layout.bytes as usize];
-        let (text, ended) =
-            kernel.printing(cancel, locate, |surroundings| checked.launch(&mut block, surroundings));
+        let (text, ended) = kernel.printing(cancel, locate, |env| checked.launch(&mut block, env));
         let ended = match ended {
             Ok(ended) => ended.map_err(|failure| kernel.explain(failure)),
             Err(error) => Err(refused(error).into()),

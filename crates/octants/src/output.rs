@@ -1,11 +1,10 @@
 //! What a kernel prints.
 
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use octants_ir::ops::PrintPiece;
 use octants_ir::{Const, LocData, SiteKind, SiteTable};
+use octants_runtime::Printed;
 
 use crate::fault::decode;
 
@@ -16,34 +15,46 @@ pub type Locate<'a> = &'a (dyn Fn(&LocData) -> String + Sync);
 /// overflow would write 100 MB.
 const REPORTED_OVERFLOWS: u64 = 32;
 
-/// The text of one launch. Threads append whole prints.
+/// The text of one launch.
 pub(crate) struct Output<'a> {
     locate: Locate<'a>,
-    text: Mutex<String>,
+    text: String,
     /// Overflows so far.
-    overflows: AtomicU64,
+    overflows: u64,
 }
 
 impl<'a> Output<'a> {
     pub fn new(locate: Locate<'a>) -> Self {
-        Self { locate, text: Mutex::new(String::new()), overflows: AtomicU64::new(0) }
+        Self { locate, text: String::new(), overflows: 0 }
     }
 
-    /// Code ran the print at `site` with operands in `words`.
-    pub fn print(&self, sites: &SiteTable, site: u32, words: &[u64]) {
+    /// Adds a print of code with these sites.
+    pub fn print(&mut self, sites: &SiteTable, printed: Printed<'_>) {
+        let (site, operands) = match printed {
+            Printed::Record { site, operands } => (site, operands),
+            Printed::Dropped(count) => {
+                let lines = if count == 1 { "print is" } else { "prints are" };
+                let _ = writeln!(self.text, "[{count} more {lines} left out: a launch keeps 64 MiB of them]");
+                return;
+            }
+        };
         let Some(kind) = sites.get(site).map(|site| &site.kind) else { return };
-        if is_overflow(kind) && self.overflows.fetch_add(1, Ordering::Relaxed) >= REPORTED_OVERFLOWS {
-            return;
+        if is_overflow(kind) {
+            self.overflows += 1;
+            if self.overflows > REPORTED_OVERFLOWS {
+                return;
+            }
         }
         let values: Vec<Const> =
-            kind.words().into_iter().zip(words).map(|(scalar, &word)| decode(scalar, word)).collect();
-        let Some(text) = sites.print_text(site, &values, &|loc| (self.locate)(loc)) else { return };
-        self.text.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+            kind.words().into_iter().zip(operands).map(|(scalar, &word)| decode(scalar, word)).collect();
+        if let Some(text) = sites.print_text(site, &values, &|loc| (self.locate)(loc)) {
+            self.text.push_str(&text);
+        }
     }
 
     pub fn into_text(self) -> String {
-        let mut text = self.text.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let more = self.overflows.into_inner().saturating_sub(REPORTED_OVERFLOWS);
+        let mut text = self.text;
+        let more = self.overflows.saturating_sub(REPORTED_OVERFLOWS);
         if more > 0 {
             let _ = writeln!(text, "... and {more} more overflows in this launch");
         }

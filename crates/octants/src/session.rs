@@ -75,7 +75,8 @@ impl Session {
     /// Waits until the device has done everything that it was told to.
     pub fn sync(&self) -> Result<(), Error> {
         self.inner.context.check().map_err(|_| Error::SessionEnded)?;
-        self.inner.context.synchronise().map_err(|error| Error::internal("device", error))
+        let context = &self.inner.context;
+        context.synchronise(context.default_stream()).map_err(|error| Error::internal("device", error))
     }
 
     /// How many arrays live.

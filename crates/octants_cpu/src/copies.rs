@@ -25,18 +25,18 @@ fn neutral(summand: Summand) -> u64 {
 }
 
 /// A copy, neutral everywhere unless a thread has it. Whole lines.
-struct Room {
+struct PrivateCopy {
     words: *mut u64,
     bytes: usize,
     summand: Summand,
 }
 
 // SAFETY: it owns its memory.
-unsafe impl Send for Room {}
+unsafe impl Send for PrivateCopy {}
 
-impl Room {
+impl PrivateCopy {
     #[allow(clippy::cast_ptr_alignment, reason = "the layout says more than the type")]
-    fn new(summand: Summand, bytes: usize) -> Option<Room> {
+    fn new(summand: Summand, bytes: usize) -> Option<PrivateCopy> {
         let layout = Layout::from_size_align(bytes, LINE).ok()?;
         // SAFETY: there is at least one line.
         let words = unsafe { alloc(layout) }.cast::<u64>();
@@ -45,11 +45,11 @@ impl Room {
         }
         // SAFETY: just allocated; whole lines are whole words.
         unsafe { (0..bytes / 8).for_each(|n| words.add(n).write(neutral(summand))) };
-        Some(Room { words, bytes, summand })
+        Some(PrivateCopy { words, bytes, summand })
     }
 }
 
-impl Drop for Room {
+impl Drop for PrivateCopy {
     fn drop(&mut self) {
         if let Ok(layout) = Layout::from_size_align(self.bytes, LINE) {
             // SAFETY: allocated with this layout.
@@ -61,29 +61,29 @@ impl Drop for Room {
 /// Copies that nobody uses at the moment.
 #[derive(Default)]
 pub(crate) struct IdleCopies {
-    rooms: Mutex<Vec<Room>>,
+    copies: Mutex<Vec<PrivateCopy>>,
 }
 
 impl IdleCopies {
-    fn take(&self, summand: Summand, bytes: usize) -> Result<Room, DeviceError> {
+    fn take(&self, summand: Summand, bytes: usize) -> Result<PrivateCopy, DeviceError> {
         let bytes = bytes.max(1).next_multiple_of(LINE);
         // Never waits: after a fork another thread of the parent may hold the lock for ever.
-        if let Ok(mut rooms) = self.rooms.try_lock() {
-            let fits = |room: &Room| room.summand == summand && room.bytes >= bytes;
-            let best = rooms.iter().enumerate().filter(|(_, room)| fits(room));
-            if let Some((index, _)) = best.min_by_key(|(_, room)| room.bytes) {
-                return Ok(rooms.swap_remove(index));
+        if let Ok(mut copies) = self.copies.try_lock() {
+            let fits = |copy: &PrivateCopy| copy.summand == summand && copy.bytes >= bytes;
+            let best = copies.iter().enumerate().filter(|(_, copy)| fits(copy));
+            if let Some((index, _)) = best.min_by_key(|(_, copy)| copy.bytes) {
+                return Ok(copies.swap_remove(index));
             }
         }
-        Room::new(summand, bytes).ok_or(DeviceError::OutOfMemory { bytes })
+        PrivateCopy::new(summand, bytes).ok_or(DeviceError::OutOfMemory { bytes })
     }
 
-    fn give_back(&self, room: Room) {
-        if let Ok(mut rooms) = self.rooms.try_lock() {
-            // Sizes of arrays change in the course of a program: the oldest make room.
-            rooms.push(room);
-            while rooms.iter().map(|room| room.bytes).sum::<usize>() > KEPT {
-                drop(rooms.remove(0));
+    fn give_back(&self, copy: PrivateCopy) {
+        if let Ok(mut copies) = self.copies.try_lock() {
+            // Sizes of arrays change in the course of a program: the oldest make copy.
+            copies.push(copy);
+            while copies.iter().map(|copy| copy.bytes).sum::<usize>() > KEPT {
+                drop(copies.remove(0));
             }
         }
     }
@@ -96,7 +96,7 @@ pub(crate) struct LoopCopies<'a> {
     /// The arrays themselves.
     targets: Vec<*mut u8>,
     /// For each thread one of each array.
-    rooms: Vec<Vec<Room>>,
+    copies: Vec<Vec<PrivateCopy>>,
     args: Vec<Vec<u64>>,
     used: Vec<AtomicBool>,
 }
@@ -118,26 +118,26 @@ impl<'a> LoopCopies<'a> {
             whole[..bytes.len()].copy_from_slice(bytes);
             *word = u64::from_ne_bytes(whole);
         }
-        let mut copies = LoopCopies {
+        let mut all = LoopCopies {
             idle,
             arrays,
             targets: arrays.iter().map(|array| words[array.address_at / 8] as *mut u8).collect(),
-            rooms: Vec::with_capacity(threads),
+            copies: Vec::with_capacity(threads),
             args: Vec::with_capacity(threads),
             used: (0..threads).map(|_| AtomicBool::new(false)).collect(),
         };
         for _ in 0..threads {
             let mut own = words.clone();
-            let mut rooms = Vec::with_capacity(arrays.len());
+            let mut copies = Vec::with_capacity(arrays.len());
             for array in arrays {
-                let room = idle.take(array.summand, array.bytes)?;
-                own[array.address_at / 8] = room.words as u64;
-                rooms.push(room);
+                let copy = idle.take(array.summand, array.bytes)?;
+                own[array.address_at / 8] = copy.words as u64;
+                copies.push(copy);
             }
-            copies.rooms.push(rooms);
-            copies.args.push(own);
+            all.copies.push(copies);
+            all.args.push(own);
         }
-        Ok(copies)
+        Ok(all)
     }
 
     /// The block of arguments for a thread, which may now write to its copies.
@@ -158,11 +158,11 @@ impl<'a> LoopCopies<'a> {
     pub unsafe fn add_lines(&self, array: usize, begin: usize, end: usize) {
         let Copied { bytes, summand, .. } = self.arrays[array];
         let copies: Vec<*mut u64> = self
-            .rooms
+            .copies
             .iter()
             .zip(&self.used)
             .filter(|(_, used)| used.load(Ordering::Relaxed))
-            .map(|(rooms, _)| rooms[array].words)
+            .map(|(copies, _)| copies[array].words)
             .collect();
         let neutral = neutral(summand);
         for line in begin..end {
@@ -191,8 +191,8 @@ impl<'a> LoopCopies<'a> {
 
 impl Drop for LoopCopies<'_> {
     fn drop(&mut self) {
-        for room in self.rooms.drain(..).flatten() {
-            self.idle.give_back(room);
+        for copy in self.copies.drain(..).flatten() {
+            self.idle.give_back(copy);
         }
     }
 }
@@ -284,7 +284,7 @@ mod tests {
                     assert_eq!(element, expected, "element {n} of {count} from {shift} in round {round}");
                 }
             }
-            assert_eq!(idle.rooms.lock().unwrap().len(), 3, "copies serve again");
+            assert_eq!(idle.copies.lock().unwrap().len(), 3, "copies serve again");
         }
     }
 

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use octants_hal::{
     Address, Capabilities, Device, DeviceError, Domain, Event, FaultRecord, Function, Image, Launch,
-    Listener, Module, RangeDomain, Stream,
+    LaunchContext, Module, PrintQueue, RangeDomain, Stream,
 };
 use octants_llvm::abi::{Fault, Frame};
 use octants_llvm_sys::{LoadError, Loaded, load};
@@ -23,9 +23,9 @@ type Task = unsafe extern "C" fn(*const u8, *const Frame, i64, i64);
 const _: () = {
     assert!(size_of::<Fault>() == size_of::<FaultRecord>());
     assert!(align_of::<Fault>() == align_of::<FaultRecord>());
-    assert!(offset_of!(Fault, state) == offset_of!(FaultRecord, state));
-    assert!(offset_of!(Fault, site) == offset_of!(FaultRecord, site));
-    assert!(offset_of!(Fault, arguments) == offset_of!(FaultRecord, arguments));
+    assert!(offset_of!(Fault, state) == FaultRecord::STATE_OFFSET);
+    assert!(offset_of!(Fault, site) == FaultRecord::SITE_OFFSET);
+    assert!(offset_of!(Fault, arguments) == FaultRecord::ARGUMENTS_OFFSET);
 };
 
 /// Instructions of one chunk, at least: some microseconds, so that taking the next one costs nothing.
@@ -87,7 +87,7 @@ impl CpuDevice {
     unsafe fn run_range(
         &self,
         task: Task,
-        launch: &Launch<'_>,
+        context: &LaunchContext<'_>,
         frame: &Frame,
         range: &RangeDomain<'_>,
     ) -> Result<(), DeviceError> {
@@ -102,14 +102,14 @@ impl CpuDevice {
         let threads = self.pool.threads_for(range.points, grain, max_threads);
         let copies = match range.copied {
             [] => None,
-            copied => Some(LoopCopies::new(&self.copies, copied, launch.args, threads)?),
+            copied => Some(LoopCopies::new(&self.copies, copied, context.args, threads)?),
         };
-        let args = Shared(launch.args.as_ptr());
+        let args = Shared(context.args.as_ptr());
         let frame = Shared(frame);
         // SAFETY: the record outlives the launch.
-        let fault = unsafe { &*launch.memory.fault.as_ptr::<FaultRecord>() };
+        let fault = unsafe { &*context.memory.fault.as_ptr::<FaultRecord>() };
         let most = LONGEST / cost;
-        let schedule = Schedule { grain, most, max_threads, cancel: Some(launch.cancel) };
+        let schedule = Schedule { grain, most, max_threads, cancel: Some(context.cancel) };
         // Whoever launched looks at the flag and at the record, so the outcome says nothing new.
         let _ = self.pool.run(range.points, &schedule, &|thread, lo, hi| {
             if !fault.happened() {
@@ -131,19 +131,17 @@ impl CpuDevice {
     }
 }
 
-/// Hands a print of generated code on to who listens.
+/// Writes a print of generated code into the launch's queue.
 ///
 /// # Safety
-/// `listener` points to a launch's listener, which is there until the launch is over; there are `count` words in the slots.
-unsafe extern "C" fn tell(listener: *const c_void, op: u32, count: u32, slots: *const u64) {
+/// `queue` is null or points to the launch's queue, which is there until the launch is over; there are `count` words in the slots.
+unsafe extern "C" fn print(queue: *const c_void, site: u32, count: u32, slots: *const u64) {
     // SAFETY: as the caller vouches.
-    let (listener, words) = unsafe {
-        let listener = &*listener.cast::<Option<Listener<'_>>>();
-        (listener, std::slice::from_raw_parts(slots, count as usize))
-    };
-    if let Some(listener) = listener {
+    let (queue, words) =
+        unsafe { (queue.cast::<PrintQueue>().as_ref(), std::slice::from_raw_parts(slots, count as usize)) };
+    if let Some(queue) = queue {
         // A panic must not unwind through generated code. One that prints has said so; the launch goes on without it.
-        drop(catch_unwind(AssertUnwindSafe(|| listener(op, words))));
+        drop(catch_unwind(AssertUnwindSafe(|| queue.push(site, words))));
     }
 }
 
@@ -168,7 +166,11 @@ unsafe impl Device for CpuDevice {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::HOST_MEMORY | Capabilities::IMMEDIATE | Capabilities::CANCEL
+        Capabilities::HOST_MEMORY | Capabilities::CANCEL
+    }
+
+    fn is_immediate(&self, _stream: Stream) -> bool {
+        true
     }
 
     fn copies(&self) -> usize {
@@ -283,27 +285,29 @@ unsafe impl Device for CpuDevice {
     }
 
     #[inline]
-    unsafe fn launch(&self, _stream: Stream, launch: &Launch<'_>) -> Result<(), DeviceError> {
+    unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
         // SAFETY: the address of a task in loaded code, which has this signature.
         let task: Task = unsafe { transmute(launch.function.0 as *const ()) };
+        let context = &launch.context;
         let mut frame = Frame {
-            temps: launch.memory.temps.as_ptr(),
-            results: launch.memory.results.as_ptr(),
-            fault: launch.memory.fault.as_ptr(),
+            temps: context.memory.temps.as_ptr(),
+            results: context.memory.results.as_ptr(),
+            fault: context.memory.fault.as_ptr(),
             bounds: std::ptr::null(),
-            cancel: launch.cancel,
-            key: launch.key,
-            print: Some(tell),
-            listener: (&raw const launch.listener).cast(),
+            cancel: context.cancel,
+            key: context.key,
+            print: Some(print),
+            listener: context.prints.map_or(std::ptr::null(), std::ptr::from_ref).cast(),
         };
         // SAFETY: the caller keeps the verb's contract.
         unsafe {
             match &launch.domain {
-                Domain::Once => task(launch.args.as_ptr(), &raw const frame, 0, 0),
+                Domain::Once => task(context.args.as_ptr(), &raw const frame, 0, 0),
                 Domain::Range(range) => {
                     frame.bounds = range.bounds.as_ptr();
-                    self.run_range(task, launch, &frame, range)?;
+                    self.run_range(task, context, &frame, range)?;
                 }
+                Domain::DeviceRange(_) => return unsupported("launch"),
             }
         }
         Ok(())

@@ -4,8 +4,8 @@
 //! passes and backends can be held against it. Every index is checked, whatever the options.
 
 use octants_hal::{
-    Address, Capabilities, Device, DeviceError, Event, FAULT_ARGUMENTS, FaultRecord, Function, Image, Launch,
-    Module, Stream,
+    Address, Capabilities, Device, DeviceError, Event, FAULT_ARGUMENTS, Fault, FaultRecord, Function, Image,
+    Launch, Module, Stream,
 };
 use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, Surroundings, Trap, TrapKind, run_in};
 use octants_ir::plan::{ArgKind, ArgLayout, ResultLayout, size_and_align};
@@ -47,7 +47,11 @@ unsafe impl Device for ReferenceDevice {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::HOST_MEMORY | Capabilities::IMMEDIATE | Capabilities::CANCEL
+        Capabilities::HOST_MEMORY | Capabilities::CANCEL
+    }
+
+    fn is_immediate(&self, _stream: Stream) -> bool {
+        true
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
@@ -156,7 +160,7 @@ unsafe impl Device for ReferenceDevice {
         (loaded.symbol == symbol).then_some(Function(module.0))
     }
 
-    unsafe fn launch(&self, _stream: Stream, launch: &Launch<'_>) -> Result<(), DeviceError> {
+    unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
         // SAFETY: a function is its module, which is alive.
         let loaded = unsafe { &*(launch.function.0 as *const Interpreted) };
         let kernel = &loaded.kernel;
@@ -170,15 +174,16 @@ unsafe impl Device for ReferenceDevice {
                     Arg::Data(Datum::from_bytes(
                         kernel,
                         data,
-                        &launch.args[slot.offset as usize..][..size as usize],
+                        &launch.context.args[slot.offset as usize..][..size as usize],
                     ))
                 }
                 ArgKind::Array(array) => {
-                    let address = u64::from_le_bytes(bytes_at(launch.args, slot.offset));
+                    let address = u64::from_le_bytes(bytes_at(launch.context.args, slot.offset));
                     if array.layout.is_some() {
                         return Arg::Field { address };
                     }
-                    let extent = |axis| i32::from_le_bytes(bytes_at(launch.args, slot.extent_offset(axis)));
+                    let extent =
+                        |axis| i32::from_le_bytes(bytes_at(launch.context.args, slot.extent_offset(axis)));
                     Arg::Array { address, shape: (0..array.rank).map(extent).collect() }
                 }
             })
@@ -187,7 +192,7 @@ unsafe impl Device for ReferenceDevice {
             Ok(values) => {
                 for (value, slot) in values.iter().zip(&loaded.results.slots) {
                     let (size, _) = size_and_align(kernel, slot.data);
-                    let at = launch.memory.results.offset(slot.offset as usize).as_ptr::<u8>();
+                    let at = launch.context.memory.results.offset(slot.offset as usize).as_ptr::<u8>();
                     // SAFETY: the results' block has the size of the layout, and is ours until the verb returns.
                     value.to_bytes(kernel, unsafe { std::slice::from_raw_parts_mut(at, size as usize) });
                 }
@@ -195,7 +200,8 @@ unsafe impl Device for ReferenceDevice {
             }
             // SAFETY: the record is the launch's own.
             Err(trap) => {
-                report(&trap, &loaded.sites, unsafe { &mut *launch.memory.fault.as_ptr::<FaultRecord>() })
+                let record = unsafe { &*launch.context.memory.fault.as_ptr::<FaultRecord>() };
+                report(&trap, &loaded.sites, record)
             }
         }
     }
@@ -208,15 +214,15 @@ const SPARE: usize = 16 << 20;
 
 fn interpret(loaded: &Interpreted, args: &[Arg], launch: &Launch<'_>) -> Result<Vec<Datum>, Trap> {
     let Interpreted { kernel, sites, .. } = loaded;
-    let limits = Limits { cancel: Some(launch.cancel), ..Limits::default() };
+    let limits = Limits { cancel: Some(launch.context.cancel), ..Limits::default() };
     let run = |stack: usize| {
         let mut tell = |op: Op, values: &[Const]| {
-            if let Some(listener) = launch.listener {
+            if let Some(prints) = launch.context.prints {
                 let words: Vec<_> = values.iter().map(|&value| encode(value)).collect();
-                listener(sites.number(op), &words);
+                prints.push(sites.number(op), &words);
             }
         };
-        let surroundings = Surroundings { key: launch.key, tell: Some(&mut tell), stack };
+        let surroundings = Surroundings { key: launch.context.key, tell: Some(&mut tell), stack };
         run_in(kernel, args, &mut WholeMemory, &limits, surroundings)
     };
     if kernel.functions.is_empty() {
@@ -238,27 +244,26 @@ fn bytes_at<const N: usize>(block: &[u8], offset: u32) -> [u8; N] {
 }
 
 /// Writes a trap of the program into the record, as native code does; others are errors of the verb.
-fn report(trap: &Trap, sites: &SiteNumbers, record: &mut FaultRecord) -> Result<(), DeviceError> {
+fn report(trap: &Trap, sites: &SiteNumbers, record: &FaultRecord) -> Result<(), DeviceError> {
     let mut arguments = [0; FAULT_ARGUMENTS];
-    match (&trap.kind, trap.op) {
+    let site = match (&trap.kind, trap.op) {
         // The caller knows.
         (TrapKind::Cancelled, _) => return Ok(()),
         (TrapKind::Assert { arguments: values, .. }, Some(op)) => {
             for (argument, &value) in arguments.iter_mut().zip(values) {
                 *argument = encode(value);
             }
-            record.site = sites.number(op);
+            sites.number(op)
         }
-        (TrapKind::TooDeep, Some(op)) => record.site = sites.number(op),
+        (TrapKind::TooDeep, Some(op)) => sites.number(op),
         (&TrapKind::OutOfBounds { param, axis, index, origin, extent }, Some(op)) => {
             let words = [param as u64, axis.into(), index as u64, extent as u64, i64::from(origin) as u64];
             arguments[..words.len()].copy_from_slice(&words);
-            record.site = sites.number(op);
+            sites.number(op)
         }
         _ => return Err(DeviceError::Failed { verb: "launch", message: trap.to_string() }),
-    }
-    record.arguments = arguments;
-    *record.state.get_mut() = 2;
+    };
+    record.write(&Fault { site, arguments });
     Ok(())
 }
 

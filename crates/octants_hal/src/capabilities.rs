@@ -20,11 +20,11 @@ macro_rules! capabilities {
 capabilities! {
     /// Addresses of the device are addresses of the host, and the other way round.
     HOST_MEMORY = 0;
-    /// Every verb has taken effect when it returns.
-    IMMEDIATE = 1;
+    /// Bounds of a parallel loop may lie in the device's memory ([`Domain::DeviceRange`](crate::Domain::DeviceRange)).
+    DEVICE_BOUNDS = 1;
     /// More streams than the default one, and events between them.
     STREAMS = 2;
-    /// Code reads the flag [`Launch::cancel`](crate::Launch::cancel) while it runs.
+    /// Code reads the flag [`LaunchContext::cancel`](crate::LaunchContext::cancel) while it runs.
     CANCEL = 3;
 }
 

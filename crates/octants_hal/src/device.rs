@@ -24,11 +24,6 @@ handles! {
     Function;
 }
 
-impl Stream {
-    /// The stream that every device has from the start.
-    pub const DEFAULT: Self = Self(0);
-}
-
 impl Address {
     pub const NULL: Self = Self(0);
 
@@ -57,6 +52,17 @@ pub unsafe trait Device: Send + Sync {
     fn name(&self) -> &str;
 
     fn capabilities(&self) -> Capabilities;
+
+    /// The stream that the device has from the start.
+    fn default_stream(&self) -> Stream {
+        Stream(0)
+    }
+
+    /// Whether every verb on this stream has taken effect when it returns.
+    ///
+    /// # Panics
+    /// It may, if the stream is not live.
+    fn is_immediate(&self, stream: Stream) -> bool;
 
     /// How many copies of an array a launch may need ([`RangeDomain::copied`](crate::RangeDomain::copied)); 0 if the device does
     /// not know how to keep any.
@@ -145,7 +151,8 @@ pub unsafe trait Device: Send + Sync {
     /// Both are live.
     unsafe fn record_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError>;
 
-    /// What comes later on the stream waits until the event is passed. The host does not wait.
+    /// What comes later on the stream waits until the event's latest recording, as of this call, is passed. The host does not wait,
+    /// and the event may be recorded again at once.
     ///
     /// # Safety
     /// Both are live.
@@ -175,10 +182,10 @@ pub unsafe trait Device: Send + Sync {
     /// `module` is live.
     unsafe fn function(&self, module: Module, symbol: &str) -> Option<Function>;
 
-    /// Runs one task. Without [`Capabilities::IMMEDIATE`] it only joins the stream's queue.
+    /// Runs one task. On a stream that is not immediate it only joins the queue.
     ///
     /// # Safety
     /// The stream and the function's module are live; the arguments are in the function's layout, and every address in them and
-    /// in [`Launch::memory`] is valid for what the function does with it.
-    unsafe fn launch(&self, stream: Stream, launch: &Launch<'_>) -> Result<(), DeviceError>;
+    /// in the [`LaunchContext`](crate::LaunchContext) is valid for what the function does with it.
+    unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError>;
 }

@@ -2,30 +2,35 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::device::{Address, Function};
+use crate::device::{Address, Function, Stream};
+use crate::prints::PrintQueue;
 
-/// One task: which function, over which points, on which arguments.
+/// One task: which function, over which points, for which launch.
 #[derive(Clone, Copy)]
 pub struct Launch<'a> {
     pub function: Function,
+    pub domain: Domain<'a>,
+    pub context: LaunchContext<'a>,
+}
+
+/// What the tasks of one launch share, and no other launch: where they run, what they read, and where they report.
+#[derive(Clone, Copy)]
+pub struct LaunchContext<'a> {
+    /// The queue that tasks join. A branch of a fork has one of its own, in a copy of the context.
+    pub stream: Stream,
     /// The kernel's block of arguments, in the layout that the code was made for.
     pub args: &'a [u8],
     pub memory: LaunchMemory,
-    pub domain: Domain<'a>,
     /// Raised by someone else to make the launch end early; read only with
     /// [`Capabilities::CANCEL`](crate::Capabilities::CANCEL).
     pub cancel: &'a AtomicBool,
     /// A number of this launch's own, for code that asks for it.
     pub key: u64,
-    /// Is told what code prints; nobody is if it is left out.
-    pub listener: Option<Listener<'a>>,
+    /// Where prints go; they are lost if it is left out.
+    pub prints: Option<&'a PrintQueue>,
 }
 
-/// Is told of one print, from any thread: which of the kernel, and its operands, each in a word as a
-/// [`FaultRecord`](crate::FaultRecord) has them.
-pub type Listener<'a> = &'a (dyn Fn(u32, &[u64]) + Sync);
-
-/// Memory that the tasks of one launch share, and no other launch.
+/// Memory of one launch.
 #[derive(Clone, Copy, Debug)]
 pub struct LaunchMemory {
     /// Cells shared by tasks.
@@ -42,6 +47,33 @@ pub enum Domain<'a> {
     /// Once.
     Once,
     Range(RangeDomain<'a>),
+    /// A range with bounds that an earlier task of the launch has left in the device's memory. Needs
+    /// [`Capabilities::DEVICE_BOUNDS`](crate::Capabilities::DEVICE_BOUNDS).
+    DeviceRange(DeviceRangeDomain<'a>),
+}
+
+/// A box of points whose bounds the host does not know. An axis with `lo >= hi` makes it empty.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceRangeDomain<'a> {
+    /// `lo` and `hi` of each axis, outermost first.
+    pub bounds: &'a [DeviceBound],
+    /// As in [`RangeDomain`].
+    pub max_threads: Option<u32>,
+    pub block: Option<u32>,
+    pub cost: u32,
+    pub lanes: u32,
+}
+
+/// A bound of one axis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeviceBound {
+    Known(i64),
+    /// An integer of so many bits at this address, when the task begins.
+    InMemory {
+        at: Address,
+        bits: u32,
+        signed: bool,
+    },
 }
 
 /// A box of integer points; the last axis runs fastest.

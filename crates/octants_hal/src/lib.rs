@@ -12,13 +12,15 @@
 //! 2. **Errors are values.** Running out of memory, a refused image or a failed driver call is a [`DeviceError`]; a verb never
 //!    panics, aborts or blocks for ever. After an error the device is as it was before the verb, unless the error says `Lost`.
 //! 3. **Streams order.** Verbs on one stream take effect in the order of the calls; verbs on two streams are unordered but for
-//!    events. [`Stream::DEFAULT`] always exists. Without [`Capabilities::STREAMS`] it is the only one.
+//!    events. [`Device::default_stream`] always exists. Without [`Capabilities::STREAMS`] it is the only one. Whether a verb has taken
+//!    effect when it returns is a property of its stream: [`Device::is_immediate`].
 //! 4. **Arguments are by value.** When `launch` returns, the device has read what [`Launch`] borrows, but for the addresses in it:
-//!    these stay valid until the stream has passed the launch. The same holds for the host side of a copy: with
-//!    [`Capabilities::IMMEDIATE`] the copy is done when the verb returns; otherwise the host's bytes stay valid until the stream has
-//!    passed it.
+//!    these, the cancel flag and the queue of prints stay valid until the stream has passed the launch. The same holds for the host
+//!    side of a copy: on an immediate stream the copy is done when the verb returns; otherwise the host's bytes stay valid until the
+//!    stream has passed it.
 //! 5. **A launch that faults is not an error of the verb.** Code writes the first fault into the launch's [`FaultRecord`] and
-//!    stops; whoever launched looks there.
+//!    stops; whoever launched looks there once the stream has passed the launch. Prints are records in a [`PrintRing`], which may be
+//!    read at any time.
 //! 6. **Every verb may be called from any thread**, also at the same time.
 
 // A boundary crate: the trait is the contract of device memory.
@@ -31,10 +33,14 @@ mod fault;
 mod image;
 mod launch;
 pub mod null;
+mod prints;
 
 pub use capabilities::Capabilities;
 pub use device::{Address, Device, Event, Function, Module, Stream};
 pub use error::DeviceError;
-pub use fault::{FAULT_ARGUMENTS, FaultRecord};
+pub use fault::{FAULT_ARGUMENTS, Fault, FaultRecord};
 pub use image::{Image, ImagePart};
-pub use launch::{Copied, Domain, Launch, LaunchMemory, Listener, RangeDomain, Summand};
+pub use launch::{
+    Copied, DeviceBound, DeviceRangeDomain, Domain, Launch, LaunchContext, LaunchMemory, RangeDomain, Summand,
+};
+pub use prints::{NoRoom, PrintQueue, PrintRing, RING_HEADER};

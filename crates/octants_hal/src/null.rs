@@ -10,12 +10,18 @@ use crate::capabilities::Capabilities;
 use crate::device::{Address, Device, Event, Function, Module, Stream};
 use crate::error::DeviceError;
 use crate::image::Image;
-use crate::launch::{Domain, Launch};
+use crate::launch::{DeviceBound, Domain, Launch};
 
 /// The null device.
-#[derive(Default)]
 pub struct NullDevice {
     state: Mutex<State>,
+    capabilities: Capabilities,
+}
+
+impl Default for NullDevice {
+    fn default() -> Self {
+        Self::with_capabilities(Capabilities::STREAMS)
+    }
 }
 
 #[derive(Default)]
@@ -32,6 +38,11 @@ struct State {
 impl NullDevice {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A device that says it can do this.
+    pub fn with_capabilities(capabilities: Capabilities) -> Self {
+        Self { state: Mutex::default(), capabilities }
     }
 
     /// What was recorded since the last call, one verb each.
@@ -76,7 +87,11 @@ unsafe impl Device for NullDevice {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::STREAMS
+        self.capabilities
+    }
+
+    fn is_immediate(&self, _stream: Stream) -> bool {
+        false
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
@@ -182,18 +197,28 @@ unsafe impl Device for NullDevice {
         functions.iter().copied().find(|&f| state.functions[f as usize] == symbol).map(Function)
     }
 
-    unsafe fn launch(&self, stream: Stream, launch: &Launch<'_>) -> Result<(), DeviceError> {
+    unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
         let name = self.state().functions[launch.function.0 as usize].clone();
         let points = match &launch.domain {
             Domain::Once => "once".to_owned(),
-            Domain::Range(range) => {
-                let axes: Vec<_> =
-                    range.bounds.chunks(2).map(|axis| format!("{}..{}", axis[0], axis[1])).collect();
-                axes.join(" x ")
-            }
+            Domain::Range(range) => axes(range.bounds, ToString::to_string),
+            Domain::DeviceRange(range) => axes(range.bounds, |bound| match bound {
+                DeviceBound::Known(value) => value.to_string(),
+                DeviceBound::InMemory { at, bits, signed } => {
+                    let offset = at.0.wrapping_sub(launch.context.memory.temps.0);
+                    format!("{}{bits} at temps + {offset}", if *signed { 'i' } else { 'u' })
+                }
+            }),
         };
-        self.record("launch", &format!("{name} {points} on {}", stream.0)).map(drop)
+        self.record("launch", &format!("{name} {points} on {}", launch.context.stream.0)).map(drop)
     }
+}
+
+/// `lo..hi` of each axis.
+fn axes<T>(bounds: &[T], text: impl Fn(&T) -> String) -> String {
+    let axes: Vec<_> =
+        bounds.chunks(2).map(|axis| format!("{}..{}", text(&axis[0]), text(&axis[1]))).collect();
+    axes.join(" x ")
 }
 
 #[cfg(test)]
@@ -212,7 +237,7 @@ mod tests {
         let event = device.create_event().unwrap();
         // SAFETY: the null device touches no memory, and the handles are its own.
         unsafe {
-            device.record_event(Stream::DEFAULT, event).unwrap();
+            device.record_event(device.default_stream(), event).unwrap();
             device.wait_event(stream, event).unwrap();
             device.free(one, 100);
         }

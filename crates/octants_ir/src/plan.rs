@@ -121,6 +121,15 @@ impl Copied {
 }
 
 impl Task {
+    /// Whether every bound that needs a temporary is one, so that it can be read where it lies.
+    pub fn has_plain_bounds(&self) -> bool {
+        let plain = |bound: &Bound| matches!(bound, Bound::Temp(_)) || !bound.needs_temps();
+        match self {
+            Self::Serial => true,
+            Self::Range { axes, .. } => axes.iter().all(|(lo, hi)| plain(lo) && plain(hi)),
+        }
+    }
+
     /// Whether its bounds are known only once an earlier task has run.
     pub fn needs_temps(&self) -> bool {
         match self {

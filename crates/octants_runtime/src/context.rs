@@ -4,12 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use octants_hal::{Capabilities, Device, DeviceError, Stream};
+use octants_hal::{Device, DeviceError, Stream};
+
+use crate::stream_pool::StreamPool;
 
 /// A device, whether its session still lives, and what is allocated on it. Handles hold it by [`Arc`], so that the device outlives
 /// them; two handles belong together if they hold the same one.
 pub struct Context {
     device: Arc<dyn Device>,
+    streams: StreamPool,
     ended: AtomicBool,
     allocations: AtomicUsize,
     bytes: AtomicU64,
@@ -30,6 +33,7 @@ impl std::error::Error for Stale {}
 impl Context {
     pub fn new(device: Arc<dyn Device>) -> Arc<Self> {
         Arc::new(Self {
+            streams: StreamPool::new(&device),
             device,
             ended: AtomicBool::new(false),
             allocations: AtomicUsize::new(0),
@@ -51,15 +55,31 @@ impl Context {
         if self.ended.load(Ordering::Acquire) { Err(Stale) } else { Ok(()) }
     }
 
-    /// Waits until the default stream has done everything.
-    pub fn synchronise(&self) -> Result<(), DeviceError> {
-        // SAFETY: the default stream always lives.
-        unsafe { self.device.synchronise(Stream::DEFAULT) }
+    /// The stream that the device has from the start.
+    pub fn default_stream(&self) -> Stream {
+        self.device.default_stream()
     }
 
-    /// Waits, unless every verb is over when it returns.
-    pub(crate) fn settle(&self) -> Result<(), DeviceError> {
-        if self.device.capabilities().has(Capabilities::IMMEDIATE) { Ok(()) } else { self.synchronise() }
+    /// Streams for branches.
+    pub(crate) fn streams(&self) -> &StreamPool {
+        &self.streams
+    }
+
+    /// Waits until a stream of this context's device has done everything.
+    pub fn synchronise(&self, stream: Stream) -> Result<(), DeviceError> {
+        // SAFETY: a context gives out live streams alone.
+        unsafe { self.device.synchronise(stream) }
+    }
+
+    /// Waits for a stream, unless its verbs are over when they return.
+    pub(crate) fn wait_if_async(&self, stream: Stream) -> Result<(), DeviceError> {
+        if self.device.is_immediate(stream) { Ok(()) } else { self.synchronise(stream) }
+    }
+
+    /// Waits for all streams: what is freed next may be used by any of them.
+    pub(crate) fn wait_for_all(&self) -> Result<(), DeviceError> {
+        self.wait_if_async(self.default_stream())?;
+        self.streams.streams().into_iter().try_for_each(|stream| self.wait_if_async(stream))
     }
 
     /// How many allocations live.
@@ -90,6 +110,6 @@ impl fmt::Debug for Context {
             .field("ended", &self.check().is_err())
             .field("allocations", &self.allocations())
             .field("bytes", &self.bytes())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@ use octants_ir::{Const, Data, TensorShape};
 
 use crate::arguments::Arguments;
 use crate::memory::Memory;
-use crate::plan::{LaunchFailure, LaunchPlan, Surroundings};
+use crate::plan::{LaunchEnv, LaunchFailure, LaunchPlan};
 use crate::version::MakeVersion;
 
 /// Arguments for one launch of a plan. Borrows the memory until the launch is over.
@@ -140,7 +140,7 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
     pub fn launch(
         self,
         results: &mut [u8],
-        surroundings: &Surroundings<'_>,
+        env: LaunchEnv<'_>,
     ) -> Result<Result<(), LaunchFailure<M::Error>>, ArgumentError> {
         let expected = self.plan.args().slots.len();
         if self.given != expected {
@@ -149,7 +149,7 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
         // SAFETY: every array parameter was given memory that holds its elements and is borrowed until now; memory of a session may
         // be written.
         let arguments = unsafe { Arguments::new(&self.block) };
-        Ok(self.plan.launch(arguments, results, surroundings))
+        Ok(self.plan.launch(arguments, results, env))
     }
 
     fn next(&mut self) -> Result<(usize, ArgSlot), ArgumentError> {

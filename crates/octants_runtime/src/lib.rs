@@ -2,7 +2,7 @@
 //!
 //! A [`Context`] is one device in use, and what handles refer to: it ends when its session is reset, and every later use of a
 //! handle is refused. [`Memory`] owns an allocation. A [`LaunchPlan`] owns a kernel's code in the versions that its guards choose
-//! between, and runs the kernel's tasks in order.
+//! between, and runs the kernel's schedule of tasks.
 //!
 //! This crate names no vendor and no compiler: how code is made is behind [`MakeVersion`], what a device can do behind its
 //! capability bits.
@@ -18,8 +18,8 @@ mod guard;
 mod invocation;
 mod memory;
 mod plan;
-mod run_here;
-mod run_remote;
+mod run;
+mod stream_pool;
 mod strided;
 mod version;
 
@@ -27,6 +27,6 @@ pub use arguments::Arguments;
 pub use context::{Context, Stale};
 pub use invocation::{ArgumentError, Invocation};
 pub use memory::{Memory, MemoryError};
-pub use plan::{FaultReport, LaunchFailure, LaunchPlan, Surroundings, Tell};
+pub use plan::{FaultReport, LaunchEnv, LaunchFailure, LaunchPlan, PrintSink, Printed};
 pub use strided::{Stride, Strided};
 pub use version::{Assumptions, Code, MakeVersion, TaskCode, Version};

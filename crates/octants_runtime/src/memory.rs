@@ -10,7 +10,8 @@ use crate::context::{Context, Stale};
 /// Device memory that is given back when this is dropped. Zero bytes are no allocation at all.
 ///
 /// The bytes are shared with kernels, other handles' copies and the host's own views; two that touch the same bytes at the same time
-/// race in what they find there, as the program that makes them do so says.
+/// race in what they find there, as the program that makes them do so says. Copies and fills join the queue of the stream that they
+/// are told; those that touch bytes of the host wait for it.
 #[derive(Debug)]
 pub struct Memory {
     context: Arc<Context>,
@@ -81,7 +82,7 @@ impl Memory {
     }
 
     /// Repeats `pattern` over all of it; its length must divide the number of bytes.
-    pub fn fill(&self, pattern: &[u8]) -> Result<(), MemoryError> {
+    pub fn fill(&self, stream: Stream, pattern: &[u8]) -> Result<(), MemoryError> {
         self.context.check()?;
         if self.bytes == 0 {
             return Ok(());
@@ -90,34 +91,34 @@ impl Memory {
             return Err(MemoryError::Range);
         }
         // SAFETY: this allocation lives and is as long as it says; the pattern was just checked.
-        unsafe { self.context.device().fill(Stream::DEFAULT, self.address, pattern, self.bytes)? };
+        unsafe { self.context.device().fill(stream, self.address, pattern, self.bytes)? };
         Ok(())
     }
 
     /// Copies bytes of the host to `offset`, and waits.
-    pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), MemoryError> {
+    pub fn write(&self, stream: Stream, offset: usize, from: &[u8]) -> Result<(), MemoryError> {
         let Some(to) = self.range(offset, from.len())? else { return Ok(()) };
         // SAFETY: the range lies inside this allocation, which is not the host's slice.
         unsafe {
-            self.context.device().copy_to_device(Stream::DEFAULT, to, from.as_ptr(), from.len())?;
+            self.context.device().copy_to_device(stream, to, from.as_ptr(), from.len())?;
         }
         // The host's side is borrowed for this call alone.
-        Ok(self.context.settle()?)
+        Ok(self.context.wait_if_async(stream)?)
     }
 
     /// Copies bytes at `offset` to the host, and waits.
-    pub fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), MemoryError> {
+    pub fn read(&self, stream: Stream, offset: usize, to: &mut [u8]) -> Result<(), MemoryError> {
         let Some(from) = self.range(offset, to.len())? else { return Ok(()) };
         // SAFETY: as in `write`.
         unsafe {
-            self.context.device().copy_to_host(Stream::DEFAULT, to.as_mut_ptr(), from, to.len())?;
+            self.context.device().copy_to_host(stream, to.as_mut_ptr(), from, to.len())?;
         }
         // The host's side is borrowed for this call alone.
-        Ok(self.context.settle()?)
+        Ok(self.context.wait_if_async(stream)?)
     }
 
     /// Copies all of another allocation of the same context and size.
-    pub fn copy_from(&self, other: &Self) -> Result<(), MemoryError> {
+    pub fn copy_from(&self, stream: Stream, other: &Self) -> Result<(), MemoryError> {
         self.context.check()?;
         if !Arc::ptr_eq(&self.context, &other.context) || self.bytes != other.bytes {
             return Err(MemoryError::Range);
@@ -126,7 +127,7 @@ impl Memory {
             return Ok(());
         }
         // SAFETY: two live allocations of this size, which do not overlap.
-        unsafe { self.context.device().copy(Stream::DEFAULT, self.address, other.address, self.bytes)? };
+        unsafe { self.context.device().copy(stream, self.address, other.address, self.bytes)? };
         Ok(())
     }
 
@@ -146,8 +147,8 @@ impl Drop for Memory {
         if self.bytes == 0 {
             return;
         }
-        // Work in the stream may still use it. If waiting fails, the device is past using anything.
-        drop(self.context.settle());
+        // Work in some stream may still use it. If waiting fails, the device is past using anything.
+        drop(self.context.wait_for_all());
         // SAFETY: allocated by this device with this size, and nobody has a handle any more.
         unsafe { self.context.device().free(self.address, self.bytes) };
     }

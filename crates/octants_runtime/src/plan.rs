@@ -5,15 +5,15 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use octants_hal::{Capabilities, DeviceError, FAULT_ARGUMENTS, Listener};
+use octants_hal::{DeviceError, FAULT_ARGUMENTS, Fault, PrintQueue, Stream};
 use octants_ir::plan::{Access, ArgLayout, LaunchUses, Plan, ResultLayout};
 
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::copies::{copies_pay, has_copies};
 use crate::guard::OverlapGuard;
+use crate::run::{RunError, run};
 use crate::version::{Assumptions, MakeVersion, Version};
-use crate::{run_here, run_remote};
 
 /// A kernel's code and how to launch it. The version for arrays that do not overlap, and of which copies pay, is there from the start;
 /// the others are made when a launch first needs them.
@@ -29,8 +29,6 @@ pub struct LaunchPlan<M: MakeVersion> {
     overlapping: OnceLock<Version<M::Info>>,
     /// Held while another version is made, so that it is made once.
     making: Mutex<()>,
-    /// Whether tasks run on memory of the host, and are over when the verb returns.
-    here: bool,
 }
 
 /// Why a launch did not finish.
@@ -65,44 +63,34 @@ pub struct FaultReport {
 }
 
 /// What a launch gets beside its arguments.
-pub struct Surroundings<'a> {
+pub struct LaunchEnv<'a> {
+    /// The queue that its tasks join.
+    pub stream: Stream,
     /// Raised by someone else to make the launch end early.
     pub cancel: &'a AtomicBool,
     /// A number of this launch's own, for kernels that use one.
     pub key: u64,
-    /// Is told what the kernel prints, by any thread while it runs.
-    pub tell: Option<Tell<'a>>,
+    /// Gets what the kernel prints, when the launch is over.
+    pub prints: Option<PrintSink<'a>>,
 }
 
-impl<'a> Surroundings<'a> {
+impl<'a> LaunchEnv<'a> {
     /// Of a kernel that neither prints nor has random numbers.
-    pub fn plain(cancel: &'a AtomicBool) -> Self {
-        Self { cancel, key: 0, tell: None }
+    pub fn plain(stream: Stream, cancel: &'a AtomicBool) -> Self {
+        Self { stream, cancel, key: 0, prints: None }
     }
 }
 
-/// Is told which version ran, which of its prints, and the operands' words.
-pub type Tell<'a> = &'a (dyn Fn(&Plan, u32, &[u64]) + Sync);
+/// Gets prints in order, with the plan of the version that ran.
+pub type PrintSink<'a> = &'a mut dyn FnMut(&Plan, Printed<'_>);
 
-/// The same, once it is known which version runs.
-pub(crate) struct Given<'a> {
-    pub cancel: &'a AtomicBool,
-    pub key: u64,
-    pub listener: Option<Listener<'a>>,
-}
-
-/// What running a version can end with, apart from the making of one.
-pub(crate) enum Ended {
-    Cancelled,
-    TooManyPoints,
-    Fault { site: u32, arguments: [u64; FAULT_ARGUMENTS] },
-    Device(DeviceError),
-}
-
-impl From<DeviceError> for Ended {
-    fn from(error: DeviceError) -> Self {
-        Self::Device(error)
-    }
+/// What a launch printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Printed<'a> {
+    /// One print: which, and its operands.
+    Record { site: u32, operands: &'a [u64] },
+    /// So many more prints found no room.
+    Dropped(u64),
 }
 
 impl<M: MakeVersion> LaunchPlan<M> {
@@ -121,7 +109,6 @@ impl<M: MakeVersion> LaunchPlan<M> {
             shared: OnceLock::new(),
             overlapping: OnceLock::new(),
             making: Mutex::new(()),
-            here: context.device().capabilities().has(Capabilities::HOST_MEMORY | Capabilities::IMMEDIATE),
         })
     }
 
@@ -167,14 +154,13 @@ impl<M: MakeVersion> LaunchPlan<M> {
         self.first.plan().uses
     }
 
-    /// Runs the kernel's tasks in order and waits for the last.
+    /// Runs the kernel's tasks and waits for the last.
     pub fn launch(
         &self,
         args: Arguments<'_>,
         results: &mut [u8],
-        surroundings: &Surroundings<'_>,
+        mut env: LaunchEnv<'_>,
     ) -> Result<(), LaunchFailure<M::Error>> {
-        let &Surroundings { cancel, key, tell } = surroundings;
         if self.context.check().is_err() {
             return Err(LaunchFailure::Stale);
         }
@@ -184,26 +170,26 @@ impl<M: MakeVersion> LaunchPlan<M> {
         let noalias = !self.guard.is_needed() || !self.guard.overlaps(args);
         let copies = noalias && (self.copies == 0 || copies_pay(self.first.plan(), args, self.copies));
         let assume = Assumptions { noalias, copies };
-        let version = if copies { &self.first } else { self.other_version(assume, cancel)? };
-        let listener = |site: u32, words: &[u64]| {
-            if let Some(tell) = tell {
-                tell(version.plan(), site, words);
-            }
-        };
-        let given = Given { cancel, key, listener: tell.is_some().then_some(&listener as Listener<'_>) };
+        let version = if copies { &self.first } else { self.other_version(assume, env.cancel)? };
         // SAFETY: whoever made `Arguments` vouches for the addresses; the sizes were checked, and the code was made for them.
-        let ended = unsafe {
-            if self.here {
-                run_here::run(version, args, results, &given)
-            } else {
-                run_remote::run(version, args, results, &given)
+        let ran = unsafe {
+            match env.prints.take() {
+                None => run(version, args, results, &env, None),
+                Some(sink) => {
+                    let queue = PrintQueue::new();
+                    let ran = run(version, args, results, &env, Some(&queue));
+                    hand_over(version.plan(), &queue, sink);
+                    ran
+                }
             }
         };
-        ended.map_err(|ended| match ended {
-            Ended::Cancelled => LaunchFailure::Cancelled,
-            Ended::TooManyPoints => LaunchFailure::TooManyPoints,
-            Ended::Device(error) => LaunchFailure::Device(error),
-            Ended::Fault { site, arguments } => LaunchFailure::Fault(FaultReport { assume, site, arguments }),
+        ran.map_err(|error| match error {
+            RunError::Cancelled => LaunchFailure::Cancelled,
+            RunError::TooManyPoints => LaunchFailure::TooManyPoints,
+            RunError::Device(error) => LaunchFailure::Device(error),
+            RunError::Fault(Fault { site, arguments }) => {
+                LaunchFailure::Fault(FaultReport { assume, site, arguments })
+            }
         })
     }
 
@@ -223,6 +209,14 @@ impl<M: MakeVersion> LaunchPlan<M> {
         }
         let version = make(&self.context, &self.maker, assume, cancel).map_err(LaunchFailure::Version)?;
         Ok(place.get_or_init(|| version))
+    }
+}
+
+/// Gives all that was printed to the sink.
+fn hand_over(plan: &Plan, queue: &PrintQueue, sink: PrintSink<'_>) {
+    queue.drain(&mut |site, operands| sink(plan, Printed::Record { site, operands }));
+    if queue.dropped() > 0 {
+        sink(plan, Printed::Dropped(queue.dropped()));
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::ptr;
 
+use octants_hal::Stream;
+
 use crate::memory::{Memory, MemoryError};
 
 /// One loop of a strided copy: how many times, and how far it moves on each side, in bytes.
@@ -76,47 +78,47 @@ enum Way {
 
 impl Memory {
     /// Copies elements to the host, and waits.
-    pub fn read_strided(&self, what: &Strided, to: &mut [u8]) -> Result<(), MemoryError> {
+    pub fn read_strided(&self, stream: Stream, what: &Strided, to: &mut [u8]) -> Result<(), MemoryError> {
         let span = self.checked(what, to.len())?;
         if span == 0 {
             return Ok(());
         }
         if what.loops.is_empty() {
-            return self.read(what.offset, &mut to[..what.run]);
+            return self.read(stream, what.offset, &mut to[..what.run]);
         }
-        self.context().settle()?;
+        self.context().wait_if_async(stream)?;
         if let Some(base) = self.host_pointer()? {
             // SAFETY: the whole span lies inside this allocation and the other inside the slice, which are distinct.
             unsafe { copy(what, Ends { from: base.add(what.offset), to: to.as_mut_ptr() }, Way::ToHost) };
             return Ok(());
         }
         let mut staging = vec![0; span];
-        self.read(what.offset, &mut staging)?;
+        self.read(stream, what.offset, &mut staging)?;
         // SAFETY: as above; the staging holds the span.
         unsafe { copy(what, Ends { from: staging.as_ptr(), to: to.as_mut_ptr() }, Way::ToHost) };
         Ok(())
     }
 
     /// Copies elements from the host, and waits. Bytes between them stay as they are.
-    pub fn write_strided(&self, what: &Strided, from: &[u8]) -> Result<(), MemoryError> {
+    pub fn write_strided(&self, stream: Stream, what: &Strided, from: &[u8]) -> Result<(), MemoryError> {
         let span = self.checked(what, from.len())?;
         if span == 0 {
             return Ok(());
         }
         if what.loops.is_empty() {
-            return self.write(what.offset, &from[..what.run]);
+            return self.write(stream, what.offset, &from[..what.run]);
         }
-        self.context().settle()?;
+        self.context().wait_if_async(stream)?;
         if let Some(base) = self.host_pointer()? {
             // SAFETY: as in `read_strided`. Kernels and views that touch the same bytes race, as `Memory` says.
             unsafe { copy(what, Ends { from: from.as_ptr(), to: base.add(what.offset) }, Way::ToDevice) };
             return Ok(());
         }
         let mut staging = vec![0; span];
-        self.read(what.offset, &mut staging)?;
+        self.read(stream, what.offset, &mut staging)?;
         // SAFETY: as above.
         unsafe { copy(what, Ends { from: from.as_ptr(), to: staging.as_mut_ptr() }, Way::ToDevice) };
-        self.write(what.offset, &staging)
+        self.write(stream, what.offset, &staging)
     }
 
     /// The bytes that the device's side spans, if both sides have them.
@@ -293,11 +295,11 @@ mod tests {
         let context = Context::new(Arc::new(NullDevice::new()));
         let memory = Memory::allocate(&context, 64).unwrap();
         let columns = |offset| Strided { offset, loops: vec![stride(3, 8, 16), stride(2, 24, 8)], run: 8 };
-        assert_eq!(memory.read_strided(&columns(0), &mut [0; 47]), Err(MemoryError::Range));
-        assert_eq!(memory.write_strided(&columns(20), &[0; 48]), Err(MemoryError::Range));
+        assert_eq!(memory.read_strided(Stream(0), &columns(0), &mut [0; 47]), Err(MemoryError::Range));
+        assert_eq!(memory.write_strided(Stream(0), &columns(20), &[0; 48]), Err(MemoryError::Range));
         let endless = Strided { offset: 8, loops: vec![stride(usize::MAX, usize::MAX, 0)], run: 8 };
-        assert_eq!(memory.write_strided(&endless, &[0; 48]), Err(MemoryError::Range));
+        assert_eq!(memory.write_strided(Stream(0), &endless, &[0; 48]), Err(MemoryError::Range));
         let none = Strided { offset: 0, loops: vec![stride(0, 8, 8)], run: 8 };
-        assert_eq!(memory.write_strided(&none, &[]), Ok(()));
+        assert_eq!(memory.write_strided(Stream(0), &none, &[]), Ok(()));
     }
 }

@@ -113,8 +113,8 @@ impl<I> Version<I> {
 
 impl<I> Drop for Version<I> {
     fn drop(&mut self) {
-        // A launch may still be in the stream; if waiting fails, the device is past running anything.
-        drop(self.context.settle());
+        // A launch may still be in some stream; if waiting fails, the device is past running anything.
+        drop(self.context.wait_for_all());
         // SAFETY: loaded by this device, and nobody can launch it any more.
         unsafe { self.context.device().unload_module(self.module) };
     }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use octants_hal::DeviceError;
 use octants_hal::null::NullDevice;
+use octants_hal::{Capabilities, DeviceError, Stream};
 use octants_ir::plan::{
     Access, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout,
 };
 use octants_ir::{ArrayType, Boundary, Builder, Const, Kernel, Scalar, SiteTable, Type};
 use octants_runtime::{
-    ArgumentError, Assumptions, Code, Context, Invocation, LaunchFailure, LaunchPlan, MakeVersion, Memory,
-    Surroundings, TaskCode,
+    ArgumentError, Assumptions, Code, Context, Invocation, LaunchEnv, LaunchFailure, LaunchPlan, MakeVersion,
+    Memory, TaskCode,
 };
 
 /// A serial task that leaves the length in a temporary, then a loop over the rows of `a` and that many columns.
@@ -42,9 +42,15 @@ fn plan() -> Plan {
     }
 }
 
-#[derive(Default)]
 struct Maker {
     made: AtomicUsize,
+    plan: Plan,
+}
+
+impl Maker {
+    fn new(plan: Plan) -> Self {
+        Self { made: AtomicUsize::new(0), plan }
+    }
 }
 
 impl MakeVersion for Maker {
@@ -55,7 +61,8 @@ impl MakeVersion for Maker {
         self.made.fetch_add(1, Ordering::Relaxed);
         let prefix = if assume.noalias { "apart" } else { "overlapping" };
         let task = |n| TaskCode { symbol: format!("{prefix}_t{n}"), bytes: Vec::new(), lanes: 1 };
-        Ok(Code { name: prefix.to_owned(), plan: plan(), tasks: vec![task(0), task(1)], info: () })
+        let tasks = (0..self.plan.tasks.len()).map(task).collect();
+        Ok(Code { name: prefix.to_owned(), plan: self.plan.clone(), tasks, info: () })
     }
 
     fn refused(&self, error: DeviceError) -> DeviceError {
@@ -68,17 +75,41 @@ impl MakeVersion for Maker {
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 fn setup() -> (Arc<NullDevice>, Arc<Context>, LaunchPlan<Maker>) {
-    let device = Arc::new(NullDevice::new());
+    setup_with(NullDevice::new(), plan())
+}
+
+fn setup_with(device: NullDevice, plan: Plan) -> (Arc<NullDevice>, Arc<Context>, LaunchPlan<Maker>) {
+    let device = Arc::new(device);
     let context = Context::new(device.clone());
-    let plan = LaunchPlan::new(&context, Maker::default(), &NEVER).unwrap();
+    let plan = LaunchPlan::new(&context, Maker::new(plan), &NEVER).unwrap();
     device.take_trace();
     (device, context, plan)
+}
+
+/// The serial task, then two branches: the loop, and the serial task and the loop again; then the serial task.
+fn forking_plan() -> Plan {
+    let mut plan = plan();
+    let (serial, range) = (plan.tasks[0].clone(), plan.tasks[1].clone());
+    plan.tasks = vec![serial.clone(), range.clone(), serial.clone(), range, serial];
+    let task = Schedule::Task;
+    let branches = vec![task(1), Schedule::Seq(vec![task(2), task(3)])];
+    plan.schedule = Schedule::Seq(vec![task(0), Schedule::Fork(branches), task(4)]);
+    plan
+}
+
+/// What was recorded, but for the launch's own memory and the end of the launch.
+fn trace_of_a_launch(device: &NullDevice, context: &Arc<Context>, plan: &LaunchPlan<Maker>) -> Vec<String> {
+    let (a, b) = (Memory::allocate(context, 40).unwrap(), Memory::allocate(context, 40).unwrap());
+    device.take_trace();
+    launch(plan, &a, &b).unwrap();
+    let trace = device.take_trace().into_iter().skip(1);
+    trace.take_while(|line| !line.starts_with("copy_to_host 72")).collect()
 }
 
 fn launch(plan: &LaunchPlan<Maker>, a: &Memory, b: &Memory) -> Result<(), LaunchFailure<DeviceError>> {
     let f32s = Scalar::F32.into();
     let invocation = Invocation::new(plan).array(a, f32s, &[10]).unwrap().array(b, f32s, &[10]).unwrap();
-    invocation.launch(&mut [0; 8], &Surroundings::plain(&NEVER)).unwrap()
+    invocation.launch(&mut [0; 8], LaunchEnv::plain(Stream(0), &NEVER)).unwrap()
 }
 
 #[test]
@@ -103,6 +134,90 @@ fn a_launch_owns_its_memory_and_waits_only_for_what_it_reads() {
             "free 88",
         ]
     );
+}
+
+/// No branch waits for another, and the host waits only for bounds that it must know.
+#[test]
+fn a_branch_waits_for_the_launching_stream_which_then_waits_for_each_branch() {
+    let (device, context, plan) = setup_with(NullDevice::new(), forking_plan());
+    let fork = [
+        "launch apart_t0 once on 0",
+        "record_event 2 on 0",
+        "wait_event 2 on 3",
+        "copy_to_host 8 on 3",
+        "synchronise 3",
+        "launch apart_t1 2..10 x 0..7 on 3",
+        "record_event 4 on 3",
+        "wait_event 4 on 0",
+        "wait_event 2 on 5",
+        "launch apart_t2 once on 5",
+        "copy_to_host 8 on 5",
+        "synchronise 5",
+        "launch apart_t3 2..10 x 0..7 on 5",
+        "record_event 4 on 5",
+        "wait_event 4 on 0",
+        "launch apart_t4 once on 0",
+    ];
+    let first = trace_of_a_launch(&device, &context, &plan);
+    let made: Vec<_> = first.iter().filter(|line| line.starts_with("create")).collect();
+    assert_eq!(made, ["create_event -> 2", "create_stream -> 3", "create_event -> 4", "create_stream -> 5"]);
+    let others: Vec<_> = first.iter().filter(|line| !line.starts_with("create")).collect();
+    assert_eq!(others, fork);
+    let again = trace_of_a_launch(&device, &context, &plan);
+    assert!(
+        !again.iter().any(|line| line.starts_with("create")),
+        "streams and events serve again: {again:?}"
+    );
+    drop((plan, context));
+    let end = device.take_trace();
+    for stream in ["destroy_stream 3", "destroy_stream 5", "destroy_event 2", "destroy_event 4"] {
+        assert!(end.iter().any(|line| line == stream), "{stream} in {end:?}");
+    }
+}
+
+#[test]
+fn bounds_stay_on_a_device_that_can_read_them() {
+    let capabilities = Capabilities::STREAMS | Capabilities::DEVICE_BOUNDS;
+    let (device, context, plan) = setup_with(NullDevice::with_capabilities(capabilities), plan());
+    assert_eq!(
+        trace_of_a_launch(&device, &context, &plan),
+        ["launch apart_t0 once on 0", "launch apart_t1 2..10 x i32 at temps + 0..7 on 0"]
+    );
+}
+
+#[test]
+fn without_streams_branches_run_in_order() {
+    let device = NullDevice::with_capabilities(Capabilities::DEVICE_BOUNDS);
+    let (device, context, plan) = setup_with(device, forking_plan());
+    let trace = trace_of_a_launch(&device, &context, &plan);
+    let names: Vec<_> = trace.iter().filter_map(|line| line.split(' ').nth(1)).collect();
+    assert_eq!(names, ["apart_t0", "apart_t1", "apart_t2", "apart_t3", "apart_t4"]);
+    assert!(trace.iter().all(|line| line.ends_with("on 0")), "{trace:?}");
+}
+
+#[test]
+fn a_fork_that_fails_half_way_joins_what_was_begun() {
+    let (device, context, plan) = setup_with(NullDevice::new(), forking_plan());
+    let (a, b) = (Memory::allocate(&context, 40).unwrap(), Memory::allocate(&context, 40).unwrap());
+    for verb in ["create_stream", "create_event", "record_event", "wait_event", "launch", "synchronise"] {
+        device.take_trace();
+        device.fail_next(verb);
+        let failed = launch(&plan, &a, &b);
+        assert!(
+            matches!(&failed, Err(LaunchFailure::Device(DeviceError::Failed { verb: v, .. })) if *v == verb)
+        );
+        assert_eq!((context.allocations(), context.bytes()), (2, 80), "after a failed {verb}");
+        let trace = device.take_trace();
+        let position = |line: &str| trace.iter().position(|other| other == line);
+        // Memory of the launch is freed after the streams that may use it were waited for.
+        let freed = position("free 88");
+        let launched = trace.iter().filter(|line| !line.ends_with('!'));
+        for stream in launched.filter_map(|line| line.strip_prefix("launch ")?.split(" on ").nth(1)) {
+            let waited = trace.iter().rposition(|line| *line == format!("synchronise {stream}"));
+            assert!(waited < freed && waited.is_some(), "{verb}: {trace:?}");
+        }
+    }
+    launch(&plan, &a, &b).unwrap();
 }
 
 #[test]
@@ -146,9 +261,16 @@ fn handles_of_an_ended_session_are_refused_and_never_reach_the_device() {
     let early = Invocation::new(&plan).array(&a, f32s, &[10]).unwrap().array(&b, f32s, &[10]).unwrap();
     context.end();
     device.take_trace();
-    assert_eq!(early.launch(&mut [0; 8], &Surroundings::plain(&NEVER)).unwrap(), Err(LaunchFailure::Stale));
+    assert_eq!(
+        early.launch(&mut [0; 8], LaunchEnv::plain(Stream(0), &NEVER)).unwrap(),
+        Err(LaunchFailure::Stale)
+    );
     assert!(Invocation::new(&plan).array(&a, f32s, &[10]).is_err());
-    assert!(a.fill(&[0; 4]).is_err() && a.read(0, &mut [0; 4]).is_err() && a.address().is_err());
+    assert!(
+        a.fill(Stream(0), &[0; 4]).is_err()
+            && a.read(Stream(0), 0, &mut [0; 4]).is_err()
+            && a.address().is_err()
+    );
     assert!(Memory::allocate(&context, 8).is_err());
     assert_eq!(device.take_trace(), [""; 0]);
     drop((a, b));
@@ -174,7 +296,7 @@ fn arguments_are_compared_with_the_parameters() {
     assert!(text(Invocation::new(&plan).data(&[Const::f32(1.0)])).is_some());
     let one = Invocation::new(&plan).array(&a, f32s, &[10]).unwrap();
     assert_eq!(
-        one.launch(&mut [0; 8], &Surroundings::plain(&NEVER)).unwrap_err().to_string(),
+        one.launch(&mut [0; 8], LaunchEnv::plain(Stream(0), &NEVER)).unwrap_err().to_string(),
         "2 arguments are expected, not 1"
     );
     let other = Context::new(Arc::new(NullDevice::new()));

@@ -1,0 +1,109 @@
+//! Streams and events for the branches of forks: made when first needed, kept for the next fork.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use octants_hal::{Device, DeviceError, Event, Stream};
+
+/// What is kept. Streams and events that are in use belong to their guards.
+pub(crate) struct StreamPool {
+    device: Arc<dyn Device>,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Default)]
+struct Idle {
+    streams: Vec<Stream>,
+    events: Vec<Event>,
+    /// Every stream that was made, idle or not.
+    made: Vec<Stream>,
+}
+
+impl StreamPool {
+    pub fn new(device: &Arc<dyn Device>) -> Self {
+        Self { device: Arc::clone(device), idle: Mutex::default() }
+    }
+
+    /// A stream that nobody else adds to. What the last user left in its queue comes first.
+    pub fn stream(&self) -> Result<PooledStream<'_>, DeviceError> {
+        let idle = self.with(|idle| idle.streams.pop());
+        let stream = if let Some(stream) = idle {
+            stream
+        } else {
+            let stream = self.device.create_stream()?;
+            self.with(|idle| idle.made.push(stream));
+            stream
+        };
+        Ok(PooledStream { pool: self, stream })
+    }
+
+    /// An event to record anew.
+    pub fn event(&self) -> Result<PooledEvent<'_>, DeviceError> {
+        let idle = self.with(|idle| idle.events.pop());
+        let event = match idle {
+            Some(event) => event,
+            None => self.device.create_event()?,
+        };
+        Ok(PooledEvent { pool: self, event })
+    }
+
+    /// Every stream that was made so far.
+    pub fn streams(&self) -> Vec<Stream> {
+        self.with(|idle| idle.made.clone())
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&mut Idle) -> R) -> R {
+        work(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for StreamPool {
+    fn drop(&mut self) {
+        let Idle { events, made, .. } =
+            std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
+        // SAFETY: guards borrow the pool, so all of them are back.
+        unsafe {
+            for event in events {
+                self.device.destroy_event(event);
+            }
+            for stream in made {
+                self.device.destroy_stream(stream);
+            }
+        }
+    }
+}
+
+/// A stream of the pool, which goes back when this is dropped.
+pub(crate) struct PooledStream<'a> {
+    pool: &'a StreamPool,
+    stream: Stream,
+}
+
+impl PooledStream<'_> {
+    pub fn stream(&self) -> Stream {
+        self.stream
+    }
+}
+
+impl Drop for PooledStream<'_> {
+    fn drop(&mut self) {
+        self.pool.with(|idle| idle.streams.push(self.stream));
+    }
+}
+
+/// An event of the pool, which goes back when this is dropped: who waits for it has said so by then.
+pub(crate) struct PooledEvent<'a> {
+    pool: &'a StreamPool,
+    event: Event,
+}
+
+impl PooledEvent<'_> {
+    pub fn event(&self) -> Event {
+        self.event
+    }
+}
+
+impl Drop for PooledEvent<'_> {
+    fn drop(&mut self) {
+        self.pool.with(|idle| idle.events.push(self.event));
+    }
+}
