@@ -322,3 +322,104 @@ def test_primitive_types_are_named_in_one_place():
 def test_types_that_name_the_same_thing_are_one_object():
     assert oc.field(int, 3).dtype is oc.i32 is oc.ndarray(oc.int32, 3).dtype
     assert oc.field(float, 3).dtype is oc.f32 is oc.Vector.field(2, float, 3).dtype
+
+
+NUMPY_SCALARS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
+NUMPY_SCALARS += [np.float16, np.float32, np.float64, np.longdouble, np.bool_]
+pair = oc.types.struct(a=oc.f32, b=oc.f32)
+three = oc.types.vector(3, oc.i32)
+
+
+@pytest.mark.parametrize("kind", NUMPY_SCALARS, ids=lambda kind: kind.__name__)
+def test_scalars_of_numpy_are_numbers_everywhere(arch, kind):
+    one = kind(1)
+
+    @oc.kernel
+    def real(a: oc.f32) -> oc.f32:
+        return a + 1
+
+    @oc.kernel
+    def integer(a: oc.i32, b: oc.u1) -> oc.i32:
+        return a + b
+
+    @oc.kernel
+    def known(a: oc.template()) -> oc.f32:
+        return a + 1
+
+    @oc.kernel
+    def captured(a: oc.f32) -> oc.f32:
+        return one + a
+
+    @oc.kernel
+    def struct(s: pair) -> oc.f32:
+        return s.a + s.b
+
+    @oc.data_oriented
+    class Holder:
+        def __init__(self):
+            self.one = one
+
+        @oc.kernel
+        def member(self) -> oc.f32:
+            return self.one + 1
+
+    assert real(one) == known(one) == captured(1) == Holder().member() == 2
+    assert struct(pair(one, one)) == struct({"a": one, "b": one}) == 2
+    field = oc.field(oc.f32, 2)
+    field[0] = one
+    assert field[0] == 1
+    if kind(0.5) == 0.5:
+        with pytest.raises(oc.OctantsRuntimeTypeError):
+            integer(one, 1)
+    else:
+        assert integer(one, one) == 2
+        assert integer(kind(0), kind(0)) == 0
+
+
+def test_zero_axes_of_truths_are_a_truth():
+    @oc.kernel
+    def k(a: oc.u1, b: oc.i32) -> oc.i32:
+        return a * 10 + b
+
+    assert k(np.array(True), np.array(True)) == 11
+    with pytest.raises(oc.OctantsRuntimeTypeError):
+        k(np.array([True]), 1)
+
+
+def test_a_set_is_no_vector():
+    numbers = {1, 2, 3}
+
+    @oc.kernel
+    def argument(v: three) -> oc.i32:
+        return v.sum()
+
+    @oc.kernel
+    def captured() -> oc.i32:
+        v = oc.Vector(numbers)
+        return v.sum()
+
+    field = oc.Vector.field(3, oc.i32, 2)
+    assert argument([1, 2, 3]) == 6
+    for wrong in (numbers, frozenset(numbers)):
+        with pytest.raises(TypeError):
+            argument(wrong)
+        with pytest.raises(TypeError):
+            oc.Vector(wrong)
+        with pytest.raises(TypeError):
+            three(wrong)
+        with pytest.raises(TypeError):
+            field[0] = wrong
+        with pytest.raises(TypeError):
+            field.fill(wrong)
+        with pytest.raises(TypeError):
+            oc.Matrix([wrong, wrong])
+    with pytest.raises(oc.OctantsTypeError, match="set"):
+        captured()
+
+
+@pytest.mark.parametrize("extent", [2**31, 2**32 + 5, 2**62, 2**100])
+def test_an_extent_that_no_index_can_count_is_named_as_it_is(extent):
+    with pytest.raises(RuntimeError, match=str(extent)):
+        oc.field(oc.f32, extent)
+    with pytest.raises(RuntimeError, match=str(extent)):
+        oc.ndarray(oc.f32, extent)

@@ -38,7 +38,7 @@ def test_static_print_shows_what_is_known_only_when_the_kernel_runs(capsys):
 
     assert k(1, np.zeros(2, dtype=np.int32)) == 1
     assert capsys.readouterr().out.splitlines() == [
-        "<i32: a> <i32: a + 1> 3 text <a list: [a, 2]> <an array of i32 with rank 1: x>",
+        "<i32: a> <i32: a + 1> 3 text <a list of 2 items: [a, 2]> <an array of i32 with rank 1: x>",
         "n=<i32: x[0]>!",
     ]
 
@@ -370,3 +370,57 @@ def test_overflow_is_told_for_each_operation(capfd, operation, word):
         oc.sync()
         told = capfd.readouterr().out
         assert f"{word} overflow detected" in told and f"return {operation}" in told
+
+
+# ---- results -------------------------------------------------------------------------------------------------------------
+
+
+def test_returning_a_real_as_an_integer_warns_like_an_assignment(arch):
+    @oc.kernel
+    def kernel(a: oc.i32) -> oc.i32:
+        return a / 2
+
+    @oc.func
+    def inlined(a) -> oc.i32:
+        return a / 2
+
+    @oc.real_func
+    def separate(a: oc.i32) -> oc.i32:
+        return a / 2
+
+    @oc.kernel
+    def calls(a: oc.i32) -> oc.i32:
+        return inlined(a) + separate(a)
+
+    @oc.kernel
+    def several(a: oc.i32) -> tuple[oc.i32, oc.f32]:
+        return a / 2, a / 2
+
+    for k, expected, count in ((kernel, 2, 1), (calls, 4, 2), (several, (2, 2.5), 1)):
+        with pytest.warns(UserWarning, match="lose precision: i32 <- f32") as caught:
+            assert k(5) == expected
+        assert len(caught) == count
+
+
+def test_a_func_casts_the_entries_of_a_vector_to_the_annotated_number(arch):
+    @oc.func
+    def real(v) -> oc.f32:
+        return v
+
+    @oc.kernel
+    def k() -> oc.types.vector(2, oc.f32):
+        return real(oc.Vector([1, 3])) / 2
+
+    assert k().to_list() == [0.5, 1.5]
+
+
+def test_the_variable_of_a_comprehension_may_hide_another(arch):
+    @oc.kernel
+    def k(x: I32):
+        for i in range(x.shape[0]):
+            v = oc.Vector([i * 10 for i in range(2)])
+            x[i] = v.sum() + i
+
+    x = np.zeros(3, dtype=np.int32)
+    k(x)
+    assert x.tolist() == [10, 11, 12]

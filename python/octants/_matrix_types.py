@@ -155,7 +155,7 @@ def _gather(value, numbers: list) -> None:
         numbers.extend(value.entries.ravel().tolist())
     elif isinstance(value, (int, float)):
         numbers.append(value)
-    elif isinstance(value, (str, bytes, dict)):
+    elif isinstance(value, (str, bytes, dict, set, frozenset)):
         raise OctantsTypeError(f"a matrix is made from numbers, not from {type(value).__name__}")
     elif hasattr(value, "item") and not getattr(value, "ndim", 0):
         numbers.append(value.item())

@@ -65,4 +65,4 @@ pub use options::{Arch, SessionOptions};
 pub use output::Locate;
 pub use report::{CompileStatistics, Dump};
 pub use session::Session;
-pub use tree::{Child, Cut, Leaf, LeafId, MAX_AXES, Node, NodeId, Outline, Sizes, not_positive};
+pub use tree::{Child, Cut, Leaf, LeafId, MAX_AXES, Node, NodeId, Outline, Sizes, not_positive, too_long};

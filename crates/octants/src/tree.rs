@@ -109,13 +109,10 @@ impl Outline {
         let id = NodeId(self.nodes.len() as u32);
         let node = Node { kind, parent: Some(parent), cuts: cuts.to_vec(), children: Vec::new() };
         self.nodes.push(node);
-        let too_long = self.extents(id).into_iter().find(|&(_, extent)| extent > i32::MAX as u64);
-        if let Some((axis, extent)) = too_long {
+        let longest = self.extents(id).into_iter().find(|&(_, extent)| extent > i32::MAX as u64);
+        if let Some((axis, extent)) = longest {
             self.nodes.pop();
-            return Err(Error::invalid(format!(
-                "axis {axis} would have {extent} elements; an index has 32 bits, so {} is the most",
-                i32::MAX
-            )));
+            return Err(too_long(axis, extent.into()));
         }
         self.nodes[parent.index()].children.push(Child::Node(id));
         Ok(id)
@@ -298,8 +295,16 @@ impl Sizes {
     }
 }
 
+/// An axis with more elements than an index can count.
+pub fn too_long(axis: u8, extent: i128) -> Error {
+    Error::invalid(format!(
+        "axis {axis} would have {extent} elements; an index has 32 bits, so {} is the most",
+        i32::MAX
+    ))
+}
+
 /// What is said of an extent below one.
-pub fn not_positive(extent: i64, dimension: usize) -> Error {
+pub fn not_positive(extent: i128, dimension: usize) -> Error {
     Error::invalid(format!(
         "Every dimension of a field should be positive, got {extent} in dimension {dimension}"
     ))

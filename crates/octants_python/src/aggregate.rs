@@ -3,7 +3,7 @@
 use octants::front::{Annotation, Meaning, Number, Returned, ScalarAnnotation, TensorConstant};
 use octants::ir::{Const, Data, Scalar, TensorShape, TensorType};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFrozenSet, PyIterator, PyList, PySet, PyString, PyTuple};
 
 use crate::dtype::{self, DataType};
 use crate::host::scalar_annotation;
@@ -166,7 +166,7 @@ impl Layout {
                 } else {
                     object.clone()
                 };
-                let Ok(rows) = list.try_iter() else { return Ok(None) };
+                let Some(rows) = ordered(&list) else { return Ok(None) };
                 let mut count = 0;
                 for row in rows {
                     let row = row?;
@@ -176,7 +176,7 @@ impl Layout {
                             return Ok(None);
                         }
                     } else {
-                        let Ok(entries) = row.try_iter() else { return Ok(None) };
+                        let Some(entries) = ordered(&row) else { return Ok(None) };
                         let mut columns = 0;
                         for entry in entries {
                             columns += 1;
@@ -280,4 +280,12 @@ pub fn returned<'py>(
             }
         }
     }
+}
+
+/// The items of something that has an order: a set has none.
+fn ordered<'py>(object: &Object<'py>) -> Option<Bound<'py, PyIterator>> {
+    if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
+        return None;
+    }
+    object.try_iter().ok()
 }

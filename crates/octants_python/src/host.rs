@@ -723,6 +723,10 @@ impl<'py> PyHost<'py> {
             return None;
         }
         let item = object.call_method0("item").ok()?;
+        if item.get_type().is(object.get_type()) {
+            // `numpy.longdouble` has no type of Python's that it is an item of.
+            return object.extract().ok().map(Meaning::Float);
+        }
         match self.meaning(&item) {
             number @ (Meaning::Bool(_) | Meaning::Int(_) | Meaning::Float(_)) => Some(number),
             _ => None,

@@ -15,7 +15,19 @@ pub fn wrapped_integer(object: &Bound<'_, PyAny>) -> Option<PyResult<u64>> {
     }
     // SAFETY: the object is alive; a null result is an exception, which `from_owned_ptr_or_err` takes.
     let index = unsafe { Bound::from_owned_ptr_or_err(object.py(), ffi::PyNumber_Index(object.as_ptr())) };
-    index.ok().map(|index| low_bits(&index))
+    match index {
+        Ok(index) => Some(low_bits(&index)),
+        Err(_) => numpy_truth(object).map(|truth| Ok(truth.into())),
+    }
+}
+
+/// The value of a `numpy.bool_`, which is no integer to Python, or of a 0-d array of them.
+#[cold]
+fn numpy_truth(object: &Bound<'_, PyAny>) -> Option<bool> {
+    let kind = object.getattr_opt("dtype").ok()??.getattr_opt("kind").ok()??;
+    let is_scalar =
+        object.getattr("ndim").and_then(|ndim| ndim.extract::<usize>()).is_ok_and(|ndim| ndim == 0);
+    if is_scalar && kind.extract::<char>().ok()? == 'b' { object.is_truthy().ok() } else { None }
 }
 
 fn low_bits(integer: &Bound<'_, PyAny>) -> PyResult<u64> {

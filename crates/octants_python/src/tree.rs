@@ -94,7 +94,7 @@ impl Tree {
         parent: u32,
         kind: &str,
         axes: Vec<u32>,
-        extents: Vec<i64>,
+        extents: Vec<i128>,
     ) -> PyResult<u32> {
         host_only::guard(py, "dense")?;
         if axes.len() != extents.len() {
@@ -106,8 +106,10 @@ impl Tree {
                 return Err(errors::from_error(py, &octants::not_positive(extent, dimension)));
             }
             let axis = u8::try_from(axis).unwrap_or(MAX_AXES);
-            // What no index can reach is found with the whole axis.
-            cuts.push(Cut { axis, extent: u32::try_from(extent).unwrap_or(u32::MAX) });
+            let Ok(extent) = u32::try_from(extent) else {
+                return Err(errors::from_error(py, &octants::too_long(axis, extent)));
+            };
+            cuts.push(Cut { axis, extent });
         }
         let kind = kind_of(kind)?;
         self.grow(py, |outline| outline.add_node(NodeId::new(parent), kind, &cuts)).map(NodeId::number)

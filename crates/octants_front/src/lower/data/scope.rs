@@ -114,6 +114,11 @@ impl<O> Frame<O> {
         self.out_of_scope.extend(scope.names.into_iter().map(|(name, _)| (name, span)));
     }
 
+    /// Whether the innermost scope is that of a comprehension, whose variables may hide others.
+    pub(crate) fn in_comprehension(&self) -> bool {
+        self.scopes.last().is_some_and(|scope| scope.is_comprehension)
+    }
+
     /// Binds a name in the innermost block.
     pub(crate) fn declare(&mut self, name: Name, binding: Binding<O>) {
         self.scopes.last_mut().expect("a scope is open").names.push((name, binding));

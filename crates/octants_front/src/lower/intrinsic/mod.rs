@@ -39,13 +39,24 @@ impl<H: Host> Lowerer<'_, H> {
             && arguments.iter().all(|argument| argument.term.is_static())
         {
             // Everything is known: Python evaluates it, with its own builtins and the package's host versions.
-            let (positional, named) = self.host_arguments(callee, &arguments, span)?;
-            let host = self.host;
-            let result = host.call(callee, &positional, &named, self);
-            let object = result.map_err(|exception| self.intrinsic_error(intrinsic, exception, span))?;
-            return self.settle(Term::Object(object), span);
+            let result = self.call_intrinsic(intrinsic, callee, &arguments, span)?;
+            return self.settle(result, span);
         }
         self.intrinsic_of(intrinsic, callee, &arguments, span)
+    }
+
+    /// The host's version of an intrinsic.
+    fn call_intrinsic(
+        &mut self,
+        intrinsic: Intrinsic,
+        callee: &H::Object,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let (positional, named) = self.host_arguments(callee, arguments, span)?;
+        let host = self.host;
+        let result = host.call(callee, &positional, &named, self);
+        result.map(Term::Object).map_err(|exception| self.intrinsic_error(intrinsic, exception, span))
     }
 
     /// What an intrinsic refuses is the same mistake inside of `oc.static` as outside.

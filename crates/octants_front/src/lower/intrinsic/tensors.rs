@@ -39,7 +39,7 @@ impl<H: Host> Lowerer<'_, H> {
                 && !matches!(self.host.meaning(object), Meaning::Expr(_))
             {
                 // Arrays, generators and the like: the host makes it.
-                let made = self.call_host(callee, arguments, span)?;
+                let made = self.call_intrinsic(intrinsic, callee, arguments, span)?;
                 return self.settle(made, span);
             }
             return Err(self.not_entries(intrinsic, &list.term, list.span));

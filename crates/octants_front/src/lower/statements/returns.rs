@@ -154,15 +154,17 @@ impl<H: Host> Lowerer<'_, H> {
         if let Some(Data::Tensor(tensor)) = wanted {
             return self.returned_tensor(tensor, settled, at, annotation_span);
         }
+        // A func that is inlined casts entry by entry, as its parameters do.
+        let is_inlined = self.frames.len() > 1 && self.frame().exit.is_none();
         let fits = match (&settled, wanted) {
             (Term::Value(value), Some(data)) => {
-                self.data(*value) == Data::Scalar(self.elem(*value)) && data.scalar().is_some()
+                data.scalar().is_some() && (is_inlined || self.data(*value).scalar().is_some())
             }
             (Term::Bool(_) | Term::Int(_) | Term::Float(_), Some(Data::Scalar(_))) => true,
             _ => false,
         };
         match wanted.and_then(Data::elem) {
-            Some(elem) if fits => self.value_as(settled, elem, at).map(Term::Value),
+            Some(elem) if fits => self.value_stored_as(settled, elem, at).map(Term::Value),
             _ => {
                 let what = self.describe(&settled);
                 let wanted = wanted.map_or_else(|| "what the annotation says".to_owned(), describe_data);

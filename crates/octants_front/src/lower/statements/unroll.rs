@@ -85,7 +85,9 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn bind_static(&mut self, target: &Expr, item: Term<H::Object>) -> Fallible<()> {
         match &target.kind {
             ExprKind::Name(name) => {
-                self.check_loop_variable(name, target.span)?;
+                if !self.frame().in_comprehension() {
+                    self.check_loop_variable(name, target.span)?;
+                }
                 let binding = Binding::Alias { term: item, kind: AliasKind::Static, span: target.span };
                 self.frame_mut().declare(name.clone(), binding);
                 Ok(())
