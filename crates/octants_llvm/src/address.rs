@@ -202,7 +202,10 @@ impl Emitter<'_> {
                 let (a, b) = (self.exact_index(a), self.exact_index(b));
                 match (op, b) {
                     (ArithOp::Mul, Index::Linear { base, stride: 0 }) => self.index_mul(a, base),
-                    (ArithOp::Mul, _) => panic!("a loop-invariant factor differs between lanes"),
+                    (ArithOp::Mul, _) => {
+                        let (a, b) = (self.index_lanes(a), self.index_lanes(b));
+                        Index::Lanes(self.exact_mul(a, b))
+                    }
                     _ => self.index_add(op.name(), a, b),
                 }
             }
