@@ -96,13 +96,13 @@ class Functions(Slices):
     def real_func(self) -> None:
         """May call itself: its last parameter says how often."""
         name, scope = self.fresh("f"), Scope()
-        arrays = [a for a in self.inputs if a not in self.views | self.no_views and self.random.random() < 0.5]
+        arrays = [a for a in self.inputs if a not in self.no_views and self.random.random() < 0.5]
         for array in arrays:
             element, shape = self.inputs[array]
             scope.arrays.setdefault(element, []).append((array, shape[0]))
         params = [self.param_type() for _ in range(self.random.randint(1, 2))]
         names = [self.fresh("p") for _ in params]
-        declared = [f"{a}: {self.array_annotation(*self.inputs[a])}" for a in arrays]
+        declared = [f"{a}: {self.array_parameter(a)}" for a in arrays]
         declared += [f"{n}: {annotation(t)}" for n, t in zip(names, params, strict=True)]
         declared.append("n: oc.i32")
         changed = self.pick(*self.palette) if self.random.random() < 0.3 else None

@@ -88,17 +88,20 @@ class Program(Overlaps):
 
     # ---- kernels --------------------------------------------------------------------------------------------------------
 
-    def array_annotation(self, element, shape) -> str:
+    def array_parameter(self, name: str) -> str:
+        """The annotation of an array or a view."""
+        element, shape = (self.inputs | self.outputs)[name]
+        if name in self.clamped:
+            return f'oc.BufferView[{annotation(element)}, "clamp"]'
+        if name in self.offsets:
+            return "oc.BufferView" if isinstance(element, Tensor) else f"oc.BufferView[oc.{element}]"
         return f"oc.types.ndarray(dtype={annotation(element)}, ndim={len(shape)})"
 
     def parameters(self) -> list[str]:
         found = []
-        for name, (element, shape) in (self.inputs | self.outputs).items():
-            view = "oc.BufferView" if isinstance(element, Tensor) else f"oc.BufferView[oc.{element}]"
-            if name in self.clamped:
-                view = f'oc.BufferView[{annotation(element)}, "clamp"]'
-            type_ = view if name in self.offsets else self.array_annotation(element, shape)
-            found.append(f"{name}: {'oc.template()' if name in self.fields else type_}")
+        for name in self.inputs | self.outputs:
+            type_ = "oc.template()" if name in self.fields else self.array_parameter(name)
+            found.append(f"{name}: {type_}")
         found += ["p: oc.i32", "q: oc.f64"]
         found += [f"st: {self.struct_param.name}"] if self.struct_param else []
         return [*found, "sf: oc.template()"] if self.struct_field else found
