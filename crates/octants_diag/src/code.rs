@@ -318,8 +318,6 @@ codes! {
         "Dtype, rank and layout must be those of the annotation.";
     StaleHandle "OC0804" Runtime "a handle of a session that was reset"
         "Arrays, streams and events belong to the session that made them.";
-    TooManyParameters "OC0805" Runtime "a kernel with too many arguments"
-        "After dataclasses are taken apart, a kernel has at most 512 arguments.";
     DataclassMismatch "OC0806" RuntimeType "an argument of another class than the dataclass of the annotation"
         "A parameter annotated with a dataclass takes instances of exactly that class.";
     TemplatedFloat "OC0807" Value "a real as a compile-time argument"

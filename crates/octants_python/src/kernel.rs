@@ -24,9 +24,6 @@ use crate::runtime::{Current, Forget, Runtime};
 use crate::traced::Traced;
 use crate::{aggregate, dtype, errors, host_only, interrupt};
 
-/// Arguments of one kernel, with dataclasses taken apart.
-const MOST_PARAMETERS: usize = 512;
-
 #[pyclass(frozen, module = "octants", dict, weakref)]
 pub struct Kernel {
     pub function: Traced<PyFunction>,
@@ -127,14 +124,6 @@ impl Kernel {
         // Fields that the kernel does not use must be placed, too: their layout is finished now.
         if let Some(root) = self.runtime.get().root(py) {
             root.call_method0(py, "_require_places")?;
-        }
-        if lowered.kernel.params.len() > MOST_PARAMETERS {
-            let count = lowered.kernel.params.len();
-            let message = format!(
-                "the kernel `{}` has {count} arguments; at most 512 are possible",
-                self.signature.name
-            );
-            return Err(errors::plain(py, Code::TooManyParameters, message));
         }
         errors::warn(py, &lowered.warnings, sources.map())?;
         interrupt::install();
