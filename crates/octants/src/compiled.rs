@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout};
+use octants_ir::{Loc, LocData};
 use octants_runtime::{Arguments, Assumptions, Context, LaunchEnv, LaunchFailure, LaunchPlan, Printed};
 
 use crate::brief::is_brief;
@@ -62,6 +63,14 @@ impl CompiledKernel {
     /// Of the version that is made first: for arrays that do not overlap.
     pub fn statistics(&self) -> CompileStatistics {
         self.version().1.statistics
+    }
+
+    /// Where assignments in parallel loops are races: each with the calls that were inlined, the innermost first.
+    pub fn races(&self) -> Vec<Vec<LocData>> {
+        let locs = &self.plan.maker().kernel.locs;
+        let calls = |race| std::iter::successors(Some(race), |&loc: &Loc| locs[loc].caller);
+        let races = self.version().1.races.iter();
+        races.map(|&race| calls(race).map(|loc| locs[loc].clone()).collect()).collect()
     }
 
     /// Whether a launch with overlapping arrays has been, and made a version of its own.

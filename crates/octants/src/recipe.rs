@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use octants_cpu::{NativeError, NativeOptions, NativeText, compile_native, native_text};
 use octants_hal::DeviceError;
 use octants_ir::plan::{ArgLayout, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout};
-use octants_ir::{Kernel, SiteScope, SiteTable, text};
+use octants_ir::{Kernel, Loc, SiteScope, SiteTable, text};
 use octants_passes::{
-    Assumptions as PassAssumptions, Outcome, PipelineOptions, analysis, check_arithmetic, run_pipeline,
-    scalarise,
+    Assumptions as PassAssumptions, Outcome, PipelineOptions, analysis, check_arithmetic, may_have_races,
+    run_pipeline, scalarise,
 };
 use octants_runtime::{Assumptions, Code, MakeVersion, TaskCode};
 
@@ -42,6 +42,8 @@ pub(crate) struct Recipe {
 pub(crate) struct VersionInfo {
     /// What the code was made for.
     pub assume: Assumptions,
+    /// Assignments that are races, as the front end's kernel locates them.
+    pub races: Vec<Loc>,
     pub statistics: CompileStatistics,
 }
 
@@ -104,7 +106,8 @@ impl Recipe {
         if cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
-        let Outcome { kernel, plan, .. } = outcome;
+        let Outcome { kernel, plan, findings, .. } = outcome;
+        let races = findings.races;
         let native = compile_native(&kernel, &plan, self.native_options(assume), cancel)
             .map_err(|error| native_error(&error))?;
         let tasks: Vec<_> = native
@@ -121,7 +124,7 @@ impl Recipe {
             tasks: tasks.len(),
             code_bytes: tasks.iter().map(|task| task.bytes.len()).sum(),
         };
-        Ok(Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, statistics } })
+        Ok(Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, races, statistics } })
     }
 
     /// The whole kernel as one task, as the front end made it.
@@ -132,16 +135,23 @@ impl Recipe {
             scalarise(&mut kernel);
             check_arithmetic(&mut kernel);
         }
+        // Iterations run in order here; the program is told of what other devices make of it.
+        let races = if may_have_races(&kernel) {
+            self.run_passes(Assumptions { noalias: true, copies: true }).0.findings.races
+        } else {
+            Vec::new()
+        };
         let source = text::print(&kernel);
         let plan = whole_plan(&kernel);
         let tasks = vec![TaskCode { symbol: kernel.name.clone(), bytes: source.into_bytes(), lanes: 1 }];
         let statistics = CompileStatistics { lower: self.lowering, tasks: 1, ..CompileStatistics::default() };
-        Code { name: kernel.name, plan, tasks, info: VersionInfo { assume, statistics } }
+        Code { name: kernel.name, plan, tasks, info: VersionInfo { assume, races, statistics } }
     }
 
     /// Tasks by name alone.
     fn recorded(&self, assume: Assumptions) -> Code<VersionInfo> {
-        let (Outcome { kernel, plan, .. }, passes) = self.run_passes(assume);
+        let (Outcome { kernel, plan, findings, .. }, passes) = self.run_passes(assume);
+        let races = findings.races;
         let task = |number: usize| TaskCode {
             symbol: format!("{}_t{number}", kernel.name),
             bytes: text::print(&kernel).into_bytes(),
@@ -154,14 +164,15 @@ impl Recipe {
             tasks: tasks.len(),
             ..CompileStatistics::default()
         };
-        Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, statistics } }
+        Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, races, statistics } }
     }
 
     fn run_passes(&self, assume: Assumptions) -> (Outcome, Duration) {
         let begin = Instant::now();
         let options = PipelineOptions {
             assumptions: PassAssumptions { noalias: assume.noalias, copies: assume.copies },
-            limit: (self.options.opt_level == 0).then_some(0),
+            // What an assignment in a parallel loop means does not depend on the level: the first two are needed for it.
+            limit: (self.options.opt_level == 0).then_some(2),
             ..PipelineOptions::default()
         };
         let outcome = run_pipeline(Kernel::clone(&self.kernel), options);

@@ -134,6 +134,7 @@ fn key(kernel: &Kernel, options: &SessionOptions) -> String {
     let tells = |kind: &OpKind| matches!(kind, OpKind::Assert(..) | OpKind::Print(_) | OpKind::Call(_));
     let tells_of_places = options.arch == Arch::Reference
         || kernel.options.debug
+        || octants_passes::may_have_races(kernel)
         || kernel.ops.iter().any(|(_, op)| tells(&op.kind));
     if tells_of_places { text::print_with_locations(kernel) } else { text::print(kernel) }
 }

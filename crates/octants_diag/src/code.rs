@@ -344,6 +344,8 @@ codes! {
         "Only outermost loops become tasks with a name.";
     LargeTensor "OC1006" UserWarning "a vector or matrix with many entries"
         "Every entry of a vector or matrix is a value of its own: compiling one with more than 144 entries takes long, and so does every operation on it. Use an array.";
+    Race "OC1007" UserWarning "an assignment in a parallel loop to what all iterations share"
+        "A variable from before a parallel loop, or an element that the loop does not index, is shared by all iterations. Sums, products, minima and maxima are combined whatever the order; any other assignment overwrites what another iteration wrote, and which one is last is left to chance. Write to an element of the iteration's own, or put `oc.loop_config(serialize=True)` before the loop.";
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod make_plan;
 mod manager;
 mod privatise_reductions;
 mod promote_locals;
+mod recognise_reductions;
 mod scalarise;
 mod simplify;
 mod slots;
@@ -26,9 +27,12 @@ pub use demote_atomics::demote_atomics;
 pub use expand_field_loops::expand_field_loops;
 pub use lower_random::lower_random;
 pub use make_plan::make_plan;
-pub use manager::{Assumptions, Dump, Outcome, PIPELINE, Pass, PipelineOptions, run_pass, run_pipeline};
+pub use manager::{
+    Assumptions, Dump, Findings, Outcome, PIPELINE, Pass, PipelineOptions, run_pass, run_pipeline,
+};
 pub use privatise_reductions::privatise_reductions;
 pub use promote_locals::promote_locals;
+pub use recognise_reductions::{may_have_races, recognise_reductions};
 pub use scalarise::scalarise;
 pub use simplify::simplify;
 pub use split_digits::split_digits;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use octants_ir::text::print;
-use octants_ir::{Kernel, Phase, Plan, verify};
+use octants_ir::{Kernel, Loc, Phase, Plan, verify};
 
 use crate::check_arithmetic::check_arithmetic;
 use crate::demote_atomics::demote_atomics;
@@ -12,6 +12,7 @@ use crate::lower_random::lower_random;
 use crate::make_plan::make_plan;
 use crate::privatise_reductions::privatise_reductions;
 use crate::promote_locals::promote_locals;
+use crate::recognise_reductions::recognise_reductions;
 use crate::scalarise::scalarise;
 use crate::simplify::simplify;
 use crate::split_digits::split_digits;
@@ -27,6 +28,13 @@ pub struct Assumptions {
     pub copies: bool,
 }
 
+/// What passes found out about the program that its author may want to know.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Findings {
+    /// Assignments in parallel loops that other iterations overwrite or see.
+    pub races: Vec<Loc>,
+}
+
 /// One entry of the pipeline.
 pub struct Pass {
     pub name: &'static str,
@@ -36,7 +44,7 @@ pub struct Pass {
     pub reason: &'static str,
     /// The phase that it leaves; all expect the structured one.
     pub leaves: Phase,
-    run: fn(&mut Kernel, Assumptions),
+    run: fn(&mut Kernel, Assumptions, &mut Findings),
 }
 
 /// All passes, in order.
@@ -46,35 +54,35 @@ pub static PIPELINE: &[Pass] = &[
         required: true,
         reason: "first: every pass after it knows scalars only, and fixed components of locals become locals of their own",
         leaves: Phase::Structured,
-        run: |kernel, _| scalarise(kernel),
+        run: |kernel, _, _| scalarise(kernel),
     },
     Pass {
         name: "check_arithmetic",
         required: true,
         reason: "after scalarise, since it knows scalars only; before all that rewrites or adds arithmetic",
         leaves: Phase::Structured,
-        run: |kernel, _| check_arithmetic(kernel),
+        run: |kernel, _, _| check_arithmetic(kernel),
     },
     Pass {
         name: "expand_field_loops",
         required: true,
         reason: "after check_arithmetic, since an index that digits make up never overflows; before all that asks for a loop's bounds",
         leaves: Phase::Structured,
-        run: |kernel, _| expand_field_loops(kernel),
+        run: |kernel, _, _| expand_field_loops(kernel),
     },
     Pass {
         name: "lower_random",
         required: true,
         reason: "before promote_locals, which makes values of its counters, and before loops are dropped, which it counts",
         leaves: Phase::Structured,
-        run: |kernel, _| lower_random(kernel),
+        run: |kernel, _, _| lower_random(kernel),
     },
     Pass {
         name: "promote_locals",
         required: false,
         reason: "after scalarise, whose locals it promotes; before all that looks at values",
         leaves: Phase::Structured,
-        run: |kernel, _| promote_locals(kernel),
+        run: |kernel, _, _| promote_locals(kernel),
     },
     Pass {
         name: "split_digits",
@@ -82,49 +90,56 @@ pub static PIPELINE: &[Pass] = &[
         reason: "after check_arithmetic, since an index outside a field is no overflow; before simplify, which cancels what it adds, so that \
                  passes after it see which iteration owns an element",
         leaves: Phase::Structured,
-        run: |kernel, _| split_digits(kernel),
+        run: |kernel, _, _| split_digits(kernel),
     },
     Pass {
         name: "simplify",
         required: false,
         reason: "after promotion, which leaves slots that nobody reads; index forms and invariant places are plain after it",
         leaves: Phase::Structured,
-        run: |kernel, _| simplify(kernel),
+        run: |kernel, _, _| simplify(kernel),
+    },
+    Pass {
+        name: "recognise_reductions",
+        required: true,
+        reason: "needs plain values and index forms; before demote_atomics and privatise_reductions, which make its updates cheap",
+        leaves: Phase::Structured,
+        run: |kernel, assumptions, findings| findings.races = recognise_reductions(kernel, assumptions),
     },
     Pass {
         name: "demote_atomics",
         required: false,
         reason: "needs plain index forms; before privatise_reductions, so that what is owned is not taken for shared",
         leaves: Phase::Structured,
-        run: demote_atomics,
+        run: |kernel, assumptions, _| demote_atomics(kernel, assumptions),
     },
     Pass {
         name: "privatise_reductions",
         required: false,
         reason: "what is still atomic is shared by iterations; leaves its accumulators as locals",
         leaves: Phase::Structured,
-        run: privatise_reductions,
+        run: |kernel, assumptions, _| privatise_reductions(kernel, assumptions),
     },
     Pass {
         name: "promote_locals",
         required: false,
         reason: "again, for the accumulators and for locals that only atomics kept",
         leaves: Phase::Structured,
-        run: |kernel, _| promote_locals(kernel),
+        run: |kernel, _, _| promote_locals(kernel),
     },
     Pass {
         name: "simplify",
         required: false,
         reason: "again, for what the accumulators' slots and demoted updates left",
         leaves: Phase::Structured,
-        run: |kernel, _| simplify(kernel),
+        run: |kernel, _, _| simplify(kernel),
     },
     Pass {
         name: "split_tasks",
         required: true,
         reason: "last: nothing may move between tasks after it",
         leaves: Phase::Tasks,
-        run: |kernel, _| split_tasks(kernel),
+        run: |kernel, _, _| split_tasks(kernel),
     },
 ];
 
@@ -149,6 +164,7 @@ pub struct Outcome {
     /// In the tasks phase.
     pub kernel: Kernel,
     pub plan: Plan,
+    pub findings: Findings,
     /// Each pass that ran, and how long it took.
     pub timings: Vec<(&'static str, Duration)>,
 }
@@ -159,6 +175,7 @@ pub struct Outcome {
 /// If verification is on and a pass broke a law: that is a bug of the pass.
 pub fn run_pipeline(mut kernel: Kernel, mut options: PipelineOptions<'_>) -> Outcome {
     let mut timings = Vec::with_capacity(PIPELINE.len());
+    let mut findings = Findings::default();
     if let Some(dump) = options.dump.as_mut() {
         dump(0, "input", &kernel);
     }
@@ -171,7 +188,7 @@ pub fn run_pipeline(mut kernel: Kernel, mut options: PipelineOptions<'_>) -> Out
             left -= 1;
         }
         let begin = Instant::now();
-        (pass.run)(&mut kernel, options.assumptions);
+        (pass.run)(&mut kernel, options.assumptions, &mut findings);
         timings.push((pass.name, begin.elapsed()));
         if let Some(dump) = options.dump.as_mut() {
             dump(index + 1, pass.name, &kernel);
@@ -181,13 +198,13 @@ pub fn run_pipeline(mut kernel: Kernel, mut options: PipelineOptions<'_>) -> Out
         }
     }
     let plan = make_plan(&kernel, options.assumptions);
-    Outcome { kernel, plan, timings }
+    Outcome { kernel, plan, findings, timings }
 }
 
 /// Runs one pass by its name; `false` if there is none of that name.
 pub fn run_pass(name: &str, kernel: &mut Kernel, assumptions: Assumptions) -> bool {
     let Some(pass) = PIPELINE.iter().find(|pass| pass.name == name) else { return false };
-    (pass.run)(kernel, assumptions);
+    (pass.run)(kernel, assumptions, &mut Findings::default());
     true
 }
 
@@ -235,6 +252,7 @@ mod tests {
             "expand_field_loops",
             "lower_random",
             "split_digits",
+            "recognise_reductions",
             "split_tasks",
         ];
         assert_eq!(none, [&["input"], &required[..]].concat());
@@ -243,7 +261,11 @@ mod tests {
         let first = ["input", "scalarise", "check_arithmetic", "expand_field_loops", "lower_random"];
         assert_eq!(
             two,
-            [&first[..], &["promote_locals", "split_digits", "simplify", "split_tasks"]].concat()
+            [
+                &first[..],
+                &["promote_locals", "split_digits", "simplify", "recognise_reductions", "split_tasks"]
+            ]
+            .concat()
         );
         assert!(!text.contains("local") && text.contains("atomic_add"));
         let (all, text) = names(None);

@@ -2,6 +2,7 @@
 
 use octants::diag::{Class, Code, Diagnostic, Frame, SourceMap, Style, render_all};
 use octants::front::TraceError;
+use octants::ir::LocData;
 use octants::ir::ops::AssertKind;
 use octants::{Error, LaunchError};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
@@ -141,22 +142,43 @@ pub fn from_launch(py: Python<'_>, error: &LaunchError, map: &SourceMap) -> PyEr
                 AssertKind::Bounds => Code::OutOfBounds,
                 AssertKind::Arithmetic => Code::Arithmetic,
             };
-            let mut diagnostic = Diagnostic::new(code, fault.message.clone());
-            let mut places = fault.locations.iter();
-            diagnostic.span = places.next().and_then(|place| place.span);
-            let mut inner = fault.locations.first().and_then(|place| place.function.clone());
-            for place in places {
-                if let Some(call) = place.span {
-                    diagnostic
-                        .frames
-                        .insert(0, Frame { function: inner.take().unwrap_or_default(), call, inlined: true });
-                }
-                inner.clone_from(&place.function);
-            }
+            let mut diagnostic = located(Diagnostic::new(code, fault.message.clone()), &fault.locations);
             diagnostic.notes.push(format!("in the kernel `{}`", fault.kernel));
             from_diagnostic(py, diagnostic, map)
         }
     }
+}
+
+/// The diagnostic at a place, under the inlined calls that led there; the innermost comes first.
+fn located(mut diagnostic: Diagnostic, locations: &[LocData]) -> Diagnostic {
+    let mut places = locations.iter();
+    diagnostic.span = places.next().and_then(|place| place.span);
+    let mut inner = locations.first().and_then(|place| place.function.clone());
+    for place in places {
+        if let Some(call) = place.span {
+            diagnostic
+                .frames
+                .insert(0, Frame { function: inner.take().unwrap_or_default(), call, inlined: true });
+        }
+        inner.clone_from(&place.function);
+    }
+    diagnostic
+}
+
+/// The warning of a kernel's races: the first one, with the lines of some others.
+pub fn race(races: &[Vec<LocData>]) -> Option<Diagnostic> {
+    const SHOWN: usize = 4;
+    let (first, others) = races.split_first()?;
+    let message = "iterations of a parallel loop overwrite each other's value here: which one is last is left to chance";
+    let mut diagnostic = located(Diagnostic::new(Code::Race, message), first);
+    let spans = others.iter().filter_map(|race| race.first()?.span);
+    for span in spans.filter(|span| Some(*span) != first.first().and_then(|place| place.span)).take(SHOWN) {
+        diagnostic = diagnostic.label(span, "and here");
+    }
+    Some(diagnostic.help(
+        "combine with `+=`, `max`, `min`, write to an element of the iteration's own, or put `oc.loop_config(serialize=True)` before \
+         the loop",
+    ))
 }
 
 /// Runs what may panic; a panic is a defect of ours and says so.

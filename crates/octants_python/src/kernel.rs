@@ -3,6 +3,7 @@
 //! A call looks at each argument once, compares what it found with the specialisation of the call before, writes the block of
 //! arguments on the stack and hands it to the device. Nothing is keyed by the address of a temporary object.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -32,6 +33,8 @@ pub struct Kernel {
     params: Vec<Param>,
     /// Shared with the runtime, which empties it when the session ends.
     specialisations: Arc<Specialisations>,
+    /// Whether the user was told of races: once is enough.
+    told_of_races: AtomicBool,
 }
 
 /// The code of one kernel; what was used last comes first.
@@ -133,6 +136,11 @@ impl Kernel {
             .detach(|| current.session.compile(kernel, lowering, cancel))
             .map_err(|error| errors::from_error(py, &error))?;
         py.check_signals()?;
+        if let Some(race) = errors::race(&compiled.races())
+            && !self.told_of_races.swap(true, Ordering::Relaxed)
+        {
+            errors::warn(py, &[race], sources.map())?;
+        }
         let made = Specialisation::new(current.epoch, compiled, returns, &dependencies, &fields)?;
         let made = Arc::new(made);
         if current.dumps {
@@ -289,6 +297,7 @@ impl Kernel {
                 signature,
                 params,
                 specialisations,
+                told_of_races: AtomicBool::new(false),
             })
         })
     }

@@ -40,6 +40,8 @@ pub struct ParallelFor {
     pub block_dim: Option<u32>,
     /// At most this many threads; 1 means strictly in order.
     pub max_threads: Option<u32>,
+    /// Iterations write what others read or write, as the user asked for: those that one thread runs are run one after the other.
+    pub in_order: bool,
     /// A name for profiles and dumps.
     pub name: Option<String>,
 }
@@ -55,6 +57,11 @@ pub enum Domain {
 }
 
 impl ParallelFor {
+    /// Whether iterations that one thread runs must be run one after the other.
+    pub fn keeps_order(&self) -> bool {
+        self.in_order || self.max_threads == Some(1)
+    }
+
     /// How many operands come before the places.
     pub fn bound_operands(&self) -> usize {
         match self.domain {

@@ -268,6 +268,7 @@ impl Parser {
         if self.eat_word("max_threads") {
             attributes.max_threads = Some(self.integer()?);
         }
+        attributes.in_order = self.eat_word("in_order");
         if self.eat_word("name") {
             attributes.name = Some(self.text()?);
         }

@@ -500,6 +500,9 @@ impl<'k> Printer<'k> {
             self.push(" max_threads ");
             self.show(n);
         }
+        if attributes.in_order {
+            self.push(" in_order");
+        }
         if let Some(name) = &attributes.name {
             self.push(" name ");
             self.string(name);

@@ -52,7 +52,7 @@ impl Emitter<'_> {
         let mut bounds = self.load_bounds(&data.operands[..2 * axes]);
         let ranges = data.operands[..2 * axes].chunks_exact(2);
         let ranges = ranges.map(|bounds| self.counted_range(bounds[0], bounds[1])).collect();
-        let in_order = attributes.max_threads == Some(1);
+        let in_order = attributes.keeps_order();
         let body = data.regions[0];
         let merged = match options.force_lanes {
             Some(_) => Vec::new(),

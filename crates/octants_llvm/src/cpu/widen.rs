@@ -49,7 +49,7 @@ const FEW_ACCESSES: u32 = 4;
 pub(crate) fn widening(kernel: &Kernel, op: Op, options: CpuOptions) -> Option<Widening> {
     let data = &kernel.ops[op];
     let OpKind::ParallelFor(attributes) = &data.kind else { return None };
-    if attributes.max_threads == Some(1) || !can_widen(kernel, data.regions[0], attributes) {
+    if attributes.keeps_order() || !can_widen(kernel, data.regions[0], attributes) {
         return None;
     }
     let body = data.regions[0];

@@ -193,6 +193,7 @@ impl<H: Host> Lowerer<'_, H> {
             reductions: Vec::new(),
             block_dim: config.block_dim,
             max_threads: config.parallelize,
+            in_order: false,
             name: config.name,
         };
         let bounds = axes.iter().filter_map(|&axis| nest.range.bounds.get(axis));

@@ -1,0 +1,267 @@
+//! What is known of one parallel loop: which values differ between its iterations, which cells all iterations share, and in which
+//! order one iteration does things.
+
+use octants_ir::rewrite::ops_in;
+use octants_ir::{Const, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
+
+use crate::slots::yielded;
+
+/// A cell that is the same for all iterations.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Cell {
+    pub base: Value,
+    pub path: Vec<Step>,
+}
+
+/// One index or component of a cell.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Step {
+    Const(Const),
+    Value(Value),
+}
+
+impl Cell {
+    /// Whether two cells may be one: nowhere do both have a constant that differs.
+    pub fn may_be(&self, other: &Self) -> bool {
+        self.base == other.base
+            && !self.path.iter().zip(&other.path).any(|pair| match pair {
+                (Step::Const(a), Step::Const(b)) => a != b,
+                _ => false,
+            })
+    }
+}
+
+pub(super) struct Facts<'k> {
+    pub kernel: &'k Kernel,
+    body: Region,
+    /// All ops of the body, as one iteration runs them.
+    pub ops: Vec<Op>,
+    position: SideTable<Op, u32>,
+    /// The region that an op stands in, and the op that a region belongs to.
+    region_of: SideTable<Op, Option<Region>>,
+    op_of: SideTable<Region, Option<Op>>,
+    /// Users of values that the body defines.
+    uses: SideTable<Value, Vec<Op>>,
+    inside: SideTable<Value, bool>,
+    varying: SideTable<Value, bool>,
+    /// Where the body writes: position and base, in order. No base: a call, which may write anything.
+    writes: Vec<(u32, Option<Value>)>,
+    /// Arrays may overlap.
+    overlap: bool,
+}
+
+impl<'k> Facts<'k> {
+    pub fn new(kernel: &'k Kernel, body: Region, overlap: bool) -> Self {
+        let mut facts = Self {
+            kernel,
+            body,
+            ops: ops_in(kernel, body),
+            position: SideTable::new(0),
+            region_of: SideTable::new(None),
+            op_of: SideTable::new(None),
+            uses: SideTable::new(Vec::new()),
+            inside: SideTable::new(false),
+            varying: SideTable::new(false),
+            writes: Vec::new(),
+            overlap,
+        };
+        facts.place_region(body);
+        for (position, &op) in (0..).zip(&facts.ops) {
+            let data = &kernel.ops[op];
+            facts.position.set(op, position);
+            data.results.iter().for_each(|&result| facts.inside.set(result, true));
+            data.operands.iter().for_each(|&operand| facts.uses.get_mut(operand).push(op));
+            match (&data.kind, kernel.cell_access(op)) {
+                (OpKind::Call(_), _) => facts.writes.push((position, None)),
+                (_, Some(access)) if access.writes => {
+                    facts.writes.push((position, Some(access.place.base())));
+                }
+                _ => {}
+            }
+        }
+        facts.find_varying();
+        facts
+    }
+
+    fn place_region(&mut self, region: Region) {
+        for &param in &self.kernel.regions[region].params {
+            self.inside.set(param, true);
+        }
+        for &op in &self.kernel.regions[region].ops {
+            self.region_of.set(op, Some(region));
+            for &inner in &self.kernel.ops[op].regions {
+                self.op_of.set(inner, Some(op));
+                self.place_region(inner);
+            }
+        }
+    }
+
+    /// Marks what depends on the loop's indices, until nothing is new. What memory holds depends on them if the loop writes it.
+    fn find_varying(&mut self) {
+        for &param in &self.kernel.regions[self.body].params {
+            self.varying.set(param, true);
+        }
+        let mut written = SideTable::new(false);
+        let calls = self.writes.iter().any(|(_, base)| base.is_none());
+        self.writes.iter().filter_map(|(_, base)| *base).for_each(|base| written.set(base, true));
+        loop {
+            let mut found = Vec::new();
+            for &op in &self.ops {
+                let data = &self.kernel.ops[op];
+                let any = |values: &[Value]| values.iter().any(|&value| self.varying[value]);
+                let mut mark = |value: Value, varies: bool| {
+                    if varies && !self.varying[value] {
+                        found.push(value);
+                    }
+                };
+                match data.kind {
+                    OpKind::If => {
+                        for (index, &result) in data.results.iter().enumerate() {
+                            let chosen =
+                                data.regions.iter().any(|&r| any(&yielded(self.kernel, r)[index..=index]));
+                            mark(result, any(&data.operands) || chosen);
+                        }
+                    }
+                    OpKind::For => {
+                        let body = data.regions[0];
+                        let params = &self.kernel.regions[body].params;
+                        let bounds = any(&data.operands[..2]);
+                        mark(params[0], bounds);
+                        for (slot, &result) in data.results.iter().enumerate() {
+                            let next = yielded(self.kernel, body)[slot];
+                            let varies = bounds || any(&[data.operands[2 + slot], next, params[1 + slot]]);
+                            mark(params[1 + slot], varies);
+                            mark(result, varies);
+                        }
+                    }
+                    OpKind::While => {
+                        let [cond, body] = data.regions[..] else { continue };
+                        let decides = any(&yielded(self.kernel, cond)[..1]);
+                        for (slot, &result) in data.results.iter().enumerate() {
+                            let passed = yielded(self.kernel, cond)[slot + 1];
+                            let next = yielded(self.kernel, body)[slot];
+                            let varies = decides || any(&[data.operands[slot], passed, next]);
+                            mark(self.kernel.regions[cond].params[slot], varies);
+                            mark(self.kernel.regions[body].params[slot], varies);
+                            mark(result, varies);
+                        }
+                    }
+                    OpKind::Load => {
+                        let base = data.operands[0];
+                        let changes = written[base] || calls || self.inside[base];
+                        data.results.iter().for_each(|&result| mark(result, changes || any(&data.operands)));
+                    }
+                    OpKind::Extent(_) | OpKind::LaunchKey => {}
+                    _ => {
+                        let pure = data.kind.is_pure();
+                        data.results.iter().for_each(|&result| mark(result, !pure || any(&data.operands)));
+                    }
+                }
+            }
+            if found.is_empty() {
+                return;
+            }
+            for value in found {
+                self.varying.set(value, true);
+            }
+        }
+    }
+
+    pub fn varies(&self, value: Value) -> bool {
+        self.varying[value]
+    }
+
+    /// The cell that an op accesses, if all iterations share it: neither its base nor its path depends on the iteration.
+    pub fn shared(&self, op: Op) -> Option<Cell> {
+        let place = self.kernel.cell_access(op)?.place;
+        if self.inside[place.base()] || place.path().iter().any(|&index| self.varying[index]) {
+            return None;
+        }
+        let step = |&index: &Value| self.kernel.as_const(index).map_or(Step::Value(index), Step::Const);
+        Some(Cell { base: place.base(), path: place.path().iter().map(step).collect() })
+    }
+
+    /// Plain stores to cells that all iterations share.
+    pub fn shared_stores(&self) -> Vec<(Op, Cell)> {
+        let stores = self.ops.iter().filter(|&&op| self.kernel.ops[op].kind == OpKind::Store);
+        stores.filter_map(|&op| Some((op, self.shared(op)?))).collect()
+    }
+
+    pub fn users(&self, value: Value) -> &[Op] {
+        &self.uses[value]
+    }
+
+    pub fn region(&self, op: Op) -> Option<Region> {
+        self.region_of[op]
+    }
+
+    /// The `if` or loop whose region it is; `None` for the body of the parallel loop.
+    pub fn owner(&self, region: Region) -> Option<Op> {
+        self.op_of[region]
+    }
+
+    /// The innermost serial loop around an op.
+    fn innermost_loop(&self, op: Op) -> Option<Op> {
+        let mut owner = self.region(op).and_then(|region| self.owner(region));
+        while let Some(op) = owner {
+            if matches!(self.kernel.ops[op].kind, OpKind::For | OpKind::While) {
+                return Some(op);
+            }
+            owner = self.region(op).and_then(|region| self.owner(region));
+        }
+        None
+    }
+
+    /// Whether an iteration may write the base between two ops that run equally often.
+    fn written_between(&self, base: Value, first: Op, second: Op) -> bool {
+        let (first, second) = (self.position[first], self.position[second]);
+        let (first, second) = (first.min(second), first.max(second));
+        let is_array = |value: Value| matches!(self.kernel.ty(value), Type::Array(_));
+        let start = self.writes.partition_point(|&(position, _)| position <= first);
+        let between = self.writes[start..].iter().take_while(|&&(position, _)| position < second);
+        between.into_iter().any(|&(_, written)| match written {
+            None => true,
+            Some(other) => other == base || self.overlap && is_array(other) && is_array(base),
+        })
+    }
+
+    /// The load of the cell that a value is, if what it read is still there when `at` runs.
+    pub fn fresh_load(&self, value: Value, cell: &Cell, at: Op) -> Option<Op> {
+        let ValueDef::Result(load, _) = self.kernel.values[value].def else { return None };
+        let is_load = self.kernel.ops[load].kind == OpKind::Load && self.inside[value];
+        let fresh = is_load
+            && self.shared(load).as_ref() == Some(cell)
+            && self.innermost_loop(load) == self.innermost_loop(at)
+            && !self.written_between(cell.base, load, at);
+        fresh.then_some(load)
+    }
+
+    /// Whether two values of one iteration are equal for sure.
+    pub fn equal(&self, a: Value, b: Value) -> bool {
+        self.equal_within(a, b, &mut 64)
+    }
+
+    fn equal_within(&self, a: Value, b: Value, left: &mut u32) -> bool {
+        if a == b {
+            return true;
+        }
+        let (ValueDef::Result(first, _), ValueDef::Result(second, _)) =
+            (self.kernel.values[a].def, self.kernel.values[b].def)
+        else {
+            return false;
+        };
+        let (one, two) = (&self.kernel.ops[first], &self.kernel.ops[second]);
+        if *left == 0 || one.kind != two.kind || one.operands.len() != two.operands.len() {
+            return false;
+        }
+        *left -= 1;
+        let same_work = match one.kind {
+            OpKind::Load => {
+                self.innermost_loop(first) == self.innermost_loop(second)
+                    && !self.written_between(one.operands[0], first, second)
+            }
+            _ => one.kind.is_pure(),
+        };
+        same_work && one.operands.iter().zip(&two.operands).all(|(&a, &b)| self.equal_within(a, b, left))
+    }
+}

@@ -1,0 +1,294 @@
+//! Finds assignments in parallel loops that mean a reduction, and makes them atomic updates; finds those that are races.
+//!
+//! Before:
+//! ```text
+//! parallel_for (%i: i32) in (%0..%n) {
+//!   %1: f32 = load %a[%i]
+//!   %2: f32 = load %m
+//!   %3: u1 = gt %1, %2
+//!   if %3 {
+//!     %4: f32 = load %a[%i]
+//!     store %m, %4
+//!   }
+//! }
+//! ```
+//! After (the `if` is left for `simplify`):
+//! ```text
+//! parallel_for (%i: i32) in (%0..%n) {
+//!   %5: u1 = const true
+//!   if %5 {
+//!     %4: f32 = load %a[%i]
+//!     %6: f32 = atomic_max %m, %4
+//!   }
+//! }
+//! ```
+//!
+//! A cell is *shared* if neither its base nor its path depends on the iteration: a variable from before the loop, `x[None]`, `x[0]`, `x[k]`
+//! with `k` from before the loop or from a serial loop inside. Of the plain stores to such a cell these are updates:
+//! * what the cell holds, combined with something by `+`, `-`, `*`, `min`, `max`, `&`, `|`, `^`: [`forms`];
+//! * a value under the condition that it is greater, or less, than what the cell holds;
+//! * one of these chosen by `select` or an `if`, if the other choice is what the cell holds: [`conditional`];
+//! * `and` and `or` of truths.
+//!
+//! An update is *observed* if the loop reads the cell besides, or combines it in another way: then iterations see what others did. That is a
+//! race, and so is every other store, but for these: the same value by all iterations, to a cell that the loop does not read; and a store in the one
+//! iteration that an `if` asks for. A loop with a race gets `in_order`: iterations that one thread runs are run one after the other.
+//!
+//! A maximum by comparison that begins as NaN stays NaN in order; atomically it becomes the greatest value. NaNs among the values are passed
+//! over either way.
+//!
+//! Expects scalars and promoted locals; structured phase.
+
+mod conditional;
+mod facts;
+mod forms;
+mod once;
+
+use octants_ir::ops::{AtomicOp, PrintPiece};
+use octants_ir::rewrite::walk;
+use octants_ir::{Builder, CellAccess, Const, Kernel, Loc, Op, OpKind, Region, SideTable, Value};
+
+use crate::manager::Assumptions;
+use crate::sweep::sweep;
+use facts::{Cell, Facts};
+use forms::Update;
+use once::runs_once;
+
+/// Gives the places of the stores that are races, each loop's in order.
+pub fn recognise_reductions(kernel: &mut Kernel, assumptions: Assumptions) -> Vec<Loc> {
+    let overlap = !assumptions.noalias;
+    let loops: Vec<_> =
+        kernel.top_ops().into_iter().filter(|&op| has_shared_store(kernel, op, overlap)).collect();
+    let mut made = Made { atomics: SideTable::new(false), harmless: SideTable::new(false) };
+    let mut moved = false;
+    for &op in &loops {
+        moved |= conditional::store_in_branches(kernel, kernel.ops[op].regions[0], overlap);
+    }
+    if moved {
+        // What chose is not used any more, and must not look as if it were.
+        sweep(kernel);
+    }
+    for &op in &loops {
+        let body = kernel.ops[op].regions[0];
+        let facts = Facts::new(kernel, body, overlap);
+        let stores = facts.shared_stores();
+        let updates: Vec<_> =
+            stores.iter().filter_map(|(store, cell)| forms::update_of(&facts, *store, cell)).collect();
+        apply(kernel, body, &updates, &mut made);
+    }
+    if !loops.is_empty() {
+        sweep(kernel);
+    }
+    let mut races = Vec::new();
+    for op in loops {
+        let found = races_in(kernel, op, &made, overlap);
+        if let OpKind::ParallelFor(attributes) = &mut kernel.ops[op].kind {
+            attributes.in_order = !found.is_empty();
+        }
+        races.extend(found);
+    }
+    races
+}
+
+/// Whether there may be something to recognise, or a race: a quick look that says yes too often.
+pub fn may_have_races(kernel: &Kernel) -> bool {
+    kernel.top_ops().into_iter().any(|op| may_store_shared(kernel, op))
+}
+
+/// Whether a loop whose iterations run at the same time stores plainly to a cell that they share.
+fn has_shared_store(kernel: &Kernel, op: Op, overlap: bool) -> bool {
+    may_store_shared(kernel, op)
+        && !Facts::new(kernel, kernel.ops[op].regions[0], overlap).shared_stores().is_empty()
+}
+
+/// Most loops store where their indices say, or to variables of their own: those are seen without a look at all of the loop.
+fn may_store_shared(kernel: &Kernel, op: Op) -> bool {
+    let Some(parallel) = kernel.parallel_loop(op) else { return false };
+    let known = |value: Value| kernel.as_const(value).and_then(Const::as_i128);
+    let once = |(lo, hi)| known(lo).zip(known(hi)).is_some_and(|(lo, hi)| hi - lo <= 1);
+    // Before loops over cells are expanded, nothing is known of how many there are.
+    let ranges = parallel.bounds().len() > 0;
+    if parallel.attributes.keeps_order() || ranges && parallel.bounds().all(once) {
+        return false;
+    }
+    let mut own = SideTable::new(false);
+    let mut found = false;
+    walk(kernel, parallel.body, &mut |op| match kernel.ops[op].kind {
+        OpKind::Local => own.set(kernel.ops[op].results[0], true),
+        OpKind::Store => {
+            found |= kernel.cell_access(op).is_some_and(|CellAccess { place, .. }| {
+                !own[place.base()] && !place.path().iter().any(|index| parallel.indices().contains(index))
+            });
+        }
+        _ => {}
+    });
+    found
+}
+
+/// What was made of assignments.
+struct Made {
+    atomics: SideTable<Op, bool>,
+    /// Loads that see what other iterations did and do no harm.
+    harmless: SideTable<Op, bool>,
+}
+
+fn apply(kernel: &mut Kernel, body: Region, updates: &[Update], made: &mut Made) {
+    if updates.is_empty() {
+        return;
+    }
+    let mut number = SideTable::new(None);
+    let mut guards: SideTable<Op, Vec<(usize, bool)>> = SideTable::new(Vec::new());
+    for (index, update) in updates.iter().enumerate() {
+        number.set(update.store, Some(index));
+        update.harmless.iter().for_each(|&load| made.harmless.set(load, true));
+        if let Some((user, operand, value)) = update.guard {
+            guards.get_mut(user).push((operand, value));
+        }
+    }
+    rewrite(kernel, body, updates, &number, &guards, made);
+}
+
+fn rewrite(
+    kernel: &mut Kernel,
+    region: Region,
+    updates: &[Update],
+    number: &SideTable<Op, Option<usize>>,
+    guards: &SideTable<Op, Vec<(usize, bool)>>,
+    made: &mut Made,
+) {
+    for op in std::mem::take(&mut kernel.regions[region].ops) {
+        let loc = kernel.ops[op].loc;
+        for &(operand, value) in &guards[op] {
+            let constant = Builder::at(kernel, region, loc).constant(Const::bool(value));
+            kernel.ops[op].operands[operand] = constant;
+        }
+        let Some(update) = number[op].map(|index| &updates[index]) else {
+            kernel.regions[region].ops.push(op);
+            for inner in kernel.ops[op].regions.clone() {
+                rewrite(kernel, inner, updates, number, guards, made);
+            }
+            continue;
+        };
+        let place = kernel.cell_access(op).expect("a store accesses a cell").place;
+        let (base, path) = (place.base(), place.path().to_vec());
+        let mut b = Builder::at(kernel, region, loc);
+        let value = update.value.build(&mut b);
+        b.atomic(update.op, base, &path, value);
+        let &atomic = kernel.regions[region].ops.last().expect("it was just added");
+        made.atomics.set(atomic, true);
+    }
+}
+
+/// One access of a shared cell.
+struct Access {
+    op: Op,
+    cell: Cell,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Read,
+    /// The kind of reduction.
+    Update(AtomicOp),
+    /// What every iteration stores, if it is the same.
+    Store(Option<Value>),
+    Other,
+}
+
+fn kind_of(facts: &Facts<'_>, op: Op) -> Kind {
+    let data = &facts.kernel.ops[op];
+    match data.kind {
+        OpKind::Load | OpKind::VolatileLoad => Kind::Read,
+        OpKind::Atomic(AtomicOp::Sub) => Kind::Update(AtomicOp::Add),
+        OpKind::Atomic(op) if op != AtomicOp::Exchange => Kind::Update(op),
+        OpKind::Store => {
+            let value = data.operands.last().copied();
+            Kind::Store(value.filter(|&value| !facts.varies(value)))
+        }
+        _ => Kind::Other,
+    }
+}
+
+fn races_in(kernel: &Kernel, op: Op, made: &Made, overlap: bool) -> Vec<Loc> {
+    let facts = Facts::new(kernel, kernel.ops[op].regions[0], overlap);
+    let mut accesses = Vec::new();
+    for &inner in &facts.ops {
+        let Some(cell) = facts.shared(inner) else { continue };
+        let kind = kind_of(&facts, inner);
+        let passes = match kind {
+            Kind::Read => made.harmless[inner] || only_told(&facts, inner),
+            Kind::Store(_) => runs_once(&facts, op, inner),
+            Kind::Update(_) | Kind::Other => false,
+        };
+        if !passes {
+            accesses.push(Access { op: inner, cell, kind });
+        }
+    }
+    // Most are reductions of one kind, and need no look at each other.
+    let is_one_reduction = |base: Value| {
+        let mut kinds = accesses.iter().filter(|access| access.cell.base == base).map(|access| access.kind);
+        let first = kinds.next();
+        matches!(first, Some(Kind::Update(_))) && kinds.all(|kind| Some(kind) == first)
+    };
+    let mut bases: Vec<_> = accesses.iter().map(|access| access.cell.base).collect();
+    bases.sort_unstable();
+    bases.dedup();
+    bases.retain(|&base| !is_one_reduction(base));
+    let mut races = Vec::new();
+    for access in accesses.iter().filter(|access| bases.contains(&access.cell.base)) {
+        let others =
+            || accesses.iter().filter(|other| other.op != access.op && other.cell.may_be(&access.cell));
+        let races_here = match access.kind {
+            Kind::Read | Kind::Other => false,
+            Kind::Update(_) => made.atomics[access.op] && others().any(|other| other.kind != access.kind),
+            Kind::Store(None) => true,
+            Kind::Store(Some(value)) => others().any(|other| match other.kind {
+                Kind::Store(Some(another)) => !same_constant(kernel, value, another),
+                _ => true,
+            }),
+        };
+        if races_here {
+            races.push(kernel.ops[access.op].loc);
+        }
+    }
+    races
+}
+
+fn same_constant(kernel: &Kernel, a: Value, b: Value) -> bool {
+    a == b || kernel.as_const(a).is_some_and(|constant| kernel.as_const(b) == Some(constant))
+}
+
+/// Whether what a load gave is only looked at by assertions and by messages of the compiler's own, such as of an overflow.
+fn only_told(facts: &Facts<'_>, load: Op) -> bool {
+    let mut pending = facts.kernel.ops[load].results.to_vec();
+    let mut left = 64;
+    while let Some(value) = pending.pop() {
+        for &user in facts.users(value) {
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
+            let data = &facts.kernel.ops[user];
+            match &data.kind {
+                OpKind::Assert(..) => {}
+                OpKind::If if data.results.is_empty() => {
+                    if !data.regions.iter().all(|&region| only_tells(facts.kernel, region)) {
+                        return false;
+                    }
+                }
+                kind if kind.is_pure() => pending.extend(data.results.iter().copied()),
+                _ => return false,
+            }
+        }
+    }
+    true
+}
+
+fn only_tells(kernel: &Kernel, region: Region) -> bool {
+    kernel.regions[region].ops.iter().all(|&op| match &kernel.ops[op].kind {
+        OpKind::Print(spec) => spec.pieces.iter().any(|piece| matches!(piece, PrintPiece::Location)),
+        OpKind::Yield | OpKind::Const(_) => true,
+        _ => false,
+    })
+}
