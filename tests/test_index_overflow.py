@@ -99,6 +99,40 @@ def test_indices_of_fields_wrap(session):
     assert y.to_numpy()[:2].ravel().tolist() == list(range(3, 11))
 
 
+def test_lanes_of_a_field_that_begins_at_the_least_index(session):
+    x = oc.field(oc.i32, shape=64, offset=-(2**31))
+
+    @oc.kernel
+    def fill(n: oc.i32):
+        for i in range(16):
+            x[i + n] = i
+
+    @oc.kernel
+    def sums(n: oc.i32, out: Ints):
+        for i in range(16):
+            total = 0
+            for k in range(i % 3 + 1):
+                total += x[i + n + 1]
+            out[i] = total
+
+    out = np.zeros(16, np.int32)
+    fill(-(2**31))
+    sums(2**31 - 1, out)
+    assert out.tolist() == [i * (i % 3 + 1) for i in range(16)]
+
+    @oc.kernel
+    def crossing(n: oc.i32, out: Ints):
+        for i in range(16):
+            total = 0
+            for k in range(i % 3 + 1):
+                if i >= 4:
+                    total += x[i + n]
+            out[i] = total
+
+    crossing(2**31 - 4, out)
+    assert out.tolist() == [0, 0, 0, 0, *((i - 4) * (i % 3 + 1) for i in range(4, 16))]
+
+
 @oc.kernel
 def counted(x: Ints, out: Ints, n: oc.i32):
     for i in range(16):

@@ -197,6 +197,10 @@ impl Emitter<'_> {
     fn exact_index(&mut self, exact: &Exact) -> Index {
         match exact {
             Exact::Leaf(value) => self.exact_leaf(*value),
+            Exact::Wrapped(value) => {
+                let lanes = self.get(*value);
+                self.index_of(lanes)
+            }
             Exact::Node(op, operands) => {
                 let [a, b] = &**operands;
                 let (a, b) = (self.exact_index(a), self.exact_index(b));

@@ -98,8 +98,10 @@ pub(crate) struct Counter {
 /// How an index is computed: from the leaves of a tree of sums and products, each in 64 bits.
 #[derive(Clone, Debug)]
 pub(crate) enum Exact {
-    /// The wrapped value.
+    /// The wrapped value. Where it is linear in the lanes, those count on from the first.
     Leaf(Value),
+    /// The wrapped value of each lane.
+    Wrapped(Value),
     /// `add`, `sub`, or `mul` by a factor that is the same in all lanes.
     Node(ArithOp, Box<[Exact; 2]>),
 }
@@ -153,7 +155,7 @@ impl Emitter<'_> {
 
     /// How to compute an index in 64 bits without leaving the window, and what it can be.
     pub(crate) fn exact(&self, value: Value, window: Range, depth: u32) -> (Exact, Range) {
-        let leaf = || (Exact::Leaf(value), self.leaf_range(value));
+        let leaf = || self.leaf_in_window(value, window);
         if self.counters[value].is_some() || depth == 0 || self.kernel.ty(value) != Type::I32 {
             return leaf();
         }
@@ -167,7 +169,7 @@ impl Emitter<'_> {
         };
         // As deep as possible on both sides, else on one, else on none.
         let deep = [first, second].map(|operand| self.exact(operand, window, depth - 1));
-        let flat = [first, second].map(|operand| (Exact::Leaf(operand), self.leaf_range(operand)));
+        let flat = [first, second].map(|operand| self.leaf_in_window(operand, window));
         let ([deep_x, deep_y], [flat_x, flat_y]) = (&deep, &flat);
         for (x, y) in [(deep_x, deep_y), (deep_x, flat_y), (flat_x, deep_y), (flat_x, flat_y)] {
             if let Some(range) = x.1.combined(op, y.1).filter(|range| range.lies_in(window)) {
@@ -177,16 +179,15 @@ impl Emitter<'_> {
         leaf()
     }
 
-    fn leaf_range(&self, value: Value) -> Range {
-        let mut range = self.range_of(value, DEEPEST);
-        if self.counters[value].is_none()
-            && let Some(stride) = self.lane_stride(value)
-        {
-            let span = i128::from(LANE_SPAN);
-            range.low -= if stride < 0 { span } else { 0 };
-            range.high += if stride > 0 { span } else { 0 };
-        }
-        range
+    /// A value that is not taken apart. Lanes that count on from the first must stay in the window.
+    fn leaf_in_window(&self, value: Value, window: Range) -> (Exact, Range) {
+        let range = self.range_of(value, DEEPEST);
+        let stride = if self.counters[value].is_none() { self.lane_stride(value) } else { None };
+        let Some(stride) = stride else { return (Exact::Leaf(value), range) };
+        let span = i128::from(LANE_SPAN);
+        let (below, above) = (if stride < 0 { span } else { 0 }, if stride > 0 { span } else { 0 });
+        let counted = Range::new(range.low - below, range.high + above);
+        if counted.lies_in(window) { (Exact::Leaf(value), counted) } else { (Exact::Wrapped(value), range) }
     }
 
     /// How far apart the values of neighbouring lanes are, where that is constant as long as nothing wraps, and little.
