@@ -417,6 +417,46 @@ def test_eig_and_make_spd(arch):
     np.testing.assert_allclose(np.array(spd), q @ np.diag(np.maximum(w, 0)) @ q.T, atol=1e-10)
 
 
+@pytest.mark.parametrize("scale", [1e-7, 1e-6, 1e-4, 1e-2])
+@pytest.mark.parametrize("n", [2, 3])
+def test_svd_near_the_identity_has_no_bias(arch, n, scale):
+    """The deformation of a body in free fall: the orthogonal factor must not shrink or grow it."""
+    mat = oc.types.matrix(n, n, oc.f32)
+    arrays = oc.types.ndarray(dtype=mat, ndim=1)
+
+    @oc.kernel
+    def k(a: arrays, u: arrays, s: arrays, v: arrays, r: arrays, p: arrays):
+        for i in a:
+            u_, s_, v_ = oc.svd(a[i])
+            u[i] = u_
+            s[i] = s_
+            v[i] = v_
+            r_, p_ = oc.polar_decompose(a[i])
+            r[i] = r_
+            p[i] = p_
+
+    count = 2000 if arch == "cpu" else 200
+    noise = np.random.default_rng(n).standard_normal((count, n, n))
+    a = (np.eye(n) + scale * noise).astype(np.float32)
+    arrays_ = [oc.ndarray(mat, count) for _ in range(6)]
+    arrays_[0].from_numpy(a)
+    k(*arrays_)
+    a, u, s, v, r, p = (array.to_numpy().astype(np.float64) for array in arrays_)
+    left, _, right = np.linalg.svd(a)
+    exact = left @ right
+    off = u @ v.transpose(0, 2, 1) - exact
+    if n == 2 and scale <= 1e-6:
+        assert abs(off).max() < 1e-11 and abs(r - exact).max() < 1e-11
+    else:
+        bias = 1e-8 if n == 2 else 6e-8
+        assert abs(off).max() < 5e-7 and abs(np.trace(off, axis1=1, axis2=2).mean() / n) < bias
+    unit = 1.2e-7
+    assert abs(u @ s @ v.transpose(0, 2, 1) - a).max() < 40 * unit
+    assert abs(r @ p - a).max() < 20 * unit
+    for q in (u, v, r):
+        assert abs(q @ q.transpose(0, 2, 1) - np.eye(n)).max() < 10 * unit
+
+
 def test_svd_compiles_quickly():
     @oc.kernel
     def k(a: oc.types.ndarray(dtype=mat3, ndim=1)):

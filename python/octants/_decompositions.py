@@ -2,25 +2,31 @@
 # ruff: noqa: RET505  (a branch that is decided while compiling stands beside the other)
 """Decompositions of small matrices, one per thread: written in the kernel language, so they run on the host too.
 
-Singular values come from one-sided rotations (Hestenes): pairs of columns of the matrix are turned until all are orthogonal. Their
-lengths are then the singular values and the product of the rotations is V. AᵀA is never formed, so small singular values lose nothing to
-squaring. Eigenvalues of symmetric matrices come from Jacobi's rotations. Matrices are scaled first, so that no intermediate overflows.
+Singular values of 3×3 matrices come from one-sided rotations (Hestenes): pairs of columns of the matrix are turned until all are
+orthogonal. Their lengths are then the singular values and the product of the rotations is V. AᵀA is never formed, so small singular values
+lose nothing to squaring. A 2×2 matrix is a rotation or reflection times a symmetric matrix, both known in closed form; so the product of its
+factors, ``U @ V.transpose()``, is right to far below the precision where the matrix is almost a rotation. Eigenvalues of symmetric matrices come from Jacobi's rotations. Matrices are scaled first, so that no intermediate overflows.
 
 Accuracy, relative to the largest singular value, in units of the type's precision (1.2e-7 for f32, 2.2e-16 for f64): singular value
 decompositions reconstruct the matrix, and their factors are orthogonal, within 10; eigenvalue decompositions of symmetric matrices within 20.
+Singular values of a 2×2 matrix that differ by less than 32 units are taken as equal: it is reconstructed within 40, then.
 """
 
 from __future__ import annotations
 
 from . import _language as lang
 from ._matrix import Matrix, Vector
-from ._matrix_methods import cols, cross, dot, norm
+from ._matrix_methods import cols, cross, dot
 from ._octants import dtypes
 from ._promotion import data_type
 from ._pyfunc import pyfunc
 from .types import Template
 
 f64 = dtypes["f64"]
+
+# Singular values of a 2×2 matrix that differ by less, in units of the type's precision, count as equal. The deformation of a body in free
+# fall is the unit matrix with rounding errors of about 1e-6 in f32: 32 units cover them.
+EQUAL_UNITS = 32
 
 
 # ---- checks and constants; they run while compiling ---------------------------------------------------------------------------
@@ -44,6 +50,11 @@ def require_system(n: int, m: int, ndim: int, length: int, length_ndim: int) -> 
 def precision(dt) -> float:
     """How far a product may be off, relative to its factors."""
     return 4e-16 if dt == f64 else 2e-7
+
+
+def unit_roundoff(dt) -> float:
+    """The distance from 1 to the next number."""
+    return 2.3e-16 if dt == f64 else 1.2e-7
 
 
 def least_scale(dt) -> float:
@@ -105,36 +116,67 @@ def svd(A, dt=None):
 
 
 @pyfunc
+def lengthened(c, s):
+    """A cosine and a sine from approximate ones: a Newton step towards a sum of squares of 1."""
+    great = lang.max(lang.abs(c), lang.abs(s))
+    small = lang.min(lang.abs(c), lang.abs(s))
+    # 1 - c² - s², without a rounding at the size of 1.
+    missing = ((1 - great) * (1 + great) - small * small) / 2
+    return c + c * missing, s + s * missing
+
+
+@pyfunc
+def polar_2(a, dt: Template):
+    """``c, s, reflects, trace, difference, twice``: the polar decomposition of a matrix whose greatest entry is about 1.
+
+    The orthogonal factor is ``[[c, -s], [s, c]]``, or ``[[c, s], [s, -c]]`` if it reflects. The symmetric one has this trace, this
+    difference of its diagonal entries and twice this entry beside them; none of its eigenvalues is negative.
+    """
+    e = a[0, 0] + a[1, 1]
+    h = a[1, 0] - a[0, 1]
+    f = a[0, 0] - a[1, 1]
+    g = a[1, 0] + a[0, 1]
+    reflects = f * f + g * g > e * e + h * h
+    x = lang.select(reflects, f, e)
+    y = lang.select(reflects, g, h)
+    other_x = lang.select(reflects, e, f)
+    other_y = lang.select(reflects, -h, g)
+    square = x * x + y * y
+    is_zero = square < dt(least_scale(dt))
+    inverse = lang.rsqrt(lang.select(is_zero, lang.one(square), square))
+    c, s = lengthened(lang.select(is_zero, lang.one(square), x * inverse), y * inverse)
+    mirrored = lang.select(reflects, -s, s)
+    return c, s, reflects, c * x + s * y, c * other_x + mirrored * other_y, c * other_y - mirrored * other_x
+
+
+@pyfunc
 def svd_2(A, dt: Template):
-    least = dt(least_scale(dt))
     a = lang.cast(A, dt)
-    scale = lang.max(greatest(a), least)
+    scale = lang.max(greatest(a), dt(least_scale(dt)))
     a = a / scale
-    p = Vector([a[0, 0], a[1, 0]])
-    q = Vector([a[0, 1], a[1, 1]])
-    cosine, sine = rotation(dot(q, q) - dot(p, p), 2 * dot(p, q), dt(negligible_product(dt)))
+    c, s, reflects, trace, difference, twice = polar_2(a, dt)
+    # Singular values that are almost equal turn nothing, so that the product of the factors is the orthogonal factor itself.
+    equal = dt(EQUAL_UNITS * unit_roundoff(dt)) * trace
+    twice = lang.select(difference * difference + twice * twice > equal * equal, twice, lang.zero(twice))
+    cosine, sine = rotation(-difference, twice, dt(negligible_product(dt)))
+    cosine, sine = lengthened(cosine, sine)
     v = Vector([cosine, -sine])
     w = Vector([sine, cosine])
-    first = p * cosine - q * sine
-    second = p * sine + q * cosine
-    if dot(second, second) > dot(first, first):
-        old = first
-        first = second
-        second = -old
+    # Whether the symmetric factor's eigenvalue of v is less than that of w.
+    if difference * (cosine * cosine - sine * sine) < 2 * twice * cosine * sine:
         old = v
         v = w
         w = -old
-    length = norm(first)
-    u = first / lang.max(length, least)
-    if length <= least:
-        u = Vector([lang.one(length), lang.zero(length)])
-    across = Vector([-u[1], u[0]])
-    other = dot(across, second)
-    if other < 0:
+    zero = lang.zero(c)
+    sign = lang.select(reflects, -lang.one(c), lang.one(c))
+    u = Vector([c * v[0] - sign * s * v[1], s * v[0] + sign * c * v[1]])
+    across = Vector([-u[1], u[0]]) * sign
+    first = dot(u, a @ v)
+    second = dot(across, a @ w)
+    if second < 0:
         across = -across
-        other = -other
-    zero = lang.zero(length)
-    return cols([u, across]), Matrix([[length * scale, zero], [zero, other * scale]]), cols([v, w])
+        second = -second
+    return cols([u, across]), Matrix([[first * scale, zero], [zero, second * scale]]), cols([v, w])
 
 
 @pyfunc
@@ -175,7 +217,14 @@ def orthogonal_to(u):
 
 @pyfunc
 def unit(v):
-    return v * lang.rsqrt(dot(v, v))
+    result = v * lang.rsqrt(dot(v, v))
+    return result * lengthening(result)
+
+
+@pyfunc
+def lengthening(v):
+    """What makes an almost unit vector one: a Newton step. Approximate roots are all off to the same side."""
+    return lang.one(v[0]) * 1.5 - dot(v, v) / 2
 
 
 @pyfunc
@@ -208,6 +257,7 @@ def svd_3(A, dt: Template):
     b1, b2, v1, v2 = ordered(b1, b2, v1, v2)
     # A column without a length has no direction: any orthogonal one will do.
     u0 = b0 * lang.rsqrt(lang.max(dot(b0, b0), least))
+    u0 = u0 * lengthening(u0)
     u0 = chosen(dot(b0, b0) > least, u0, Vector([one, zero, zero]))
     across = b1 - u0 * dot(u0, b1)
     length = dot(across, across)
@@ -215,13 +265,17 @@ def svd_3(A, dt: Template):
     u1 = u1 - u0 * dot(u0, u1)
     # What is left of a column that is rounding error alone may point along the first one.
     u1 = chosen((length > least) & (4 * length > dot(b1, b1)), u1, orthogonal_to(u0))
-    u1 = unit(u1)
+    u1 = u1 * lengthening(u1)
     u2 = cross(u0, u1)
-    s0 = dot(u0, b0) * scale
-    s1 = dot(u1, b1) * scale
-    s2 = dot(u2, b2) * scale
+    # Each turn's approximate root shortened the columns of V, and with them the matrix.
+    long_0 = lengthening(v0)
+    long_1 = lengthening(v1)
+    long_2 = lengthening(v2)
+    s0 = dot(u0, b0) * (long_0 * scale)
+    s1 = dot(u1, b1) * (long_1 * scale)
+    s2 = dot(u2, b2) * (long_2 * scale)
     sigma = Matrix([[s0, zero, zero], [zero, s1, zero], [zero, zero, s2]])
-    return cols([u0, u1, u2]), sigma, cols([v0, v1, v2])
+    return cols([u0, u1, u2]), sigma, cols([v0 * long_0, v1 * long_1, v2 * long_2])
 
 
 @pyfunc
@@ -232,8 +286,23 @@ def polar_decompose(A, dt=None):
     reflection.
     """
     require_sizes((2, 3), "Polar decomposition only supports 2×2 and 3×3 matrices.", A.n, A.m, A.ndim)
-    u, s, v = svd(A, dt)
-    return u @ v.transpose(), v @ s @ v.transpose()
+    if lang.static(A.n == 2):
+        return polar_decompose_2(A, real_type(dt))
+    else:
+        u, s, v = svd(A, dt)
+        return u @ v.transpose(), v @ s @ v.transpose()
+
+
+@pyfunc
+def polar_decompose_2(A, dt: Template):
+    a = lang.cast(A, dt)
+    scale = lang.max(greatest(a), dt(least_scale(dt)))
+    c, s, reflects, trace, difference, twice = polar_2(a / scale, dt)
+    half = scale / 2
+    between = twice * half
+    sign = lang.select(reflects, -lang.one(c), lang.one(c))
+    symmetric = Matrix([[(trace + difference) * half, between], [between, (trace - difference) * half]])
+    return Matrix([[c, -sign * s], [s, sign * c]]), symmetric
 
 
 # ---- eigenvalues --------------------------------------------------------------------------------------------------------------------
