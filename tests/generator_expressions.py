@@ -91,7 +91,20 @@ class Expressions:
         return f"oc.max(oc.min({expression}, oc.cast({limit}, oc.{scalar})), oc.cast({-limit}, oc.{scalar}))"
 
     def subscript(self, size: int, scope: Scope, depth: int) -> str:
-        """An index below a size, which is a power of two."""
+        """An index below a size, which is a power of two. Sometimes its computation overflows."""
+        if self.random.random() < 0.06:
+            return f"({self.plain_subscript(size, scope, depth)}) {self.multiple_of_wrap(scope)}"
+        return self.plain_subscript(size, scope, depth)
+
+    def multiple_of_wrap(self, scope: Scope) -> str:
+        """Adds a number that is zero once it is wrapped to 32 bits."""
+        lowest, half = "oc.cast(-2147483648, oc.i32)", "oc.cast(65536, oc.i32)"
+        factor = f"oc.cast({self.pick(*scope.indices)}, oc.i32)" if scope.indices else "oc.cast(3, oc.i32)"
+        return self.pick(
+            f"+ {lowest} + {lowest}", f"- {lowest} + {lowest}", f"+ {factor} * {half} * {half}", f"- {half} * {half}"
+        )
+
+    def plain_subscript(self, size: int, scope: Scope, depth: int) -> str:
         if scope.indices and self.random.random() < 0.4:
             return f"{self.pick(*scope.indices)} & {size - 1}"
         return f"{self.integer('i32', scope, depth + 1)} & {size - 1}"
