@@ -1,5 +1,7 @@
 """Functions that are compiled on their own, on every device: recursion, early returns, references."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,54 @@ def test_recursion(arch):
     x = np.zeros(15, np.int32)
     k(x)
     assert x.tolist() == [0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377]
+
+
+@pytest.mark.parametrize("stack", [256 << 10, 1 << 20])
+def test_endless_recursion_fails_on_a_thread_with_a_small_stack(arch, stack):
+    @oc.real_func
+    def down(n: oc.i32) -> oc.i32:
+        return down(n + 1) + 1
+
+    @oc.kernel
+    def serial() -> oc.i32:
+        return down(0)
+
+    @oc.kernel
+    def parallel(x: oc.types.ndarray(dtype=oc.i32, ndim=1)):
+        for i in x:
+            x[i] = down(i)
+
+    def run():
+        for launch in (serial, lambda: parallel(np.zeros(100, np.int32))):
+            try:
+                launch()
+            except oc.OctantsAssertionError as error:
+                errors.append(str(error))
+
+    errors = []
+    before = threading.stack_size(stack)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert len(errors) == 2
+    assert all("calls of `down` are nested too deep" in error for error in errors), errors
+
+
+def test_recursion_may_use_most_of_the_stack(arch):
+    @oc.real_func
+    def count(n: oc.i32) -> oc.i32:
+        if n == 0:
+            return 0
+        return count(n - 1) + 1
+
+    @oc.kernel
+    def k(n: oc.i32) -> oc.i32:
+        return count(n)
+
+    assert k(10_000) == 10_000
 
 
 def test_returns_leave_loops(arch):

@@ -80,7 +80,7 @@ impl IdleCopies {
 
     fn give_back(&self, copy: PrivateCopy) {
         if let Ok(mut copies) = self.copies.try_lock() {
-            // Sizes of arrays change in the course of a program: the oldest make copy.
+            // Sizes of arrays change in the course of a program: the oldest make room.
             copies.push(copy);
             while copies.iter().map(|copy| copy.bytes).sum::<usize>() > KEPT {
                 drop(copies.remove(0));
@@ -89,7 +89,7 @@ impl IdleCopies {
     }
 }
 
-/// The copies of one loop, and arguments for each thread that name them.
+/// The copies of one loop.
 pub(crate) struct LoopCopies<'a> {
     idle: &'a IdleCopies,
     arrays: &'a [Copied],
@@ -97,7 +97,8 @@ pub(crate) struct LoopCopies<'a> {
     targets: Vec<*mut u8>,
     /// For each thread one of each array.
     copies: Vec<Vec<PrivateCopy>>,
-    args: Vec<Vec<u64>>,
+    /// Where those of each thread lie.
+    addresses: Vec<Vec<*mut u8>>,
     used: Vec<AtomicBool>,
 }
 
@@ -112,38 +113,36 @@ impl<'a> LoopCopies<'a> {
         args: &[u8],
         threads: usize,
     ) -> Result<Self, DeviceError> {
-        let mut words = vec![0_u64; args.len().div_ceil(8)];
-        for (word, bytes) in words.iter_mut().zip(args.chunks(8)) {
-            let mut whole = [0; 8];
-            whole[..bytes.len()].copy_from_slice(bytes);
-            *word = u64::from_ne_bytes(whole);
-        }
+        let address_in = |at: usize| -> *mut u8 {
+            let bytes = args[at..at + 8].try_into().expect("an address has eight bytes");
+            u64::from_ne_bytes(bytes) as *mut u8
+        };
         let mut all = LoopCopies {
             idle,
             arrays,
-            targets: arrays.iter().map(|array| words[array.address_at / 8] as *mut u8).collect(),
+            targets: arrays.iter().map(|array| address_in(array.address_at)).collect(),
             copies: Vec::with_capacity(threads),
-            args: Vec::with_capacity(threads),
+            addresses: Vec::with_capacity(threads),
             used: (0..threads).map(|_| AtomicBool::new(false)).collect(),
         };
         for _ in 0..threads {
-            let mut own = words.clone();
-            let mut copies = Vec::with_capacity(arrays.len());
-            for array in arrays {
-                let copy = idle.take(array.summand, array.bytes)?;
-                own[array.address_at / 8] = copy.words as u64;
-                copies.push(copy);
-            }
+            let copies = arrays.iter().map(|array| idle.take(array.summand, array.bytes));
+            let copies: Vec<_> = copies.collect::<Result<_, _>>()?;
+            all.addresses.push(copies.iter().map(|copy| copy.words.cast()).collect());
             all.copies.push(copies);
-            all.args.push(own);
         }
         Ok(all)
     }
 
-    /// The block of arguments for a thread, which may now write to its copies.
-    pub fn args(&self, thread: usize) -> *const u64 {
+    /// The addresses of a thread's copies, which it may write to from now on.
+    pub fn of_thread(&self, thread: usize) -> *const *mut u8 {
         self.used[thread].store(true, Ordering::Relaxed);
-        self.args[thread].as_ptr()
+        self.addresses[thread].as_ptr()
+    }
+
+    /// How many threads have written to their copies.
+    pub fn used(&self) -> usize {
+        self.used.iter().filter(|used| used.load(Ordering::Relaxed)).count()
     }
 
     /// How many lines the n-th array has.
@@ -251,6 +250,7 @@ fn update(cell: &AtomicU64, new: impl Fn(u64) -> u64) {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_ptr_alignment, reason = "copies begin at lines")]
 mod tests {
     use super::*;
 
@@ -271,7 +271,7 @@ mod tests {
                 for thread in [0, 2] {
                     // SAFETY: the copy has as many elements.
                     let copy = unsafe {
-                        let copy = *copies.args(thread).cast::<*mut f32>();
+                        let copy = (*copies.of_thread(thread)).cast::<f32>();
                         std::slice::from_raw_parts_mut(copy, count)
                     };
                     copy.iter_mut().step_by(2).for_each(|element| *element += 1.0);
@@ -296,7 +296,7 @@ mod tests {
         let copies = LoopCopies::new(&idle, &arrays, &block(array.as_mut_ptr().cast()), 1).unwrap();
         // SAFETY: the copy has four elements; the array is there, and nobody else.
         unsafe {
-            *(*copies.args(0).cast::<*mut f32>()).add(1) += 3.0;
+            *(*copies.of_thread(0)).cast::<f32>().add(1) += 3.0;
             copies.add_lines(0, 0, 1);
         }
         let bits = array.map(f32::to_bits);
@@ -318,7 +318,7 @@ mod tests {
             for thread in 0..2 {
                 // SAFETY: the copy reaches to the last cell's `w`.
                 unsafe {
-                    let copy = *copies.args(thread).cast::<*mut f32>();
+                    let copy = (*copies.of_thread(thread)).cast::<f32>();
                     (0..CELLS).for_each(|cell| *copy.add(2 * cell) += 1.0);
                 }
             }
@@ -340,7 +340,7 @@ mod tests {
         let copies = LoopCopies::new(&idle, &arrays, &block(array.as_mut_ptr().cast()), 2).unwrap();
         for thread in 0..2 {
             // SAFETY: the copy has two elements.
-            unsafe { *(*copies.args(thread).cast::<*mut u32>()) += 1 };
+            unsafe { *(*copies.of_thread(thread)).cast::<u32>() += 1 };
         }
         // SAFETY: the array is there, and nobody else.
         unsafe { copies.add_lines(0, 0, 1) };

@@ -3,21 +3,26 @@
 use std::ffi::c_void;
 use std::mem::{offset_of, transmute};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use octants_hal::{
     Address, Capabilities, Device, DeviceError, Domain, Event, FaultRecord, Function, Image, Launch,
     LaunchContext, Module, PrintQueue, RangeDomain, Stream,
 };
-use octants_llvm::abi::{Fault, Frame};
+use octants_llvm::abi::{Fault, Frame, Worker};
 use octants_llvm_sys::{LoadError, Loaded, load};
 
 use crate::copies::{IdleCopies, LoopCopies};
 use crate::host::{self, Filler, LINE, unsupported};
 use crate::memory::HostMemory;
-use crate::pool::{Pool, Schedule};
+use crate::pool::{Outcome, Pool, Schedule};
+use crate::stack;
+use crate::work::{MeasuredWork, threads_worth};
 
-/// A range task: arguments, frame, and a range of the flattened points. A serial task ignores the range.
-type Task = unsafe extern "C" fn(*const u8, *const Frame, i64, i64);
+/// A range task: arguments, frame, worker, and a range of the flattened points. A serial task ignores the range.
+type Task = unsafe extern "C" fn(*const u8, *const Frame, *const Worker, i64, i64);
 
 // The runtime allocates and reads the record that generated code writes: they are the same.
 const _: () = {
@@ -28,25 +33,19 @@ const _: () = {
     assert!(offset_of!(Fault, arguments) == FaultRecord::ARGUMENTS_OFFSET);
 };
 
-/// Instructions of one chunk, at least: some microseconds, so that taking the next one costs nothing.
-const CHUNK: u64 = 32_000;
+/// Nanoseconds of one chunk, at least: taking the next one takes some ten.
+const CHUNK: u64 = 1000;
 
-/// Instructions of one chunk, at most: some ten milliseconds, so that a request to stop is heard soon. An iteration that is longer
-/// than it seemed asks by itself.
-const LONGEST: u64 = 1 << 25;
-
-/// A loop of fewer instructions than this stays on its caller: waking a thread takes longer than the half that it would do.
-const TINY: u64 = 32_000;
-
-/// The same for bodies so plain that they are vectorised, and run several times as fast: measured on `y[i] += a * x[i]`, where two
-/// threads begin to pay at thirty thousand iterations.
-const TINY_PLAIN: u64 = 128_000;
-
-/// A body of fewer instructions than this is plain.
-const PLAIN: u64 = 32;
+/// Nanoseconds and instructions of one chunk, at most, so that a request to stop is heard soon. An iteration that is longer than it
+/// seemed asks by itself.
+const LONGEST: u64 = 10_000_000;
+const LONGEST_COST: u64 = 1 << 25;
 
 /// Bytes of a fill or a copy that are worth handing to another thread.
 const BYTES_WORTH_A_THREAD: u64 = 256 << 10;
+
+/// Bytes of private copies that are worth handing to another thread to merge: some five microseconds.
+const COPIES_WORTH_A_THREAD: u64 = 64 << 10;
 
 /// The host's processor: native code on a pool of threads.
 pub struct CpuDevice {
@@ -55,9 +54,18 @@ pub struct CpuDevice {
     copies: IdleCopies,
 }
 
-/// The code of a module's parts.
+/// The code of a module's parts, and what was asked for of it.
 struct LoadedModule {
     parts: Vec<Loaded>,
+    /// Boxed, since [`Function`]s are their addresses.
+    #[allow(clippy::vec_box, reason = "addresses stay when the list grows")]
+    functions: Mutex<Vec<Box<TaskFunction>>>,
+}
+
+/// One task's code, and what is known of its running time.
+struct TaskFunction {
+    code: Task,
+    work: MeasuredWork,
 }
 
 impl CpuDevice {
@@ -70,36 +78,42 @@ impl CpuDevice {
         self.pool.threads()
     }
 
-    /// Runs `work` over `0..bytes` in pieces that begin at multiples of `period`.
-    fn in_pieces(&self, bytes: usize, period: usize, work: &(dyn Fn(usize, usize) + Sync)) {
+    /// Runs `work` over `0..bytes` in pieces that begin at multiples of `period`; `worth` bytes are worth a thread.
+    fn in_pieces(&self, bytes: usize, period: usize, worth: u64, work: &(dyn Fn(usize, usize) + Sync)) {
         let periods = bytes.div_ceil(period) as u64;
-        let grain = BYTES_WORTH_A_THREAD / period as u64;
+        let grain = worth / period as u64;
         let schedule = Schedule { grain, most: u64::MAX, max_threads: usize::MAX, cancel: None };
         let outcome = self.pool.run(periods, &schedule, &|_, begin, end| {
             let (begin, end) = (begin as usize * period, end as usize * period);
             work(begin, end.min(bytes) - begin);
         });
-        debug_assert_eq!(outcome, crate::pool::Outcome::Completed, "nobody cancels it");
+        debug_assert_eq!(outcome, Outcome::Completed, "nobody cancels it");
     }
 
     /// # Safety
     /// As for the verb `launch`.
     unsafe fn run_range(
         &self,
-        task: Task,
+        task: &TaskFunction,
         context: &LaunchContext<'_>,
         frame: &Frame,
         range: &RangeDomain<'_>,
     ) -> Result<(), DeviceError> {
-        let cost = u64::from(range.cost.max(1));
-        let tiny = if cost < PLAIN { TINY_PLAIN } else { TINY };
+        let (points, cost) = (range.points, u64::from(range.cost.max(1)));
+        let work = task.work.nanoseconds(points, cost).max(1);
+        let mut worth = threads_worth(work, false).min(self.pool.threads());
+        if worth > 1 && self.pool.is_asleep(worth) {
+            worth = threads_worth(work, true).min(worth);
+        }
+        let each = |nanoseconds: u64| u128::from(points) * u128::from(nanoseconds) / u128::from(work);
         let grain = match range.block {
-            _ if range.points.saturating_mul(cost) < tiny => range.points,
+            _ if worth == 1 => points,
             Some(block) => block.into(),
-            None => (CHUNK / cost).max(range.lanes.into()),
+            None => u64::try_from(each(CHUNK)).unwrap_or(points).max(range.lanes.into()),
         };
-        let max_threads = range.max_threads.map_or(usize::MAX, |threads| threads as usize);
-        let threads = self.pool.threads_for(range.points, grain, max_threads);
+        let most = u64::try_from(each(LONGEST)).unwrap_or(points).clamp(1, (LONGEST_COST / cost).max(1));
+        let max_threads = range.max_threads.map_or(worth, |threads| worth.min(threads as usize));
+        let threads = self.pool.threads_for(points, grain, max_threads);
         let copies = match range.copied {
             [] => None,
             copied => Some(LoopCopies::new(&self.copies, copied, context.args, threads)?),
@@ -108,20 +122,33 @@ impl CpuDevice {
         let frame = Shared(frame);
         // SAFETY: the record outlives the launch.
         let fault = unsafe { &*context.memory.fault.as_ptr::<FaultRecord>() };
-        let most = LONGEST / cost;
+        let busy = task.work.is_sampled().then(|| AtomicU64::new(0));
         let schedule = Schedule { grain, most, max_threads, cancel: Some(context.cancel) };
-        // Whoever launched looks at the flag and at the record, so the outcome says nothing new.
-        let _ = self.pool.run(range.points, &schedule, &|thread, lo, hi| {
-            if !fault.happened() {
-                let args = copies.as_ref().map_or_else(|| args.get(), |copies| copies.args(thread).cast());
-                // SAFETY: the caller vouches for arguments and frame; the pool gives ranges inside the points.
-                unsafe { task(args, frame.get(), lo as i64, hi as i64) };
+        let outcome = self.pool.run(points, &schedule, &|thread, lo, hi| {
+            if fault.happened() {
+                return;
+            }
+            let copies = copies.as_ref().map_or(std::ptr::null(), |copies| copies.of_thread(thread));
+            let worker = Worker { stack_limit: stack::limit(), copies };
+            let begin = busy.as_ref().map(|busy| (busy, Instant::now()));
+            // SAFETY: the caller vouches for arguments and frame; the pool gives ranges inside the points.
+            unsafe { (task.code)(args.get(), frame.get(), &raw const worker, lo as i64, hi as i64) };
+            if let Some((busy, begin)) = begin {
+                busy.fetch_add(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
             }
         });
+        // Whoever launched looks at the flag and at the record; here they only tell whether the time is that of all points.
+        if let Some(busy) = busy
+            && outcome == Outcome::Completed
+            && !fault.happened()
+        {
+            task.work.learn(points, Duration::from_nanos(busy.into_inner()));
+        }
         // Also after a failure: what was added until then is there, as it would be without copies.
         if let Some(copies) = &copies {
+            let worth = COPIES_WORTH_A_THREAD / copies.used().max(1) as u64;
             for array in 0..range.copied.len() {
-                self.in_pieces(copies.lines(array) * LINE, LINE, &|begin, length| {
+                self.in_pieces(copies.lines(array) * LINE, LINE, worth, &|begin, length| {
                     // SAFETY: the loop is over, and each piece is given to one thread.
                     unsafe { copies.add_lines(array, begin / LINE, (begin + length) / LINE) };
                 });
@@ -215,7 +242,7 @@ unsafe impl Device for CpuDevice {
         from: Address,
         bytes: usize,
     ) -> Result<(), DeviceError> {
-        self.in_pieces(bytes, LINE, &|begin, length| {
+        self.in_pieces(bytes, LINE, BYTES_WORTH_A_THREAD, &|begin, length| {
             // SAFETY: a piece of what the caller vouches for.
             unsafe { host::copy(to.offset(begin).as_ptr(), from.offset(begin).as_ptr(), length) };
         });
@@ -230,7 +257,7 @@ unsafe impl Device for CpuDevice {
         bytes: usize,
     ) -> Result<(), DeviceError> {
         let filler = Filler::new(pattern, bytes);
-        self.in_pieces(bytes, filler.period(), &|begin, length| {
+        self.in_pieces(bytes, filler.period(), BYTES_WORTH_A_THREAD, &|begin, length| {
             // SAFETY: a piece of what the caller vouches for, which begins where the pattern does.
             unsafe { filler.fill(to.offset(begin).as_ptr(), length) };
         });
@@ -268,7 +295,8 @@ unsafe impl Device for CpuDevice {
                 other => DeviceError::BadImage { message: format!("`{}`: {other}", part.symbol) },
             })
         });
-        let module = Box::new(LoadedModule { parts: parts.collect::<Result<_, _>>()? });
+        let parts = parts.collect::<Result<_, _>>()?;
+        let module = Box::new(LoadedModule { parts, functions: Mutex::default() });
         Ok(Module(Box::into_raw(module) as u64))
     }
 
@@ -281,13 +309,18 @@ unsafe impl Device for CpuDevice {
         // SAFETY: made by `load_module`, and alive.
         let module = unsafe { &*(module.0 as *const LoadedModule) };
         let address = module.parts.iter().find_map(|part| part.symbol(symbol))?;
-        Some(Function(address as u64))
+        // SAFETY: the address of a task in loaded code, which has this signature.
+        let code: Task = unsafe { transmute(address) };
+        let function = Box::new(TaskFunction { code, work: MeasuredWork::default() });
+        let address = Address::of(&raw const *function);
+        module.functions.lock().unwrap_or_else(PoisonError::into_inner).push(function);
+        Some(Function(address.0))
     }
 
     #[inline]
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
-        // SAFETY: the address of a task in loaded code, which has this signature.
-        let task: Task = unsafe { transmute(launch.function.0 as *const ()) };
+        // SAFETY: a function of a module that is alive, and so is what it has given out.
+        let task = unsafe { &*(launch.function.0 as *const TaskFunction) };
         let context = &launch.context;
         let mut frame = Frame {
             temps: context.memory.temps.as_ptr(),
@@ -302,7 +335,10 @@ unsafe impl Device for CpuDevice {
         // SAFETY: the caller keeps the verb's contract.
         unsafe {
             match &launch.domain {
-                Domain::Once => task(context.args.as_ptr(), &raw const frame, 0, 0),
+                Domain::Once => {
+                    let worker = Worker { stack_limit: stack::limit(), copies: std::ptr::null() };
+                    (task.code)(context.args.as_ptr(), &raw const frame, &raw const worker, 0, 0);
+                }
                 Domain::Range(range) => {
                     frame.bounds = range.bounds.as_ptr();
                     self.run_range(task, context, &frame, range)?;

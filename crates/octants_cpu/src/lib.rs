@@ -13,6 +13,8 @@ mod host;
 mod memory;
 pub mod pool;
 mod reference;
+mod stack;
+mod work;
 
 pub use compile::{
     NativeCode, NativeError, NativeOptions, NativeTask, NativeText, compile_native, native_text,

@@ -39,8 +39,11 @@ impl Emitter<'_> {
         if let Some(base) = self.params[param].base {
             return base;
         }
-        let offset = self.plan.args.slots[param].offset as usize;
-        let base = self.load_pointer("%args", offset);
+        let private = self.copied.iter().position(|&copied| copied == param);
+        let base = match private {
+            Some(position) if self.body == self.kernel.body => self.shape.private_copy(self, position),
+            _ => self.load_pointer("%args", self.plan.args.slots[param].offset as usize),
+        };
         self.params[param].base = Some(base);
         base
     }

@@ -8,7 +8,7 @@ use octants_ir::plan::Plan;
 use octants_ir::{Op, Region};
 
 use crate::emitter::Emitter;
-use crate::value::Val;
+use crate::value::{Ptr, Val};
 
 /// Memory that belongs to a launch, and that a task's body may ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,8 +66,11 @@ pub(crate) trait Shape {
     /// A function of reals on scalars or vectors.
     fn library(&self, e: &mut Emitter<'_>, function: LibraryFunction, operands: &[Val]) -> Val;
 
-    /// Bytes of the stack that calls of recursive functions may use.
-    fn stack_of_calls(&self) -> usize;
+    /// The lowest address that a frame of a recursive function may have, as an `i64`. Asked in a task's function, not in those it calls.
+    fn stack_limit(&self, e: &mut Emitter<'_>) -> Val;
+
+    /// The private copy that this thread has of an array, by its position among those of the task.
+    fn private_copy(&self, e: &mut Emitter<'_>, position: usize) -> Ptr;
 
     /// Emits two neighbouring ops as one where that is faster. Otherwise nothing is emitted.
     fn fuse(&self, e: &mut Emitter<'_>, first: Op, second: Op) -> bool;

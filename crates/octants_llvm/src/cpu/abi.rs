@@ -1,7 +1,7 @@
 //! The memory that a CPU task sees: what its function is called with, and how a failing task reports.
 //!
-//! A task is `extern "C" fn(args: *const u8, frame: *const Frame, lo: i64, hi: i64)`. `args` is a block in the plan's
-//! [`ArgLayout`](octants_ir::plan::ArgLayout). A serial task is called once with `lo = hi = 0`; a range task with any `[lo, hi)`
+//! A task is `extern "C" fn(args: *const u8, frame: *const Frame, worker: *const Worker, lo: i64, hi: i64)`. `args` is a block in
+//! the plan's [`ArgLayout`](octants_ir::plan::ArgLayout); the frame belongs to the launch, the worker to the thread. A serial task is called once with `lo = hi = 0`; a range task with any `[lo, hi)`
 //! of its flattened iteration space, last axis fastest. Data only: whoever launches fills a frame, emitted code reads it by
 //! the offsets below.
 
@@ -36,9 +36,20 @@ pub struct Frame {
 /// [`Fault::arguments`] has them.
 pub type Print = unsafe extern "C" fn(listener: *const c_void, site: u32, count: u32, slots: *const u64);
 
-/// Bytes of the stack that calls of recursive functions may use, from the task's own frame on. A thread that runs tasks has at
-/// least twice as many.
-pub const STACK_OF_CALLS: usize = 1 << 20;
+/// What the thread has that runs a task: nothing of it is shared with other threads.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Worker {
+    /// The lowest address that a frame of a recursive function may have.
+    pub stack_limit: usize,
+    /// The thread's private copies of arrays, in the order of the task's `copied`; null for a task without any.
+    pub copies: *const *mut u8,
+}
+
+impl Worker {
+    pub(crate) const STACK_LIMIT: usize = offset_of!(Worker, stack_limit);
+    pub(crate) const COPIES: usize = offset_of!(Worker, copies);
+}
 
 impl Frame {
     pub(crate) const TEMPS: usize = offset_of!(Frame, temps);

@@ -14,12 +14,12 @@ mod report;
 mod widen;
 
 use octants_ir::plan::Plan;
-use octants_ir::{Op, Region};
+use octants_ir::{Op, Region, Scalar};
 
 use crate::emitter::Emitter;
 use crate::shape::{ContextField, LibraryFunction, Shape};
-use crate::value::Val;
-use abi::Frame;
+use crate::value::{Ptr, Val};
+use abi::{Frame, Worker};
 
 /// What code for a CPU is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +43,8 @@ impl Shape for CpuOptions {
             bytes => format!("ptr noalias noundef nonnull readonly align 8 dereferenceable({bytes}) %args"),
         };
         let context = self.context_param();
-        format!("define void @{symbol}({args}, {context}, i64 noundef %lo, i64 noundef %hi) #0")
+        let worker = "ptr noalias noundef nonnull readonly align 8 %worker";
+        format!("define void @{symbol}({args}, {context}, {worker}, i64 noundef %lo, i64 noundef %hi) #0")
     }
 
     fn context_param(&self) -> &'static str {
@@ -82,8 +83,13 @@ impl Shape for CpuOptions {
         e.library_function(function, operands)
     }
 
-    fn stack_of_calls(&self) -> usize {
-        abi::STACK_OF_CALLS
+    fn stack_limit(&self, e: &mut Emitter<'_>) -> Val {
+        e.load_entry("%worker", Worker::STACK_LIMIT, Scalar::I64)
+    }
+
+    fn private_copy(&self, e: &mut Emitter<'_>, position: usize) -> Ptr {
+        let copies = e.load_pointer("%worker", Worker::COPIES);
+        e.load_pointer(&copies.to_string(), 8 * position)
     }
 
     fn fuse(&self, e: &mut Emitter<'_>, first: Op, second: Op) -> bool {

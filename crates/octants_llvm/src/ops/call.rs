@@ -130,10 +130,7 @@ impl Emitter<'_> {
         if let Some(limit) = &self.limit {
             return limit.clone();
         }
-        let here = self.frame_address();
-        let bytes = self.shape.stack_of_calls();
-        let limit = self.f.in_entry(|f| f.define(format_args!("sub i64 %v{here}, {bytes}")));
-        let limit = format!("%v{limit}");
+        let limit = self.shape.stack_limit(self).to_string();
         self.limit = Some(limit.clone());
         limit
     }

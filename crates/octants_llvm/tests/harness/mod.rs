@@ -11,13 +11,13 @@ use octants_ir::plan::{
     leaves_of,
 };
 use octants_ir::{Const, Data, Kernel, OpKind, Scalar, SiteScope, SiteTable, Value};
-use octants_llvm::abi::{Fault, Frame};
+use octants_llvm::abi::{Fault, Frame, Worker};
 use octants_llvm::{EmitOptions, emit};
 use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
 
 pub mod oracle;
 
-type Entry = unsafe extern "C" fn(*const u8, *const Frame, i64, i64);
+type Entry = unsafe extern "C" fn(*const u8, *const Frame, *const Worker, i64, i64);
 
 pub struct Program {
     pub kernel: Kernel,
@@ -181,9 +181,12 @@ impl Program {
                 print: Some(tell),
                 listener: (&raw const told).cast(),
             };
+            // Tests run on threads with two megabytes of stack.
+            let stack_limit = (&raw const frame).addr() - (1 << 20);
+            let worker = Worker { stack_limit, copies: std::ptr::null() };
             let args: *const u8 = args.as_ptr().cast();
             // SAFETY: blocks are as the plan lays them out, and arrays as long as their extents say.
-            let call = |lo, hi| unsafe { task(args, &raw const frame, lo, hi) };
+            let call = |lo, hi| unsafe { task(args, &raw const frame, &raw const worker, lo, hi) };
             if *planned == Task::Serial {
                 call(0, 0);
                 continue;
