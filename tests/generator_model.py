@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import copy
 import itertools
+import math
 
 import numpy as np
 from generator_types import REALS, SCALARS, Tensor
@@ -186,6 +187,7 @@ def _nearest(function):
 
 sin, cos, tan, tanh = _nearest(np.sin), _nearest(np.cos), _nearest(np.tan), _nearest(np.tanh)
 asin, acos, atan2 = _nearest(np.arcsin), _nearest(np.arccos), _nearest(np.arctan2)
+erf = _nearest(lambda x: type(x)(math.erf(x)))
 exp, log, pow = _nearest(np.exp), _nearest(np.log), _nearest(np.power)  # noqa: A001
 rsqrt = _nearest(lambda x: 1 / np.sqrt(x))
 

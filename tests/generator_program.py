@@ -11,7 +11,7 @@ from generator_types import INTEGERS, StructType, Tensor, annotation, scalar_of
 GRID = (4, 3)
 #: Functions that are exact to a few units in the last place, with arguments that keep them finite.
 MATH = {
-    "sin": "{x}", "cos": "{x}", "tan": "{x}", "tanh": "{x}", "exp": "{x} / oc.cast({limit}, oc.{t})",
+    "sin": "{x}", "cos": "{x}", "tan": "{x}", "tanh": "{x}", "erf": "{x}", "exp": "{x} / oc.cast({limit}, oc.{t})",
     "log": "abs({x}) + oc.cast(0.25, oc.{t})", "rsqrt": "abs({x}) + oc.cast(0.25, oc.{t})",
     "asin": "{x} / (abs({x}) + oc.cast(1.0, oc.{t}))", "acos": "{x} / (abs({x}) + oc.cast(1.0, oc.{t}))",
     "pow": "abs({x}) + oc.cast(0.25, oc.{t}), oc.max(oc.min({y}, oc.cast(2.0, oc.{t})), oc.cast(-2.0, oc.{t}))",

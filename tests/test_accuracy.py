@@ -19,6 +19,18 @@ REALS = {oc.f32: (np.float32, np.float64), oc.f64: (np.float64, np.longdouble)}
 HUGE = 1e30
 SIGNED, POSITIVE, ANGLE, UNIT = (-HUGE, HUGE), (0.0, HUGE), (-1e5, 1e5), (-1.0, 1.0)
 
+
+def exact_erf(x):
+    """``exp(-x²)`` times a series of positive terms, in the type of the argument; one from where no type tells the difference."""
+    near = np.minimum(np.abs(x), 6.5)
+    term = near.copy()
+    total = near.copy()
+    for n in range(1, 200):
+        term = term * (2 * near * near / (2 * n + 1))
+        total += term
+    return np.copysign(np.minimum(total * np.exp(-near * near) * 2 / np.sqrt(4 * np.arctan(x.dtype.type(1))), 1), x)
+
+
 # One argument: the operation in the language, the exact one, and the range of arguments. `log2` is a function of the language itself.
 UNARY = {
     "sin": (oc.sin, np.sin, ANGLE),
@@ -27,6 +39,7 @@ UNARY = {
     "asin": (oc.asin, np.arcsin, UNIT),
     "acos": (oc.acos, np.arccos, UNIT),
     "tanh": (oc.tanh, np.tanh, SIGNED),
+    "erf": (oc.erf, exact_erf, SIGNED),
     "exp": (oc.exp, np.exp, (-80.0, 80.0)),
     "log": (oc.log, np.log, POSITIVE),
     "log2": (oc.math.log2, np.log2, POSITIVE),
@@ -52,6 +65,7 @@ BOUNDS = {
     "acos": (1.0, 4.0),
     "atan2": (1.5, 4.0),
     "tanh": (2.5, 4.0),
+    "erf": (1.5, 4.0),
     "exp": (1.0, 4.0),
     "log": (1.0, 4.0),
     "log2": (1.0, 4.0),
@@ -170,6 +184,7 @@ def test_angles_of_any_size_are_reduced_exactly(arch, dtype):
 EDGES = {
     "sin": ([0.0, -0.0, np.inf, np.nan], [0.0, -0.0, np.nan, np.nan]),
     "tanh": ([0.0, -0.0, np.inf, -np.inf, np.nan], [0.0, -0.0, 1.0, -1.0, np.nan]),
+    "erf": ([0.0, -0.0, 10.0, -10.0, np.inf, -np.inf, np.nan], [0.0, -0.0, 1.0, -1.0, 1.0, -1.0, np.nan]),
     "asin": ([1.0, -1.0, 1.5, 0.0], [np.pi / 2, -np.pi / 2, np.nan, 0.0]),
     "acos": ([1.0, -1.0, -1.5], [0.0, np.pi, np.nan]),
     "exp": ([0.0, np.inf, -np.inf, 1000.0, -1000.0, np.nan], [1.0, np.inf, 0.0, np.inf, 0.0, np.nan]),
@@ -239,14 +254,16 @@ def test_half_precision_is_rounded_once(arch):
             out[2, i] = x[i] / y[i]
             out[3, i] = oc.sqrt(abs(x[i]))
             out[4, i] = oc.sin(x[i])
+            out[5, i] = oc.erf(x[i] / oc.cast(25.0, oc.f16))
 
     random = np.random.default_rng(10)
     x = random.uniform(-100, 100, 2000).astype(np.float16)
     y = random.uniform(1, 50, 2000).astype(np.float16)
-    out = np.empty((5, 2000), dtype=np.float16)
+    out = np.empty((6, 2000), dtype=np.float16)
     k(x, y, out)
     a, b = x.astype(np.float64), y.astype(np.float64)
-    expected = [a + b, a * b, a / b, np.sqrt(np.abs(a)), np.sin(a)]
+    quotient = (a / 25).astype(np.float16).astype(np.float64)
+    expected = [a + b, a * b, a / b, np.sqrt(np.abs(a)), np.sin(a), exact_erf(quotient)]
     for row, exact in zip(out, expected, strict=True):
         assert ulps(row, exact).max() <= 0.501
 

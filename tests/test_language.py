@@ -115,8 +115,9 @@ def test_real_operators_follow_python(arch):
         out[19] = oc.acos(a / 10)
         out[20] = oc.select(a > b, a, b)
         out[21] = oc.math.log2(abs(a))
+        out[22] = oc.erf(a)
 
-    out = np.zeros(22)
+    out = np.zeros(23)
     for a, b in [(2.75, -1.5), (-3.5, 0.25), (0.5, 7.0), (-8.25, -2.0)]:
         ops(a, b, out)
         expected = [
@@ -146,8 +147,60 @@ def test_real_operators_follow_python(arch):
             math.acos(a / 10),
             max(a, b),
             math.log2(abs(a)),
+            math.erf(a),
         ]
         np.testing.assert_allclose(out, expected, rtol=4e-15)
+
+
+@pytest.mark.parametrize("dtype", [oc.f16, oc.f32, oc.f64], ids=str)
+def test_the_error_function_of_numbers_vectors_and_matrices(arch, dtype):
+    oc.init(arch=getattr(oc, arch), log_level="error")
+    values = [-3.0, -0.5, 0.0, 0.25, 1.0, 2.5]
+    array = oc.types.ndarray(dtype=dtype, ndim=1)
+    vector, matrix = oc.types.vector(3, dtype), oc.types.matrix(2, 3, dtype)
+
+    @oc.kernel
+    def numbers(x: array, out: array):
+        for i in range(x.shape[0]):
+            out[i] = oc.erf(x[i])
+
+    @oc.kernel
+    def tensors(v: vector, m: matrix, out: array):
+        a, b = oc.math.erf(v), oc.erf(m)
+        for i in oc.static(range(3)):
+            out[i] = a[i]
+            for j in oc.static(range(2)):
+                out[3 + 3 * j + i] = b[j, i]
+
+    @oc.kernel
+    def constant() -> oc.f64:
+        return oc.erf(oc.static(0.25))
+
+    x, out = oc.ndarray(dtype, 6), oc.ndarray(dtype, 9)
+    for i, value in enumerate(values):
+        x[i] = value
+    numbers(x, out)
+    tolerance = {oc.f16: 1e-3, oc.f32: 3e-7, oc.f64: 1e-15}[dtype]
+    expected = [math.erf(value) for value in values]
+    np.testing.assert_allclose([out[i] for i in range(6)], expected, rtol=tolerance)
+    tensors(vector(values[:3]), matrix([values[:3], values[3:]]), out)
+    np.testing.assert_allclose([out[i] for i in range(9)], expected[:3] + expected, rtol=tolerance)
+    assert constant() == pytest.approx(math.erf(0.25), rel=1e-7)
+    # On the host.
+    assert oc.erf(0.5) == math.erf(0.5)
+    assert oc.erf(oc.Vector(values)).to_numpy() == pytest.approx(expected, rel=3e-7)
+    assert oc.erf(np.float32(0.5)).dtype == np.float32
+
+
+def test_the_error_function_takes_reals(arch):
+    oc.init(arch=getattr(oc, arch), log_level="error")
+
+    @oc.kernel
+    def k(n: oc.i32) -> oc.f32:
+        return oc.erf(n)
+
+    with pytest.raises(oc.OctantsTypeError, match="erf"):
+        k(1)
 
 
 def test_promotion(arch):

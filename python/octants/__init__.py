@@ -59,6 +59,7 @@ from ._language import (
     clock_counter,
     clock_freq_hz,
     cos,
+    erf,
     exp,
     floor,
     grouped,

@@ -10,7 +10,7 @@ from .exceptions import OctantsTypeError
 #: Names of the language's functions that go entry by entry.
 ELEMENTWISE = frozenset(
     [
-        "abs", "acos", "asin", "atan2", "bit_cast", "bit_shr", "cast", "ceil", "cos", "exp", "floor", "isinf", "isnan", "log", "log2",
+        "abs", "acos", "asin", "atan2", "bit_cast", "bit_shr", "cast", "ceil", "cos", "erf", "exp", "floor", "isinf", "isnan", "log", "log2",
         "max", "min", "one", "pow", "raw_div", "raw_mod", "round", "rsqrt", "select", "sin", "sqrt", "tan", "tanh", "zero",
     ]
 )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import math
 
 from ._elementwise import ELEMENTWISE, apply
 from ._matrix import Matrix, Vector
@@ -84,6 +85,15 @@ def asin(x):
 def acos(x):
     """Arccosine of a real."""
     return _numpy().arccos(x)
+
+
+@_marked("erf")
+def erf(x):
+    """The error function of a real."""
+    numpy = _numpy()
+    x = numpy.asarray(x)
+    result = numpy.vectorize(math.erf, otypes=[float])(x)
+    return result.astype(x.dtype if x.dtype.kind == "f" else float)[()]
 
 
 @_marked("atan2")

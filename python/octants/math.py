@@ -17,6 +17,7 @@ from ._language import (
     cast,
     ceil,
     cos,
+    erf,
     exp,
     floor,
     log,
@@ -313,7 +314,7 @@ def fns(mask: u32, base: u32, offset: i32) -> u32:
 
 __all__ = [
     "acos", "asin", "atan2", "cconj", "cdiv", "ceil", "cexp", "cinv", "clamp", "clog", "clz", "cmul", "cos", "cpow",
-    "cross", "csqrt", "degrees", "determinant", "distance", "dot", "e", "exp", "eye", "ffs", "floor", "fns", "fract", "inf",
+    "cross", "csqrt", "degrees", "determinant", "distance", "dot", "e", "erf", "exp", "eye", "ffs", "floor", "fns", "fract", "inf",
     "inverse", "isinf", "isnan", "ivec2", "ivec3", "ivec4", "length", "log", "log2", "mat2", "mat3", "mat4", "max", "min",
     "mix", "mod", "nan", "normalize", "pi", "popcnt", "pow", "radians", "reflect", "refract", "rot_by_axis",
     "rot_yaw_pitch_roll", "rotation2d", "rotation3d", "round", "scale", "sign", "sin", "smoothstep", "sqrt", "step", "tan",

@@ -81,6 +81,7 @@ intrinsics! {
     Tanh "tanh" "tanh(x)";
     Asin "asin" "asin(x)";
     Acos "acos" "acos(x)";
+    Erf "erf" "erf(x): the error function.";
     Atan2 "atan2" "atan2(y, x)";
     Frexp "frexp" "frexp(x): mantissa and exponent.";
     IsNan "isnan" "isnan(x)";

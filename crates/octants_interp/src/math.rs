@@ -1,7 +1,7 @@
 //! Functions of reals. Singles and halves are computed as doubles and rounded once.
 
 use octants_ir::ops::{ArithOp, MathOp, MathUnary};
-use octants_ir::{Const, Scalar};
+use octants_ir::{Const, Scalar, special};
 
 use crate::arith;
 
@@ -41,6 +41,7 @@ pub fn unary(op: MathUnary, a: Const) -> Const {
         MathUnary::Tanh => x.tanh(),
         MathUnary::Asin => x.asin(),
         MathUnary::Acos => x.acos(),
+        MathUnary::Erf => special::erf(x),
         MathUnary::Floor => x.floor(),
         MathUnary::Ceil => x.ceil(),
         MathUnary::Round => x.round(),

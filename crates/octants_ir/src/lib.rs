@@ -14,6 +14,7 @@ pub mod ops;
 pub mod plan;
 pub mod rewrite;
 pub mod site;
+pub mod special;
 pub mod text;
 pub mod types;
 pub mod verify;

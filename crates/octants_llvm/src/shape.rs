@@ -33,6 +33,7 @@ pub(crate) enum LibraryFunction {
     Tanh,
     Asin,
     Acos,
+    Erf,
     Pow,
     Atan2,
 }

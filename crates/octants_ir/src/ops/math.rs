@@ -24,6 +24,7 @@ family! {
         Tanh "tanh" Real diff "Hyperbolic tangent.";
         Asin "asin" Real diff "Arcsine.";
         Acos "acos" Real diff "Arccosine.";
+        Erf "erf" Real diff "The error function, `2/sqrt(pi)` times the integral of `exp(-t*t)` from 0.";
         Floor "floor" Real flat "The greatest integer not above.";
         Ceil "ceil" Real flat "The least integer not below.";
         Round "round" Real flat "The nearest integer, halves away from zero.";

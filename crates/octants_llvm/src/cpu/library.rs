@@ -20,20 +20,23 @@ impl Emitter<'_> {
             LibraryFunction::Asin => "llvm.asin",
             LibraryFunction::Acos => "llvm.acos",
             LibraryFunction::Pow => "llvm.pow",
-            LibraryFunction::Atan2 => return self.by_lane(operands, Self::atan2),
+            LibraryFunction::Atan2 => {
+                return self.by_lane(operands, |e, v| e.c_function("atan2", "atan2f", v));
+            }
+            LibraryFunction::Erf => return self.by_lane(operands, |e, v| e.c_function("erf", "erff", v)),
         };
         self.by_lane(operands, |e, v| e.intrinsic(intrinsic, v, ""))
     }
 
-    /// On scalars.
-    fn atan2(&mut self, operands: &[Val]) -> Val {
+    /// A function that LLVM has no intrinsic of, on scalars: its names in double and in single precision.
+    fn c_function(&mut self, double: &str, single: &str, operands: &[Val]) -> Val {
         match operands[0].ty {
-            Scalar::F64 => self.library_call("atan2", operands),
-            Scalar::F32 => self.library_call("atan2f", operands),
+            Scalar::F64 => self.library_call(double, operands),
+            Scalar::F32 => self.library_call(single, operands),
             _ => {
                 let wide: Vec<_> = operands.iter().map(|&v| self.cast(v, Scalar::F32)).collect();
-                let angle = self.library_call("atan2f", &wide);
-                self.cast(angle, Scalar::F16)
+                let result = self.library_call(single, &wide);
+                self.cast(result, Scalar::F16)
             }
         }
     }

@@ -378,7 +378,8 @@ impl<'k> Survey<'k> {
                 | MathUnary::Tan
                 | MathUnary::Tanh
                 | MathUnary::Asin
-                | MathUnary::Acos => tally.calls += 1,
+                | MathUnary::Acos
+                | MathUnary::Erf => tally.calls += 1,
             },
             OpKind::Bit(_)
             | OpKind::BitUnary(_)

@@ -44,6 +44,7 @@ impl Emitter<'_> {
             MathUnary::Tanh => self.library(LibraryFunction::Tanh, &[a]),
             MathUnary::Asin => self.library(LibraryFunction::Asin, &[a]),
             MathUnary::Acos => self.library(LibraryFunction::Acos, &[a]),
+            MathUnary::Erf => self.library(LibraryFunction::Erf, &[a]),
             MathUnary::IsNan => self.magnitude_test("ugt", a),
             MathUnary::IsInf => self.magnitude_test("eq", a),
             MathUnary::FrexpMantissa => self.frexp(a).0,

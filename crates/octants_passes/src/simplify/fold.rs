@@ -141,6 +141,7 @@ fn math_unary(op: MathUnary, a: Const) -> Option<Const> {
         | MathUnary::Tanh
         | MathUnary::Asin
         | MathUnary::Acos
+        | MathUnary::Erf
         | MathUnary::FrexpMantissa
         | MathUnary::FrexpExponent => None,
     }

@@ -30,6 +30,7 @@ fn function(intrinsic: Intrinsic) -> Option<Function> {
         I::Tanh => (MathUnary::Tanh, f64::tanh, false),
         I::Asin => (MathUnary::Asin, f64::asin, false),
         I::Acos => (MathUnary::Acos, f64::acos, false),
+        I::Erf => (MathUnary::Erf, octants_ir::special::erf, false),
         I::Floor => (MathUnary::Floor, f64::floor, false),
         I::Ceil => (MathUnary::Ceil, f64::ceil, false),
         I::Round => (MathUnary::Round, f64::round, false),

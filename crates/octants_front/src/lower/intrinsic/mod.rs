@@ -135,6 +135,7 @@ impl<H: Host> Lowerer<'_, H> {
             | I::Tanh
             | I::Asin
             | I::Acos
+            | I::Erf
             | I::IsNan
             | I::IsInf => self.math_function(intrinsic, arguments, span),
             I::Frexp => self.frexp(arguments, span),
