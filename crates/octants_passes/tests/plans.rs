@@ -136,3 +136,38 @@ fn threads_get_copies_of_arrays_that_a_loop_only_adds_to() {
     args[extent..extent + 4].copy_from_slice(&33_i32.to_le_bytes());
     assert_eq!(one.bytes(&plan.args, &args), 33 * 8);
 }
+
+#[test]
+fn long_serial_code_is_several_tasks_that_share_what_they_need() {
+    let products: Vec<_> = (0..3000).map(|line| format!("%v{}: i32 = mul %v{line}, %n", line + 1)).collect();
+    let mut lines = format!("%zero: i32 = const 0\n%v0: i32 = load %x[%zero]\n{}\n", products.join("\n"));
+    lines += "store %x[%zero], %v3000\nreturn %v3000\n";
+    let text = format!("kernel @long(%x \"x\": array<i32, 1>, %n \"n\": i32) -> (i32) {{\n{lines}}}");
+    let long = plan(&text, false);
+    assert_eq!(long.tasks.iter().filter(|task| matches!(task, Task::Serial)).count(), 4);
+    assert_eq!(long.temps.slots.len(), 3, "each task hands one value to the next");
+
+    let one_loop = |number: u32| {
+        format!(
+            "while {{ %l{number}: i32 = load %x[%n]\n%c{number}: u1 = lt %l{number}, %n\nyield %c{number} }} \
+             do {{ store %x[%n], %n }}\n"
+        )
+    };
+    let loops: String = (0..100).map(one_loop).collect();
+    let text = format!("kernel @loops(%x \"x\": array<i32, 1>, %n \"n\": i32) {{\n{loops}return\n}}");
+    let tasks = plan(&text, false).tasks.len();
+    assert!((3..=5).contains(&tasks), "{tasks} tasks for 100 loops");
+}
+
+/// Each line doubles the ways to the first.
+#[test]
+fn a_bound_that_is_used_again_and_again_is_looked_at_once() {
+    let sums: Vec<_> = (0..64).map(|line| format!("%v{}: i32 = add %v{line}, %v{line}", line + 1)).collect();
+    let sums = sums.join("\n");
+    let text = format!(
+        "kernel @doubled(%x \"x\": array<i32, 1>, %v0 \"n\": i32) {{\n%zero: i32 = const 0\n{sums}\n\
+         parallel_for (%i: i32) in (%zero..%v64) {{ store %x[%i], %i }}\nreturn\n}}"
+    );
+    let plan = plan(&text, false);
+    assert!(matches!(plan.tasks[..], [Task::Serial, Task::Range { .. }]), "{:?}", plan.tasks);
+}

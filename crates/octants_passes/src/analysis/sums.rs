@@ -2,7 +2,7 @@
 
 use octants_ir::ops::AtomicOp;
 use octants_ir::plan::Copied;
-use octants_ir::rewrite::use_counts;
+use octants_ir::rewrite::walk;
 use octants_ir::{Const, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
 use super::access::array_uses;
@@ -14,12 +14,18 @@ const UNKNOWN_TRIPS: u32 = 4;
 /// and nobody asks for the old value. No other array may be the same memory.
 pub fn sums_of(kernel: &Kernel, op: Op) -> Vec<Copied> {
     let body = kernel.ops[op].regions[0];
-    let counts = use_counts(kernel);
+    // The results of ops in the body are used in the body.
+    let mut used = SideTable::new(false);
+    walk(kernel, body, &mut |op| {
+        for &operand in &kernel.ops[op].operands {
+            used.set(operand, true);
+        }
+    });
     let mut sums: Vec<(Value, Option<Copied>)> = Vec::new();
     for access in array_uses(kernel, body) {
         let data = &kernel.ops[access.op];
         let adds = matches!(data.kind, OpKind::Atomic(AtomicOp::Add | AtomicOp::Sub));
-        let sum = if adds && counts[data.results[0]] == 0 && !kernel.ops[op].operands.contains(&access.base) {
+        let sum = if adds && !used[data.results[0]] && !kernel.ops[op].operands.contains(&access.base) {
             copied(kernel, access.base)
         } else {
             None

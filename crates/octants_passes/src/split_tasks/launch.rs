@@ -31,18 +31,20 @@ impl LaunchTime {
         for &op in &ops {
             let data = &kernel.ops[op];
             let [result] = data.results[..] else { continue };
-            // A bound that the host cannot compute is a task's to compute, as is all that follows from it.
-            let for_host = !bounds[result] || host_computes(kernel, result);
             // Of values that are no scalars only those are left that lie in the block of arguments.
             let known = kernel.ty(result).scalar().is_some() || matches!(data.kind, OpKind::StructGet(_));
-            if data.kind.is_pure() && known && for_host {
+            if data.kind.is_pure() && known {
                 let own = match data.kind {
                     OpKind::Math(_) | OpKind::MathUnary(_) => 10,
                     _ => 1,
                 };
                 let cost =
                     data.operands.iter().try_fold(own, |sum: u32, &v| Some(sum.saturating_add(costs[v]?)));
-                costs.set(result, cost.filter(|&cost| cost <= LARGEST_COST));
+                let cost = cost.filter(|&cost| cost <= LARGEST_COST);
+                // A bound that the host cannot compute is a task's to compute, as is all that follows from it. What is asked is small:
+                // its cost counts every op as often as it is used.
+                let for_host = |_: &u32| !bounds[result] || host_computes(kernel, result);
+                costs.set(result, cost.filter(for_host));
             }
         }
         Self { costs }

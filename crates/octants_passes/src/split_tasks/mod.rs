@@ -36,6 +36,8 @@
 //! * a task refers to parameters, temporaries and its own values; what a launch knows it computes again, at its beginning;
 //! * results are stored where they are first known.
 //!
+//! A long run of other ops is several tasks, since a function is compiled in a time that grows with the square of its length.
+//!
 //! A bound that the host cannot compute (see [`launch`]) is stored by a task and loaded. A store of zero into a fresh variable
 //! is dropped, since temporaries begin as zero. A run of ops that does nothing is no task. A function is passed variables, never
 //! temporaries (see [`arguments`]).
@@ -95,9 +97,35 @@ fn for_operands(kernel: &Kernel, op: Op, visit: &mut impl FnMut(Value)) {
     }
 }
 
+/// A serial task has at most about this much [`weight`]: what follows is the next task. Each task is compiled as a function of its own,
+/// and LLVM takes time that grows with the square of a function's length: 4000 lines of straight code took 3.4 s as one function, 0.4 s
+/// in pieces of 1000 (`benches/compile_time.py`). A value that pieces share costs a store and a load.
+const HEAVIEST_SERIAL: u32 = 1000;
+/// How many ops a loop weighs besides its own: analyses of loops look at all the loops before (500 loops took 2.6 s as one function).
+const LOOP_WEIGHT: u32 = 30;
+
+/// Roughly how long the op takes to compile, in ops.
+fn weight(kernel: &Kernel, op: Op) -> u32 {
+    let mut weight: u32 = 0;
+    let mut add = |op: Op| {
+        let own = match kernel.ops[op].kind {
+            OpKind::For | OpKind::While => 1 + LOOP_WEIGHT,
+            _ => 1,
+        };
+        weight = weight.saturating_add(own);
+    };
+    add(op);
+    for &region in &kernel.ops[op].regions {
+        walk(kernel, region, &mut add);
+    }
+    weight
+}
+
 enum Task {
     Serial {
         ops: Vec<Op>,
+        /// Of all its ops.
+        weight: u32,
         /// Results of the kernel that it stores.
         results: Vec<(u32, Value)>,
     },
@@ -158,25 +186,31 @@ impl Found {
     /// The op joins the serial task that it stands right behind, or begins one.
     fn serial_op(&mut self, kernel: &Kernel, op: Op, nodes: &mut Vec<Node>) {
         let number = match nodes.last() {
-            Some(&Node::Task(number)) if matches!(self.tasks[number], Task::Serial { .. }) => number,
+            Some(&Node::Task(number)) if self.has_capacity(number) => number,
             _ => {
-                nodes.push(self.add(Task::Serial { ops: Vec::new(), results: Vec::new() }));
+                nodes.push(self.add(Task::Serial { ops: Vec::new(), weight: 0, results: Vec::new() }));
                 self.tasks.len() - 1
             }
         };
-        if let Task::Serial { ops, .. } = &mut self.tasks[number] {
+        if let Task::Serial { ops, weight: total, .. } = &mut self.tasks[number] {
             ops.push(op);
+            *total = total.saturating_add(weight(kernel, op));
         }
         for &result in &kernel.ops[op].results {
             self.home.set(result, Some(number));
         }
     }
 
+    /// Whether a serial task may take another op.
+    fn has_capacity(&self, task: usize) -> bool {
+        matches!(self.tasks[task], Task::Serial { weight, .. } if weight < HEAVIEST_SERIAL)
+    }
+
     /// A result is stored where it is computed; if every task knows it, in whichever runs on one thread.
     fn store_result(&mut self, number: u32, value: Value) {
         let any_serial = || self.tasks.iter().rposition(|task| matches!(task, Task::Serial { .. }));
         let at = self.home[value].or_else(any_serial).unwrap_or_else(|| {
-            let node = self.add(Task::Serial { ops: Vec::new(), results: Vec::new() });
+            let node = self.add(Task::Serial { ops: Vec::new(), weight: 0, results: Vec::new() });
             self.body.push(node);
             self.tasks.len() - 1
         });
@@ -230,7 +264,7 @@ impl Sharing {
                 }
             };
             match task {
-                Task::Serial { ops, results } => {
+                Task::Serial { ops, results, .. } => {
                     for &op in ops {
                         for_operands(kernel, op, &mut visit);
                     }
@@ -285,7 +319,7 @@ impl Split<'_> {
         for node in nodes {
             match node {
                 Node::Task(number) => match tasks[number].take().expect("a task stands in one place") {
-                    Task::Serial { ops, results } => {
+                    Task::Serial { ops, results, .. } => {
                         let own = locals.iter().copied().filter(|&op| {
                             let local = self.kernel.ops[op].results[0];
                             !self.sharing.is_shared[local] && self.sharing.local_of[local] == Some(number)

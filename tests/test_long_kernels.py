@@ -1,0 +1,78 @@
+"""Kernels that are long: they are cut into pieces, which must not be seen."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+import octants as oc
+
+
+@pytest.fixture(params=["cpu", "reference"])
+def session(request):
+    oc.init(arch=getattr(oc, request.param), log_level="error")
+    return request.param
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Makes the kernel `k` of a module from its text."""
+
+    def make(text):
+        path = tmp_path / "long_kernel.py"
+        path.write_text(text)
+        spec = importlib.util.spec_from_file_location("long_kernel", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.k
+
+    return make
+
+
+def test_variables_live_through_thousands_of_lines(session, made):
+    lines = "\n".join(f"    a{i % 5} = a{(i + 2) % 5} * 3 + {i}\n    v[{i % 3}] += a{i % 5}" for i in range(900))
+    k = made(
+        "import octants as oc\n\n\n@oc.kernel\ndef k(x: oc.types.ndarray(oc.i32, 1), n: int) -> oc.i32:\n"
+        "    v = oc.Vector([0, 0, 0])\n    w = oc.Vector([1, 2, 3])\n    w[n] = 7\n"
+        + "".join(f"    a{i} = x[{i}]\n" for i in range(5))
+        + lines
+        + "\n    for i in range(3):\n        x[i] = v[i] + w[i]\n    return a0 + a1 + w[n]\n"
+    )
+    x = np.arange(5, dtype=np.int32)
+    a, v = [int(value) for value in x], [0, 0, 0]
+    for i in range(900):
+        a[i % 5] = a[(i + 2) % 5] * 3 + i
+        v[i % 3] += a[i % 5]
+
+    def wrapped(value):
+        return (value + 2**31) % 2**32 - 2**31
+
+    result = k(x, 1)
+    assert list(x[:3]) == [wrapped(v[0] + 1), wrapped(v[1] + 7), wrapped(v[2] + 3)]
+    assert result == wrapped(a[0] + a[1] + 7)
+
+
+def test_many_loops_run_in_order(session, made):
+    loop = "    i = 0\n    while i < {0}:\n        i += 1\n        x[{1}] += i + x[{2}]\n"
+    loops = "".join(loop.format(i % 4, i % 8, (i + 3) % 8) for i in range(150))
+    k = made(f"import octants as oc\n\n\n@oc.kernel\ndef k(x: oc.types.ndarray(oc.i32, 1)):\n    i = 0\n{loops}")
+    x, expected = np.ones(8, np.int32), np.ones(8, np.int32)
+    with np.errstate(over="ignore"):
+        for i in range(150):
+            for step in range(i % 4):
+                expected[i % 8] += np.int32(step + 1) + expected[(i + 3) % 8]
+    k(x)
+    assert list(x) == list(expected)
+
+
+def test_nothing_runs_after_an_assertion_that_failed(session, made):
+    oc.init(arch=getattr(oc, session), debug=True, log_level="error")
+    before = "".join(f"    x[{i % 4}] += {i}\n" for i in range(600))
+    k = made(
+        "import octants as oc\n\n\n@oc.kernel\ndef k(x: oc.types.ndarray(oc.i32, 1)):\n"
+        f"{before}    assert x[0] < 0\n{before}"
+    )
+    x = np.zeros(4, np.int32)
+    with pytest.raises(AssertionError):
+        k(x)
+    assert x.sum() == sum(range(600))
