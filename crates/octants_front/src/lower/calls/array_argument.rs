@@ -19,7 +19,7 @@ impl<H: Host> Lowerer<'_, H> {
         param: &Param,
     ) -> Fallible<Term<H::Object>> {
         let span = argument.span;
-        let term = self.settle(argument.term, span)?;
+        let term = self.rvalue(argument.term, span)?;
         match (annotation, &term) {
             (Annotation::Array(wanted), Term::Array(array)) => {
                 self.check_passed_array(*array, wanted, param, span)?;

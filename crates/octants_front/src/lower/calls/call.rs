@@ -265,25 +265,25 @@ impl<H: Host> Lowerer<'_, H> {
         if *is_literal {
             return self.annotated_literal(dtype, term, *at);
         }
-        match self.settle(term.clone(), *at)? {
+        match self.rvalue(term.clone(), *at)? {
             Term::Value(value) if self.data(value).tensor_shape().is_some() => Err(self.error_with_help(
                 Code::TypeCall,
                 span,
                 "a scalar type cannot be called on a tensor",
                 format!("write `oc.cast(x, oc.{})`", dtype.name()),
             )),
-            settled => self.convert(settled, dtype, *at).map(Term::Value),
+            rvalue => self.convert(rvalue, dtype, *at).map(Term::Value),
         }
     }
 
     /// A cast by value; a compile-time number is converted directly, whatever the default types.
     pub(crate) fn convert(
         &mut self,
-        settled: Term<H::Object>,
+        rvalue: Term<H::Object>,
         to: Scalar,
         span: Span,
     ) -> Fallible<octants_ir::Value> {
-        let constant = match settled {
+        let constant = match rvalue {
             Term::Bool(value) => Const::from_i128(to, value.into()),
             Term::Int(value) => Const::from_i128(to, value),
             Term::Float(value) => Const::from_f64(to, value),
@@ -359,7 +359,7 @@ impl<H: Host> Lowerer<'_, H> {
             // `float("inf")`, `int()`, …: Python knows.
             _ => {
                 let result = self.call_host(callee, arguments, span)?;
-                self.settle(result, span)
+                self.rvalue(result, span)
             }
         }
     }

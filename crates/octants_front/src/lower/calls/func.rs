@@ -244,9 +244,9 @@ impl<H: Host> Lowerer<'_, H> {
             }
             Some(annotation) => match self.data_of(annotation) {
                 Some(data) => self.argument_as(argument, data, param)?,
-                None => self.settle(argument.term, span)?,
+                None => self.rvalue(argument.term, span)?,
             },
-            None => self.settle(argument.term, span)?,
+            None => self.rvalue(argument.term, span)?,
         };
         if let Term::Struct(_) = term {
             let term = self.copied(term, span)?;
@@ -308,11 +308,11 @@ impl<H: Host> Lowerer<'_, H> {
         param: &Param,
     ) -> Fallible<Term<H::Object>> {
         let span = argument.span;
-        let mut settled = self.settle(argument.term, span)?;
-        if let (Data::Tensor(_), Some(value)) = (data, self.tensor_operand(&settled, span)?) {
-            settled = Term::Value(value);
+        let mut rvalue = self.rvalue(argument.term, span)?;
+        if let (Data::Tensor(_), Some(value)) = (data, self.tensor_operand(&rvalue, span)?) {
+            rvalue = Term::Value(value);
         }
-        let fits = match (&settled, data) {
+        let fits = match (&rvalue, data) {
             // Entry by entry.
             (Term::Value(_), Data::Scalar(_)) => true,
             (Term::Value(value), _) => self.data(*value).tensor_shape() == data.tensor_shape(),
@@ -320,9 +320,9 @@ impl<H: Host> Lowerer<'_, H> {
             _ => false,
         };
         match data.elem() {
-            Some(elem) if fits => self.value_as(settled, elem, span).map(Term::Value),
+            Some(elem) if fits => self.value_as(rvalue, elem, span).map(Term::Value),
             _ => {
-                let what = self.describe(&settled);
+                let what = self.describe(&rvalue);
                 let wanted = crate::lower::values::convert::describe_data(data);
                 let code = match data {
                     Data::Tensor(_) => Code::ArgumentShape,

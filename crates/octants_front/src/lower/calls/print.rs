@@ -59,8 +59,8 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// Appends a value as text.
     fn write(&mut self, output: &mut Output, term: Term<H::Object>, spec: &str, span: Span) -> Fallible<()> {
-        let settled = self.settle(term, span)?;
-        match settled {
+        let rvalue = self.rvalue(term, span)?;
+        match rvalue {
             Term::Text(pieces) => {
                 for piece in pieces {
                     match piece {
@@ -99,11 +99,11 @@ impl<H: Host> Lowerer<'_, H> {
                 output.spec.push_text("}");
             }
             Term::Shape(_) => {
-                let items = self.items(&settled, span)?.unwrap_or_default();
+                let items = self.items(&rvalue, span)?.unwrap_or_default();
                 self.write(output, Term::Tuple(items), spec, span)?;
             }
             Term::Value(_) | Term::Index(_) | Term::Bool(_) | Term::Int(_) | Term::Float(_) => {
-                let value = self.value(settled, span)?;
+                let value = self.value(rvalue, span)?;
                 let format = self.format_of(spec, value, span)?;
                 output.spec.push_value(format);
                 output.values.push(value);

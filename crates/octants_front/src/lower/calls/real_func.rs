@@ -306,8 +306,8 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let mut values: Vec<Value> = locals.iter().map(|&local| self.at(span).load(local, &[])).collect();
         for reference in references {
-            let settled = self.settle(reference, span)?;
-            self.flattened(&settled, span, &mut values);
+            let rvalue = self.rvalue(reference, span)?;
+            self.flattened(&rvalue, span, &mut values);
         }
         self.at(span).returns(&values);
         Ok(())

@@ -109,8 +109,8 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
         self.traced(|lowerer| {
             let term = lowerer.indexed(object, index)?;
             let span = lowerer.call_span;
-            let settled = lowerer.settle(term, span)?;
-            lowerer.host_object(&settled)
+            let rvalue = lowerer.rvalue(term, span)?;
+            lowerer.host_object(&rvalue)
         })
     }
 
@@ -158,8 +158,8 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
                     Term::Fill(filled) => lowerer.fill_call(*filled, arguments, span)?,
                     other => return Err(lowerer.not_callable(&other, span)),
                 };
-                let settled = lowerer.settle(result, span)?;
-                return lowerer.host_object(&settled);
+                let rvalue = lowerer.rvalue(result, span)?;
+                return lowerer.host_object(&rvalue);
             }
             let result = match lowerer.host.meaning(callee) {
                 Meaning::Dtype(dtype) => lowerer.type_call(dtype, &arguments, span)?,
@@ -170,8 +170,8 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
                 Meaning::Func { receiver } => lowerer.inline(callee, receiver, arguments, span)?,
                 _ => lowerer.call_host(callee, &arguments, span)?,
             };
-            let settled = lowerer.settle(result, span)?;
-            lowerer.host_object(&settled)
+            let rvalue = lowerer.rvalue(result, span)?;
+            lowerer.host_object(&rvalue)
         })
     }
 

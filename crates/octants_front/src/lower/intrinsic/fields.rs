@@ -45,7 +45,7 @@ impl<H: Host> Lowerer<'_, H> {
         intrinsic: Intrinsic,
         argument: &Argument<H::Object>,
     ) -> Fallible<H::Object> {
-        match self.settle(argument.term.clone(), argument.span)? {
+        match self.rvalue(argument.term.clone(), argument.span)? {
             Term::Object(object) if matches!(self.host.meaning(&object), Meaning::Field) => Ok(object),
             other => {
                 let what = self.describe(&other);
@@ -65,7 +65,7 @@ impl<H: Host> Lowerer<'_, H> {
         intrinsic: Intrinsic,
         argument: &Argument<H::Object>,
     ) -> Fallible<Vec<u32>> {
-        if let Term::Object(object) = self.settle(argument.term.clone(), argument.span)? {
+        if let Term::Object(object) = self.rvalue(argument.term.clone(), argument.span)? {
             match self.host.meaning(&object) {
                 Meaning::Field => {
                     let kind = self.field_kind(&object, argument.span)?;
@@ -143,14 +143,14 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn index_value_of(&mut self, argument: &Argument<H::Object>) -> Fallible<Value> {
-        let settled = self.settle(argument.term.clone(), argument.span)?;
+        let rvalue = self.rvalue(argument.term.clone(), argument.span)?;
         // A bound may be negative, unlike an index.
-        if let Term::Int(value) = settled {
+        if let Term::Int(value) = rvalue {
             let value = i32::try_from(value)
                 .map_err(|_| self.bad_arguments(Intrinsic::AssumeInRange, argument.span))?;
             return Ok(self.at(argument.span).i32(value));
         }
-        self.index_value(settled, self.narrowing(), argument.span)
+        self.index_value(rvalue, self.narrowing(), argument.span)
     }
 
     /// `loop_unique(val, covers=None)`: the value. That no two iterations have the same is a promise.
@@ -173,9 +173,9 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
     ) -> Fallible<Term<H::Object>> {
         for argument in arguments {
-            let settled = self.settle(argument.term.clone(), argument.span)?;
-            if !self.is_field_or_node(&settled) {
-                let what = self.describe(&settled);
+            let rvalue = self.rvalue(argument.term.clone(), argument.span)?;
+            if !self.is_field_or_node(&rvalue) {
+                let what = self.describe(&rvalue);
                 return Err(self.error_with_help(
                     Code::IntrinsicArguments,
                     argument.span,
@@ -195,8 +195,8 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let Some(of) = arguments.first() else { return Err(self.bad_arguments(intrinsic, span)) };
-        let settled = self.settle(of.term.clone(), of.span)?;
-        if !self.is_field_or_node(&settled) {
+        let rvalue = self.rvalue(of.term.clone(), of.span)?;
+        if !self.is_field_or_node(&rvalue) {
             return Err(self.bad_arguments(intrinsic, of.span));
         }
         Err(self.error_with_help(

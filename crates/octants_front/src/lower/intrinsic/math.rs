@@ -162,9 +162,9 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let mut rest = operands.into_iter();
         let Some((first, at)) = rest.next() else { return Err(self.bad_arguments(intrinsic, span)) };
-        let mut best = (self.settle(first, at)?, at);
+        let mut best = (self.rvalue(first, at)?, at);
         for (term, at) in rest {
-            let term = self.settle(term, at)?;
+            let term = self.rvalue(term, at)?;
             let order = if intrinsic == Intrinsic::Min { CompareOp::Lt } else { CompareOp::Gt };
             if fold::is_number(&best.0) && fold::is_number(&term) {
                 let wins = fold::compare(order, &term, &best.0) == Some(true);

@@ -40,7 +40,7 @@ impl<H: Host> Lowerer<'_, H> {
         {
             // Everything is known: Python evaluates it, with its own builtins and the package's host versions.
             let result = self.call_intrinsic(intrinsic, callee, &arguments, span)?;
-            return self.settle(result, span);
+            return self.rvalue(result, span);
         }
         self.intrinsic_of(intrinsic, callee, &arguments, span)
     }

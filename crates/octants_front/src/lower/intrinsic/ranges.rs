@@ -76,13 +76,13 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn axis_bound(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<Value> {
-        let settled = self.settle(term.clone(), span)?;
-        let integral = match &settled {
+        let rvalue = self.rvalue(term.clone(), span)?;
+        let integral = match &rvalue {
             Term::Int(_) | Term::Bool(_) => true,
             Term::Value(value) => self.data(*value).scalar().is_some_and(octants_ir::Scalar::is_integral),
             _ => false,
         };
-        if integral { self.bound(settled, span) } else { Err(self.bad_axis(&settled, span)) }
+        if integral { self.bound(rvalue, span) } else { Err(self.bad_axis(&rvalue, span)) }
     }
 
     fn bad_axis(&mut self, term: &Term<H::Object>, span: Span) -> Box<octants_diag::Diagnostic> {
@@ -105,7 +105,7 @@ impl<H: Host> Lowerer<'_, H> {
         let items = self.items(&argument.term, argument.span)?.unwrap_or_default();
         let mut order = Vec::new();
         for item in items {
-            match self.settle(item, argument.span)? {
+            match self.rvalue(item, argument.span)? {
                 Term::Int(axis) => order.push(axis),
                 other => {
                     let what = self.describe(&other);
@@ -152,11 +152,11 @@ impl<H: Host> Lowerer<'_, H> {
                 ))
             }
             other => {
-                let settled = self.settle(other, of.span)?;
-                if matches!(settled, Term::Array(_) | Term::View(_)) || self.is_field_or_node(&settled) {
-                    return Ok(Term::Grouped(Box::new(settled)));
+                let rvalue = self.rvalue(other, of.span)?;
+                if matches!(rvalue, Term::Array(_) | Term::View(_)) || self.is_field_or_node(&rvalue) {
+                    return Ok(Term::Grouped(Box::new(rvalue)));
                 }
-                let what = self.describe(&settled);
+                let what = self.describe(&rvalue);
                 Err(self.error_with_help(
                     Code::LoopIterable,
                     of.span,

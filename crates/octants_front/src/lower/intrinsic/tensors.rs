@@ -40,7 +40,7 @@ impl<H: Host> Lowerer<'_, H> {
             {
                 // Arrays, generators and the like: the host makes it.
                 let made = self.call_intrinsic(intrinsic, callee, arguments, span)?;
-                return self.settle(made, span);
+                return self.rvalue(made, span);
             }
             return Err(self.not_entries(intrinsic, &list.term, list.span));
         };
@@ -155,10 +155,10 @@ impl<H: Host> Lowerer<'_, H> {
         shape: TensorShape,
         span: Span,
     ) -> Fallible<Value> {
-        let mut settled = Vec::with_capacity(entries.len());
+        let mut rvalue = Vec::with_capacity(entries.len());
         let mut meet = None;
         for entry in entries {
-            let entry = self.settle(entry, span)?;
+            let entry = self.rvalue(entry, span)?;
             let ty = match &entry {
                 Term::Bool(_) => Scalar::U1,
                 Term::Int(_) => self.options.default_ip,
@@ -174,11 +174,11 @@ impl<H: Host> Lowerer<'_, H> {
                 }
             };
             meet = Some(meet.map_or(ty, |so_far| promote(so_far, ty)));
-            settled.push(entry);
+            rvalue.push(entry);
         }
         let target = elem.or(meet).unwrap_or(self.options.default_ip);
-        let mut values = Vec::with_capacity(settled.len());
-        for entry in settled {
+        let mut values = Vec::with_capacity(rvalue.len());
+        for entry in rvalue {
             values.push(match elem {
                 Some(_) => self.convert(entry, target, span)?,
                 None => self.value_as(entry, target, span)?,
@@ -260,10 +260,10 @@ impl<H: Host> Lowerer<'_, H> {
                 self.gather(&item, span, entries)?;
             }
         } else {
-            let settled = self.settle(term.clone(), span)?;
-            match settled {
+            let rvalue = self.rvalue(term.clone(), span)?;
+            match rvalue {
                 Term::Object(_) => {
-                    for item in self.static_items(&settled, span)? {
+                    for item in self.static_items(&rvalue, span)? {
                         self.gather(&item, span, entries)?;
                     }
                 }

@@ -88,7 +88,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
         path: &mut Vec<Value>,
     ) -> Fallible<()> {
-        if let Term::Int(value @ i128::MIN..0) = self.settle(item.clone(), span)?
+        if let Term::Int(value @ i128::MIN..0) = self.rvalue(item.clone(), span)?
             && layout.origin.get(path.len()).is_some_and(|&origin| i128::from(origin) <= value)
         {
             path.push(self.at(span).i32(value as i32));

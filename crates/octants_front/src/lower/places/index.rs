@@ -183,7 +183,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
         path: &mut Vec<Value>,
     ) -> Fallible<()> {
-        match self.settle(term, span)? {
+        match self.rvalue(term, span)? {
             Term::None => Ok(()),
             Term::Index(values) => {
                 path.extend(values);
@@ -428,7 +428,7 @@ impl<H: Host> Lowerer<'_, H> {
         let chosen = host.getitem(&positions, &slice, self).map_err(|e| self.host_error(e, span))?;
         let mut picked = Vec::new();
         for position in self.items(&Term::Object(chosen), span)?.unwrap_or_default() {
-            if let Term::Int(at) = self.settle(position, span)? {
+            if let Term::Int(at) = self.rvalue(position, span)? {
                 picked.push(items[at as usize].clone());
             }
         }

@@ -71,7 +71,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A copy of a value in a variable of its own; sequences item by item.
     pub(crate) fn copied(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
-        Ok(match self.settle(term, span)? {
+        Ok(match self.rvalue(term, span)? {
             Term::Tuple(items) => Term::Tuple(self.copied_items(items, span)?),
             Term::List(items) => Term::List(self.copied_items(items, span)?),
             Term::Struct(of) => {

@@ -235,7 +235,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Intrinsic::BufferView.doc(),
             ));
         };
-        let term = self.settle(array.term.clone(), array.span)?;
+        let term = self.rvalue(array.term.clone(), array.span)?;
         let Term::Array(value) = term else { return Err(self.no_view_of(&term, array.span)) };
         if self.rank(value) == 0 {
             return Err(self.error(Code::ArgumentKind, array.span, "an array without axes has no views"));

@@ -74,12 +74,12 @@ impl<H: Host> Lowerer<'_, H> {
         text: &mut String,
         arguments: &mut Vec<Value>,
     ) -> Fallible<()> {
-        let settled = self.settle(term, span)?;
-        if let Some(formatted) = self.known_text(&settled, spec, span)? {
+        let rvalue = self.rvalue(term, span)?;
+        if let Some(formatted) = self.known_text(&rvalue, spec, span)? {
             text.push_str(&escaped_message(&formatted));
             return Ok(());
         }
-        if let Term::Value(value) = &settled
+        if let Term::Value(value) = &rvalue
             && matches!(self.data(*value), Data::Scalar(_))
         {
             let format =
@@ -92,7 +92,7 @@ impl<H: Host> Lowerer<'_, H> {
             arguments.push(*value);
             return Ok(());
         }
-        let Some(items) = self.items(&settled, span)? else { return Err(self.bad_message(span)) };
+        let Some(items) = self.items(&rvalue, span)? else { return Err(self.bad_message(span)) };
         text.push('[');
         for (index, item) in items.into_iter().enumerate() {
             if index > 0 {

@@ -22,14 +22,14 @@ impl<H: Host> Lowerer<'_, H> {
             return Ok(());
         }
         // All of the right side is evaluated before anything is stored.
-        let term = self.settle(term, value.span)?;
+        let term = self.rvalue(term, value.span)?;
         for target in targets {
             self.assign_to(target, term.clone(), value.span)?;
         }
         Ok(())
     }
 
-    /// The term is settled; `from` is where it stands.
+    /// The term is an rvalue; `from` is where it stands.
     fn assign_to(&mut self, target: &Expr, term: Term<H::Object>, from: Span) -> Fallible<()> {
         match &target.kind {
             ExprKind::Name(name) => self.assign_name_from(name, term, target.span, from),
@@ -39,7 +39,7 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 let items = self.unpack(&term, targets.len(), target.span, from)?;
                 for (target, item) in targets.iter().zip(items) {
-                    let item = self.settle(item, from)?;
+                    let item = self.rvalue(item, from)?;
                     self.assign_to(target, item, from)?;
                 }
                 Ok(())
@@ -83,7 +83,7 @@ impl<H: Host> Lowerer<'_, H> {
         if self.frame().lookup(name).is_some() {
             return self.assign_name_from(name, term, span, span);
         }
-        let term = self.settle(term, span)?;
+        let term = self.rvalue(term, span)?;
         let term = if self.region == self.statement_region {
             self.copied(term, span)?
         } else {
@@ -114,7 +114,7 @@ impl<H: Host> Lowerer<'_, H> {
         term: Term<H::Object>,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        Ok(match self.settle(term, span)? {
+        Ok(match self.rvalue(term, span)? {
             Term::Tuple(items) => Term::Tuple(self.items_to_statement(name, items, span)?),
             Term::List(items) => Term::List(self.items_to_statement(name, items, span)?),
             Term::Struct(of) => {
@@ -377,13 +377,13 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A term converted to what a place holds; a scalar is spread over a tensor's entries.
     pub(crate) fn value_for(&mut self, data: Data, term: Term<H::Object>, span: Span) -> Fallible<Value> {
-        let mut settled = self.settle(term, span)?;
+        let mut rvalue = self.rvalue(term, span)?;
         if let Data::Tensor(_) = data
-            && let Some(tensor) = self.sequence_tensor(&settled, span)?
+            && let Some(tensor) = self.sequence_tensor(&rvalue, span)?
         {
-            settled = Term::Value(tensor);
+            rvalue = Term::Value(tensor);
         }
-        let fits = match &settled {
+        let fits = match &rvalue {
             Term::Value(value) => {
                 let shape = self.data(*value).tensor_shape();
                 shape.is_none() || shape == data.tensor_shape()
@@ -395,20 +395,20 @@ impl<H: Host> Lowerer<'_, H> {
             _ => false,
         };
         let Some(elem) = data.elem().filter(|_| fits) else {
-            if let Term::Nothing(function) = &settled {
+            if let Term::Nothing(function) = &rvalue {
                 return Err(self.no_value(function, span));
             }
-            let given = match &settled {
+            let given = match &rvalue {
                 Term::Value(value) => tensor_text(self.data(*value)),
                 _ => None,
             };
             let (what, of) = match given.zip(tensor_text(data)) {
                 Some(texts) => texts,
-                None => (self.describe(&settled), crate::lower::values::convert::describe_data(data)),
+                None => (self.describe(&rvalue), crate::lower::values::convert::describe_data(data)),
             };
             return Err(self.error(Code::LocalType, span, format!("cannot assign {what} to {of}")));
         };
-        let value = self.value_stored_as(settled, elem, span)?;
+        let value = self.value_stored_as(rvalue, elem, span)?;
         Ok(match (data, self.data(value)) {
             (Data::Tensor(_), Data::Scalar(_)) => self.at(span).splat(data, value),
             _ => value,

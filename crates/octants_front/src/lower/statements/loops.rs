@@ -359,8 +359,8 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A bound of `range` as `i32`.
     pub(crate) fn bound(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Value> {
-        let settled = self.settle(term, span)?;
-        let from = match &settled {
+        let rvalue = self.rvalue(term, span)?;
+        let from = match &rvalue {
             Term::Int(value) => {
                 if let Ok(value) = i32::try_from(*value) {
                     return Ok(self.at(span).i32(value));
@@ -393,6 +393,6 @@ impl<H: Host> Lowerer<'_, H> {
                 .help("cast it yourself, `oc.i32(...)`, to silence this");
             self.warn(warning);
         }
-        self.value_as(settled, Scalar::I32, span)
+        self.value_as(rvalue, Scalar::I32, span)
     }
 }

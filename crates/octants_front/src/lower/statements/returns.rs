@@ -129,12 +129,12 @@ impl<H: Host> Lowerer<'_, H> {
         at: Span,
         annotation_span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let settled = self.settle(term, at)?;
-        if let Term::Nothing(function) = &settled {
+        let rvalue = self.rvalue(term, at)?;
+        if let Term::Nothing(function) = &rvalue {
             return Err(self.no_value(function, at));
         }
         if let Annotation::Struct(wanted) = annotation
-            && let Some(given) = self.struct_members(&settled, at)?
+            && let Some(given) = self.struct_members(&rvalue, at)?
             && given.len() == wanted.len()
             && wanted.iter().all(|(name, _)| given.iter().any(|(known, _)| **known == **name))
         {
@@ -147,16 +147,16 @@ impl<H: Host> Lowerer<'_, H> {
                     }
                 }
             }
-            let ty = if let Term::Struct(of) = settled { of.ty } else { None };
+            let ty = if let Term::Struct(of) = rvalue { of.ty } else { None };
             return Ok(self.new_struct(members, ty));
         }
         let wanted = self.data_of(annotation);
         if let Some(Data::Tensor(tensor)) = wanted {
-            return self.returned_tensor(tensor, settled, at, annotation_span);
+            return self.returned_tensor(tensor, rvalue, at, annotation_span);
         }
         // A func that is inlined casts entry by entry, as its parameters do.
         let is_inlined = self.frames.len() > 1 && self.frame().exit.is_none();
-        let fits = match (&settled, wanted) {
+        let fits = match (&rvalue, wanted) {
             (Term::Value(value), Some(data)) => {
                 data.scalar().is_some() && (is_inlined || self.data(*value).scalar().is_some())
             }
@@ -164,9 +164,9 @@ impl<H: Host> Lowerer<'_, H> {
             _ => false,
         };
         match wanted.and_then(Data::elem) {
-            Some(elem) if fits => self.value_stored_as(settled, elem, at).map(Term::Value),
+            Some(elem) if fits => self.value_stored_as(rvalue, elem, at).map(Term::Value),
             _ => {
-                let what = self.describe(&settled);
+                let what = self.describe(&rvalue);
                 let wanted = wanted.map_or_else(|| "what the annotation says".to_owned(), describe_data);
                 Err(Box::new(
                     self.diagnostic(
@@ -184,13 +184,13 @@ impl<H: Host> Lowerer<'_, H> {
     fn returned_tensor(
         &mut self,
         tensor: TensorType,
-        settled: Term<H::Object>,
+        rvalue: Term<H::Object>,
         at: Span,
         annotation_span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let given = match self.tensor_operand(&settled, at)? {
-            None if matches!(settled, Term::List(_) | Term::Tuple(_)) => {
-                return self.typed_tensor(tensor, vec![settled], at).map(Term::Value);
+        let given = match self.tensor_operand(&rvalue, at)? {
+            None if matches!(rvalue, Term::List(_) | Term::Tuple(_)) => {
+                return self.typed_tensor(tensor, vec![rvalue], at).map(Term::Value);
             }
             given => given.and_then(|value| Some((value, self.tensor_type(value)?))),
         };
@@ -201,7 +201,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Ok(Term::Value(self.cast(value, tensor.elem, at)))
             }
             _ => {
-                let what = self.describe(&settled);
+                let what = self.describe(&rvalue);
                 let wanted = describe_data(Data::Tensor(tensor));
                 Err(Box::new(
                     self.diagnostic(

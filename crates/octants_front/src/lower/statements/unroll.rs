@@ -64,7 +64,7 @@ impl<H: Host> Lowerer<'_, H> {
         if let Some(items) = self.items(term, span)? {
             return Ok(items);
         }
-        match self.settle(term.clone(), span)? {
+        match self.rvalue(term.clone(), span)? {
             Term::Object(object) => {
                 let host = self.host;
                 let items = host.iterate(&object, self).map_err(|e| self.host_error(e, span))?;

@@ -31,7 +31,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A term in a register. Literals get the default types.
     pub(crate) fn value(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Value> {
-        let constant = match self.settle(term, span)? {
+        let constant = match self.rvalue(term, span)? {
             Term::Value(value) => return Ok(value),
             Term::Index(values) => return Ok(self.index_vector(&values, span)),
             Term::Bool(value) => Const::bool(value),
@@ -47,7 +47,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A term in a register of the given scalar type (or, for a tensor, with entries of it).
     pub(crate) fn value_as(&mut self, term: Term<H::Object>, to: Scalar, span: Span) -> Fallible<Value> {
-        match self.settle(term, span)? {
+        match self.rvalue(term, span)? {
             Term::Bool(value) => Ok(self.at(span).constant(Const::from_i128(to, value.into()))),
             Term::Int(value) => {
                 self.check_literal(value, span)?;
@@ -58,8 +58,8 @@ impl<H: Host> Lowerer<'_, H> {
                 let rounded = Const::from_f64(self.options.default_fp, value).as_f64();
                 Ok(self.at(span).constant(Const::from_f64(to, rounded)))
             }
-            settled => {
-                let value = self.value(settled, span)?;
+            rvalue => {
+                let value = self.value(rvalue, span)?;
                 Ok(self.cast(value, to, span))
             }
         }
@@ -72,8 +72,8 @@ impl<H: Host> Lowerer<'_, H> {
         to: Scalar,
         span: Span,
     ) -> Fallible<Value> {
-        let settled = self.settle(term, span)?;
-        let lossy = match &settled {
+        let rvalue = self.rvalue(term, span)?;
+        let lossy = match &rvalue {
             Term::Value(value) => loses(self.elem(*value), to).then(|| self.elem(*value)),
             Term::Float(value) => (to.is_integral() && to != Scalar::U1 && value.fract() != 0.0)
                 .then_some(self.options.default_fp),
@@ -94,7 +94,7 @@ impl<H: Host> Lowerer<'_, H> {
                 .help(format!("write `oc.cast(…, oc.{})` if that is meant", to.name()));
             self.warn(warning);
         }
-        self.value_as(settled, to, span)
+        self.value_as(rvalue, to, span)
     }
 
     /// A cast that folds constants.
@@ -133,13 +133,13 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A `u1` for a condition.
     pub(crate) fn condition(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Value> {
-        let settled = self.settle(term, span)?;
-        match &settled {
+        let rvalue = self.rvalue(term, span)?;
+        match &rvalue {
             Term::Value(value) if matches!(self.data(*value), Data::Scalar(_)) => {
                 Ok(self.cast(*value, Scalar::U1, span))
             }
             Term::Bool(_) | Term::Int(_) | Term::Float(_) | Term::None | Term::Nothing(_) => {
-                let truth = super::fold::truth(&settled).unwrap_or(false);
+                let truth = super::fold::truth(&rvalue).unwrap_or(false);
                 Ok(self.at(span).constant(Const::bool(truth)))
             }
             other => {
@@ -297,8 +297,8 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// The scalar type that a term names: `oc.f32`, `float`, …
     pub(crate) fn dtype(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<Scalar> {
-        let settled = self.settle(term.clone(), span)?;
-        if let Term::Object(object) = &settled {
+        let rvalue = self.rvalue(term.clone(), span)?;
+        if let Term::Object(object) = &rvalue {
             match self.host.meaning(object) {
                 Meaning::Dtype(scalar) => return Ok(scalar),
                 Meaning::Intrinsic(Intrinsic::Int) => return Ok(self.options.default_ip),
@@ -307,7 +307,7 @@ impl<H: Host> Lowerer<'_, H> {
                 _ => {}
             }
         }
-        let what = self.describe(&settled);
+        let what = self.describe(&rvalue);
         Err(self.error_with_help(
             Code::NotADtype,
             span,

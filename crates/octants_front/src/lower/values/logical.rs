@@ -174,10 +174,10 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// An operand in a register, or a number that is known now.
     fn logical_operand(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
-        let settled = self.settle(term, span)?;
-        match &settled {
-            Term::Value(_) | Term::Bool(_) | Term::Int(_) | Term::Float(_) => Ok(settled),
-            Term::Index(_) => self.value(settled, span).map(Term::Value),
+        let rvalue = self.rvalue(term, span)?;
+        match &rvalue {
+            Term::Value(_) | Term::Bool(_) | Term::Int(_) | Term::Float(_) => Ok(rvalue),
+            Term::Index(_) => self.value(rvalue, span).map(Term::Value),
             other => {
                 let what = self.describe(other);
                 Err(self.error(

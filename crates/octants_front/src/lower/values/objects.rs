@@ -9,18 +9,18 @@ use crate::lower::data::term::{Struct, Term};
 use crate::lower::error::Fallible;
 
 impl<H: Host> Lowerer<'_, H> {
-    /// A term that is ready to be used: numbers out of host objects, expressions resolved, places loaded.
-    pub(crate) fn settle(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
+    /// A term as an rvalue: numbers out of host objects, expressions resolved, places loaded.
+    pub(crate) fn rvalue(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
         match term {
             Term::Object(object) => self.resolve(object, span),
-            Term::Static(inner) => self.settle(*inner, span),
+            Term::Static(inner) => self.rvalue(*inner, span),
             Term::Place(place) => Ok(Term::Value(self.load_place(&place, span))),
             Term::Entries(entries) => Ok(Term::Value(self.load_entries(&entries, span))),
             Term::Choice(choice) => Ok(Term::Value(self.load_choice(&choice, span))),
             Term::Struct(of) => {
                 let mut members = Vec::with_capacity(of.members.len());
                 for (name, member) in of.members {
-                    members.push((name, self.settle(member, span)?));
+                    members.push((name, self.rvalue(member, span)?));
                 }
                 Ok(Term::Struct(Struct { members, ty: of.ty, in_parallel: of.in_parallel }))
             }
@@ -38,7 +38,7 @@ impl<H: Host> Lowerer<'_, H> {
             Meaning::Str(text) => Ok(Term::Str(text.into())),
             Meaning::Expr(id) => {
                 let term = self.expression(id, span)?;
-                self.settle(term, span)
+                self.rvalue(term, span)
             }
             Meaning::Tensor(constant) if !self.in_static => {
                 Ok(Term::Value(self.tensor_constant(&constant, span)))
@@ -150,13 +150,13 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// The truth of something known at compile time, as Python sees it.
     pub(crate) fn static_truth(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<bool> {
-        match self.settle(term.clone(), span)? {
+        match self.rvalue(term.clone(), span)? {
             Term::Object(object) => {
                 let host = self.host;
                 host.truth(&object, self).map_err(|exception| self.host_error(exception, span))
             }
             Term::Array(_) => Ok(true),
-            settled => match fold::truth(&settled) {
+            rvalue => match fold::truth(&rvalue) {
                 Some(truth) => Ok(truth),
                 None => Err(self.not_static(span)),
             },

@@ -16,7 +16,7 @@ use crate::lower::error::Fallible;
 pub(crate) type Operand<O> = (Term<O>, Span);
 
 impl<H: Host> Lowerer<'_, H> {
-    /// Both operands are settled.
+    /// Both operands are rvalues.
     pub(crate) fn binary(
         &mut self,
         op: BinaryOp,

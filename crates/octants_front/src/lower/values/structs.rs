@@ -75,13 +75,13 @@ impl<H: Host> Lowerer<'_, H> {
             if &*name == "__struct_methods" {
                 continue;
             }
-            let settled = self.settle(term, span)?;
-            let term = match settled {
+            let rvalue = self.rvalue(term, span)?;
+            let term = match rvalue {
                 Term::Dict(_) => {
-                    let inner = self.struct_members(&settled, span)?.unwrap_or_default();
+                    let inner = self.struct_members(&rvalue, span)?.unwrap_or_default();
                     self.untyped(inner, span)?
                 }
-                Term::Struct(_) => settled,
+                Term::Struct(_) => rvalue,
                 Term::List(items) | Term::Tuple(items) => {
                     let shape = octants_ir::TensorShape::Vector(items.len() as u16);
                     Term::Value(self.tensor_of(items, None, shape, span)?)
@@ -105,7 +105,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Dict(items) => {
                 let mut members = Vec::new();
                 for (key, value) in items.clone() {
-                    let Term::Str(name) = self.settle(key, span)? else { return Ok(None) };
+                    let Term::Str(name) = self.rvalue(key, span)? else { return Ok(None) };
                     members.push((name, value));
                 }
                 Ok(Some(members))
@@ -223,11 +223,11 @@ impl<H: Host> Lowerer<'_, H> {
             if let Some(given) = self.struct_members(&term, span)? {
                 return self.struct_from(ty, given, span);
             }
-            let settled = self.settle(term, span)?;
-            if !super::fold::is_number(&settled)
-                && !matches!(&settled, Term::Value(value) if self.data(*value).scalar().is_some())
+            let rvalue = self.rvalue(term, span)?;
+            if !super::fold::is_number(&rvalue)
+                && !matches!(&rvalue, Term::Value(value) if self.data(*value).scalar().is_some())
             {
-                let what = self.describe(&settled);
+                let what = self.describe(&rvalue);
                 return Err(self.error(
                     Code::StructType,
                     span,
@@ -236,7 +236,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             // The number goes to the first member; the others are zero.
             let mut members = Vec::new();
-            let mut number = settled;
+            let mut number = rvalue;
             for (name, member) in self.members_of(ty, span)? {
                 let term = std::mem::replace(&mut number, Term::Int(0));
                 members.push((name, self.typed_member(&member, term, span)?));
@@ -246,8 +246,8 @@ impl<H: Host> Lowerer<'_, H> {
         match self.data_of(&annotation) {
             Some(Data::Tensor(tensor)) => self.typed_tensor(tensor, vec![term], span).map(Term::Value),
             Some(Data::Scalar(scalar)) => {
-                let settled = self.settle(term, span)?;
-                self.convert(settled, scalar, span).map(Term::Value)
+                let rvalue = self.rvalue(term, span)?;
+                self.convert(rvalue, scalar, span).map(Term::Value)
             }
             _ => Err(self.error(Code::StructType, span, "a member of a struct has another type")),
         }
@@ -269,7 +269,7 @@ impl<H: Host> Lowerer<'_, H> {
                 let names = self.items(&Term::Object(names.clone()), span)?.unwrap_or_default();
                 let mut parts = Vec::new();
                 for part in names {
-                    if let Term::Str(part) = self.settle(part, span)? {
+                    if let Term::Str(part) = self.rvalue(part, span)? {
                         parts.extend(of.member(&part).cloned());
                     }
                 }
@@ -357,11 +357,11 @@ impl<H: Host> Lowerer<'_, H> {
             ));
         }
         // All members are read before any is written.
-        let mut settled = Vec::with_capacity(given.len());
+        let mut rvalue = Vec::with_capacity(given.len());
         for (name, term) in given {
-            settled.push((name, self.settle(term, span)?));
+            rvalue.push((name, self.rvalue(term, span)?));
         }
-        for (name, term) in settled {
+        for (name, term) in rvalue {
             let Some(member) = target.member(&name) else { continue };
             match member {
                 Term::Place(place) => self.store(place, term, span)?,
