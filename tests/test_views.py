@@ -691,6 +691,28 @@ def test_views_that_are_not_arguments_are_refused():
             n += 1
         return n
 
+    def python_size():
+        return view.size
+
+    @oc.kernel
+    def through_python() -> oc.i32:
+        return python_size()
+
+    @oc.data_oriented
+    class Holder:
+        def __init__(self):
+            self.view = view
+
+        def count(self):
+            return len(self.view)
+
+        @oc.kernel
+        def run(self) -> oc.i32:
+            return self.count()
+
+    for launch in (through_python, Holder().run):
+        with pytest.raises(oc.OctantsCompilationError, match="size of a view is read by Python code"):
+            launch()
     for launch in (size, static_size, length, element, part, loop):
         with pytest.raises(oc.OctantsCompilationError, match="BufferView that is not an argument|not an argument"):
             launch()

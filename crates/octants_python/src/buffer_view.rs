@@ -6,7 +6,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple};
 
 use crate::field::Field;
+use crate::host_only;
 use crate::ndarray::Ndarray;
+
+/// What may not be asked while compiling: the code would keep the answer, and other launches have other ranges.
+const RANGE: &str = "BufferView.size";
 
 /// A contiguous part of an ndarray along its first axis: ``array[a:b]``. Keeps the array alive.
 #[pyclass(frozen, weakref, module = "octants")]
@@ -128,17 +132,20 @@ impl BufferView {
     }
 
     #[getter]
-    fn size(&self) -> i32 {
-        self.size
+    fn size(&self, py: Python<'_>) -> PyResult<i32> {
+        host_only::guard(py, RANGE)?;
+        Ok(self.size)
     }
 
     #[getter]
-    fn offset(&self) -> i32 {
-        self.offset
+    fn offset(&self, py: Python<'_>) -> PyResult<i32> {
+        host_only::guard(py, RANGE)?;
+        Ok(self.offset)
     }
 
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        host_only::guard(py, RANGE)?;
         let rest = &self.ndarray.get().array.shape()[1..];
         let extents: Vec<_> = std::iter::once(self.size).chain(rest.iter().copied()).collect();
         PyTuple::new(py, extents)
@@ -200,8 +207,9 @@ impl BufferView {
         if copy == Some(true) { shared.call_method0("copy") } else { Ok(shared) }
     }
 
-    fn __len__(&self) -> usize {
-        self.size as usize
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        host_only::guard(py, RANGE)?;
+        Ok(self.size as usize)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -26,6 +26,9 @@ impl<H: Host> Lowerer<'_, H> {
             "__getitem__" | "__setitem__" => {
                 "make the function an `@oc.func`: then elements are read and written when the kernel runs"
             }
+            "size" => {
+                "pass the view as an argument annotated `oc.BufferView`, and use an `@oc.func`: then its size is the launch's"
+            }
             "init" | "reset" | "sync" => "call it outside of kernels; launches are in order without it",
             "field" | "ndarray" | "Ndarray" | "place" | "dense" | "finalize" => {
                 "make fields and arrays outside of kernels, and pass them as arguments"
@@ -38,6 +41,10 @@ impl<H: Host> Lowerer<'_, H> {
             }
             "__setitem__" => {
                 "an element is written by Python code that runs while the kernel is being compiled".to_owned()
+            }
+            "size" => {
+                "the size of a view is read by Python code that runs while the kernel is being compiled"
+                    .to_owned()
             }
             _ => format!(
                 "`{name}` is for the host: it touches data or the session, and would run once, while the kernel is being compiled"
