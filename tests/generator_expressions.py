@@ -93,7 +93,7 @@ class Expressions:
     def subscript(self, size: int, scope: Scope, depth: int) -> str:
         """An index below a size, which is a power of two. Sometimes its computation overflows."""
         if self.random.random() < 0.06:
-            return f"({self.plain_subscript(size, scope, depth)}) {self.multiple_of_wrap(scope)}"
+            return f"oc.cast({self.plain_subscript(size, scope, depth)}, oc.i32) {self.multiple_of_wrap(scope)}"
         return self.plain_subscript(size, scope, depth)
 
     def multiple_of_wrap(self, scope: Scope) -> str:
