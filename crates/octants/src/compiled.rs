@@ -78,7 +78,7 @@ impl CompiledKernel {
         self.plan.version(Assumptions::NOTHING).is_some()
     }
 
-    /// A text that shows the kernel at some point of its way. `None` where the device has no such thing.
+    /// A text that shows the kernel at one stage of its compilation. `None` where the device has no such thing.
     pub fn dump(&self, what: Dump) -> Result<Option<String>, Error> {
         self.plan.maker().dump(what, self.version().1.assume)
     }

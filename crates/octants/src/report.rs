@@ -26,7 +26,7 @@ impl CompileStatistics {
     }
 }
 
-/// A text that shows a kernel at some point of its way.
+/// A text that shows a kernel at one stage of its compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dump {
     /// What the front end made.

@@ -1,7 +1,7 @@
 //! What a lowered kernel depends on: its arguments, and what they led to.
 //!
-//! A compile-time argument or a dataclass is walked by attribute and item. Each object on the way is a dependency; a launch walks the
-//! same way again, so that what was baked into the code is compared anew and what became a parameter is read anew.
+//! A compile-time argument or a dataclass is walked by attribute and item. Each object on the path is a dependency; a launch walks the
+//! same path again, so that what was baked into the code is compared anew and what became a parameter is read anew.
 
 use octants_ir::{ArrayType, Data};
 

@@ -9,7 +9,7 @@ mod block;
 mod field;
 mod input;
 mod specialisation;
-mod stand_in;
+mod staging;
 mod writer;
 
 pub use block::Words;

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::block::Words;
-use super::stand_in::{self, StandIn};
+use super::staging::{self, StagingCopy};
 use crate::{errors, numpy};
 
 /// Members that were read for a launch. Their memory must live until it is over, whatever happens to the objects that had them.
@@ -20,7 +20,7 @@ type Trees = SmallVec<[Arc<Tree>; 4]>;
 /// The arguments of one launch as the device takes them.
 pub struct LaunchArguments<'py> {
     block: Words<32>,
-    stand_ins: Vec<StandIn<'py>>,
+    staged: Vec<StagingCopy<'py>>,
     trees: Trees,
     members: Members<'py>,
 }
@@ -28,7 +28,7 @@ pub struct LaunchArguments<'py> {
 impl<'py> LaunchArguments<'py> {
     #[inline]
     pub fn new() -> Self {
-        Self { block: Words::new(), stand_ins: Vec::new(), trees: Trees::new(), members: Members::new() }
+        Self { block: Words::new(), staged: Vec::new(), trees: Trees::new(), members: Members::new() }
     }
 
     /// Starts again, for a kernel.
@@ -38,11 +38,11 @@ impl<'py> LaunchArguments<'py> {
         compiled: &'a CompiledKernel,
     ) -> (ArgumentWriter<'a, 'py>, &'a mut Members<'py>) {
         self.block.resize(compiled.args().bytes as usize);
-        self.stand_ins.clear();
+        self.staged.clear();
         self.trees.clear();
         self.members.clear();
-        let (block, stand_ins) = (self.block.bytes_mut(), &mut self.stand_ins);
-        (ArgumentWriter { compiled, block, stand_ins, trees: &mut self.trees }, &mut self.members)
+        let (block, staged) = (self.block.bytes_mut(), &mut self.staged);
+        (ArgumentWriter { compiled, block, staged, trees: &mut self.trees }, &mut self.members)
     }
 
     /// The block, laid out as the kernel's plan says.
@@ -54,16 +54,16 @@ impl<'py> LaunchArguments<'py> {
     /// Refuses copies that the kernel would see in two places at once.
     #[inline]
     pub fn check_overlaps(&self, py: Python<'_>, compiled: &CompiledKernel) -> PyResult<()> {
-        if self.stand_ins.is_empty() {
+        if self.staged.is_empty() {
             return Ok(());
         }
-        stand_in::check_overlaps(py, &self.stand_ins, compiled, self.bytes())
+        staging::check_overlaps(py, &self.staged, compiled, self.bytes())
     }
 
     /// Copies back what the kernel wrote to copies of arguments.
     #[inline]
     pub fn copy_back(&self, py: Python<'_>, compiled: &CompiledKernel) -> PyResult<()> {
-        stand_in::copy_back(py, &self.stand_ins, compiled.access())
+        staging::copy_back(py, &self.staged, compiled.access())
     }
 
     /// Keeps the memory of fields until a launch is over, also if another thread destroys the tree meanwhile.
@@ -76,7 +76,7 @@ impl<'py> LaunchArguments<'py> {
 pub struct ArgumentWriter<'a, 'py> {
     pub compiled: &'a CompiledKernel,
     block: &'a mut [u8],
-    stand_ins: &'a mut Vec<StandIn<'py>>,
+    staged: &'a mut Vec<StagingCopy<'py>>,
     trees: &'a mut Trees,
 }
 
@@ -113,6 +113,6 @@ impl<'py> ArgumentWriter<'_, 'py> {
 
     /// The address of a copy that is passed for a parameter in place of the array.
     pub fn copied(&mut self, view: &numpy::View<'_, 'py>, param: usize) -> PyResult<u64> {
-        stand_in::add(self.stand_ins, view, param)
+        staging::add(self.staged, view, param)
     }
 }

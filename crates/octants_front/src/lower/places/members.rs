@@ -1,6 +1,6 @@
 //! What arguments lead to: members of compile-time arguments and of dataclasses, by attribute and by item.
 //!
-//! Every member that is read is recorded with the way to it. Arrays among them become parameters of the kernel, and so do the
+//! Every member that is read is recorded with the path to it. Arrays among them become parameters of the kernel, and so do the
 //! members of a dataclass that its annotations call values; what is never read costs nothing.
 
 use octants_diag::{Code, Span};
@@ -311,7 +311,7 @@ impl<H: Host> Lowerer<'_, H> {
         self.host.same(&self.members[of].dependency.object, object)
     }
 
-    /// An object whose members count: under another way to it, they are those that are known already.
+    /// An object whose members count: under another path to it, they are those that are known already.
     fn object_member(&mut self, object: H::Object, role: Role) -> (Term<H::Object>, Role) {
         let role = self.alias_of(&object).map_or(role, Role::Same);
         (Term::Object(object), role)

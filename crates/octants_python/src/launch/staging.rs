@@ -1,5 +1,5 @@
-//! Copies that stand in for arrays of other libraries which kernels cannot use where they are: unaligned ones, and column-major ones
-//! whose elements are vectors or matrices.
+//! Staging copies of arrays of other libraries that kernels cannot use in place: unaligned ones, and column-major ones whose elements
+//! are vectors or matrices.
 //!
 //! A copy is made when a launch's arguments are written and copied back when it is over, if the kernel writes it. What the kernel would see
 //! in two places at once cannot be copied: overlaps with another array of the launch are refused if one of the two is written.
@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 
 use crate::{errors, numpy};
 
-pub struct StandIn<'py> {
+/// A copy that is passed to one launch in place of an array.
+pub struct StagingCopy<'py> {
     /// The parameter that the copy is passed for.
     param: usize,
     /// Row-major and aligned.
@@ -24,30 +25,30 @@ pub struct StandIn<'py> {
 
 /// The address of a copy of the array, which is there until the launch is over. The same elements given twice are copied once.
 pub fn add<'py>(
-    stand_ins: &mut Vec<StandIn<'py>>,
+    staged: &mut Vec<StagingCopy<'py>>,
     view: &numpy::View<'_, 'py>,
     param: usize,
 ) -> PyResult<u64> {
-    let same = |other: &&StandIn<'py>| {
+    let same = |other: &&StagingCopy<'py>| {
         numpy::View::of(&other.original).is_some_and(|other| {
             (other.data(), other.scalar()) == (view.data(), view.scalar())
                 && (other.shape(), other.strides()) == (view.shape(), view.strides())
         })
     };
-    let copy = match stand_ins.iter().find(same) {
+    let copy = match staged.iter().find(same) {
         Some(other) => other.copy.clone(),
         None => numpy::dense_copy(view.object())?,
     };
     let address = numpy::View::of(&copy).ok_or_else(|| errors::bug("numpy.array made no array"))?.data();
     let begin = view.data() as u64;
     let end = begin + view.bytes() as u64;
-    stand_ins.push(StandIn { param, copy, original: view.object().clone(), begin, end });
+    staged.push(StagingCopy { param, copy, original: view.object().clone(), begin, end });
     Ok(address as u64)
 }
 
 /// Copies back what the kernel writes.
-pub fn copy_back(py: Python<'_>, stand_ins: &[StandIn<'_>], access: &[Access]) -> PyResult<()> {
-    for one in stand_ins {
+pub fn copy_back(py: Python<'_>, staged: &[StagingCopy<'_>], access: &[Access]) -> PyResult<()> {
+    for one in staged {
         if access[one.param].written {
             py.import("numpy")?.call_method1("copyto", (&one.original, &one.copy))?;
         }
@@ -59,19 +60,19 @@ pub fn copy_back(py: Python<'_>, stand_ins: &[StandIn<'_>], access: &[Access]) -
 /// kernel writes to the other. `block` has the addresses of all arrays.
 pub fn check_overlaps(
     py: Python<'_>,
-    stand_ins: &[StandIn<'_>],
+    staged: &[StagingCopy<'_>],
     compiled: &CompiledKernel,
     block: &[u8],
 ) -> PyResult<()> {
     let (slots, access) = (&compiled.args().slots, compiled.access());
-    for one in stand_ins {
+    for one in staged {
         for (param, slot) in slots.iter().enumerate() {
             let Some(array) = slot.array().filter(|_| param != one.param) else { continue };
             let (this, other) = (access[one.param], access[param]);
             if !(this.written && (other.read || other.written) || other.written && this.read) {
                 continue;
             }
-            let (begin, end) = match stand_ins.iter().find(|other| other.param == param) {
+            let (begin, end) = match staged.iter().find(|other| other.param == param) {
                 Some(other) if other.copy.is(&one.copy) => continue,
                 Some(other) => (other.begin, other.end),
                 None => {
