@@ -155,7 +155,7 @@ impl FieldLeaf {
         Ok(Self { element: self.scalar().into(), offset, name, ..self.clone() })
     }
 
-    /// Bytes behind the tree's beginning, if the index lies inside the shape.
+    /// The element's offset in the tree, if the index lies inside the shape.
     pub fn place(&self, index: &[i64]) -> Option<Place> {
         self.layout.offset_of(index).map(|offset| Place((self.offset + offset) as usize))
     }
@@ -250,20 +250,20 @@ impl FieldLeaf {
         self.offset == 0 && self.bytes() == self.tree.sizes.tree()
     }
 
-    /// Where the elements lie on both sides of a copy, in row-major order of the host's, where they are so many bytes apart.
-    fn strided(&self, apart: u64) -> Strided {
+    /// Where the elements lie on both sides of a copy, in row-major order of the host's, where they have this stride in bytes.
+    fn strided(&self, host_stride: u64) -> Strided {
         let element = element_bytes(self.element);
-        let mut behind = apart;
+        let mut axis_stride = host_stride;
         let mut loops = Vec::new();
         for axis in (0..self.layout.rank()).rev() {
             for digit in self.layout.digits_of(axis).rev() {
                 loops.push(Stride {
                     count: digit.extent as usize,
                     device: digit.stride as usize,
-                    host: (behind * u64::from(digit.below)) as usize,
+                    host: (axis_stride * u64::from(digit.below)) as usize,
                 });
             }
-            behind *= u64::from(self.layout.shape[axis]);
+            axis_stride *= u64::from(self.layout.shape[axis]);
         }
         loops.reverse();
         Strided { offset: self.offset as usize, loops, run: element as usize }

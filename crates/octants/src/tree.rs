@@ -255,7 +255,7 @@ impl Outline {
         cells.fold(sizes.cells[id.index()], u64::saturating_mul)
     }
 
-    /// Where a leaf's elements lie, and how many bytes behind the tree's beginning the first of them does.
+    /// Where a leaf's elements lie, and the offset of the first of them in the tree, in bytes.
     pub fn leaf_layout(&self, id: LeafId, sizes: &Sizes) -> (Layout, u64) {
         let Leaf { parent, origin, .. } = &self.leaves[id.index()];
         let path = self.path(*parent);
@@ -266,7 +266,7 @@ impl Outline {
     }
 }
 
-/// How many bytes things have and how many behind the beginning of their parent's cell they lie. Saturated: what has the most that
+/// Sizes, and offsets in the parent's cell, in bytes. Saturated: what has the most that
 /// a number can say fits no memory.
 #[derive(Clone, Debug)]
 pub struct Sizes {

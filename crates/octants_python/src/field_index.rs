@@ -60,7 +60,7 @@ pub fn place(leaf: &FieldLeaf, index: &Bound<'_, PyAny>) -> PyResult<Place> {
         .ok_or_else(|| errors::exception(index.py(), "OctantsAssertionError", &outside(leaf, &numbers)))
 }
 
-/// The name that the field was made with, behind a space.
+/// The name that the field was made with, after a space.
 fn name_of(leaf: &FieldLeaf) -> String {
     if leaf.name().is_empty() { String::new() } else { format!(" `{}`", leaf.name()) }
 }

@@ -1,4 +1,4 @@
-//! References that Python's collector is told of.
+//! References that Python's garbage collector visits.
 
 use std::ops::Deref;
 

@@ -114,7 +114,7 @@ class SNode(Node):
 
     @property
     def _offset_bytes_in_parent_cell(self) -> int:
-        """How many bytes behind the beginning of the parent's cell it lies."""
+        """Its offset in the parent's cell, in bytes."""
         self._builder._materialise()
         if self._leaf is not None:
             return self._tree.entry_offset(*self._leaf)[1]
