@@ -10,6 +10,8 @@ use std::process::{Command, exit};
 const PREFIX: &str = "LLVM_SYS_191_PREFIX";
 
 fn main() {
+    // gdb looks for the symbols of its interface; a program that was stripped keeps those that are exported.
+    println!("cargo:rustc-link-arg-tests=-rdynamic");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed={PREFIX}");
     println!("cargo:rustc-check-cfg=cfg(nvptx)");

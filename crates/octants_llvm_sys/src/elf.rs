@@ -1,4 +1,18 @@
-//! Reads relocatable ELF objects of 64-bit little-endian machines. Trusts nothing: every offset is checked.
+//! What the loader needs to know of a relocatable ELF object of a 64-bit little-endian machine.
+//!
+//! The `object` crate reads the format and checks every offset. What it gives is checked here against what the loader relies on: symbols
+//! and relocations lie inside their sections, functions in executable ones. **Bytes that are damaged give an error**, never a panic.
+
+use object::elf::{
+    EM_AARCH64, EM_X86_64, ET_REL, FileHeader64, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, SHN_ABS,
+    SHN_UNDEF, SHT_NOBITS, SHT_RELA, SHT_SYMTAB, STB_WEAK, STT_FUNC, STT_SECTION, SectionHeader64, Sym64,
+};
+use object::read::elf::{FileHeader, Rela, SectionHeader, SectionTable, Sym, SymbolTable};
+use object::{LittleEndian, SymbolIndex};
+
+const ENDIAN: LittleEndian = LittleEndian;
+
+type Header = FileHeader64<LittleEndian>;
 
 /// What the loader needs to know of an object.
 pub(crate) struct Object<'a> {
@@ -6,6 +20,8 @@ pub(crate) struct Object<'a> {
     pub(crate) sections: Vec<Section<'a>>,
     pub(crate) symbols: Vec<Symbol<'a>>,
     pub(crate) relocations: Vec<Relocation>,
+    /// Where the table of section headers begins.
+    pub(crate) headers_at: usize,
 }
 
 pub(crate) struct Section<'a> {
@@ -25,6 +41,8 @@ pub(crate) struct Symbol<'a> {
     pub(crate) name: &'a str,
     pub(crate) place: Place,
     pub(crate) value: u64,
+    /// In bytes, of a function.
+    pub(crate) size: u64,
     pub(crate) function: bool,
     pub(crate) weak: bool,
 }
@@ -45,190 +63,138 @@ pub(crate) struct Relocation {
     pub(crate) addend: i64,
 }
 
-pub(crate) const MACHINE_X86_64: u16 = 62;
-pub(crate) const MACHINE_AARCH64: u16 = 183;
+pub(crate) const MACHINE_X86_64: u16 = EM_X86_64;
+pub(crate) const MACHINE_AARCH64: u16 = EM_AARCH64;
 
-const TYPE_RELOCATABLE: u16 = 1;
-const SHT_SYMTAB: u32 = 2;
-const SHT_RELA: u32 = 4;
-const SHT_NOBITS: u32 = 8;
-const SHF_WRITE: u64 = 1;
-const SHF_ALLOC: u64 = 2;
-const SHF_EXECINSTR: u64 = 4;
-const SHF_TLS: u64 = 0x400;
-const SHN_UNDEF: u16 = 0;
-const SHN_LORESERVE: u16 = 0xff00;
-const SHN_ABS: u16 = 0xfff1;
-const STT_FUNC: u8 = 2;
-const STB_WEAK: u8 = 2;
+/// Bytes of a section header.
+pub(crate) const SECTION_HEADER: usize = size_of::<SectionHeader64<LittleEndian>>();
+/// Where the address stands in a section header.
+pub(crate) const SECTION_ADDRESS: usize = 16;
 
-/// Bounds-checked reading at any offset.
-struct Bytes<'a>(&'a [u8]);
+/// The largest alignment that a section may ask for: a page.
+const MOST_ALIGN: u64 = 4096;
+/// The largest section. Kernels are megabytes at most.
+const MOST_BYTES: u64 = 1 << 30;
 
-impl<'a> Bytes<'a> {
-    fn slice(&self, start: u64, length: u64) -> Result<&'a [u8], String> {
-        let end = start.checked_add(length);
-        end.and_then(|end| self.0.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)).ok_or_else(
-            || format!("{length} bytes at {start} lie outside of the object of {} bytes", self.0.len()),
-        )
-    }
-
-    fn array<const N: usize>(&self, at: u64) -> Result<[u8; N], String> {
-        let bytes = self.slice(at, N as u64)?;
-        Ok(bytes.try_into().expect("the slice has the length asked for"))
-    }
-
-    fn u8(&self, at: u64) -> Result<u8, String> {
-        Ok(self.array::<1>(at)?[0])
-    }
-
-    fn u16(&self, at: u64) -> Result<u16, String> {
-        Ok(u16::from_le_bytes(self.array(at)?))
-    }
-
-    fn u32(&self, at: u64) -> Result<u32, String> {
-        Ok(u32::from_le_bytes(self.array(at)?))
-    }
-
-    fn u64(&self, at: u64) -> Result<u64, String> {
-        Ok(u64::from_le_bytes(self.array(at)?))
-    }
-
-    /// A string of a string table that starts at `at`.
-    fn text(&self, at: u64) -> Result<&'a str, String> {
-        let rest = usize::try_from(at).ok().and_then(|at| self.0.get(at..)).unwrap_or_default();
-        let length = rest.iter().position(|&byte| byte == 0).ok_or("a name without an end")?;
-        std::str::from_utf8(&rest[..length]).map_err(|_| "a name that is not UTF-8".to_owned())
-    }
+/// The `object` crate's words for what is wrong.
+fn words(error: object::read::Error) -> String {
+    error.to_string()
 }
 
-struct Header {
-    name: u32,
-    kind: u32,
-    flags: u64,
-    offset: u64,
-    size: u64,
-    link: u32,
-    info: u32,
-    align: u64,
-}
-
-impl Header {
-    fn read(table: &Bytes<'_>, at: u64) -> Result<Header, String> {
-        Ok(Header {
-            name: table.u32(at)?,
-            kind: table.u32(at + 4)?,
-            flags: table.u64(at + 8)?,
-            offset: table.u64(at + 24)?,
-            size: table.u64(at + 32)?,
-            link: table.u32(at + 40)?,
-            info: table.u32(at + 44)?,
-            align: table.u64(at + 48)?,
-        })
-    }
+fn text(name: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(name).map_err(|_| "a name that is not UTF-8".to_owned())
 }
 
 pub(crate) fn read(bytes: &[u8]) -> Result<Object<'_>, String> {
-    let file = Bytes(bytes);
-    if file.slice(0, 6)? != b"\x7fELF\x02\x01" {
+    let header = Header::parse(bytes).map_err(words)?;
+    if !header.is_little_endian() {
         return Err("not a 64-bit little-endian ELF file".to_owned());
     }
-    if file.u16(16)? != TYPE_RELOCATABLE {
+    if header.e_type(ENDIAN) != ET_REL {
         return Err("not a relocatable object".to_owned());
     }
-    let machine = file.u16(18)?;
-    let table = file.u64(40)?;
-    let (count, names) = (file.u16(60)?, file.u16(62)?);
-    let table = Bytes(file.slice(table, u64::from(count) * 64)?);
-    let headers = (0..u64::from(count))
-        .map(|index| Header::read(&table, index * 64))
-        .collect::<Result<Vec<_>, String>>()?;
-
-    let names = headers.get(usize::from(names)).ok_or("no section names")?;
-    let names = Bytes(file.slice(names.offset, names.size)?);
-    let sections = headers
+    let table = header.sections(ENDIAN, bytes).map_err(words)?;
+    let sections = table
         .iter()
-        .map(|header| read_section(&file, &names, header))
+        .map(|section| read_section(bytes, &table, section))
         .collect::<Result<Vec<_>, String>>()?;
-
-    let mut symbols = Vec::new();
-    if let Some(header) = headers.iter().find(|header| header.kind == SHT_SYMTAB) {
-        let strings = headers.get(header.link as usize).ok_or("no symbol names")?;
-        let strings = Bytes(file.slice(strings.offset, strings.size)?);
-        let entries = Bytes(file.slice(header.offset, header.size)?);
-        for index in 0..header.size / 24 {
-            symbols.push(read_symbol(&entries, index * 24, &strings, sections.len())?);
-        }
-    }
+    let symbol_table = table.symbols(ENDIAN, bytes, SHT_SYMTAB).map_err(words)?;
+    // The table leaves out the first symbol, which stands for none; numbers of relocations count it.
+    let symbols = (0..symbol_table.len())
+        .map(|index| read_symbol(&symbol_table, SymbolIndex(index), &sections))
+        .collect::<Result<Vec<_>, String>>()?;
 
     let mut relocations = Vec::new();
-    for header in headers.iter().filter(|header| header.kind == SHT_RELA) {
-        let section = header.info as usize;
-        let patched = sections.get(section).ok_or("relocations of no section")?;
-        if !patched.loaded {
+    for section in table.iter().filter(|section| section.sh_type(ENDIAN) == SHT_RELA) {
+        let patched = section.sh_info(ENDIAN) as usize;
+        let (loaded, size) = sections
+            .get(patched)
+            .map(|patched| (patched.loaded, patched.size))
+            .ok_or("relocations of no section")?;
+        let Some((entries, _)) = section.rela(ENDIAN, bytes).map_err(words)?.filter(|_| loaded) else {
             continue;
-        }
-        let entries = Bytes(file.slice(header.offset, header.size)?);
-        for index in 0..header.size / 24 {
-            let info = entries.u64(index * 24 + 8)?;
-            let symbol = (info >> 32) as usize;
+        };
+        for entry in entries {
+            let symbol = entry.r_sym(ENDIAN, false) as usize;
             if symbol >= symbols.len() {
                 return Err("a relocation against no symbol".to_owned());
             }
-            relocations.push(Relocation {
-                section,
-                offset: entries.u64(index * 24)? as usize,
-                kind: info as u32,
-                symbol,
-                addend: entries.u64(index * 24 + 16)? as i64,
-            });
+            let offset = usize::try_from(entry.r_offset(ENDIAN)).unwrap_or(usize::MAX);
+            if offset >= size {
+                return Err("a relocation outside of its section".to_owned());
+            }
+            let (kind, addend) = (entry.r_type(ENDIAN, false), entry.r_addend(ENDIAN));
+            relocations.push(Relocation { section: patched, offset, kind, symbol, addend });
         }
     }
-    Ok(Object { machine, sections, symbols, relocations })
+    let headers_at = usize::try_from(header.e_shoff(ENDIAN)).map_err(|_| "no section headers")?;
+    Ok(Object { machine: header.e_machine(ENDIAN), sections, symbols, relocations, headers_at })
 }
 
-fn read_section<'a>(file: &Bytes<'a>, names: &Bytes<'a>, header: &Header) -> Result<Section<'a>, String> {
-    let name = names.text(u64::from(header.name))?;
+fn read_section<'a>(
+    bytes: &'a [u8],
+    table: &SectionTable<'a, Header>,
+    section: &'a SectionHeader64<LittleEndian>,
+) -> Result<Section<'a>, String> {
+    let name = text(table.section_name(ENDIAN, section).map_err(words)?)?;
+    let flags = section.sh_flags(ENDIAN);
+    let has = |flag: u32| flags & u64::from(flag) != 0;
     // Tables for unwinding are loaded by ordinary linkers; nothing unwinds through generated code.
-    let loaded = header.flags & SHF_ALLOC != 0 && !name.starts_with(".eh_frame");
-    if loaded && header.flags & SHF_TLS != 0 {
+    let loaded = has(SHF_ALLOC) && !name.starts_with(".eh_frame");
+    if loaded && has(SHF_TLS) {
         return Err(format!("thread-local section {name}"));
     }
-    let content =
-        if header.kind == SHT_NOBITS || !loaded { &[][..] } else { file.slice(header.offset, header.size)? };
-    let align = header.align.max(1);
-    if !align.is_power_of_two() || align > 4096 || (loaded && header.size > 1 << 30) {
-        return Err(format!("section {name} has size {} and alignment {align}", header.size));
+    let (align, size) = (section.sh_addralign(ENDIAN).max(1), section.sh_size(ENDIAN));
+    if loaded && (!align.is_power_of_two() || align > MOST_ALIGN || size > MOST_BYTES) {
+        return Err(format!("section {name} has size {size} and alignment {align}"));
     }
+    let has_content = loaded && section.sh_type(ENDIAN) != SHT_NOBITS;
+    let content = if has_content { section.data(ENDIAN, bytes).map_err(words)? } else { &[][..] };
     Ok(Section {
         name,
         loaded,
-        writable: header.flags & SHF_WRITE != 0 && !name.starts_with(".data.rel.ro"),
-        executable: header.flags & SHF_EXECINSTR != 0,
+        writable: has(SHF_WRITE) && !name.starts_with(".data.rel.ro"),
+        executable: has(SHF_EXECINSTR),
         align: align as usize,
-        size: header.size as usize,
+        size: if loaded { size as usize } else { 0 },
         content,
     })
 }
 
 fn read_symbol<'a>(
-    entries: &Bytes<'a>,
-    at: u64,
-    strings: &Bytes<'a>,
-    sections: usize,
+    table: &SymbolTable<'a, Header>,
+    index: SymbolIndex,
+    sections: &[Section<'_>],
 ) -> Result<Symbol<'a>, String> {
-    let info = entries.u8(at + 4)?;
-    let place = match entries.u16(at + 6)? {
+    if index.0 == 0 {
+        let nothing =
+            Symbol { name: "", place: Place::Undefined, value: 0, size: 0, function: false, weak: true };
+        return Ok(nothing);
+    }
+    let symbol: &Sym64<LittleEndian> = table.symbol(index).map_err(words)?;
+    let place = match symbol.st_shndx(ENDIAN) {
         SHN_UNDEF => Place::Undefined,
         SHN_ABS => Place::Absolute,
-        index if index < SHN_LORESERVE && usize::from(index) < sections => Place::Section(usize::from(index)),
-        index => return Err(format!("a symbol in section {index}")),
+        _ => match table.symbol_section(ENDIAN, symbol, index).map_err(words)? {
+            Some(section) if section.0 < sections.len() => Place::Section(section.0),
+            _ => return Err("a symbol in no section".to_owned()),
+        },
     };
-    Ok(Symbol {
-        name: strings.text(u64::from(entries.u32(at)?))?,
-        place,
-        value: entries.u64(at + 8)?,
-        function: info & 15 == STT_FUNC,
-        weak: info >> 4 == STB_WEAK,
-    })
+    let function = symbol.st_type() == STT_FUNC;
+    let (value, size) = (symbol.st_value(ENDIAN), symbol.st_size(ENDIAN));
+    let name = if symbol.st_type() == STT_SECTION {
+        &[][..]
+    } else {
+        table.symbol_name(ENDIAN, symbol).map_err(words)?
+    };
+    let name = text(name)?;
+    if let Place::Section(section) = place {
+        let section = &sections[section];
+        let end = value.checked_add(size);
+        let inside = end.is_some_and(|end| end <= section.size as u64);
+        if section.loaded && (!inside || function && !section.executable) {
+            return Err(format!("symbol {name} lies outside of section {}", section.name));
+        }
+    }
+    Ok(Symbol { name, place, value, size, function, weak: symbol.st_bind() == STB_WEAK })
 }

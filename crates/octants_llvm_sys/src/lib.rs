@@ -25,6 +25,7 @@
 // This is a boundary crate: it calls C and makes memory executable.
 #![allow(unsafe_code)]
 
+mod announce;
 mod compile;
 mod elf;
 mod fatal;

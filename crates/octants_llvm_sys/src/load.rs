@@ -8,6 +8,7 @@
 use std::fmt;
 use std::ptr;
 
+use crate::announce::{Announced, NamedCode, announce};
 use crate::elf::{self, MACHINE_AARCH64, MACHINE_X86_64, Object, Place};
 use crate::relocate::{Machine, STUB, Through, aarch64::AARCH64, x86_64::X86_64};
 use crate::resolve;
@@ -37,7 +38,9 @@ impl std::error::Error for LoadError {}
 
 /// Code in memory. The addresses that it gave are valid until it is dropped.
 pub struct Loaded {
-    /// Held for its `Drop`.
+    /// Kept for its `Drop`: tools forget the code before its memory goes.
+    _announced: Announced,
+    /// Kept for its `Drop`.
     mapping: Mapping,
     /// Name and address, sorted by name.
     functions: Vec<(String, usize)>,
@@ -72,8 +75,8 @@ impl fmt::Debug for Loaded {
 
 /// Loads an object. `symbols` are the addresses of what it may call beyond the C and math libraries; they take
 /// precedence over those.
-pub fn load(object: &[u8], symbols: &[(&str, *const ())]) -> Result<Loaded, LoadError> {
-    let object = elf::read(object).map_err(LoadError::Object)?;
+pub fn load(bytes: &[u8], symbols: &[(&str, *const ())]) -> Result<Loaded, LoadError> {
+    let object = elf::read(bytes).map_err(LoadError::Object)?;
     let machine = match object.machine {
         MACHINE_X86_64 if cfg!(target_arch = "x86_64") => &X86_64,
         MACHINE_AARCH64 if cfg!(target_arch = "aarch64") => &AARCH64,
@@ -86,20 +89,23 @@ pub fn load(object: &[u8], symbols: &[(&str, *const ())]) -> Result<Loaded, Load
     link(&object, machine, &plan, &externals, base as u64, mapping.bytes()).map_err(LoadError::Object)?;
     mapping.seal(plan.code_end, plan.constants_end)?;
 
-    let mut functions: Vec<(String, usize)> = object
+    let named: Vec<NamedCode<'_>> = object
         .symbols
         .iter()
         .filter(|symbol| symbol.function)
         .filter_map(|symbol| match symbol.place {
             Place::Section(section) => {
-                let offset = plan.sections[section]?;
-                Some((symbol.name.to_owned(), base + offset + symbol.value as usize))
+                let address = base + plan.sections[section]? + symbol.value as usize;
+                Some(NamedCode { name: symbol.name, address, bytes: symbol.size as usize })
             }
             Place::Undefined | Place::Absolute => None,
         })
         .collect();
+    let placed: Vec<_> = plan.sections.iter().map(|offset| offset.map(|offset| base + offset)).collect();
+    let announced = announce(bytes, &object, &placed, &named);
+    let mut functions: Vec<_> = named.iter().map(|code| (code.name.to_owned(), code.address)).collect();
     functions.sort_unstable();
-    Ok(Loaded { mapping, functions })
+    Ok(Loaded { _announced: announced, mapping, functions })
 }
 
 /// The address of each undefined symbol that a relocation needs, by the symbol's index.
@@ -232,9 +238,6 @@ fn link(
     for relocation in &object.relocations {
         let Some(start) = plan.sections[relocation.section] else { continue };
         let size = object.sections[relocation.section].size;
-        if relocation.offset >= size {
-            return Err("it has a relocation outside of its section".to_owned());
-        }
         let aim = match (machine.through)(relocation.kind) {
             Some(Through::Stub) => plan.stubs[relocation.symbol].map(|at| base + at as u64),
             Some(Through::Slot) => plan.slots[relocation.symbol].map(|at| base + at as u64),

@@ -32,6 +32,7 @@ const FACADE: u8 = 4;
 /// Third-party crates that exactly one of ours may use.
 const OWNED: &[(&str, &str, &str)] = &[
     ("llvm-sys", "octants_llvm_sys", "only this crate links LLVM"),
+    ("object", "octants_llvm_sys", "objects are read where they are loaded"),
     ("pyo3", "octants_python", "nothing below the facade links Python"),
     ("numpy", "octants_python", "nothing below the facade links Python"),
     ("annotate-snippets", "octants_diag", "rendering of diagnostics has one home"),
