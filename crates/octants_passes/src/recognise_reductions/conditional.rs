@@ -13,6 +13,7 @@
 //! }
 //! ```
 
+use octants_ir::rewrite::{ValueMap, clone_op};
 use octants_ir::{Const, Kernel, Op, OpKind, Region, SideTable, Value, ValueDef};
 
 use super::facts::{Cell, Facts};
@@ -24,6 +25,8 @@ struct Sides {
     /// The `if` that chose, or the `select`.
     choice: Op,
     values: [Option<Value>; 2],
+    /// Ops that each side runs to have the path.
+    again: Vec<Op>,
 }
 
 /// Rewrites the stores of a parallel loop's body. Returns whether there were some.
@@ -58,6 +61,16 @@ fn sides(facts: &Facts<'_>, store: Op, cell: &Cell) -> Option<Sides> {
         }
         _ => return None,
     };
+    // The sides of an `if` come before the ops that compute the path.
+    let place = facts.kernel.cell_access(store)?.place;
+    let mut again = Vec::new();
+    if data.kind == OpKind::If && !place.path().iter().all(|&index| facts.missing(index, choice, &mut again))
+    {
+        return None;
+    }
+    if facts.touched_between(cell.base, choice, store) {
+        return None;
+    }
     let condition = data.operands[0];
     // `false` where the cell is known to be false, `true` where it is known to be true.
     let is_cell = |side: usize| {
@@ -68,7 +81,7 @@ fn sides(facts: &Facts<'_>, store: Op, cell: &Cell) -> Option<Sides> {
     };
     let keeps = [is_cell(0), is_cell(1)];
     let stored = |side: usize| (!keeps[side]).then_some(values[side]);
-    (keeps[0] != keeps[1]).then(|| Sides { store, choice, values: [stored(0), stored(1)] })
+    (keeps[0] != keeps[1]).then(|| Sides { store, choice, values: [stored(0), stored(1)], again })
 }
 
 fn rewrite(kernel: &mut Kernel, region: Region, found: &[Sides], number: &SideTable<Op, Option<usize>>) {
@@ -96,11 +109,17 @@ fn rewrite(kernel: &mut Kernel, region: Region, found: &[Sides], number: &SideTa
         };
         for (&side, &value) in regions.iter().zip(&sides.values) {
             let Some(value) = value else { continue };
-            let mut operands = kernel.ops[op].operands.to_vec();
-            *operands.last_mut().expect("a store has a value") = value;
+            let end = kernel.regions[side].ops.pop().expect("a region ends in a terminator");
+            let mut copies = ValueMap::new();
+            for &op in &sides.again {
+                let copy = clone_op(kernel, op, &mut copies);
+                kernel.regions[side].ops.push(copy);
+            }
+            let place = kernel.cell_access(op).expect("a store accesses a cell").place;
+            let mut operands: Vec<_> = place.operands().iter().map(|&operand| copies.map(operand)).collect();
+            operands.push(value);
             let store = kernel.make_op(OpKind::Store, operands, [], [], loc);
-            let end = kernel.regions[side].ops.len() - 1;
-            kernel.regions[side].ops.insert(end, store);
+            kernel.regions[side].ops.extend([store, end]);
         }
     }
 }

@@ -1,10 +1,13 @@
 //! What is known of one parallel loop: which values differ between its iterations, which cells all iterations share, and in which
 //! order one iteration does things.
 
-use octants_ir::rewrite::ops_in;
+use octants_ir::rewrite::{ops_in, walk};
 use octants_ir::{Const, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
 
 use crate::slots::yielded;
+
+/// An index that takes more ops than this is not computed again.
+const MOST_AGAIN: usize = 16;
 
 /// A cell that is the same for all iterations.
 #[derive(Clone, PartialEq, Debug)]
@@ -225,15 +228,56 @@ impl<'k> Facts<'k> {
         })
     }
 
+    /// Whether ops behind `first`, and before `second` in the same region, access the base or call a function.
+    pub fn touched_between(&self, base: Value, first: Op, second: Op) -> bool {
+        let Some(region) = self.region(first) else { return true };
+        let behind = self.kernel.regions[region].ops.iter().skip_while(|&&op| op != first).skip(1);
+        let mut touched = false;
+        for &op in behind.take_while(|&&op| op != second) {
+            let mut look = |op: Op| {
+                let data = &self.kernel.ops[op];
+                touched |= matches!(data.kind, OpKind::Call(_)) || data.operands.contains(&base);
+            };
+            look(op);
+            for &inner in &self.kernel.ops[op].regions {
+                walk(self.kernel, inner, &mut look);
+            }
+        }
+        touched
+    }
+
     /// The load of the cell that a value is, if what it read is still there when `at` runs.
     pub fn fresh_load(&self, value: Value, cell: &Cell, at: Op) -> Option<Op> {
         let ValueDef::Result(load, _) = self.kernel.values[value].def else { return None };
         let is_load = self.kernel.ops[load].kind == OpKind::Load && self.inside[value];
         let fresh = is_load
-            && self.shared(load).as_ref() == Some(cell)
+            && self.shared(load).is_some_and(|of| self.same_cell(&of, cell))
             && self.innermost_loop(load) == self.innermost_loop(at)
             && !self.written_between(cell.base, load, at);
         fresh.then_some(load)
+    }
+
+    fn same_cell(&self, a: &Cell, b: &Cell) -> bool {
+        let same = |(a, b): (&Step, &Step)| match (a, b) {
+            (Step::Value(a), Step::Value(b)) => self.equal(*a, *b),
+            _ => a == b,
+        };
+        a.base == b.base && a.path.len() == b.path.len() && a.path.iter().zip(&b.path).all(same)
+    }
+
+    /// Adds the ops that must run again, in this order, to have the value where `op` stands; `false` if they are no pure ops, or many.
+    pub fn missing(&self, value: Value, op: Op, found: &mut Vec<Op>) -> bool {
+        let ValueDef::Result(def, _) = self.kernel.values[value].def else { return true };
+        if !self.inside[value] || self.position[def] < self.position[op] || found.contains(&def) {
+            return true;
+        }
+        let data = &self.kernel.ops[def];
+        if found.len() == MOST_AGAIN || !data.kind.is_pure() {
+            return false;
+        }
+        let whole = data.operands.iter().all(|&operand| self.missing(operand, op, found));
+        found.push(def);
+        whole
     }
 
     /// Whether two values of one iteration are equal for sure.
