@@ -77,17 +77,19 @@ fn real(op: ArithOp, a: Const, b: Const) -> Const {
     }
 }
 
-/// What the op leaves any other value as it is with, where a reduction begins.
+/// What the op leaves any other value as it is with, where a reduction begins. It is so bit by bit: 0.0 + -0.0 is 0.0, but -0.0 + -0.0 is
+/// -0.0; the lesser of infinity and a NaN is infinity, but that of two NaNs a NaN. So a total that is still the identity can be left out.
 pub fn identity(op: octants_ir::ops::AtomicOp, ty: Scalar) -> Const {
     use octants_ir::ops::AtomicOp;
     let (least, greatest) = if ty.is_real() {
-        (Const::from_f64(ty, f64::NEG_INFINITY), Const::from_f64(ty, f64::INFINITY))
+        (Const::from_f64(ty, f64::NAN), Const::from_f64(ty, f64::NAN))
     } else {
         // All bits, without the sign's bit where there is a sign.
         let greatest = u64::MAX >> (64 - ty.bits() + u32::from(ty.is_signed()));
         (Const::from_bits(ty, if ty.is_signed() { !greatest } else { 0 }), Const::from_bits(ty, greatest))
     };
     match op {
+        AtomicOp::Add if ty.is_real() => Const::from_f64(ty, -0.0),
         AtomicOp::Add | AtomicOp::Sub | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange => {
             Const::from_bits(ty, 0)
         }

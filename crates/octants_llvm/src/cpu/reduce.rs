@@ -2,7 +2,7 @@
 //! of a chunk.
 
 use octants_ir::ops::{AtomicOp, ParallelFor};
-use octants_ir::{Const, Op, OpKind, Region, Scalar};
+use octants_ir::{Const, Op, Region, Scalar};
 
 use crate::emitter::Emitter;
 use crate::value::{Ty, Typed, Val};
@@ -12,28 +12,36 @@ impl Emitter<'_> {
     pub(crate) fn identities(&self, attributes: &ParallelFor, body: Region) -> Vec<Val> {
         let accumulators = &self.kernel.regions[body].params[attributes.axes.into()..];
         let reductions = attributes.reductions.iter();
-        reductions.zip(accumulators).map(|(r, &value)| identity(r.op, self.scalar(value))).collect()
+        reductions.zip(accumulators).map(|(r, &value)| self.identity(r.op, self.scalar(value))).collect()
     }
 
     /// Combines a chunk's totals into the places that the loop's operands name. A place that nothing was contributed to is not
     /// touched: it may lie outside its array.
     pub(crate) fn combine_totals(&mut self, op: Op, totals: &[Val]) {
-        let data = &self.kernel.ops[op];
-        let OpKind::ParallelFor(attributes) = &data.kind else { panic!("{op} is no parallel loop") };
-        let mut operands = &data.operands[2 * usize::from(attributes.axes)..];
-        for (reduction, &total) in attributes.reductions.iter().zip(totals) {
-            let (path, rest) = operands.split_at(reduction.operands.into());
-            operands = rest;
+        let parallel = self.kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
+        for (reduction, &total) in parallel.reductions().zip(totals) {
             let total = self.reduce_lanes(reduction.op, total);
-            let unequal = if total.ty.is_real() { "une" } else { "ne" };
-            let contributed = self.compare(unequal, total, identity(reduction.op, total.ty));
+            let contributed = self.differs_from_identity(reduction.op, total);
             let (combine, done) = (self.f.new_label(), self.f.new_label());
             self.f.branch(contributed, combine, done);
             self.f.begin(combine);
-            self.atomic(reduction.op, path, total);
+            self.atomic(reduction.op, reduction.place.operands(), total);
             self.f.jump(done);
             self.f.begin(done);
         }
+    }
+
+    /// Whether a total has other bits than the identity. -0.0 and 0.0 differ, and no NaN equals itself but by its bits.
+    fn differs_from_identity(&mut self, op: AtomicOp, total: Val) -> Val {
+        let identity = self.identity(op, total.ty);
+        let word = match total.ty {
+            Scalar::F16 => Scalar::U16,
+            Scalar::F32 => Scalar::U32,
+            Scalar::F64 => Scalar::U64,
+            _ => return self.compare("ne", total, identity),
+        };
+        let (total, identity) = (self.bit_cast(total, word), self.bit_cast(identity, word));
+        self.compare("ne", total, identity)
     }
 
     /// All lanes of an accumulator in one.
@@ -66,17 +74,21 @@ impl Emitter<'_> {
             ),
         )
     }
-}
 
-/// `op(identity, x)` is `x`.
-fn identity(op: AtomicOp, ty: Scalar) -> Val {
-    match op {
-        AtomicOp::Add | AtomicOp::Or | AtomicOp::Xor => Val::constant(Const::from_bits(ty, 0)),
-        AtomicOp::Mul => Val::constant(Const::from_i128(ty, 1)),
-        AtomicOp::And => Val::constant(Const::from_bits(ty, u64::MAX)),
-        AtomicOp::Min => Val::constant(Const::from_f64(ty, f64::INFINITY)),
-        AtomicOp::Max if ty == Scalar::U1 => Val::constant(Const::bool(false)),
-        AtomicOp::Max => Val::constant(Const::from_f64(ty, f64::NEG_INFINITY)),
-        AtomicOp::Sub | AtomicOp::Exchange => panic!("{} is no reduction", op.name()),
+    /// `op(identity, x)` is `x`, bit by bit: -0.0 + x is x also for -0.0, and a NaN loses against every number. With fast math an extreme
+    /// is one comparison, in which only a NaN among what is contributed loses: it begins with an infinity.
+    fn identity(&self, op: AtomicOp, ty: Scalar) -> Val {
+        let exact = !self.kernel.options.fast_math;
+        Val::constant(match op {
+            AtomicOp::Add if ty.is_real() => Const::from_f64(ty, -0.0),
+            AtomicOp::Add | AtomicOp::Or | AtomicOp::Xor => Const::from_bits(ty, 0),
+            AtomicOp::Mul => Const::from_i128(ty, 1),
+            AtomicOp::And => Const::from_bits(ty, u64::MAX),
+            AtomicOp::Min | AtomicOp::Max if ty.is_real() && exact => Const::from_f64(ty, f64::NAN),
+            AtomicOp::Min => Const::from_f64(ty, f64::INFINITY),
+            AtomicOp::Max if ty == Scalar::U1 => Const::bool(false),
+            AtomicOp::Max => Const::from_f64(ty, f64::NEG_INFINITY),
+            AtomicOp::Sub | AtomicOp::Exchange => panic!("{} is no reduction", op.name()),
+        })
     }
 }

@@ -45,13 +45,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// A NaN loses; with fast math it need not, and a comparison is one instruction with the selection.
+    /// A NaN loses. With fast math the second operand loses if it is one, and a comparison is one instruction with the selection; what
+    /// is accumulated is the first.
     fn real_extreme(&mut self, intrinsic: &str, predicate: &str, a: Val, b: Val) -> Val {
         if self.flags().is_empty() {
             return self.intrinsic(intrinsic, &[a, b], "");
         }
-        let first = self.compare(predicate, a, b);
-        self.select(first, a, b)
+        let second = self.compare(predicate, b, a);
+        self.select(second, b, a)
     }
 
     /// One bit: a sum is an exclusive or, a product an and.
