@@ -256,7 +256,7 @@ codes! {
     GroupedNesting "OC0520" Syntax "`grouped` or `static` in a place where it has no meaning"
         "`oc.static(oc.grouped(...))` is right; `oc.grouped(oc.static(...))`, `oc.grouped(oc.grouped(...))` and nested `oc.static` are not.";
     TooDeep "OC0521" Compilation "blocks nested too deeply"
-        "There is a limit to how deeply `if`, `elif`, loops and conditional expressions may be nested, counting those of inlined funcs.";
+        "There is a limit to how deeply `if`, loops and expressions may be nested, counting those of inlined funcs. What follows an `if` that leaves a loop or function is nested in it; any number of `elif`s is not.";
 
     MissingArgument "OC0601" Syntax "a call without one of the arguments"
         "Every parameter without a default needs an argument.";

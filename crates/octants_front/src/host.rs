@@ -307,6 +307,11 @@ pub trait Host {
     /// A handle to an object.
     type Object: Clone;
 
+    /// How many bytes of the thread's stack are left. Lowering refuses what would need more.
+    fn stack_left(&self) -> usize {
+        usize::MAX
+    }
+
     /// A number that no earlier call gave: marks the expressions of one lowering.
     fn begin_trace(&self) -> u64;
 

@@ -23,12 +23,25 @@ fn thousands_of_terms_are_one_flat_block() {
 }
 
 #[test]
+fn many_elifs_do_not_nest() {
+    let arms: Vec<_> = (1..3000).map(|at| format!("    elif n == {at}:\n        k = {at}\n")).collect();
+    let kernel = lower(&format!("    k = 0\n    if n == 0:\n        k = 1\n{}", arms.concat())).unwrap();
+    assert!(kernel.regions[kernel.body].ops.len() > 6000);
+}
+
+#[test]
 fn blocks_that_are_nested_too_deeply_are_refused() {
-    let chain = |count: usize| {
-        let arms: Vec<_> = (1..count).map(|at| format!("    elif n == {at}:\n        k = {at}\n")).collect();
-        let arms = arms.concat();
-        format!("    k = 0\n    if n == 0:\n        k = 1\n{arms}")
+    let leaving = |count: usize| {
+        let each: Vec<_> =
+            (0..count).map(|at| format!("        if i == {at}:\n            continue\n")).collect();
+        format!("    k = 0\n    for i in range(n):\n{}        k += 1\n", each.concat())
     };
-    assert!(lower(&chain(100)).is_ok());
-    assert_eq!(lower(&chain(1000)).unwrap_err(), Code::TooDeep);
+    assert!(lower(&leaving(100)).is_ok());
+    assert_eq!(lower(&leaving(300)).unwrap_err(), Code::TooDeep);
+}
+
+#[test]
+fn expressions_that_are_nested_too_deeply_are_refused() {
+    assert!(lower(&format!("    k = {}n\n", "-".repeat(100))).is_ok());
+    assert_eq!(lower(&format!("    k = {}n\n", "-".repeat(20_000))).unwrap_err(), Code::TooDeep);
 }

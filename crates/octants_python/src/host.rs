@@ -1,6 +1,7 @@
 //! The front end's view of Python: the trait `Host` over the live interpreter.
 
 use std::any::Any;
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +25,7 @@ use crate::func::Func;
 use crate::kernel::Kernel;
 use crate::ndarray::Ndarray;
 use crate::tree::Node;
-use crate::{aggregate, host_only, numpy, source};
+use crate::{aggregate, host_only, numpy, source, stack};
 
 type Object<'py> = Bound<'py, PyAny>;
 type DynTracer<'t, 'py> = &'t mut dyn Tracer<Object<'py>>;
@@ -51,14 +52,16 @@ const BUILTINS: &[Intrinsic] = &[
     Intrinsic::Super,
 ];
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct PyHost<'py> {
     py: Python<'py>,
+    /// Where the thread's stack ends, once someone has asked: of the main thread, the system reads that from a file.
+    stack_end: OnceCell<usize>,
 }
 
 impl<'py> PyHost<'py> {
     pub fn new(py: Python<'py>) -> Self {
-        Self { py }
+        Self { py, stack_end: OnceCell::new() }
     }
 
     /// A Python exception as the front end sees it.
@@ -272,6 +275,10 @@ pub fn scalar_annotation(object: &Object<'_>) -> Option<ScalarAnnotation> {
 
 impl<'py> Host for PyHost<'py> {
     type Object = Object<'py>;
+
+    fn stack_left(&self) -> usize {
+        stack::left(*self.stack_end.get_or_init(stack::lowest_address))
+    }
 
     fn check_interrupt(&self) -> HostResult<()> {
         self.result(self.py.check_signals())

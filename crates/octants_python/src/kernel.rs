@@ -23,7 +23,7 @@ use crate::host::PyHost;
 use crate::launch::{Fit, LaunchArguments, Objects, Specialisation, Words};
 use crate::runtime::{Current, Forget, Runtime};
 use crate::traced::Traced;
-use crate::{aggregate, dtype, errors, host_only, interrupt};
+use crate::{aggregate, dtype, errors, host_only, interrupt, stack};
 
 #[pyclass(frozen, module = "octants", dict, weakref)]
 pub struct Kernel {
@@ -133,7 +133,7 @@ impl Kernel {
         let cancel = interrupt::flag();
         let Lowered { kernel, dependencies, fields, returns, .. } = lowered;
         let compiled = py
-            .detach(|| current.session.compile(kernel, lowering, cancel))
+            .detach(|| stack::with_enough(|| current.session.compile(kernel, lowering, cancel)))
             .map_err(|error| errors::from_error(py, &error))?;
         py.check_signals()?;
         if let Some(race) = errors::race(&compiled.races())

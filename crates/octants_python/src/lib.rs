@@ -28,6 +28,7 @@ mod number;
 mod numpy;
 mod runtime;
 mod source;
+mod stack;
 mod template;
 mod traced;
 mod tree;

@@ -41,6 +41,9 @@ pub fn lower_kernel<H: Host>(
 /// Regions nested deeper than this are refused: everything after the front end walks them with its own stack.
 const MAX_REGION_DEPTH: usize = 200;
 
+/// What lowering one node may take of the stack beyond the frames of its own recursion, in bytes: host code runs in it.
+const STACK_RESERVE: usize = 96 << 10;
+
 /// The state of one lowering.
 struct Lowerer<'a, H: Host> {
     host: &'a H,
@@ -190,6 +193,19 @@ impl<'a, H: Host> Lowerer<'a, H> {
         let result = self.within(region, |lowerer| build(lowerer, &values));
         self.nesting -= 1;
         Ok((region, result?))
+    }
+
+    /// Refuses what is nested too deeply for the thread's stack.
+    fn check_stack(&self, span: Span) -> Fallible<()> {
+        if self.host.stack_left() >= STACK_RESERVE {
+            return Ok(());
+        }
+        Err(self.error_with_help(
+            Code::TooDeep,
+            span,
+            "this is nested too deeply for the stack of the thread that compiles it",
+            "use names for parts of it, or compile on a thread with a larger stack: `threading.stack_size`",
+        ))
     }
 
     /// Runs `build` with the insertion point in another region.

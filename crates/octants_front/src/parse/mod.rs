@@ -1,6 +1,7 @@
 //! Python text to the language's own tree. The only module that knows the parser.
 
 mod convert;
+mod deep;
 mod statements;
 
 use std::collections::HashMap;
@@ -27,9 +28,11 @@ pub(crate) struct ParsedFile {
 impl ParsedFile {
     pub(crate) fn new(text: Arc<str>) -> Self {
         // The notebook mode accepts everything that the module mode does, and lines that start with `%` or `!`.
-        let parsed = parse_unchecked(&text, ParseOptions::from(Mode::Ipython));
-        let errors = parsed.errors().to_vec();
-        let module = parsed.try_into_module().map(ruff_python_parser::Parsed::into_syntax);
+        let (module, errors) = deep::on_deep_stack(|| {
+            let parsed = parse_unchecked(&text, ParseOptions::from(Mode::Ipython));
+            let errors = parsed.errors().to_vec();
+            (parsed.try_into_module().map(ruff_python_parser::Parsed::into_syntax), errors)
+        });
         Self { module, errors, text, functions: Mutex::default() }
     }
 
@@ -43,7 +46,7 @@ impl ParsedFile {
         if let Some(function) = self.lock().get(&key) {
             return Ok(function.clone());
         }
-        let function = Arc::new(self.convert(file, source)?);
+        let function = Arc::new(deep::on_deep_stack(|| self.convert(file, source))?);
         Ok(self.lock().entry(key).or_insert(function).clone())
     }
 
@@ -67,7 +70,16 @@ impl ParsedFile {
                 .help("if the file changed after it was imported, import it again"),
             ));
         }
-        found.map(|function| convert::function(file, function)).ok_or_else(|| {
+        let function = found.map(|function| convert::function(file, function));
+        if let Some(function) = &function
+            && let Some(span) = deep::too_deep(function)
+        {
+            let message = format!("expressions are nested more than {} deep", deep::MAX_EXPR_DEPTH);
+            return Err(Box::new(
+                Diagnostic::new(Code::TooDeep, message).at(span).help("use names for parts of it"),
+            ));
+        }
+        function.ok_or_else(|| {
             Box::new(
                 Diagnostic::new(
                     Code::SourceUnavailable,
@@ -91,6 +103,13 @@ impl ParsedFile {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(u32, String), Arc<Function>>> {
         self.functions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ParsedFile {
+    fn drop(&mut self) {
+        let (module, functions) = (self.module.take(), std::mem::take(&mut *self.lock()));
+        deep::on_deep_stack(|| drop((module, functions)));
     }
 }
 

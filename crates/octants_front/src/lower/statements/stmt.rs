@@ -52,6 +52,7 @@ impl<H: Host> Lowerer<'_, H> {
         if let Err(exception) = self.host.check_interrupt() {
             return Err(self.interrupted(exception, stmt.span));
         }
+        self.check_stack(stmt.span)?;
         let outer = std::mem::replace(&mut self.statement_region, self.region);
         let flow = self.statement_of_kind(stmt, rest);
         self.statement_region = outer;

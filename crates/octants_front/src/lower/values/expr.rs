@@ -15,6 +15,7 @@ type DictEntries<O> = Vec<(Term<O>, Term<O>)>;
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn expr(&mut self, expr: &Expr) -> Fallible<Term<H::Object>> {
         let span = expr.span;
+        self.check_stack(span)?;
         match &expr.kind {
             ExprKind::None => Ok(Term::None),
             ExprKind::Bool(value) => Ok(Term::Bool(*value)),
