@@ -154,7 +154,7 @@ def test_keywords_and_string_annotations():
         line(2.0, 3.0, 1.0, tilt=1)
 
 
-def test_too_many_arguments_after_taking_a_dataclass_apart():
+def test_many_arguments_after_taking_a_dataclass_apart():
     names = [f"m{n}" for n in range(600)]
     Wide = dataclasses.make_dataclass("Wide", [(name, oc.i32) for name in names])
     source = "def total(w: Wide) -> oc.i32:\n    return " + " + ".join(f"w.{name}" for name in names[:520]) + "\n"
@@ -167,8 +167,7 @@ def test_too_many_arguments_after_taking_a_dataclass_apart():
         exec(compile(text, "<wide>" + text[4:8], "exec"), scope)
     wide = Wide(*range(600))
     assert oc.kernel(scope["few"])(wide) == sum(range(400))
-    with pytest.raises(oc.OctantsRuntimeError, match="at most 512"):
-        oc.kernel(scope["total"])(wide)
+    assert oc.kernel(scope["total"])(wide) == sum(range(520))
 
 
 def test_the_surface_of_a_kernel():

@@ -139,7 +139,7 @@ fn destroyed_trees_and_ended_sessions_refuse() {
     session.reset();
     assert!(matches!(second.address(), Err(Error::Stale { .. })));
     assert!(matches!(second.get(place), Err(Error::Stale { .. })));
-    assert!(matches!(Tree::new(&session, Outline::new()), Err(Error::Stale { .. })));
+    assert!(matches!(Tree::new(&session, Outline::new()), Err(Error::SessionEnded)));
     drop(second);
     assert_eq!(session.live_bytes(), 0);
 }
