@@ -34,6 +34,7 @@
 //! ```
 
 mod array;
+mod backend;
 mod brief;
 mod cache;
 mod compiled;
@@ -55,7 +56,7 @@ pub use compiled::CompiledKernel;
 pub use error::{Error, Fault, LaunchError};
 pub use field::{FieldLeaf, HostStride, Place, Tree};
 pub use invocation::Invocation;
-pub use octants_cpu::{llvm_version, wait_for_compilations};
+pub use octants_codegen::{llvm_version, wait_for_compilations};
 pub use octants_diag as diag;
 pub use octants_front as front;
 pub use octants_front::FieldKind;

@@ -1,4 +1,4 @@
-//! How a session's device gets code for a kernel.
+//! A kernel on its way to code: what backends make versions from, and passes that all of them share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,18 +6,14 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use octants_cpu::{NativeError, NativeOptions, NativeText, compile_native, native_text};
 use octants_hal::DeviceError;
-use octants_ir::plan::{ArgLayout, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout};
-use octants_ir::{Kernel, Loc, SiteScope, SiteTable, text};
-use octants_passes::{
-    Assumptions as PassAssumptions, Outcome, PipelineOptions, analysis, check_arithmetic, may_have_races,
-    run_pipeline, scalarise,
-};
-use octants_runtime::{Assumptions, Code, MakeVersion, TaskCode};
+use octants_ir::{Kernel, Loc, text};
+use octants_passes::{Assumptions as PassAssumptions, Outcome, PipelineOptions, run_pipeline};
+use octants_runtime::{Assumptions, Code, MakeVersion};
 
+use crate::backend::backend;
 use crate::error::Error;
-use crate::options::{Arch, SessionOptions};
+use crate::options::SessionOptions;
 use crate::report::{CompileStatistics, Dump};
 
 /// A kernel of more ops than this is compiled on a thread of its own, so that its caller can be interrupted. Passes take about 10 µs
@@ -94,80 +90,20 @@ impl MakeVersion for Recipe {
 
 impl Recipe {
     fn make_here(&self, assume: Assumptions, cancel: &AtomicBool) -> Result<Code<VersionInfo>, Error> {
-        match self.options.arch {
-            Arch::Cpu => self.native(assume, cancel),
-            Arch::Reference => Ok(self.interpreted(assume)),
-            Arch::Null => Ok(self.recorded(assume)),
+        backend(self.options.arch).make(self, assume, cancel)
+    }
+
+    /// A text of the version that was made for these assumptions. It is made anew: versions keep no kernel.
+    pub fn dump(&self, what: Dump, assume: Assumptions) -> Result<Option<String>, Error> {
+        match what {
+            Dump::Ir => Ok(Some(text::print(&self.kernel))),
+            Dump::IrAfterPasses | Dump::Llvm | Dump::OptimisedLlvm | Dump::Assembly => {
+                backend(self.options.arch).dump(self, what, assume)
+            }
         }
     }
 
-    fn native(&self, assume: Assumptions, cancel: &AtomicBool) -> Result<Code<VersionInfo>, Error> {
-        let (outcome, passes) = self.run_passes(assume);
-        if cancel.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled);
-        }
-        let Outcome { kernel, plan, findings, .. } = outcome;
-        let races = findings.races;
-        let native = compile_native(&kernel, &plan, self.native_options(assume), cancel)
-            .map_err(|error| native_error(&error))?;
-        let tasks: Vec<_> = native
-            .tasks
-            .into_iter()
-            .map(|task| TaskCode { symbol: task.symbol, bytes: task.object, lanes: task.lanes })
-            .collect();
-        let statistics = CompileStatistics {
-            lower: self.lowering,
-            passes,
-            emit: native.emit,
-            llvm: native.llvm,
-            load: Duration::ZERO,
-            tasks: tasks.len(),
-            code_bytes: tasks.iter().map(|task| task.bytes.len()).sum(),
-        };
-        Ok(Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, races, statistics } })
-    }
-
-    /// The whole kernel as one task, as the front end made it.
-    fn interpreted(&self, assume: Assumptions) -> Code<VersionInfo> {
-        let mut kernel = Kernel::clone(&self.kernel);
-        if kernel.options.debug {
-            // Checks are ops, and are made of scalars.
-            scalarise(&mut kernel);
-            check_arithmetic(&mut kernel);
-        }
-        // Iterations run in order here; the program is told of what other devices make of it.
-        let races = if may_have_races(&kernel) {
-            self.run_passes(Assumptions { noalias: true, copies: true }).0.findings.races
-        } else {
-            Vec::new()
-        };
-        let source = text::print(&kernel);
-        let plan = whole_plan(&kernel);
-        let tasks = vec![TaskCode { symbol: kernel.name.clone(), bytes: source.into_bytes(), lanes: 1 }];
-        let statistics = CompileStatistics { lower: self.lowering, tasks: 1, ..CompileStatistics::default() };
-        Code { name: kernel.name, plan, tasks, info: VersionInfo { assume, races, statistics } }
-    }
-
-    /// Tasks by name alone.
-    fn recorded(&self, assume: Assumptions) -> Code<VersionInfo> {
-        let (Outcome { kernel, plan, findings, .. }, passes) = self.run_passes(assume);
-        let races = findings.races;
-        let task = |number: usize| TaskCode {
-            symbol: format!("{}_t{number}", kernel.name),
-            bytes: text::print(&kernel).into_bytes(),
-            lanes: 1,
-        };
-        let tasks: Vec<_> = (0..plan.tasks.len()).map(task).collect();
-        let statistics = CompileStatistics {
-            lower: self.lowering,
-            passes,
-            tasks: tasks.len(),
-            ..CompileStatistics::default()
-        };
-        Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, races, statistics } }
-    }
-
-    fn run_passes(&self, assume: Assumptions) -> (Outcome, Duration) {
+    pub fn run_passes(&self, assume: Assumptions) -> (Outcome, Duration) {
         let begin = Instant::now();
         let options = PipelineOptions {
             assumptions: PassAssumptions { noalias: assume.noalias, copies: assume.copies },
@@ -177,57 +113,5 @@ impl Recipe {
         };
         let outcome = run_pipeline(Kernel::clone(&self.kernel), options);
         (outcome, begin.elapsed())
-    }
-
-    fn native_options(&self, assume: Assumptions) -> NativeOptions {
-        let threads = match self.options.num_compile_threads {
-            0 => octants_cpu::pool::processors(),
-            some => some,
-        };
-        NativeOptions { noalias: assume.noalias, optimise: self.options.opt_level > 0, threads }
-    }
-
-    /// A text of the version that was made for these assumptions. It is made anew: versions keep no kernel.
-    pub fn dump(&self, what: Dump, assume: Assumptions) -> Result<Option<String>, Error> {
-        let native = |what| {
-            if self.options.arch != Arch::Cpu {
-                return Ok(None);
-            }
-            let Outcome { kernel, plan, .. } = self.run_passes(assume).0;
-            let text = native_text(&kernel, &plan, self.native_options(assume), what);
-            text.map(Some).map_err(|error| native_error(&error))
-        };
-        match what {
-            Dump::Ir => Ok(Some(text::print(&self.kernel))),
-            Dump::IrAfterPasses if self.options.arch == Arch::Reference => Ok(None),
-            Dump::IrAfterPasses => Ok(Some(text::print(&self.run_passes(assume).0.kernel))),
-            Dump::Llvm => native(NativeText::Llvm),
-            Dump::OptimisedLlvm => native(NativeText::OptimisedLlvm),
-            Dump::Assembly => native(NativeText::Assembly),
-        }
-    }
-}
-
-/// A plan whose only task is all of a kernel that was not split.
-fn whole_plan(kernel: &Kernel) -> Plan {
-    Plan {
-        args: ArgLayout::of(kernel),
-        temps: TempLayout::default(),
-        results: ResultLayout::of(kernel),
-        tasks: vec![Task::Serial],
-        schedule: Schedule::in_order(1),
-        access: analysis::array_access(kernel),
-        needs_noalias: false,
-        uses: LaunchUses::of(kernel),
-        run_time: RunTime::Unknown,
-        // The interpreter checks every access.
-        sites: SiteTable::of(kernel, SiteScope::ReportsAndAccesses),
-    }
-}
-
-fn native_error(error: &NativeError) -> Error {
-    match error {
-        NativeError::Cancelled => Error::Cancelled,
-        NativeError::Refused { .. } => Error::internal("llvm", error),
     }
 }

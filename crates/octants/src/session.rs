@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use octants_cpu::{CpuDevice, ReferenceDevice};
 use octants_front::FieldKind;
 use octants_hal::Device;
 use octants_hal::null::NullDevice;
 use octants_ir::{Kernel, Layout, OpKind, text, verify};
 use octants_runtime::Context;
 
+use crate::backend::backend;
 use crate::cache::Cache;
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
@@ -37,12 +37,7 @@ struct Inner {
 impl Session {
     /// Opens the device.
     pub fn new(options: SessionOptions) -> Result<Self, Error> {
-        let device: Arc<dyn Device> = match options.arch {
-            Arch::Cpu => Arc::new(CpuDevice::new(options.threads)),
-            Arch::Reference => Arc::new(ReferenceDevice::new()),
-            Arch::Null => Arc::new(NullDevice::new()),
-        };
-        Ok(Self::over(device, options))
+        Ok(Self::over(backend(options.arch).open(&options)?, options))
     }
 
     /// A session over a null device that the caller keeps, to look at its trace. `options.arch` is taken as [`Arch::Null`].
@@ -132,7 +127,7 @@ impl Session {
 /// What a kernel is kept under. Options are the session's, so the text is enough; it has locations where a launch can tell of one.
 fn key(kernel: &Kernel, options: &SessionOptions) -> String {
     let tells = |kind: &OpKind| matches!(kind, OpKind::Assert(..) | OpKind::Print(_) | OpKind::Call(_));
-    let tells_of_places = options.arch == Arch::Reference
+    let tells_of_places = backend(options.arch).reports_accesses()
         || kernel.options.debug
         || octants_passes::may_have_races(kernel)
         || kernel.ops.iter().any(|(_, op)| tells(&op.kind));

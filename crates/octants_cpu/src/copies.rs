@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use octants_hal::{Copied, DeviceError, Summand};
 
-use crate::host::LINE;
+use octants_hal::host::LINE;
 
 /// Bytes of copies that are kept for the next loop.
 const KEPT: usize = 64 << 20;

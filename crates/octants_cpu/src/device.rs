@@ -15,11 +15,10 @@ use octants_llvm::abi::{Fault, Frame, Worker};
 use octants_llvm_sys::{LoadError, Loaded, load};
 
 use crate::copies::{IdleCopies, LoopCopies};
-use crate::host::{self, Filler, LINE, unsupported};
-use crate::memory::HostMemory;
 use crate::pool::{Outcome, Pool, Schedule};
 use crate::stack;
 use crate::work::{MeasuredWork, threads_worth};
+use octants_hal::host::{self, Filler, HostMemory, LINE, unsupported};
 
 /// A range task: arguments, frame, worker, and a range of the flattened points. A serial task ignores the range.
 type Task = unsafe extern "C" fn(*const u8, *const Frame, *const Worker, i64, i64);

@@ -30,6 +30,7 @@ mod capabilities;
 mod device;
 mod error;
 mod fault;
+pub mod host;
 mod image;
 mod launch;
 pub mod null;

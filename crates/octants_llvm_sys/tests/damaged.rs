@@ -55,7 +55,7 @@ fn flipped_bits_never_panic() {
     }
     for _ in 0..5000 {
         let mut damaged = object.clone();
-        for _ in 0..1 + random.next(8) {
+        for _ in 0..=random.next(8) {
             let at = random.next(damaged.len());
             damaged[at] = random.next(256) as u8;
         }

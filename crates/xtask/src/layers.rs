@@ -17,8 +17,10 @@ const LAYERS: &[(&str, u8)] = &[
     ("octants_llvm", 2),
     ("octants_passes", 2),
     ("octants_autodiff", 3),
+    ("octants_codegen", 3),
     ("octants_cpu", 3),
     ("octants_cuda", 3),
+    ("octants_reference", 3),
     ("octants_runtime", 3),
     ("octants", FACADE),
     ("octants_filetests", FACADE),
@@ -43,8 +45,15 @@ const OWNED: &[(&str, &str, &str)] = &[
 ];
 
 /// Crates on a boundary: LLVM's C API, device memory, generated code, the Python C API.
-pub const UNSAFE_ALLOWED: &[&str] =
-    &["octants_llvm_sys", "octants_hal", "octants_cpu", "octants_cuda", "octants_runtime", "octants_python"];
+pub const UNSAFE_ALLOWED: &[&str] = &[
+    "octants_llvm_sys",
+    "octants_hal",
+    "octants_cpu",
+    "octants_cuda",
+    "octants_reference",
+    "octants_runtime",
+    "octants_python",
+];
 
 /// Crates that serve every device and therefore name none.
 pub const VENDOR_NEUTRAL: &[&str] = &["octants_hal", "octants_runtime", "octants_ir", "octants_passes"];

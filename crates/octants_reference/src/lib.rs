@@ -3,6 +3,9 @@
 //! A module is IR text in any phase, and its one function is the whole kernel: the interpreter runs what the front end made, so that
 //! passes and backends can be held against it. Every index is checked, whatever the options.
 
+// A boundary crate: it reads and writes memory by address.
+#![allow(unsafe_code)]
+
 use octants_hal::{
     Address, Capabilities, Device, DeviceError, Event, FAULT_ARGUMENTS, Fault, FaultRecord, Function, Image,
     Launch, Module, Stream,
@@ -11,8 +14,7 @@ use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, Surroundings
 use octants_ir::plan::{ArgKind, ArgLayout, ResultLayout, size_and_align};
 use octants_ir::{Const, Kernel, Op, SiteNumbers, SiteScope, text};
 
-use crate::host::{self, unsupported};
-use crate::memory::HostMemory;
+use octants_hal::host::{self, HostMemory, unsupported};
 
 /// The interpreter as a device.
 pub struct ReferenceDevice {

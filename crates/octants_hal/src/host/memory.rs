@@ -9,7 +9,7 @@ use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use octants_hal::{Address, DeviceError};
+use crate::{Address, DeviceError};
 
 /// A cache line, and the widest vector.
 const ALIGN: usize = 64;
@@ -18,9 +18,15 @@ const ALIGN: usize = 64;
 const HUGE: usize = 2 << 20;
 
 /// Bytes given out, and how many there may be.
-pub(crate) struct HostMemory {
+pub struct HostMemory {
     live: AtomicU64,
     limit: u64,
+}
+
+impl Default for HostMemory {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl HostMemory {

@@ -1,17 +1,21 @@
-//! Copies and fills of the host's memory, and what devices of the host have in common.
+//! What devices have in common whose memory is the host's: its allocation, copies and fills.
 
-use octants_hal::DeviceError;
+mod memory;
+
+pub use memory::HostMemory;
+
+use crate::DeviceError;
 
 /// Fills and copies are cut into pieces that begin at multiples of this, which keeps every piece aligned.
-pub(crate) const LINE: usize = 64;
+pub const LINE: usize = 64;
 
-pub(crate) fn unsupported<T>(verb: &'static str) -> Result<T, DeviceError> {
+pub fn unsupported<T>(verb: &'static str) -> Result<T, DeviceError> {
     Err(DeviceError::Unsupported { verb })
 }
 
 /// # Safety
 /// Both ranges are valid and do not overlap.
-pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
+pub unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: the caller says so.
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
 }
@@ -20,7 +24,7 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
 ///
 /// # Safety
 /// The range is valid for writing, and `pattern` is not empty.
-pub(crate) unsafe fn fill(to: *mut u8, pattern: &[u8], bytes: usize) {
+pub unsafe fn fill(to: *mut u8, pattern: &[u8], bytes: usize) {
     // SAFETY: the caller says so, and the filler is asked for a range that begins with the pattern.
     unsafe { Filler::new(pattern, bytes).fill(to, bytes) };
 }
@@ -30,7 +34,7 @@ pub(crate) unsafe fn fill(to: *mut u8, pattern: &[u8], bytes: usize) {
 const STREAMING: usize = 32 << 20;
 
 /// A pattern made ready to be repeated fast.
-pub(crate) enum Filler {
+pub enum Filler {
     /// All bytes are equal.
     Byte(u8),
     /// The pattern's length divides a word.

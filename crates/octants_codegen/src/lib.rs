@@ -1,4 +1,6 @@
-//! From a kernel's tasks to native objects, several at once.
+//! The compile driver: from a kernel's tasks to native objects, several at once.
+//!
+//! It joins the emitter, which knows no LLVM, and LLVM, which knows no kernels. It runs nothing: objects are a device's to load.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -153,4 +155,12 @@ fn compile_all(
             }
         }
     }
+}
+
+/// Waits a moment for compilations that nobody waits for any more, before the process ends.
+pub use octants_llvm_sys::wait_for_compilations;
+
+/// The version of LLVM.
+pub fn llvm_version() -> (u32, u32, u32) {
+    octants_llvm_sys::version()
 }

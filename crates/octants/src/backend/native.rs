@@ -1,0 +1,88 @@
+//! The host's processor: LLVM's code on a pool of threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use octants_codegen::{NativeError, NativeOptions, NativeText, compile_native, native_text};
+use octants_cpu::CpuDevice;
+use octants_hal::Device;
+use octants_ir::text;
+use octants_passes::Outcome;
+use octants_runtime::{Assumptions, Code, TaskCode};
+
+use super::Backend;
+use crate::error::Error;
+use crate::options::SessionOptions;
+use crate::recipe::{Recipe, VersionInfo};
+use crate::report::{CompileStatistics, Dump};
+
+pub(super) struct Native;
+
+impl Backend for Native {
+    fn open(&self, options: &SessionOptions) -> Result<Arc<dyn Device>, Error> {
+        Ok(Arc::new(CpuDevice::new(options.threads)))
+    }
+
+    fn make(
+        &self,
+        recipe: &Recipe,
+        assume: Assumptions,
+        cancel: &AtomicBool,
+    ) -> Result<Code<VersionInfo>, Error> {
+        let (outcome, passes) = recipe.run_passes(assume);
+        if cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        let Outcome { kernel, plan, findings, .. } = outcome;
+        let races = findings.races;
+        let native = compile_native(&kernel, &plan, native_options(recipe, assume), cancel)
+            .map_err(|error| native_error(&error))?;
+        let tasks: Vec<_> = native
+            .tasks
+            .into_iter()
+            .map(|task| TaskCode { symbol: task.symbol, bytes: task.object, lanes: task.lanes })
+            .collect();
+        let statistics = CompileStatistics {
+            lower: recipe.lowering,
+            passes,
+            emit: native.emit,
+            llvm: native.llvm,
+            load: Duration::ZERO,
+            tasks: tasks.len(),
+            code_bytes: tasks.iter().map(|task| task.bytes.len()).sum(),
+        };
+        Ok(Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, races, statistics } })
+    }
+
+    fn dump(&self, recipe: &Recipe, what: Dump, assume: Assumptions) -> Result<Option<String>, Error> {
+        let Outcome { kernel, plan, .. } = recipe.run_passes(assume).0;
+        let what = match what {
+            Dump::Ir | Dump::IrAfterPasses => return Ok(Some(text::print(&kernel))),
+            Dump::Llvm => NativeText::Llvm,
+            Dump::OptimisedLlvm => NativeText::OptimisedLlvm,
+            Dump::Assembly => NativeText::Assembly,
+        };
+        let text = native_text(&kernel, &plan, native_options(recipe, assume), what);
+        text.map(Some).map_err(|error| native_error(&error))
+    }
+
+    fn reports_accesses(&self) -> bool {
+        false
+    }
+}
+
+fn native_options(recipe: &Recipe, assume: Assumptions) -> NativeOptions {
+    let threads = match recipe.options.num_compile_threads {
+        0 => octants_cpu::pool::processors(),
+        some => some,
+    };
+    NativeOptions { noalias: assume.noalias, optimise: recipe.options.opt_level > 0, threads }
+}
+
+fn native_error(error: &NativeError) -> Error {
+    match error {
+        NativeError::Cancelled => Error::Cancelled,
+        NativeError::Refused { .. } => Error::internal("llvm", error),
+    }
+}

@@ -1,0 +1,59 @@
+//! No processor: kernels go through the passes, and the device records what it is told.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use octants_hal::Device;
+use octants_hal::null::NullDevice;
+use octants_ir::text;
+use octants_passes::Outcome;
+use octants_runtime::{Assumptions, Code, TaskCode};
+
+use super::Backend;
+use crate::error::Error;
+use crate::options::SessionOptions;
+use crate::recipe::{Recipe, VersionInfo};
+use crate::report::{CompileStatistics, Dump};
+
+pub(super) struct Null;
+
+impl Backend for Null {
+    fn open(&self, _options: &SessionOptions) -> Result<Arc<dyn Device>, Error> {
+        Ok(Arc::new(NullDevice::new()))
+    }
+
+    /// Tasks by name alone.
+    fn make(
+        &self,
+        recipe: &Recipe,
+        assume: Assumptions,
+        _cancel: &AtomicBool,
+    ) -> Result<Code<VersionInfo>, Error> {
+        let (Outcome { kernel, plan, findings, .. }, passes) = recipe.run_passes(assume);
+        let races = findings.races;
+        let task = |number: usize| TaskCode {
+            symbol: format!("{}_t{number}", kernel.name),
+            bytes: text::print(&kernel).into_bytes(),
+            lanes: 1,
+        };
+        let tasks: Vec<_> = (0..plan.tasks.len()).map(task).collect();
+        let statistics = CompileStatistics {
+            lower: recipe.lowering,
+            passes,
+            tasks: tasks.len(),
+            ..CompileStatistics::default()
+        };
+        Ok(Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, races, statistics } })
+    }
+
+    fn dump(&self, recipe: &Recipe, what: Dump, assume: Assumptions) -> Result<Option<String>, Error> {
+        match what {
+            Dump::Ir | Dump::IrAfterPasses => Ok(Some(text::print(&recipe.run_passes(assume).0.kernel))),
+            Dump::Llvm | Dump::OptimisedLlvm | Dump::Assembly => Ok(None),
+        }
+    }
+
+    fn reports_accesses(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,77 @@
+//! The interpreter as a device: code is IR text.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use octants_hal::Device;
+use octants_ir::plan::{ArgLayout, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout};
+use octants_ir::{Kernel, SiteScope, SiteTable, text};
+use octants_passes::{analysis, check_arithmetic, may_have_races, scalarise};
+use octants_reference::ReferenceDevice;
+use octants_runtime::{Assumptions, Code, TaskCode};
+
+use super::Backend;
+use crate::error::Error;
+use crate::options::SessionOptions;
+use crate::recipe::{Recipe, VersionInfo};
+use crate::report::{CompileStatistics, Dump};
+
+pub(super) struct Reference;
+
+impl Backend for Reference {
+    fn open(&self, _options: &SessionOptions) -> Result<Arc<dyn Device>, Error> {
+        Ok(Arc::new(ReferenceDevice::new()))
+    }
+
+    /// The whole kernel as one task, as the front end made it.
+    fn make(
+        &self,
+        recipe: &Recipe,
+        assume: Assumptions,
+        _cancel: &AtomicBool,
+    ) -> Result<Code<VersionInfo>, Error> {
+        let mut kernel = Kernel::clone(&recipe.kernel);
+        if kernel.options.debug {
+            // Checks are ops, and are made of scalars.
+            scalarise(&mut kernel);
+            check_arithmetic(&mut kernel);
+        }
+        // Iterations run in order here; the program is told of what other devices make of it.
+        let races = if may_have_races(&kernel) {
+            recipe.run_passes(Assumptions { noalias: true, copies: true }).0.findings.races
+        } else {
+            Vec::new()
+        };
+        let source = text::print(&kernel);
+        let plan = whole_plan(&kernel);
+        let tasks = vec![TaskCode { symbol: kernel.name.clone(), bytes: source.into_bytes(), lanes: 1 }];
+        let statistics =
+            CompileStatistics { lower: recipe.lowering, tasks: 1, ..CompileStatistics::default() };
+        Ok(Code { name: kernel.name, plan, tasks, info: VersionInfo { assume, races, statistics } })
+    }
+
+    fn dump(&self, _recipe: &Recipe, _what: Dump, _assume: Assumptions) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
+    fn reports_accesses(&self) -> bool {
+        true
+    }
+}
+
+/// A plan whose only task is all of a kernel that was not split.
+fn whole_plan(kernel: &Kernel) -> Plan {
+    Plan {
+        args: ArgLayout::of(kernel),
+        temps: TempLayout::default(),
+        results: ResultLayout::of(kernel),
+        tasks: vec![Task::Serial],
+        schedule: Schedule::in_order(1),
+        access: analysis::array_access(kernel),
+        needs_noalias: false,
+        uses: LaunchUses::of(kernel),
+        run_time: RunTime::Unknown,
+        // The interpreter checks every access.
+        sites: SiteTable::of(kernel, SiteScope::ReportsAndAccesses),
+    }
+}
