@@ -364,3 +364,24 @@ def test_wrong_uses_are_refused_with_their_place():
     ]:
         with pytest.raises(error, match=text):
             wrong()
+
+
+def test_the_address_of_an_element_is_had_by_the_place_of_its_field(arch):
+    x = oc.field(oc.i32)
+    oc.root.dense(oc.ij, (1, 2)).dense(oc.ij, 2).dense(oc.ij, 2).place(x)
+
+    @oc.kernel
+    def fill():
+        for i, j in x:
+            x[i, j] = int(oc.get_addr(x.snode, [i, j]) - oc.get_addr(x, [0, 0])) // 4
+
+    fill()
+    assert sorted(x.to_numpy().ravel().tolist()) == list(range(32))
+    assert x[0, 1] == 1 and x[1, 0] == 2 and x[0, 2] == 4
+
+    @oc.kernel
+    def of_a_node() -> oc.u64:
+        return oc.get_addr(x.parent(), [0, 0])
+
+    with pytest.raises(oc.OctantsTypeError, match="takes a field"):
+        of_a_node()

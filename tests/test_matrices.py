@@ -467,3 +467,15 @@ def test_svd_compiles_quickly():
     k(oc.ndarray(mat3, 4))
     # The peer takes about 640 ms; this leaves room for a slow machine.
     assert sum(v for name, v in k.compile_statistics()[0].items() if name.endswith("_ms")) < 2000
+
+
+def test_a_vector_with_too_many_entries_is_refused():
+    numbers = [0] * 70000
+
+    @oc.kernel
+    def k() -> oc.i32:
+        v = oc.Vector(numbers)
+        return v[0]
+
+    with pytest.raises(oc.OctantsTypeError, match="65535 entries"):
+        k()

@@ -172,3 +172,12 @@ def test_one_number_goes_to_the_first_member(arch):
     assert in_order(5).to_dict() == inner(5, 2).to_dict() == {"a": 5, "b": 2.0}
     with pytest.raises(SyntaxError):
         inner(1, 2, 3)
+
+
+def test_lists_as_members_of_a_struct_without_types_are_vectors_and_matrices(arch):
+    @oc.kernel
+    def k(a: oc.i32) -> oc.i32:
+        s = oc.Struct(v=[a, 2], m=[[1, 2], [3, a]])
+        return s.v.sum() * 100 + s.m[1, 1] * 10 + s.m[0, 1]
+
+    assert k(5) == 752

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 
 from .. import _octants
 from ..exceptions import OctantsRuntimeError
@@ -79,6 +80,7 @@ class Field(_octants.Field):
         """Its place in a node; of several, the first."""
         self._require_place()
         assert self._spot is not None
+        self._spot._field = weakref.ref(self)
         return self._spot
 
     def parent(self, n: int = 1) -> SNode | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 from .._octants import Node
 from ..exceptions import OctantsRuntimeError
 from .axes import LETTERS, Axes
@@ -9,6 +11,7 @@ from .axes import LETTERS, Axes
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from .builder import FieldsBuilder
+    from .field import Field
 
 
 class SNode(Node):
@@ -18,6 +21,8 @@ class SNode(Node):
     """
 
     _builder: FieldsBuilder
+    #: Of a place: the field that it is asked of.
+    _field: weakref.ref[Field] | None = None
 
     def __new__(cls, builder: FieldsBuilder, node: int, leaf: tuple[int, int] | None = None):
         self = Node.__new__(cls, builder._tree, node, leaf)
@@ -124,6 +129,11 @@ class SNode(Node):
     def _num_dynamically_allocated(self) -> int:
         """Cells allocated while running; dense nodes have none."""
         return 0
+
+    @property
+    def _placed_field(self) -> Field | None:
+        """The field that this is the place of."""
+        return None if self._field is None else self._field()
 
     def _get_children(self) -> list[SNode]:
         """What lies in a cell: nodes, and the places of fields, one for each entry of a vector or matrix."""

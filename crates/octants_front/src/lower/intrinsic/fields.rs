@@ -23,6 +23,7 @@ impl<H: Host> Lowerer<'_, H> {
         else {
             return Err(self.bad_arguments(intrinsic, span));
         };
+        let of = self.placed_field(of)?;
         let object = self.field_argument(intrinsic, &of)?;
         let name = self.text(of.span);
         let element = self.field_place(&object, &name, vec![(index.term, index.span)], span)?;
@@ -37,6 +38,22 @@ impl<H: Host> Lowerer<'_, H> {
         let operands: Vec<Value> = std::iter::once(base).chain(path).collect();
         let op = self.at(span).op(OpKind::Address, operands, [Type::from(Scalar::U64)], []);
         Ok(Term::Value(self.kernel.ops[op].results[0]))
+    }
+
+    /// The field, where an argument is the place of one, `x.snode`.
+    fn placed_field(&mut self, argument: Argument<H::Object>) -> Fallible<Argument<H::Object>> {
+        let term = self.rvalue(argument.term.clone(), argument.span)?;
+        let Term::Object(object) = term else { return Ok(argument) };
+        if !matches!(self.host.meaning(&object), Meaning::Node) {
+            return Ok(argument);
+        }
+        let host = self.host;
+        let field = host.getattr(&object, "_placed_field", self);
+        let field = field.map_err(|exception| self.host_error(exception, argument.span))?;
+        Ok(match self.host.meaning(&field) {
+            Meaning::Field => Argument { term: Term::Object(field), ..argument },
+            _ => argument,
+        })
     }
 
     /// An argument that must be a field.

@@ -67,12 +67,19 @@ impl<H: Host> Lowerer<'_, H> {
             ));
         }
         let (entries, shape) = match width {
-            None => (items.clone(), TensorShape::Vector(items.len() as u16)),
-            Some(width) if intrinsic == Intrinsic::Matrix => (
-                rows.into_iter().flatten().flatten().collect(),
-                TensorShape::Matrix(items.len() as u16, width as u16),
-            ),
+            None => (items.clone(), tensor_shape(items.len(), None)),
+            Some(width) if intrinsic == Intrinsic::Matrix => {
+                (rows.into_iter().flatten().flatten().collect(), tensor_shape(items.len(), Some(width)))
+            }
             Some(_) => return Err(self.not_entries(intrinsic, &list.term, list.span)),
+        };
+        let Some(shape) = shape else {
+            return Err(self.error_with_help(
+                Code::TensorEntries,
+                list.span,
+                format!("a vector or matrix has at most {} entries along an axis", u16::MAX),
+                "keep many numbers in an array, `oc.ndarray`",
+            ));
         };
         self.tensor_of(entries, elem, shape, list.span).map(Term::Value)
     }

@@ -82,11 +82,7 @@ impl<H: Host> Lowerer<'_, H> {
                     self.untyped(inner, span)?
                 }
                 Term::Struct(_) => rvalue,
-                Term::List(items) | Term::Tuple(items) => {
-                    let shape = octants_ir::TensorShape::Vector(items.len() as u16);
-                    Term::Value(self.tensor_of(items, None, shape, span)?)
-                }
-                number => Term::Value(self.value(number, span)?),
+                number => Term::Value(self.number_or_tensor(number, span)?),
             };
             typed.push((name, term));
         }
