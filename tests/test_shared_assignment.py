@@ -227,6 +227,7 @@ def test_elements_of_fields_and_vectors(device, quiet):
     total, best = oc.field(oc.i32, shape=()), oc.field(oc.i32, shape=4)
     box = oc.Vector.field(2, oc.i32, shape=())
     apart = oc.Vector.field(2, oc.i32, shape=(), layout=oc.Layout.SOA)
+    low = oc.Vector.field(2, oc.i32, shape=())
 
     @oc.kernel
     def reduce(x: oc.types.ndarray(dtype=oc.i32, ndim=1), k: oc.i32) -> oc.types.vector(3, oc.i32):
@@ -238,6 +239,7 @@ def test_elements_of_fields_and_vectors(device, quiet):
             box[None][0] = min(box[None][0], x[i])
             box[None][1] = max(box[None][1], x[i])
             apart[None] = apart[None] + oc.Vector([1, x[i]])
+            low[None] = min(low[None], oc.Vector([x[i], -x[i]]))
             v = v + oc.Vector([x[i], 1, 2])
         return v
 
@@ -246,6 +248,7 @@ def test_elements_of_fields_and_vectors(device, quiet):
     assert reduce(x, 2).to_numpy().tolist() == [s, n, 2 * n]
     assert total[None] == s and best.to_numpy().tolist() == [0, 0, x.max(), 0]
     assert box[None].to_list() == [x.min(), x.max()] and apart[None].to_list() == [n, s]
+    assert low[None].to_list() == [x.min(), -x.max()]
 
 
 def test_members_of_structs(device, quiet):
@@ -273,6 +276,37 @@ def test_elements_that_a_serial_loop_inside_runs_over(device, quiet):
     out = np.zeros(3, np.int32)
     columns(x, out)
     assert out.tolist() == x.sum(axis=0).tolist()
+
+
+def test_constants_that_are_clamped_to_one_element(device):
+    clamped = oc.types.ndarray(dtype=oc.i32, ndim=1, boundary="clamp")
+
+    @oc.kernel
+    def sums(x: oc.types.ndarray(dtype=oc.i32, ndim=1), out: clamped):
+        for i in x:
+            out[10] = out[10] + x[i]
+            out[20] = out[20] - 2 * x[i]
+
+    @oc.kernel
+    def mixed(x: oc.types.ndarray(dtype=oc.i32, ndim=1), out: clamped):
+        for i in x:
+            out[10] = out[10] + x[i]
+            out[20] = max(out[20], x[i])
+
+    @oc.kernel
+    def largest(x: oc.types.ndarray(dtype=oc.i32, ndim=1), out: clamped):
+        for i in x:
+            if x[i] > out[1]:
+                out[1] = x[i]
+
+    x, out = numbers(size(device)), np.zeros(3, np.int32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sums(x, out)
+        largest(x, out)
+    assert out.tolist() == [0, x.max(), -x.sum()]
+    with pytest.warns(UserWarning, match="OC1007"):
+        mixed(x, np.zeros(3, np.int32))
 
 
 def test_truths_by_assignment(device, quiet):

@@ -30,7 +30,7 @@
 
 use octants_ir::ops::{AtomicOp, Reduction};
 use octants_ir::rewrite::{ValueMap, clone_op, use_counts, walk};
-use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
+use octants_ir::{Boundary, Builder, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
 
 use crate::analysis::{ArrayUse, accesses_of};
 use crate::manager::Assumptions;
@@ -138,10 +138,13 @@ fn grouped(
     if !access.path.iter().all(|&index| loop_values.is_invariant(index)) {
         return None;
     }
+    // Two constants may be clamped to one index.
+    let apart = !matches!(kernel.ty(access.base), Type::Array(array) if array.boundary == Boundary::Clamp);
+    let constant = |index| kernel.as_const(index).filter(|_| apart);
     let key: Vec<_> = access
         .path
         .iter()
-        .map(|&index| kernel.as_const(index).map_or(PathKey::Value(index), PathKey::Const))
+        .map(|&index| constant(index).map_or(PathKey::Value(index), PathKey::Const))
         .collect();
     let known = groups
         .iter_mut()

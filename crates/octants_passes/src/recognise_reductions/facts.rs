@@ -2,7 +2,7 @@
 //! order one iteration does things.
 
 use octants_ir::rewrite::{ops_in, walk};
-use octants_ir::{Const, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
+use octants_ir::{Boundary, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
 
 use crate::slots::yielded;
 
@@ -47,8 +47,8 @@ pub(super) struct Facts<'k> {
     uses: SideTable<Value, Vec<Op>>,
     inside: SideTable<Value, bool>,
     varying: SideTable<Value, bool>,
-    /// Where the body writes: position and base, in order. No base: a call, which may write anything.
-    writes: Vec<(u32, Option<Value>)>,
+    /// Ops of the body that write, in order, with their positions. A call may write anything.
+    writes: Vec<(u32, Op)>,
     /// Arrays may overlap.
     overlap: bool,
 }
@@ -74,12 +74,9 @@ impl<'k> Facts<'k> {
             facts.position.set(op, position);
             data.results.iter().for_each(|&result| facts.inside.set(result, true));
             data.operands.iter().for_each(|&operand| facts.uses.get_mut(operand).push(op));
-            match (&data.kind, kernel.cell_access(op)) {
-                (OpKind::Call(_), _) => facts.writes.push((position, None)),
-                (_, Some(access)) if access.writes => {
-                    facts.writes.push((position, Some(access.place.base())));
-                }
-                _ => {}
+            let is_call = matches!(data.kind, OpKind::Call(_));
+            if is_call || kernel.cell_access(op).is_some_and(|access| access.writes) {
+                facts.writes.push((position, op));
             }
         }
         facts.find_varying();
@@ -105,8 +102,13 @@ impl<'k> Facts<'k> {
             self.varying.set(param, true);
         }
         let mut written = SideTable::new(false);
-        let calls = self.writes.iter().any(|(_, base)| base.is_none());
-        self.writes.iter().filter_map(|(_, base)| *base).for_each(|base| written.set(base, true));
+        let mut calls = false;
+        for &(_, op) in &self.writes {
+            match self.kernel.cell_access(op) {
+                Some(access) => written.set(access.place.base(), true),
+                None => calls = true,
+            }
+        }
         loop {
             let mut found = Vec::new();
             for &op in &self.ops {
@@ -180,8 +182,15 @@ impl<'k> Facts<'k> {
         if self.inside[place.base()] || place.path().iter().any(|&index| self.varying[index]) {
             return None;
         }
-        let step = |&index: &Value| self.kernel.as_const(index).map_or(Step::Value(index), Step::Const);
+        // Two constants may be clamped to one.
+        let apart = !self.clamps(place.base());
+        let constant = |index| self.kernel.as_const(index).filter(|_| apart);
+        let step = |&index: &Value| constant(index).map_or(Step::Value(index), Step::Const);
         Some(Cell { base: place.base(), path: place.path().iter().map(step).collect() })
+    }
+
+    fn clamps(&self, base: Value) -> bool {
+        matches!(self.kernel.ty(base), Type::Array(array) if array.boundary == Boundary::Clamp)
     }
 
     /// Plain stores to cells that all iterations share.
@@ -215,16 +224,23 @@ impl<'k> Facts<'k> {
         None
     }
 
-    /// Whether an iteration may write the base between two ops that run equally often.
-    fn written_between(&self, base: Value, first: Op, second: Op) -> bool {
+    /// Whether an iteration may write what a load reads between two ops that run equally often.
+    fn written_between(&self, load: Op, first: Op, second: Op) -> bool {
+        let Some(read) = self.kernel.cell_access(load).map(|access| access.place) else { return true };
         let (first, second) = (self.position[first], self.position[second]);
         let (first, second) = (first.min(second), first.max(second));
         let is_array = |value: Value| matches!(self.kernel.ty(value), Type::Array(_));
+        let constant = |value: &Value| self.kernel.as_const(*value);
+        let distinct = |path: &[Value]| {
+            let pairs = path.iter().map(constant).zip(read.path().iter().map(constant));
+            !self.clamps(read.base()) && pairs.into_iter().any(|(a, b)| a.is_some() && b.is_some() && a != b)
+        };
         let start = self.writes.partition_point(|&(position, _)| position <= first);
         let between = self.writes[start..].iter().take_while(|&&(position, _)| position < second);
-        between.into_iter().any(|&(_, written)| match written {
+        between.into_iter().any(|&(_, op)| match self.kernel.cell_access(op).map(|access| access.place) {
             None => true,
-            Some(other) => other == base || self.overlap && is_array(other) && is_array(base),
+            Some(written) if written.base() == read.base() => !distinct(written.path()),
+            Some(written) => self.overlap && is_array(written.base()) && is_array(read.base()),
         })
     }
 
@@ -248,13 +264,33 @@ impl<'k> Facts<'k> {
 
     /// The load of the cell that a value is, if what it read is still there when `at` runs.
     pub fn fresh_load(&self, value: Value, cell: &Cell, at: Op) -> Option<Op> {
+        let value = self.chosen(value, at);
         let ValueDef::Result(load, _) = self.kernel.values[value].def else { return None };
         let is_load = self.kernel.ops[load].kind == OpKind::Load && self.inside[value];
         let fresh = is_load
             && self.shared(load).is_some_and(|of| self.same_cell(&of, cell))
             && self.innermost_loop(load) == self.innermost_loop(at)
-            && !self.written_between(cell.base, load, at);
+            && !self.written_between(load, load, at);
         fresh.then_some(load)
+    }
+
+    /// What an `if` gave, where the side that ran is known: `at` stands under the same condition.
+    fn chosen(&self, value: Value, at: Op) -> Value {
+        let ValueDef::Result(choice, index) = self.kernel.values[value].def else { return value };
+        let data = &self.kernel.ops[choice];
+        if data.kind != OpKind::If || !self.inside[value] {
+            return value;
+        }
+        let mut region = self.region(at);
+        while let Some(guard) = region.and_then(|region| self.owner(region)) {
+            let around = &self.kernel.ops[guard];
+            if around.kind == OpKind::If && around.operands[0] == data.operands[0] {
+                let side = usize::from(region != around.regions.first().copied());
+                return yielded(self.kernel, data.regions[side])[index as usize];
+            }
+            region = self.region(guard);
+        }
+        value
     }
 
     fn same_cell(&self, a: &Cell, b: &Cell) -> bool {
@@ -302,7 +338,7 @@ impl<'k> Facts<'k> {
         let same_work = match one.kind {
             OpKind::Load => {
                 self.innermost_loop(first) == self.innermost_loop(second)
-                    && !self.written_between(one.operands[0], first, second)
+                    && !self.written_between(first, first, second)
             }
             _ => one.kind.is_pure(),
         };

@@ -1,7 +1,7 @@
 //! The forms that an update of a shared cell may have.
 
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp, ConvertOp};
-use octants_ir::{Builder, Const, Op, OpKind, Scalar, Value, ValueDef};
+use octants_ir::{Builder, Const, Op, OpKind, Region, Scalar, Value, ValueDef};
 
 use super::facts::{Cell, Facts};
 use crate::slots::yielded;
@@ -181,7 +181,7 @@ fn conjuncts(facts: &Facts<'_>, user: Op, operand: usize, found: &mut Vec<Conjun
 }
 
 /// Whether a region does nothing but what it computes, apart from one op and from assertions; `None` if it does more.
-fn does_nothing_but(facts: &Facts<'_>, region: octants_ir::Region, store: Option<Op>) -> Option<bool> {
+fn does_nothing_but(facts: &Facts<'_>, region: Region, store: Option<Op>) -> Option<bool> {
     let mut asserts = false;
     for &op in &facts.kernel.regions[region].ops {
         let kind = &facts.kernel.ops[op].kind;
@@ -191,7 +191,7 @@ fn does_nothing_but(facts: &Facts<'_>, region: octants_ir::Region, store: Option
             return None;
         }
         for &inner in &facts.kernel.ops[op].regions {
-            asserts |= does_nothing_but(facts, inner, None)?;
+            asserts |= does_nothing_but(facts, inner, store)?;
         }
     }
     Some(asserts)
@@ -199,12 +199,27 @@ fn does_nothing_but(facts: &Facts<'_>, region: octants_ir::Region, store: Option
 
 /// `if v > m: m = v` and its like.
 fn compared(facts: &Facts<'_>, store: Op, cell: &Cell, value: Value) -> Option<Update> {
-    let region = facts.region(store)?;
-    let guard = facts.owner(region)?;
-    let data = &facts.kernel.ops[guard];
-    if data.kind != OpKind::If {
-        return None;
+    let mut region = facts.region(store)?;
+    while let Some(guard) = facts.owner(region).filter(|&op| facts.kernel.ops[op].kind == OpKind::If) {
+        let found = compared_by(facts, guard, region, store, cell, value);
+        if found.is_some() {
+            return found;
+        }
+        region = facts.region(guard)?;
     }
+    None
+}
+
+/// The update under the comparison of one of the `if`s around it, in whose region it stands.
+fn compared_by(
+    facts: &Facts<'_>,
+    guard: Op,
+    region: Region,
+    store: Op,
+    cell: &Cell,
+    value: Value,
+) -> Option<Update> {
+    let data = &facts.kernel.ops[guard];
     let in_then = data.regions[0] == region;
     let mut found = Vec::new();
     conjuncts(facts, guard, 0, &mut found);
