@@ -76,3 +76,26 @@ def test_nothing_runs_after_an_assertion_that_failed(session, made):
     with pytest.raises(AssertionError):
         k(x)
     assert x.sum() == sum(range(600))
+
+
+def test_large_matrices_move_whole(session):
+    n = 14
+    with pytest.warns(UserWarning, match="entries"):
+        Square = oc.types.matrix(n, n, oc.f32)
+
+    @oc.kernel
+    def k(x: oc.types.ndarray(Square, 1), y: oc.types.ndarray(Square, 1), row: int):
+        for i in range(x.shape[0]):
+            m = x[i]
+            m[row, i] = 2.0
+            x[i] = m @ y[i]
+            y[i] = m
+
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-4, 5, (3, n, n)).astype(np.float32) for _ in range(2))
+    x, y, changed = a.copy(), b.copy(), a.copy()
+    changed[range(3), 6, range(3)] = 2.0
+    with pytest.warns(UserWarning, match="entries"):
+        k(x, y, 6)
+    np.testing.assert_array_equal(x, changed @ b)
+    np.testing.assert_array_equal(y, changed)

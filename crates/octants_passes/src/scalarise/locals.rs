@@ -7,7 +7,7 @@ use super::{Scalarise, leaves};
 
 pub(super) struct LocalUses {
     /// Accessed by a component that is not fixed, or used as something that is not an access.
-    kept_whole: SideTable<Value, bool>,
+    pub(super) kept_whole: SideTable<Value, bool>,
 }
 
 impl LocalUses {

@@ -29,6 +29,7 @@ mod access;
 mod components;
 mod leaves;
 mod locals;
+mod moves;
 
 use octants_ir::format::with_tensors;
 use octants_ir::ops::TensorOp;
@@ -43,6 +44,7 @@ pub fn scalarise(kernel: &mut Kernel) {
         return;
     }
     let uses = LocalUses::find(kernel);
+    moves::move_by_loops(kernel, &uses);
     let mut pass = Scalarise {
         kernel,
         uses,
