@@ -200,7 +200,10 @@ fn translate(text: &str, options: &Options) -> Result<Compiled, CompileError> {
     }
     timing.parse = lap();
 
-    let passes = options.passes.clone().or_else(|| options.opt.passes(module.has_private_functions()));
+    let passes = options
+        .passes
+        .clone()
+        .or_else(|| options.opt.passes(options.target.processor(), module.has_private_functions()));
     if let Some(passes) = passes {
         machine.run_passes(&module, &passes).map_err(at(Stage::Optimise))?;
         context.check().map_err(at(Stage::Optimise))?;

@@ -2,6 +2,8 @@
 
 use llvm_sys::target_machine::LLVMCodeGenOptLevel;
 
+use crate::target::Processor;
+
 /// LLVM's `-O3` spends much of its time on what kernels do not have: a call graph, exceptions, virtual functions, value
 /// profiles. This list keeps what makes loops fast, in an order that does it once. On the kernels in `tests/kernels` it
 /// takes 0.4 to 0.7 of the time of `-O3` (`examples/compile_time.rs` measures it), for code that runs as fast.
@@ -24,6 +26,22 @@ const KERNEL: &str = concat!(
     // No `slp-vectorizer`: in LLVM 19.1 it loses constants, where lanes that subtract a value stand beside lanes that
     // subtract a constant (`tests/test_regressions.py` has such a kernel).
     "vector-combine,",
+    "loop-unroll<O3>,instcombine<no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),simplifycfg",
+    ")"
+);
+
+/// The same for a GPU: a thread is scalar, so nothing is vectorised across iterations, and loops are not cut into vectors and a rest.
+/// Pointers get back the address space that they come from, so that accesses need not find it out; unrolled loops give the
+/// scheduler loads to overlap.
+const GPU_KERNEL: &str = concat!(
+    "function<eager-inv>(",
+    "sroa<modify-cfg>,infer-address-spaces,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,",
+    "loop-mssa(loop-instsimplify,loop-simplifycfg,licm<allowspeculation>,simple-loop-unswitch<trivial>),",
+    "loop-mssa(loop-rotate<header-duplication>,licm<allowspeculation>),",
+    "simplifycfg,instcombine<no-verify-fixpoint>,",
+    "loop(loop-idiom,indvars,loop-deletion,loop-unroll-full),",
+    "sroa<modify-cfg>,infer-address-spaces,gvn,dse,instcombine<no-verify-fixpoint>,",
+    "simplifycfg<forward-switch-cond;switch-range-to-icmp;no-keep-loops;hoist-common-insts;sink-common-insts>,",
     "loop-unroll<O3>,instcombine<no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),simplifycfg",
     ")"
 );
@@ -52,13 +70,17 @@ impl OptLevel {
         }
     }
 
-    /// The pipeline in the syntax of `opt -passes=`; `None` if nothing is to be run.
-    pub(crate) fn passes(self, has_private_functions: bool) -> Option<String> {
+    /// The pipeline for a target in the syntax of `opt -passes=`; `None` if nothing is to be run.
+    pub(crate) fn passes(self, processor: Processor, has_private_functions: bool) -> Option<String> {
+        let kernel = match processor {
+            Processor::X86 | Processor::OtherCpu => KERNEL,
+            Processor::Gpu => GPU_KERNEL,
+        };
         match self {
             // Functions marked so must be inlined at every level.
             OptLevel::None => has_private_functions.then(|| "always-inline".to_owned()),
-            OptLevel::Default if has_private_functions => Some(format!("{INLINE}{KERNEL}")),
-            OptLevel::Default => Some(KERNEL.to_owned()),
+            OptLevel::Default if has_private_functions => Some(format!("{INLINE}{kernel}")),
+            OptLevel::Default => Some(kernel.to_owned()),
             OptLevel::Thorough => Some("default<O3>".to_owned()),
         }
     }

@@ -35,7 +35,7 @@ use llvm_sys::{
 };
 
 use crate::handles::{Context, Module};
-use crate::target::Target;
+use crate::target::{Processor, Target};
 
 /// The least normal number.
 const SMALLEST_NORMAL: f64 = f32::MIN_POSITIVE as f64;
@@ -48,7 +48,7 @@ const ZERO_OR_INFINITY: u64 = 0b1110;
 
 /// Rewrites the module's quotients by roots. For x86 alone: other targets' estimates are right at zero and infinity, or not used.
 pub(crate) fn guard<'a>(context: &'a Context, module: &'a Module<'a>, target: &Target) {
-    if !target.is_x86() {
+    if target.processor() != Processor::X86 {
         return;
     }
     let estimates = Estimates::of(target);

@@ -21,6 +21,14 @@ pub struct Target {
     pub prefer_vector_width: Option<u32>,
 }
 
+/// The kinds of processors that code is optimised for in ways of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Processor {
+    X86,
+    OtherCpu,
+    Gpu,
+}
+
 impl Target {
     /// The processor that this process runs on. Found once, then remembered.
     pub fn host() -> &'static Target {
@@ -51,18 +59,22 @@ impl Target {
         })
     }
 
-    pub(crate) fn is_x86(&self) -> bool {
-        self.triple.starts_with("x86_64")
+    pub(crate) fn processor(&self) -> Processor {
+        match self.triple.split('-').next() {
+            Some("x86_64") => Processor::X86,
+            Some("nvptx64" | "amdgcn") => Processor::Gpu,
+            _ => Processor::OtherCpu,
+        }
     }
 
     /// Width in bits of the vector registers that code is to use; 0 for a target without.
     pub fn vector_bits(&self) -> u32 {
         let has = |feature: &str| self.features.split(',').any(|one| one == feature);
-        match self.prefer_vector_width {
-            Some(bits) => bits,
-            None if self.is_x86() && has("+avx2") => 256,
-            None if self.is_x86() || self.triple.starts_with("aarch64") => 128,
-            None => 0,
+        match (self.prefer_vector_width, self.processor()) {
+            (Some(bits), _) => bits,
+            (None, Processor::X86) if has("+avx2") => 256,
+            (None, Processor::X86 | Processor::OtherCpu) => 128,
+            (None, Processor::Gpu) => 0,
         }
     }
 
