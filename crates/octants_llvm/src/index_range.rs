@@ -24,8 +24,8 @@ const WRAP: i128 = 1 << 32;
 /// The elements that the lanes of one vector may be apart, in all, to be counted from its first lane.
 const LANE_SPAN: i64 = 1 << 16;
 
-/// Definitions followed to find a value's range.
-const DEEPEST: u32 = 6;
+/// Definitions that are followed, one behind the other, to find a value's range.
+const MAX_DEFINITIONS: u32 = 6;
 
 impl Range {
     const I32: Self = Self { low: i32::MIN as i128, high: i32::MAX as i128 };
@@ -109,7 +109,7 @@ pub(crate) enum Exact {
 impl Emitter<'_> {
     /// What a loop between two bounds can count.
     pub(crate) fn counted_range(&self, lo: Value, hi: Value) -> Range {
-        Range::counted(self.range_of(lo, DEEPEST), self.range_of(hi, DEEPEST))
+        Range::counted(self.range_of(lo, MAX_DEFINITIONS), self.range_of(hi, MAX_DEFINITIONS))
     }
 
     /// What a value can be.
@@ -181,7 +181,7 @@ impl Emitter<'_> {
 
     /// A value that is not taken apart. Lanes that count on from the first must stay in the window.
     fn leaf_in_window(&self, value: Value, window: Range) -> (Exact, Range) {
-        let range = self.range_of(value, DEEPEST);
+        let range = self.range_of(value, MAX_DEFINITIONS);
         let stride = if self.counters[value].is_none() { self.lane_stride(value) } else { None };
         let Some(stride) = stride else { return (Exact::Leaf(value), range) };
         let span = i128::from(LANE_SPAN);
@@ -195,7 +195,7 @@ impl Emitter<'_> {
         if self.lanes.count == 1 {
             return None;
         }
-        self.stride_of(value, DEEPEST)
+        self.stride_of(value, MAX_DEFINITIONS)
             .filter(|stride| stride.unsigned_abs() * u64::from(self.lanes.count) <= LANE_SPAN.unsigned_abs())
     }
 

@@ -40,8 +40,8 @@ struct Domain<'k> {
     scalar: bool,
 }
 
-/// A body of more ops is long.
-const LONG: usize = 3000;
+/// Ops of a body that LLVM is asked to vectorise. Above, its analysis of the accesses takes longer than all other passes.
+const MAX_OPS_TO_VECTORISE: usize = 3000;
 
 impl Emitter<'_> {
     /// The whole task of a `parallel_for`. Gives how many iterations run at once.
@@ -72,7 +72,8 @@ impl Emitter<'_> {
         };
         let group = independent.then(|| self.scopes.begin_independent(&mut self.module));
         let polls = self.polls(op);
-        let scalar = ops_in(self.kernel, body).len() > LONG || widen::stores_apart(self.kernel, op);
+        let scalar = ops_in(self.kernel, body).len() > MAX_OPS_TO_VECTORISE
+            || widen::strided_stores_dominate(self.kernel, op);
         let domain = Domain { ranges, attributes, body, group, merged, widening, polls, scalar };
 
         // One accumulator for each lane, until the end.
@@ -236,7 +237,7 @@ impl Emitter<'_> {
             let range = domain.ranges[axes.len() - 1];
             self.counters.set(index, Some(Counter { index: Index::uniform(counter.value), range }));
         } else {
-            self.take_apart(&axes[axes.len() - domain.merged.len()..], &domain.merged, counter.value);
+            self.split_counter(&axes[axes.len() - domain.merged.len()..], &domain.merged, counter.value);
         }
         for (&accumulator, phi) in accumulators.iter().zip(&phis) {
             self.set(accumulator, phi.value);
@@ -333,7 +334,7 @@ impl Emitter<'_> {
         let left = self.intrinsic("llvm.umin", &[left, Val::i64(self.lanes.count.into())], "");
         let left = self.resize(left, Scalar::U32);
         let before = self.compare("ult", Val::lane_ids(Scalar::U32, self.lanes.count), left);
-        self.hold(before)
+        self.as_mask(before)
     }
 
     /// The back edge of a row's loop. A widened one is left as it is.

@@ -13,10 +13,10 @@ use crate::emitter::Emitter;
 use crate::index_range::{Counter, Range};
 use crate::value::{Ty, Val};
 
-/// A row of at least so many iterations is left alone.
-const SHORT: i128 = 16;
-/// A short one becomes at least so long, if there are axes enough.
-const ENOUGH: i128 = 64;
+/// Iterations of a last axis from which it is not collapsed with the axis before it: an AVX-512 vector of `f32`.
+const SHORT_ROW: i128 = 16;
+/// Iterations that a collapsed row has at least, if there are axes enough: four such vectors.
+const COLLAPSED_ROW: i128 = 64;
 
 /// The axes that the row being written runs over, outermost first, and what counts its iterations.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(crate) fn merged_extents(kernel: &Kernel, op: Op, attributes: &ParallelFor) 
     let mut row: i128 = 1;
     for axis in bounds.chunks_exact(2).rev() {
         let (Some(0), Some(extent)) = (known(axis[0]), known(axis[1])) else { break };
-        let enough = if extents.len() == 1 { SHORT } else { ENOUGH };
+        let enough = if extents.len() == 1 { SHORT_ROW } else { COLLAPSED_ROW };
         let longer = row * extent;
         if extent < 1 || longer > i32::MAX.into() || !extents.is_empty() && row >= enough {
             break;
@@ -55,7 +55,7 @@ pub(crate) fn merged_extents(kernel: &Kernel, op: Op, attributes: &ParallelFor) 
 
 impl Emitter<'_> {
     /// Sets the axes that the counter stands for.
-    pub(crate) fn take_apart(&mut self, axes: &[Value], extents: &[u64], counter: Val) {
+    pub(crate) fn split_counter(&mut self, axes: &[Value], extents: &[u64], counter: Val) {
         let narrow = self.resize(counter, Scalar::U32);
         let mut rest = narrow;
         for (place, (&axis, &extent)) in axes.iter().zip(extents).enumerate().rev() {

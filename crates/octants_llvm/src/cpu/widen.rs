@@ -24,25 +24,25 @@ pub(crate) struct Widening {
     pub mask: Scalar,
 }
 
-/// So many arithmetic instructions in inner loops make up for an access that is scattered.
+/// Arithmetic ops in inner loops that make up for one gather or scatter: about what its extra loads and stores take.
 const WORK_PER_SCATTERED_ACCESS: u32 = 4;
-/// So many make vectors worth while though what they store is scattered.
+/// Arithmetic ops per strided store from which vectors pay.
 const WORK_PER_SCATTERED_STORE: u32 = 16;
-/// What a call of the C library weighs against arithmetic, either way.
+/// Arithmetic ops that one call of a library function counts as: a gain with vector functions, a loss without.
 const WORK_PER_CALL: u32 = 4;
-/// How often an inner loop may run, where nothing is known.
-const TRIPS: u32 = 8;
-/// Vectors that a value may be spread over, so that their latencies overlap.
-const MOST_VECTORS: u32 = 4;
-/// Likewise in a loop that lanes leave one by one: the more lanes, the longer the last one keeps them.
-const MOST_VECTORS_IN_WHILE: u32 = 2;
-/// Likewise where variables hold vectors or matrices: each entry is as many vectors in memory.
-const MOST_VECTORS_OF_TENSORS: u32 = 1;
-/// Variables of all lanes, in bytes, that are at home in the first cache.
-const MOST_BYTES_OF_VARIABLES: u32 = 16 << 10;
-/// A body of more ops is so long that its compilation counts: it may be written twice, with and without a mask.
-const MOST_OPS: u32 = 3000;
-/// A body with fewer accesses is so short that the loop's own instructions count.
+/// Trips of an inner loop, where nothing is known.
+const ASSUMED_TRIPS: u32 = 8;
+/// Vector registers that one value may take, so that latencies overlap: the lanes of an iteration are this many vectors.
+const MAX_VECTORS: u32 = 4;
+/// The same in a loop with a divergent exit: the more lanes, the longer the last one keeps the others.
+const MAX_VECTORS_IN_DIVERGENT_LOOP: u32 = 2;
+/// The same where variables are vectors or matrices: each entry is as many vectors on the stack.
+const MAX_VECTORS_WITH_TENSORS: u32 = 1;
+/// Bytes of the variables of all lanes: a third of a first-level cache of 48 KiB.
+const MAX_BYTES_OF_VARIABLES: u32 = 16 << 10;
+/// Ops of a body that is widened. It may be emitted twice, with and without a mask, and compile time counts above that.
+const MAX_OPS: u32 = 3000;
+/// Accesses of a body below which the loop's own instructions count, so that it runs two vectors at once.
 const FEW_ACCESSES: u32 = 4;
 
 /// `None` leaves the loop to LLVM's vectoriser.
@@ -73,9 +73,9 @@ pub(crate) fn widening(kernel: &Kernel, op: Op, options: CpuOptions) -> Option<W
     Some(Widening { lanes, varying, unmasked_body, mask })
 }
 
-/// Whether a loop stores to some scalars of cells that lie side by side, and does little else. Vectors would be scattered over what
-/// the next loads read whole, and wait for it; one by one is faster.
-pub(crate) fn stores_apart(kernel: &Kernel, op: Op) -> bool {
+/// Whether a loop has strided stores to part of each cell, and does little else. The scatters of a vector would be partial writes of
+/// cache lines that the next loads read whole, and these would wait; scalar code is faster.
+pub(crate) fn strided_stores_dominate(kernel: &Kernel, op: Op) -> bool {
     let data = &kernel.ops[op];
     let OpKind::ParallelFor(attributes) = &data.kind else { return false };
     let (body, axis) = (data.regions[0], usize::from(attributes.axes) - 1);
@@ -162,8 +162,8 @@ pub(crate) struct Survey<'k> {
     index: Value,
     /// Loops that LLVM will not unroll.
     loops: u32,
-    /// Whether lanes leave some loop one by one.
-    parting: bool,
+    /// Whether some loop has a divergent exit: lanes leave it one by one.
+    diverges: bool,
     /// What stands outside all loops, and inside some.
     outside: Tally,
     inside: Tally,
@@ -209,7 +209,7 @@ impl<'k> Survey<'k> {
             varying,
             index,
             loops: 0,
-            parting: false,
+            diverges: false,
             outside: Tally::default(),
             inside: Tally::default(),
             depth: 0,
@@ -229,10 +229,10 @@ impl<'k> Survey<'k> {
         if gain == 0 || gain < loss {
             return None;
         }
-        let most = match (self.variables > 0, self.parting) {
-            (true, _) => MOST_VECTORS_OF_TENSORS,
-            (false, true) => MOST_VECTORS_IN_WHILE,
-            (false, false) => MOST_VECTORS,
+        let most = match (self.variables > 0, self.diverges) {
+            (true, _) => MAX_VECTORS_WITH_TENSORS,
+            (false, true) => MAX_VECTORS_IN_DIVERGENT_LOOP,
+            (false, false) => MAX_VECTORS,
         };
         self.lanes_of_vectors(options, most)
     }
@@ -247,7 +247,7 @@ impl<'k> Survey<'k> {
             return None;
         }
         let most = match (reduces, sum(|t| t.lane_accesses) < FEW_ACCESSES) {
-            (true, _) => MOST_VECTORS,
+            (true, _) => MAX_VECTORS,
             (false, true) => 2,
             (false, false) => 1,
         };
@@ -260,7 +260,7 @@ impl<'k> Survey<'k> {
         let vectors = (registers / self.pressure.max(1)).clamp(1, most);
         // A power of two.
         let lanes = Some(lanes << vectors.ilog2()).filter(|_| lanes >= 2)?;
-        (self.ops <= MOST_OPS && self.variables * lanes <= MOST_BYTES_OF_VARIABLES).then_some(lanes)
+        (self.ops <= MAX_OPS && self.variables * lanes <= MAX_BYTES_OF_VARIABLES).then_some(lanes)
     }
 
     fn region(&mut self, region: Region, depth: u32) {
@@ -270,14 +270,14 @@ impl<'k> Survey<'k> {
             let inner = match data.kind {
                 OpKind::For => {
                     self.loops += u32::from(!crate::ops::control::is_short(kernel, op));
-                    self.parting |= data.operands[..2].iter().any(|&bound| self.varying[bound]);
+                    self.diverges |= data.operands[..2].iter().any(|&bound| self.varying[bound]);
                     depth + 1
                 }
                 OpKind::While => {
                     self.loops += 1;
                     let decision =
                         kernel.terminator(data.regions[0]).map(|terminator| terminator.operands[0]);
-                    self.parting |= decision.is_some_and(|decision| self.varying[decision]);
+                    self.diverges |= decision.is_some_and(|decision| self.varying[decision]);
                     depth + 1
                 }
                 _ => depth,
@@ -295,7 +295,7 @@ impl<'k> Survey<'k> {
             if depth == 0 {
                 self.outside.add(&tally, 1);
             } else {
-                self.inside.add(&tally, TRIPS.pow(depth.min(4) - 1));
+                self.inside.add(&tally, ASSUMED_TRIPS.pow(depth.min(4) - 1));
             }
             self.widest(op, depth);
         }

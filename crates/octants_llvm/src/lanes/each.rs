@@ -8,45 +8,45 @@ use crate::value::{Ptr, Ty, Typed, Val, in_memory};
 const COUNTER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 
 impl Emitter<'_> {
-    /// Room for one vector of any type in the function's frame. Numbered, so that one instruction can use several.
+    /// A stack slot for one vector of any type. Numbered, so that one instruction can use several.
     fn scratch(&mut self, number: usize) -> Ptr {
         while self.lanes.scratch.len() <= number {
             let bytes = self.lanes.count * 8;
-            let room = self.f.in_entry(|f| f.pointer(format_args!("alloca [{bytes} x i8], align 64")));
-            self.lanes.scratch.push(room);
+            let slot = self.f.in_entry(|f| f.pointer(format_args!("alloca [{bytes} x i8], align 64")));
+            self.lanes.scratch.push(slot);
         }
         self.lanes.scratch[number]
     }
 
     fn store_scratch(&mut self, number: usize, v: Val) -> Ptr {
-        let room = self.scratch(number);
+        let slot = self.scratch(number);
         let v = self.memory_form(v);
-        self.f.line(format_args!("store {}, ptr {room}, align 64", Typed(v)));
-        room
+        self.f.line(format_args!("store {}, ptr {slot}, align 64", Typed(v)));
+        slot
     }
 
     fn load_scratch(&mut self, number: usize, scalar: Scalar) -> Val {
-        let room = self.scratch(number);
+        let slot = self.scratch(number);
         let ty = Ty::new(in_memory(scalar), self.lanes.count);
-        let v = self.f.value(ty, format_args!("load {ty}, ptr {room}, align 64"));
+        let v = self.f.value(ty, format_args!("load {ty}, ptr {slot}, align 64"));
         self.read_memory(v, scalar)
     }
 
     /// The address of one lane's scalar in a vector that lies in memory.
-    fn lane_cell(&mut self, room: Ptr, scalar: Scalar, lane: Val) -> Ptr {
+    fn lane_cell(&mut self, slot: Ptr, scalar: Scalar, lane: Val) -> Ptr {
         let ty = Ty::new(in_memory(scalar), 1);
-        self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {room}, {}", Typed(lane)))
+        self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {slot}, {}", Typed(lane)))
     }
 
-    fn load_lane(&mut self, room: Ptr, scalar: Scalar, lane: Val) -> Val {
-        let cell = self.lane_cell(room, scalar, lane);
+    fn load_lane(&mut self, slot: Ptr, scalar: Scalar, lane: Val) -> Val {
+        let cell = self.lane_cell(slot, scalar, lane);
         let ty = Ty::new(in_memory(scalar), 1);
         let v = self.f.value(ty, format_args!("load {ty}, ptr {cell}, align {}", scalar.bytes()));
         self.read_memory(v, scalar)
     }
 
-    fn store_lane(&mut self, room: Ptr, lane: Val, v: Val) {
-        let cell = self.lane_cell(room, v.ty, lane);
+    fn store_lane(&mut self, slot: Ptr, lane: Val, v: Val) {
+        let cell = self.lane_cell(slot, v.ty, lane);
         let align = v.ty.bytes();
         let v = self.memory_form(v);
         self.f.line(format_args!("store {}, ptr {cell}, align {align}", Typed(v)));
@@ -62,7 +62,7 @@ impl Emitter<'_> {
             return operate(self, operands);
         }
         let scalar = operands[0].ty;
-        let rooms: Vec<_> = operands
+        let slots: Vec<_> = operands
             .iter()
             .enumerate()
             .map(|(index, &v)| (v.lanes > 1).then(|| self.store_scratch(index + 1, v)))
@@ -74,9 +74,9 @@ impl Emitter<'_> {
             self.scratch(0)
         };
         let body = |e: &mut Self, lane: Val| {
-            let given = operands.iter().zip(&rooms);
+            let given = operands.iter().zip(&slots);
             let given: Vec<_> =
-                given.map(|(&v, room)| room.map_or(v, |room| e.load_lane(room, v.ty, lane))).collect();
+                given.map(|(&v, slot)| slot.map_or(v, |slot| e.load_lane(slot, v.ty, lane))).collect();
             let result = operate(e, &given);
             e.store_lane(results, lane, result);
         };

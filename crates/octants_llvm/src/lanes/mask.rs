@@ -13,13 +13,13 @@ use crate::index_range::Counter;
 use crate::ops::control::may_stop;
 use crate::value::{Ty, Val};
 
-/// So many plain instructions are cheaper than a branch around them.
+/// Ops without side effects that are executed under a mask instead of branched around: about the cost of a mispredicted branch.
 const BRANCHLESS_OPS: usize = 12;
 
 impl Emitter<'_> {
     /// A condition in the form in which masks are held from one block to the next: where the target has no registers for
     /// them, all bits of an integer as wide as the data, so that nothing is packed and unpacked.
-    pub(crate) fn hold(&mut self, condition: Val) -> Val {
+    pub(crate) fn as_mask(&mut self, condition: Val) -> Val {
         let condition = self.spread(condition, self.lanes.count);
         if self.lanes.mask_scalar == Scalar::U1 {
             return condition;
@@ -89,7 +89,7 @@ impl Emitter<'_> {
 
     /// The lanes that run and hold true.
     pub(crate) fn narrowed(&mut self, condition: Val) -> Val {
-        let held = self.hold(condition);
+        let held = self.as_mask(condition);
         match self.lanes.mask {
             Some(mask) => self.binary("and", mask, held),
             None => held,
@@ -176,7 +176,7 @@ impl Emitter<'_> {
         let mask = self.f.phi(all.ty());
         let phis: Vec<Phi> = initial.iter().map(|value| self.f.phi(value.ty())).collect();
         let within = self.compare(less, counter.value, hi);
-        let within = self.hold(within);
+        let within = self.as_mask(within);
         let still = self.binary("and", mask.value, within);
         let any = self.any_lane(still);
         self.f.branch(any, inside, done);
@@ -230,7 +230,7 @@ impl Emitter<'_> {
         let holds = tested.remove(0);
         let tested: Vec<_> =
             tested.iter().zip(&held).map(|(&value, &old)| self.choose(mask.value, value, old)).collect();
-        let holds = self.hold(holds);
+        let holds = self.as_mask(holds);
         let still = self.binary("and", mask.value, holds);
         let any = self.any_lane(still);
         self.f.branch(any, inside, done);
