@@ -51,6 +51,43 @@ fn saxpy_sum_and_stencil_give_what_they_say() {
     }
 }
 
+/// Two branches, of which one computes the bound of its loop; what one of them sums is known after the fork.
+const FORK: &str = r#"kernel @fork(%0 "a": array<i32, 1>, %1 "b": array<i32, 1>, %2 "n": i32) -> (i32) {
+  %3: local<i32> = local
+  %4: i32 = const 0
+  fork {
+    parallel_for (%5: i32) in (%4..%2) {
+      store %0[%5], %5
+      %6: i32 = atomic_add %3, %5
+    }
+  } and {
+    %7: i32 = load %1[%4]
+    print "{} iterations\n", %7
+    parallel_for (%8: i32) in (%4..%7) {
+      %9: i32 = atomic_add %1[%8], %2
+    }
+  }
+  %10: i32 = load %3
+  return %10
+}"#;
+
+#[test]
+fn branches_of_a_fork_run_their_own_tasks() {
+    for arch in RUNNING {
+        let session = session(arch);
+        let fork = compile(&session, octants::ir::text::parse(FORK).unwrap());
+        let a = filled(&session, Scalar::I32, &[1000], -1.0);
+        let b = filled(&session, Scalar::I32, &[5], 3.0);
+        let invocation = Invocation::new(&fork).array(&a).unwrap().array(&b).unwrap();
+        let (text, results) =
+            invocation.scalar(&[Const::i32(1000)]).unwrap().launch_printing(&NEVER, &|_| String::new());
+        assert_eq!(results.unwrap(), [Const::i32(499_500)], "{arch:?}");
+        assert_eq!(text, "3 iterations\n");
+        assert_eq!(values(&a), (0..1000).map(f64::from).collect::<Vec<_>>());
+        assert_eq!(values(&b), [1003.0, 1003.0, 1003.0, 3.0, 3.0]);
+    }
+}
+
 #[test]
 fn empty_arrays_and_loops_without_iterations_do_nothing() {
     for arch in RUNNING {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use octants_hal::host::{self, Filler, HostMemory, LINE, unsupported};
 use octants_hal::{
     Address, Capabilities, Device, DeviceError, Domain, Event, FaultRecord, Function, Image, Launch,
     LaunchContext, Module, PrintQueue, RangeDomain, Stream,
@@ -17,8 +18,7 @@ use octants_llvm_sys::{LoadError, Loaded, load};
 use crate::copies::{IdleCopies, LoopCopies};
 use crate::pool::{Outcome, Pool, Schedule};
 use crate::stack;
-use crate::work::{MeasuredWork, threads_worth};
-use octants_hal::host::{self, Filler, HostMemory, LINE, unsupported};
+use crate::work::{MeasuredWork, is_brief, threads_worth};
 
 /// A range task: arguments, frame, worker, and a range of the flattened points. A serial task ignores the range.
 type Task = unsafe extern "C" fn(*const u8, *const Frame, *const Worker, i64, i64);
@@ -99,18 +99,24 @@ impl CpuDevice {
         range: &RangeDomain<'_>,
     ) -> Result<(), DeviceError> {
         let (points, cost) = (range.points, u64::from(range.cost.max(1)));
+        if range.copied.is_empty() && is_brief(points, cost) && !context.cancel.load(Ordering::Relaxed) {
+            let worker = Worker { stack_limit: stack::limit(), copies: std::ptr::null() };
+            // SAFETY: the caller vouches for arguments and frame; these are all points.
+            unsafe { (task.code)(context.args.as_ptr(), frame, &raw const worker, 0, points as i64) };
+            return Ok(());
+        }
         let work = task.work.nanoseconds(points, cost).max(1);
         let mut worth = threads_worth(work, false).min(self.pool.threads());
         if worth > 1 && self.pool.is_asleep(worth) {
             worth = threads_worth(work, true).min(worth);
         }
-        let each = |nanoseconds: u64| u128::from(points) * u128::from(nanoseconds) / u128::from(work);
-        let grain = match range.block {
-            _ if worth == 1 => points,
-            Some(block) => block.into(),
-            None => u64::try_from(each(CHUNK)).unwrap_or(points).max(range.lanes.into()),
-        };
-        let most = u64::try_from(each(LONGEST)).unwrap_or(points).clamp(1, (LONGEST_COST / cost).max(1));
+        let (mut grain, mut most) = (points, points);
+        if worth > 1 {
+            // As many points as take so long; those that are too many to be counted are enough.
+            let each = |nanoseconds: u64| points.saturating_mul(nanoseconds) / work;
+            grain = range.block.map_or_else(|| each(CHUNK).max(range.lanes.into()), u64::from);
+            most = each(LONGEST).clamp(1, (LONGEST_COST / cost).max(1));
+        }
         let max_threads = range.max_threads.map_or(worth, |threads| worth.min(threads as usize));
         let threads = self.pool.threads_for(points, grain, max_threads);
         let copies = match range.copied {

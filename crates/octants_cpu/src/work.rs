@@ -22,6 +22,9 @@ const RATE: u64 = 3;
 /// A body of fewer instructions than this is plain.
 const PLAIN: u64 = 32;
 
+/// A loop over a plain body of fewer instructions than this, in all, is over before anything could be decided about it.
+const BRIEF: u64 = 4000;
+
 /// The first launches are all timed; then one in this many.
 const FIRST: u32 = 4;
 const SAMPLED: u32 = 16;
@@ -62,9 +65,15 @@ impl MeasuredWork {
     pub fn nanoseconds(&self, points: u64, cost: u64) -> u64 {
         match self.time.load(Ordering::Relaxed) {
             0 => points.saturating_mul(cost) / if cost < PLAIN { PLAIN_RATE } else { RATE },
-            time => u64::try_from(u128::from(points) * u128::from(time) / 1_024_000).unwrap_or(u64::MAX),
+            time => points.saturating_mul(time) / 1_024_000,
         }
     }
+}
+
+/// Whether a loop is so short that it is not worth asking.
+#[inline]
+pub(crate) fn is_brief(points: u64, cost: u64) -> bool {
+    cost < PLAIN && points < BRIEF / PLAIN
 }
 
 /// How many threads a loop of so many nanoseconds is worth.
