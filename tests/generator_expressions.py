@@ -147,7 +147,10 @@ class Expressions:
         r = self.random
         if depth > self.deepest or r.random() < 0.25:
             return self.leaf(t, scope)
-        kind = r.randrange(22)
+        kind = r.randrange(23)
+        if kind == 22:
+            words = [self.of(t, scope, depth + 1) for _ in range(r.randint(2, 3))]
+            return f"({self.pick(' and ', ' or ').join(words)})"
         if kind == 20:
             name, divisor = self.pick("raw_div", "raw_mod"), f"({self.of(t, scope, depth + 1)} & oc.cast(15, oc.{t}))"
             return f"oc.{name}({self.of(t, scope, depth + 1)}, {divisor} + oc.cast(1, oc.{t}))"
