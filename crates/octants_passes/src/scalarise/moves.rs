@@ -88,7 +88,7 @@ fn find_moves(
         let unchanged =
             since.is_some_and(|since| ops[since..at].iter().all(|&op| leaves(kernel, op, source)));
         if in_memory && one_local && unchanged {
-            moves.push(Move { load, store, dims: shape.dims().to_vec() });
+            moves.push(Move { load, store, dims: shape.dims() });
         }
     }
     moves
