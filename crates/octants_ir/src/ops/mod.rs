@@ -17,7 +17,7 @@ mod tensor;
 pub use arith::ArithOp;
 pub use bits::{BitOp, BitUnary};
 pub use compare::CompareOp;
-pub use control::{AssertKind, Domain, ParallelFor, Reduction};
+pub use control::{ASSERT_ARGUMENTS, AssertKind, Domain, ParallelFor, Reduction};
 pub use convert::ConvertOp;
 pub use math::{MathOp, MathUnary};
 pub use memory::AtomicOp;

@@ -80,7 +80,7 @@ impl Fault {
     pub const TAKEN: u32 = 1;
     pub const WRITTEN: u32 = 2;
     /// How many arguments are kept.
-    pub const ARGUMENTS: usize = 8;
+    pub const ARGUMENTS: usize = octants_ir::ops::ASSERT_ARGUMENTS;
 
     pub(crate) const STATE_OFFSET: usize = offset_of!(Fault, state);
     pub(crate) const SITE_OFFSET: usize = offset_of!(Fault, site);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use octants_diag::{Code, Span};
-use octants_ir::ops::{ArithOp, AssertKind, BitOp, CompareOp};
+use octants_ir::ops::{ASSERT_ARGUMENTS, ArithOp, AssertKind, BitOp, CompareOp};
 use octants_ir::{ArrayType, Boundary, Layout, OpKind, Type, Value};
 
 use crate::ast::Expr;
@@ -219,8 +219,7 @@ impl<H: Host> Lowerer<'_, H> {
         } else {
             format!(" and offset {}", tuple(layout.origin.iter().map(i32::to_string).collect()))
         };
-        // A failing thread reports at most eight numbers.
-        let told = path.len() <= 8;
+        let told = path.len() <= ASSERT_ARGUMENTS;
         let index = if told { tuple(vec!["{}".to_owned(); path.len()]) } else { "(...)".to_owned() };
         let message =
             format!("Out of bound access to field `{name}`: index {index} with shape {shape}{offset}");

@@ -1,7 +1,7 @@
 //! Subscripts: elements of arrays, items of sequences, entries of tensors.
 
 use octants_diag::{Code, Span};
-use octants_ir::ops::{AssertKind, BitOp, CompareOp};
+use octants_ir::ops::{ASSERT_ARGUMENTS, AssertKind, BitOp, CompareOp};
 use octants_ir::{Boundary, Const, OpKind, Scalar, Type, Value};
 
 use super::entries::Part;
@@ -330,13 +330,12 @@ impl<H: Host> Lowerer<'_, H> {
         let shown: Vec<Value> = path.iter().map(|&index| self.whole_index(index)).collect();
         let places = |n: usize| vec!["{}"; n].join(", ");
         let tuple = |n: usize| if n == 1 { "({},)".to_owned() } else { format!("({})", places(n)) };
-        // A failing thread reports at most eight numbers.
         let (message, arguments): (String, Vec<Value>) = match path.len() {
-            n @ 1..=4 => (
+            n if 2 * n <= ASSERT_ARGUMENTS => (
                 format!("index {} is out of bounds of {name} with shape {}", tuple(n), tuple(n)),
                 shown.iter().chain(&extents).copied().collect(),
             ),
-            n @ 5..=8 => (format!("index {} is out of bounds of {name}", tuple(n)), shown),
+            n if n <= ASSERT_ARGUMENTS => (format!("index {} is out of bounds of {name}", tuple(n)), shown),
             _ => (format!("an index is out of bounds of {name}"), Vec::new()),
         };
         let operands = std::iter::once(inside).chain(arguments).collect::<Vec<_>>();
