@@ -22,6 +22,10 @@ const WAKES: usize = 2;
 /// How long a worker leaves a place to those that had it in the last loop.
 const COURTESY: Duration = Duration::from_micros(1);
 
+/// A worker that is still inside so long after the caller ran out of work has lost its processor, perhaps to the caller: from then on the
+/// caller yields while it waits.
+const LATE: Duration = Duration::from_micros(5);
+
 struct Shared {
     board: Board<Job<'static>>,
     /// By number; none for number 0, which is every caller's own.
@@ -76,7 +80,14 @@ impl Crew {
         job.work(0);
         if let Some(offer) = offer {
             let begin = Instant::now();
-            shared.board.close(offer, || begin.elapsed() < shared.patience, |caller| job.set_caller(caller));
+            let keep_spinning = || {
+                let waited = begin.elapsed();
+                if waited > LATE {
+                    thread::yield_now();
+                }
+                waited < shared.patience
+            };
+            shared.board.close(offer, keep_spinning, |caller| job.set_caller(caller));
         }
     }
 
