@@ -252,3 +252,73 @@ def test_handlers_of_other_signals_run_while_a_kernel_is_compiled(tmp_path):
     """
     done = run(tmp_path, HEAD, kernel, end)
     assert done.returncode == 0 and done.stdout == "too long\n", done.stderr
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("loop", ["a serial loop", "a parallel loop", "a loop inside a parallel loop", "recursion"])
+def test_handlers_of_other_signals_run_while_a_kernel_runs(loop, device, tmp_path):
+    """A handler that returns lets the kernel go on; one that raises ends it with what it raised."""
+    end = """
+        seen = []
+
+        def handle(*_):
+            seen.append(time.perf_counter())
+            assert answer() == 100000  # handlers may launch kernels
+            if len(seen) < 3:
+                signal.setitimer(signal.ITIMER_REAL, 0.2)
+            else:
+                raise TimeoutError("too long")
+
+        signal.signal(signal.SIGALRM, handle)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        begin = time.perf_counter()
+        try:
+            long()
+        except TimeoutError as error:
+            took = time.perf_counter() - begin
+            assert str(error) == "too long" and len(seen) == 3, seen
+        assert answer() == 100000
+        print(took)
+    """
+    head = HEAD.replace("oc.cpu,", f"oc.{device},").replace("100000", "1000") if device == "reference" else HEAD
+    end = end.replace("100000", "1000") if device == "reference" else end
+    done = run(tmp_path, head, LOOPS[loop], end)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 0.6 + 3 * LIMIT
+
+
+def test_a_kernel_ends_right_whatever_handlers_interrupt_it(tmp_path):
+    program = """
+        @oc.kernel
+        def sums(a: oc.types.ndarray(ndim=1), n: oc.i32) -> oc.i64:
+            total = oc.i64(0)
+            for i in range(200):
+                s = oc.i64(0)
+                for j in range(n):
+                    s += (i * j) % 7
+                a[i] = s % 1000
+                total += s
+            return total
+
+        a, b = np.zeros(200, np.int32), np.zeros(200, np.int32)
+        expected = sums(a, 2_000_000)
+        count = 0
+
+        def handle(*_):
+            global count
+            count += 1
+
+        for signum in (signal.SIGALRM, signal.SIGUSR1):
+            signal.signal(signum, handle)
+        signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+        begin = time.perf_counter()
+        runs = 0
+        while time.perf_counter() - begin < 1 or count < 5:
+            assert sums(b, 2_000_000) == expected and (a == b).all()
+            runs += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        print(count, runs)
+    """
+    done = run(tmp_path, HEAD, program)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) >= 5

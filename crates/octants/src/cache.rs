@@ -4,9 +4,11 @@
 //! a kernel and calls it is often called again.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
+
+use octants_hal::Cancel;
 
 use crate::error::Error;
 
@@ -31,7 +33,8 @@ struct Entries<T> {
 }
 
 enum Entry<T> {
-    BeingMade,
+    /// By this thread.
+    BeingMade(ThreadId),
     Ready(Weak<T>),
 }
 
@@ -56,7 +59,7 @@ impl<T> Entries<T> {
     fn sweep(&mut self) {
         if self.by_key.len() >= self.sweep_at {
             self.by_key.retain(|_, entry| match entry {
-                Entry::BeingMade => true,
+                Entry::BeingMade(_) => true,
                 Entry::Ready(found) => found.strong_count() > 0,
             });
             self.sweep_at = 2 * self.by_key.len().max(KEPT_KERNELS);
@@ -73,9 +76,10 @@ impl<T> Cache<T> {
     pub fn get_or_make(
         &self,
         key: &str,
-        cancel: &AtomicBool,
+        cancel: &Cancel,
         make: impl FnOnce() -> Result<T, Error>,
     ) -> Result<Arc<T>, Error> {
+        let this_thread = thread::current().id();
         let mut entries = self.lock();
         loop {
             match entries.by_key.get(key) {
@@ -85,16 +89,25 @@ impl<T> Cache<T> {
                     drop((entries, dropped));
                     return Ok(found);
                 }
-                Some(Entry::BeingMade) if cancel.load(Ordering::Relaxed) => return Err(Error::Cancelled),
-                Some(Entry::BeingMade) => {
+                // A signal's handler, which runs while this thread makes it, wants it too: waiting would be for ever.
+                Some(Entry::BeingMade(maker)) if *maker == this_thread => {
+                    drop(entries);
+                    return Ok(Arc::new(make()?));
+                }
+                Some(Entry::BeingMade(_)) => {
                     let waited = self.finished.wait_timeout(entries, POLL_INTERVAL);
-                    entries = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    drop(waited.unwrap_or_else(PoisonError::into_inner));
+                    // Without the lock: the question may run a signal's handler.
+                    if cancel.is_wanted() {
+                        return Err(Error::Cancelled);
+                    }
+                    entries = self.lock();
                 }
                 None => break,
             }
         }
         entries.sweep();
-        entries.by_key.insert(key.to_owned(), Entry::BeingMade);
+        entries.by_key.insert(key.to_owned(), Entry::BeingMade(this_thread));
         drop(entries);
         let mut making = Making { cache: self, key, made: None };
         let made = Arc::new(make()?);
@@ -138,14 +151,14 @@ impl<T> Drop for Making<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 
     #[test]
     fn many_threads_make_one_and_a_failure_is_tried_again() {
         let cache = Cache::new();
-        let (made, never) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (made, never) = (AtomicUsize::new(0), Cancel::new());
         let get = || {
             cache.get_or_make("k", &never, || {
                 std::thread::sleep(Duration::from_millis(20));
@@ -167,7 +180,7 @@ mod tests {
     #[test]
     fn what_nobody_has_lives_while_it_is_recent() {
         let cache = Cache::new();
-        let never = AtomicBool::new(false);
+        let never = Cancel::new();
         let get = |n: usize| cache.get_or_make(&n.to_string(), &never, || Ok(n)).unwrap();
         let held = get(0);
         let weak: Vec<_> = (1..1000).map(|n| Arc::downgrade(&get(n))).collect();
@@ -181,9 +194,21 @@ mod tests {
     }
 
     #[test]
+    fn whoever_makes_a_kernel_can_ask_for_it_meanwhile() {
+        let (cache, never) = (Cache::new(), Cancel::new());
+        let outer = cache.get_or_make("k", &never, || {
+            let inner = cache.get_or_make("k", &never, || Ok(1))?;
+            Ok(*inner + 1)
+        });
+        assert_eq!(*outer.unwrap(), 2);
+        assert_eq!(*cache.get_or_make("k", &never, || Ok(9)).unwrap(), 2);
+    }
+
+    #[test]
     fn a_waiting_thread_can_be_interrupted_and_a_panic_wakes_it() {
         let cache = Cache::new();
-        let (never, raised) = (AtomicBool::new(false), AtomicBool::new(true));
+        let (never, raised) = (Cancel::new(), Cancel::new());
+        raised.raise();
         std::thread::scope(|scope| {
             let panics = scope.spawn(|| {
                 cache.get_or_make("k", &never, || {

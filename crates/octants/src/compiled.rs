@@ -1,8 +1,8 @@
 //! A kernel's code, ready to be launched.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
+use octants_hal::Cancel;
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout};
 use octants_ir::{Loc, LocData};
 use octants_runtime::{Arguments, Assumptions, Context, LaunchEnv, LaunchFailure, LaunchPlan, Printed};
@@ -26,7 +26,7 @@ impl CompiledKernel {
         context: &Arc<Context>,
         keys: &Arc<LaunchKeys>,
         recipe: Recipe,
-        cancel: &AtomicBool,
+        cancel: &Cancel,
     ) -> Result<Self, Error> {
         Ok(Self { plan: LaunchPlan::new(context, recipe, cancel)?, keys: Arc::clone(keys) })
     }
@@ -98,7 +98,7 @@ impl CompiledKernel {
         &self,
         args: Arguments<'_>,
         results: &mut [u8],
-        cancel: &AtomicBool,
+        cancel: &Cancel,
     ) -> Result<(), LaunchError> {
         let stream = self.context().default_stream();
         let env = LaunchEnv { stream, cancel, key: self.key(), prints: None };
@@ -111,7 +111,7 @@ impl CompiledKernel {
         &self,
         args: Arguments<'_>,
         results: &mut [u8],
-        cancel: &AtomicBool,
+        cancel: &Cancel,
         locate: Locate<'_>,
     ) -> (String, Result<(), LaunchError>) {
         let (text, ended) = self.printing(cancel, locate, |env| self.plan.launch(args, results, env));
@@ -121,7 +121,7 @@ impl CompiledKernel {
     /// Runs `launch` in an environment that collects what is printed.
     pub(crate) fn printing<R>(
         &self,
-        cancel: &AtomicBool,
+        cancel: &Cancel,
         locate: Locate<'_>,
         launch: impl FnOnce(LaunchEnv<'_>) -> R,
     ) -> (String, R) {

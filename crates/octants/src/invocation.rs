@@ -1,7 +1,6 @@
 //! A checked way to launch: arguments one by one, in the order of the parameters.
 
-use std::sync::atomic::AtomicBool;
-
+use octants_hal::Cancel;
 use octants_ir::Const;
 use octants_runtime::{ArgumentError, Invocation as Checked};
 
@@ -34,14 +33,14 @@ impl<'a> Invocation<'a> {
     }
 
     /// Runs the kernel and returns its results: the scalars of all of them, in order. What it prints is lost.
-    pub fn launch(self, cancel: &AtomicBool) -> Result<Vec<Const>, LaunchError> {
+    pub fn launch(self, cancel: &Cancel) -> Result<Vec<Const>, LaunchError> {
         self.launch_printing(cancel, &|_| String::new()).1
     }
 
     /// Likewise, with what the kernel printed, also if it failed.
     pub fn launch_printing(
         self,
-        cancel: &AtomicBool,
+        cancel: &Cancel,
         locate: Locate<'_>,
     ) -> (String, Result<Vec<Const>, LaunchError>) {
         let Self { kernel, checked } = self;

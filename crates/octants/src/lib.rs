@@ -9,8 +9,7 @@
 //! ```
 //! use std::time::Duration;
 //! use octants::ir::{Builder, Const, Kernel, Scalar, ArrayType, Boundary, Type, ops::{ArithOp, ParallelFor}};
-//! use std::sync::atomic::AtomicBool;
-//! use octants::{Invocation, NdArray, Session, SessionOptions};
+//! use octants::{Cancel, Invocation, NdArray, Session, SessionOptions};
 //!
 //! let mut kernel = Kernel::new("double");
 //! let x = kernel.add_param("x", Type::Array(ArrayType::array(Scalar::F32, 1, Boundary::Unsafe)));
@@ -23,7 +22,7 @@
 //! });
 //! b.returns(&[]);
 //!
-//! let cancel = AtomicBool::new(false);
+//! let cancel = Cancel::new();
 //! let session = Session::new(SessionOptions::default())?;
 //! let array = NdArray::new(&session, Scalar::F32.into(), &[1000])?;
 //! array.fill(&[Const::f32(21.0)])?;
@@ -60,6 +59,7 @@ pub use octants_codegen::{llvm_version, wait_for_compilations};
 pub use octants_diag as diag;
 pub use octants_front as front;
 pub use octants_front::FieldKind;
+pub use octants_hal::{Cancel, Confirm};
 pub use octants_ir as ir;
 pub use octants_runtime::{Arguments, Memory};
 pub use options::{Arch, SessionOptions};

@@ -1,12 +1,11 @@
 //! A kernel on its way to code: what backends make versions from, and passes that all of them share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use octants_hal::DeviceError;
+use octants_hal::{Cancel, DeviceError};
 use octants_ir::{Kernel, Loc, text};
 use octants_passes::{Assumptions as PassAssumptions, Outcome, PipelineOptions, run_pipeline};
 use octants_runtime::{Assumptions, Code, MakeVersion};
@@ -47,12 +46,12 @@ impl MakeVersion for Recipe {
     type Info = VersionInfo;
     type Error = Error;
 
-    fn make(&self, assume: Assumptions, cancel: &AtomicBool) -> Result<Code<VersionInfo>, Error> {
+    fn make(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<VersionInfo>, Error> {
         if self.kernel.ops.len() < OPS_WORTH_A_THREAD {
             return self.make_here(assume, cancel);
         }
         let (send, result) = sync_channel(1);
-        let abandoned = Arc::new(AtomicBool::new(false));
+        let abandoned = Arc::new(Cancel::new());
         let (recipe, stop) = (self.clone(), Arc::clone(&abandoned));
         let thread = thread::Builder::new().name("octants-compile".to_owned()).stack_size(STACK);
         let spawned = thread.spawn(move || {
@@ -63,8 +62,8 @@ impl MakeVersion for Recipe {
         loop {
             match result.recv_timeout(PATIENCE) {
                 Ok(made) => return made,
-                Err(RecvTimeoutError::Timeout) if cancel.load(Ordering::Relaxed) => {
-                    abandoned.store(true, Ordering::Relaxed);
+                Err(RecvTimeoutError::Timeout) if cancel.is_wanted() => {
+                    abandoned.raise();
                     return Err(Error::Cancelled);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -89,7 +88,7 @@ impl MakeVersion for Recipe {
 }
 
 impl Recipe {
-    fn make_here(&self, assume: Assumptions, cancel: &AtomicBool) -> Result<Code<VersionInfo>, Error> {
+    fn make_here(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<VersionInfo>, Error> {
         backend(self.options.arch).make(self, assume, cancel)
     }
 

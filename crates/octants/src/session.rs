@@ -1,12 +1,11 @@
 //! A session: a device, its memory, and the kernels compiled for it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use octants_front::FieldKind;
-use octants_hal::Device;
 use octants_hal::null::NullDevice;
+use octants_hal::{Cancel, Device};
 use octants_ir::{Kernel, Layout, OpKind, text, verify};
 use octants_runtime::Context;
 
@@ -92,7 +91,7 @@ impl Session {
         &self,
         mut kernel: Kernel,
         lowering: Duration,
-        cancel: &AtomicBool,
+        cancel: &Cancel,
     ) -> Result<Arc<CompiledKernel>, Error> {
         let Inner { options, context, kernels, keys, .. } = &*self.inner;
         context.check().map_err(|_| Error::SessionEnded)?;

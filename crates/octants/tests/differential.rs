@@ -8,7 +8,6 @@ mod generate;
 #[path = "../../octants_passes/tests/differential/random.rs"]
 mod random;
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use generate::EXTENT;
@@ -18,7 +17,7 @@ use octants::ir::{Const, Data, Kernel, LocData, text};
 use octants::{Arch, Arguments, Session, SessionOptions};
 use random::Random;
 
-static NEVER: AtomicBool = AtomicBool::new(false);
+static NEVER: octants::Cancel = octants::Cancel::new();
 
 /// Results, arrays, and what was printed.
 type Outcome = (Vec<Const>, Vec<Vec<Const>>, String);

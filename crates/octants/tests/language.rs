@@ -2,7 +2,6 @@
 
 mod programs;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use octants::ir::{Const, Kernel, LocData, Scalar, text};
@@ -448,12 +447,12 @@ fn a_parallel_loop_of_long_iterations_is_cancelled() {
         let session = Session::new(SessionOptions { threads, ..SessionOptions::default() }).unwrap();
         let long = compile(&session, kernel(source));
         let a = filled(&session, Scalar::I32, &[1 << 22], 0.0);
-        let cancel = AtomicBool::new(false);
+        let cancel = octants::Cancel::new();
         let begin = Instant::now();
         let ended = std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(100));
-                cancel.store(true, Ordering::Relaxed);
+                cancel.raise();
             });
             let invocation = Invocation::new(&long).array(&a).unwrap();
             invocation.scalar(&[Const::i32(1_000_000)]).unwrap().launch(&cancel)

@@ -3,7 +3,6 @@
 mod programs;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use octants::ir::{Const, Id, Kernel, Loc, LocData, Scalar};
@@ -181,12 +180,12 @@ fn raising_the_flag_ends_a_kernel_that_never_would() {
         let session = session(arch);
         let endless = compile(&session, programs::endless());
         let x = filled(&session, Scalar::I32, &[1], 0.0);
-        let cancel = AtomicBool::new(false);
+        let cancel = octants::Cancel::new();
         let begin = Instant::now();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(50));
-                cancel.store(true, Ordering::Relaxed);
+                cancel.raise();
             });
             let error = Invocation::new(&endless).array(&x).unwrap().launch(&cancel).unwrap_err();
             assert!(matches!(error, LaunchError::Cancelled), "{arch:?}: {error:?}");

@@ -4,13 +4,12 @@
 #![allow(unsafe_code)]
 
 use std::fmt::Write;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use octants::ir::{Digit, Kernel, Layout, Level, NodeKind, text};
 use octants::{Arch, Arguments, Session, SessionOptions};
 
-static NEVER: AtomicBool = AtomicBool::new(false);
+static NEVER: octants::Cancel = octants::Cancel::new();
 
 /// Runs the kernel on fields that count up, and gives all of their memory, gaps and all.
 fn run(kernel: &Kernel, arch: Arch, threads: usize) -> Vec<Vec<u32>> {

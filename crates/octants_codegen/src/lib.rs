@@ -4,9 +4,9 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use octants_hal::Cancel;
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;
 use octants_llvm::{CpuOptions, EmitOptions, TaskText};
@@ -77,12 +77,12 @@ pub fn compile_native(
     kernel: &Kernel,
     plan: &Plan,
     options: NativeOptions,
-    cancel: &AtomicBool,
+    cancel: &Cancel,
 ) -> Result<NativeCode, NativeError> {
     let begin = Instant::now();
     let texts = emit(kernel, plan, options);
     let emitted = Instant::now();
-    if cancel.load(Ordering::Relaxed) {
+    if cancel.is_wanted() {
         return Err(NativeError::Cancelled);
     }
     let compiled = compile_all(&texts, &llvm_options(options), options.threads, cancel)?;
@@ -107,7 +107,7 @@ pub fn native_text(
     }
     let (keep_ir, keep_assembly) = (what == NativeText::OptimisedLlvm, what == NativeText::Assembly);
     let llvm = Options { keep_ir, keep_assembly, ..llvm_options(options) };
-    let compiled = compile_all(&texts, &llvm, options.threads, &AtomicBool::new(false))?;
+    let compiled = compile_all(&texts, &llvm, options.threads, &Cancel::new())?;
     let texts = compiled.into_iter().filter_map(|compiled| compiled.ir.or(compiled.assembly));
     Ok(texts.collect::<Vec<_>>().join("\n"))
 }
@@ -128,7 +128,7 @@ fn compile_all(
     texts: &[TaskText],
     options: &Options,
     threads: usize,
-    cancel: &AtomicBool,
+    cancel: &Cancel,
 ) -> Result<Vec<Compiled>, NativeError> {
     let mut waiting = texts.iter();
     let mut running: VecDeque<(&TaskText, Compilation)> = VecDeque::new();
@@ -141,7 +141,7 @@ fn compile_all(
         }
         let Some((task, compilation)) = running.pop_front() else { return Ok(done) };
         let result = loop {
-            if cancel.load(Ordering::Relaxed) {
+            if cancel.is_wanted() {
                 return Err(NativeError::Cancelled);
             }
             if let Some(result) = compilation.wait_for(PATIENCE) {

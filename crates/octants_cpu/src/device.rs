@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use octants_hal::host::{self, Filler, HostMemory, LINE, unsupported};
 use octants_hal::{
-    Address, Capabilities, Device, DeviceError, Domain, Event, FaultRecord, Function, Image, Launch,
+    Address, Cancel, Capabilities, Device, DeviceError, Domain, Event, FaultRecord, Function, Image, Launch,
     LaunchContext, Module, PrintQueue, RangeDomain, Stream,
 };
 use octants_llvm::abi::{Fault, Frame, Worker};
@@ -22,6 +22,12 @@ use crate::work::{MeasuredWork, is_brief, threads_worth};
 
 /// A range task: arguments, frame, worker, and a range of the flattened points. A serial task ignores the range.
 type Task = unsafe extern "C" fn(*const u8, *const Frame, *const Worker, i64, i64);
+
+// Generated code reads a request to stop by its offsets.
+const _: () = {
+    assert!(offset_of!(octants_llvm::abi::Cancel, raised) == Cancel::RAISED_OFFSET);
+    assert!(offset_of!(octants_llvm::abi::Cancel, confirm) == Cancel::CONFIRM_OFFSET);
+};
 
 // The runtime allocates and reads the record that generated code writes: they are the same.
 const _: () = {
@@ -99,7 +105,7 @@ impl CpuDevice {
         range: &RangeDomain<'_>,
     ) -> Result<(), DeviceError> {
         let (points, cost) = (range.points, u64::from(range.cost.max(1)));
-        if range.copied.is_empty() && is_brief(points, cost) && !context.cancel.load(Ordering::Relaxed) {
+        if range.copied.is_empty() && is_brief(points, cost) && !context.cancel.is_wanted() {
             let worker = Worker { stack_limit: stack::limit(), copies: std::ptr::null() };
             // SAFETY: the caller vouches for arguments and frame; these are all points.
             unsafe { (task.code)(context.args.as_ptr(), frame, &raw const worker, 0, points as i64) };
@@ -332,7 +338,7 @@ unsafe impl Device for CpuDevice {
             results: context.memory.results.as_ptr(),
             fault: context.memory.fault.as_ptr(),
             bounds: std::ptr::null(),
-            cancel: context.cancel,
+            cancel: std::ptr::from_ref(context.cancel).cast(),
             key: context.key,
             print: Some(print),
             listener: context.prints.map_or(std::ptr::null(), std::ptr::from_ref).cast(),

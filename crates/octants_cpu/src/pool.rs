@@ -21,8 +21,10 @@ mod job;
 mod sync;
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
+
+use octants_hal::Cancel;
 
 use crew::Crew;
 use job::Job;
@@ -41,7 +43,7 @@ pub struct Schedule<'a> {
     /// Most threads to use, the caller included. More than the pool has means all.
     pub max_threads: usize,
     /// Looked at between chunks: once it is set, no further chunk is begun.
-    pub cancel: Option<&'a AtomicBool>,
+    pub cancel: Option<&'a Cancel>,
 }
 
 /// Whether all iterations were run.
@@ -100,7 +102,7 @@ impl Pool {
     /// # Panics
     /// If the body does. Other threads finish the chunks that they have begun, then the caller gets one of the panics.
     pub fn run(&self, total: u64, schedule: &Schedule<'_>, body: Body<'_>) -> Outcome {
-        if schedule.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+        if schedule.cancel.is_some_and(Cancel::is_wanted) {
             return Outcome::Cancelled;
         }
         let grain = schedule.grain.max(1);

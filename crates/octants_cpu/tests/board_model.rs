@@ -42,7 +42,7 @@ fn offer_and_close(board: &Board<Job>, places: usize) {
     let job = Box::new(Job { data: UnsafeCell::new(7), caller: Mutex::new(None) });
     let offer = board.offer(&raw const *job, places).expect("the slot is free");
     // Never spins, so that parking is what is checked.
-    board.close(offer, || false, |caller| *job.caller.lock().unwrap() = Some(caller));
+    board.close(offer, || false, |caller| *job.caller.lock().unwrap() = Some(caller), loom::thread::park);
     // SAFETY: nobody is inside; `loom` tells if somebody is.
     job.data.with_mut(|data| unsafe { *data = 0 });
 }
@@ -98,7 +98,7 @@ fn only_so_many_workers_enter_as_there_are_places() {
         let offer = board.offer(&raw const *job, 1).expect("the slot is free");
         let entered = workers.map(|worker| worker.join().unwrap());
         assert!(!(entered[0] && entered[1]));
-        board.close(offer, || false, |_| {});
+        board.close(offer, || false, |_| {}, loom::thread::park);
     });
 }
 

@@ -1,7 +1,6 @@
 //! One task handed to a device.
 
-use std::sync::atomic::AtomicBool;
-
+use crate::cancel::Cancel;
 use crate::device::{Address, Function, Stream};
 use crate::prints::PrintQueue;
 
@@ -23,7 +22,7 @@ pub struct LaunchContext<'a> {
     pub memory: LaunchMemory,
     /// Raised by someone else to make the launch end early; read only with
     /// [`Capabilities::CANCEL`](crate::Capabilities::CANCEL).
-    pub cancel: &'a AtomicBool,
+    pub cancel: &'a Cancel,
     /// A number of this launch's own, for code that asks for it.
     pub key: u64,
     /// Where prints go; they are lost if it is left out.

@@ -26,6 +26,7 @@
 // A boundary crate: the trait is the contract of device memory.
 #![allow(unsafe_code)]
 
+mod cancel;
 mod capabilities;
 mod device;
 mod error;
@@ -36,6 +37,7 @@ mod launch;
 pub mod null;
 mod prints;
 
+pub use cancel::{Cancel, Confirm};
 pub use capabilities::Capabilities;
 pub use device::{Address, Device, Event, Function, Module, Stream};
 pub use error::DeviceError;

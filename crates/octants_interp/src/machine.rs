@@ -1,7 +1,5 @@
 //! The state of a run: what each value holds, and what runs an op by handing it to its family.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use octants_ir::{ArrayType, Const, Data, Id, Kernel, Op, OpKind, Region, Type, Value};
 
 use crate::address_space::AddressSpace;
@@ -26,12 +24,12 @@ pub enum Arg {
 }
 
 /// What ends a run that would go on.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Limits<'a> {
     /// At most this many ops.
     pub steps: Option<u64>,
-    /// Raised by another thread, it ends the run soon.
-    pub cancel: Option<&'a AtomicBool>,
+    /// Asked now and then: whether the run is to end.
+    pub cancel: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
 /// Told which `print` ran, and the scalars of its operands in order.
@@ -182,9 +180,7 @@ impl<'a> Machine<'a> {
             return self.trap(op, TrapKind::StepLimit);
         }
         // An atomic read per op would be most of an op's time.
-        if self.steps.is_multiple_of(256)
-            && self.limits.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
-        {
+        if self.steps.is_multiple_of(256) && self.limits.cancel.is_some_and(|is_wanted| is_wanted()) {
             return self.trap(op, TrapKind::Cancelled);
         }
         Ok(())

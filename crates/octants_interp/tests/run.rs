@@ -48,7 +48,7 @@ fn another_thread_ends_an_endless_loop() {
             std::thread::sleep(Duration::from_millis(20));
             cancel.store(true, Ordering::Relaxed);
         });
-        let limits = Limits { steps: None, cancel: Some(&cancel) };
+        let limits = Limits { steps: None, cancel: Some(&|| cancel.load(Ordering::Relaxed)) };
         run(&endless, &[], &mut Buffers::new(), &limits).unwrap_err()
     });
     assert_eq!(trap.kind, TrapKind::Cancelled);

@@ -120,6 +120,10 @@ impl Module {
         // No `mustprogress` and no `willreturn` on the task: an endless loop of the user's is an endless loop.
         line(format_args!("\nattributes #0 = {{ nounwind }}"));
         line(format_args!("attributes #1 = {{ nounwind willreturn memory(none) }}"));
+        // What confirms a request to stop knows nothing of a kernel's memory.
+        line(format_args!(
+            "attributes #2 = {{ cold nounwind memory(argmem: readwrite, inaccessiblemem: readwrite) }}"
+        ));
         for (index, node) in self.nodes.iter().enumerate() {
             line(format_args!("!{index} = {node}"));
         }

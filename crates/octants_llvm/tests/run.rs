@@ -3,7 +3,7 @@
 mod harness;
 
 use std::fmt::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use harness::oracle::{Input, Random, check};
@@ -188,13 +188,13 @@ fn an_endless_loop_ends_when_the_launch_is_cancelled() {
         let text = format!("kernel @endless(%x \"x\": array<i32, 1>) tasks {{\n{task}\n return\n}}");
         let options = EmitOptions::for_cpu(CpuOptions { force_lanes: lanes, ..CpuOptions::default() });
         let program = Program::parse(&text, &options, OptLevel::Default);
-        let cancel = AtomicBool::new(false);
+        let cancel = harness::never_cancelled();
         let mut x = vec![0; 256];
         let started = std::time::Instant::now();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(30));
-                cancel.store(true, Ordering::Relaxed);
+                cancel.raised.store(true, Ordering::Relaxed);
             });
             program.run_until(&mut [Arg::Array(&mut x, &[64])], 64, &cancel);
         });

@@ -9,6 +9,8 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use crate::interrupt;
+
 /// The name of the exception class for a class of diagnostics.
 pub fn class_name(class: Class) -> &'static str {
     match class {
@@ -123,6 +125,9 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
 /// Something ended early because of a signal. Python's own handler has seen it too: what that raises is what the user expects, and
 /// asking for it here keeps it from being raised once more later.
 fn interrupted(py: Python<'_>, message: &str) -> PyErr {
+    if let Some(raised) = interrupt::take_raised() {
+        return raised;
+    }
     match py.check_signals() {
         Err(raised) => raised,
         Ok(()) => plain(py, Code::KernelInterrupted, message),

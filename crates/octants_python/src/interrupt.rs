@@ -1,22 +1,54 @@
-//! Ctrl-C while native code runs.
+//! Signals while native code runs or a kernel is compiled.
 //!
-//! Python's own handler only notes the signal and waits for the interpreter to come back, which a long kernel does not let it do.
-//! So a handler of ours raises the flag that kernels poll, and then does what the handler before it would have done. A process has
-//! one set of signal handlers, so the flag is the process's too; only launches of the main thread, which Python interrupts, look at it.
+//! Python's own handler only notes a signal and waits for the interpreter to come back, which a long kernel does not let it do.
+//! So a handler of ours comes before it and raises the request that kernels look at. Whoever sees it on the main thread lets Python run
+//! its handlers; if one raises an exception, the kernel ends, else it goes on. A process has one set of signal handlers, so the request
+//! is the process's too; only launches of the main thread, which Python interrupts, look at it.
+//!
+//! Handlers that a program installs later are not behind ours yet. A thread notices launches that take longer than usual, and raises
+//! the request once; then ours is put before them.
 
-use std::cell::Cell;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
 
+use octants::Cancel;
 use pyo3::prelude::*;
 
-static RAISED: AtomicBool = AtomicBool::new(false);
-static NEVER: AtomicBool = AtomicBool::new(false);
-/// The handler that ours calls on; 0 before ours is installed.
+static REQUEST: Cancel = Cancel::confirmed_by(confirm);
+static NEVER: Cancel = Cancel::new();
+/// Whether the running launch or compilation is to end.
+static ENDING: AtomicBool = AtomicBool::new(false);
+/// What a handler raised.
+static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
+/// The handler that ours calls on, Python's; 0 before ours is installed.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
+/// When Ctrl-C was pressed, in milliseconds since the first one could be; 0 if it was not.
+static PRESSED: AtomicU64 = AtomicU64::new(0);
+/// The thread that Python runs handlers on.
+static MAIN: OnceLock<ThreadId> = OnceLock::new();
+static START: OnceLock<Instant> = OnceLock::new();
+
+/// How long other threads wait for the main one to see Ctrl-C. It may be waiting for them without looking.
+const PATIENCE: u64 = 200;
+
+/// A launch that takes longer than this, twice at most, lets Python look for signals once.
+const LONG: Duration = Duration::from_millis(20);
+
+/// Signals that a program may handle in Python.
+const SIGNALS: std::ops::Range<libc::c_int> = 1..32;
+
+fn milliseconds() -> u64 {
+    START.get().map_or(0, |start| start.elapsed().as_millis() as u64 + 1)
+}
 
 extern "C" fn on_signal(signal: libc::c_int) {
-    RAISED.store(true, Ordering::Relaxed);
+    if signal == libc::SIGINT {
+        PRESSED.store(milliseconds(), Ordering::Relaxed);
+    }
+    REQUEST.raise();
     let previous = PREVIOUS.load(Ordering::Relaxed);
     if previous > 1 {
         // SAFETY: a handler that the system gave us; it was installed for this signal without extra arguments.
@@ -25,44 +57,122 @@ extern "C" fn on_signal(signal: libc::c_int) {
     }
 }
 
-/// Puts our handler before Python's, if Python handles Ctrl-C and ours is not there already.
-pub fn install() {
-    if !is_main_thread() {
-        return;
+/// Called by whatever runs when the request is raised.
+extern "C" fn confirm(_: *const Cancel) -> u8 {
+    if ENDING.load(Ordering::Relaxed) {
+        return 1;
     }
-    // SAFETY: plain calls of the system with initialised structures; the handler only stores to atomics and calls on.
-    unsafe {
-        let mut current = MaybeUninit::<libc::sigaction>::zeroed();
-        if libc::sigaction(libc::SIGINT, std::ptr::null(), current.as_mut_ptr()) != 0 {
-            return;
+    if MAIN.get() != Some(&thread::current().id()) {
+        let pressed = PRESSED.load(Ordering::Relaxed);
+        return u8::from(pressed != 0 && milliseconds() > pressed + PATIENCE);
+    }
+    // Lowered first: a signal that comes now raises it again.
+    REQUEST.lower();
+    let checked = Python::attach(|py| {
+        put_before_python();
+        py.check_signals()
+    });
+    match checked {
+        Ok(()) => {
+            // A handler may have launched a kernel that ended early.
+            ENDING.store(false, Ordering::Relaxed);
+            PRESSED.store(0, Ordering::Relaxed);
+            0
         }
-        let mut action = current.assume_init();
-        let ours = on_signal as extern "C" fn(libc::c_int) as usize;
-        let handled = action.sa_sigaction > 1 && action.sa_flags & libc::SA_SIGINFO == 0;
-        if !handled || action.sa_sigaction == ours {
-            return;
+        Err(raised) => {
+            *RAISED.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
+            ENDING.store(true, Ordering::Relaxed);
+            REQUEST.raise();
+            1
         }
-        PREVIOUS.store(action.sa_sigaction, Ordering::Relaxed);
-        action.sa_sigaction = ours;
-        libc::sigaction(libc::SIGINT, &raw const action, std::ptr::null_mut());
     }
 }
 
-/// The flag that a launch or a compilation of this thread polls, lowered.
-pub fn flag() -> &'static AtomicBool {
+/// Puts our handler before Python's, where Python handles signals and ours is not there already.
+pub fn install() {
     if is_main_thread() {
-        RAISED.store(false, Ordering::Relaxed);
-        &RAISED
-    } else {
-        &NEVER
+        put_before_python();
     }
+}
+
+fn put_before_python() {
+    START.get_or_init(Instant::now);
+    for signal in std::iter::once(libc::SIGINT).chain(SIGNALS) {
+        // SAFETY: plain calls of the system with initialised structures; the handler only stores to atomics, reads the clock and
+        // calls on.
+        unsafe {
+            let mut current = MaybeUninit::<libc::sigaction>::zeroed();
+            if libc::sigaction(signal, std::ptr::null(), current.as_mut_ptr()) != 0 {
+                continue;
+            }
+            let mut action = current.assume_init();
+            let ours = on_signal as extern "C" fn(libc::c_int) as usize;
+            let handled = action.sa_sigaction > 1 && action.sa_flags & libc::SA_SIGINFO == 0;
+            if !handled || action.sa_sigaction == ours {
+                continue;
+            }
+            // All handlers of Python are one function; another one is some library's own.
+            let known = PREVIOUS.load(Ordering::Relaxed);
+            if signal == libc::SIGINT && known == 0 {
+                PREVIOUS.store(action.sa_sigaction, Ordering::Relaxed);
+            } else if action.sa_sigaction != known {
+                continue;
+            }
+            action.sa_sigaction = ours;
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Something that runs for a while without Python. Signals are handled meanwhile, if it runs on the main thread.
+pub struct Watched {
+    main: bool,
+}
+
+impl Watched {
+    /// Also handles what came before; a handler's exception is the error.
+    #[inline]
+    pub fn begin(py: Python<'_>) -> PyResult<Self> {
+        if !is_main_thread() {
+            return Ok(Self { main: false });
+        }
+        REQUEST.lower();
+        ENDING.store(false, Ordering::Relaxed);
+        PRESSED.store(0, Ordering::Relaxed);
+        py.check_signals()?;
+        watcher::begin();
+        Ok(Self { main: true })
+    }
+
+    /// What it looks at.
+    pub fn request(&self) -> &'static Cancel {
+        if self.main { &REQUEST } else { &NEVER }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if self.main {
+            watcher::end();
+        }
+    }
+}
+
+/// The request that a launch looks at which is over before anybody could raise it.
+pub fn never() -> &'static Cancel {
+    &NEVER
+}
+
+/// What the handler raised that ended the launch.
+pub fn take_raised() -> Option<PyErr> {
+    RAISED.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 fn is_main_thread() -> bool {
     thread_local! {
-        static MAIN: Cell<Option<bool>> = const { Cell::new(None) };
+        static IS_MAIN: std::cell::Cell<Option<bool>> = const { std::cell::Cell::new(None) };
     }
-    MAIN.with(|known| {
+    IS_MAIN.with(|known| {
         known.get().unwrap_or_else(|| {
             let main = Python::attach(|py| -> PyResult<bool> {
                 let threading = py.import("threading")?;
@@ -71,7 +181,102 @@ fn is_main_thread() -> bool {
             })
             .unwrap_or(false);
             known.set(Some(main));
+            if main {
+                // In a forked child of another thread the main one is another.
+                let _ = MAIN.set(thread::current().id());
+            }
             main
         })
     })
+}
+
+/// The thread that notices long launches. It sleeps while there are none.
+mod watcher {
+    use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+    use std::sync::{Mutex, PoisonError};
+    use std::thread::{self, Thread};
+    use std::time::Duration;
+
+    use super::{LONG, REQUEST};
+
+    /// Launches under way: more than one if a signal's handler launches a kernel.
+    static RUNNING: AtomicU32 = AtomicU32::new(0);
+    /// Counts launches.
+    static BEGUN: AtomicU64 = AtomicU64::new(0);
+    static ASLEEP: AtomicBool = AtomicBool::new(false);
+    /// Whether the thread exists in this process.
+    static EXISTS: AtomicBool = AtomicBool::new(false);
+    static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
+
+    /// Looks without a launch before it sleeps: one second.
+    const IDLE_LOOKS: u32 = 50;
+
+    pub fn begin() {
+        BEGUN.fetch_add(1, Ordering::Relaxed);
+        RUNNING.fetch_add(1, Ordering::SeqCst);
+        if !EXISTS.load(Ordering::Relaxed) {
+            start();
+        } else if ASLEEP.load(Ordering::SeqCst) {
+            wake();
+        }
+    }
+
+    pub fn end() {
+        RUNNING.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    extern "C" fn in_child() {
+        EXISTS.store(false, Ordering::Relaxed);
+        ASLEEP.store(false, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn start() {
+        static AT_FORK: std::sync::Once = std::sync::Once::new();
+        // SAFETY: registers a function that only stores to atomics.
+        AT_FORK.call_once(|| unsafe {
+            libc::pthread_atfork(None, None, Some(in_child));
+        });
+        EXISTS.store(true, Ordering::Relaxed);
+        // Without the thread only signals that are known already are noticed.
+        if let Ok(spawned) = thread::Builder::new().name("octants-signals".to_owned()).spawn(watch) {
+            // A forked child may find it locked by a thread that does not exist there.
+            if let Ok(mut place) = THREAD.try_lock() {
+                *place = Some(spawned.thread().clone());
+            }
+        }
+    }
+
+    #[cold]
+    fn wake() {
+        if let Some(thread) = &*THREAD.lock().unwrap_or_else(PoisonError::into_inner) {
+            thread.unpark();
+        }
+    }
+
+    fn watch() {
+        let (mut seen, mut told, mut idle) = (0, 0, 0);
+        loop {
+            thread::sleep(LONG);
+            if RUNNING.load(Ordering::Relaxed) > 0 {
+                idle = 0;
+                let begun = BEGUN.load(Ordering::Relaxed);
+                if begun == seen && told != begun {
+                    told = begun;
+                    REQUEST.raise();
+                }
+                seen = begun;
+                continue;
+            }
+            idle += 1;
+            if idle > IDLE_LOOKS {
+                ASLEEP.store(true, Ordering::SeqCst);
+                while ASLEEP.load(Ordering::SeqCst) && RUNNING.load(Ordering::SeqCst) == 0 {
+                    thread::park_timeout(Duration::from_hours(1));
+                }
+                ASLEEP.store(false, Ordering::SeqCst);
+                idle = 0;
+            }
+        }
+    }
 }

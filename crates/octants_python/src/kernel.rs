@@ -20,6 +20,7 @@ use pyo3::types::{PyDict, PyFunction, PyList, PyTuple, PyType};
 
 use crate::arguments::{Binder, Param};
 use crate::host::PyHost;
+use crate::interrupt::Watched;
 use crate::launch::{Fit, LaunchArguments, Objects, Specialisation, Words};
 use crate::runtime::{Current, Forget, Runtime};
 use crate::traced::Traced;
@@ -130,11 +131,12 @@ impl Kernel {
         }
         errors::warn(py, &lowered.warnings, sources.map())?;
         interrupt::install();
-        let cancel = interrupt::flag();
+        let watched = Watched::begin(py)?;
         let Lowered { kernel, dependencies, fields, returns, .. } = lowered;
         let compiled = py
-            .detach(|| stack::with_enough(|| current.session.compile(kernel, lowering, cancel)))
+            .detach(|| stack::with_enough(|| current.session.compile(kernel, lowering, watched.request())))
             .map_err(|error| errors::from_error(py, &error))?;
+        drop(watched);
         py.check_signals()?;
         if let Some(race) = errors::race(&compiled.races())
             && !self.told_of_races.swap(true, Ordering::Relaxed)
@@ -166,11 +168,10 @@ impl Kernel {
         launch: &mut LaunchArguments<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let compiled = &*specialisation.compiled;
-        let cancel = interrupt::flag();
         let mut results = Words::<8>::new();
         results.resize(compiled.results().bytes as usize);
         let (bytes, out) = (launch.bytes(), results.bytes_mut());
-        let mut run = || {
+        let mut run = |cancel| {
             // SAFETY: the addresses are of arrays that the caller's argument objects keep alive until we return, with the extents
             // that they have; whether they may be written was checked when they were bound.
             let arguments = unsafe { Arguments::new(bytes) };
@@ -180,10 +181,11 @@ impl Kernel {
             let _kept = launch.keep_memory(py)?;
             self.launch_printing(py, compiled, bytes, out)?
         } else if compiled.is_brief(bytes) {
-            run()
+            run(interrupt::never())
         } else {
             let _kept = launch.keep_memory(py)?;
-            py.detach(run)
+            let watched = Watched::begin(py)?;
+            py.detach(|| run(watched.request()))
         };
         // Also after a failure: what the kernel had written by then is there, as it is in arrays that were not copied.
         launch.copy_back(py, compiled)?;
@@ -208,10 +210,11 @@ impl Kernel {
             let function = loc.function.as_deref().unwrap_or(&self.signature.name);
             loc.span.map_or_else(String::new, |span| quote(span, function, map))
         };
+        let watched = Watched::begin(py)?;
         let (text, ended) = py.detach(|| {
             // SAFETY: as in `launch`.
             let arguments = unsafe { Arguments::new(block) };
-            compiled.launch_printing(arguments, results, interrupt::flag(), &locate)
+            compiled.launch_printing(arguments, results, watched.request(), &locate)
         });
         py.import("sys")?.getattr("stdout")?.call_method1("write", (text,))?;
         Ok(ended)

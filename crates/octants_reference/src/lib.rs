@@ -6,6 +6,8 @@
 // A boundary crate: it reads and writes memory by address.
 #![allow(unsafe_code)]
 
+use std::time::Duration;
+
 use octants_hal::{
     Address, Capabilities, Device, DeviceError, Event, FAULT_ARGUMENTS, Fault, FaultRecord, Function, Image,
     Launch, Module, Stream,
@@ -211,12 +213,15 @@ unsafe impl Device for ReferenceDevice {
 
 /// Stack of a run with calls. Untouched pages cost nothing.
 const STACK: usize = 256 << 20;
+/// How often the launching thread looks whether such a run is over.
+const PATIENCE: Duration = Duration::from_millis(1);
 /// What is left of it for what is no call.
 const SPARE: usize = 16 << 20;
 
 fn interpret(loaded: &Interpreted, args: &[Arg], launch: &Launch<'_>) -> Result<Vec<Datum>, Trap> {
     let Interpreted { kernel, sites, .. } = loaded;
-    let limits = Limits { cancel: Some(launch.context.cancel), ..Limits::default() };
+    let is_wanted = || launch.context.cancel.is_wanted();
+    let limits = Limits { cancel: Some(&is_wanted), ..Limits::default() };
     let run = |stack: usize| {
         let mut tell = |op: Op, values: &[Const]| {
             if let Some(prints) = launch.context.prints {
@@ -234,7 +239,13 @@ fn interpret(loaded: &Interpreted, args: &[Arg], launch: &Launch<'_>) -> Result<
     std::thread::scope(|scope| {
         let deep = std::thread::Builder::new().stack_size(STACK);
         match deep.spawn_scoped(scope, || run(STACK - SPARE)) {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Ok(thread) => {
+                // A request to stop may be one that only the launching thread can confirm.
+                while !thread.is_finished() && !launch.context.cancel.is_wanted() {
+                    std::thread::park_timeout(PATIENCE);
+                }
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            }
             Err(_) => run(Surroundings::default().stack),
         }
     })

@@ -1,11 +1,10 @@
 //! A kernel ready to be launched: its code in the versions that exist so far, and the guard that chooses between them.
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use octants_hal::{DeviceError, FAULT_ARGUMENTS, Fault, PrintQueue, Stream};
+use octants_hal::{Cancel, DeviceError, FAULT_ARGUMENTS, Fault, PrintQueue, Stream};
 use octants_ir::plan::{Access, ArgLayout, LaunchUses, Plan, ResultLayout};
 
 use crate::arguments::Arguments;
@@ -27,8 +26,6 @@ pub struct LaunchPlan<M: MakeVersion> {
     /// For arrays that do not overlap, without copies.
     shared: OnceLock<Version<M::Info>>,
     overlapping: OnceLock<Version<M::Info>>,
-    /// Held while another version is made, so that it is made once.
-    making: Mutex<()>,
 }
 
 /// Why a launch did not finish.
@@ -67,7 +64,7 @@ pub struct LaunchEnv<'a> {
     /// The queue that its tasks join.
     pub stream: Stream,
     /// Raised by someone else to make the launch end early.
-    pub cancel: &'a AtomicBool,
+    pub cancel: &'a Cancel,
     /// A number of this launch's own, for kernels that use one.
     pub key: u64,
     /// Gets what the kernel prints, when the launch is over.
@@ -76,7 +73,7 @@ pub struct LaunchEnv<'a> {
 
 impl<'a> LaunchEnv<'a> {
     /// Of a kernel that neither prints nor has random numbers.
-    pub fn plain(stream: Stream, cancel: &'a AtomicBool) -> Self {
+    pub fn plain(stream: Stream, cancel: &'a Cancel) -> Self {
         Self { stream, cancel, key: 0, prints: None }
     }
 }
@@ -95,7 +92,7 @@ pub enum Printed<'a> {
 
 impl<M: MakeVersion> LaunchPlan<M> {
     /// Makes the first version.
-    pub fn new(context: &Arc<Context>, maker: M, cancel: &AtomicBool) -> Result<Self, M::Error> {
+    pub fn new(context: &Arc<Context>, maker: M, cancel: &Cancel) -> Result<Self, M::Error> {
         let copies = context.device().copies();
         let first = make(context, &maker, Assumptions { noalias: true, copies: copies > 0 }, cancel)?;
         let guard = OverlapGuard::new(&first.plan().args, &first.plan().access);
@@ -108,7 +105,6 @@ impl<M: MakeVersion> LaunchPlan<M> {
             copies,
             shared: OnceLock::new(),
             overlapping: OnceLock::new(),
-            making: Mutex::new(()),
         })
     }
 
@@ -197,16 +193,13 @@ impl<M: MakeVersion> LaunchPlan<M> {
     fn other_version(
         &self,
         assume: Assumptions,
-        cancel: &AtomicBool,
+        cancel: &Cancel,
     ) -> Result<&Version<M::Info>, LaunchFailure<M::Error>> {
         let place = if assume.noalias { &self.shared } else { &self.overlapping };
         if let Some(version) = place.get() {
             return Ok(version);
         }
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(version) = place.get() {
-            return Ok(version);
-        }
+        // Without a lock: a signal's handler, which runs meanwhile, may launch the same kernel. If two threads make it, one is dropped.
         let version = make(&self.context, &self.maker, assume, cancel).map_err(LaunchFailure::Version)?;
         Ok(place.get_or_init(|| version))
     }
@@ -224,7 +217,7 @@ fn make<M: MakeVersion>(
     context: &Arc<Context>,
     maker: &M,
     assume: Assumptions,
-    cancel: &AtomicBool,
+    cancel: &Cancel,
 ) -> Result<Version<M::Info>, M::Error> {
     let code = maker.make(assume, cancel)?;
     let started = Instant::now();

@@ -7,8 +7,6 @@
 //! stream, and the launching stream then waits for an event of the branch. The host waits for none of them. Without streams branches
 //! run in order.
 
-use std::sync::atomic::Ordering;
-
 use octants_hal::{
     Address, Capabilities, DeviceError, Fault, FaultRecord, Launch, LaunchContext, LaunchMemory, PrintQueue,
     Stream,
@@ -188,7 +186,7 @@ impl<I> Run<'_, I> {
                 domain(plan, task, context.args, temps, lanes, &mut self.bounds)?
             }
             Place::Device { memory, temps_at, temps } => {
-                if context.cancel.load(Ordering::Relaxed) {
+                if context.cancel.is_wanted() {
                     return Err(RunError::Cancelled);
                 }
                 let device_reads = device.capabilities().has(Capabilities::DEVICE_BOUNDS);
@@ -209,7 +207,7 @@ impl<I> Run<'_, I> {
             if let Some(fault) = fault.fault() {
                 return Err(RunError::Fault(fault));
             }
-            if context.cancel.load(Ordering::Relaxed) {
+            if context.cancel.is_wanted() {
                 return Err(RunError::Cancelled);
             }
         }

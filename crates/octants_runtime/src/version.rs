@@ -1,9 +1,8 @@
 //! A kernel's code under some assumptions, loaded on a device.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use octants_hal::{DeviceError, Function, Image, ImagePart, Module};
+use octants_hal::{Cancel, DeviceError, Function, Image, ImagePart, Module};
 use octants_ir::plan::Plan;
 
 use crate::context::Context;
@@ -29,7 +28,7 @@ pub trait MakeVersion: Send + Sync {
     type Error;
 
     /// Compiles. Raising `cancel` may end it early, with an error.
-    fn make(&self, assume: Assumptions, cancel: &AtomicBool) -> Result<Code<Self::Info>, Self::Error>;
+    fn make(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<Self::Info>, Self::Error>;
 
     /// The device refused the code.
     fn refused(&self, error: DeviceError) -> Self::Error;

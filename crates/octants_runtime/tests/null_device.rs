@@ -1,10 +1,10 @@
 //! What the runtime tells a device to do, in which order: seen on the null device.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use octants_hal::null::NullDevice;
-use octants_hal::{Capabilities, DeviceError, Stream};
+use octants_hal::{Cancel, Capabilities, DeviceError, Stream};
 use octants_ir::plan::{
     Access, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout,
 };
@@ -57,7 +57,7 @@ impl MakeVersion for Maker {
     type Info = ();
     type Error = DeviceError;
 
-    fn make(&self, assume: Assumptions, _cancel: &AtomicBool) -> Result<Code<()>, DeviceError> {
+    fn make(&self, assume: Assumptions, _cancel: &Cancel) -> Result<Code<()>, DeviceError> {
         self.made.fetch_add(1, Ordering::Relaxed);
         let prefix = if assume.noalias { "apart" } else { "overlapping" };
         let task = |n| TaskCode { symbol: format!("{prefix}_t{n}"), bytes: Vec::new(), lanes: 1 };
@@ -72,7 +72,7 @@ impl MakeVersion for Maker {
     fn loaded(&self, (): &mut (), _time: std::time::Duration) {}
 }
 
-static NEVER: AtomicBool = AtomicBool::new(false);
+static NEVER: Cancel = Cancel::new();
 
 fn setup() -> (Arc<NullDevice>, Arc<Context>, LaunchPlan<Maker>) {
     setup_with(NullDevice::new(), plan())

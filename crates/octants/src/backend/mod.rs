@@ -7,9 +7,8 @@ mod null;
 mod reference;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use octants_hal::Device;
+use octants_hal::{Cancel, Device};
 use octants_runtime::{Assumptions, Code};
 
 use crate::error::Error;
@@ -22,12 +21,8 @@ pub(crate) trait Backend: Sync {
     fn open(&self, options: &SessionOptions) -> Result<Arc<dyn Device>, Error>;
 
     /// Code for a kernel under these assumptions. Raising `cancel` ends it early.
-    fn make(
-        &self,
-        recipe: &Recipe,
-        assume: Assumptions,
-        cancel: &AtomicBool,
-    ) -> Result<Code<VersionInfo>, Error>;
+    fn make(&self, recipe: &Recipe, assume: Assumptions, cancel: &Cancel)
+    -> Result<Code<VersionInfo>, Error>;
 
     /// A text of the code that `make` makes, or of the IR that it makes it from. `None` where there is no such thing.
     fn dump(&self, recipe: &Recipe, what: Dump, assume: Assumptions) -> Result<Option<String>, Error>;

@@ -1,12 +1,11 @@
 //! The host's processor: LLVM's code on a pool of threads.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use octants_codegen::{NativeError, NativeOptions, NativeText, compile_native, native_text};
 use octants_cpu::CpuDevice;
-use octants_hal::Device;
+use octants_hal::{Cancel, Device};
 use octants_ir::text;
 use octants_passes::Outcome;
 use octants_runtime::{Assumptions, Code, TaskCode};
@@ -28,10 +27,10 @@ impl Backend for Native {
         &self,
         recipe: &Recipe,
         assume: Assumptions,
-        cancel: &AtomicBool,
+        cancel: &Cancel,
     ) -> Result<Code<VersionInfo>, Error> {
         let (outcome, passes) = recipe.run_passes(assume);
-        if cancel.load(Ordering::Relaxed) {
+        if cancel.is_wanted() {
             return Err(Error::Cancelled);
         }
         let Outcome { kernel, plan, findings, .. } = outcome;

@@ -1,10 +1,9 @@
 //! No processor: kernels go through the passes, and the device records what it is told.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use octants_hal::Device;
 use octants_hal::null::NullDevice;
+use octants_hal::{Cancel, Device};
 use octants_ir::text;
 use octants_passes::Outcome;
 use octants_runtime::{Assumptions, Code, TaskCode};
@@ -27,7 +26,7 @@ impl Backend for Null {
         &self,
         recipe: &Recipe,
         assume: Assumptions,
-        _cancel: &AtomicBool,
+        _cancel: &Cancel,
     ) -> Result<Code<VersionInfo>, Error> {
         let (Outcome { kernel, plan, findings, .. }, passes) = recipe.run_passes(assume);
         let races = findings.races;

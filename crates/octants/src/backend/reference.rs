@@ -1,9 +1,8 @@
 //! The interpreter as a device: code is IR text.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use octants_hal::Device;
+use octants_hal::{Cancel, Device};
 use octants_ir::plan::{ArgLayout, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout};
 use octants_ir::{Kernel, SiteScope, SiteTable, text};
 use octants_passes::{analysis, check_arithmetic, may_have_races, scalarise};
@@ -28,7 +27,7 @@ impl Backend for Reference {
         &self,
         recipe: &Recipe,
         assume: Assumptions,
-        _cancel: &AtomicBool,
+        _cancel: &Cancel,
     ) -> Result<Code<VersionInfo>, Error> {
         let mut kernel = Kernel::clone(&recipe.kernel);
         if kernel.options.debug {

@@ -3,14 +3,13 @@
 #![allow(dead_code)]
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use octants::ir::ops::{ArithOp, AtomicOp, CompareOp, ParallelFor};
 use octants::ir::{ArrayType, Boundary, Builder, Const, Kernel, OpKind, Scalar, Type, Value};
 use octants::{Arch, CompiledKernel, NdArray, Session, SessionOptions};
 
-pub static NEVER: AtomicBool = AtomicBool::new(false);
+pub static NEVER: octants::Cancel = octants::Cancel::new();
 
 pub fn array_of(elem: Scalar, rank: u8) -> Type {
     Type::Array(ArrayType::array(elem, rank, Boundary::Unsafe))

@@ -139,12 +139,14 @@ impl<J> Board<J> {
         }
     }
 
-    /// Takes the offer back, and waits until nobody is inside: spins for a while, then says through `parking` that it sleeps now.
+    /// Takes the offer back, and waits until nobody is inside: spins for a while, then says through `parking` that it sleeps now. `sleep`
+    /// is over when the thread is unparked, or earlier.
     pub(super) fn close(
         &self,
         offer: Offer,
         mut keep_spinning: impl FnMut() -> bool,
         parking: impl FnOnce(Thread),
+        mut sleep: impl FnMut(),
     ) {
         let state = &self.slots[offer.0].state;
         let mut now = state.fetch_and(!(OPEN | PLACES), Ordering::Acquire);
@@ -156,7 +158,7 @@ impl<J> Board<J> {
             parking(current());
             now = state.fetch_or(PARKED, Ordering::AcqRel);
             while now & INSIDE != 0 {
-                park();
+                sleep();
                 now = state.load(Ordering::Acquire);
             }
         }

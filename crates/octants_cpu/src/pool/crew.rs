@@ -26,6 +26,9 @@ const COURTESY: Duration = Duration::from_micros(1);
 /// caller yields while it waits.
 const LATE: Duration = Duration::from_micros(5);
 
+/// How often a caller that waits for workers looks whether the loop is to stop.
+const CALLER_LOOKS: Duration = Duration::from_millis(20);
+
 struct Shared {
     board: Board<Job<'static>>,
     /// By number; none for number 0, which is every caller's own.
@@ -87,7 +90,12 @@ impl Crew {
                 }
                 waited < shared.patience
             };
-            shared.board.close(offer, keep_spinning, |caller| job.set_caller(caller));
+            // A request to stop may be one that only the caller can confirm.
+            let sleep = || {
+                thread::park_timeout(CALLER_LOOKS);
+                job.should_stop();
+            };
+            shared.board.close(offer, keep_spinning, |caller| job.set_caller(caller), sleep);
         }
     }
 

@@ -9,6 +9,8 @@ use std::thread::Thread;
 
 use smallvec::SmallVec;
 
+use octants_hal::Cancel;
+
 use super::Body;
 
 /// A chunk is this part of what is left of a span: big enough to stream, small enough to leave something to steal.
@@ -32,7 +34,7 @@ pub(super) struct Job<'a> {
     most: u64,
     /// One for each thread. Those of the usual numbers of threads lie on the caller's stack.
     spans: SmallVec<[Span; 16]>,
-    cancel: Option<&'a AtomicBool>,
+    cancel: Option<&'a Cancel>,
     /// Set by the cancellation flag of the caller, or by a panic: begin no further chunk.
     stop: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -48,7 +50,7 @@ impl<'a> Job<'a> {
         total: u64,
         chunk: RangeInclusive<u64>,
         threads: usize,
-        cancel: Option<&'a AtomicBool>,
+        cancel: Option<&'a Cancel>,
         body: Body<'a>,
     ) -> Job<'a> {
         let (grain, most) = chunk.into_inner();
@@ -148,11 +150,12 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn should_stop(&self) -> bool {
+    /// Whether no further chunk is to be begun.
+    pub(super) fn should_stop(&self) -> bool {
         if self.stop.load(Ordering::Relaxed) {
             return true;
         }
-        let cancelled = self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+        let cancelled = self.cancel.is_some_and(Cancel::is_wanted);
         if cancelled {
             self.stop.store(true, Ordering::Relaxed);
         }

@@ -202,12 +202,12 @@ fn a_panic_reaches_the_caller_and_spoils_nothing() {
 fn cancelling_stops_between_chunks() {
     for threads in [1, 3] {
         let pool = Pool::new(threads);
-        let cancel = AtomicBool::new(false);
+        let cancel = octants_hal::Cancel::new();
         let schedule = Schedule { cancel: Some(&cancel), ..grains_of(1) };
         let done = AtomicU64::new(0);
         let outcome = pool.run(u64::MAX, &schedule, &|_, _, _| {
             if done.fetch_add(1, Ordering::Relaxed) == 100 {
-                cancel.store(true, Ordering::Relaxed);
+                cancel.raise();
             }
         });
         assert_eq!(outcome, Outcome::Cancelled);

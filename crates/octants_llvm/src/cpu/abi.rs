@@ -21,15 +21,28 @@ pub struct Frame {
     pub fault: *mut Fault,
     /// `lo, hi` of each axis of the step that is running, outermost first. Each fits an `i32`, and `lo <= hi`.
     pub bounds: *const i64,
-    /// One byte (an `i8` to the code, never wider): not zero as soon as the launch should stop. Long loops poll it; the task then
-    /// returns early.
-    pub cancel: *const AtomicBool,
+    /// Long loops look at it; where it is raised and confirmed, the task returns early.
+    pub cancel: *const Cancel,
     /// What `launch_key` gives.
     pub key: u64,
     /// Called by each `print`, from any thread. May be left out for a kernel without any.
     pub print: Option<Print>,
     /// What it is called with.
     pub listener: *const c_void,
+}
+
+/// A request to stop.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Cancel {
+    /// One byte (an `i8` to the code, never wider): not zero as soon as the launch may have to stop.
+    pub raised: AtomicBool,
+    /// Asked where it is raised: whether to stop.
+    pub confirm: extern "C" fn(*const Cancel) -> u8,
+}
+
+impl Cancel {
+    pub(crate) const CONFIRM: usize = offset_of!(Cancel, confirm);
 }
 
 /// Is told of a `print`: the listener, the site's number in the plan, and its operands in so many slots as

@@ -2,7 +2,7 @@
 
 use octants_ir::Scalar;
 
-use super::abi::{Fault, Frame};
+use super::abi::{Cancel, Fault, Frame};
 use crate::emitter::Emitter;
 use crate::value::{Typed, Val};
 
@@ -60,9 +60,16 @@ impl Emitter<'_> {
         };
         let set = self.f.define(format_args!("load atomic volatile i8, ptr {flag} unordered, align 1"));
         let clear = self.f.define(format_args!("icmp eq i8 %v{set}, 0"));
-        let (go_on, stop) = (self.f.new_label(), self.stop_block());
+        let (go_on, ask, stop) = (self.f.new_label(), self.f.new_label(), self.stop_block());
         let unlikely = self.module.cold_node();
-        self.f.terminate(format_args!("br i1 %v{clear}, label %{go_on}, label %{stop}, !prof {unlikely}"));
+        self.f.terminate(format_args!("br i1 %v{clear}, label %{go_on}, label %{ask}, !prof {unlikely}"));
+
+        self.f.begin(ask);
+        let address = self.offset(flag, Cancel::CONFIRM);
+        let confirm = self.f.pointer(format_args!("load ptr, ptr {address}, align 8"));
+        let wanted = self.f.define(format_args!("call zeroext i8 {confirm}(ptr {flag}) #2"));
+        let goes_on = self.f.define(format_args!("icmp eq i8 %v{wanted}, 0"));
+        self.f.terminate(format_args!("br i1 %v{goes_on}, label %{go_on}, label %{stop}"));
         self.f.begin(go_on);
     }
 

@@ -18,8 +18,8 @@ const SHORT_TRIPS: i128 = 16;
 /// Ops of widened code that loops may be unrolled to.
 const UNROLLED_OPS: u64 = 128;
 
-/// Ops between two looks at the request to stop: about a millisecond, some ten with functions of the C library. Twice as many
-/// or half as many make no difference to saxpy, n-body or a matrix product.
+/// Ops between two looks at the request to stop: about a millisecond, some ten with functions of the C library. A matrix product of
+/// 200×200, the LCG and sums of 3 and 8 elements in an inner loop run within 1 % of what they do without strips.
 const STRIP_OPS: u64 = 1 << 20;
 
 /// A loop over strips of another loop, while it is being written.

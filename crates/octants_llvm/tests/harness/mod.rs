@@ -11,11 +11,20 @@ use octants_ir::plan::{
     leaves_of,
 };
 use octants_ir::{Const, Data, Kernel, OpKind, Scalar, SiteScope, SiteTable, Value};
-use octants_llvm::abi::{Fault, Frame, Worker};
+use octants_llvm::abi::{Cancel, Fault, Frame, Worker};
 use octants_llvm::{EmitOptions, emit};
 use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
 
 pub mod oracle;
+
+extern "C" fn confirm(_: *const Cancel) -> u8 {
+    1
+}
+
+/// A request to stop that is not raised yet.
+pub fn never_cancelled() -> Cancel {
+    Cancel { raised: AtomicBool::new(false), confirm }
+}
 
 type Entry = unsafe extern "C" fn(*const u8, *const Frame, *const Worker, i64, i64);
 
@@ -126,11 +135,11 @@ impl Program {
 
     /// Runs all steps; ranges in chunks of so many iterations.
     pub fn run(&self, arguments: &mut [Arg<'_>], chunk: i64) -> Outcome {
-        self.run_until(arguments, chunk, &AtomicBool::new(false))
+        self.run_until(arguments, chunk, &never_cancelled())
     }
 
     /// Likewise, until somebody raises the flag.
-    pub fn run_until(&self, arguments: &mut [Arg<'_>], chunk: i64, cancel: &AtomicBool) -> Outcome {
+    pub fn run_until(&self, arguments: &mut [Arg<'_>], chunk: i64, cancel: &Cancel) -> Outcome {
         let mut args = vec![0_u64; self.plan.args.bytes as usize / 8];
         for (slot, argument) in self.plan.args.slots.iter().zip(arguments) {
             let block = bytes_of(&mut args);
