@@ -13,7 +13,7 @@
 //! ```
 //!
 //! One instruction tells zero and infinity on AVX-512, beside the chain of the others. Before it, `r` is `max(s, h)`, which on x86 gives `h`
-//! if `s` is NaN. n-body, whose inner loop of about twenty instructions has one such root, runs at 0.95 of the speed that it has
+//! if `s` is NaN. n-body, whose inner loop of about twenty instructions has one such root, runs at 0.91 of the speed that it has
 //! with the wrong step.
 
 use std::ffi::CStr;
