@@ -19,6 +19,8 @@ import os, signal, sys, threading, time
 import numpy as np
 import octants as oc
 
+# A process started in the background by a shell ignores the signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 oc.init(arch=oc.cpu, log_level="error", cpu_max_num_threads=2)
 MANY = 2**31 - 1
 

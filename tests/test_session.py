@@ -231,7 +231,9 @@ ENDLESS = {
 def test_ctrl_c_stops_an_endless_kernel(kind, tmp_path):
     program = tmp_path / "endless.py"
     program.write_text(
-        "import octants as oc\noc.init(log_level='error')\n\n\n@oc.kernel\n"
+        # A process started in the background by a shell ignores the signal.
+        "import signal\nimport octants as oc\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "oc.init(log_level='error')\n\n\n@oc.kernel\n"
         f"def endless(x: oc.types.ndarray(dtype=oc.i32, ndim=1)):\n    {ENDLESS[kind]}\n\n\n"
         "x = oc.ndarray(oc.i32, 4)\nprint('ready', flush=True)\ntry:\n    endless(x)\nexcept KeyboardInterrupt:\n"
         "    print('interrupted', x.shape, flush=True)\n"

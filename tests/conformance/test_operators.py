@@ -104,25 +104,52 @@ def check_comparisons(a, b):
             out[3, i] = x[i] >= y[i]
             out[4, i] = x[i] == y[i]
             out[5, i] = x[i] != y[i]
-            out[6, i] = x[i] and y[i]
-            out[7, i] = x[i] or y[i]
-            out[8, i] = not x[i]
+            if oc.static(not real):
+                out[6, i] = not x[i]
 
+    real = a in REALS
     x, y = operands(a, b)
-    out = np.zeros((9, x.size), dtype=np.int32)
+    out = np.zeros((7, x.size), dtype=np.int32)
     k(x, y, out)
     result = promote(a, b)
     pairs = list(zip(numbers(x, result), numbers(y, result), strict=True))
-    truths = list(zip((x != 0).tolist(), (y != 0).tolist(), strict=True))
     assert out[0].tolist() == [p < q for p, q in pairs]
     assert out[1].tolist() == [p <= q for p, q in pairs]
     assert out[2].tolist() == [p > q for p, q in pairs]
     assert out[3].tolist() == [p >= q for p, q in pairs]
     assert out[4].tolist() == [p == q for p, q in pairs]
     assert out[5].tolist() == [p != q for p, q in pairs]
-    assert out[6].tolist() == [p and q for p, q in truths]
-    assert out[7].tolist() == [p or q for p, q in truths]
-    assert out[8].tolist() == [not p for p, _ in truths]
+    assert real or out[6].tolist() == (x == 0).tolist()
+
+
+@pytest.mark.parametrize("a", SCALARS, ids=str)
+def test_and_and_or_give_their_operands(arch, a):
+    start(arch)
+    for b in SCALARS:
+        check_operands_of_and_and_or(a, b)
+
+
+def check_operands_of_and_and_or(a, b):
+    result = promote(a, b)
+    shown = wide(result)
+
+    @oc.kernel
+    def k(x: array(a), y: array(b), out: array(shown, 2)):
+        for i in range(x.shape[0]):
+            out[0, i] = oc.cast(x[i] and y[i], shown)
+            out[1, i] = oc.cast(x[i] or y[i], shown)
+
+    x, y = operands(a, b)
+    out = np.zeros((2, x.size), dtype=NUMPY[shown])
+    k(x, y, out)
+    pairs = list(zip(numbers(x, result), numbers(y, result), (x != 0).tolist(), strict=True))
+    bits = {oc.u64: np.uint64}.get(result, out.dtype)
+    assert (
+        out[0].tolist() == np.array([q if truth else p for p, q, truth in pairs], dtype=bits).astype(out.dtype).tolist()
+    )
+    assert (
+        out[1].tolist() == np.array([p if truth else q for p, q, truth in pairs], dtype=bits).astype(out.dtype).tolist()
+    )
 
 
 @pytest.mark.parametrize("a", SCALARS, ids=str)
