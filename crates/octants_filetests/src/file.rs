@@ -18,6 +18,8 @@ pub struct Head {
     pub noalias: bool,
     pub vector_bits: Option<u32>,
     pub lanes: Option<u32>,
+    /// The text is for a GPU.
+    pub gpu: bool,
     pub steps: Option<u64>,
     pub interpreter_only: bool,
 }
@@ -117,8 +119,15 @@ fn parse_head(text: &str) -> Result<(Head, String, &str), String> {
         [";", "test", "plan"] => Kind::Plan,
         _ => return Err(format!("the first line names no kind of test: {first:?}")),
     };
-    let mut head =
-        Head { kind, noalias: false, vector_bits: None, lanes: None, steps: None, interpreter_only: false };
+    let mut head = Head {
+        kind,
+        noalias: false,
+        vector_bits: None,
+        lanes: None,
+        gpu: false,
+        steps: None,
+        interpreter_only: false,
+    };
     let mut length = 0;
     for (number, line) in text.lines().enumerate() {
         if !line.starts_with(';') {
@@ -133,6 +142,7 @@ fn parse_head(text: &str) -> Result<(Head, String, &str), String> {
             [";", "assume", "noalias"] => head.noalias = true,
             [";", "vector_bits", n] => head.vector_bits = Some(count(line, n)?),
             [";", "lanes", n] => head.lanes = Some(count(line, n)?),
+            [";", "target", "gpu"] => head.gpu = true,
             [";", "steps", n] => head.steps = Some(count(line, n)?),
             [";", "interpreter", "only"] => head.interpreter_only = true,
             _ => {}

@@ -11,7 +11,7 @@
 //! | `; test llvm` | a kernel of any phase | likewise, the LLVM text of its tasks |
 //! | `; test plan` | a kernel of any phase | likewise, the text of its plan |
 //!
-//! More lines of the head: `; assume noalias` (passes, LLVM, plan), `; vector_bits 512`, `; lanes 4` (LLVM), `; steps 1000` (run: at most that many
+//! More lines of the head: `; assume noalias` (passes, LLVM, plan), `; vector_bits 512`, `; lanes 4`, `; target gpu` (LLVM), `; steps 1000` (run: at most that many
 //! ops), `; interpreter only` (run: otherwise each kernel is also run after every pass of the pipeline, and must do the same).
 //!
 //! With the environment variable `OCTANTS_BLESS=1` expectations are rewritten in place to what was found.
@@ -19,6 +19,7 @@
 pub mod coverage;
 mod difference;
 mod file;
+pub mod gpu;
 mod kinds;
 pub mod mutation;
 pub mod values;

@@ -134,6 +134,11 @@ impl PrintQueue {
         Self { memory, spilled: Mutex::new(Vec::new()) }
     }
 
+    /// The ring's memory, for a device that writes to it.
+    pub fn memory(&self) -> &[AtomicU64] {
+        &self.memory
+    }
+
     pub fn ring(&self) -> PrintRing<'_> {
         PrintRing(&self.memory)
     }

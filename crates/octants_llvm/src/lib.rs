@@ -17,6 +17,7 @@ mod args;
 mod cpu;
 mod emitter;
 mod function;
+mod gpu;
 mod index_range;
 mod lanes;
 mod module;
@@ -27,6 +28,8 @@ mod value;
 
 pub use cpu::CpuOptions;
 pub use cpu::abi;
+pub use gpu::GpuOptions;
+pub use gpu::abi as gpu_abi;
 
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;
@@ -49,12 +52,14 @@ pub struct EmitOptions {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
     Cpu(CpuOptions),
+    Gpu(GpuOptions),
 }
 
 impl Target {
     pub(crate) fn shape(&self) -> &dyn Shape {
         match self {
             Self::Cpu(cpu) => cpu,
+            Self::Gpu(gpu) => gpu,
         }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Module {
     once: BTreeSet<String>,
     /// What is written behind the `=` of each node.
     nodes: Vec<String>,
+    /// Lists of nodes that the module has under a name.
+    named: Vec<String>,
     empty: Option<Node>,
     cold: Option<Node>,
     not_unrolled: Option<Node>,
@@ -61,6 +63,12 @@ impl Module {
         }
         text.push('}');
         self.node(text)
+    }
+
+    /// Puts nodes where LLVM looks for them by name.
+    pub fn name_nodes(&mut self, name: &str, nodes: &[Node]) {
+        let nodes: Vec<_> = nodes.iter().map(ToString::to_string).collect();
+        self.named.push(format!("!{name} = !{{{}}}", nodes.join(", ")));
     }
 
     /// A node whose text comes later.
@@ -124,6 +132,9 @@ impl Module {
         line(format_args!(
             "attributes #2 = {{ cold nounwind memory(argmem: readwrite, inaccessiblemem: readwrite) }}"
         ));
+        for named in &self.named {
+            line(format_args!("{named}"));
+        }
         for (index, node) in self.nodes.iter().enumerate() {
             line(format_args!("!{index} = {node}"));
         }

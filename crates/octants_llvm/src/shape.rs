@@ -4,10 +4,11 @@
 //! their reductions, which library computes functions of reals, and how the task reports to the host. A shape has no state: what
 //! it needs while a function is written is in the [`Emitter`].
 
-use octants_ir::plan::Plan;
+use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region};
 
 use crate::emitter::Emitter;
+use crate::module::Module;
 use crate::value::{Ptr, Val};
 
 /// Memory that belongs to a launch, and that a task's body may ask for.
@@ -41,13 +42,16 @@ pub(crate) enum LibraryFunction {
 pub(crate) trait Shape {
     /// The head of a task's function, up to its opening brace. It has the block of arguments as `%args` and the launch's context
     /// as `%frame`, both pointers.
-    fn head(&self, plan: &Plan, symbol: &str) -> String;
+    fn head(&self, plan: &Plan, task: &Task, symbol: &str) -> String;
 
     /// How functions of the kernel's own are passed the context.
     fn context_param(&self) -> &'static str;
 
     /// Where a field lies in the context, in bytes.
     fn context_offset(&self, field: ContextField) -> usize;
+
+    /// What the module says of the task's function beside its text.
+    fn annotate(&self, _module: &mut Module, _symbol: &str) {}
 
     /// A serial task, whole.
     fn serial(&self, e: &mut Emitter<'_>, body: Region);
@@ -66,6 +70,9 @@ pub(crate) trait Shape {
 
     /// A function of reals on scalars or vectors.
     fn library(&self, e: &mut Emitter<'_>, function: LibraryFunction, operands: &[Val]) -> Val;
+
+    /// Where the frame of the function that is written lies, as an `i64`. Frames of calls lie below.
+    fn frame_address(&self, e: &mut Emitter<'_>) -> Val;
 
     /// The lowest address that a frame of a recursive function may have, as an `i64`. Asked in a task's function, not in those it calls.
     fn stack_limit(&self, e: &mut Emitter<'_>) -> Val;

@@ -36,7 +36,9 @@ pub(crate) fn emit(
     let symbol = task_symbol(&kernel.name, number);
     let Emitter { f, mut module, scopes, .. } = e;
     scopes.finish(&mut module);
-    let function = format!("{} {{\n{}}}\n", options.target.shape().head(plan, &symbol), f.finish());
+    options.target.shape().annotate(&mut module, &symbol);
+    let function =
+        format!("{} {{\n{}}}\n", options.target.shape().head(plan, &plan.tasks[number], &symbol), f.finish());
     TaskText { symbol, text: module.finish(&options.triple, &options.data_layout, &function), lanes }
 }
 

@@ -1,7 +1,7 @@
 //! The LLVM text of a kernel's tasks. A kernel that is not split yet goes through the pipeline first.
 
 use octants_ir::Kernel;
-use octants_llvm::{CpuOptions, EmitOptions, emit};
+use octants_llvm::{CpuOptions, EmitOptions, GpuOptions, Target, emit};
 use octants_passes::Assumptions;
 
 use super::plan::planned;
@@ -14,7 +14,8 @@ pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<Found, String> {
     let default = CpuOptions::default();
     let vector_bits = head.vector_bits.unwrap_or(default.vector_bits);
     let cpu = CpuOptions { vector_bits, force_lanes: head.lanes };
-    let options = EmitOptions { noalias: head.noalias, ..EmitOptions::for_cpu(cpu) };
+    let target = if head.gpu { Target::Gpu(GpuOptions::default()) } else { Target::Cpu(cpu) };
+    let options = EmitOptions { noalias: head.noalias, target, ..EmitOptions::default() };
     let mut output = String::new();
     for task in emit(&kernel, &plan, &options) {
         if !output.is_empty() {

@@ -2,7 +2,7 @@
 
 mod llvm;
 mod pass;
-mod plan;
+pub(crate) mod plan;
 mod roundtrip;
 mod run;
 mod verify_error;

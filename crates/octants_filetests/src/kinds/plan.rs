@@ -14,7 +14,7 @@ pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<Found, String> {
 }
 
 /// The kernel in its tasks phase, and its plan.
-pub(super) fn planned(kernel: Kernel, assumptions: Assumptions) -> (Kernel, Plan) {
+pub(crate) fn planned(kernel: Kernel, assumptions: Assumptions) -> (Kernel, Plan) {
     match kernel.phase {
         Phase::Tasks => {
             let plan = make_plan(&kernel, assumptions);

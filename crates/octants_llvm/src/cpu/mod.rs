@@ -13,12 +13,12 @@ mod reduce;
 mod report;
 mod widen;
 
-use octants_ir::plan::Plan;
+use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region, Scalar};
 
 use crate::emitter::Emitter;
 use crate::shape::{ContextField, LibraryFunction, Shape};
-use crate::value::{Ptr, Val};
+use crate::value::{Ptr, Ty, Val};
 use abi::{Frame, Worker};
 
 /// What code for a CPU is for.
@@ -37,7 +37,7 @@ impl Default for CpuOptions {
 }
 
 impl Shape for CpuOptions {
-    fn head(&self, plan: &Plan, symbol: &str) -> String {
+    fn head(&self, plan: &Plan, _task: &Task, symbol: &str) -> String {
         let args = match plan.args.bytes {
             0 => "ptr noundef %args".to_owned(),
             bytes => format!("ptr noalias noundef nonnull readonly align 8 dereferenceable({bytes}) %args"),
@@ -81,6 +81,15 @@ impl Shape for CpuOptions {
 
     fn library(&self, e: &mut Emitter<'_>, function: LibraryFunction, operands: &[Val]) -> Val {
         e.library_function(function, operands)
+    }
+
+    fn frame_address(&self, e: &mut Emitter<'_>) -> Val {
+        e.module
+            .declare("llvm.frameaddress.p0", || "declare ptr @llvm.frameaddress.p0(i32 immarg)".to_owned());
+        e.f.in_entry(|f| {
+            let pointer = f.pointer(format_args!("call ptr @llvm.frameaddress.p0(i32 0)"));
+            f.value(Ty::new(Scalar::I64, 1), format_args!("ptrtoint ptr {pointer} to i64"))
+        })
     }
 
     fn stack_limit(&self, e: &mut Emitter<'_>) -> Val {

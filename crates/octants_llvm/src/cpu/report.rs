@@ -74,7 +74,7 @@ impl Emitter<'_> {
     }
 
     /// A scalar in eight bytes: integers extended as their sign says, reals as an `f64`.
-    fn word(&mut self, value: Val) -> Val {
+    pub(crate) fn word(&mut self, value: Val) -> Val {
         if value.ty.is_real() { self.cast(value, Scalar::F64) } else { self.resize(value, Scalar::I64) }
     }
 }

@@ -115,16 +115,6 @@ impl Emitter<'_> {
         self.f.value(Ty::new(Scalar::I64, 1), format_args!("call i64 @llvm.readcyclecounter()"))
     }
 
-    /// Where this function's frame begins, as a number.
-    fn frame_address(&mut self) -> u32 {
-        self.module
-            .declare("llvm.frameaddress.p0", || "declare ptr @llvm.frameaddress.p0(i32 immarg)".to_owned());
-        self.f.in_entry(|f| {
-            let pointer = f.define(format_args!("call ptr @llvm.frameaddress.p0(i32 0)"));
-            f.define(format_args!("ptrtoint ptr %v{pointer} to i64"))
-        })
-    }
-
     /// The lowest address that a frame of a recursive function may have.
     fn stack_limit(&mut self) -> String {
         if let Some(limit) = &self.limit {
@@ -138,9 +128,9 @@ impl Emitter<'_> {
     /// Gives up where the stack is used up, or the launch should stop.
     fn check_stack(&mut self, op: Op) {
         self.poll_cancel();
-        let (here, limit) = (self.frame_address(), self.stack_limit());
+        let (here, limit) = (self.shape.frame_address(self), self.stack_limit());
         let (fits, fails) = (self.f.new_label(), self.f.new_label());
-        let above = self.f.define(format_args!("icmp ugt i64 %v{here}, {limit}"));
+        let above = self.f.define(format_args!("icmp ugt i64 {here}, {limit}"));
         let unlikely = self.module.cold_node();
         self.f.terminate(format_args!("br i1 %v{above}, label %{fits}, label %{fails}, !prof {unlikely}"));
         self.f.begin(fails);

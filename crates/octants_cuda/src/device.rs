@@ -1,0 +1,519 @@
+//! The verbs over the driver's table.
+
+use std::ffi::{CString, c_int, c_void};
+use std::ptr;
+
+use octants_hal::{
+    Address, Capabilities, Device, DeviceError, Domain, Event, Function, Image, Launch, LaunchContext,
+    Module, PrintQueue, RangeDomain, Stream,
+};
+use octants_llvm::gpu_abi::GpuFrame;
+
+use crate::driver::table::{Handle, PoolProperties, Status};
+use crate::driver::{Driver, Unavailable};
+
+/// Threads of a block where the user did not say: at 256 the memory's speed is reached, and registers are not short.
+pub const BLOCK: u32 = 256;
+
+/// Blocks of a grid for each multiprocessor, at most: enough that the last ones to end do not leave others idle for long.
+const BLOCKS_PER_PROCESSOR: u64 = 128;
+
+/// The oldest compute capability that code is made for.
+const OLDEST: (c_int, c_int) = (7, 0);
+
+mod attribute {
+    pub const MULTIPROCESSORS: i32 = 16;
+    pub const MAJOR: i32 = 75;
+    pub const MINOR: i32 = 76;
+}
+
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`
+const RELEASE_THRESHOLD: c_int = 4;
+/// `CU_LIMIT_STACK_SIZE`
+const STACK_SIZE: c_int = 0;
+/// `CU_STREAM_NON_BLOCKING`: no order with the legacy stream of other libraries but by events.
+const NON_BLOCKING: u32 = 1;
+/// `CU_EVENT_DISABLE_TIMING`
+const WITHOUT_TIMING: u32 = 2;
+/// `CU_MEMHOSTREGISTER_DEVICEMAP`
+const MAPPED: u32 = 2;
+
+/// A GPU.
+pub struct CudaDevice {
+    driver: Driver,
+    ordinal: c_int,
+    context: Shared,
+    pool: Shared,
+    stream: Shared,
+    name: String,
+    capability: u32,
+    multiprocessors: u32,
+    /// Bytes of a thread's stack that calls may use.
+    stack: u64,
+}
+
+/// A driver's handle. The driver's functions may be called from any thread.
+#[derive(Clone, Copy)]
+struct Shared(Handle);
+
+// SAFETY: the driver locks what it shares between threads.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+/// A loaded module: one of the driver's for each part.
+struct LoadedModule {
+    parts: Vec<Handle>,
+}
+
+impl CudaDevice {
+    /// Opens a GPU by its number.
+    pub fn open(ordinal: u32) -> Result<Self, Unavailable> {
+        Self::over(Driver::load()?, ordinal)
+    }
+
+    pub(crate) fn over(driver: Driver, ordinal: u32) -> Result<Self, Unavailable> {
+        let table = &driver.table;
+        let started = |status: Status| match status {
+            0 => Ok(()),
+            _ => Err(Unavailable::Failed { message: driver.text(status) }),
+        };
+        let (mut count, mut device) = (0, 0);
+        // SAFETY: writes one integer each.
+        unsafe {
+            started((table.device_count)(&raw mut count))?;
+            let count = count as u32;
+            match count {
+                0 => return Err(Unavailable::NoDevice),
+                _ if ordinal >= count => return Err(Unavailable::NoSuchDevice { ordinal, count }),
+                _ => started((table.device_get)(&raw mut device, ordinal as c_int))?,
+            }
+        }
+        let ask = |attribute: c_int| {
+            let mut value = 0;
+            // SAFETY: writes one integer.
+            started(unsafe { (table.device_attribute)(&raw mut value, attribute, device) }).map(|()| value)
+        };
+        let name = device_name(&driver, device);
+        let (major, minor) = (ask(attribute::MAJOR)?, ask(attribute::MINOR)?);
+        if (major, minor) < OLDEST {
+            return Err(Unavailable::DeviceTooOld { name, major, minor });
+        }
+        let multiprocessors = ask(attribute::MULTIPROCESSORS)?.max(1) as u32;
+        let (mut context, mut pool, mut stream) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let properties = PoolProperties::of_device(device);
+        let (mut keep, mut stack) = (u64::MAX, 0);
+        // SAFETY: handles are written where they are asked for; the context is made current before what needs one.
+        unsafe {
+            started((table.context_retain)(&raw mut context, device))?;
+            started((table.context_set_current)(context))?;
+            started((table.pool_create)(&raw mut pool, &raw const properties))?;
+            started((table.pool_set_attribute)(pool, RELEASE_THRESHOLD, (&raw mut keep).cast()))?;
+            started((table.stream_create)(&raw mut stream, NON_BLOCKING, 0))?;
+            started((table.context_limit)(&raw mut stack, STACK_SIZE))?;
+        }
+        Ok(Self {
+            driver,
+            ordinal: device,
+            context: Shared(context),
+            pool: Shared(pool),
+            stream: Shared(stream),
+            name,
+            capability: (10 * major + minor) as u32,
+            multiprocessors,
+            stack: stack as u64 / 2,
+        })
+    }
+
+    /// Compute capability: 90 for 9.0.
+    pub fn capability(&self) -> u32 {
+        self.capability
+    }
+
+    /// The driver's functions, with the context current on this thread.
+    fn enter(&self) -> Result<&crate::driver::table::DriverTable, DeviceError> {
+        // SAFETY: the context lives as long as the device.
+        let status = unsafe { (self.driver.table.context_set_current)(self.context.0) };
+        self.driver.check("context_set_current", status)?;
+        Ok(&self.driver.table)
+    }
+
+    fn check(&self, verb: &'static str, status: Status) -> Result<(), DeviceError> {
+        self.driver.check(verb, status)
+    }
+
+    /// Grid and block for a range.
+    fn shape(&self, range: &RangeDomain<'_>) -> (u32, u32) {
+        let block = range.block.unwrap_or(BLOCK).min(BLOCK);
+        let most = u64::from(self.multiprocessors) * BLOCKS_PER_PROCESSOR;
+        match range.max_threads {
+            Some(1) => (1, 1),
+            Some(threads) if threads < block => (1, threads),
+            Some(threads) => (threads.div_ceil(block), block),
+            None => (range.points.div_ceil(block.into()).min(most) as u32, block),
+        }
+    }
+
+    /// # Safety
+    /// As for the verb `launch`; `frame` is in the layout of [`GpuFrame`].
+    unsafe fn start(
+        &self,
+        launch: &Launch<'_>,
+        frame: &[u64],
+        grid: u32,
+        block: u32,
+    ) -> Result<(), DeviceError> {
+        let table = self.enter()?;
+        let empty = [0_u64];
+        let args =
+            if launch.context.args.is_empty() { empty.as_ptr().cast() } else { launch.context.args.as_ptr() };
+        let mut parameters: [*mut c_void; 2] = [args.cast_mut().cast(), frame.as_ptr().cast_mut().cast()];
+        // SAFETY: the caller vouches for the function and the arguments; parameters are copied before the call returns.
+        let status = unsafe {
+            (table.launch)(
+                handle(launch.function.0),
+                grid,
+                1,
+                1,
+                block,
+                1,
+                1,
+                0,
+                handle(launch.context.stream.0),
+                parameters.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        };
+        self.check("launch", status)
+    }
+
+    /// Lets the device see a queue of prints while `work` runs, and waits for the stream.
+    ///
+    /// # Safety
+    /// The stream is live.
+    unsafe fn with_ring(
+        &self,
+        queue: &PrintQueue,
+        stream: Stream,
+        work: impl FnOnce(u64) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let table = self.enter()?;
+        let memory = queue.memory();
+        let (begin, bytes) = (memory.as_ptr().cast_mut().cast::<c_void>(), size_of_val(memory));
+        let mut address = 0;
+        // SAFETY: the queue outlives the call, and the device is done with it when the stream is.
+        unsafe {
+            self.check("host_register", (table.host_register)(begin, bytes, MAPPED))?;
+            let mapped = self.check("host_address", (table.host_address)(&raw mut address, begin, 0));
+            let done = mapped.and_then(|()| work(address)).and_then(|()| self.synchronise(stream));
+            let _ = (table.host_unregister)(begin);
+            done
+        }
+    }
+}
+
+impl Drop for CudaDevice {
+    fn drop(&mut self) {
+        // A context that is lost refuses all of this, and takes its memory along.
+        if let Ok(table) = self.enter() {
+            // SAFETY: made by this device, and never used again.
+            unsafe {
+                (table.stream_synchronise)(self.stream.0);
+                (table.stream_destroy)(self.stream.0);
+                (table.pool_destroy)(self.pool.0);
+                (table.context_release)(self.ordinal);
+            }
+        }
+    }
+}
+
+fn handle(bits: u64) -> Handle {
+    bits as Handle
+}
+
+fn device_name(driver: &Driver, device: c_int) -> String {
+    let mut text = [0_u8; 256];
+    // SAFETY: writes at most so many bytes, the last of them zero.
+    let status = unsafe { (driver.table.device_name)(text.as_mut_ptr().cast(), text.len() as c_int, device) };
+    let length = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
+    if status == 0 { String::from_utf8_lossy(&text[..length]).into_owned() } else { "a GPU".to_owned() }
+}
+
+/// Repetitions of a pattern that the driver can fill with: one, two or four equal bytes at a time.
+fn fill_word(pattern: &[u8]) -> Option<(u32, u32)> {
+    if pattern.iter().all(|&byte| byte == pattern[0]) {
+        return Some((u32::from(pattern[0]), 1));
+    }
+    match *pattern {
+        [a, b] => Some((u16::from_le_bytes([a, b]).into(), 2)),
+        _ if pattern.len().is_multiple_of(4)
+            && pattern.chunks_exact(4).all(|chunk| chunk == &pattern[..4]) =>
+        {
+            Some((u32::from_le_bytes([pattern[0], pattern[1], pattern[2], pattern[3]]), 4))
+        }
+        _ => None,
+    }
+}
+
+// SAFETY: allocations are the driver's, its streams keep the order of verbs, and generated code stays inside its arguments.
+unsafe impl Device for CudaDevice {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::STREAMS
+    }
+
+    fn default_stream(&self) -> Stream {
+        Stream(self.stream.0 as u64)
+    }
+
+    fn is_immediate(&self, _stream: Stream) -> bool {
+        false
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
+        let table = self.enter()?;
+        let mut address = 0;
+        // SAFETY: the pool and the stream live as long as the device.
+        unsafe {
+            let status = (table.allocate_async)(&raw mut address, bytes, self.pool.0, self.stream.0);
+            match self.check("allocate", status) {
+                Err(DeviceError::OutOfMemory { .. }) => return Err(DeviceError::OutOfMemory { bytes }),
+                other => other?,
+            }
+            self.check("allocate", (table.fill_8)(address, 0, bytes, self.stream.0))?;
+            // Whatever stream uses it first finds it there.
+            self.check("allocate", (table.stream_synchronise)(self.stream.0))?;
+        }
+        Ok(Address(address))
+    }
+
+    unsafe fn free(&self, address: Address, _bytes: usize) {
+        if let Ok(table) = self.enter() {
+            // SAFETY: the caller keeps the verb's contract. A device that is lost has freed it already.
+            unsafe { (table.free_async)(address.0, self.stream.0) };
+        }
+    }
+
+    unsafe fn copy_to_device(
+        &self,
+        stream: Stream,
+        to: Address,
+        from: *const u8,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        let table = self.enter()?;
+        // SAFETY: the caller keeps the verb's contract.
+        let status = unsafe { (table.copy_to_device)(to.0, from.cast(), bytes, handle(stream.0)) };
+        self.check("copy_to_device", status)
+    }
+
+    unsafe fn copy_to_host(
+        &self,
+        stream: Stream,
+        to: *mut u8,
+        from: Address,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        let table = self.enter()?;
+        // SAFETY: the caller keeps the verb's contract.
+        let status = unsafe { (table.copy_to_host)(to.cast(), from.0, bytes, handle(stream.0)) };
+        self.check("copy_to_host", status)
+    }
+
+    unsafe fn copy(
+        &self,
+        stream: Stream,
+        to: Address,
+        from: Address,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        let table = self.enter()?;
+        // SAFETY: the caller keeps the verb's contract.
+        let status = unsafe { (table.copy)(to.0, from.0, bytes, handle(stream.0)) };
+        self.check("copy", status)
+    }
+
+    unsafe fn fill(
+        &self,
+        stream: Stream,
+        to: Address,
+        pattern: &[u8],
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        let table = self.enter()?;
+        let queue = handle(stream.0);
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe {
+            let status = match fill_word(pattern) {
+                Some((word, 1)) => (table.fill_8)(to.0, word as u8, bytes, queue),
+                Some((word, 2)) => (table.fill_16)(to.0, word as u16, bytes / 2, queue),
+                Some((word, _)) => (table.fill_32)(to.0, word, bytes / 4, queue),
+                None => return self.fill_by_doubling(stream, to, pattern, bytes),
+            };
+            self.check("fill", status)
+        }
+    }
+
+    fn create_stream(&self) -> Result<Stream, DeviceError> {
+        let (table, mut stream) = (self.enter()?, ptr::null_mut());
+        // SAFETY: writes the new handle.
+        let status = unsafe { (table.stream_create)(&raw mut stream, NON_BLOCKING, 0) };
+        self.check("create_stream", status).map(|()| Stream(stream as u64))
+    }
+
+    unsafe fn destroy_stream(&self, stream: Stream) {
+        if let Ok(table) = self.enter() {
+            // SAFETY: the caller keeps the verb's contract.
+            unsafe {
+                (table.stream_synchronise)(handle(stream.0));
+                (table.stream_destroy)(handle(stream.0));
+            }
+        }
+    }
+
+    fn create_event(&self) -> Result<Event, DeviceError> {
+        let (table, mut event) = (self.enter()?, ptr::null_mut());
+        // SAFETY: writes the new handle.
+        let status = unsafe { (table.event_create)(&raw mut event, WITHOUT_TIMING) };
+        self.check("create_event", status).map(|()| Event(event as u64))
+    }
+
+    unsafe fn destroy_event(&self, event: Event) {
+        if let Ok(table) = self.enter() {
+            // SAFETY: the caller keeps the verb's contract.
+            unsafe { (table.event_destroy)(handle(event.0)) };
+        }
+    }
+
+    unsafe fn record_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError> {
+        let table = self.enter()?;
+        // SAFETY: the caller keeps the verb's contract.
+        let status = unsafe { (table.event_record)(handle(event.0), handle(stream.0)) };
+        self.check("record_event", status)
+    }
+
+    unsafe fn wait_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError> {
+        let table = self.enter()?;
+        // SAFETY: the caller keeps the verb's contract.
+        let status = unsafe { (table.stream_wait)(handle(stream.0), handle(event.0), 0) };
+        self.check("wait_event", status)
+    }
+
+    unsafe fn synchronise(&self, stream: Stream) -> Result<(), DeviceError> {
+        let table = self.enter()?;
+        // SAFETY: the caller keeps the verb's contract.
+        let status = unsafe { (table.stream_synchronise)(handle(stream.0)) };
+        self.check("synchronise", status)
+    }
+
+    unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
+        let table = self.enter()?;
+        let mut module = LoadedModule { parts: Vec::new() };
+        for part in image.parts {
+            let text = CString::new(part.bytes).map_err(|_| DeviceError::BadImage {
+                message: format!("`{}` has a zero inside", part.symbol),
+            })?;
+            let mut loaded = ptr::null_mut();
+            // SAFETY: a text that ends with a zero.
+            let status = unsafe { (table.module_load)(&raw mut loaded, text.as_ptr().cast()) };
+            if let Err(error) = self.check("load_module", status) {
+                self.unload(&module);
+                return Err(error);
+            }
+            module.parts.push(loaded);
+        }
+        Ok(Module(Box::into_raw(Box::new(module)) as u64))
+    }
+
+    unsafe fn unload_module(&self, module: Module) {
+        // SAFETY: made by `load_module`, and never used again.
+        let module = unsafe { Box::from_raw(module.0 as *mut LoadedModule) };
+        self.unload(&module);
+    }
+
+    unsafe fn function(&self, module: Module, symbol: &str) -> Option<Function> {
+        let table = self.enter().ok()?;
+        let symbol = CString::new(symbol).ok()?;
+        // SAFETY: made by `load_module`, and alive.
+        let module = unsafe { &*(module.0 as *const LoadedModule) };
+        module.parts.iter().find_map(|&part| {
+            let mut function = ptr::null_mut();
+            // SAFETY: the module is loaded.
+            let status = unsafe { (table.module_function)(&raw mut function, part, symbol.as_ptr()) };
+            (status == 0).then_some(Function(function as u64))
+        })
+    }
+
+    unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        let LaunchContext { stream, memory, key, prints, .. } = launch.context;
+        let (bounds, points, grid, block): (&[i64], _, _, _) = match &launch.domain {
+            Domain::Once => (&[], 1, 1, 1),
+            Domain::Range(range) => {
+                let (grid, block) = self.shape(range);
+                (range.bounds, range.points, grid, block)
+            }
+            Domain::DeviceRange(_) => {
+                return Err(DeviceError::Unsupported { verb: "launch with bounds on the device" });
+            }
+        };
+        let start = |ring: u64| {
+            let head = GpuFrame {
+                temps: memory.temps.0,
+                results: memory.results.0,
+                fault: memory.fault.0,
+                prints: ring,
+                key,
+                points,
+                stack: self.stack,
+            };
+            let mut frame: smallvec::SmallVec<[u64; 32]> = head.words().into_iter().collect();
+            frame.extend(bounds.iter().map(|&bound| bound as u64));
+            // SAFETY: the caller keeps the verb's contract.
+            unsafe { self.start(launch, &frame, grid, block) }
+        };
+        match prints {
+            None => start(0),
+            // SAFETY: the caller keeps the verb's contract.
+            Some(queue) => unsafe { self.with_ring(queue, stream, start) },
+        }
+    }
+}
+
+impl CudaDevice {
+    fn unload(&self, module: &LoadedModule) {
+        if let Ok(table) = self.enter() {
+            for &part in &module.parts {
+                // SAFETY: loaded by this device, and never used again.
+                unsafe { (table.module_unload)(part) };
+            }
+        }
+    }
+
+    /// Writes the pattern once, then copies what is there behind itself, twice as much each time.
+    ///
+    /// # Safety
+    /// As for the verb `fill`.
+    unsafe fn fill_by_doubling(
+        &self,
+        stream: Stream,
+        to: Address,
+        pattern: &[u8],
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        // SAFETY: inside what the caller vouches for; the pattern is read before the stream is waited for.
+        unsafe {
+            self.copy_to_device(stream, to, pattern.as_ptr(), pattern.len().min(bytes))?;
+            self.synchronise(stream)?;
+            let mut done = pattern.len();
+            while done < bytes {
+                let step = done.min(bytes - done);
+                self.copy(stream, to.offset(done), to, step)?;
+                done += step;
+            }
+        }
+        Ok(())
+    }
+}

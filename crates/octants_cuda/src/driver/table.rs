@@ -1,0 +1,136 @@
+//! The driver's functions as one table.
+//!
+//! [`DriverTable`] is all that the device knows of a vendor: a struct of function pointers with neutral names, each declared beside the
+//! symbol of NVIDIA's library. Another vendor whose functions have the same shapes is another list of symbols. Tests fill the table
+//! with functions that record their calls.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+/// What every function returns; zero is success.
+pub type Status = c_int;
+
+/// A driver's handle: a context, stream, event, module, function, memory pool or linker.
+pub type Handle = *mut c_void;
+
+macro_rules! driver_table {
+    ($($(#[$doc:meta])* $name:ident = $symbol:literal ($($arg:ident: $ty:ty),*);)*) => {
+        /// The functions, resolved.
+        pub struct DriverTable {
+            $($(#[$doc])* pub $name: unsafe extern "C" fn($($arg: $ty),*) -> Status,)*
+        }
+
+        impl DriverTable {
+            /// Looks every symbol up; the first one that is missing is the error.
+            ///
+            /// # Safety
+            /// A symbol that `find` gives has the signature that the vendor documents for this name.
+            pub unsafe fn resolve(
+                find: impl Fn(&str) -> Option<*const c_void>,
+            ) -> Result<Self, &'static str> {
+                Ok(Self {
+                    // SAFETY: the caller vouches for the signature.
+                    $($name: unsafe { std::mem::transmute::<*const c_void, unsafe extern "C" fn($($ty),*) -> Status>(
+                        find($symbol).ok_or($symbol)?,
+                    ) },)*
+                })
+            }
+        }
+
+        /// A table whose functions hand their names and arguments to whoever listens on this thread.
+        #[cfg(test)]
+        pub mod recorded {
+            use super::*;
+            use crate::driver::recording::{Word, called};
+
+            $(unsafe extern "C" fn $name($($arg: $ty),*) -> Status {
+                called(stringify!($name), &[$($arg.word()),*])
+            })*
+
+            pub const TABLE: DriverTable = DriverTable { $($name,)* };
+        }
+    };
+}
+
+driver_table! {
+    init = "cuInit"(flags: c_uint);
+    driver_version = "cuDriverGetVersion"(version: *mut c_int);
+    error_name = "cuGetErrorName"(status: Status, text: *mut *const c_char);
+    error_text = "cuGetErrorString"(status: Status, text: *mut *const c_char);
+
+    device_count = "cuDeviceGetCount"(count: *mut c_int);
+    device_get = "cuDeviceGet"(device: *mut c_int, ordinal: c_int);
+    device_name = "cuDeviceGetName"(name: *mut c_char, length: c_int, device: c_int);
+    device_attribute = "cuDeviceGetAttribute"(value: *mut c_int, attribute: c_int, device: c_int);
+
+    /// The context that all libraries of a process share, so that their memory is ours too.
+    context_retain = "cuDevicePrimaryCtxRetain"(context: *mut Handle, device: c_int);
+    context_release = "cuDevicePrimaryCtxRelease_v2"(device: c_int);
+    context_set_current = "cuCtxSetCurrent"(context: Handle);
+
+    context_limit = "cuCtxGetLimit"(value: *mut usize, limit: c_int);
+
+    pool_create = "cuMemPoolCreate"(pool: *mut Handle, properties: *const PoolProperties);
+    pool_destroy = "cuMemPoolDestroy"(pool: Handle);
+    pool_set_attribute = "cuMemPoolSetAttribute"(pool: Handle, attribute: c_int, value: *mut c_void);
+    allocate_async = "cuMemAllocFromPoolAsync"(address: *mut u64, bytes: usize, pool: Handle, stream: Handle);
+    free_async = "cuMemFreeAsync"(address: u64, stream: Handle);
+    host_register = "cuMemHostRegister_v2"(memory: *mut c_void, bytes: usize, flags: c_uint);
+    host_unregister = "cuMemHostUnregister"(memory: *mut c_void);
+    host_address = "cuMemHostGetDevicePointer_v2"(address: *mut u64, memory: *mut c_void, flags: c_uint);
+
+    copy_to_device = "cuMemcpyHtoDAsync_v2"(to: u64, from: *const c_void, bytes: usize, stream: Handle);
+    copy_to_host = "cuMemcpyDtoHAsync_v2"(to: *mut c_void, from: u64, bytes: usize, stream: Handle);
+    copy = "cuMemcpyDtoDAsync_v2"(to: u64, from: u64, bytes: usize, stream: Handle);
+    fill_8 = "cuMemsetD8Async"(to: u64, value: u8, count: usize, stream: Handle);
+    fill_16 = "cuMemsetD16Async"(to: u64, value: u16, count: usize, stream: Handle);
+    fill_32 = "cuMemsetD32Async"(to: u64, value: c_uint, count: usize, stream: Handle);
+
+    stream_create = "cuStreamCreateWithPriority"(stream: *mut Handle, flags: c_uint, priority: c_int);
+    stream_destroy = "cuStreamDestroy_v2"(stream: Handle);
+    stream_synchronise = "cuStreamSynchronize"(stream: Handle);
+    stream_wait = "cuStreamWaitEvent"(stream: Handle, event: Handle, flags: c_uint);
+
+    event_create = "cuEventCreate"(event: *mut Handle, flags: c_uint);
+    event_destroy = "cuEventDestroy_v2"(event: Handle);
+    event_record = "cuEventRecord"(event: Handle, stream: Handle);
+
+    module_load = "cuModuleLoadData"(module: *mut Handle, image: *const c_void);
+    module_unload = "cuModuleUnload"(module: Handle);
+    module_function = "cuModuleGetFunction"(function: *mut Handle, module: Handle, name: *const c_char);
+    launch = "cuLaunchKernel"(
+        function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint,
+        block_z: c_uint, shared_bytes: c_uint, stream: Handle, parameters: *mut *mut c_void, extra: *mut *mut c_void
+    );
+}
+
+/// `CUmemPoolProps`: which memory a pool is made of.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PoolProperties {
+    pub allocation_kind: c_int,
+    pub handle_kinds: c_int,
+    pub location_kind: c_int,
+    pub location: c_int,
+    pub security: *mut c_void,
+    pub max_bytes: usize,
+    pub usage: u16,
+    pub reserved: [u8; 54],
+}
+
+impl PoolProperties {
+    /// Plain memory of one device.
+    pub fn of_device(device: c_int) -> Self {
+        const PINNED: c_int = 1;
+        const DEVICE: c_int = 1;
+        Self {
+            allocation_kind: PINNED,
+            handle_kinds: 0,
+            location_kind: DEVICE,
+            location: device,
+            security: std::ptr::null_mut(),
+            max_bytes: 0,
+            usage: 0,
+            reserved: [0; 54],
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The verbs over a driver that records its calls, as words.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use octants_hal::{
+    Address, Cancel, Device, DeviceError, Domain, Function, Launch, LaunchContext, LaunchMemory, RangeDomain,
+};
+
+use crate::device::CudaDevice;
+use crate::driver::recording::with_driver;
+use crate::driver::table::recorded;
+use crate::driver::{Driver, Unavailable};
+
+/// A driver with one device; `answer` may answer a call before the defaults do.
+fn with_fake<R>(
+    answer: impl Fn(&str, &[u64]) -> Option<i32> + 'static,
+    work: impl FnOnce() -> R,
+) -> (R, Vec<String>) {
+    let log = Rc::new(RefCell::new(Vec::new()));
+    let calls = Rc::clone(&log);
+    let result = with_driver(
+        move |name, words| {
+            // SAFETY: these arguments of these functions are addresses of what the caller wants written.
+            let write = |at: u64, value: u64, bytes: usize| unsafe {
+                std::ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), at as *mut u8, bytes);
+            };
+            calls.borrow_mut().push(match name {
+                "launch" => format!("launch {} x {} on {:#x}", words[1], words[4], words[8]),
+                "allocate_async" => format!("allocate {} on {:#x}", words[1], words[3]),
+                "fill_8" | "fill_16" | "fill_32" => format!("{name} {:#x} times {}", words[1], words[2]),
+                other => other.to_owned(),
+            });
+            if let Some(status) = answer(name, words) {
+                return status;
+            }
+            match name {
+                "driver_version" => write(words[0], 13_000, 4),
+                "device_count" => write(words[0], 1, 4),
+                "device_attribute" => write(
+                    words[0],
+                    [(16, 132), (75, 9), (76, 0)].iter().find(|(a, _)| *a == words[1]).map_or(0, |(_, v)| *v),
+                    4,
+                ),
+                "context_retain" => write(words[0], 0xC0, 8),
+                "pool_create" => write(words[0], 0xB0, 8),
+                "stream_create" => write(words[0], 0x50, 8),
+                "allocate_async" => write(words[0], 0x7000, 8),
+                _ => {}
+            }
+            0
+        },
+        work,
+    );
+    let log = log.take();
+    (result, log)
+}
+
+fn open() -> Result<CudaDevice, Unavailable> {
+    CudaDevice::over(Driver::over(recorded::TABLE)?, 0)
+}
+
+fn nothing(_: &str, _: &[u64]) -> Option<i32> {
+    None
+}
+
+fn launch_over(device: &CudaDevice, points: i64, max_threads: Option<u32>, block: Option<u32>) {
+    let bounds = [0, points];
+    let domain = Domain::Range(RangeDomain {
+        bounds: &bounds,
+        points: points as u64,
+        max_threads,
+        block,
+        cost: 1,
+        lanes: 1,
+        copied: &[],
+    });
+    let memory = LaunchMemory { temps: Address::NULL, results: Address::NULL, fault: Address::NULL };
+    let cancel = Cancel::new();
+    let context = LaunchContext {
+        stream: device.default_stream(),
+        args: &[],
+        memory,
+        cancel: &cancel,
+        key: 0,
+        prints: None,
+    };
+    // SAFETY: the driver only records.
+    unsafe { device.launch(&Launch { function: Function(0xF0), domain, context }).unwrap() };
+}
+
+#[test]
+fn a_device_is_opened_and_closed_with_all_that_it_owns() {
+    let (capability, log) = with_fake(nothing, || open().unwrap().capability());
+    assert_eq!(capability, 90);
+    let made = log.iter().position(|call| call == "context_retain").unwrap();
+    assert_eq!(
+        log[made..],
+        [
+            "context_retain",
+            "context_set_current",
+            "pool_create",
+            "pool_set_attribute",
+            "stream_create",
+            "context_limit",
+            "context_set_current",
+            "stream_synchronise",
+            "stream_destroy",
+            "pool_destroy",
+            "context_release",
+        ]
+    );
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let open_with =
+        |answer: fn(&str, &[u64]) -> Option<i32>| with_fake(answer, || open().err().unwrap().to_string()).0;
+    assert!(open_with(|name, _| (name == "init").then_some(100)).contains("finds no GPU"));
+    assert!(open_with(|name, _| (name == "init").then_some(803)).contains("does not start"));
+    let old_driver = open_with(|name, words| {
+        // SAFETY: the argument is the address of an integer.
+        (name == "driver_version").then(|| unsafe { *(words[0] as *mut i32) = 10_020 }).map(|()| 0)
+    });
+    assert!(old_driver.contains("it supports CUDA 10.2, and 11.8 is needed"), "{old_driver}");
+    let old_device = open_with(|name, words| {
+        // SAFETY: the argument is the address of an integer.
+        (name == "device_attribute").then(|| unsafe { *(words[0] as *mut i32) = 6 }).map(|()| 0)
+    });
+    assert!(old_device.contains("compute capability 6.6, and 7.0 is needed"), "{old_device}");
+    let (another, _) =
+        with_fake(nothing, || CudaDevice::over(Driver::over(recorded::TABLE).unwrap(), 3).err().unwrap());
+    assert_eq!(another, Unavailable::NoSuchDevice { ordinal: 3, count: 1 });
+}
+
+#[test]
+fn grids_follow_the_points() {
+    let ((), log) = with_fake(nothing, || {
+        let device = open().unwrap();
+        for (points, max_threads, block) in [
+            (1, None, None),
+            (1000, None, None),
+            (1 << 40, None, None),
+            (1000, Some(1), None),
+            (1000, None, Some(64)),
+        ] {
+            launch_over(&device, points, max_threads, block);
+        }
+    });
+    let launches: Vec<_> = log.iter().filter(|call| call.starts_with("launch")).collect();
+    assert_eq!(
+        launches,
+        [
+            "launch 1 x 256 on 0x50",
+            "launch 4 x 256 on 0x50",
+            "launch 16896 x 256 on 0x50",
+            "launch 1 x 1 on 0x50",
+            "launch 16 x 64 on 0x50",
+        ]
+    );
+}
+
+#[test]
+fn fills_use_the_widest_word_that_repeats() {
+    let ((), log) = with_fake(nothing, || {
+        let device = open().unwrap();
+        let stream = device.default_stream();
+        for pattern in [
+            &[0_u8, 0, 0, 0][..],
+            &[1, 2],
+            &[1, 2, 3, 4],
+            &[1, 2, 3, 4, 1, 2, 3, 4],
+            &[1, 2, 3, 4, 5, 6, 7, 8],
+        ] {
+            // SAFETY: the driver only records.
+            unsafe { device.fill(stream, Address(0x7000), pattern, 32).unwrap() };
+        }
+    });
+    let last = log.iter().rposition(|call| call == "stream_synchronise").unwrap();
+    let fills: Vec<_> =
+        log[..last].iter().filter(|call| call.starts_with("fill") || call.starts_with("copy")).collect();
+    assert_eq!(
+        fills,
+        [
+            "fill_8 0x0 times 32",
+            "fill_16 0x201 times 16",
+            "fill_32 0x4030201 times 8",
+            "fill_32 0x4030201 times 8",
+            "copy_to_device",
+            "copy",
+            "copy"
+        ]
+    );
+}
+
+#[test]
+fn errors_say_whether_the_device_can_go_on() {
+    let fail = |verb: &'static str, status: i32| {
+        let answer = move |name: &str, _: &[u64]| (name == verb).then_some(status);
+        with_fake(answer, || {
+            let device = open().unwrap();
+            device.allocate(64).err().unwrap()
+        })
+        .0
+    };
+    assert_eq!(fail("allocate_async", 2), DeviceError::OutOfMemory { bytes: 64 });
+    assert!(matches!(fail("allocate_async", 700), DeviceError::Lost { .. }));
+    assert!(matches!(fail("fill_8", 1), DeviceError::Failed { verb: "allocate", .. }));
+}

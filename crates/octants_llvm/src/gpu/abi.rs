@@ -1,0 +1,49 @@
+//! The parameters of a GPU task: by value, the block of arguments in the plan's
+//! [`ArgLayout`](octants_ir::plan::ArgLayout), then a [`GpuFrame`] with the bounds of its axes behind it.
+//!
+//! Data only: whoever launches writes a frame, emitted code reads it by the offsets below.
+
+use std::mem::offset_of;
+
+/// What a task knows of its launch, apart from the arguments. Addresses are the device's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GpuFrame {
+    /// A block in the plan's `TempLayout`.
+    pub temps: u64,
+    /// A block in the plan's `ResultLayout`.
+    pub results: u64,
+    /// Where the first failing thread writes.
+    pub fault: u64,
+    /// Where prints go.
+    pub prints: u64,
+    /// What `launch_key` gives.
+    pub key: u64,
+    /// How many points a range has.
+    pub points: u64,
+    /// Bytes of a thread's stack that calls of recursive functions may use.
+    pub stack: u64,
+}
+
+impl GpuFrame {
+    pub(crate) const TEMPS: usize = offset_of!(GpuFrame, temps);
+    pub(crate) const RESULTS: usize = offset_of!(GpuFrame, results);
+    pub(crate) const FAULT: usize = offset_of!(GpuFrame, fault);
+    pub(crate) const PRINTS: usize = offset_of!(GpuFrame, prints);
+    pub(crate) const KEY: usize = offset_of!(GpuFrame, key);
+    pub(crate) const POINTS: usize = offset_of!(GpuFrame, points);
+    pub(crate) const STACK: usize = offset_of!(GpuFrame, stack);
+
+    /// Where `lo, hi` of each axis begin, eight bytes each, outermost first.
+    pub const BOUNDS: usize = size_of::<GpuFrame>();
+
+    /// The frame as words, as it lies in memory.
+    pub fn words(&self) -> [u64; 7] {
+        [self.temps, self.results, self.fault, self.prints, self.key, self.points, self.stack]
+    }
+
+    /// Bytes of a frame with the bounds of so many axes.
+    pub const fn bytes(axes: usize) -> usize {
+        Self::BOUNDS + 16 * axes
+    }
+}
