@@ -129,8 +129,9 @@ def in_python(program: Program, arguments: Arguments) -> list | None:
         given = arguments.given(names, array)
         if program.struct_field:
             given["sf"] = HostStructs(names[program.struct_field.name]() for _ in range(program.size))
+        names |= {name: given[name] for name in program.global_fields}
         try:
-            results = [numbers(names[kernel](**given)) for kernel in program.kernels]
+            results = [numbers(program.launch(names, kernel, given)) for kernel in program.kernels]
         except FloatingPointError:
             return None
     if program.struct_field:
@@ -169,10 +170,12 @@ def on_device(program: Program, names: dict, arguments: Arguments) -> list:
     given = arguments.given(names, array)
     if program.struct_field:
         given["sf"] = fields["sf"]
-    # In debug mode sums that overflow are told.
+    names |= {name: given[name] for name in program.global_fields}
+    # In debug mode sums that overflow are told. No program has a race.
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        results = [numbers(names[kernel](**given)) for kernel in program.kernels]
+        warnings.filterwarnings("error", message="(?s).*OC1007")
+        results = [numbers(program.launch(names, kernel, given)) for kernel in program.kernels]
     for whole, data in held:
         data[...] = whole.to_numpy()
     if program.struct_field:

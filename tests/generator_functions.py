@@ -18,6 +18,10 @@ class Functions(Slices):
         self.changing: list[tuple[str, list[str], list, list, str]] = []
         #: What the function that is being written returns, if it may return anywhere, and the parameter that it changes.
         self.returned: list | None = None
+        #: Functions that store to an array at an index: name, that array, arrays, other parameters, type of the result.
+        self.storing: list[tuple[str, str, list[str], list, str]] = []
+        #: Fields that functions reach as globals of the program.
+        self.global_fields: set[str] = set()
         self.reference = ""
         self.special += [self.changing_call, self.early_return]
 
@@ -96,8 +100,9 @@ class Functions(Slices):
     def real_func(self) -> None:
         """May call itself: its last parameter says how often."""
         name, scope = self.fresh("f"), Scope()
-        arrays = [a for a in self.inputs if a not in self.no_views and self.random.random() < 0.5]
-        for array in arrays:
+        used = [a for a in self.inputs if self.random.random() < 0.5]
+        arrays = self.passed(used)
+        for array in used:
             element, shape = self.inputs[array]
             scope.arrays.setdefault(element, []).append((array, shape[0]))
         params = [self.param_type() for _ in range(self.random.randint(1, 2))]
@@ -135,6 +140,66 @@ class Functions(Slices):
             self.changing.append((name, arrays, [*params, "fuel"], results, changed))
         else:
             self.funcs.append((name, arrays, [*params, "fuel"], results))
+
+    def passed(self, arrays: list[str]) -> list[str]:
+        """Which of the arrays that a function uses are its parameters: some fields are globals."""
+        found = [a for a in arrays if a not in self.fields or self.random.random() < 0.5]
+        self.global_fields |= set(arrays) - set(found)
+        return found
+
+    def storing_func(self) -> None:
+        """Changes an element of an array or a field, and of the field of structs, at an index that is given."""
+        name, scope, r = self.fresh("f"), Scope(), self.random
+        targets = [a for a in self.outputs if a.startswith("o_")]
+        target = self.pick(*([a for a in targets if a in self.fields] or targets))
+        element, _ = self.outputs[target]
+        with_struct = self.struct_field is not None and r.random() < 0.7
+        used = [target, *(a for a in self.inputs if r.random() < 0.3)]
+        for array in used[1:]:
+            scope.arrays.setdefault(self.inputs[array][0], []).append((array, self.inputs[array][1][0]))
+        arrays = self.passed(used)
+        declared = [f"{a}: {self.array_parameter(a)}" for a in arrays]
+        if with_struct and r.random() < 0.5:
+            arrays.append("sf")
+            declared.append("sf: oc.template()")
+        elif with_struct:
+            self.global_fields.add("sf")
+        params = [self.param_type() for _ in range(r.randint(1, 2))]
+        names = [self.fresh("p") for _ in params]
+        declared += ["at: oc.i32", *(f"{n}: {annotation(t)}" for n, t in zip(names, params, strict=True)), "n: oc.i32"]
+        result = self.pick(*self.palette)
+        for text in ("", "", "@oc.real_func", f"def {name}({', '.join(declared)}) -> oc.{result}:"):
+            self.emit(0, text)
+        scope.indices += ["at", "n"]
+        scope.add(element, f"{target}[at]", assignable=False)
+        if with_struct:
+            scope.add(self.struct_field, "sf[at]")
+        self.returned, earlier, self.funcs = [result], self.funcs, []
+        self.take(names, params, scope)
+        self.emit(1, "acc = oc.cast(0, oc.i32)")
+        self.statement(scope, 1, [])
+        self.emit(1, f"{target}[at] = {self.settled(element, scope)}")
+        self.emit(1, "if n <= 0:")
+        self.give(2, [result], scope)
+        if r.random() < 0.4:
+            self.again(name, [*arrays, "at", *(self.of(t, scope, 1) for t in params), "n - 1"], [result], None, scope)
+        self.statement(scope, 1, [])
+        self.emit(1, f"{target}[at] = {self.settled(element, scope)}")
+        self.digest(Scope(), scope, 1)
+        self.give(1, [result], scope)
+        self.returned, self.funcs = None, earlier
+        self.storing.append((name, target, arrays, params, result))
+
+    def storing_call(self, scope: Scope, indent: int) -> None:
+        """Lets a function store to the elements that are the iteration's own."""
+        fitting = [f for f in self.storing if f[1] in self.mine]
+        if not fitting:
+            return
+        name, _, arrays, params, result = self.pick(*fitting)
+        value = self.fresh("v")
+        text = ", ".join([*arrays, f"oc.cast({self.target}, oc.i32)", *self.given([*params, "fuel"], scope, 1)])
+        self.emit(indent, f"{value} = {name}({text})")
+        scope.add(result, value)
 
     def again(self, name: str, given: list[str], results: list, changed: str | None, scope: Scope) -> None:
         """The function calls itself."""

@@ -30,6 +30,10 @@ def kernel(function):
 func = real_func = kernel
 
 
+def data_oriented(cls):
+    return cls
+
+
 def loop_config(**_):
     """Says how a loop runs, not what it computes."""
 
@@ -102,8 +106,14 @@ class HostStructs(list):
         return [self[i] for i in self]
 
 
-def BufferView(array, offset, size):  # noqa: N802
-    return array.subview(offset, size)
+class BufferView:
+    """A part of an array; with a type in brackets, what a member is annotated with."""
+
+    def __new__(cls, array, offset, size):
+        return array.subview(offset, size)
+
+    def __class_getitem__(cls, _):
+        return cls
 
 
 # ---- structs ------------------------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from generator_bundles import Bundles
 from generator_expressions import Scope
-from generator_overlaps import Overlaps
 from generator_reductions import Shared
 from generator_straight import OWN
 from generator_types import INTEGERS, StructType, Tensor, annotation, scalar_of
@@ -20,7 +20,7 @@ MATH = {
 }  # fmt: skip
 
 
-class Program(Overlaps):
+class Program(Bundles):
     """One program. ``text`` is the program, ``model`` the same as plain Python; ``kernels`` are called in order."""
 
     def __init__(self, seed: int):
@@ -77,6 +77,8 @@ class Program(Overlaps):
             self.func()
         for _ in range(r.choice([0, 0, 0, 0, 1, 2])):
             self.real_func()
+        for _ in range(r.choice([0, 0, 1])):
+            self.storing_func()
         self.written: list[str] = []
         self.loop_funcs = [self.loop_func() for _ in range(r.choice([0, 0, 0, 1]))]
         self.struct_param: StructType | None = (
@@ -89,7 +91,9 @@ class Program(Overlaps):
     # ---- kernels --------------------------------------------------------------------------------------------------------
 
     def array_parameter(self, name: str) -> str:
-        """The annotation of an array or a view."""
+        """The annotation of an array, a view or a field."""
+        if name in self.fields:
+            return "oc.template()"
         element, shape = (self.inputs | self.outputs)[name]
         if name in self.clamped:
             return f'oc.BufferView[{annotation(element)}, "clamp"]'
@@ -97,14 +101,12 @@ class Program(Overlaps):
             return "oc.BufferView" if isinstance(element, Tensor) else f"oc.BufferView[oc.{element}]"
         return f"oc.types.ndarray(dtype={annotation(element)}, ndim={len(shape)})"
 
-    def parameters(self) -> list[str]:
-        found = []
-        for name in self.inputs | self.outputs:
-            type_ = "oc.template()" if name in self.fields else self.array_parameter(name)
-            found.append(f"{name}: {type_}")
-        found += ["p: oc.i32", "q: oc.f64"]
-        found += [f"st: {self.struct_param.name}"] if self.struct_param else []
-        return [*found, "sf: oc.template()"] if self.struct_field else found
+    def parameters(self) -> dict[str, str]:
+        """The parameters of a kernel with their annotations."""
+        found = {name: self.array_parameter(name) for name in self.inputs | self.outputs}
+        found |= {"p": "oc.i32", "q": "oc.f64"}
+        found |= {"st": self.struct_param.name} if self.struct_param else {}
+        return found | ({"sf": "oc.template()"} if self.struct_field else {})
 
     def all_names(self) -> list[str]:
         return [*self.inputs, *self.outputs, "p", "q", *(["sf"] if self.struct_field else [])]
@@ -119,8 +121,10 @@ class Program(Overlaps):
         made = self.pick(*self.struct_types) if self.struct_types and self.random.random() < 0.4 else None
         results = [annotation(t.type) for t in totals] + ([made.name] if made else [])
         returns = results[0] if len(results) == 1 else f"({', '.join(results)})"
-        for text in ("", "", "@oc.kernel", f"def {name}({', '.join(self.parameters())}) -> {returns}:"):
-            self.emit(0, text)
+        parameters = self.parameters()
+        bundle = self.choose_bundle(parameters)
+        self.bundled_header(name, parameters, returns, bundle)
+        first = len(self.lines)
         scope = self.start()
         scope.add("i32", "p", assignable=False)
         scope.add("f64", "q", assignable=False)
@@ -141,6 +145,9 @@ class Program(Overlaps):
         for _ in range(self.random.choice([1, 1, 1, 1, 1, 1, 2, 3])):
             self.part(scope, totals)
         self.emit(1, f"return {', '.join(returned)}")
+        if bundle:
+            self.bundles[name] = bundle
+            self.reach_members(first, bundle)
         return name
 
     def part(self, scope: Scope, totals: list[Shared]) -> None:
@@ -163,8 +170,8 @@ class Program(Overlaps):
             self.written += mine
         elif kind in (3, 4, 5):
             self.straight_loop(scope, 2)
-        elif self.random.random() < 0.04:
-            self.scatter_loop(self.bins, scope, 2)
+        elif self.random.random() < 0.06:
+            self.scatter_loop([*self.bins, *totals], scope, 2)
         else:
             self.section(scope, totals, 2, serial=False)
         if self.random.random() < 0.4:
@@ -201,6 +208,8 @@ class Program(Overlaps):
         over_grid = r.random() < 0.3
         digests = "d_grid" if over_grid else "d_line"
         self.mine = ["grid"] if over_grid else r.sample([n for n in self.outputs if n.startswith("o_")], 2)
+        if self.storing and not over_grid and r.random() < 0.7:
+            self.mine = list(dict.fromkeys([self.pick(*self.storing)[1], self.mine[0]]))
         if self.aliases["alias"] in self.mine:
             self.mine.append("alias")
         for name in self.written:
@@ -231,6 +240,8 @@ class Program(Overlaps):
         self.emit(base, f"{digests}[{self.target}] += acc")
         if not over_grid and r.random() < 0.3:
             self.math_function(inner, base)
+        if not over_grid and r.random() < 0.7:
+            self.storing_call(inner, base)
         for _ in range(r.randint(0, 2)):
             self.update(self.pick(*totals, *self.bins), inner, base)
         mine, self.mine = self.mine, []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from generator_expressions import Scope
@@ -9,6 +10,8 @@ from generator_functions import Functions
 from generator_types import INTEGERS, Tensor, scalar_of
 
 SIGNS = {"add": "+", "sub": "-", "xor": "^", "or": "|", "and": "&"}
+#: Calls and clamped loads: beside them reductions by assignment are told as races, so their values are computed before.
+UNSEEN = re.compile(r"\bf\d+\(|\.d\d+\(|\bc_in\b|\bw\d+\[")
 WHOLE = (*SIGNS, "min", "max", "mul")
 
 
@@ -33,7 +36,7 @@ class Reductions(Functions):
         return Shared(name, type_, self.pick(*ops), size)
 
     def scatter_loop(self, bins: list[Shared], scope: Scope, base: int) -> None:
-        """A loop that only updates shared arrays, long enough for each thread to have copies of them."""
+        """A loop that only updates what is shared, long enough for each thread to have copies of it."""
         inner, i = scope.inner(), self.fresh("i")
         inner.indices.append(i)
         self.emit(base - 1, f"for {i} in range({self.pick(520, 640)}):")
@@ -41,6 +44,9 @@ class Reductions(Functions):
             self.update(shared, inner, base)
 
     def update(self, shared: Shared, scope: Scope, indent: int) -> None:
+        if self.random.random() < 0.5:
+            self.assigned_update(shared, scope, indent)
+            return
         place = f"{shared.name}[{self.subscript(shared.size, scope, 2)}]" if shared.size else shared.name
         value, op = self.update_value(shared, scope), shared.op
         sign = SIGNS.get(op)
@@ -51,13 +57,64 @@ class Reductions(Functions):
         model = f"{place} {sign}= {value}" if sign else f"{place} = {op}({place}, {value})"
         self.emit(indent, f"oc.atomic_{op}({place}, {value})", model)
 
-    def update_value(self, shared: Shared, scope: Scope) -> str:
-        """Reals are summed as small whole numbers: every partial sum is exact."""
+    def assigned_update(self, shared: Shared, scope: Scope, indent: int) -> None:
+        """A reduction by assignment, of a place that is the same in all iterations. It may be in a branch or in an inner loop."""
+        place = f"{shared.name}[{self.pick('0', '3', 'K', f'p & {shared.size - 1}')}]" if shared.size else shared.name
+        scope = scope.inner()
+        kind = self.random.randrange(6)
+        if kind == 0:
+            self.emit(indent, f"if {self.condition(scope)}:")
+            indent += 1
+        elif kind == 1:
+            index = self.fresh("k")
+            self.emit(indent, f"for {index} in range({self.random.randint(1, 3)}):")
+            scope.indices.append(index)
+            indent += 1
+        value, sign = self.update_value(shared, scope, unknown=True), SIGNS.get(shared.op)
+        if self.random.random() < 0.5 or UNSEEN.search(value):
+            name = self.fresh("v")
+            self.emit(indent, f"{name} = {value}")
+            value = name
+        if not sign and shared.op != "mul":
+            self.assigned_extremum(shared, place, value, indent)
+            return
+        sign = sign or "*"
+        forms = [f"{place} {sign} {value}"]
+        # What is subtracted stands on the right.
+        forms += [f"{value} {sign} {place}"] if sign != "-" else []
+        self.emit(indent, f"{place} = {self.pick(*forms)}")
+
+    def assigned_extremum(self, shared: Shared, place: str, value: str, indent: int) -> None:
+        op, more = shared.op, ">" if shared.op == "max" else "<"
+        less = "<" if more == ">" else ">"
+        equal = self.pick("", "=")
+        kind = self.random.randrange(7)
+        if kind < 2:
+            given = self.pick(f"{place}, {value}", f"{value}, {place}")
+            self.emit(indent, f"{place} = {self.pick('', 'oc.')}{op}({given})")
+        elif kind < 5:
+            self.emit(indent, f"if {self.pick(f'{value} {more}{equal} {place}', f'{place} {less}{equal} {value}')}:")
+            self.emit(indent + 1, f"{place} = {value}")
+        elif kind == 5:
+            self.emit(indent, f"{place} = {value} if {value} {more}{equal} {place} else {place}")
+        else:
+            self.emit(indent, f"{place} = oc.select({place} {more}{equal} {value}, {place}, {value})")
+
+    def update_value(self, shared: Shared, scope: Scope, unknown: bool = False) -> str:
+        """Reals are summed as small whole numbers: every partial sum is exact.
+
+        ``unknown``: whole numbers are not known before the program runs. A sum with a zero that is known is an assignment of the place
+        to itself, which is told as a race.
+        """
         scalar = scalar_of(shared.type)
+
+        def mixed(text: str, t: str) -> str:
+            return f"({text} ^ oc.cast(a_i32[{self.random.randrange(self.size)}], oc.{t}))" if unknown else text
+
         if scalar in INTEGERS:
-            return self.of(shared.type, scope, 2)
+            return mixed(self.of(shared.type, scope, 2), scalar)
         if shared.op in ("min", "max"):
             return self.bounded(self.real(scalar, scope, 2), scalar)
         whole = self.pick(*self.integers)
         most = 1 if scalar == "f16" else 63
-        return f"oc.cast({self.integer(whole, scope, 2)} & oc.cast({most}, oc.{whole}), oc.{scalar})"
+        return f"oc.cast({mixed(self.integer(whole, scope, 2), whole)} & oc.cast({most}, oc.{whole}), oc.{scalar})"

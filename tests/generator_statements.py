@@ -6,8 +6,8 @@ from generator_expressions import Scope
 from generator_tensors import Tensors
 from generator_types import INTEGERS, REALS, StructType, Tensor, scalar_of
 
-HEADER = "import octants as oc\n\nK = 2"
-MODEL_HEADER = "import generator_model as oc\n\nK = 2"
+HEADER = "import dataclasses\n\nimport octants as oc\n\nK = 2"
+MODEL_HEADER = "import dataclasses\n\nimport generator_model as oc\n\nK = 2"
 
 
 class Statements(Tensors):
