@@ -1,5 +1,8 @@
 """Programs that once went wrong, each as small as it can be."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -123,3 +126,19 @@ def test_a_constant_among_the_entries_of_a_matrix_is_kept(arch):
     grid = np.zeros((4, 3, 3, 3), np.int8)
     run(grid, np.full(8, 43, np.int8))
     assert (grid[1:, :, 2, 0] == -7).all()
+
+
+@pytest.mark.parametrize("shape", [(24, 24), (2048, 2048)], ids=str)
+def test_a_row_beyond_the_edge_of_a_field_ends_no_process(shape, tmp_path):
+    """Unchecked programs do that: the row is zeros, and what is written there is nobody else's."""
+    program = tmp_path / "beyond.py"
+    program.write_text(
+        "import octants as oc\noc.init(log_level='error')\n"
+        f"x, y = oc.field(oc.f32, {shape}), oc.field(oc.f32, {shape})\n\n\n"
+        "@oc.kernel\ndef smooth(shift: oc.i32):\n"
+        "    for i, j in x:\n        y[i + shift, j] = x[i - 1, j] + x[i + 1, j] + 1\n\n\n"
+        "smooth(0)\nassert y.to_numpy().max() == 1 and y.to_numpy().min() == 1\n"
+        "smooth(1)\nsmooth(-1)\nprint('alive', x.to_numpy().any())\n"
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True)
+    assert done.stdout == "alive False\n", (done.returncode, done.stderr)

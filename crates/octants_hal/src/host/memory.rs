@@ -17,6 +17,13 @@ const ALIGN: usize = 64;
 /// The size of a huge page; allocations from here on are mappings of their own, which begin on such a page.
 const HUGE: usize = 2 << 20;
 
+/// Bytes on either side of an allocation that are ours too. Programs that look one row beyond the edge of a grid, without a check, find
+/// zeros there instead of the end of the process, and what they write there is nobody else's. An eighth is more than a row of a
+/// grid of eight rows; what is never touched of a large margin takes no memory.
+fn margin(bytes: usize) -> usize {
+    if bytes >= HUGE { HUGE } else { (bytes / 8).next_multiple_of(ALIGN).max(ALIGN) }
+}
+
 /// Bytes given out, and how many there may be.
 pub struct HostMemory {
     live: AtomicU64,
@@ -52,29 +59,33 @@ impl HostMemory {
     pub unsafe fn free(&self, address: Address, bytes: usize) {
         // SAFETY: the caller says so; the size tells which way it was allocated.
         unsafe {
+            let begin = address.as_ptr::<u8>().sub(margin(bytes));
             if bytes >= HUGE {
-                unmap(address.as_ptr(), bytes.next_multiple_of(HUGE));
+                unmap(begin, bytes.next_multiple_of(HUGE) + 2 * HUGE);
             } else if let Some(layout) = layout(bytes) {
-                dealloc(address.as_ptr(), layout);
+                dealloc(begin, layout);
             }
         }
         self.live.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 }
 
+/// Of a small allocation with its margins.
 fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes, ALIGN).ok()
+    Layout::from_size_align(bytes + 2 * margin(bytes), ALIGN).ok()
 }
 
 fn small(bytes: usize) -> Option<*mut u8> {
     // SAFETY: the contract of `allocate` excludes zero bytes.
     let pointer = unsafe { alloc_zeroed(layout(bytes)?) };
-    (!pointer.is_null()).then_some(pointer)
+    // SAFETY: the margin lies in the allocation.
+    (!pointer.is_null()).then(|| unsafe { pointer.add(margin(bytes)) })
 }
 
-/// Whole huge pages, beginning on one.
+/// Whole huge pages, beginning on one, with a page of margin on either side.
 fn map(bytes: usize) -> Option<*mut u8> {
-    let wanted = bytes.checked_next_multiple_of(HUGE)?;
+    let inner = bytes.checked_next_multiple_of(HUGE)?;
+    let wanted = inner.checked_add(2 * HUGE)?;
     let length = wanted.checked_add(HUGE)?;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -90,8 +101,9 @@ fn map(bytes: usize) -> Option<*mut u8> {
         let begin = start.add(before);
         unmap(start, before);
         unmap(begin.add(wanted), length - before - wanted);
+        let begin = begin.add(HUGE);
         // Only advice: a system without huge pages serves small ones.
-        libc::madvise(begin.cast(), wanted, libc::MADV_HUGEPAGE);
+        libc::madvise(begin.cast(), inner, libc::MADV_HUGEPAGE);
         Some(begin)
     }
 }
@@ -149,6 +161,14 @@ mod tests {
                 let all = std::slice::from_raw_parts_mut(address.as_ptr::<u8>(), bytes);
                 assert!(all.iter().all(|&byte| byte == 0));
                 all.fill(0xaa);
+                // What lies beyond the edges may be touched, and is nobody else's.
+                let beyond = margin(bytes).min(bytes.div_ceil(8));
+                let begin = address.as_ptr::<u8>();
+                for edge in [begin.sub(beyond), begin.add(bytes)] {
+                    let edge = std::slice::from_raw_parts_mut(edge, beyond);
+                    assert!(edge.iter().all(|&byte| byte == 0));
+                    edge.fill(0xbb);
+                }
                 memory.free(address, bytes);
             }
         }
