@@ -46,12 +46,14 @@ class Bundles(Overlaps):
         if r.random() < 0.65:
             return None
         kind = self.pick("dataclass", "object")
-        # Arrays of numpy that are members hold scalars.
-        free = [name for name in parameters if not self.is_tensor_array(parameters[name])]
+        free = list(parameters)
         if kind == "object":
-            # Its members have no annotations: numbers are constants of the default types, and no view is clamped.
-            free = [name for name in free if name not in ("p", "q", "st", *self.clamped)]
+            # What it leads to has the types of the values: numbers are constants of the default types, numpy arrays hold scalars.
+            free = [n for n in free if n not in ("p", "q", "st") and not self.is_tensor_array(parameters[n])]
         members = tuple(name for name in free if r.random() < 0.4)
+        if kind == "object":
+            # Only an annotation, such as one of the dataclass that lies one deeper, says that a view is clamped.
+            members = tuple(name for name in members if name not in self.clamped)
         inner = tuple(name for name in free if name not in members and r.random() < 0.3) if r.random() < 0.5 else ()
         made = Bundle(kind, self.fresh("B"), self.fresh("B"), members, inner)
         if inner:

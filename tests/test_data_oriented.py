@@ -330,3 +330,65 @@ def test_arrays_made_by_a_property_live_through_the_launch(arch):
 
     fresh = Fresh()
     assert [fresh.total() for _ in range(20)] == [500500.0] * 20
+
+
+def test_what_a_dataclass_in_an_object_declares_clamped_is_clamped(arch):
+    @dataclasses.dataclass(frozen=True)
+    class Parts:
+        view: "oc.BufferView[oc.f32, 'clamp']"
+        array: oc.types.ndarray(dtype=oc.f32, ndim=1, boundary="clamp")
+        unevaluated: "no_such_name"  # noqa: F821
+
+    @oc.data_oriented
+    class Holder:
+        def __init__(self, parts):
+            self.parts = parts
+            self.listed = [parts]
+
+        @oc.kernel
+        def at(self, i: oc.i32) -> oc.types.vector(3, oc.f32):
+            return oc.Vector([self.parts.view[i], self.parts.array[i], self.listed[0].view[i]])
+
+        @oc.kernel
+        def plain(self) -> oc.f32:
+            return self.parts.unevaluated[1]
+
+    array = oc.ndarray(oc.f32, 6)
+    array.from_numpy(np.arange(6, dtype=np.float32))
+    holder = Holder(Parts(array[2:4], array, array))
+    assert [list(holder.at(i)) for i in (-7, 0, 1, 100)] == [[2, 0, 2], [2, 0, 2], [3, 1, 3], [3, 5, 3]]
+    assert holder.plain() == 1
+    # Another object whose view lies elsewhere.
+    assert list(Holder(Parts(array[1:2], array, array)).at(9)) == [1, 5, 1]
+
+
+def test_structs_in_an_object_are_constants_and_their_numbers_literals(arch):
+    Kind = oc.types.struct(key=oc.u64, small=oc.u8, count=oc.i64)
+
+    @dataclasses.dataclass(frozen=True)
+    class Parts:
+        kind: Kind
+
+    @oc.data_oriented
+    class Holder:
+        def __init__(self, parts):
+            self.parts = parts
+
+        @oc.kernel
+        def key(self) -> oc.u64:
+            return oc.u64(self.parts.kind.key)
+
+        @oc.kernel
+        def untyped(self) -> oc.u64:
+            return self.parts.kind.key
+
+        @oc.kernel
+        def calculated(self) -> oc.i32:
+            oc.static_assert(self.parts.kind.count == 3)
+            return self.parts.kind.small + oc.Vector.zero(oc.i32, self.parts.kind.count).n + 100
+
+    holder = Holder(Parts(Kind(key=2**64 - 5, small=200, count=3)))
+    assert holder.key() == 2**64 - 5
+    assert holder.calculated() == 303
+    with pytest.raises(oc.OctantsTypeError, match=r"exceeded the range of default_ip(.|\n)*oc\.u64"):
+        holder.untyped()

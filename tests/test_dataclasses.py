@@ -3,6 +3,7 @@
 import dataclasses
 import time
 
+import numpy as np
 import pytest
 
 import octants as oc
@@ -200,6 +201,88 @@ def test_vectors_and_structs_as_members(arch):
     scene.shift = oc.Vector([1.0, 2.0])
     with pytest.raises(TypeError):
         run(scene, 1)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(2,), (2, 3)])
+def test_numpy_arrays_of_vectors_and_matrices_as_members(arch, shape, order):
+    element = oc.types.vector(2, oc.f32) if len(shape) == 1 else oc.types.matrix(2, 3, oc.f32)
+
+    @dataclasses.dataclass
+    class Deep:
+        w: oc.types.ndarray(dtype=element, ndim=1)
+
+    @dataclasses.dataclass
+    class Shallow:
+        w: oc.types.ndarray(dtype=element, ndim=1)
+        deep: Deep
+
+    @oc.kernel
+    def run(s: Shallow) -> oc.i32:
+        for i in range(s.w.shape[0]):
+            s.w[i] = s.w[i] * 10 + s.deep.w[i]
+            s.deep.w[i][1 if oc.static(len(shape) == 1) else (1, 2)] = -1.0
+        return s.w.shape[0]
+
+    def sequence(n, first):
+        return np.array(np.arange(first, first + n * np.prod(shape)).reshape(n, *shape), np.float32, order=order)
+
+    for n in (3, 5):
+        w, deep = sequence(n, 1), sequence(n, 100)
+        expected, expected_deep = w * 10 + deep, deep.copy()
+        expected_deep[(slice(None), *(extent - 1 for extent in shape))] = -1
+        assert run(Shallow(w, Deep(deep))) == n
+        assert w.tolist() == expected.tolist()
+        assert deep.tolist() == expected_deep.tolist()
+    assert len(run.compile_statistics()) == 1
+    # An array of Octants' own has the same elements, and needs no code of its own.
+    own = oc.Vector.ndarray(2, oc.f32, 3) if len(shape) == 1 else oc.Matrix.ndarray(2, 3, oc.f32, 3)
+    own.from_numpy(sequence(3, 1))
+    deep = sequence(3, 100)
+    expected = sequence(3, 1) * 10 + deep
+    assert run(Shallow(own, Deep(deep))) == 3
+    assert own.to_numpy().tolist() == expected.tolist()
+
+
+def test_vectors_of_any_length_as_members_compile_for_each_length(arch):
+    @dataclasses.dataclass
+    class Points:
+        w: oc.types.ndarray(element_dim=1)
+
+    @oc.kernel
+    def total(s: Points) -> oc.f32:
+        r = 0.0
+        for i in range(s.w.shape[0]):
+            r += s.w[i].sum()
+        return r
+
+    for count, length in ((4, 2), (2, 3), (3, 2)):
+        points = Points(np.arange(count * length, dtype=np.float32).reshape(count, length))
+        assert total(points) == points.w.sum()
+    assert len(total.compile_statistics()) == 2
+
+
+def test_arrays_without_the_elements_of_a_member_are_refused(arch):
+    @dataclasses.dataclass
+    class Points:
+        w: oc.types.ndarray(dtype=oc.math.vec2, ndim=1)
+
+    @oc.kernel
+    def first(s: Points) -> oc.f32:
+        return s.w[0][0]
+
+    assert first(Points(np.ones((3, 2), np.float32))) == 1
+    for shape, message in (
+        ((3, 3), "required element type: .* a 3-vector of f32 is provided"),
+        ((4, 3, 2), "required ndim=1, but an array of ndim=2"),
+        ((3,), "required element type: .* a 3-vector of f32 is provided"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            first(Points(np.ones(shape, np.float32)))
+    with pytest.raises(ValueError, match="required element type"):
+        first(Points(np.ones((3, 2), np.float64)))
+    with pytest.raises(ValueError, match="contiguous"):
+        first(Points(np.ones((6, 2), np.float32)[::2]))
 
 
 def test_a_data_oriented_member_is_refused():

@@ -18,15 +18,15 @@ def data_oriented(cls=None, *, template_primitives=True):
     return cls
 
 
-def field_types(cls: type) -> dict[str, object]:
-    """The types of a dataclass's fields, texts resolved where each class was defined."""
+def field_type(cls: type, name: str) -> object:
+    """The type of a dataclass's field, a text resolved where the class that declares it was defined."""
     import sys
 
-    found: dict[str, object] = {}
-    for base in reversed(cls.__mro__):
-        for name, annotation in vars(base).get("__annotations__", {}).items():
-            if isinstance(annotation, str):
-                scope = vars(sys.modules.get(base.__module__, object)) if base.__module__ in sys.modules else {}
-                annotation = eval(annotation, dict(scope), dict(vars(base)))
-            found[name] = annotation
-    return found
+    for base in cls.__mro__:
+        annotation = vars(base).get("__annotations__", {}).get(name)
+        if isinstance(annotation, str):
+            scope = vars(sys.modules[base.__module__]) if base.__module__ in sys.modules else {}
+            return eval(annotation, dict(scope), dict(vars(base)))
+        if annotation is not None:
+            return annotation
+    return None

@@ -202,6 +202,16 @@ impl ElementAnnotation {
             Self::Is(wanted) => shape == Some(wanted),
         }
     }
+
+    /// How many of the last axes of an array of scalars hold the entries of the elements.
+    pub fn rank(self) -> usize {
+        match self {
+            Self::Any | Self::Scalar => 0,
+            Self::Vector => 1,
+            Self::Matrix => 2,
+            Self::Is(shape) => shape.rank(),
+        }
+    }
 }
 
 /// An object that can be passed as an array.
@@ -356,8 +366,9 @@ pub trait Host {
     /// Whether two handles are one object.
     fn same(&self, a: &Self::Object, b: &Self::Object) -> bool;
 
-    /// The array that an object is, if it can be an argument.
-    fn argument_array(&self, _object: &Self::Object) -> Option<ArgumentArray> {
+    /// The array that an object is, if it can be an argument. Where elements are asked for that are no scalars, the last axes of an
+    /// array of another library hold their entries.
+    fn argument_array(&self, _object: &Self::Object, _element: ElementAnnotation) -> Option<ArgumentArray> {
         None
     }
     /// What a field is made of, if it has its place in memory by now.

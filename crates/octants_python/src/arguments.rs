@@ -5,7 +5,7 @@ use octants::front::{
     Annotation, ArgSpec, ArrayAnnotation, ElementAnnotation, LowerOptions, ParamSpec, ScalarAnnotation,
     Signature,
 };
-use octants::ir::{ArrayType, Data, Scalar, TensorShape, TensorType};
+use octants::ir::{ArrayType, Data, Scalar, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -377,14 +377,9 @@ impl Binder<'_> {
         let mut elem = Data::Scalar(scalar);
         let mut ndim = view.shape().len();
         // The last axes are those of the elements.
-        let inner = match annotation.element {
-            ElementAnnotation::Any | ElementAnnotation::Scalar => 0,
-            ElementAnnotation::Vector => 1,
-            ElementAnnotation::Matrix => 2,
-            ElementAnnotation::Is(shape) => shape.rank(),
-        };
+        let inner = annotation.element.rank();
         if inner > 0 {
-            let shape = ndim.checked_sub(inner).and_then(|outer| element_shape(&view.shape()[outer..]));
+            let shape = view.element_shape(inner);
             let Some(shape) = shape.filter(|&shape| annotation.element.admits(Some(shape))) else {
                 let required = format!("{} in the last axes", element_name(annotation.element));
                 let got = format!("an array of shape {:?}", view.shape());
@@ -467,17 +462,6 @@ impl Binder<'_> {
             return Err(self.error(object.py(), param.diagnostic(Code::ArrayMismatch, message)));
         }
         Ok(ArrayType::array(elem, ndim as u8, annotation.boundary))
-    }
-}
-
-/// The shape of elements with these extents.
-fn element_shape(extents: &[isize]) -> Option<TensorShape> {
-    let extents: Vec<u16> =
-        extents.iter().map(|&extent| u16::try_from(extent)).collect::<Result<_, _>>().ok()?;
-    match *extents {
-        [n] => Some(TensorShape::Vector(n)),
-        [n, m] => Some(TensorShape::Matrix(n, m)),
-        _ => None,
     }
 }
 

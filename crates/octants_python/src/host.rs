@@ -10,7 +10,7 @@ use octants::front::{
     Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, ExprId, FieldKind, FunctionSource, Host,
     HostException, HostResult, Intrinsic, Meaning, ScalarAnnotation, Tracer,
 };
-use octants::ir::{ArrayType, Boundary, Layout, Scalar, TensorShape};
+use octants::ir::{ArrayType, Boundary, Data, Layout, Scalar, TensorShape, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyCFunction, PyDict, PyEllipsis, PyFloat, PyFunction, PyInt, PyList, PyModule, PySlice, PyString,
@@ -198,8 +198,8 @@ fn field_annotation<'py>(object: &Object<'py>, name: &str) -> PyResult<Option<Ob
     if !annotation.is_instance_of::<PyString>() {
         return Ok(Some(annotation));
     }
-    let hints = object.py().import("octants._data_oriented")?.getattr("field_types")?;
-    hints.call1((object.get_type(),))?.cast_into::<PyDict>()?.get_item(name)
+    let resolve = object.py().import("octants._data_oriented")?.getattr("field_type")?;
+    resolve.call1((object.get_type(), name)).map(Some)
 }
 
 /// A kernel that is bound to an object.
@@ -495,7 +495,7 @@ impl<'py> Host for PyHost<'py> {
         a.is(b)
     }
 
-    fn argument_array(&self, object: &Object<'py>) -> Option<ArgumentArray> {
+    fn argument_array(&self, object: &Object<'py>, element: ElementAnnotation) -> Option<ArgumentArray> {
         let of = |array: &octants::NdArray| {
             ArrayType::array(array.element(), array.shape().len() as u8, Boundary::Unsafe)
         };
@@ -506,9 +506,19 @@ impl<'py> Host for PyHost<'py> {
             return Some(ArgumentArray::View(of(&view.get().ndarray.get().array)));
         }
         let view = numpy::View::of(object)?;
-        let Some(order) = view.placement(0).order() else { return Some(ArgumentArray::Strided) };
-        let rank = u8::try_from(view.shape().len()).ok().filter(|&rank| (1..=12).contains(&rank))?;
-        let ty = ArrayType::array(view.scalar()?, rank, Boundary::Unsafe);
+        let scalar = view.scalar();
+        // An array that has no such elements is one of scalars: whoever wants elements says what is wrong.
+        let shape = view.element_shape(element.rank());
+        let inner = shape.map_or(0, TensorShape::rank);
+        let Some(order) = view.placement(inner).order() else { return Some(ArgumentArray::Strided) };
+        let rank = view.shape().len() - inner;
+        let least = usize::from(shape.is_none());
+        let rank = u8::try_from(rank).ok().filter(|_| (least..=12).contains(&rank))?;
+        let elem = match shape {
+            Some(shape) => Data::Tensor(TensorType { elem: scalar?, shape }),
+            None => scalar?.into(),
+        };
+        let ty = ArrayType::array(elem, rank, Boundary::Unsafe);
         Some(ArgumentArray::Array(ty.ordered(order)))
     }
 

@@ -5,7 +5,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use octants::ir::{Order, Scalar};
+use octants::ir::{Order, Scalar, TensorShape};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -111,6 +111,17 @@ impl<'a, 'py> View<'a, 'py> {
         }
         // SAFETY: numpy keeps `nd` extents there while the array lives.
         unsafe { std::slice::from_raw_parts(raw.dimensions, raw.nd as usize) }
+    }
+
+    /// The shape of the elements whose entries the last `inner` axes hold; `None` if no element has it.
+    pub fn element_shape(&self, inner: usize) -> Option<TensorShape> {
+        let shape = self.shape();
+        let extent = |extent: isize| u16::try_from(extent).ok();
+        match shape[shape.len().checked_sub(inner)?..] {
+            [n] => Some(TensorShape::Vector(extent(n)?)),
+            [n, m] => Some(TensorShape::Matrix(extent(n)?, extent(m)?)),
+            _ => None,
+        }
     }
 
     pub fn is_c_contiguous(&self) -> bool {

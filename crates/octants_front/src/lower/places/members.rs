@@ -4,7 +4,7 @@
 //! members of a dataclass that its annotations call values; what is never read costs nothing.
 
 use octants_diag::{Code, Span};
-use octants_ir::{ArrayType, Data, Scalar, Type};
+use octants_ir::{ArrayType, Boundary, Data, Scalar, Type};
 
 use crate::ArgSpec;
 use crate::ast::Function;
@@ -190,7 +190,12 @@ impl<H: Host> Lowerer<'_, H> {
                 "numbers of a class with `template_primitives=False` are arguments; take that away to use them in `oc.static`",
             ));
         }
-        if let Some(ArgumentArray::Strided) = self.host.argument_array(&child) {
+        let element = match &annotation {
+            Some((Annotation::Array(wanted) | Annotation::View(wanted), _)) => wanted.element,
+            _ => ElementAnnotation::Any,
+        };
+        let array = self.host.argument_array(&child, element);
+        if let Some(ArgumentArray::Strided) = array {
             return Err(self.error_with_help(
                 Code::ArrayMismatch,
                 span,
@@ -205,22 +210,20 @@ impl<H: Host> Lowerer<'_, H> {
                 self.check_number(&child, scalar, &path, span)?;
                 self.number_param(&name, self.scalar_of(scalar).into())
             }
-            Some(Annotation::Array(wanted)) => match self.host.argument_array(&child) {
+            Some(Annotation::Array(wanted)) => match array {
                 Some(ArgumentArray::Array(ty)) => {
                     self.check_array(ty, &wanted, &path, span)?;
                     self.array_param(&name, ArrayType { boundary: wanted.boundary, ..ty })
                 }
                 _ => return Err(self.wrong_member(&child, "an array", &path, span)),
             },
-            Some(Annotation::AnyTensor) => {
-                match (self.host.argument_array(&child), self.host.meaning(&child)) {
-                    (Some(ArgumentArray::Array(ty)), _) => self.array_param(&name, ty),
-                    (_, Meaning::None) => (Term::None, Role::Constant),
-                    (_, Meaning::Field) => self.object_member(child.clone(), Role::Field { pinned: false }),
-                    _ => return Err(self.wrong_member(&child, "an array, a field or None", &path, span)),
-                }
-            }
-            Some(Annotation::View(wanted)) => match self.host.argument_array(&child) {
+            Some(Annotation::AnyTensor) => match (array, self.host.meaning(&child)) {
+                (Some(ArgumentArray::Array(ty)), _) => self.array_param(&name, ty),
+                (_, Meaning::None) => (Term::None, Role::Constant),
+                (_, Meaning::Field) => self.object_member(child.clone(), Role::Field { pinned: false }),
+                _ => return Err(self.wrong_member(&child, "an array, a field or None", &path, span)),
+            },
+            Some(Annotation::View(wanted)) => match array {
                 Some(ArgumentArray::View(ty)) => {
                     self.check_array(ty, &wanted, &path, span)?;
                     self.view_param(&name, ArrayType { boundary: wanted.boundary, ..ty })
@@ -253,16 +256,31 @@ impl<H: Host> Lowerer<'_, H> {
                     "annotate it with a type of vectors or matrices, such as `oc.math.vec3`",
                 ));
             }
-            _ => match self.untyped_member(of, &child, &name, lifted) {
-                Some(found) => found,
-                // A method: it belongs to the type.
-                None => return Ok(Term::Object(child)),
-            },
+            _ => {
+                let boundary = self.declared_boundary(of, &step);
+                match self.untyped_member(of, &child, &name, lifted, boundary) {
+                    Some(found) => found,
+                    // A method: it belongs to the type.
+                    None => return Ok(Term::Object(child)),
+                }
+            }
         };
         let lifted = self.host.data_oriented(&child).map_or(lifted, |templated| !templated);
         let dependency = Dependency { origin: Origin::Member { of, step }, object: recorded, role };
         self.members.push(Member { dependency, path, typed, lifted, term: term.clone() });
         Ok(term)
+    }
+
+    /// How an array is accessed that is a member of an object. Annotations do not type what an object leads to, but a dataclass that
+    /// it leads to may say that indices are clamped.
+    fn declared_boundary(&self, of: usize, step: &Step<H::Object>) -> Boundary {
+        let Step::Attribute(name) = step else { return Boundary::Unsafe };
+        // An annotation that cannot be evaluated says nothing here.
+        let annotation = self.host.member_annotation(&self.members[of].dependency.object, name);
+        match annotation.ok().flatten().map(|object| self.host.annotation(&object)) {
+            Some(Annotation::Array(declared) | Annotation::View(declared)) => declared.boundary,
+            _ => Boundary::Unsafe,
+        }
     }
 
     /// What a member without annotation is; `None` for a method of the object.
@@ -272,10 +290,15 @@ impl<H: Host> Lowerer<'_, H> {
         child: &H::Object,
         name: &str,
         lifted: bool,
+        boundary: Boundary,
     ) -> Option<(Term<H::Object>, Role)> {
-        match self.host.argument_array(child) {
-            Some(ArgumentArray::Array(ty)) => return Some(self.array_param(name, ty)),
-            Some(ArgumentArray::View(ty)) => return Some(self.view_param(name, ty)),
+        match self.host.argument_array(child, ElementAnnotation::Any) {
+            Some(ArgumentArray::Array(ty)) => {
+                return Some(self.array_param(name, ArrayType { boundary, ..ty }));
+            }
+            Some(ArgumentArray::View(ty)) => {
+                return Some(self.view_param(name, ArrayType { boundary, ..ty }));
+            }
             Some(ArgumentArray::Strided) | None => {}
         }
         let constant = (Term::Object(child.clone()), Role::Constant);
@@ -366,18 +389,6 @@ impl<H: Host> Lowerer<'_, H> {
         path: &str,
         span: Span,
     ) -> Fallible<()> {
-        if let Some(ndim) = wanted.ndim
-            && ndim != ty.rank
-        {
-            return Err(self.error(
-                Code::ArrayMismatch,
-                span,
-                format!(
-                    "Invalid value for argument {path} - required ndim={ndim}, but an array of ndim={} is provided",
-                    ty.rank
-                ),
-            ));
-        }
         let scalar = wanted.scalar.map(|scalar| self.scalar_of(scalar));
         if scalar.is_some_and(|scalar| ty.elem.elem() != Some(scalar))
             || !wanted.element.admits(ty.elem.tensor_shape())
@@ -389,6 +400,18 @@ impl<H: Host> Lowerer<'_, H> {
                     "Invalid value for argument {path} - required element type: {}, but {} is provided",
                     describe_element(scalar, wanted.element),
                     crate::lower::values::convert::describe_data(ty.elem)
+                ),
+            ));
+        }
+        if let Some(ndim) = wanted.ndim
+            && ndim != ty.rank
+        {
+            return Err(self.error(
+                Code::ArrayMismatch,
+                span,
+                format!(
+                    "Invalid value for argument {path} - required ndim={ndim}, but an array of ndim={} is provided",
+                    ty.rank
                 ),
             ));
         }

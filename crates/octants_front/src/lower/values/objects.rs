@@ -3,7 +3,7 @@
 use octants_diag::{Code, Span};
 
 use super::fold;
-use crate::host::{ArgumentArray, ExprId, Host, Meaning};
+use crate::host::{ArgumentArray, ElementAnnotation, ExprId, Host, Meaning};
 use crate::lower::Lowerer;
 use crate::lower::data::term::{Struct, Term};
 use crate::lower::error::Fallible;
@@ -50,7 +50,7 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 Ok(self.new_struct(terms, ty))
             }
-            Meaning::Ndarray => Err(match self.host.argument_array(&object) {
+            Meaning::Ndarray => Err(match self.host.argument_array(&object, ElementAnnotation::Any) {
                 Some(ArgumentArray::View(_)) => self.captured_view(span),
                 _ => self.captured_array(span),
             }),
