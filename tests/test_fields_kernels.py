@@ -1,5 +1,7 @@
 """Fields in kernels: access, loops, aliases, templates, layouts, debug checks."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -385,3 +387,46 @@ def test_the_address_of_an_element_is_had_by_the_place_of_its_field(arch):
 
     with pytest.raises(oc.OctantsTypeError, match="takes a field"):
         of_a_node()
+
+
+@pytest.mark.parametrize("first", ["argument", "global"])
+@pytest.mark.parametrize("held", [False, True], ids=["template", "dataclass"])
+def test_a_global_field_stays_itself_where_an_argument_leads_to_it_too(arch, first, held):
+    f, g = oc.field(oc.i32, 4), oc.field(oc.i32, 4)
+    f.fill(1)
+    g.fill(2)
+
+    @dataclasses.dataclass(frozen=True)
+    class Inner:
+        a: oc.template()
+
+    @dataclasses.dataclass(frozen=True)
+    class Outer:
+        inner: Inner
+
+    @oc.func
+    def both(x, y):
+        return 10 * x[0] + y[0]
+
+    @oc.kernel
+    def of_template(a: oc.template()) -> oc.i32:
+        result = 0
+        if oc.static(first == "argument"):
+            result = both(a, f)
+        else:
+            result = f[0] + 10 * a[0]
+        return result
+
+    @oc.kernel
+    def of_member(d: Outer) -> oc.i32:
+        result = 0
+        if oc.static(first == "argument"):
+            result = both(d.inner.a, f)
+        else:
+            result = f[0] + 10 * d.inner.a[0]
+        return result
+
+    def call(field):
+        return of_member(Outer(Inner(field))) if held else of_template(field)
+
+    assert [call(f), call(g), call(f)] == [11, 21, 11]

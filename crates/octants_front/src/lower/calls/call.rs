@@ -153,14 +153,16 @@ impl<H: Host> Lowerer<'_, H> {
         let arguments = self.arguments(args, keywords, Passing::ByValue)?;
         let (positional, named) = self.host_arguments(callee, &arguments, span)?;
         let host = self.host;
-        let result = host.call(callee, &positional, &named, self);
-        result.map(Term::Object).map_err(|exception| {
-            let given = arguments.iter().find(|argument| !argument.term.is_static());
-            match given.filter(|_| known) {
-                Some(argument) => self.python_only(callee, &argument.term, exception, callee_span, span),
-                None => self.host_error(exception, span),
+        match host.call(callee, &positional, &named, self) {
+            Ok(object) => Ok(self.captured(object)),
+            Err(exception) => {
+                let given = arguments.iter().find(|argument| !argument.term.is_static());
+                Err(match given.filter(|_| known) {
+                    Some(argument) => self.python_only(callee, &argument.term, exception, callee_span, span),
+                    None => self.host_error(exception, span),
+                })
             }
-        })
+        }
     }
 
     /// A function of Python's that failed on a value of the kernel.

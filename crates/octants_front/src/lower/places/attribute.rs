@@ -48,7 +48,8 @@ impl<H: Host> Lowerer<'_, H> {
                 if let Some(of) = self.member_of(&object) {
                     return self.member_attribute(of, name, span);
                 }
-                self.host_attribute(&object, name, span).map(Term::Object)
+                let child = self.host_attribute(&object, name, span)?;
+                Ok(self.captured(child))
             }
             Term::Struct(of) => self.struct_attribute(of, name, span),
             tensor if self.term_shape(&tensor).is_some() => {

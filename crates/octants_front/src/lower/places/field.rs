@@ -175,12 +175,30 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let from_argument = |&of: &usize| !matches!(self.members[of].dependency.origin, Origin::Captured);
         let of = self.member_of(object).filter(from_argument).filter(|_| !IMPLIED.contains(&name));
-        let Some(of) = of else { return Ok(Term::Object(child)) };
+        let Some(of) = of else { return Ok(self.captured(child)) };
         if let Meaning::Field = self.host.meaning(&child) {
             return self.member_attribute(of, name, span);
         }
         self.pin_field(of);
         Ok(Term::Object(child))
+    }
+
+    /// What code reached without an argument. A field stays the one that it is, also where an argument of this launch leads to it: the
+    /// argument of another launch may be another field.
+    pub(crate) fn captured(&mut self, object: H::Object) -> Term<H::Object> {
+        if let Meaning::Field = self.host.meaning(&object)
+            && !self.is_captured(&object)
+        {
+            if let Some(of) = self.member_of(&object) {
+                self.pin_field(of);
+            }
+            self.captured_fields.push(object.clone());
+        }
+        Term::Object(object)
+    }
+
+    pub(crate) fn is_captured(&self, field: &H::Object) -> bool {
+        self.captured_fields.iter().any(|known| self.host.same(known, field))
     }
 
     /// The code is for this field alone: host code may have looked at anything of it.

@@ -515,6 +515,6 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let host = self.host;
         let item = host.getitem(&object, &key, self).map_err(|e| self.host_error(e, span))?;
-        Ok(Term::Object(item))
+        Ok(self.captured(item))
     }
 }

@@ -336,7 +336,11 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// An object whose members count: under another path to it, they are those that are known already.
     fn object_member(&mut self, object: H::Object, role: Role) -> (Term<H::Object>, Role) {
-        let role = self.alias_of(&object).map_or(role, Role::Same);
+        let role = match role {
+            // What code names by itself is the same field whatever arguments lead to.
+            Role::Field { .. } if self.is_captured(&object) => Role::Field { pinned: true },
+            role => self.alias_of(&object).map_or(role, Role::Same),
+        };
         (Term::Object(object), role)
     }
 

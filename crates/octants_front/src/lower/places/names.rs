@@ -30,7 +30,7 @@ impl<H: Host> Lowerer<'_, H> {
         let host = self.host;
         let found = host.global(&self.frame().object, name);
         match found.map_err(|exception| self.host_error(exception, span))? {
-            Some(object) => Ok(Term::Object(object)),
+            Some(object) => Ok(self.captured(object)),
             None => Err(Box::new(self.undefined(name, span))),
         }
     }
