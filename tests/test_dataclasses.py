@@ -307,3 +307,27 @@ def test_a_data_oriented_member_is_refused():
         typed(Bad(Solver()))
     with pytest.warns(DeprecationWarning):
         assert run(Bad(Solver())) == 3
+
+
+def test_a_global_object_stays_itself_where_an_argument_leads_to_it_too(arch):
+    @dataclasses.dataclass(frozen=True)
+    class Sizes:
+        n: oc.i32
+        x: oc.types.ndarray(dtype=oc.i32, ndim=1)
+
+    @dataclasses.dataclass(frozen=True)
+    class Outer:
+        inner: Sizes
+
+    one, two = (Sizes(n, np.full(2, n, dtype=np.int32)) for n in (1, 2))
+
+    @oc.kernel
+    def last(d: Sizes) -> oc.i32:
+        return 10 * d.n + 100 * d.x[0] + one.n
+
+    @oc.kernel
+    def first(d: Outer) -> oc.i32:
+        return one.n + 10 * d.inner.n + 100 * d.inner.x[0]
+
+    assert [last(one), last(two), last(one)] == [111, 221, 111]
+    assert [first(Outer(one)), first(Outer(two)), first(Outer(one))] == [111, 221, 111]

@@ -60,8 +60,8 @@ struct Lowerer<'a, H: Host> {
     exprs: Vec<Term<H::Object>>,
     /// The arguments, and what they led to.
     members: Vec<data::argument::Member<H::Object>>,
-    /// Fields that code reaches without an argument: by a global, a closure, or an object of these.
-    captured_fields: Vec<H::Object>,
+    /// Fields and objects with members that code reaches without an argument: by a global, a closure, or an object of these.
+    captured: Vec<H::Object>,
     /// The parameters that are fields.
     fields: Vec<FieldParam>,
     /// How many containers are being copied for host code, one in another.
@@ -105,7 +105,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             frames: Vec::new(),
             exprs: Vec::new(),
             members: Vec::new(),
-            captured_fields: Vec::new(),
+            captured: Vec::new(),
             fields: Vec::new(),
             exposure_depth: 0,
             trace: host.begin_trace(),

@@ -183,24 +183,6 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(Term::Object(child))
     }
 
-    /// What code reached without an argument. A field stays the one that it is, also where an argument of this launch leads to it: the
-    /// argument of another launch may be another field.
-    pub(crate) fn captured(&mut self, object: H::Object) -> Term<H::Object> {
-        if let Meaning::Field = self.host.meaning(&object)
-            && !self.is_captured(&object)
-        {
-            if let Some(of) = self.member_of(&object) {
-                self.pin_field(of);
-            }
-            self.captured_fields.push(object.clone());
-        }
-        Term::Object(object)
-    }
-
-    pub(crate) fn is_captured(&self, field: &H::Object) -> bool {
-        self.captured_fields.iter().any(|known| self.host.same(known, field))
-    }
-
     /// The code is for this field alone: host code may have looked at anything of it.
     pub(crate) fn pin_field(&mut self, of: usize) {
         if let Role::Field { pinned } = &mut self.members[of].dependency.role {

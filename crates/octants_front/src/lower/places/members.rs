@@ -116,6 +116,30 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
+    /// What code reached without an argument. A field, or an object with members, stays the one that it is, also where an argument of
+    /// this launch leads to it: the argument of another launch may be another one.
+    pub(crate) fn captured(&mut self, object: H::Object) -> Term<H::Object> {
+        if let Meaning::Field | Meaning::Other = self.host.meaning(&object)
+            && !self.is_captured(&object)
+        {
+            if let Some(of) = self.member_of(&object) {
+                self.pin(of);
+            }
+            self.captured.push(object.clone());
+        }
+        Term::Object(object)
+    }
+
+    fn is_captured(&self, object: &H::Object) -> bool {
+        self.captured.iter().any(|known| self.host.same(known, object))
+    }
+
+    /// The code is for this object alone.
+    pub(crate) fn pin(&mut self, of: usize) {
+        let role = &mut self.members[of].dependency.role;
+        *role = pinned(*role);
+    }
+
     /// `object.name`, where the object came from an argument.
     pub(crate) fn member_attribute(
         &mut self,
@@ -336,10 +360,11 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// An object whose members count: under another path to it, they are those that are known already.
     fn object_member(&mut self, object: H::Object, role: Role) -> (Term<H::Object>, Role) {
-        let role = match role {
-            // What code names by itself is the same field whatever arguments lead to.
-            Role::Field { .. } if self.is_captured(&object) => Role::Field { pinned: true },
-            role => self.alias_of(&object).map_or(role, Role::Same),
+        // What code names by itself is the same object whatever arguments lead to.
+        let role = if self.is_captured(&object) {
+            pinned(role)
+        } else {
+            self.alias_of(&object).map_or(role, Role::Same)
         };
         (Term::Object(object), role)
     }
@@ -495,5 +520,14 @@ fn describe_element(scalar: Option<Scalar>, element: ElementAnnotation) -> Strin
         ElementAnnotation::Vector => format!("a vector{of}"),
         ElementAnnotation::Matrix => format!("a matrix{of}"),
         ElementAnnotation::Is(shape) => format!("elements of shape {:?}{of}", shape.dims()),
+    }
+}
+
+/// The role of an object that no other can take the place of.
+fn pinned(role: Role) -> Role {
+    match role {
+        Role::Field { .. } => Role::Field { pinned: true },
+        Role::Walked => Role::Constant,
+        role => role,
     }
 }
