@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from generator_expressions import Scope
@@ -10,8 +9,6 @@ from generator_functions import Functions
 from generator_types import INTEGERS, Tensor, scalar_of
 
 SIGNS = {"add": "+", "sub": "-", "xor": "^", "or": "|", "and": "&"}
-#: Calls and clamped loads: beside them reductions by assignment are told as races, so their values are computed before.
-UNSEEN = re.compile(r"\bf\d+\(|\.d\d+\(|\bc_in\b|\bw\d+\[")
 WHOLE = (*SIGNS, "min", "max", "mul")
 
 
@@ -70,8 +67,8 @@ class Reductions(Functions):
             self.emit(indent, f"for {index} in range({self.random.randint(1, 3)}):")
             scope.indices.append(index)
             indent += 1
-        value, sign = self.update_value(shared, scope, unknown=True), SIGNS.get(shared.op)
-        if self.random.random() < 0.5 or UNSEEN.search(value):
+        value, sign = self.update_value(shared, scope), SIGNS.get(shared.op)
+        if self.random.random() < 0.5:
             name = self.fresh("v")
             self.emit(indent, f"{name} = {value}")
             value = name
@@ -100,21 +97,13 @@ class Reductions(Functions):
         else:
             self.emit(indent, f"{place} = oc.select({place} {more}{equal} {value}, {place}, {value})")
 
-    def update_value(self, shared: Shared, scope: Scope, unknown: bool = False) -> str:
-        """Reals are summed as small whole numbers: every partial sum is exact.
-
-        ``unknown``: whole numbers are not known before the program runs. A sum with a zero that is known is an assignment of the place
-        to itself, which is told as a race.
-        """
+    def update_value(self, shared: Shared, scope: Scope) -> str:
+        """Reals are summed as small whole numbers: every partial sum is exact."""
         scalar = scalar_of(shared.type)
-
-        def mixed(text: str, t: str) -> str:
-            return f"({text} ^ oc.cast(a_i32[{self.random.randrange(self.size)}], oc.{t}))" if unknown else text
-
         if scalar in INTEGERS:
-            return mixed(self.of(shared.type, scope, 2), scalar)
+            return self.of(shared.type, scope, 2)
         if shared.op in ("min", "max"):
             return self.bounded(self.real(scalar, scope, 2), scalar)
         whole = self.pick(*self.integers)
         most = 1 if scalar == "f16" else 63
-        return f"oc.cast({mixed(self.integer(whole, scope, 2), whole)} & oc.cast({most}, oc.{whole}), oc.{scalar})"
+        return f"oc.cast({self.integer(whole, scope, 2)} & oc.cast({most}, oc.{whole}), oc.{scalar})"

@@ -435,6 +435,203 @@ def test_recognised_forms_are_private_to_each_thread():
     assert "reduce (" in text and "atomic_max" in text and "if " not in text
 
 
+# ---- beside calls, clamped loads and identities ---------------------------------------------------------------------------------
+
+ARRAY = oc.types.ndarray(dtype=oc.i32, ndim=1)
+CLAMPED = oc.types.ndarray(dtype=oc.i32, ndim=1, boundary="clamp")
+
+
+@oc.real_func
+def element(x: ARRAY, i: oc.i32) -> oc.i32:
+    return x[i]
+
+
+@oc.real_func
+def keep_square(y: ARRAY, x: ARRAY, i: oc.i32) -> oc.i32:
+    y[i] = element(x, i) * element(x, i)
+    return y[i]
+
+
+@oc.real_func
+def bump(s: ARRAY, i: oc.i32) -> oc.i32:
+    s[0] += 1
+    return i
+
+
+def test_a_function_that_cannot_touch_the_place_is_called_between(device, quiet):
+    total = oc.field(oc.i32, shape=())
+
+    @oc.kernel
+    def reduce(x: ARRAY, y: ARRAY, out: ARRAY, k: oc.i32) -> oc.types.vector(7, oc.i32):
+        a, b, c, d, e, f, g = 5, -10_000, 7, 0, 10_000, 0, 10_000
+        for i in x:
+            a = a + element(x, i)
+            b = max(b, element(x, i))
+            c = c - element(x, i) - keep_square(y, x, i)
+            d = d + element(x, i) if element(x, i) > 100 else d
+            if element(x, i) < e:
+                e = element(x, i)
+            f = f ^ element(x, i)
+            total[None] = total[None] + keep_square(y, x, i)
+            out[k] = out[k] + element(x, i)
+        for i in x:
+            # What the function reads is written before both calls, and not between them.
+            y[i] = x[i] * 2
+            if element(y, i) < g:
+                g = element(y, i)
+        return oc.Vector([a, b, c, d, e, f, g])
+
+    x = numbers(size(device), low=-100, high=200)
+    y, out = np.zeros_like(x), np.zeros(3, np.int32)
+    values = x.astype(np.int64)
+    a, b, c, d, e, f, g = reduce(x, y, out, 2).to_numpy().tolist()
+    assert (a, b) == (5 + values.sum(), max(-10_000, values.max()))
+    assert c == 7 - values.sum() - (values**2).sum()
+    assert d == values[values > 100].sum() and e == values.min()
+    assert f == np.bitwise_xor.reduce(x) and g == 2 * values.min()
+    assert total[None] == (values**2).sum()
+    assert out.tolist() == [0, 0, values.sum()] and y.tolist() == (2 * values).tolist()
+
+
+def test_a_function_that_touches_the_place_makes_a_race(device):
+    total = oc.field(oc.i32, shape=())
+
+    @oc.real_func
+    def so_far(i: oc.i32) -> oc.i32:
+        return total[None] + i
+
+    @oc.real_func
+    def begin_again(i: oc.i32) -> oc.i32:
+        total[None] = i
+        return i
+
+    @oc.kernel
+    def reads_field(x: ARRAY):
+        for i in x:
+            total[None] = total[None] + so_far(x[i])
+
+    @oc.kernel
+    def reads_field_first(x: ARRAY):
+        for i in x:
+            total[None] = so_far(x[i]) + total[None]
+
+    @oc.kernel
+    def writes_field(x: ARRAY):
+        for i in x:
+            total[None] = total[None] + begin_again(i)
+
+    @oc.kernel
+    def writes_element(x: ARRAY):
+        for i in range(1, x.shape[0]):
+            x[0] = x[0] + bump(x, i)
+
+    @oc.kernel
+    def reads_element(x: ARRAY):
+        for i in range(1, x.shape[0]):
+            x[0] = x[0] + element(x, 0)
+
+    @oc.kernel
+    def writes_between(x: ARRAY) -> oc.i32:
+        m = 0
+        for i in x:
+            if element(x, i) > m:
+                x[i] = 0
+                m = element(x, i)
+        return m
+
+    for kernel in (reads_field, reads_field_first, writes_field, writes_element, reads_element, writes_between):
+        with pytest.warns(UserWarning, match="OC1007"):
+            kernel(np.ones(20, np.int32))
+
+
+def test_a_function_that_draws_or_prints_gives_no_maximum_by_comparison(device):
+    @oc.real_func
+    def draw(x: ARRAY, i: oc.i32) -> oc.i32:
+        return x[i] + oc.random(oc.i32) % 10
+
+    @oc.kernel
+    def largest(x: ARRAY) -> oc.i32:
+        m = 0
+        for i in x:
+            if draw(x, i) > m:
+                m = draw(x, i)
+        return m
+
+    with pytest.warns(UserWarning, match="OC1007"):
+        largest(np.ones(20, np.int32))
+
+
+def test_a_clamped_element_is_compared_and_stored(device, quiet):
+    @oc.kernel
+    def extremes(x: CLAMPED, n: oc.i32) -> oc.types.vector(4, oc.i32):
+        a, b, c, d = -10_000, 10_000, -10_000, 10_000
+        for i in range(n):
+            if x[i] > a:
+                a = x[i]
+            if b > x[i - 5] + 1:
+                b = x[i - 5] + 1
+            c = x[i] if x[i] > c else c
+            d = oc.select(d < x[i], d, x[i])
+        return oc.Vector([a, b, c, d])
+
+    x = numbers(size(device))
+    low, high = x.min(), x.max()
+    assert extremes(x, len(x) + 20).to_numpy().tolist() == [high, low + 1, high, low]
+
+
+def test_a_clamped_element_that_changes_between_is_a_race(device):
+    @oc.kernel
+    def largest(x: CLAMPED) -> oc.i32:
+        m = -10_000
+        for i in range(50):
+            if x[i] > m:
+                x[i] = 0
+                m = x[i]
+        return m
+
+    with pytest.warns(UserWarning, match="OC1007"):
+        largest(numbers(50))
+
+
+def test_an_assignment_of_the_place_to_itself_is_no_race(device, quiet):
+    @oc.kernel
+    def idle(x: oc.types.ndarray(dtype=oc.f64, ndim=1), y: ARRAY, p: oc.i32) -> oc.types.vector(4, oc.i32):
+        a, b, c, d = 1, 2, 3, 4
+        for i in y:
+            x[p & 3] = x[p & 3] - oc.cast(0, oc.f64)
+            a = a
+            a = a + y[i]
+            a = a * 1
+            b = b | 0
+            b = max(b, y[i])
+            if y[i] > c:
+                d = d + 0
+                c = y[i]
+            if i % 2 == 0:
+                d = d if y[i] > 0 else d
+            d = d - y[i]
+        return oc.Vector([a, b, c, d])
+
+    y = numbers(size(device))
+    x = np.arange(4.0)
+    assert idle(x, y, 6).to_numpy().tolist() == [1 + y.sum(), y.max(), y.max(), 4 - y.sum()]
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+def test_an_old_value_of_the_place_is_a_race(device):
+    @oc.kernel
+    def restore(y: ARRAY) -> oc.i32:
+        s = 0
+        for i in y:
+            t = s
+            s = s + y[i]
+            s = t + 0
+        return s
+
+    with pytest.warns(UserWarning, match="OC1007"):
+        restore(numbers(20))
+
+
 # ---- races ----------------------------------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ use octants_ir::rewrite::walk;
 use octants_ir::{Access, Func, Kernel, Op, OpKind, Place, Region, SideTable, Type, Value};
 
 use super::index::Affine;
+
 /// One access of memory.
 #[derive(Clone, Debug)]
 pub struct ArrayUse {
@@ -74,7 +75,7 @@ pub fn array_access(kernel: &Kernel) -> Vec<Access> {
 }
 
 /// What each function does with the places that it is passed, by parameter, its own calls included.
-fn function_access(kernel: &Kernel) -> SideTable<Func, Vec<Access>> {
+pub fn function_access(kernel: &Kernel) -> SideTable<Func, Vec<Access>> {
     let mut known = SideTable::new(Vec::new());
     for (id, function) in kernel.functions.iter() {
         known.set(id, vec![Access::default(); kernel.regions[function.body].params.len()]);
@@ -103,4 +104,27 @@ fn access_of_params(kernel: &Kernel, body: Region, functions: &SideTable<Func, V
         }
     }
     access
+}
+
+/// The functions that do nothing that anybody sees, apart from failing assertions: two calls with equal arguments give equal results,
+/// as long as what the function reads is not written.
+pub fn computing_functions(kernel: &Kernel, access: &SideTable<Func, Vec<Access>>) -> SideTable<Func, bool> {
+    let mut known = SideTable::new(true);
+    loop {
+        let mut changed = false;
+        for (id, function) in kernel.functions.iter() {
+            let mut computes = !access[id].iter().any(|access| access.written);
+            walk(kernel, function.body, &mut |op| match kernel.ops[op].kind {
+                OpKind::Call(called) => computes &= known[called],
+                // What is no parameter is a variable of the function's own.
+                OpKind::Assert(..) | OpKind::Store | OpKind::Atomic(_) | OpKind::AtomicCas => {}
+                ref kind => computes &= !kind.writes(),
+            });
+            changed |= computes != known[id];
+            known.set(id, computes);
+        }
+        if !changed {
+            return known;
+        }
+    }
 }

@@ -81,7 +81,7 @@ fn sides(facts: &Facts<'_>, store: Op, cell: &Cell) -> Option<Sides> {
     };
     let keeps = [is_cell(0), is_cell(1)];
     let stored = |side: usize| (!keeps[side]).then_some(values[side]);
-    (keeps[0] != keeps[1]).then(|| Sides { store, choice, values: [stored(0), stored(1)], again })
+    keeps.contains(&true).then(|| Sides { store, choice, values: [stored(0), stored(1)], again })
 }
 
 fn rewrite(kernel: &mut Kernel, region: Region, found: &[Sides], number: &SideTable<Op, Option<usize>>) {

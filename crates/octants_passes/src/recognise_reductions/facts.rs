@@ -2,8 +2,11 @@
 //! order one iteration does things.
 
 use octants_ir::rewrite::{ops_in, walk};
-use octants_ir::{Boundary, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
+use octants_ir::{
+    Access, Boundary, Const, Func, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef,
+};
 
+use crate::analysis::{computing_functions, function_access};
 use crate::slots::yielded;
 
 /// An index that takes more ops than this is not computed again.
@@ -34,6 +37,22 @@ impl Cell {
     }
 }
 
+/// What an op does to memory.
+struct Touch<'k> {
+    position: u32,
+    base: Value,
+    /// `None` for a call, which may touch all of it.
+    path: Option<&'k [Value]>,
+    writes: bool,
+}
+
+/// What the functions of the kernel do.
+struct Functions {
+    access: SideTable<Func, Vec<Access>>,
+    /// Nobody sees more of it than its results and failing assertions.
+    computes: SideTable<Func, bool>,
+}
+
 pub(super) struct Facts<'k> {
     pub kernel: &'k Kernel,
     body: Region,
@@ -47,8 +66,10 @@ pub(super) struct Facts<'k> {
     uses: SideTable<Value, Vec<Op>>,
     inside: SideTable<Value, bool>,
     varying: SideTable<Value, bool>,
-    /// Ops of the body that write, in order, with their positions. A call may write anything.
-    writes: Vec<(u32, Op)>,
+    /// What ops of the body write and what calls read, in order.
+    touches: Vec<Touch<'k>>,
+    /// Only where the body calls some.
+    functions: Option<Functions>,
     /// Arrays may overlap.
     overlap: bool,
 }
@@ -65,7 +86,8 @@ impl<'k> Facts<'k> {
             uses: SideTable::new(Vec::new()),
             inside: SideTable::new(false),
             varying: SideTable::new(false),
-            writes: Vec::new(),
+            touches: Vec::new(),
+            functions: None,
             overlap,
         };
         facts.place_region(body);
@@ -74,9 +96,20 @@ impl<'k> Facts<'k> {
             facts.position.set(op, position);
             data.results.iter().for_each(|&result| facts.inside.set(result, true));
             data.operands.iter().for_each(|&operand| facts.uses.get_mut(operand).push(op));
-            let is_call = matches!(data.kind, OpKind::Call(_));
-            if is_call || kernel.cell_access(op).is_some_and(|access| access.writes) {
-                facts.writes.push((position, op));
+            if let OpKind::Call(function) = data.kind {
+                let functions = facts.functions.get_or_insert_with(|| {
+                    let access = function_access(kernel);
+                    Functions { computes: computing_functions(kernel, &access), access }
+                });
+                for (&base, access) in data.operands.iter().zip(&functions.access[function]) {
+                    if access.read || access.written {
+                        facts.touches.push(Touch { position, base, path: None, writes: access.written });
+                    }
+                }
+            }
+            if let Some(access) = kernel.cell_access(op).filter(|access| access.writes) {
+                let (base, path) = (access.place.base(), Some(access.place.path()));
+                facts.touches.push(Touch { position, base, path, writes: true });
             }
         }
         facts.find_varying();
@@ -102,12 +135,8 @@ impl<'k> Facts<'k> {
             self.varying.set(param, true);
         }
         let mut written = SideTable::new(false);
-        let mut calls = false;
-        for &(_, op) in &self.writes {
-            match self.kernel.cell_access(op) {
-                Some(access) => written.set(access.place.base(), true),
-                None => calls = true,
-            }
+        for touch in self.touches.iter().filter(|touch| touch.writes) {
+            written.set(touch.base, true);
         }
         loop {
             let mut found = Vec::new();
@@ -153,7 +182,7 @@ impl<'k> Facts<'k> {
                     }
                     OpKind::Load => {
                         let base = data.operands[0];
-                        let changes = written[base] || calls || self.inside[base];
+                        let changes = written[base] || self.inside[base];
                         data.results.iter().for_each(|&result| mark(result, changes || any(&data.operands)));
                     }
                     OpKind::Extent(_) | OpKind::LaunchKey => {}
@@ -224,27 +253,38 @@ impl<'k> Facts<'k> {
         None
     }
 
-    /// Whether an iteration may write what a load reads between two ops that run equally often.
-    fn written_between(&self, load: Op, first: Op, second: Op) -> bool {
-        let Some(read) = self.kernel.cell_access(load).map(|access| access.place) else { return true };
-        let (first, second) = (self.position[first], self.position[second]);
-        let (first, second) = (first.min(second), first.max(second));
-        let is_array = |value: Value| matches!(self.kernel.ty(value), Type::Array(_));
+    /// Whether an iteration may write a place between two ops that run equally often. Of a place without a path, all is meant.
+    fn written_between(&self, base: Value, path: &[Value], first: Op, second: Op) -> bool {
         let constant = |value: &Value| self.kernel.as_const(*value);
-        let distinct = |path: &[Value]| {
-            let pairs = path.iter().map(constant).zip(read.path().iter().map(constant));
-            !self.clamps(read.base()) && pairs.into_iter().any(|(a, b)| a.is_some() && b.is_some() && a != b)
+        let distinct = |written: &[Value]| {
+            let pairs = written.iter().map(constant).zip(path.iter().map(constant));
+            !self.clamps(base) && pairs.into_iter().any(|(a, b)| a.is_some() && b.is_some() && a != b)
         };
-        let start = self.writes.partition_point(|&(position, _)| position <= first);
-        let between = self.writes[start..].iter().take_while(|&&(position, _)| position < second);
-        between.into_iter().any(|&(_, op)| match self.kernel.cell_access(op).map(|access| access.place) {
-            None => true,
-            Some(written) if written.base() == read.base() => !distinct(written.path()),
-            Some(written) => self.overlap && is_array(written.base()) && is_array(read.base()),
+        self.touches_between(first, second).filter(|touch| touch.writes).any(|touch| match touch.path {
+            Some(written) if touch.base == base => !distinct(written),
+            None if touch.base == base => true,
+            _ => self.may_overlap(touch.base, base),
         })
     }
 
-    /// Whether ops behind `first`, and before `second` in the same region, access the base or call a function.
+    /// Whether a function that may read or write the base is called between two ops that run equally often.
+    fn passed_between(&self, base: Value, first: Op, second: Op) -> bool {
+        self.touches_between(first, second).any(|touch| touch.path.is_none() && touch.base == base)
+    }
+
+    fn touches_between(&self, first: Op, second: Op) -> impl Iterator<Item = &Touch<'k>> {
+        let (first, second) = (self.position[first], self.position[second]);
+        let (first, second) = (first.min(second), first.max(second));
+        let start = self.touches.partition_point(|touch| touch.position <= first);
+        self.touches[start..].iter().take_while(move |touch| touch.position < second)
+    }
+
+    fn may_overlap(&self, a: Value, b: Value) -> bool {
+        let is_array = |value: Value| matches!(self.kernel.ty(value), Type::Array(_));
+        self.overlap && is_array(a) && is_array(b)
+    }
+
+    /// Whether ops behind `first`, and before `second` in the same region, access the base, or pass it to a function.
     pub fn touched_between(&self, base: Value, first: Op, second: Op) -> bool {
         let Some(region) = self.region(first) else { return true };
         let behind = self.kernel.regions[region].ops.iter().skip_while(|&&op| op != first).skip(1);
@@ -252,7 +292,9 @@ impl<'k> Facts<'k> {
         for &op in behind.take_while(|&&op| op != second) {
             let mut look = |op: Op| {
                 let data = &self.kernel.ops[op];
-                touched |= matches!(data.kind, OpKind::Call(_)) || data.operands.contains(&base);
+                let is_call = matches!(data.kind, OpKind::Call(_));
+                let is_base = |operand: Value| operand == base || is_call && self.may_overlap(operand, base);
+                touched |= data.operands.iter().any(|&operand| is_base(operand));
             };
             look(op);
             for &inner in &self.kernel.ops[op].regions {
@@ -270,8 +312,15 @@ impl<'k> Facts<'k> {
         let fresh = is_load
             && self.shared(load).is_some_and(|of| self.same_cell(&of, cell))
             && self.innermost_loop(load) == self.innermost_loop(at)
-            && !self.written_between(load, load, at);
+            && !self.passed_between(cell.base, load, at)
+            && !self.changed_between(load, load, at);
         fresh.then_some(load)
+    }
+
+    /// Whether an iteration may write what a load reads between two ops that run equally often.
+    fn changed_between(&self, load: Op, first: Op, second: Op) -> bool {
+        let Some(read) = self.kernel.cell_access(load).map(|access| access.place) else { return true };
+        self.written_between(read.base(), read.path(), first, second)
     }
 
     /// What an `if` gave, where the side that ran is known: `at` stands under the same condition.
@@ -325,7 +374,7 @@ impl<'k> Facts<'k> {
         if a == b {
             return true;
         }
-        let (ValueDef::Result(first, _), ValueDef::Result(second, _)) =
+        let (ValueDef::Result(first, index), ValueDef::Result(second, other)) =
             (self.kernel.values[a].def, self.kernel.values[b].def)
         else {
             return false;
@@ -335,13 +384,42 @@ impl<'k> Facts<'k> {
             return false;
         }
         *left -= 1;
-        let same_work = match one.kind {
-            OpKind::Load => {
-                self.innermost_loop(first) == self.innermost_loop(second)
-                    && !self.written_between(first, first, second)
-            }
-            _ => one.kind.is_pure(),
-        };
+        let again = || self.innermost_loop(first) == self.innermost_loop(second);
+        let same_work = index == other
+            && match one.kind {
+                OpKind::Load => again() && !self.changed_between(first, first, second),
+                OpKind::Call(_) => {
+                    let places = one.operands.iter().filter(|&&operand| self.kernel.ty(operand).is_place());
+                    self.only_computes(first)
+                        && again()
+                        && places.into_iter().all(|&base| !self.written_between(base, &[], first, second))
+                }
+                // The conditions are equal, as the operands are.
+                OpKind::If => one.regions.iter().zip(&two.regions).all(|(&one, &two)| {
+                    let of = |region: Region| yielded(self.kernel, region)[index as usize];
+                    self.equal_within(of(one), of(two), left)
+                }),
+                _ => one.kind.is_pure(),
+            };
         same_work && one.operands.iter().zip(&two.operands).all(|(&a, &b)| self.equal_within(a, b, left))
+    }
+
+    /// Whether an op calls a function of which nobody sees more than its results and failing assertions.
+    pub fn only_computes(&self, op: Op) -> bool {
+        let OpKind::Call(function) = self.kernel.ops[op].kind else { return false };
+        self.functions.as_ref().is_some_and(|functions| functions.computes[function])
+    }
+
+    /// The places without indices whose value a call reads and leaves as it is.
+    pub fn read_by_call(&self, op: Op) -> Vec<Cell> {
+        let OpKind::Call(function) = self.kernel.ops[op].kind else { return Vec::new() };
+        let Some(functions) = &self.functions else { return Vec::new() };
+        let operands = self.kernel.ops[op].operands.iter().zip(&functions.access[function]);
+        let whole = |base: Value| {
+            !self.inside[base]
+                && self.kernel.ty(base).place().is_some_and(|(data, rank)| rank + data.component_rank() == 0)
+        };
+        let read = operands.filter(|&(&base, access)| access.read && !access.written && whole(base));
+        read.map(|(&base, _)| Cell { base, path: Vec::new() }).collect()
     }
 }

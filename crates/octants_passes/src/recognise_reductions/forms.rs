@@ -180,21 +180,23 @@ fn conjuncts(facts: &Facts<'_>, user: Op, operand: usize, found: &mut Vec<Conjun
     found.push(Conjunct { value, user, operand });
 }
 
-/// Whether a region does nothing but what it computes, apart from one op and from assertions; `None` if it does more.
+/// Whether a region, which only computes apart from one op, may fail as it does: it asserts, or calls a function. `None` if it does more
+/// than compute.
 fn does_nothing_but(facts: &Facts<'_>, region: Region, store: Option<Op>) -> Option<bool> {
-    let mut asserts = false;
+    let mut fails = false;
     for &op in &facts.kernel.regions[region].ops {
         let kind = &facts.kernel.ops[op].kind;
-        if matches!(kind, OpKind::Assert(..)) {
-            asserts = true;
+        // A function may be one that does not return where the condition does not hold.
+        if matches!(kind, OpKind::Assert(..)) || facts.only_computes(op) {
+            fails = true;
         } else if kind.writes() && Some(op) != store {
             return None;
         }
         for &inner in &facts.kernel.ops[op].regions {
-            asserts |= does_nothing_but(facts, inner, store)?;
+            fails |= does_nothing_but(facts, inner, store)?;
         }
     }
-    Some(asserts)
+    Some(fails)
 }
 
 /// `if v > m: m = v` and its like.
@@ -249,7 +251,7 @@ fn compared_by(
     let elsewhere = data.regions[usize::from(in_then)];
     let unused = data.results.iter().all(|&result| facts.users(result).is_empty());
     let alone = does_nothing_but(facts, region, Some(store)).zip(does_nothing_but(facts, elsewhere, None));
-    // The comparison goes if it decides nothing but the store. Assertions keep it.
+    // The comparison goes if it decides nothing but the store. Assertions and calls keep it.
     let guard = match alone {
         Some((false, false)) if unused && facts.users(conjunct.value).len() == 1 => {
             Some((conjunct.user, conjunct.operand, in_then))

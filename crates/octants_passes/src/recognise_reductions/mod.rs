@@ -30,6 +30,8 @@
 //! * one of these chosen by `select` or an `if`, if the other choice is what the cell holds: [`conditional`];
 //! * `and` and `or` of truths.
 //!
+//! A store of what the cell holds, which is what `simplify` makes of `s = s + 0`, goes: [`drop_idle_stores`].
+//!
 //! An update is *observed* if the loop reads the cell besides, or combines it in another way: then iterations see what others did. That is a
 //! race, and so is every other store, but for these: the same value by all iterations, to a cell that the loop does not read; and a store in the one
 //! iteration that an `if` asks for. A loop with a race gets `in_order`: iterations that one thread runs are run one after the other.
@@ -62,6 +64,7 @@ pub fn recognise_reductions(kernel: &mut Kernel, assumptions: Assumptions) -> Ve
     let mut made = Made { atomics: SideTable::new(false), harmless: SideTable::new(false) };
     let mut moved = false;
     for &op in &loops {
+        moved |= drop_idle_stores(kernel, kernel.ops[op].regions[0], overlap);
         moved |= conditional::store_in_branches(kernel, kernel.ops[op].regions[0], overlap);
     }
     if moved {
@@ -123,6 +126,24 @@ fn may_store_shared(kernel: &Kernel, op: Op) -> bool {
         _ => {}
     });
     found
+}
+
+/// Removes stores of what the cell holds: `s = s`, which `s = s + 0` became. Returns whether there were some.
+fn drop_idle_stores(kernel: &mut Kernel, body: Region, overlap: bool) -> bool {
+    let facts = Facts::new(kernel, body, overlap);
+    let mut idle = SideTable::new(false);
+    let mut regions = Vec::new();
+    for (store, cell) in facts.shared_stores() {
+        let value = kernel.ops[store].operands.last();
+        if value.is_some_and(|&value| facts.fresh_load(value, &cell, store).is_some()) {
+            idle.set(store, true);
+            regions.extend(facts.region(store));
+        }
+    }
+    for &region in &regions {
+        kernel.regions[region].ops.retain(|&op| !idle[op]);
+    }
+    !regions.is_empty()
 }
 
 /// What was made of assignments.
@@ -214,6 +235,8 @@ fn races_in(kernel: &Kernel, op: Op, made: &Made, overlap: bool) -> Vec<Loc> {
     let facts = Facts::new(kernel, kernel.ops[op].regions[0], overlap);
     let mut accesses = Vec::new();
     for &inner in &facts.ops {
+        let read = facts.read_by_call(inner).into_iter();
+        accesses.extend(read.map(|cell| Access { op: inner, cell, kind: Kind::Read }));
         let Some(cell) = facts.shared(inner) else { continue };
         let kind = kind_of(&facts, inner);
         let passes = match kind {
