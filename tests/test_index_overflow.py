@@ -28,6 +28,18 @@ def test_products_wrap(session):
 
 
 @oc.kernel
+def wide_product(x: Ints, a: oc.u64, b: oc.u64):
+    for i in range(4):
+        x[oc.cast(a * b, oc.i32) & 7] += 1
+
+
+def test_products_of_64_bits_wrap(session):
+    x = np.zeros(8, np.int32)
+    wide_product(x, 2**63 + 3, 5)
+    assert x.tolist() == [0] * 7 + [4]
+
+
+@oc.kernel
 def strided(x: Ints, out: Ints, first: oc.i32):
     for i in range(first, first + 4):
         out[i - first] = x[i * 4 + 1]

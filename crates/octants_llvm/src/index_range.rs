@@ -71,11 +71,12 @@ impl Range {
             ArithOp::Add => Some(Self::new(self.low + other.low, self.high + other.high)),
             ArithOp::Sub => Some(Self::new(self.low - other.high, self.high - other.low)),
             ArithOp::Mul => {
+                // Two numbers of 64 bits without a sign have a product that needs all of 128.
                 let corners = [
-                    self.low * other.low,
-                    self.low * other.high,
-                    self.high * other.low,
-                    self.high * other.high,
+                    self.low.checked_mul(other.low)?,
+                    self.low.checked_mul(other.high)?,
+                    self.high.checked_mul(other.low)?,
+                    self.high.checked_mul(other.high)?,
                 ];
                 Some(Self::new(corners.into_iter().min()?, corners.into_iter().max()?))
             }
