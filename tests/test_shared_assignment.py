@@ -493,6 +493,27 @@ def test_a_function_that_cannot_touch_the_place_is_called_between(device, quiet)
     assert out.tolist() == [0, 0, values.sum()] and y.tolist() == (2 * values).tolist()
 
 
+def test_debug_mode_checks_arithmetic_under_the_comparison(device, quiet):
+    oc.init(arch=oc.reference if device == "reference" else oc.cpu, debug=True, log_level="error")
+
+    @oc.real_func
+    def double(x: ARRAY, i: oc.i32) -> oc.i32:
+        return x[i] * 2
+
+    @oc.kernel
+    def extremes(x: ARRAY) -> oc.types.vector(2, oc.i32):
+        a, b = -10_000, 10_000
+        for i in x:
+            if x[i] * 2 > a:
+                a = x[i] * 2
+            if double(x, i) < b:
+                b = double(x, i)
+        return oc.Vector([a, b])
+
+    x = numbers(500)
+    assert extremes(x).to_numpy().tolist() == [2 * x.max(), 2 * x.min()]
+
+
 def test_a_function_that_touches_the_place_makes_a_race(device):
     total = oc.field(oc.i32, shape=())
 
@@ -544,7 +565,7 @@ def test_a_function_that_touches_the_place_makes_a_race(device):
             kernel(np.ones(20, np.int32))
 
 
-def test_a_function_that_draws_or_prints_gives_no_maximum_by_comparison(device):
+def test_a_function_that_draws_gives_no_maximum_by_comparison(device):
     @oc.real_func
     def draw(x: ARRAY, i: oc.i32) -> oc.i32:
         return x[i] + oc.random(oc.i32) % 10

@@ -1,5 +1,6 @@
 //! Who touches which memory.
 
+use octants_ir::ops::PrintPiece;
 use octants_ir::rewrite::walk;
 use octants_ir::{Access, Func, Kernel, Op, OpKind, Place, Region, SideTable, Type, Value};
 
@@ -106,8 +107,8 @@ fn access_of_params(kernel: &Kernel, body: Region, functions: &SideTable<Func, V
     access
 }
 
-/// The functions that do nothing that anybody sees, apart from failing assertions: two calls with equal arguments give equal results,
-/// as long as what the function reads is not written.
+/// The functions that do nothing that anybody sees, apart from [checks](is_check): two calls with equal arguments give equal results, as
+/// long as what the function reads is not written.
 pub fn computing_functions(kernel: &Kernel, access: &SideTable<Func, Vec<Access>>) -> SideTable<Func, bool> {
     let mut known = SideTable::new(true);
     loop {
@@ -117,8 +118,8 @@ pub fn computing_functions(kernel: &Kernel, access: &SideTable<Func, Vec<Access>
             walk(kernel, function.body, &mut |op| match kernel.ops[op].kind {
                 OpKind::Call(called) => computes &= known[called],
                 // What is no parameter is a variable of the function's own.
-                OpKind::Assert(..) | OpKind::Store | OpKind::Atomic(_) | OpKind::AtomicCas => {}
-                ref kind => computes &= !kind.writes(),
+                OpKind::Store | OpKind::Atomic(_) | OpKind::AtomicCas => {}
+                ref kind => computes &= !kind.writes() || is_check(kind),
             });
             changed |= computes != known[id];
             known.set(id, computes);
@@ -126,5 +127,14 @@ pub fn computing_functions(kernel: &Kernel, access: &SideTable<Func, Vec<Access>
         if !changed {
             return known;
         }
+    }
+}
+
+/// Whether an op only tells of mistakes: an assertion, or a message of the compiler's own, such as of an overflow.
+pub fn is_check(kind: &OpKind) -> bool {
+    match kind {
+        OpKind::Assert(..) => true,
+        OpKind::Print(spec) => spec.pieces.iter().any(|piece| matches!(piece, PrintPiece::Location)),
+        _ => false,
     }
 }

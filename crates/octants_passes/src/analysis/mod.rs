@@ -6,7 +6,9 @@ mod cost;
 mod index;
 mod sums;
 
-pub use access::{ArrayUse, accesses_of, array_access, array_uses, computing_functions, function_access};
+pub use access::{
+    ArrayUse, accesses_of, array_access, array_uses, computing_functions, function_access, is_check,
+};
 pub use cost::cost;
 pub use index::Affine;
 pub use sums::sums_of;

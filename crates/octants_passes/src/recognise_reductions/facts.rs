@@ -49,7 +49,7 @@ struct Touch<'k> {
 /// What the functions of the kernel do.
 struct Functions {
     access: SideTable<Func, Vec<Access>>,
-    /// Nobody sees more of it than its results and failing assertions.
+    /// Nobody sees more of it than its results and checks.
     computes: SideTable<Func, bool>,
 }
 
@@ -404,7 +404,7 @@ impl<'k> Facts<'k> {
         same_work && one.operands.iter().zip(&two.operands).all(|(&a, &b)| self.equal_within(a, b, left))
     }
 
-    /// Whether an op calls a function of which nobody sees more than its results and failing assertions.
+    /// Whether an op calls a function of which nobody sees more than its results and checks.
     pub fn only_computes(&self, op: Op) -> bool {
         let OpKind::Call(function) = self.kernel.ops[op].kind else { return false };
         self.functions.as_ref().is_some_and(|functions| functions.computes[function])

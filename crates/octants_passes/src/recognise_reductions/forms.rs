@@ -4,6 +4,7 @@ use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp, ConvertOp};
 use octants_ir::{Builder, Const, Op, OpKind, Region, Scalar, Value, ValueDef};
 
 use super::facts::{Cell, Facts};
+use crate::analysis::is_check;
 use crate::slots::yielded;
 
 /// What a store to a shared cell becomes.
@@ -180,14 +181,14 @@ fn conjuncts(facts: &Facts<'_>, user: Op, operand: usize, found: &mut Vec<Conjun
     found.push(Conjunct { value, user, operand });
 }
 
-/// Whether a region, which only computes apart from one op, may fail as it does: it asserts, or calls a function. `None` if it does more
+/// Whether a region, which only computes apart from one op, may fail as it does: it checks, or calls a function. `None` if it does more
 /// than compute.
 fn does_nothing_but(facts: &Facts<'_>, region: Region, store: Option<Op>) -> Option<bool> {
     let mut fails = false;
     for &op in &facts.kernel.regions[region].ops {
         let kind = &facts.kernel.ops[op].kind;
         // A function may be one that does not return where the condition does not hold.
-        if matches!(kind, OpKind::Assert(..)) || facts.only_computes(op) {
+        if is_check(kind) || facts.only_computes(op) {
             fails = true;
         } else if kind.writes() && Some(op) != store {
             return None;
@@ -251,7 +252,7 @@ fn compared_by(
     let elsewhere = data.regions[usize::from(in_then)];
     let unused = data.results.iter().all(|&result| facts.users(result).is_empty());
     let alone = does_nothing_but(facts, region, Some(store)).zip(does_nothing_but(facts, elsewhere, None));
-    // The comparison goes if it decides nothing but the store. Assertions and calls keep it.
+    // The comparison goes if it decides nothing but the store. Checks and calls keep it.
     let guard = match alone {
         Some((false, false)) if unused && facts.users(conjunct.value).len() == 1 => {
             Some((conjunct.user, conjunct.operand, in_then))

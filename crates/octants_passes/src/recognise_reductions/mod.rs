@@ -46,10 +46,11 @@ mod facts;
 mod forms;
 mod once;
 
-use octants_ir::ops::{AtomicOp, PrintPiece};
+use octants_ir::ops::AtomicOp;
 use octants_ir::rewrite::walk;
 use octants_ir::{Builder, CellAccess, Const, Kernel, Loc, Op, OpKind, Region, SideTable, Value};
 
+use crate::analysis::is_check;
 use crate::manager::Assumptions;
 use crate::sweep::sweep;
 use facts::{Cell, Facts};
@@ -310,8 +311,7 @@ fn only_told(facts: &Facts<'_>, load: Op) -> bool {
 
 fn only_tells(kernel: &Kernel, region: Region) -> bool {
     kernel.regions[region].ops.iter().all(|&op| match &kernel.ops[op].kind {
-        OpKind::Print(spec) => spec.pieces.iter().any(|piece| matches!(piece, PrintPiece::Location)),
         OpKind::Yield | OpKind::Const(_) => true,
-        _ => false,
+        kind => is_check(kind),
     })
 }
