@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use octants_hal::host::{self, Filler, HostMemory, LINE, unsupported};
+use octants_hal::host::{self, Filler, HostMemory, LINE};
 use octants_hal::{
-    Address, Cancel, Capabilities, Device, DeviceError, Domain, Event, FaultRecord, Function, Image, Launch,
+    Address, Cancel, Capabilities, Device, DeviceError, Domain, FaultRecord, Function, Image, Launch,
     LaunchContext, Module, PrintQueue, RangeDomain, Stream,
 };
 use octants_llvm::abi::{Fault, Frame, Worker};
@@ -275,26 +275,6 @@ unsafe impl Device for CpuDevice {
         Ok(())
     }
 
-    fn create_stream(&self) -> Result<Stream, DeviceError> {
-        unsupported("create_stream")
-    }
-
-    unsafe fn destroy_stream(&self, _stream: Stream) {}
-
-    fn create_event(&self) -> Result<Event, DeviceError> {
-        unsupported("create_event")
-    }
-
-    unsafe fn destroy_event(&self, _event: Event) {}
-
-    unsafe fn record_event(&self, _stream: Stream, _event: Event) -> Result<(), DeviceError> {
-        unsupported("record_event")
-    }
-
-    unsafe fn wait_event(&self, _stream: Stream, _event: Event) -> Result<(), DeviceError> {
-        unsupported("wait_event")
-    }
-
     unsafe fn synchronise(&self, _stream: Stream) -> Result<(), DeviceError> {
         Ok(())
     }
@@ -354,7 +334,7 @@ unsafe impl Device for CpuDevice {
                     frame.bounds = range.bounds.as_ptr();
                     self.run_range(task, context, &frame, range)?;
                 }
-                Domain::DeviceRange(_) => return unsupported("launch"),
+                Domain::DeviceRange(_) => return Err(DeviceError::Unsupported { verb: "launch" }),
             }
         }
         Ok(())

@@ -44,6 +44,8 @@ impl Address {
 
 /// One processor and its memory. See the crate's contract: all validation is above.
 ///
+/// The verbs of streams and events have bodies for a device without [`Capabilities::STREAMS`]; one with it writes all six.
+///
 /// # Safety
 /// An implementation keeps the contract: allocations do not overlap, verbs on a stream keep their order, and no verb touches
 /// memory other than what its caller named.
@@ -128,35 +130,43 @@ pub unsafe trait Device: Send + Sync {
     ) -> Result<(), DeviceError>;
 
     /// A new stream, ordered with no other. Needs [`Capabilities::STREAMS`].
-    fn create_stream(&self) -> Result<Stream, DeviceError>;
+    fn create_stream(&self) -> Result<Stream, DeviceError> {
+        Err(DeviceError::Unsupported { verb: "create_stream" })
+    }
 
     /// Destroys a stream once its queue is empty; waits for that.
     ///
     /// # Safety
     /// `stream` is live, not the default one, and never used again.
-    unsafe fn destroy_stream(&self, stream: Stream);
+    unsafe fn destroy_stream(&self, _stream: Stream) {}
 
     /// A new event that was never recorded. Needs [`Capabilities::STREAMS`].
-    fn create_event(&self) -> Result<Event, DeviceError>;
+    fn create_event(&self) -> Result<Event, DeviceError> {
+        Err(DeviceError::Unsupported { verb: "create_event" })
+    }
 
     /// Destroys an event; streams that wait for it still do.
     ///
     /// # Safety
     /// `event` is live and never used again.
-    unsafe fn destroy_event(&self, event: Event);
+    unsafe fn destroy_event(&self, _event: Event) {}
 
     /// The event now stands at the end of the stream's queue.
     ///
     /// # Safety
     /// Both are live.
-    unsafe fn record_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError>;
+    unsafe fn record_event(&self, _stream: Stream, _event: Event) -> Result<(), DeviceError> {
+        Err(DeviceError::Unsupported { verb: "record_event" })
+    }
 
     /// What comes later on the stream waits until the event's latest recording, as of this call, is passed. The host does not wait,
     /// and the event may be recorded again at once.
     ///
     /// # Safety
     /// Both are live.
-    unsafe fn wait_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError>;
+    unsafe fn wait_event(&self, _stream: Stream, _event: Event) -> Result<(), DeviceError> {
+        Err(DeviceError::Unsupported { verb: "wait_event" })
+    }
 
     /// The host waits until the stream's queue is empty.
     ///

@@ -9,14 +9,14 @@
 use std::time::Duration;
 
 use octants_hal::{
-    Address, Capabilities, Device, DeviceError, Event, FAULT_ARGUMENTS, Fault, FaultRecord, Function, Image,
-    Launch, Module, Stream,
+    Address, Capabilities, Device, DeviceError, FAULT_ARGUMENTS, Fault, FaultRecord, Function, Image, Launch,
+    Module, Stream,
 };
 use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, Surroundings, Trap, TrapKind, run_in};
 use octants_ir::plan::{ArgKind, ArgLayout, ResultLayout, size_and_align};
 use octants_ir::{Const, Kernel, Op, SiteNumbers, SiteScope, text};
 
-use octants_hal::host::{self, HostMemory, unsupported};
+use octants_hal::host::{self, HostMemory};
 
 /// The interpreter as a device.
 pub struct ReferenceDevice {
@@ -113,26 +113,6 @@ unsafe impl Device for ReferenceDevice {
         // SAFETY: the caller keeps the verb's contract.
         unsafe { host::fill(to.as_ptr(), pattern, bytes) };
         Ok(())
-    }
-
-    fn create_stream(&self) -> Result<Stream, DeviceError> {
-        unsupported("create_stream")
-    }
-
-    unsafe fn destroy_stream(&self, _stream: Stream) {}
-
-    fn create_event(&self) -> Result<Event, DeviceError> {
-        unsupported("create_event")
-    }
-
-    unsafe fn destroy_event(&self, _event: Event) {}
-
-    unsafe fn record_event(&self, _stream: Stream, _event: Event) -> Result<(), DeviceError> {
-        unsupported("record_event")
-    }
-
-    unsafe fn wait_event(&self, _stream: Stream, _event: Event) -> Result<(), DeviceError> {
-        unsupported("wait_event")
     }
 
     unsafe fn synchronise(&self, _stream: Stream) -> Result<(), DeviceError> {

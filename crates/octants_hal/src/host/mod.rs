@@ -4,14 +4,8 @@ mod memory;
 
 pub use memory::HostMemory;
 
-use crate::DeviceError;
-
 /// Fills and copies are cut into pieces that begin at multiples of this, which keeps every piece aligned.
 pub const LINE: usize = 64;
-
-pub fn unsupported<T>(verb: &'static str) -> Result<T, DeviceError> {
-    Err(DeviceError::Unsupported { verb })
-}
 
 /// # Safety
 /// Both ranges are valid and do not overlap.
