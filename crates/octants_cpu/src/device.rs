@@ -321,7 +321,7 @@ unsafe impl Device for CpuDevice {
             cancel: std::ptr::from_ref(context.cancel).cast(),
             key: context.key,
             print: Some(print),
-            listener: context.prints.map_or(std::ptr::null(), std::ptr::from_ref).cast(),
+            prints: context.prints.map_or(std::ptr::null(), std::ptr::from_ref).cast(),
         };
         // SAFETY: the caller keeps the verb's contract.
         unsafe {

@@ -22,6 +22,7 @@ mod index_range;
 mod lanes;
 mod module;
 mod ops;
+mod report;
 mod shape;
 mod task;
 mod value;

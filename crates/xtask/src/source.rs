@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn the_type_of_a_pointer_to_an_unsafe_function_is_not_unsafe_code() {
         let found = |text: &str| has_unsafe_code(&blank_prose(text));
-        assert!(!found("pub type Print = unsafe extern \"C\" fn(listener: *const c_void);"));
+        assert!(!found("pub type Print = unsafe extern \"C\" fn(prints: *const c_void);"));
         assert!(!found("call: unsafe fn(u32),"));
         assert!(found("unsafe { *pointer }"));
         assert!(found("pub unsafe fn read(p: *const u8) -> u8 {"));

@@ -27,8 +27,8 @@ pub struct Frame {
     pub key: u64,
     /// Called by each `print`, from any thread. May be left out for a kernel without any.
     pub print: Option<Print>,
-    /// What it is called with.
-    pub listener: *const c_void,
+    /// What it is called with: where the launch's prints go.
+    pub prints: *const c_void,
 }
 
 /// A request to stop.
@@ -45,9 +45,9 @@ impl Cancel {
     pub(crate) const CONFIRM: usize = offset_of!(Cancel, confirm);
 }
 
-/// Is told of a `print`: the listener, the site's number in the plan, and its operands in so many slots as
+/// Is told of a `print`: where prints go, the site's number in the plan, and its operands in so many slots as
 /// [`Fault::arguments`] has them.
-pub type Print = unsafe extern "C" fn(listener: *const c_void, site: u32, count: u32, slots: *const u64);
+pub type Print = unsafe extern "C" fn(prints: *const c_void, site: u32, count: u32, slots: *const u64);
 
 /// What the thread has that runs a task: nothing of it is shared with other threads.
 #[repr(C)]
@@ -72,7 +72,7 @@ impl Frame {
     pub(crate) const CANCEL: usize = offset_of!(Frame, cancel);
     pub(crate) const KEY: usize = offset_of!(Frame, key);
     pub(crate) const PRINT: usize = offset_of!(Frame, print);
-    pub(crate) const LISTENER: usize = offset_of!(Frame, listener);
+    pub(crate) const PRINTS: usize = offset_of!(Frame, prints);
 }
 
 /// The failure that a launch ends with: the first one wins.

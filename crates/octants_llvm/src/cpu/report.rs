@@ -1,52 +1,30 @@
 //! What a task tells the host while it runs, and is told: faults, prints, requests to stop.
 
-use octants_ir::Scalar;
-
-use super::abi::{Cancel, Fault, Frame};
+use super::abi::{Cancel, Frame};
 use crate::emitter::Emitter;
-use crate::value::{Typed, Val};
+use crate::report::FaultOrdering;
+use crate::value::Val;
+
+const ORDERING: FaultOrdering = FaultOrdering { take: "acq_rel monotonic", fence: None, publish: "release" };
 
 impl Emitter<'_> {
-    /// Writes the fault, unless another was first, and gives up.
+    /// Writes the fault into the launch's record, unless another was first, and ends the task.
     pub(super) fn record_fault(&mut self, site: u32, arguments: &[Val]) {
         let address = self.offset("%frame", Frame::FAULT);
         let fault = self.f.pointer(format_args!("load ptr, ptr {address}, align 8"));
-        let state = self.offset(fault, Fault::STATE_OFFSET);
-        let (none, taken, written) = (Fault::NONE, Fault::TAKEN, Fault::WRITTEN);
-        let pair = self
-            .f
-            .define(format_args!("cmpxchg ptr {state}, i32 {none}, i32 {taken} acq_rel monotonic, align 4"));
-        let first = self.f.define(format_args!("extractvalue {{ i32, i1 }} %v{pair}, 1"));
-        let (write, stop) = (self.f.new_label(), self.stop_block());
-        self.f.terminate(format_args!("br i1 %v{first}, label %{write}, label %{stop}"));
-
-        self.f.begin(write);
-        let address = self.offset(fault, Fault::SITE_OFFSET);
-        self.f.line(format_args!("store i32 {site}, ptr {address}, align 4"));
-        for (index, &argument) in arguments.iter().take(Fault::ARGUMENTS).enumerate() {
-            let argument = self.word(argument);
-            let address = self.offset(fault, Fault::ARGUMENTS_OFFSET + 8 * index);
-            self.f.line(format_args!("store {}, ptr {address}, align 8", Typed(argument)));
-        }
-        self.f.line(format_args!("store atomic i32 {written}, ptr {state} release, align 4"));
-        self.f.jump(stop);
+        self.write_fault(fault, site, arguments, &ORDERING);
     }
 
-    /// Calls the launch's listener with the operands in slots of eight bytes.
+    /// Calls the launch's print function with the operands in slots of eight bytes.
     pub(super) fn call_printer(&mut self, site: u32, operands: &[Val]) {
         let count = operands.len();
-        let slots = self.f.in_entry(|f| f.pointer(format_args!("alloca [{} x i64], align 8", count.max(1))));
-        for (index, &operand) in operands.iter().enumerate() {
-            let word = self.word(operand);
-            let address = self.offset(slots, 8 * index);
-            self.f.line(format_args!("store {}, ptr {address}, align 8", Typed(word)));
-        }
+        let slots = self.print_slots(operands);
         let address = self.offset("%frame", Frame::PRINT);
         let function = self.f.pointer(format_args!("load ptr, ptr {address}, align 8"));
-        let address = self.offset("%frame", Frame::LISTENER);
-        let listener = self.f.pointer(format_args!("load ptr, ptr {address}, align 8"));
+        let address = self.offset("%frame", Frame::PRINTS);
+        let prints = self.f.pointer(format_args!("load ptr, ptr {address}, align 8"));
         self.f.line(format_args!(
-            "call void {function}(ptr {listener}, i32 {site}, i32 {count}, ptr {slots}) #0"
+            "call void {function}(ptr {prints}, i32 {site}, i32 {count}, ptr {slots}) #0"
         ));
     }
 
@@ -71,10 +49,5 @@ impl Emitter<'_> {
         let goes_on = self.f.define(format_args!("icmp eq i8 %v{wanted}, 0"));
         self.f.terminate(format_args!("br i1 %v{goes_on}, label %{go_on}, label %{stop}"));
         self.f.begin(go_on);
-    }
-
-    /// A scalar in eight bytes: integers extended as their sign says, reals as an `f64`.
-    pub(crate) fn word(&mut self, value: Val) -> Val {
-        if value.ty.is_real() { self.cast(value, Scalar::F64) } else { self.resize(value, Scalar::I64) }
     }
 }

@@ -1,12 +1,15 @@
 //! What a task tells the host: faults and prints.
 
 use super::abi::GpuFrame;
-use crate::abi::Fault;
 use crate::emitter::Emitter;
-use crate::value::{Typed, Val};
+use crate::report::FaultOrdering;
+use crate::value::Val;
 
 /// LLVM 19 has no code for `fence` on this target.
 const FENCE: &str = "llvm.nvvm.membar.sys";
+
+const ORDERING: FaultOrdering =
+    FaultOrdering { take: "monotonic monotonic", fence: Some(fence), publish: "monotonic" };
 
 /// Appends a record to a ring of prints, or counts it as dropped where there is no room. The ring is `octants_hal`'s `PrintRing`: words
 /// reserved, words read, records dropped, capacity, then the records. The host reads while the device writes, so the header comes last,
@@ -62,47 +65,23 @@ full:
 }
 ";
 
+/// What was written before is seen by the host before what is written later.
+fn fence(e: &mut Emitter<'_>) {
+    e.module.declare(FENCE, || format!("declare void @{FENCE}()"));
+    e.f.line(format_args!("call void @{FENCE}()"));
+}
+
 impl Emitter<'_> {
-    /// Writes the fault, unless another thread was first, and gives up.
+    /// Writes the fault into the launch's record, unless another thread was first, and ends the task.
     pub(super) fn record_device_fault(&mut self, site: u32, arguments: &[Val]) {
         let fault = self.load_pointer("%frame", GpuFrame::FAULT);
-        let state = self.offset(fault, Fault::STATE_OFFSET);
-        let (none, taken, written) = (Fault::NONE, Fault::TAKEN, Fault::WRITTEN);
-        let pair = self.f.define(format_args!(
-            "cmpxchg ptr {state}, i32 {none}, i32 {taken} monotonic monotonic, align 4"
-        ));
-        let first = self.f.define(format_args!("extractvalue {{ i32, i1 }} %v{pair}, 1"));
-        let (write, stop) = (self.f.new_label(), self.stop_block());
-        self.f.terminate(format_args!("br i1 %v{first}, label %{write}, label %{stop}"));
-
-        self.f.begin(write);
-        let address = self.offset(fault, Fault::SITE_OFFSET);
-        self.f.line(format_args!("store i32 {site}, ptr {address}, align 4"));
-        for (index, &argument) in arguments.iter().take(Fault::ARGUMENTS).enumerate() {
-            let argument = self.word(argument);
-            let address = self.offset(fault, Fault::ARGUMENTS_OFFSET + 8 * index);
-            self.f.line(format_args!("store {}, ptr {address}, align 8", Typed(argument)));
-        }
-        self.visible_to_host();
-        self.f.line(format_args!("store atomic i32 {written}, ptr {state} monotonic, align 4"));
-        self.f.jump(stop);
-    }
-
-    /// What was written before is seen by the host before what is written later.
-    fn visible_to_host(&mut self) {
-        self.module.declare(FENCE, || format!("declare void @{FENCE}()"));
-        self.f.line(format_args!("call void @{FENCE}()"));
+        self.write_fault(fault, site, arguments, &ORDERING);
     }
 
     /// Hands the operands, in slots of eight bytes, to the launch's ring.
     pub(super) fn print_to_ring(&mut self, site: u32, operands: &[Val]) {
         let count = operands.len();
-        let slots = self.f.in_entry(|f| f.pointer(format_args!("alloca [{} x i64], align 8", count.max(1))));
-        for (index, &operand) in operands.iter().enumerate() {
-            let word = self.word(operand);
-            let address = self.offset(slots, 8 * index);
-            self.f.line(format_args!("store {}, ptr {address}, align 8", Typed(word)));
-        }
+        let slots = self.print_slots(operands);
         let ring = self.load_pointer("%frame", GpuFrame::PRINTS);
         self.module.declare(FENCE, || format!("declare void @{FENCE}()"));
         self.module.add_function_once("octants.print", || PRINT.to_owned());

@@ -56,10 +56,10 @@ type Told = Mutex<Vec<(u32, Vec<u64>)>>;
 /// What `launch_key` gives.
 pub const KEY: u64 = 0x0123_4567_89AB_CDEF;
 
-unsafe extern "C" fn tell(listener: *const c_void, op: u32, count: u32, slots: *const u64) {
+unsafe extern "C" fn tell(prints: *const c_void, op: u32, count: u32, slots: *const u64) {
     // SAFETY: the harness passes its list, and the emitter as many slots as it says.
     let (told, words) =
-        unsafe { (&*listener.cast::<Told>(), std::slice::from_raw_parts(slots, count as usize)) };
+        unsafe { (&*prints.cast::<Told>(), std::slice::from_raw_parts(slots, count as usize)) };
     told.lock().unwrap().push((op, words.to_vec()));
 }
 
@@ -188,7 +188,7 @@ impl Program {
                 cancel,
                 key: KEY,
                 print: Some(tell),
-                listener: (&raw const told).cast(),
+                prints: (&raw const told).cast(),
             };
             // Tests run on threads with two megabytes of stack.
             let stack_limit = (&raw const frame).addr() - (1 << 20);
