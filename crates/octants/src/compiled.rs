@@ -10,14 +10,14 @@ use octants_runtime::{Arguments, Assumptions, Context, LaunchEnv, LaunchFailure,
 use crate::brief::is_brief;
 use crate::error::{Error, LaunchError};
 use crate::fault::describe;
+use crate::kernel_source::{KernelSource, VersionInfo};
 use crate::launch_keys::LaunchKeys;
 use crate::output::{Locate, Output};
-use crate::recipe::{Recipe, VersionInfo};
 use crate::report::{CompileStatistics, Dump};
 
 /// A kernel compiled in a session.
 pub struct CompiledKernel {
-    plan: LaunchPlan<Recipe>,
+    plan: LaunchPlan<KernelSource>,
     keys: Arc<LaunchKeys>,
 }
 
@@ -25,10 +25,10 @@ impl CompiledKernel {
     pub(crate) fn new(
         context: &Arc<Context>,
         keys: &Arc<LaunchKeys>,
-        recipe: Recipe,
+        source: KernelSource,
         cancel: &Cancel,
     ) -> Result<Self, Error> {
-        Ok(Self { plan: LaunchPlan::new(context, recipe, cancel)?, keys: Arc::clone(keys) })
+        Ok(Self { plan: LaunchPlan::new(context, source, cancel)?, keys: Arc::clone(keys) })
     }
 
     pub fn name(&self) -> &str {
@@ -142,7 +142,7 @@ impl CompiledKernel {
         self.plan.context()
     }
 
-    pub(crate) fn plan(&self) -> &LaunchPlan<Recipe> {
+    pub(crate) fn plan(&self) -> &LaunchPlan<KernelSource> {
         &self.plan
     }
 

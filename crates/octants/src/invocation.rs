@@ -7,13 +7,13 @@ use octants_runtime::{ArgumentError, Invocation as Checked};
 use crate::array::NdArray;
 use crate::compiled::CompiledKernel;
 use crate::error::{Error, LaunchError};
+use crate::kernel_source::KernelSource;
 use crate::output::Locate;
-use crate::recipe::Recipe;
 
 /// Arguments for one launch, put together one by one. Borrows the arrays until the launch is over.
 pub struct Invocation<'a> {
     kernel: &'a CompiledKernel,
-    checked: Checked<'a, Recipe>,
+    checked: Checked<'a, KernelSource>,
 }
 
 impl<'a> Invocation<'a> {

@@ -14,9 +14,9 @@ use crate::cache::Cache;
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
 use crate::intern::Interner;
+use crate::kernel_source::KernelSource;
 use crate::launch_keys::LaunchKeys;
 use crate::options::{Arch, SessionOptions};
-use crate::recipe::Recipe;
 
 /// A device in use. Cloning gives another handle of the same session.
 #[derive(Clone)]
@@ -103,8 +103,8 @@ impl Session {
         kernel.options.debug |= options.debug;
         let key = key(&kernel, options);
         kernels.get_or_make(&key, cancel, || {
-            let recipe = Recipe { kernel: Arc::new(kernel), options: *options, lowering };
-            CompiledKernel::new(context, keys, recipe, cancel)
+            let source = KernelSource { kernel: Arc::new(kernel), options: *options, lowering };
+            CompiledKernel::new(context, keys, source, cancel)
         })
     }
 

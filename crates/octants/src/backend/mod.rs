@@ -12,8 +12,8 @@ use octants_hal::{Cancel, Device};
 use octants_runtime::{Assumptions, Code};
 
 use crate::error::Error;
+use crate::kernel_source::{KernelSource, VersionInfo};
 use crate::options::{Arch, SessionOptions};
-use crate::recipe::{Recipe, VersionInfo};
 use crate::report::Dump;
 
 pub(crate) trait Backend: Sync {
@@ -21,11 +21,15 @@ pub(crate) trait Backend: Sync {
     fn open(&self, options: &SessionOptions) -> Result<Arc<dyn Device>, Error>;
 
     /// Code for a kernel under these assumptions. Raising `cancel` ends it early.
-    fn make(&self, recipe: &Recipe, assume: Assumptions, cancel: &Cancel)
-    -> Result<Code<VersionInfo>, Error>;
+    fn make(
+        &self,
+        source: &KernelSource,
+        assume: Assumptions,
+        cancel: &Cancel,
+    ) -> Result<Code<VersionInfo>, Error>;
 
     /// A text of the code that `make` makes, or of the IR that it makes it from. `None` where there is no such thing.
-    fn dump(&self, recipe: &Recipe, what: Dump, assume: Assumptions) -> Result<Option<String>, Error>;
+    fn dump(&self, source: &KernelSource, what: Dump, assume: Assumptions) -> Result<Option<String>, Error>;
 
     /// Whether every access to an array can be told of, with its location.
     fn reports_accesses(&self) -> bool;

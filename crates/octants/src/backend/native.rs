@@ -12,8 +12,8 @@ use octants_runtime::{Assumptions, Code, TaskCode};
 
 use super::Backend;
 use crate::error::Error;
+use crate::kernel_source::{KernelSource, VersionInfo};
 use crate::options::SessionOptions;
-use crate::recipe::{Recipe, VersionInfo};
 use crate::report::{CompileStatistics, Dump};
 
 pub(super) struct Native;
@@ -25,17 +25,17 @@ impl Backend for Native {
 
     fn make(
         &self,
-        recipe: &Recipe,
+        source: &KernelSource,
         assume: Assumptions,
         cancel: &Cancel,
     ) -> Result<Code<VersionInfo>, Error> {
-        let (outcome, passes) = recipe.run_passes(assume);
+        let (outcome, passes) = source.run_passes(assume);
         if cancel.is_wanted() {
             return Err(Error::Cancelled);
         }
         let Outcome { kernel, plan, findings, .. } = outcome;
         let races = findings.races;
-        let native = compile_native(&kernel, &plan, native_options(recipe, assume), cancel)
+        let native = compile_native(&kernel, &plan, native_options(source, assume), cancel)
             .map_err(|error| native_error(&error))?;
         let tasks: Vec<_> = native
             .tasks
@@ -43,7 +43,7 @@ impl Backend for Native {
             .map(|task| TaskCode { symbol: task.symbol, bytes: task.object, lanes: task.lanes })
             .collect();
         let statistics = CompileStatistics {
-            lower: recipe.lowering,
+            lower: source.lowering,
             passes,
             emit: native.emit,
             llvm: native.llvm,
@@ -54,15 +54,15 @@ impl Backend for Native {
         Ok(Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, races, statistics } })
     }
 
-    fn dump(&self, recipe: &Recipe, what: Dump, assume: Assumptions) -> Result<Option<String>, Error> {
-        let Outcome { kernel, plan, .. } = recipe.run_passes(assume).0;
+    fn dump(&self, source: &KernelSource, what: Dump, assume: Assumptions) -> Result<Option<String>, Error> {
+        let Outcome { kernel, plan, .. } = source.run_passes(assume).0;
         let what = match what {
             Dump::Ir | Dump::IrAfterPasses => return Ok(Some(text::print(&kernel))),
             Dump::Llvm => NativeText::Llvm,
             Dump::OptimisedLlvm => NativeText::OptimisedLlvm,
             Dump::Assembly => NativeText::Assembly,
         };
-        let text = native_text(&kernel, &plan, native_options(recipe, assume), what);
+        let text = native_text(&kernel, &plan, native_options(source, assume), what);
         text.map(Some).map_err(|error| native_error(&error))
     }
 
@@ -71,12 +71,12 @@ impl Backend for Native {
     }
 }
 
-fn native_options(recipe: &Recipe, assume: Assumptions) -> NativeOptions {
-    let threads = match recipe.options.num_compile_threads {
+fn native_options(source: &KernelSource, assume: Assumptions) -> NativeOptions {
+    let threads = match source.options.num_compile_threads {
         0 => octants_cpu::pool::processors(),
         some => some,
     };
-    NativeOptions { noalias: assume.noalias, optimise: recipe.options.opt_level > 0, threads }
+    NativeOptions { noalias: assume.noalias, optimise: source.options.opt_level > 0, threads }
 }
 
 fn native_error(error: &NativeError) -> Error {

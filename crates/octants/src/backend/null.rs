@@ -10,8 +10,8 @@ use octants_runtime::{Assumptions, Code, TaskCode};
 
 use super::Backend;
 use crate::error::Error;
+use crate::kernel_source::{KernelSource, VersionInfo};
 use crate::options::SessionOptions;
-use crate::recipe::{Recipe, VersionInfo};
 use crate::report::{CompileStatistics, Dump};
 
 pub(super) struct Null;
@@ -24,11 +24,11 @@ impl Backend for Null {
     /// Tasks by name alone.
     fn make(
         &self,
-        recipe: &Recipe,
+        source: &KernelSource,
         assume: Assumptions,
         _cancel: &Cancel,
     ) -> Result<Code<VersionInfo>, Error> {
-        let (Outcome { kernel, plan, findings, .. }, passes) = recipe.run_passes(assume);
+        let (Outcome { kernel, plan, findings, .. }, passes) = source.run_passes(assume);
         let races = findings.races;
         let task = |number: usize| TaskCode {
             symbol: format!("{}_t{number}", kernel.name),
@@ -37,7 +37,7 @@ impl Backend for Null {
         };
         let tasks: Vec<_> = (0..plan.tasks.len()).map(task).collect();
         let statistics = CompileStatistics {
-            lower: recipe.lowering,
+            lower: source.lowering,
             passes,
             tasks: tasks.len(),
             ..CompileStatistics::default()
@@ -45,9 +45,9 @@ impl Backend for Null {
         Ok(Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, races, statistics } })
     }
 
-    fn dump(&self, recipe: &Recipe, what: Dump, assume: Assumptions) -> Result<Option<String>, Error> {
+    fn dump(&self, source: &KernelSource, what: Dump, assume: Assumptions) -> Result<Option<String>, Error> {
         match what {
-            Dump::Ir | Dump::IrAfterPasses => Ok(Some(text::print(&recipe.run_passes(assume).0.kernel))),
+            Dump::Ir | Dump::IrAfterPasses => Ok(Some(text::print(&source.run_passes(assume).0.kernel))),
             Dump::Llvm | Dump::OptimisedLlvm | Dump::Assembly => Ok(None),
         }
     }

@@ -11,8 +11,8 @@ use octants_runtime::{Assumptions, Code, TaskCode};
 
 use super::Backend;
 use crate::error::Error;
+use crate::kernel_source::{KernelSource, VersionInfo};
 use crate::options::SessionOptions;
-use crate::recipe::{Recipe, VersionInfo};
 use crate::report::{CompileStatistics, Dump};
 
 pub(super) struct Reference;
@@ -25,11 +25,11 @@ impl Backend for Reference {
     /// The whole kernel as one task, as the front end made it.
     fn make(
         &self,
-        recipe: &Recipe,
+        source: &KernelSource,
         assume: Assumptions,
         _cancel: &Cancel,
     ) -> Result<Code<VersionInfo>, Error> {
-        let mut kernel = Kernel::clone(&recipe.kernel);
+        let mut kernel = Kernel::clone(&source.kernel);
         if kernel.options.debug {
             // Checks are ops, and are made of scalars.
             scalarise(&mut kernel);
@@ -37,19 +37,24 @@ impl Backend for Reference {
         }
         // Iterations run in order here; the program is told of what other devices make of it.
         let races = if may_have_races(&kernel) {
-            recipe.run_passes(Assumptions { noalias: true, copies: true }).0.findings.races
+            source.run_passes(Assumptions { noalias: true, copies: true }).0.findings.races
         } else {
             Vec::new()
         };
-        let source = text::print(&kernel);
+        let ir = text::print(&kernel);
         let plan = whole_plan(&kernel);
-        let tasks = vec![TaskCode { symbol: kernel.name.clone(), bytes: source.into_bytes(), lanes: 1 }];
+        let tasks = vec![TaskCode { symbol: kernel.name.clone(), bytes: ir.into_bytes(), lanes: 1 }];
         let statistics =
-            CompileStatistics { lower: recipe.lowering, tasks: 1, ..CompileStatistics::default() };
+            CompileStatistics { lower: source.lowering, tasks: 1, ..CompileStatistics::default() };
         Ok(Code { name: kernel.name, plan, tasks, info: VersionInfo { assume, races, statistics } })
     }
 
-    fn dump(&self, _recipe: &Recipe, _what: Dump, _assume: Assumptions) -> Result<Option<String>, Error> {
+    fn dump(
+        &self,
+        _source: &KernelSource,
+        _what: Dump,
+        _assume: Assumptions,
+    ) -> Result<Option<String>, Error> {
         Ok(None)
     }
 

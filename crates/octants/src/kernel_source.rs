@@ -20,14 +20,14 @@ use crate::report::{CompileStatistics, Dump};
 const OPS_WORTH_A_THREAD: usize = 2000;
 
 /// Of such a thread. Passes and the emitter recurse over nested regions. Untouched pages cost nothing.
-const STACK: usize = 64 << 20;
+const STACK_BYTES: usize = 64 << 20;
 
 /// How often the caller looks whether it is interrupted.
-const PATIENCE: Duration = Duration::from_millis(10);
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A kernel as the front end made it, and the options of the session that compiles it.
 #[derive(Clone)]
-pub(crate) struct Recipe {
+pub(crate) struct KernelSource {
     pub kernel: Arc<Kernel>,
     pub options: SessionOptions,
     pub lowering: Duration,
@@ -42,7 +42,7 @@ pub(crate) struct VersionInfo {
     pub statistics: CompileStatistics,
 }
 
-impl MakeVersion for Recipe {
+impl MakeVersion for KernelSource {
     type Info = VersionInfo;
     type Error = Error;
 
@@ -52,15 +52,15 @@ impl MakeVersion for Recipe {
         }
         let (send, result) = sync_channel(1);
         let abandoned = Arc::new(Cancel::new());
-        let (recipe, stop) = (self.clone(), Arc::clone(&abandoned));
-        let thread = thread::Builder::new().name("octants-compile".to_owned()).stack_size(STACK);
+        let (source, stop) = (self.clone(), Arc::clone(&abandoned));
+        let thread = thread::Builder::new().name("octants-compile".to_owned()).stack_size(STACK_BYTES);
         let spawned = thread.spawn(move || {
             // Nobody may be waiting any more.
-            drop(send.send(recipe.make_here(assume, &stop)));
+            drop(send.send(source.make_here(assume, &stop)));
         });
         let Ok(spawned) = spawned else { return self.make_here(assume, cancel) };
         loop {
-            match result.recv_timeout(PATIENCE) {
+            match result.recv_timeout(CANCEL_POLL_INTERVAL) {
                 Ok(made) => return made,
                 Err(RecvTimeoutError::Timeout) if cancel.is_wanted() => {
                     abandoned.raise();
@@ -87,7 +87,7 @@ impl MakeVersion for Recipe {
     }
 }
 
-impl Recipe {
+impl KernelSource {
     fn make_here(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<VersionInfo>, Error> {
         backend(self.options.arch).make(self, assume, cancel)
     }
