@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use octants_codegen::{NativeError, NativeOptions, NativeText, compile_native, native_text};
+use octants_codegen::{CodegenError, KernelText, NativeOptions, compile_native, native_text};
 use octants_cpu::CpuDevice;
 use octants_hal::{Cancel, Device};
 use octants_ir::text;
@@ -40,7 +40,7 @@ impl Backend for Native {
         let tasks: Vec<_> = native
             .tasks
             .into_iter()
-            .map(|task| TaskCode { symbol: task.symbol, bytes: task.object, lanes: task.lanes })
+            .map(|task| TaskCode { symbol: task.symbol, bytes: task.bytes, lanes: task.lanes })
             .collect();
         let statistics = CompileStatistics {
             lower: source.lowering,
@@ -58,9 +58,9 @@ impl Backend for Native {
         let Outcome { kernel, plan, .. } = source.run_passes(assume).0;
         let what = match what {
             Dump::Ir | Dump::IrAfterPasses => return Ok(Some(text::print(&kernel))),
-            Dump::Llvm => NativeText::Llvm,
-            Dump::OptimisedLlvm => NativeText::OptimisedLlvm,
-            Dump::Assembly => NativeText::Assembly,
+            Dump::Llvm => KernelText::Llvm,
+            Dump::OptimisedLlvm => KernelText::OptimisedLlvm,
+            Dump::Assembly => KernelText::Assembly,
         };
         let text = native_text(&kernel, &plan, native_options(source, assume), what);
         text.map(Some).map_err(|error| native_error(&error))
@@ -79,9 +79,9 @@ fn native_options(source: &KernelSource, assume: Assumptions) -> NativeOptions {
     NativeOptions { noalias: assume.noalias, optimise: source.options.opt_level > 0, threads }
 }
 
-fn native_error(error: &NativeError) -> Error {
+fn native_error(error: &CodegenError) -> Error {
     match error {
-        NativeError::Cancelled => Error::Cancelled,
-        NativeError::Refused { .. } => Error::internal("llvm", error),
+        CodegenError::Cancelled => Error::Cancelled,
+        CodegenError::Refused { .. } | CodegenError::Unsupported { .. } => Error::internal("llvm", error),
     }
 }

@@ -1,0 +1,49 @@
+//! Code for the processor that this process runs on: ELF objects.
+
+use octants_hal::Cancel;
+use octants_ir::Kernel;
+use octants_ir::plan::Plan;
+use octants_llvm::{CpuOptions, EmitOptions};
+use octants_llvm_sys::{OptLevel, Options, Target};
+
+use crate::driver::{CodegenError, KernelCode, KernelText, Recipe, compile, text};
+
+/// How to compile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NativeOptions {
+    /// No two array arguments overlap, unless both are only read.
+    pub noalias: bool,
+    pub optimise: bool,
+    /// Tasks that compile at the same time; at least 1.
+    pub threads: usize,
+}
+
+/// Compiles every task of a kernel in its tasks phase. A compilation that was begun when `cancel` is raised ends unobserved.
+pub fn compile_native(
+    kernel: &Kernel,
+    plan: &Plan,
+    options: NativeOptions,
+    cancel: &Cancel,
+) -> Result<KernelCode, CodegenError> {
+    compile(kernel, plan, &recipe(options), cancel)
+}
+
+/// The code of all tasks as text, one after another.
+pub fn native_text(
+    kernel: &Kernel,
+    plan: &Plan,
+    options: NativeOptions,
+    what: KernelText,
+) -> Result<String, CodegenError> {
+    text(kernel, plan, &recipe(options), what)
+}
+
+fn recipe(options: NativeOptions) -> Recipe {
+    let cpu = CpuOptions { vector_bits: Target::host().vector_bits(), ..CpuOptions::default() };
+    let opt = if options.optimise { OptLevel::Default } else { OptLevel::None };
+    Recipe {
+        emit: EmitOptions { noalias: options.noalias, ..EmitOptions::for_cpu(cpu) },
+        llvm: Options { opt, ..Options::default() },
+        threads: options.threads,
+    }
+}

@@ -1,0 +1,62 @@
+//! Code for NVIDIA's GPUs: PTX text, which the driver compiles.
+
+use octants_hal::Cancel;
+use octants_ir::Kernel;
+use octants_ir::plan::Plan;
+use octants_llvm::{EmitOptions, GpuOptions, Target as Machine};
+use octants_llvm_sys::{OptLevel, Options, Output, Target};
+
+use crate::driver::{CodegenError, KernelCode, KernelText, Recipe, compile, text};
+use crate::ptx_target::PtxTarget;
+
+/// How to compile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PtxOptions {
+    /// The device and the driver that code is for.
+    pub target: PtxTarget,
+    /// What the emitter chooses a task's code by.
+    pub gpu: GpuOptions,
+    /// No two array arguments overlap, unless both are only read.
+    pub noalias: bool,
+    pub optimise: bool,
+    /// Tasks that compile at the same time; at least 1.
+    pub threads: usize,
+}
+
+/// Compiles every task of a kernel in its tasks phase, each to a PTX module that is complete: functions of the vendor's library are
+/// linked in. A compilation that was begun when `cancel` is raised ends unobserved.
+pub fn compile_ptx(
+    kernel: &Kernel,
+    plan: &Plan,
+    options: PtxOptions,
+    cancel: &Cancel,
+) -> Result<KernelCode, CodegenError> {
+    compile(kernel, plan, &recipe(options)?, cancel)
+}
+
+/// The code of all tasks as text, one after another.
+pub fn ptx_text(
+    kernel: &Kernel,
+    plan: &Plan,
+    options: PtxOptions,
+    what: KernelText,
+) -> Result<String, CodegenError> {
+    text(kernel, plan, &recipe(options)?, what)
+}
+
+fn recipe(options: PtxOptions) -> Result<Recipe, CodegenError> {
+    let PtxTarget { capability, version } = options.target;
+    let target = Target::nvptx(capability, version).ok_or_else(|| CodegenError::Unsupported {
+        message: "LLVM was built without its target for NVIDIA's GPUs".to_owned(),
+    })?;
+    let opt = if options.optimise { OptLevel::Default } else { OptLevel::None };
+    Ok(Recipe {
+        emit: EmitOptions {
+            noalias: options.noalias,
+            target: Machine::Gpu(options.gpu),
+            ..EmitOptions::default()
+        },
+        llvm: Options { target, opt, output: Output::Assembly, vector_math: false, ..Options::default() },
+        threads: options.threads,
+    })
+}
