@@ -1,6 +1,6 @@
 //! The forms that an update of a shared cell may have.
 
-use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp, ConvertOp};
+use octants_ir::ops::{ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp};
 use octants_ir::{Builder, Const, Op, OpKind, Region, Scalar, Value, ValueDef};
 
 use super::facts::{Cell, Facts};
@@ -23,7 +23,9 @@ pub(super) struct Update {
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
     Value(Value),
+    Const(Const),
     Binary(OpKind, Box<Operand>, Value),
+    Unary(OpKind, Box<Operand>),
     Negated(Value),
     Cast(Box<Operand>, Scalar),
 }
@@ -32,10 +34,17 @@ impl Operand {
     pub fn build(&self, b: &mut Builder<'_>) -> Value {
         match self {
             Self::Value(value) => *value,
+            Self::Const(constant) => b.constant(*constant),
             Self::Negated(value) => b.arith_unary(ArithOp::Neg, *value),
             Self::Cast(inner, to) => {
                 let inner = inner.build(b);
                 b.cast(inner, *to)
+            }
+            Self::Unary(kind, inner) => {
+                let inner = inner.build(b);
+                let ty = b.kernel.ty(inner);
+                let op = b.op(kind.clone(), [inner], [ty], []);
+                b.kernel.ops[op].results[0]
             }
             Self::Binary(kind, first, second) => {
                 let first = first.build(b);
@@ -122,6 +131,9 @@ fn chain(facts: &Facts<'_>, store: Op, cell: &Cell, value: Value, left: &mut u32
             facts.fresh_load(def.operands[0], cell, store)?;
             return Some(Chain { op: None, rest: None, cast: true });
         }
+        // `~s` is `s ^ -1`, which `simplify` writes so, and `-s` is `s * -1`.
+        OpKind::BitUnary(BitUnary::Not) => return unary(facts, store, cell, value, AtomicOp::Xor, left),
+        OpKind::Arith(ArithOp::Neg) => return unary(facts, store, cell, value, AtomicOp::Mul, left),
         _ => return None,
     };
     let &[a, b] = &def.operands[..] else { return None };
@@ -139,6 +151,29 @@ fn chain(facts: &Facts<'_>, store: Op, cell: &Cell, value: Value, left: &mut u32
         None if !commutes => Operand::Negated(other),
         None => Operand::Value(other),
         Some(rest) => Operand::Binary(def.kind.clone(), Box::new(rest), other),
+    };
+    Some(Chain { op: Some(op), rest: Some(rest), cast: inner.cast })
+}
+
+/// A unary op as the update with -1: `~(s ^ v)` is `s ^ ~v`, and `-(s * v)` is `s * -v`.
+fn unary(
+    facts: &Facts<'_>,
+    store: Op,
+    cell: &Cell,
+    value: Value,
+    op: AtomicOp,
+    left: &mut u32,
+) -> Option<Chain> {
+    let def = facts.kernel.def(value)?;
+    let inner = chain(facts, store, cell, def.operands[0], left)?;
+    if inner.op.is_some_and(|inner| inner != op) {
+        return None;
+    }
+    let ty = facts.kernel.ty(value).scalar()?;
+    let minus_one = if ty.is_real() { Const::from_f64(ty, -1.0) } else { Const::from_bits(ty, u64::MAX) };
+    let rest = match inner.rest {
+        None => Operand::Const(minus_one),
+        Some(rest) => Operand::Unary(def.kind.clone(), Box::new(rest)),
     };
     Some(Chain { op: Some(op), rest: Some(rest), cast: inner.cast })
 }

@@ -28,7 +28,8 @@
 //! * what the cell holds, combined with something by `+`, `-`, `*`, `min`, `max`, `&`, `|`, `^`: [`forms`];
 //! * a value under the condition that it is greater, or less, than what the cell holds;
 //! * one of these chosen by `select` or an `if`, if the other choice is what the cell holds: [`conditional`];
-//! * `and` and `or` of truths.
+//! * `and` and `or` of truths;
+//! * a constant that absorbs what all other updates do, which is what `simplify` makes of `s = s & 0`: [`absorbing`].
 //!
 //! A store of what the cell holds, which is what `simplify` makes of `s = s + 0`, goes: [`drop_idle_stores`].
 //!
@@ -41,6 +42,7 @@
 //!
 //! Expects scalars and promoted locals; structured phase.
 
+mod absorbing;
 mod conditional;
 mod facts;
 mod forms;
@@ -76,8 +78,9 @@ pub fn recognise_reductions(kernel: &mut Kernel, assumptions: Assumptions) -> Ve
         let body = kernel.ops[op].regions[0];
         let facts = Facts::new(kernel, body, overlap);
         let stores = facts.shared_stores();
-        let updates: Vec<_> =
+        let mut updates: Vec<_> =
             stores.iter().filter_map(|(store, cell)| forms::update_of(&facts, *store, cell)).collect();
+        updates.extend(absorbing::absorbing_updates(&facts, &stores, &updates));
         apply(kernel, body, &updates, &mut made);
     }
     if !loops.is_empty() {
@@ -218,12 +221,20 @@ enum Kind {
     Other,
 }
 
+/// Which reduction an atomic op is part of.
+fn reduction_of(op: AtomicOp) -> Option<AtomicOp> {
+    match op {
+        AtomicOp::Sub => Some(AtomicOp::Add),
+        AtomicOp::Exchange => None,
+        op => Some(op),
+    }
+}
+
 fn kind_of(facts: &Facts<'_>, op: Op) -> Kind {
     let data = &facts.kernel.ops[op];
     match data.kind {
         OpKind::Load | OpKind::VolatileLoad => Kind::Read,
-        OpKind::Atomic(AtomicOp::Sub) => Kind::Update(AtomicOp::Add),
-        OpKind::Atomic(op) if op != AtomicOp::Exchange => Kind::Update(op),
+        OpKind::Atomic(op) => reduction_of(op).map_or(Kind::Other, Kind::Update),
         OpKind::Store => {
             let value = data.operands.last().copied();
             Kind::Store(value.filter(|&value| !facts.varies(value)))
