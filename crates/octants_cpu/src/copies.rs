@@ -12,8 +12,8 @@ use octants_hal::{Copied, DeviceError, Summand};
 
 use octants_hal::host::LINE;
 
-/// Bytes of copies that are kept for the next loop.
-const KEPT: usize = 64 << 20;
+/// Bytes of copies that are kept for the next loop. As many as the runtime lets one loop have (`octants_runtime`'s `MOST_BYTES`).
+const MAX_IDLE_BYTES: usize = 64 << 20;
 
 /// A word that changes no sum: for reals that is the negative zero, whose sum with a positive zero is the latter.
 fn neutral(summand: Summand) -> u64 {
@@ -82,7 +82,7 @@ impl IdleCopies {
         if let Ok(mut copies) = self.copies.try_lock() {
             // Sizes of arrays change in the course of a program: the oldest make room.
             copies.push(copy);
-            while copies.iter().map(|copy| copy.bytes).sum::<usize>() > KEPT {
+            while copies.iter().map(|copy| copy.bytes).sum::<usize>() > MAX_IDLE_BYTES {
                 drop(copies.remove(0));
             }
         }

@@ -18,7 +18,7 @@ use octants_llvm_sys::{LoadError, Loaded, load};
 use crate::copies::{IdleCopies, LoopCopies};
 use crate::pool::{Outcome, Pool, Schedule};
 use crate::stack;
-use crate::work::{MeasuredWork, is_brief, threads_worth};
+use crate::work::{MeasuredWork, is_short, threads_worth};
 
 /// A range task: arguments, frame, worker, and a range of the flattened points. A serial task ignores the range.
 type Task = unsafe extern "C" fn(*const u8, *const Frame, *const Worker, i64, i64);
@@ -38,19 +38,21 @@ const _: () = {
     assert!(offset_of!(Fault, arguments) == FaultRecord::ARGUMENTS_OFFSET);
 };
 
-/// Nanoseconds of one chunk, at least: taking the next one takes some ten.
-const CHUNK: u64 = 1000;
+/// One chunk takes this, at least. Taking the next one takes some ten nanoseconds where threads compete for it: one percent.
+const MIN_CHUNK_NANOSECONDS: u64 = 1000;
 
-/// Nanoseconds and instructions of one chunk, at most, so that a request to stop is heard soon. An iteration that is longer than it
-/// seemed asks by itself.
-const LONGEST: u64 = 10_000_000;
-const LONGEST_COST: u64 = 1 << 25;
+/// One chunk takes this, at most, so that a request to stop is heard soon: 10 ms, and about as many instructions where nothing was measured
+/// yet. Chosen: Ctrl-C is to be heard within half a second. An iteration that is longer than it seemed asks by itself.
+const MAX_CHUNK_NANOSECONDS: u64 = 10_000_000;
+const MAX_CHUNK_INSTRUCTIONS: u64 = 1 << 25;
 
-/// Bytes of a fill or a copy that are worth handing to another thread.
-const BYTES_WORTH_A_THREAD: u64 = 256 << 10;
+/// Bytes of a fill or a copy that are worth handing to another thread: some ten microseconds at the 25 GB/s of one core (`fill` in
+/// `benches/run.py`), several times what waking a thread takes.
+const MIN_BYTES_PER_THREAD: u64 = 256 << 10;
 
-/// Bytes of private copies that are worth handing to another thread to merge: some five microseconds.
-const COPIES_WORTH_A_THREAD: u64 = 64 << 10;
+/// Bytes of private copies that are worth handing to another thread to merge: some five microseconds. The copies of all
+/// threads count together: MPM-88 with 20,000 particles has 16 copies of 200 kB on 16 cores.
+const MIN_MERGED_BYTES_PER_THREAD: u64 = 64 << 10;
 
 /// The host's processor: native code on a pool of threads.
 pub struct CpuDevice {
@@ -87,7 +89,7 @@ impl CpuDevice {
     fn in_pieces(&self, bytes: usize, period: usize, worth: u64, work: &(dyn Fn(usize, usize) + Sync)) {
         let periods = bytes.div_ceil(period) as u64;
         let grain = worth / period as u64;
-        let schedule = Schedule { grain, most: u64::MAX, max_threads: usize::MAX, cancel: None };
+        let schedule = Schedule { grain, max_chunk: u64::MAX, max_threads: usize::MAX, cancel: None };
         let outcome = self.pool.run(periods, &schedule, &|_, begin, end| {
             let (begin, end) = (begin as usize * period, end as usize * period);
             work(begin, end.min(bytes) - begin);
@@ -105,7 +107,7 @@ impl CpuDevice {
         range: &RangeDomain<'_>,
     ) -> Result<(), DeviceError> {
         let (points, cost) = (range.points, u64::from(range.cost.max(1)));
-        if range.copied.is_empty() && is_brief(points, cost) && !context.cancel.is_wanted() {
+        if range.copied.is_empty() && is_short(points, cost) && !context.cancel.is_wanted() {
             let worker = Worker { stack_limit: stack::limit(), copies: std::ptr::null() };
             // SAFETY: the caller vouches for arguments and frame; these are all points.
             unsafe { (task.code)(context.args.as_ptr(), frame, &raw const worker, 0, points as i64) };
@@ -116,12 +118,13 @@ impl CpuDevice {
         if worth > 1 && self.pool.is_asleep(worth) {
             worth = threads_worth(work, true).min(worth);
         }
-        let (mut grain, mut most) = (points, points);
+        let (mut grain, mut max_chunk) = (points, points);
         if worth > 1 {
             // As many points as take so long; those that are too many to be counted are enough.
             let each = |nanoseconds: u64| points.saturating_mul(nanoseconds) / work;
-            grain = range.block.map_or_else(|| each(CHUNK).max(range.lanes.into()), u64::from);
-            most = each(LONGEST).clamp(1, (LONGEST_COST / cost).max(1));
+            grain =
+                range.block.map_or_else(|| each(MIN_CHUNK_NANOSECONDS).max(range.lanes.into()), u64::from);
+            max_chunk = each(MAX_CHUNK_NANOSECONDS).clamp(1, (MAX_CHUNK_INSTRUCTIONS / cost).max(1));
         }
         let max_threads = range.max_threads.map_or(worth, |threads| worth.min(threads as usize));
         let threads = self.pool.threads_for(points, grain, max_threads);
@@ -134,7 +137,7 @@ impl CpuDevice {
         // SAFETY: the record outlives the launch.
         let fault = unsafe { &*context.memory.fault.as_ptr::<FaultRecord>() };
         let busy = task.work.is_sampled().then(|| AtomicU64::new(0));
-        let schedule = Schedule { grain, most, max_threads, cancel: Some(context.cancel) };
+        let schedule = Schedule { grain, max_chunk, max_threads, cancel: Some(context.cancel) };
         let outcome = self.pool.run(points, &schedule, &|thread, lo, hi| {
             if fault.happened() {
                 return;
@@ -157,7 +160,7 @@ impl CpuDevice {
         }
         // Also after a failure: what was added until then is there, as it would be without copies.
         if let Some(copies) = &copies {
-            let worth = COPIES_WORTH_A_THREAD / copies.used().max(1) as u64;
+            let worth = MIN_MERGED_BYTES_PER_THREAD / copies.used().max(1) as u64;
             for array in 0..range.copied.len() {
                 self.in_pieces(copies.lines(array) * LINE, LINE, worth, &|begin, length| {
                     // SAFETY: the loop is over, and each piece is given to one thread.
@@ -253,7 +256,7 @@ unsafe impl Device for CpuDevice {
         from: Address,
         bytes: usize,
     ) -> Result<(), DeviceError> {
-        self.in_pieces(bytes, LINE, BYTES_WORTH_A_THREAD, &|begin, length| {
+        self.in_pieces(bytes, LINE, MIN_BYTES_PER_THREAD, &|begin, length| {
             // SAFETY: a piece of what the caller vouches for.
             unsafe { host::copy(to.offset(begin).as_ptr(), from.offset(begin).as_ptr(), length) };
         });
@@ -268,7 +271,7 @@ unsafe impl Device for CpuDevice {
         bytes: usize,
     ) -> Result<(), DeviceError> {
         let filler = Filler::new(pattern, bytes);
-        self.in_pieces(bytes, filler.period(), BYTES_WORTH_A_THREAD, &|begin, length| {
+        self.in_pieces(bytes, filler.period(), MIN_BYTES_PER_THREAD, &|begin, length| {
             // SAFETY: a piece of what the caller vouches for, which begins where the pattern does.
             unsafe { filler.fill(to.offset(begin).as_ptr(), length) };
         });

@@ -14,11 +14,11 @@
 //!
 //! This knows nothing of kernels or devices: a body is a closure over a range.
 
-mod board;
-mod crew;
 mod fork;
 mod job;
+mod job_table;
 mod sync;
+mod workers;
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -26,8 +26,8 @@ use std::time::Duration;
 
 use octants_hal::Cancel;
 
-use crew::Crew;
 use job::Job;
+use workers::WorkerSet;
 
 /// What a loop runs: the thread's number within this loop, and a range of iterations. Numbers are below
 /// [`Pool::threads`]; no two threads have the same one at the same time, so it may index private memory.
@@ -39,7 +39,7 @@ pub struct Schedule<'a> {
     /// Fewest iterations that are worth handing to a thread on their own. Zero counts as one.
     pub grain: u64,
     /// Most iterations that a thread takes at once, unless the grain is more.
-    pub most: u64,
+    pub max_chunk: u64,
     /// Most threads to use, the caller included. More than the pool has means all.
     pub max_threads: usize,
     /// Looked at between chunks: once it is set, no further chunk is begun.
@@ -56,29 +56,30 @@ pub enum Outcome {
 
 /// A set of threads. Dropping it ends them.
 pub struct Pool {
-    /// Never null. Only replaced in a forked child, where the threads of the old crew do not exist.
-    crew: AtomicPtr<Crew>,
+    /// Never null. Only replaced in a forked child, where the old threads do not exist.
+    workers: AtomicPtr<WorkerSet>,
     threads: usize,
-    patience: Duration,
+    spin_time: Duration,
 }
 
-/// How long an idle worker watches for the next loop before it sleeps. Waking a sleeping thread takes longer than many
-/// loops; on the other hand a watching thread is a busy processor.
-pub const PATIENCE: Duration = Duration::from_micros(50);
+/// How long an idle worker spins for the next loop before it sleeps. Waking a sleeping thread takes one or two microseconds, longer than many
+/// loops; on the other hand a spinning thread is a busy processor. Chosen, not measured: longer than what Python does between two
+/// launches of one time step.
+pub const SPIN_TIME: Duration = Duration::from_micros(50);
 
 impl Pool {
     /// A pool in which `threads` threads run a loop, the caller included: it starts one fewer. Zero means one per
     /// processor that this process may use.
     pub fn new(threads: usize) -> Pool {
-        Pool::with_patience(threads, PATIENCE)
+        Pool::with_spin_time(threads, SPIN_TIME)
     }
 
     /// As [`Pool::new`], with another time that idle workers watch before they sleep.
-    pub fn with_patience(threads: usize, patience: Duration) -> Pool {
+    pub fn with_spin_time(threads: usize, spin_time: Duration) -> Pool {
         let threads = if threads == 0 { processors() } else { threads };
         fork::watch();
-        let crew = AtomicPtr::new(Box::into_raw(Box::new(Crew::hire(threads - 1, patience))));
-        Pool { crew, threads, patience }
+        let workers = AtomicPtr::new(Box::into_raw(Box::new(WorkerSet::spawn(threads - 1, spin_time))));
+        Pool { workers, threads, spin_time }
     }
 
     /// How many threads may run one loop, the caller included.
@@ -94,7 +95,7 @@ impl Pool {
 
     /// Whether a loop on so many threads would have to wake workers first, which takes longer than calling those that are awake.
     pub fn is_asleep(&self, threads: usize) -> bool {
-        self.crew().is_asleep(threads)
+        self.workers().is_asleep(threads)
     }
 
     /// Runs `body` over all of `0..total`, each iteration once, on several threads. Returns when all is done.
@@ -115,9 +116,10 @@ impl Pool {
             return Outcome::Completed;
         }
 
-        let job = Job::new(total, grain..=schedule.most.max(grain), threads.max(1), schedule.cancel, body);
+        let job =
+            Job::new(total, grain..=schedule.max_chunk.max(grain), threads.max(1), schedule.cancel, body);
         if threads > 1 {
-            self.crew().run(&job);
+            self.workers().run(&job);
         } else {
             job.work(0);
         }
@@ -127,17 +129,17 @@ impl Pool {
         if job.cancelled() { Outcome::Cancelled } else { Outcome::Completed }
     }
 
-    fn crew(&self) -> &Crew {
-        let current = self.crew.load(Ordering::Acquire);
+    fn workers(&self) -> &WorkerSet {
+        let current = self.workers.load(Ordering::Acquire);
         // SAFETY: never null; what it points to is only freed by `drop`, which excludes all other uses.
-        let crew = unsafe { &*current };
-        if crew.is_of_this_process() {
-            return crew;
+        let workers = unsafe { &*current };
+        if workers.is_of_this_process() {
+            return workers;
         }
-        // In a child of the process that made the pool. The old crew is left alone for ever: its lock may have been
+        // In a child of the process that made the pool. The old set is left alone for ever: its lock may have been
         // held by a thread that does not exist here.
-        let fresh = Box::into_raw(Box::new(Crew::hire(self.threads - 1, self.patience)));
-        match self.crew.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire) {
+        let fresh = Box::into_raw(Box::new(WorkerSet::spawn(self.threads - 1, self.spin_time)));
+        match self.workers.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: as above.
             Ok(_) => unsafe { &*fresh },
             Err(other) => {
@@ -154,12 +156,12 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         // SAFETY: made by `Box::into_raw`, and no loop is running, as nobody else has a reference.
-        let crew = unsafe { Box::from_raw(*self.crew.get_mut()) };
-        if crew.is_of_this_process() {
-            crew.dismiss();
+        let workers = unsafe { Box::from_raw(*self.workers.get_mut()) };
+        if workers.is_of_this_process() {
+            workers.shut_down();
         } else {
             // Its threads cannot be joined here, and its lock may be held for ever.
-            std::mem::forget(crew);
+            std::mem::forget(workers);
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::cell::Cell;
 
 /// Bytes at the end of a stack that recursive functions leave alone: the frame of the last call, handlers of signals, and whatever the
-/// print or the report of a failure needs. A quarter of a small stack.
-const SPARE: usize = 1 << 20;
+/// print or the report of a failure needs. A quarter of a small stack. Chosen, not measured.
+const RESERVED_BYTES: usize = 1 << 20;
 
-/// Bytes of the stack that calls may use where nobody says how large it is.
-const UNKNOWN: usize = 128 << 10;
+/// Bytes of the stack that calls may use where the system does not say how large it is. Chosen: half of the smallest stack that the tests use.
+const ASSUMED_BYTES: usize = 128 << 10;
 
 thread_local! {
     /// Zero until it was asked for: asking takes some microseconds, and on a process' first thread more.
@@ -28,8 +28,8 @@ pub(crate) fn limit() -> usize {
 #[cold]
 fn find_limit() -> usize {
     match bounds() {
-        Some((lowest, bytes)) => lowest + SPARE.min(bytes / 4),
-        None => here().saturating_sub(UNKNOWN),
+        Some((lowest, bytes)) => lowest + RESERVED_BYTES.min(bytes / 4),
+        None => here().saturating_sub(ASSUMED_BYTES),
     }
 }
 

@@ -1,33 +1,34 @@
 //! How long the iterations of a task take, as measured, and how many threads that is worth.
 //!
 //! What the compiler knows of a body is how many instructions it has, which is off by a factor of ten where it is vectorised or waits for
-//! memory. So a few launches of each task are timed: the first ones, then one in [`SAMPLED`].
+//! memory. So a few launches of each task are timed: the first ones, then one in [`TIMING_INTERVAL`].
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Nanoseconds of work that one more thread must save to be worth calling when it is awake: entering the loop, taking chunks and
-/// leaving, where all threads do so at once. With `n` threads a loop takes `work / n + n * CALL`, which is least at the root of
-/// `work / CALL`. `benches/threads.py` shows times over numbers of threads.
-const CALL: u64 = 400;
+/// leaving, where all threads do so at once. With `n` threads a loop takes `work / n + n * JOIN_NANOSECONDS`, which is least at the root of
+/// `work / JOIN_NANOSECONDS`. From `benches/threads.py` on 16 cores: a 512² stencil (60 µs on one thread) takes 18 µs with 8 threads
+/// and 19 with 16, where all 16 took 39.
+const JOIN_NANOSECONDS: u64 = 400;
 
-/// The same where workers sleep: the caller wakes two, which wake others, each in one or two microseconds.
-const WAKE: u64 = 1500;
+/// The same where workers sleep: the caller wakes two, which wake others, each in one or two microseconds. With it `saxpy` of 30,000 elements stays on its
+/// thread (4.0 µs; 17 where 16 threads were woken).
+const WAKE_NANOSECONDS: u64 = 1500;
 
-/// Instructions per nanosecond of bodies so plain that they are vectorised, and of others: what is assumed before anything was
-/// measured. From `y[i] += a * x[i]`, where two threads begin to pay at thirty thousand iterations.
-const PLAIN_RATE: u64 = 32;
-const RATE: u64 = 3;
+/// Of bodies so short that they are vectorised, and of others: what is assumed before anything was measured. From `y[i] += a * x[i]`, where two threads begin to pay at thirty thousand iterations.
+const VECTORISED_INSTRUCTIONS_PER_NANOSECOND: u64 = 32;
+const INSTRUCTIONS_PER_NANOSECOND: u64 = 3;
 
-/// A body of fewer instructions than this is plain.
-const PLAIN: u64 = 32;
+/// A body of fewer instructions than this is taken for one that is vectorised. Chosen, not measured: only the first launch depends on it.
+const MAX_VECTORISED_INSTRUCTIONS: u64 = 32;
 
-/// A loop over a plain body of fewer instructions than this, in all, is over before anything could be decided about it.
-const BRIEF: u64 = 4000;
+/// A loop of fewer instructions than this, in all, runs at once: estimating its work takes some 40 ns, as long as such a loop.
+const MAX_SHORT_LOOP_INSTRUCTIONS: u64 = 4000;
 
-/// The first launches are all timed; then one in this many.
-const FIRST: u32 = 4;
-const SAMPLED: u32 = 16;
+/// The first launches are all timed, then one in [`TIMING_INTERVAL`]: reading the clock twice takes some 50 ns. Chosen, not measured.
+const FIRST_TIMED_LAUNCHES: u32 = 4;
+const TIMING_INTERVAL: u32 = 16;
 
 /// What is known of one task's iterations.
 #[derive(Default)]
@@ -43,7 +44,7 @@ impl MeasuredWork {
         // Lost counts of launches at the same time do no harm.
         let launches = self.launches.load(Ordering::Relaxed);
         self.launches.store(launches.wrapping_add(1), Ordering::Relaxed);
-        launches < FIRST || launches.is_multiple_of(SAMPLED)
+        launches < FIRST_TIMED_LAUNCHES || launches.is_multiple_of(TIMING_INTERVAL)
     }
 
     /// Iterations took this time, that of all threads together. Soon believes that it is fast, and slowly that it is slow: other
@@ -64,7 +65,10 @@ impl MeasuredWork {
     /// Nanoseconds that so many iterations would take one thread; `cost` is the compiler's count of instructions.
     pub fn nanoseconds(&self, points: u64, cost: u64) -> u64 {
         match self.time.load(Ordering::Relaxed) {
-            0 => points.saturating_mul(cost) / if cost < PLAIN { PLAIN_RATE } else { RATE },
+            0 if cost < MAX_VECTORISED_INSTRUCTIONS => {
+                points.saturating_mul(cost) / VECTORISED_INSTRUCTIONS_PER_NANOSECOND
+            }
+            0 => points.saturating_mul(cost) / INSTRUCTIONS_PER_NANOSECOND,
             time => points.saturating_mul(time) / 1_024_000,
         }
     }
@@ -72,13 +76,13 @@ impl MeasuredWork {
 
 /// Whether a loop is so short that it is not worth asking.
 #[inline]
-pub(crate) fn is_brief(points: u64, cost: u64) -> bool {
-    cost < PLAIN && points < BRIEF / PLAIN
+pub(crate) fn is_short(points: u64, cost: u64) -> bool {
+    cost < MAX_VECTORISED_INSTRUCTIONS && points < MAX_SHORT_LOOP_INSTRUCTIONS / MAX_VECTORISED_INSTRUCTIONS
 }
 
 /// How many threads a loop of so many nanoseconds is worth.
 pub(crate) fn threads_worth(nanoseconds: u64, asleep: bool) -> usize {
-    let each = if asleep { WAKE } else { CALL };
+    let each = if asleep { WAKE_NANOSECONDS } else { JOIN_NANOSECONDS };
     usize::try_from((nanoseconds / each).isqrt()).unwrap_or(usize::MAX).max(1)
 }
 

@@ -13,10 +13,12 @@ use octants_hal::Cancel;
 
 use super::Body;
 
-/// A chunk is this part of what is left of a span: big enough to stream, small enough to leave something to steal.
-const PART: u64 = 8;
-/// Chunks begin at multiples of this, so that vectorised loops have no odd iterations but at the very end.
-const ALIGNMENT: u64 = 64;
+/// A chunk is what is left of a span divided by this: big enough to stream, small enough to leave something to steal. Chosen, not measured:
+/// 8 leaves the last thread at most an eighth of a span behind the others.
+const CHUNK_DIVISOR: u64 = 8;
+/// Iterations; chunks begin at multiples of this, so that vectorised loops have no odd iterations but at the very end: four vectors of
+/// sixteen lanes.
+const CHUNK_ALIGNMENT: u64 = 64;
 
 /// A contiguous part of the loop, on a cache line of its own. Its owner takes from it first, then anyone.
 #[repr(align(128))]
@@ -31,7 +33,7 @@ struct Span {
 pub(super) struct Job<'a> {
     body: Body<'a>,
     grain: u64,
-    most: u64,
+    max_chunk: u64,
     /// One for each thread. Those of the usual numbers of threads lie on the caller's stack.
     spans: SmallVec<[Span; 16]>,
     cancel: Option<&'a Cancel>,
@@ -53,13 +55,17 @@ impl<'a> Job<'a> {
         cancel: Option<&'a Cancel>,
         body: Body<'a>,
     ) -> Job<'a> {
-        let (grain, most) = chunk.into_inner();
+        let (grain, max_chunk) = chunk.into_inner();
         let count = threads as u64;
         // Without overflow for any total: the quotient for each, and one more for the first few.
         let (each, extra) = (total / count, total % count);
         let boundary = |index: u64| {
             let exact = each * index + index.min(extra);
-            if index < count && each >= grain.max(ALIGNMENT) * 2 { exact - exact % ALIGNMENT } else { exact }
+            if index < count && each >= grain.max(CHUNK_ALIGNMENT) * 2 {
+                exact - exact % CHUNK_ALIGNMENT
+            } else {
+                exact
+            }
         };
         let spans = (0..count)
             .map(|index| Span {
@@ -71,7 +77,7 @@ impl<'a> Job<'a> {
         Job {
             body,
             grain,
-            most,
+            max_chunk,
             spans,
             cancel,
             stop: AtomicBool::new(false),
@@ -94,7 +100,7 @@ impl<'a> Job<'a> {
 
     /// Gives a worker a span of its own, preferably the one that it had in the last loop of this shape. Returns its number within
     /// the loop; `None` if there is nothing left to do.
-    pub(super) fn join(&self, favourite: usize) -> Option<usize> {
+    pub(super) fn join(&self, preferred: usize) -> Option<usize> {
         if self.is_exhausted() {
             return None;
         }
@@ -102,7 +108,7 @@ impl<'a> Job<'a> {
             let owned = &self.spans[*index].owned;
             !owned.load(Ordering::Relaxed) && !owned.swap(true, Ordering::Relaxed)
         };
-        let first = Some(favourite).filter(|favourite| *favourite < self.spans.len());
+        let first = Some(preferred).filter(|preferred| *preferred < self.spans.len());
         first.filter(take).or_else(|| (0..self.spans.len()).find(take))
     }
 
@@ -135,9 +141,9 @@ impl<'a> Job<'a> {
                 return None;
             }
             let left = span.end - begin;
-            let mut end = begin + (left / PART).min(self.most).max(self.grain).min(left);
-            if end - begin >= ALIGNMENT {
-                end = end.checked_next_multiple_of(ALIGNMENT).map_or(span.end, |end| end.min(span.end));
+            let mut end = begin + (left / CHUNK_DIVISOR).min(self.max_chunk).max(self.grain).min(left);
+            if end - begin >= CHUNK_ALIGNMENT {
+                end = end.checked_next_multiple_of(CHUNK_ALIGNMENT).map_or(span.end, |end| end.min(span.end));
             }
             // A rest that is not worth a chunk goes with this one.
             if span.end - end < self.grain {

@@ -1,4 +1,4 @@
-//! What the board is made of. The model check replaces this file by `loom`'s versions.
+//! What the job table is made of. The model check replaces this file by `loom`'s versions.
 
 pub(super) use std::hint::spin_loop;
 pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};

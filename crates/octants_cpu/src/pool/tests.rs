@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::{Outcome, Pool, Schedule};
 
 fn grains_of(grain: u64) -> Schedule<'static> {
-    Schedule { grain, most: u64::MAX, max_threads: usize::MAX, cancel: None }
+    Schedule { grain, max_chunk: u64::MAX, max_threads: usize::MAX, cancel: None }
 }
 
 /// Runs a loop and checks that it visits each iteration once, with numbers that nobody else has.
@@ -32,14 +32,14 @@ fn check(pool: &Pool, total: u64, schedule: &Schedule<'_>) {
 #[test]
 fn every_iteration_runs_once() {
     for threads in [1, 2, 3, 8] {
-        let pool = Pool::with_patience(threads, Duration::from_micros(5));
+        let pool = Pool::with_spin_time(threads, Duration::from_micros(5));
         for total in [0, 1, 2, 63, 64, 65, 1000, 4096, 100_003] {
             for grain in [0, 1, 7, 64, 1000, u64::MAX] {
                 for max_threads in [0, 1, 2, 5, usize::MAX] {
                     // A chunk per iteration is slow, and the smaller totals show as much.
                     if total < 5000 || grain >= 64 {
-                        for most in [u64::MAX, 100] {
-                            check(&pool, total, &Schedule { grain, most, max_threads, cancel: None });
+                        for max_chunk in [u64::MAX, 100] {
+                            check(&pool, total, &Schedule { grain, max_chunk, max_threads, cancel: None });
                         }
                     }
                 }
@@ -74,8 +74,8 @@ fn a_single_chunk_stays_on_its_thread() {
 #[test]
 fn all_threads_take_part() {
     // Every thread must be inside the body at once for the barrier to open; asleep or not.
-    for patience in [Duration::ZERO, Duration::from_millis(20)] {
-        let pool = Pool::with_patience(4, patience);
+    for spin_time in [Duration::ZERO, Duration::from_millis(20)] {
+        let pool = Pool::with_spin_time(4, spin_time);
         for round in 0..20 {
             if round % 4 == 0 {
                 thread::sleep(Duration::from_millis(2));
@@ -92,7 +92,7 @@ fn all_threads_take_part() {
 
 #[test]
 fn threads_keep_to_their_part_of_the_loop() {
-    let pool = Pool::with_patience(2, Duration::from_millis(50));
+    let pool = Pool::with_spin_time(2, Duration::from_millis(50));
     let chunks = std::sync::Mutex::new(Vec::new());
     let barrier = Barrier::new(2);
     let waited = [AtomicBool::new(false), AtomicBool::new(false)];
@@ -115,7 +115,7 @@ fn threads_keep_to_their_part_of_the_loop() {
 
 #[test]
 fn idle_threads_take_over_what_a_slow_one_has_left() {
-    let pool = Pool::with_patience(2, Duration::from_millis(50));
+    let pool = Pool::with_spin_time(2, Duration::from_millis(50));
     let others = AtomicU64::new(0);
     let slow = AtomicU32::new(u32::MAX);
     let outcome = pool.run(1 << 16, &grains_of(64), &|number, begin, end| {
@@ -135,7 +135,7 @@ fn idle_threads_take_over_what_a_slow_one_has_left() {
 
 #[test]
 fn loops_nest() {
-    let pool = Pool::with_patience(3, Duration::from_micros(5));
+    let pool = Pool::with_spin_time(3, Duration::from_micros(5));
     let count = AtomicU64::new(0);
     let outcome = pool.run(20, &grains_of(1), &|_, begin, end| {
         for _ in begin..end {
@@ -155,7 +155,7 @@ fn loops_nest() {
 
 #[test]
 fn many_threads_run_loops_at_once() {
-    let pool = Arc::new(Pool::with_patience(4, Duration::from_micros(10)));
+    let pool = Arc::new(Pool::with_spin_time(4, Duration::from_micros(10)));
     thread::scope(|scope| {
         for caller in 0..6_u64 {
             let pool = Arc::clone(&pool);
@@ -169,7 +169,7 @@ fn many_threads_run_loops_at_once() {
                     let total = (random >> 40) % 5000;
                     let schedule = Schedule {
                         grain: random % 97,
-                        most: 1 + (random >> 30) % 500,
+                        max_chunk: 1 + (random >> 30) % 500,
                         max_threads: (random >> 20) as usize % 6,
                         cancel: None,
                     };

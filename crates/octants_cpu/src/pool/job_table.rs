@@ -1,8 +1,8 @@
-//! Where callers offer loops to workers, and how workers sleep: atomics only, no locks.
+//! The table in which callers publish jobs for workers, and how workers sleep: atomics only, no locks.
 //!
 //! A slot's `state` says who may use the job behind it. A worker that has *entered* may use the job until it has *left*; a caller that
 //! has *closed* its slot waits until nobody is inside. That is all that keeps a job alive, so it is checked by a model
-//! (`tests/board_model.rs`), for which this file is compiled over `loom`.
+//! (`tests/job_table_model.rs`), for which this file is compiled over `loom`.
 //!
 //! This knows nothing of loops: a job is any type.
 
@@ -15,13 +15,13 @@ const OPEN: u32 = 1 << 30;
 /// The caller sleeps until the last worker has left.
 const PARKED: u32 = 1 << 29;
 /// How many more workers may enter: 14 bits.
-const ONE_PLACE: u32 = 1 << 15;
-const PLACES: u32 = 0x3FFF * ONE_PLACE;
+const ONE_PERMIT: u32 = 1 << 15;
+const PERMITS: u32 = 0x3FFF * ONE_PERMIT;
 /// How many workers are inside: 15 bits.
-const INSIDE: u32 = ONE_PLACE - 1;
+const INSIDE: u32 = ONE_PERMIT - 1;
 
 /// Most workers that one job can have.
-pub(super) const MOST_PLACES: usize = (PLACES / ONE_PLACE) as usize;
+pub(super) const MAX_WORKERS_PER_JOB: usize = (PERMITS / ONE_PERMIT) as usize;
 
 /// One job that workers may enter, on cache lines of its own.
 #[repr(align(128))]
@@ -32,29 +32,29 @@ struct Slot<J> {
     job: AtomicPtr<J>,
 }
 
-/// The jobs on offer, and the workers that sleep.
-pub(super) struct Board<J> {
+/// The published jobs, and the workers that sleep.
+pub(super) struct JobTable<J> {
     slots: Box<[Slot<J>]>,
-    news: News,
+    epoch: Epoch,
     /// A bit for each worker that sleeps, or is about to.
     asleep: Box<[AtomicU64]>,
 }
 
-/// Changes whenever a job is offered or the workers are to look up for another reason. All idle workers watch it.
+/// A counter that rises whenever a job is published or the workers are to look for another reason. All idle workers watch it.
 #[repr(align(128))]
-struct News(AtomicU32);
+struct Epoch(AtomicU32);
 
-/// A slot that its caller has filled.
+/// The slot of a job that its caller has published.
 #[derive(Clone, Copy)]
-pub(super) struct Offer(usize);
+pub(super) struct PublishedJob(usize);
 
-/// A slot that a worker is inside of, and the job there.
-pub(super) struct Entered<J> {
+/// A job that a worker has entered, and its slot.
+pub(super) struct EnteredJob<J> {
     slot: usize,
     pub job: *const J,
 }
 
-impl<J> Board<J> {
+impl<J> JobTable<J> {
     /// With room for `slots` jobs at a time, and for workers with numbers below `workers`.
     pub(super) fn new(slots: usize, workers: usize) -> Self {
         let slot = || Slot {
@@ -64,46 +64,46 @@ impl<J> Board<J> {
         };
         Self {
             slots: (0..slots).map(|_| slot()).collect(),
-            news: News(AtomicU32::new(0)),
+            epoch: Epoch(AtomicU32::new(0)),
             asleep: (0..workers.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
-    /// Offers a job to at most `workers` workers. `None` if all slots are taken.
+    /// Publishes a job for at most `workers` workers. `None` if all slots are taken.
     ///
-    /// The job must stay where it is until [`Board::close`] has returned.
-    pub(super) fn offer(&self, job: *const J, workers: usize) -> Option<Offer> {
+    /// The job must stay where it is until [`JobTable::close`] has returned.
+    pub(super) fn publish(&self, job: *const J, workers: usize) -> Option<PublishedJob> {
         let claim = |slot: &Slot<J>| {
             slot.state.load(Ordering::Relaxed) == 0
                 && slot.state.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
         let index = self.slots.iter().position(claim)?;
         let slot = &self.slots[index];
-        let places = workers.min(MOST_PLACES) as u32;
+        let permits = workers.min(MAX_WORKERS_PER_JOB) as u32;
         slot.job.store(job.cast_mut(), Ordering::Relaxed);
-        slot.preferred.store(places + 1, Ordering::Relaxed);
+        slot.preferred.store(permits + 1, Ordering::Relaxed);
         // Releases the job's contents and the pointer to whoever enters.
-        slot.state.store(CLAIMED | OPEN | (places * ONE_PLACE), Ordering::Release);
+        slot.state.store(CLAIMED | OPEN | (permits * ONE_PERMIT), Ordering::Release);
         self.announce();
-        Some(Offer(index))
+        Some(PublishedJob(index))
     }
 
-    /// Makes idle workers look up.
+    /// Makes idle workers look for work.
     pub(super) fn announce(&self) {
-        self.news.0.fetch_add(1, Ordering::Release);
-        // Pairs with the fence in `sleep`: either this sees the sleeper's bit, or the sleeper sees the news.
+        self.epoch.0.fetch_add(1, Ordering::Release);
+        // Pairs with the fence in `sleep`: either this sees the sleeper's bit, or the sleeper sees the new epoch.
         fence(Ordering::SeqCst);
     }
 
-    /// Lets a worker into a job that has a place left. An eager worker also takes places that others are preferred for.
-    pub(super) fn enter(&self, worker: usize, eager: bool) -> Option<Entered<J>> {
+    /// Lets a worker into a job that has a permit left. An eager worker also takes permits that others are preferred for.
+    pub(super) fn enter(&self, worker: usize, eager: bool) -> Option<EnteredJob<J>> {
         let enter = |slot: &Slot<J>| {
             let mut state = slot.state.load(Ordering::Relaxed);
-            while state & OPEN != 0 && state & PLACES != 0 {
+            while state & OPEN != 0 && state & PERMITS != 0 {
                 if !eager && worker as u32 >= slot.preferred.load(Ordering::Relaxed) {
                     return false;
                 }
-                let entered = state - ONE_PLACE + 1;
+                let entered = state - ONE_PERMIT + 1;
                 match slot.state.compare_exchange_weak(state, entered, Ordering::Acquire, Ordering::Relaxed) {
                     Ok(_) => return true,
                     Err(now) => state = now,
@@ -112,11 +112,11 @@ impl<J> Board<J> {
             false
         };
         let slot = self.slots.iter().position(enter)?;
-        Some(Entered { slot, job: self.slots[slot].job.load(Ordering::Relaxed) })
+        Some(EnteredJob { slot, job: self.slots[slot].job.load(Ordering::Relaxed) })
     }
 
     /// The worker is done with the job, which may be gone when this returns. `caller` gives the job's caller, where it is asleep.
-    pub(super) fn leave(&self, entered: Entered<J>, caller: impl Fn(*const J) -> Option<Thread>) {
+    pub(super) fn leave(&self, entered: EnteredJob<J>, caller: impl Fn(*const J) -> Option<Thread>) {
         let state_of = &self.slots[entered.slot].state;
         let mut state = state_of.load(Ordering::Relaxed);
         loop {
@@ -139,17 +139,17 @@ impl<J> Board<J> {
         }
     }
 
-    /// Takes the offer back, and waits until nobody is inside: spins for a while, then says through `parking` that it sleeps now. `sleep`
+    /// Withdraws the job, and waits until nobody is inside: spins for a while, then says through `parking` that it sleeps now. `sleep`
     /// is over when the thread is unparked, or earlier.
     pub(super) fn close(
         &self,
-        offer: Offer,
+        published: PublishedJob,
         mut keep_spinning: impl FnMut() -> bool,
         parking: impl FnOnce(Thread),
         mut sleep: impl FnMut(),
     ) {
-        let state = &self.slots[offer.0].state;
-        let mut now = state.fetch_and(!(OPEN | PLACES), Ordering::Acquire);
+        let state = &self.slots[published.0].state;
+        let mut now = state.fetch_and(!(OPEN | PERMITS), Ordering::Acquire);
         while now & INSIDE != 0 && keep_spinning() {
             spin_loop();
             now = state.load(Ordering::Acquire);
@@ -165,17 +165,17 @@ impl<J> Board<J> {
         state.store(0, Ordering::Release);
     }
 
-    /// What [`Board::sleep`] compares with.
-    pub(super) fn news(&self) -> u32 {
-        self.news.0.load(Ordering::Acquire)
+    /// What [`JobTable::sleep`] compares with.
+    pub(super) fn epoch(&self) -> u32 {
+        self.epoch.0.load(Ordering::Acquire)
     }
 
-    /// The worker sleeps until it is woken, unless there was news since `seen`.
+    /// The worker sleeps until it is woken, unless the epoch has changed since `seen`.
     pub(super) fn sleep(&self, worker: usize, seen: u32) {
         let (word, bit) = (&self.asleep[worker / 64], 1 << (worker % 64));
         word.fetch_or(bit, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        if self.news.0.load(Ordering::Relaxed) == seen {
+        if self.epoch.0.load(Ordering::Relaxed) == seen {
             while word.load(Ordering::Acquire) & bit != 0 {
                 park();
             }
@@ -183,7 +183,7 @@ impl<J> Board<J> {
         word.fetch_and(!bit, Ordering::Relaxed);
     }
 
-    /// Whether some worker with a number below `end` sleeps. After an [`Board::announce`].
+    /// Whether some worker with a number below `end` sleeps. After an [`JobTable::announce`].
     pub(super) fn any_asleep(&self, end: usize) -> bool {
         let words = self.asleep.iter().enumerate().take(end.div_ceil(64));
         words.into_iter().any(|(n, word)| word.load(Ordering::Relaxed) & below(end - 64 * n) != 0)
