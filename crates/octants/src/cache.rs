@@ -12,11 +12,11 @@ use octants_hal::Cancel;
 
 use crate::error::Error;
 
-/// How often a thread that waits for another's compilation looks at its caller's flag.
+/// How often a thread that waits for another's compilation looks at its caller's flag. Chosen: Ctrl-C is to be heard within half a second.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Kernels that live without a handle, at most. A kernel's code takes some ten kilobytes.
-const KEPT_KERNELS: usize = 64;
+/// Kernels that live without a handle, at most. Chosen, not measured: a kernel's code takes some ten kilobytes.
+const MAX_RECENT_KERNELS: usize = 64;
 
 pub(crate) struct Cache<T> {
     entries: Mutex<Entries<T>>,
@@ -40,7 +40,7 @@ enum Entry<T> {
 
 impl<T> Default for Entries<T> {
     fn default() -> Self {
-        Self { by_key: HashMap::new(), recent: VecDeque::new(), sweep_at: 2 * KEPT_KERNELS }
+        Self { by_key: HashMap::new(), recent: VecDeque::new(), sweep_at: 2 * MAX_RECENT_KERNELS }
     }
 }
 
@@ -52,7 +52,7 @@ impl<T> Entries<T> {
             self.recent.remove(place);
         }
         self.recent.push_back(Arc::clone(found));
-        if self.recent.len() > KEPT_KERNELS { self.recent.pop_front() } else { None }
+        if self.recent.len() > MAX_RECENT_KERNELS { self.recent.pop_front() } else { None }
     }
 
     /// Forgets the keys of what is gone.
@@ -62,7 +62,7 @@ impl<T> Entries<T> {
                 Entry::BeingMade(_) => true,
                 Entry::Ready(found) => found.strong_count() > 0,
             });
-            self.sweep_at = 2 * self.by_key.len().max(KEPT_KERNELS);
+            self.sweep_at = 2 * self.by_key.len().max(MAX_RECENT_KERNELS);
         }
     }
 }
@@ -184,10 +184,10 @@ mod tests {
         let get = |n: usize| cache.get_or_make(&n.to_string(), &never, || Ok(n)).unwrap();
         let held = get(0);
         let weak: Vec<_> = (1..1000).map(|n| Arc::downgrade(&get(n))).collect();
-        assert_eq!(weak.iter().filter(|one| one.strong_count() > 0).count(), KEPT_KERNELS);
+        assert_eq!(weak.iter().filter(|one| one.strong_count() > 0).count(), MAX_RECENT_KERNELS);
         assert!(Arc::ptr_eq(&held, &get(0)));
         assert!(weak.last().unwrap().ptr_eq(&Arc::downgrade(&get(999))));
-        assert!(cache.lock().by_key.len() <= 2 * KEPT_KERNELS + 2);
+        assert!(cache.lock().by_key.len() <= 2 * MAX_RECENT_KERNELS + 2);
         assert_eq!(*get(1), 1, "made again");
         cache.clear();
         assert_eq!(weak.iter().filter(|one| one.strong_count() > 0).count(), 0);

@@ -7,13 +7,13 @@ use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout};
 use octants_ir::{Loc, LocData};
 use octants_runtime::{Arguments, Assumptions, Context, LaunchEnv, LaunchFailure, LaunchPlan, Printed};
 
-use crate::brief::is_brief;
 use crate::error::{Error, LaunchError};
 use crate::fault::describe;
 use crate::kernel_source::{KernelSource, VersionInfo};
 use crate::launch_keys::LaunchKeys;
 use crate::output::{Locate, Output};
 use crate::report::{CompileStatistics, Dump};
+use crate::short_launch::is_short;
 
 /// A kernel compiled in a session.
 pub struct CompiledKernel {
@@ -56,8 +56,8 @@ impl CompiledKernel {
     }
 
     /// Whether a launch with these arguments is over in about the time that it takes to start one.
-    pub fn is_brief(&self, args: &[u8]) -> bool {
-        is_brief(self.version().0, args)
+    pub fn is_short(&self, args: &[u8]) -> bool {
+        is_short(self.version().0, args)
     }
 
     /// Of the version that is made first: for arrays that do not overlap.

@@ -34,7 +34,6 @@
 
 mod array;
 mod backend;
-mod brief;
 mod cache;
 mod compiled;
 mod error;
@@ -48,6 +47,7 @@ mod options;
 mod output;
 mod report;
 mod session;
+mod short_launch;
 mod tree;
 
 pub use array::NdArray;
@@ -66,4 +66,6 @@ pub use options::{Arch, SessionOptions};
 pub use output::Locate;
 pub use report::{CompileStatistics, Dump};
 pub use session::Session;
-pub use tree::{Child, Cut, Leaf, LeafId, MAX_AXES, Node, NodeId, Outline, Sizes, not_positive, too_long};
+pub use tree::{
+    AxisSplit, Child, Leaf, LeafId, MAX_AXES, Node, NodeId, Outline, Sizes, not_positive, too_long,
+};

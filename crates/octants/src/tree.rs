@@ -48,7 +48,7 @@ pub enum Child {
 
 /// One axis of a node, cut into so many cells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cut {
+pub struct AxisSplit {
     pub axis: u8,
     pub extent: u32,
 }
@@ -59,7 +59,7 @@ pub struct Node {
     /// The root has none.
     pub parent: Option<NodeId>,
     /// The slowest to vary first.
-    pub cuts: Vec<Cut>,
+    pub splits: Vec<AxisSplit>,
     pub children: Vec<Child>,
 }
 
@@ -88,26 +88,31 @@ impl Default for Outline {
 impl Outline {
     /// The root, and nothing in it.
     pub fn new() -> Self {
-        let root = Node { kind: NodeKind::Dense, parent: None, cuts: Vec::new(), children: Vec::new() };
+        let root = Node { kind: NodeKind::Dense, parent: None, splits: Vec::new(), children: Vec::new() };
         Self { nodes: vec![root], leaves: Vec::new() }
     }
 
     /// Adds a node to a cell.
-    pub fn add_node(&mut self, parent: NodeId, kind: NodeKind, cuts: &[Cut]) -> Result<NodeId, Error> {
-        for (dimension, cut) in cuts.iter().enumerate() {
-            if cut.axis >= MAX_AXES {
+    pub fn add_node(
+        &mut self,
+        parent: NodeId,
+        kind: NodeKind,
+        splits: &[AxisSplit],
+    ) -> Result<NodeId, Error> {
+        for (dimension, split) in splits.iter().enumerate() {
+            if split.axis >= MAX_AXES {
                 return Err(Error::invalid(format!(
                     "axis {} is too high: axes are numbered from 0 to {}",
-                    cut.axis,
+                    split.axis,
                     MAX_AXES - 1
                 )));
             }
-            if cut.extent == 0 {
+            if split.extent == 0 {
                 return Err(not_positive(0, dimension));
             }
         }
         let id = NodeId(self.nodes.len() as u32);
-        let node = Node { kind, parent: Some(parent), cuts: cuts.to_vec(), children: Vec::new() };
+        let node = Node { kind, parent: Some(parent), splits: splits.to_vec(), children: Vec::new() };
         self.nodes.push(node);
         let longest = self.extents(id).into_iter().find(|&(_, extent)| extent > i32::MAX as u64);
         if let Some((axis, extent)) = longest {
@@ -170,9 +175,9 @@ impl Outline {
     fn extents(&self, id: NodeId) -> Vec<(u8, u64)> {
         let mut extents = [0_u64; MAX_AXES as usize];
         for node in self.path(id) {
-            for cut in &self.nodes[node.index()].cuts {
-                let extent = &mut extents[usize::from(cut.axis)];
-                *extent = (*extent).max(1).saturating_mul(cut.extent.into());
+            for split in &self.nodes[node.index()].splits {
+                let extent = &mut extents[usize::from(split.axis)];
+                *extent = (*extent).max(1).saturating_mul(split.extent.into());
             }
         }
         (0..).zip(extents).filter(|&(_, extent)| extent != 0).collect()
@@ -184,8 +189,8 @@ impl Outline {
         let mut bytes = Vec::new();
         for &node in self.path(id).iter().rev() {
             bytes.push(stride);
-            for cut in &self.nodes[node.index()].cuts {
-                stride *= u64::from(cut.extent);
+            for split in &self.nodes[node.index()].splits {
+                stride *= u64::from(split.extent);
             }
         }
         bytes.reverse();
@@ -200,10 +205,10 @@ impl Outline {
         let mut below = [1_u32; MAX_AXES as usize];
         let mut levels = Vec::new();
         for (&node, &bytes) in self.path(id).iter().zip(cell_bytes).rev() {
-            let Node { kind, cuts, .. } = &self.nodes[node.index()];
+            let Node { kind, splits, .. } = &self.nodes[node.index()];
             let mut stride = bytes;
             let mut digits = Vec::new();
-            for &Cut { axis, extent } in cuts.iter().rev() {
+            for &AxisSplit { axis, extent } in splits.iter().rev() {
                 let below = &mut below[usize::from(axis)];
                 digits.push(Digit { axis: rank_of(axis), below: *below, extent, stride });
                 *below *= extent;
@@ -251,7 +256,7 @@ impl Outline {
     }
 
     fn node_bytes(&self, id: NodeId, sizes: &Sizes) -> u64 {
-        let cells = self.nodes[id.index()].cuts.iter().map(|cut| u64::from(cut.extent));
+        let cells = self.nodes[id.index()].splits.iter().map(|split| u64::from(split.extent));
         cells.fold(sizes.cells[id.index()], u64::saturating_mul)
     }
 

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use octants::ir::{Const, Data, NodeKind, Scalar, TensorShape, TensorType};
-use octants::{Arch, Cut, Error, FieldLeaf, HostStride, NodeId, Outline, Session, SessionOptions, Tree};
+use octants::{
+    Arch, AxisSplit, Error, FieldLeaf, HostStride, NodeId, Outline, Session, SessionOptions, Tree,
+};
 
 fn session() -> Session {
     Session::new(SessionOptions { arch: Arch::Reference, ..SessionOptions::default() }).unwrap()
 }
 
-fn cuts(all: &[(u8, u32)]) -> Vec<Cut> {
-    all.iter().map(|&(axis, extent)| Cut { axis, extent }).collect()
+fn splits(all: &[(u8, u32)]) -> Vec<AxisSplit> {
+    all.iter().map(|&(axis, extent)| AxisSplit { axis, extent }).collect()
 }
 
 fn vector(elem: Scalar, n: u16) -> Data {
@@ -20,7 +22,7 @@ fn vector(elem: Scalar, n: u16) -> Data {
 /// One node with the elements in it, each in a leaf.
 fn leaves(session: &Session, all: &[(u8, u32)], elements: &[Data]) -> Vec<FieldLeaf> {
     let mut outline = Outline::new();
-    let node = outline.add_node(NodeId::ROOT, NodeKind::Dense, &cuts(all)).unwrap();
+    let node = outline.add_node(NodeId::ROOT, NodeKind::Dense, &splits(all)).unwrap();
     let ids: Vec<_> = elements.iter().map(|&one| outline.add_leaf(node, one, &[]).unwrap()).collect();
     let tree = Tree::new(session, outline).unwrap();
     ids.into_iter().map(|id| tree.leaf(session, id, "x".into())).collect()
@@ -29,9 +31,9 @@ fn leaves(session: &Session, all: &[(u8, u32)], elements: &[Data]) -> Vec<FieldL
 #[test]
 fn children_lie_one_after_the_other_on_multiples_of_their_alignment() {
     let mut outline = Outline::new();
-    let outer = outline.add_node(NodeId::ROOT, NodeKind::Dense, &cuts(&[(0, 3), (1, 5)])).unwrap();
+    let outer = outline.add_node(NodeId::ROOT, NodeKind::Dense, &splits(&[(0, 3), (1, 5)])).unwrap();
     let byte = outline.add_leaf(outer, Scalar::U8.into(), &[]).unwrap();
-    let inner = outline.add_node(outer, NodeKind::Dense, &cuts(&[(0, 2)])).unwrap();
+    let inner = outline.add_node(outer, NodeKind::Dense, &splits(&[(0, 2)])).unwrap();
     let real = outline.add_leaf(inner, vector(Scalar::F64, 2), &[1, -1]).unwrap();
     let sizes = outline.sizes();
     assert_eq!((sizes.cell(inner), sizes.node_offset(inner), sizes.cell(outer)), (16, 8, 40));
@@ -47,15 +49,15 @@ fn children_lie_one_after_the_other_on_multiples_of_their_alignment() {
 #[test]
 fn what_no_index_reaches_is_refused_and_leaves_the_tree_as_it_was() {
     let mut outline = Outline::new();
-    let node = outline.add_node(NodeId::ROOT, NodeKind::Dense, &cuts(&[(0, 1 << 20)])).unwrap();
+    let node = outline.add_node(NodeId::ROOT, NodeKind::Dense, &splits(&[(0, 1 << 20)])).unwrap();
     let refused = |outcome: Result<(), Error>| outcome.unwrap_err().to_string();
-    let longer = outline.add_node(node, NodeKind::Dense, &cuts(&[(0, 1 << 12)]));
+    let longer = outline.add_node(node, NodeKind::Dense, &splits(&[(0, 1 << 12)]));
     assert!(refused(longer.map(|_| ())).contains("axis 0 would have 4294967296 elements"));
     assert!(
-        refused(outline.add_node(node, NodeKind::Dense, &cuts(&[(12, 2)])).map(|_| ())).contains("axis 12")
+        refused(outline.add_node(node, NodeKind::Dense, &splits(&[(12, 2)])).map(|_| ())).contains("axis 12")
     );
     assert!(
-        refused(outline.add_node(node, NodeKind::Dense, &cuts(&[(1, 0)])).map(|_| ())).contains("positive")
+        refused(outline.add_node(node, NodeKind::Dense, &splits(&[(1, 0)])).map(|_| ())).contains("positive")
     );
     assert!(
         refused(outline.add_leaf(node, Scalar::F32.into(), &[1, 2]).map(|_| ())).contains("offset has 2")
@@ -149,7 +151,7 @@ fn trees_that_cannot_be_are_out_of_memory() {
     let session = session();
     let mut outline = Outline::new();
     let axes: Vec<_> = (0..12).map(|axis| (axis, i32::MAX as u32)).collect();
-    let node = outline.add_node(NodeId::ROOT, NodeKind::Dense, &cuts(&axes)).unwrap();
+    let node = outline.add_node(NodeId::ROOT, NodeKind::Dense, &splits(&axes)).unwrap();
     outline.add_leaf(node, Scalar::F64.into(), &[]).unwrap();
     assert!(matches!(Tree::new(&session, outline), Err(Error::OutOfMemory { bytes: u64::MAX })));
 }

@@ -10,8 +10,8 @@ use octants_ir::plan::Plan;
 use octants_llvm::{EmitOptions, TaskText, emit};
 use octants_llvm_sys::{Compilation, Compiled, Options, start};
 
-/// How often a waiting compilation looks at the caller's flag.
-const PATIENCE: Duration = Duration::from_millis(10);
+/// How often a waiting compilation looks at the caller's flag. Chosen: Ctrl-C is to be heard within half a second.
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Code for all tasks of a kernel.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ fn compile_all(
             if cancel.is_wanted() {
                 return Err(CodegenError::Cancelled);
             }
-            if let Some(result) = compilation.wait_for(PATIENCE) {
+            if let Some(result) = compilation.wait_for(CANCEL_POLL_INTERVAL) {
                 break result;
             }
         };

@@ -16,7 +16,7 @@ pub fn stack_position() -> usize {
 
 impl Machine<'_> {
     pub fn call(&mut self, op: Op, function: Func) -> Result<(), Trap> {
-        if self.stack_base.abs_diff(stack_position()) > self.surroundings.stack {
+        if self.stack_base.abs_diff(stack_position()) > self.context.stack_bytes {
             return self.trap(op, TrapKind::TooDeep);
         }
         let kernel = self.kernel;

@@ -22,7 +22,7 @@ mod trap;
 
 pub use address_space::{AddressSpace, Buffers, MemoryFault};
 pub use datum::Datum;
-pub use machine::{Arg, Limits, Surroundings};
+pub use machine::{Arg, Limits, RunContext};
 pub use trap::{Trap, TrapKind};
 
 use octants_ir::{Kernel, verify};
@@ -34,7 +34,7 @@ pub fn run(
     memory: &mut dyn AddressSpace,
     limits: &Limits,
 ) -> Result<Vec<Datum>, Trap> {
-    run_in(kernel, args, memory, limits, Surroundings::default())
+    run_in(kernel, args, memory, limits, RunContext::default())
 }
 
 /// Likewise, with a place for what it prints and a key for its random numbers.
@@ -43,10 +43,10 @@ pub fn run_in<'a>(
     args: &'a [Arg],
     memory: &'a mut dyn AddressSpace,
     limits: &'a Limits<'a>,
-    surroundings: Surroundings<'a>,
+    context: RunContext<'a>,
 ) -> Result<Vec<Datum>, Trap> {
     if let Err(violations) = verify(kernel) {
         return Err(Trap::nowhere(TrapKind::Malformed(violations)));
     }
-    machine::Machine::new(kernel, args, memory, limits, surroundings)?.run()
+    machine::Machine::new(kernel, args, memory, limits, context)?.run()
 }

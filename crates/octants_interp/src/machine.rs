@@ -32,22 +32,22 @@ pub struct Limits<'a> {
     pub cancel: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
-/// Told which `print` ran, and the scalars of its operands in order.
-pub type Tell<'a> = &'a mut dyn FnMut(Op, &[Const]);
+/// Called with the `print` that ran, and the scalars of its operands in order.
+pub type PrintHandler<'a> = &'a mut dyn FnMut(Op, &[Const]);
 
-/// What a run needs of the world beside memory.
-pub struct Surroundings<'a> {
+/// What a run needs beside arguments and memory.
+pub struct RunContext<'a> {
     /// What `launch_key` gives: random numbers follow from it.
     pub key: u64,
-    /// Is told of each `print`; [`octants_ir::format`] makes it text.
-    pub tell: Option<Tell<'a>>,
+    /// Called for each `print`; [`octants_ir::format`] makes it text.
+    pub on_print: Option<PrintHandler<'a>>,
     /// Bytes of this thread's stack that calls may use. The default suits a thread with two megabytes.
-    pub stack: usize,
+    pub stack_bytes: usize,
 }
 
-impl Default for Surroundings<'_> {
+impl Default for RunContext<'_> {
     fn default() -> Self {
-        Self { key: 0, tell: None, stack: 1 << 20 }
+        Self { key: 0, on_print: None, stack_bytes: 1 << 20 }
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Machine<'a> {
     /// What variables hold. Those of a call come after those of its caller.
     pub cells: Vec<Datum>,
     pub results: Vec<Datum>,
-    pub surroundings: Surroundings<'a>,
+    pub context: RunContext<'a>,
     /// Where this run's stack begins.
     pub stack_base: usize,
     pub stream: Stream,
@@ -76,7 +76,7 @@ impl<'a> Machine<'a> {
         args: &'a [Arg],
         memory: &'a mut dyn AddressSpace,
         limits: &'a Limits<'a>,
-        surroundings: Surroundings<'a>,
+        context: RunContext<'a>,
     ) -> Result<Self, Trap> {
         let unset = Datum::Scalar(octants_ir::Const::bool(false));
         let mut values = vec![unset; kernel.values.len()];
@@ -115,7 +115,7 @@ impl<'a> Machine<'a> {
             places,
             cells: Vec::new(),
             results,
-            surroundings,
+            context,
             stack_base: crate::call::stack_position(),
             stream: Stream::default(),
         })
@@ -271,9 +271,7 @@ impl<'a> Machine<'a> {
                 return Ok(());
             }
             OpKind::Random => self.random(self.result_data(op).elem().unwrap_or(octants_ir::Scalar::I32)),
-            OpKind::LaunchKey => {
-                Datum::Scalar(Const::from_bits(octants_ir::Scalar::U64, self.surroundings.key))
-            }
+            OpKind::LaunchKey => Datum::Scalar(Const::from_bits(octants_ir::Scalar::U64, self.context.key)),
             OpKind::Clock => Datum::Scalar(Const::from_bits(octants_ir::Scalar::I64, clock())),
             OpKind::Call(function) => return self.call(op, *function),
             // They end the region's loop before they come here.

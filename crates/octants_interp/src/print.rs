@@ -8,7 +8,7 @@ use crate::machine::Machine;
 impl Machine<'_> {
     pub fn print(&mut self, op: Op) {
         let operands = self.operand_data(&self.kernel.ops[op].operands);
-        let Some(tell) = self.surroundings.tell.as_mut() else { return };
+        let Some(on_print) = self.context.on_print.as_mut() else { return };
         let mut scalars: Vec<Const> = Vec::new();
         for operand in &operands {
             match operand {
@@ -18,6 +18,6 @@ impl Machine<'_> {
                 Datum::Struct(..) => {}
             }
         }
-        tell(op, &scalars);
+        on_print(op, &scalars);
     }
 }

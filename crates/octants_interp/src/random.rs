@@ -103,7 +103,7 @@ impl Machine<'_> {
         let Stream { task, iteration, words } = self.stream;
         self.stream.words = words.wrapping_add(1);
         let counter = [words / 4, task, iteration as u32, (iteration >> 32) as u32];
-        philox(counter, self.surroundings.key)[words as usize % 4]
+        philox(counter, self.context.key)[words as usize % 4]
     }
 }
 

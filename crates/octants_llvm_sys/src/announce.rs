@@ -141,7 +141,7 @@ fn register(object: Vec<u8>) -> *mut GdbEntry {
             (*(*entry).next).previous = entry;
         }
         (*descriptor).first = entry;
-        tell_gdb(entry, REGISTER);
+        register_with_gdb(entry, REGISTER);
     }
     entry
 }
@@ -161,14 +161,14 @@ unsafe fn unregister(entry: *mut GdbEntry) {
         if !next.is_null() {
             (*next).previous = previous;
         }
-        tell_gdb(entry, UNREGISTER);
+        register_with_gdb(entry, UNREGISTER);
         drop(Box::from_raw(entry));
     }
 }
 
 /// # Safety
 /// A live entry; the caller has the list's lock.
-unsafe fn tell_gdb(entry: *mut GdbEntry, action: u32) {
+unsafe fn register_with_gdb(entry: *mut GdbEntry, action: u32) {
     // SAFETY: the descriptor is touched under the lock alone.
     unsafe {
         let descriptor = &raw mut __jit_debug_descriptor;

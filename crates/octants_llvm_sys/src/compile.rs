@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use llvm_sys::target_machine::LLVMCodeGenFileType;
 
-use crate::fatal::Inside;
+use crate::fatal::LlvmThreadGuard;
 use crate::handles::Context;
 use crate::machines::Lease;
 use crate::pipeline::OptLevel;
@@ -15,8 +15,9 @@ use crate::reciprocal_roots;
 use crate::target::Target;
 use crate::vector_math;
 
-/// LLVM recurses over deep expressions; a compilation's thread has room for them. Untouched pages cost nothing.
-const STACK: usize = 64 << 20;
+/// LLVM recurses over deep expressions; a compilation's thread has room for them. Chosen, not measured: untouched pages cost
+/// nothing.
+const STACK_BYTES: usize = 64 << 20;
 
 /// What to make of the text.
 #[derive(Clone, Debug)]
@@ -126,8 +127,8 @@ impl Compilation {
 
     /// Waits for a while; `None` if it is not finished by then, so that the caller can look for interrupts. Gives the
     /// result once.
-    pub fn wait_for(&self, patience: Duration) -> Option<Result<Compiled, CompileError>> {
-        match self.result.recv_timeout(patience) {
+    pub fn wait_for(&self, timeout: Duration) -> Option<Result<Compiled, CompileError>> {
+        match self.result.recv_timeout(timeout) {
             Ok(result) => Some(result),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some(Err(lost())),
@@ -151,17 +152,18 @@ pub fn compile(text: &str, options: &Options) -> Result<Compiled, CompileError> 
 pub fn start(text: String, options: Options) -> Compilation {
     let (send, result) = sync_channel(1);
     let failed = send.clone();
-    let inside = Inside::expect();
-    let spawned = thread::Builder::new().name("octants-llvm".to_owned()).stack_size(STACK).spawn(move || {
-        let on_fatal = send.clone();
-        inside.report_to(Box::new(move |message| {
-            drop(on_fatal.send(Err(CompileError { stage: Stage::Fatal, message })));
-        }));
-        let result = translate(&text, &options);
-        drop(inside);
-        // Nobody may be waiting any more.
-        drop(send.send(result));
-    });
+    let guard = LlvmThreadGuard::new();
+    let spawned =
+        thread::Builder::new().name("octants-llvm".to_owned()).stack_size(STACK_BYTES).spawn(move || {
+            let on_fatal = send.clone();
+            guard.report_to(Box::new(move |message| {
+                drop(on_fatal.send(Err(CompileError { stage: Stage::Fatal, message })));
+            }));
+            let result = translate(&text, &options);
+            drop(guard);
+            // Nobody may be waiting any more.
+            drop(send.send(result));
+        });
     if let Err(error) = spawned {
         let message = format!("cannot start a thread: {error}");
         drop(failed.send(Err(CompileError { stage: Stage::Fatal, message })));

@@ -72,9 +72,9 @@ pub(crate) const SECTION_HEADER: usize = size_of::<SectionHeader64<LittleEndian>
 pub(crate) const SECTION_ADDRESS: usize = 16;
 
 /// The largest alignment that a section may ask for: a page.
-const MOST_ALIGN: u64 = 4096;
+const MAX_SECTION_ALIGN: u64 = 4096;
 /// The largest section. Kernels are megabytes at most.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_SECTION_BYTES: u64 = 1 << 30;
 
 /// The `object` crate's words for what is wrong.
 fn words(error: object::read::Error) -> String {
@@ -145,7 +145,7 @@ fn read_section<'a>(
         return Err(format!("thread-local section {name}"));
     }
     let (align, size) = (section.sh_addralign(ENDIAN).max(1), section.sh_size(ENDIAN));
-    if loaded && (!align.is_power_of_two() || align > MOST_ALIGN || size > MOST_BYTES) {
+    if loaded && (!align.is_power_of_two() || align > MAX_SECTION_ALIGN || size > MAX_SECTION_BYTES) {
         return Err(format!("section {name} has size {size} and alignment {align}"));
     }
     let has_content = loaded && section.sh_type(ENDIAN) != SHT_NOBITS;

@@ -28,21 +28,22 @@ thread_local! {
 }
 
 /// Threads inside LLVM at the moment.
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static THREADS_IN_LLVM: AtomicUsize = AtomicUsize::new(0);
 /// The process that those threads belong to: a forked child has none of them.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// How long an exit waits for them. Most compilations are over by then.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long an exit waits for them. Chosen: an exit takes no longer than a second; most compilations are over by then (a substep of MPM-88
+/// takes 57 ms in `benches/run.py`).
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Marks a thread as one inside LLVM, from before it starts: an exit that comes in between waits for it, too.
-pub(crate) struct Inside(());
+pub(crate) struct LlvmThreadGuard(());
 
-impl Inside {
+impl LlvmThreadGuard {
     /// For whoever is about to start the thread.
-    pub(crate) fn expect() -> Inside {
+    pub(crate) fn new() -> LlvmThreadGuard {
         initialise();
-        INSIDE.fetch_add(1, Ordering::SeqCst);
-        Inside(())
+        THREADS_IN_LLVM.fetch_add(1, Ordering::SeqCst);
+        LlvmThreadGuard(())
     }
 
     /// On the thread itself: `report` gets the message if LLVM fails fatally there. The thread does not continue after that.
@@ -52,9 +53,9 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for LlvmThreadGuard {
     fn drop(&mut self) {
-        INSIDE.fetch_sub(1, Ordering::SeqCst);
+        THREADS_IN_LLVM.fetch_sub(1, Ordering::SeqCst);
         REPORT.with(|slot| *slot.borrow_mut() = None);
     }
 }
@@ -136,7 +137,7 @@ unsafe extern "C" {
 /// that: memory goes anyway, and files that the C library writes are flushed.
 #[cfg(target_os = "linux")]
 unsafe extern "C" fn leave(status: c_int, _: *mut c_void) {
-    if PROCESS.load(Ordering::SeqCst) == std::process::id() && INSIDE.load(Ordering::SeqCst) > 0 {
+    if PROCESS.load(Ordering::SeqCst) == std::process::id() && THREADS_IN_LLVM.load(Ordering::SeqCst) > 0 {
         // SAFETY: plain calls of the C library.
         unsafe {
             libc::fflush(ptr::null_mut());
@@ -153,7 +154,7 @@ pub fn wait_for_compilations() {
         return;
     }
     let begin = Instant::now();
-    while INSIDE.load(Ordering::SeqCst) > 0 && begin.elapsed() < PATIENCE {
+    while THREADS_IN_LLVM.load(Ordering::SeqCst) > 0 && begin.elapsed() < EXIT_TIMEOUT {
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -163,7 +164,7 @@ extern "C" fn fatal(reason: *const c_char) {
     let reason = unsafe { CStr::from_ptr(reason) }.to_string_lossy().into_owned();
     // Without a report this is not a compilation's thread: on return LLVM ends the process with the message.
     let Some(report) = REPORT.with(|slot| slot.borrow_mut().take()) else { return };
-    INSIDE.fetch_sub(1, Ordering::SeqCst);
+    THREADS_IN_LLVM.fetch_sub(1, Ordering::SeqCst);
     report(reason);
     loop {
         thread::park();

@@ -10,7 +10,7 @@ use std::ptr;
 
 use crate::announce::{Announced, NamedCode, announce};
 use crate::elf::{self, MACHINE_AARCH64, MACHINE_X86_64, Object, Place};
-use crate::relocate::{Machine, STUB, Through, aarch64::AARCH64, x86_64::X86_64};
+use crate::relocate::{Machine, STUB_BYTES, SymbolAccess, aarch64::AARCH64, x86_64::X86_64};
 use crate::resolve;
 
 /// Why an object cannot be loaded.
@@ -159,15 +159,15 @@ impl Plan {
         place(&mut end, true, false);
         let mut needs_slot = Vec::new();
         for relocation in &object.relocations {
-            let through = (machine.through)(relocation.kind).ok_or_else(|| {
+            let symbol_access = (machine.symbol_access)(relocation.kind).ok_or_else(|| {
                 LoadError::Object(format!("it has a relocation of the unknown kind {}", relocation.kind))
             })?;
             let symbol = relocation.symbol;
             let undefined = object.symbols[symbol].place == Place::Undefined;
-            if through == Through::Stub && undefined && stubs[symbol].is_none() {
-                stubs[symbol] = Some(reserve(&mut end, STUB, STUB));
+            if symbol_access == SymbolAccess::Stub && undefined && stubs[symbol].is_none() {
+                stubs[symbol] = Some(reserve(&mut end, STUB_BYTES, STUB_BYTES));
             }
-            if through == Through::Slot {
+            if symbol_access == SymbolAccess::Slot {
                 needs_slot.push(symbol);
             }
         }
@@ -227,7 +227,7 @@ fn link(
     };
     for (symbol, at) in plan.stubs.iter().enumerate() {
         if let Some(at) = *at {
-            memory[at..at + STUB].copy_from_slice(&(machine.stub)(address(symbol)?));
+            memory[at..at + STUB_BYTES].copy_from_slice(&(machine.stub)(address(symbol)?));
         }
     }
     for (symbol, at) in plan.slots.iter().enumerate() {
@@ -238,10 +238,10 @@ fn link(
     for relocation in &object.relocations {
         let Some(start) = plan.sections[relocation.section] else { continue };
         let size = object.sections[relocation.section].size;
-        let aim = match (machine.through)(relocation.kind) {
-            Some(Through::Stub) => plan.stubs[relocation.symbol].map(|at| base + at as u64),
-            Some(Through::Slot) => plan.slots[relocation.symbol].map(|at| base + at as u64),
-            Some(Through::Itself) | None => None,
+        let aim = match (machine.symbol_access)(relocation.kind) {
+            Some(SymbolAccess::Stub) => plan.stubs[relocation.symbol].map(|at| base + at as u64),
+            Some(SymbolAccess::Slot) => plan.slots[relocation.symbol].map(|at| base + at as u64),
+            Some(SymbolAccess::Direct) | None => None,
         };
         let aim = match aim {
             Some(aim) => aim,

@@ -11,19 +11,19 @@ use crate::handles::TargetMachine;
 use crate::pipeline::OptLevel;
 use crate::target::Target;
 
-/// More than this many compilations at once are rare; machines beyond are not kept.
-const KEPT: usize = 16;
+/// Machines beyond this many are not kept. Chosen, not measured: a kernel's tasks are compiled on as many threads as there are processors.
+const MAX_IDLE_MACHINES: usize = 16;
 
-struct Idle {
+struct IdleMachine {
     target: Target,
     level: OptLevel,
     machine: TargetMachine,
 }
 
-static IDLE: Mutex<Vec<Idle>> = Mutex::new(Vec::new());
+static IDLE: Mutex<Vec<IdleMachine>> = Mutex::new(Vec::new());
 
 /// A machine that is given back when dropped.
-pub(crate) struct Lease(Option<Idle>);
+pub(crate) struct Lease(Option<IdleMachine>);
 
 impl Lease {
     pub(crate) fn take(target: &Target, level: OptLevel) -> Result<Lease, String> {
@@ -34,7 +34,7 @@ impl Lease {
             return Ok(Lease(Some(idle.swap_remove(index))));
         }
         let machine = TargetMachine::new(target, level)?;
-        Ok(Lease(Some(Idle { target: target.clone(), level, machine })))
+        Ok(Lease(Some(IdleMachine { target: target.clone(), level, machine })))
     }
 }
 
@@ -49,7 +49,7 @@ impl Deref for Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if let (Some(done), Ok(mut idle)) = (self.0.take(), IDLE.try_lock())
-            && idle.len() < KEPT
+            && idle.len() < MAX_IDLE_MACHINES
         {
             idle.push(done);
         }

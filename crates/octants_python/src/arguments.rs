@@ -14,7 +14,7 @@ use crate::buffer_view::BufferView;
 use crate::field::Field;
 use crate::host;
 use crate::ndarray::Ndarray;
-use crate::runtime::Current;
+use crate::runtime::ActiveSession;
 use crate::{element, errors, number, numpy};
 
 /// The keyword that every kernel takes besides its own parameters.
@@ -174,7 +174,7 @@ impl Binder<'_> {
         &self,
         param: &Param,
         object: &Bound<'py, PyAny>,
-        current: &Current,
+        current: &ActiveSession,
     ) -> PyResult<Argument<'py>> {
         match &param.kind {
             Kind::Scalar(annotation) => {
@@ -240,7 +240,7 @@ impl Binder<'_> {
         &self,
         param: &Param,
         object: &Bound<'py, PyAny>,
-        current: &Current,
+        current: &ActiveSession,
     ) -> PyResult<Argument<'py>> {
         let py = object.py();
         if param.spec.is_receiver && host::data_oriented(object).is_none() {
@@ -296,7 +296,7 @@ impl Binder<'_> {
         param: &Param,
         annotation: &ArrayAnnotation,
         object: &Bound<'_, PyAny>,
-        current: &Current,
+        current: &ActiveSession,
     ) -> PyResult<ArrayType> {
         let Ok(view) = object.cast::<BufferView>() else {
             let found = object.get_type().name()?.to_string();
@@ -322,7 +322,7 @@ impl Binder<'_> {
         annotation: &ArrayAnnotation,
         array: &octants::NdArray,
         object: &Bound<'_, PyAny>,
-        current: &Current,
+        current: &ActiveSession,
     ) -> PyResult<ArrayType> {
         // Says what is wrong with an array of another session.
         array.address(&current.session).map_err(|error| errors::from_error(object.py(), &error))?;
@@ -334,7 +334,7 @@ impl Binder<'_> {
         param: &Param,
         annotation: &ArrayAnnotation,
         object: &Bound<'_, PyAny>,
-        current: &Current,
+        current: &ActiveSession,
     ) -> PyResult<ArrayType> {
         if let Ok(ndarray) = object.cast::<Ndarray>() {
             return self.octants_array(param, annotation, &ndarray.get().array, object, current);
@@ -361,7 +361,7 @@ impl Binder<'_> {
         param: &Param,
         annotation: &ArrayAnnotation,
         view: &numpy::View<'_, '_>,
-        current: &Current,
+        current: &ActiveSession,
     ) -> PyResult<ArrayType> {
         let object = view.object();
         let name = &param.spec.name;
@@ -410,7 +410,7 @@ impl Binder<'_> {
         param: &Param,
         annotation: &ArrayAnnotation,
         object: &Bound<'_, PyAny>,
-        current: &Current,
+        current: &ActiveSession,
     ) -> PyResult<ArrayType> {
         let array = object.call_method0("detach")?.call_method0("numpy")?;
         let view = numpy::View::of(&array).ok_or_else(|| errors::bug("a tensor gave no numpy array"))?;
@@ -422,7 +422,7 @@ impl Binder<'_> {
         &self,
         param: &Param,
         annotation: &ArrayAnnotation,
-        current: &Current,
+        current: &ActiveSession,
         elem: Data,
         ndim: usize,
         object: &Bound<'_, PyAny>,

@@ -172,12 +172,15 @@ fn located(mut diagnostic: Diagnostic, locations: &[LocData]) -> Diagnostic {
 
 /// The warning of a kernel's races: the first one, with the lines of some others.
 pub fn race(races: &[Vec<LocData>]) -> Option<Diagnostic> {
-    const SHOWN: usize = 4;
+    // A message of one screen.
+    const MAX_SHOWN_RACES: usize = 4;
     let (first, others) = races.split_first()?;
     let message = "iterations of a parallel loop overwrite each other's value here: which one is last is left to chance";
     let mut diagnostic = located(Diagnostic::new(Code::Race, message), first);
     let spans = others.iter().filter_map(|race| race.first()?.span);
-    for span in spans.filter(|span| Some(*span) != first.first().and_then(|place| place.span)).take(SHOWN) {
+    for span in
+        spans.filter(|span| Some(*span) != first.first().and_then(|place| place.span)).take(MAX_SHOWN_RACES)
+    {
         diagnostic = diagnostic.label(span, "and here");
     }
     Some(diagnostic.help(

@@ -31,11 +31,13 @@ static PRESSED: AtomicU64 = AtomicU64::new(0);
 static MAIN: OnceLock<ThreadId> = OnceLock::new();
 static START: OnceLock<Instant> = OnceLock::new();
 
-/// How long other threads wait for the main one to see Ctrl-C. It may be waiting for them without looking.
-const PATIENCE: u64 = 200;
+/// How long other threads wait for the main one to see Ctrl-C. It may be waiting for them without looking. Chosen: Ctrl-C is to be heard
+/// within half a second.
+const MAIN_THREAD_TIMEOUT_MS: u64 = 200;
 
-/// A launch that takes longer than this, twice at most, lets Python look for signals once.
-const LONG: Duration = Duration::from_millis(20);
+/// A launch that takes longer than this, twice at most, lets Python look for signals once. Chosen, not measured: 50 looks a second are nothing
+/// to a processor, and a handler's program does not notice 40 ms.
+const WATCH_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Signals that a program may handle in Python.
 const SIGNALS: std::ops::Range<libc::c_int> = 1..32;
@@ -64,7 +66,7 @@ extern "C" fn confirm(_: *const Cancel) -> u8 {
     }
     if MAIN.get() != Some(&thread::current().id()) {
         let pressed = PRESSED.load(Ordering::Relaxed);
-        return u8::from(pressed != 0 && milliseconds() > pressed + PATIENCE);
+        return u8::from(pressed != 0 && milliseconds() > pressed + MAIN_THREAD_TIMEOUT_MS);
     }
     // Lowered first: a signal that comes now raises it again.
     REQUEST.lower();
@@ -125,11 +127,11 @@ fn put_before_python() {
 }
 
 /// Something that runs for a while without Python. Signals are handled meanwhile, if it runs on the main thread.
-pub struct Watched {
+pub struct SignalScope {
     main: bool,
 }
 
-impl Watched {
+impl SignalScope {
     /// Also handles what came before; a handler's exception is the error.
     #[inline]
     pub fn begin(py: Python<'_>) -> PyResult<Self> {
@@ -150,7 +152,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for SignalScope {
     fn drop(&mut self) {
         if self.main {
             watcher::end();
@@ -197,7 +199,7 @@ mod watcher {
     use std::thread::{self, Thread};
     use std::time::Duration;
 
-    use super::{LONG, REQUEST};
+    use super::{REQUEST, WATCH_INTERVAL};
 
     /// Launches under way: more than one if a signal's handler launches a kernel.
     static RUNNING: AtomicU32 = AtomicU32::new(0);
@@ -208,8 +210,8 @@ mod watcher {
     static EXISTS: AtomicBool = AtomicBool::new(false);
     static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
 
-    /// Looks without a launch before it sleeps: one second.
-    const IDLE_LOOKS: u32 = 50;
+    /// Intervals without a launch before it sleeps: one second. Chosen, not measured.
+    const MAX_IDLE_INTERVALS: u32 = 50;
 
     pub fn begin() {
         BEGUN.fetch_add(1, Ordering::Relaxed);
@@ -255,21 +257,21 @@ mod watcher {
     }
 
     fn watch() {
-        let (mut seen, mut told, mut idle) = (0, 0, 0);
+        let (mut seen, mut requested, mut idle) = (0, 0, 0);
         loop {
-            thread::sleep(LONG);
+            thread::sleep(WATCH_INTERVAL);
             if RUNNING.load(Ordering::Relaxed) > 0 {
                 idle = 0;
                 let begun = BEGUN.load(Ordering::Relaxed);
-                if begun == seen && told != begun {
-                    told = begun;
+                if begun == seen && requested != begun {
+                    requested = begun;
                     REQUEST.raise();
                 }
                 seen = begun;
                 continue;
             }
             idle += 1;
-            if idle > IDLE_LOOKS {
+            if idle > MAX_IDLE_INTERVALS {
                 ASLEEP.store(true, Ordering::SeqCst);
                 while ASLEEP.load(Ordering::SeqCst) && RUNNING.load(Ordering::SeqCst) == 0 {
                     thread::park_timeout(Duration::from_hours(1));

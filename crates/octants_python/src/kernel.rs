@@ -20,9 +20,9 @@ use pyo3::types::{PyDict, PyFunction, PyList, PyTuple, PyType};
 
 use crate::arguments::{Binder, Param};
 use crate::host::PyHost;
-use crate::interrupt::Watched;
+use crate::interrupt::SignalScope;
 use crate::launch::{Fit, LaunchArguments, Objects, Specialisation, Words};
-use crate::runtime::{Current, Forget, Runtime};
+use crate::runtime::{ActiveSession, Runtime, SessionHolder};
 use crate::traced::Traced;
 use crate::{aggregate, dtype, errors, host_only, interrupt, stack};
 
@@ -42,8 +42,8 @@ pub struct Kernel {
 #[derive(Default)]
 struct Specialisations(Mutex<Vec<Arc<Specialisation>>>);
 
-impl Forget for Specialisations {
-    fn forget(&self) {
+impl SessionHolder for Specialisations {
+    fn release(&self) {
         let old = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         drop(old);
     }
@@ -111,7 +111,7 @@ impl Kernel {
     fn specialise(
         &self,
         py: Python<'_>,
-        current: &Current,
+        current: &ActiveSession,
         arguments: &[Borrowed<'_, '_, PyAny>],
     ) -> PyResult<Arc<Specialisation>> {
         let sources = self.runtime.get().sources();
@@ -131,12 +131,12 @@ impl Kernel {
         }
         errors::warn(py, &lowered.warnings, sources.map())?;
         interrupt::install();
-        let watched = Watched::begin(py)?;
+        let signals = SignalScope::begin(py)?;
         let Lowered { kernel, dependencies, fields, returns, .. } = lowered;
         let compiled = py
-            .detach(|| stack::with_enough(|| current.session.compile(kernel, lowering, watched.request())))
+            .detach(|| stack::with_enough(|| current.session.compile(kernel, lowering, signals.request())))
             .map_err(|error| errors::from_error(py, &error))?;
-        drop(watched);
+        drop(signals);
         py.check_signals()?;
         if let Some(race) = errors::race(&compiled.races())
             && !self.told_of_races.swap(true, Ordering::Relaxed)
@@ -180,12 +180,12 @@ impl Kernel {
         let ended = if compiled.prints() {
             let _kept = launch.keep_memory(py)?;
             self.launch_printing(py, compiled, bytes, out)?
-        } else if compiled.is_brief(bytes) {
+        } else if compiled.is_short(bytes) {
             run(interrupt::never())
         } else {
             let _kept = launch.keep_memory(py)?;
-            let watched = Watched::begin(py)?;
-            py.detach(|| run(watched.request()))
+            let signals = SignalScope::begin(py)?;
+            py.detach(|| run(signals.request()))
         };
         // Also after a failure: what the kernel had written by then is there, as it is in arrays that were not copied.
         launch.copy_back(py, compiled)?;
@@ -210,11 +210,11 @@ impl Kernel {
             let function = loc.function.as_deref().unwrap_or(&self.signature.name);
             loc.span.map_or_else(String::new, |span| quote(span, function, map))
         };
-        let watched = Watched::begin(py)?;
+        let signals = SignalScope::begin(py)?;
         let (text, ended) = py.detach(|| {
             // SAFETY: as in `launch`.
             let arguments = unsafe { Arguments::new(block) };
-            compiled.launch_printing(arguments, results, watched.request(), &locate)
+            compiled.launch_printing(arguments, results, signals.request(), &locate)
         });
         py.import("sys")?.getattr("stdout")?.call_method1("write", (text,))?;
         Ok(ended)
@@ -292,8 +292,8 @@ impl Kernel {
                 })
                 .collect();
             let specialisations = Arc::new(Specialisations::default());
-            let kept: Arc<dyn Forget> = specialisations.clone();
-            runtime.get().forget_at_end(Arc::downgrade(&kept));
+            let kept: Arc<dyn SessionHolder> = specialisations.clone();
+            runtime.get().release_at_end(Arc::downgrade(&kept));
             Ok(Self {
                 function: Traced::new(function.unbind()),
                 runtime: runtime.unbind(),

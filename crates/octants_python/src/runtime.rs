@@ -14,17 +14,18 @@ use pyo3::types::PyDict;
 use crate::dtype::{self, DataType, TypeLike};
 use crate::{errors, host_only, interrupt};
 
-/// How often a thread that needs a session starts one, if others reset it meanwhile.
-const STARTS: usize = 100;
+/// How often a thread that needs a session starts one, if others reset it meanwhile. Chosen, not measured: it bounds what would be an endless
+/// loop.
+const MAX_START_ATTEMPTS: usize = 100;
 
 #[pyclass(frozen, module = "octants")]
 pub struct Runtime {
     sources: Sources,
-    current: RwLock<Option<Arc<Current>>>,
+    current: RwLock<Option<Arc<ActiveSession>>>,
     /// Counts sessions: what was specialised in another one is not looked at again.
     epoch: AtomicU64,
     /// What holds on to things of the current session.
-    kept: Mutex<Vec<Weak<dyn Forget>>>,
+    holders: Mutex<Vec<Weak<dyn SessionHolder>>>,
     /// The builder behind `oc.root`, which fields of the current session are placed in.
     root: Mutex<Option<Py<PyAny>>>,
     /// Counts trees of fields.
@@ -33,12 +34,12 @@ pub struct Runtime {
 
 /// Something that holds on to things of a session, and lets go of them when it ends: a session's threads and memory go with the
 /// last handle.
-pub trait Forget: Send + Sync {
-    fn forget(&self);
+pub trait SessionHolder: Send + Sync {
+    fn release(&self);
 }
 
 /// A session with what the front end needs to know of its options.
-pub struct Current {
+pub struct ActiveSession {
     pub session: Session,
     pub lower: LowerOptions,
     pub epoch: u64,
@@ -62,18 +63,18 @@ impl Runtime {
     }
 
     /// Tells the holder when a session ends.
-    pub fn forget_at_end(&self, holder: Weak<dyn Forget>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn release_at_end(&self, holder: Weak<dyn SessionHolder>) {
+        let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
         // Holders come and go: look for those that went whenever the list would have to grow.
-        if kept.len() == kept.capacity() {
-            kept.retain(|holder| holder.strong_count() > 0);
+        if holders.len() == holders.capacity() {
+            holders.retain(|holder| holder.strong_count() > 0);
         }
-        kept.push(holder);
+        holders.push(holder);
     }
 
     /// The current session, started with default options if there is none.
-    pub fn current(&self, py: Python<'_>) -> PyResult<Arc<Current>> {
-        for _ in 0..STARTS {
+    pub fn current(&self, py: Python<'_>) -> PyResult<Arc<ActiveSession>> {
+        for _ in 0..MAX_START_ATTEMPTS {
             if let Some(current) = self.get() {
                 return Ok(current);
             }
@@ -88,23 +89,23 @@ impl Runtime {
     }
 
     /// Makes a session the current one, or none. The one before it ends.
-    fn replace(&self, py: Python<'_>, new: Option<Current>) {
+    fn replace(&self, py: Python<'_>, new: Option<ActiveSession>) {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         // With the lock held, so that no other thread's session gets a newer epoch and is replaced by this one.
         let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
-        let old = std::mem::replace(&mut *current, new.map(|new| Arc::new(Current { epoch, ..new })));
+        let old = std::mem::replace(&mut *current, new.map(|new| Arc::new(ActiveSession { epoch, ..new })));
         drop(current);
         let Some(old) = old else { return };
         self.set_root(None);
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        kept.iter().filter_map(Weak::upgrade).for_each(|holder| holder.forget());
+        let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        holders.iter().filter_map(Weak::upgrade).for_each(|holder| holder.release());
         py.detach(|| {
             old.session.reset();
             drop(old);
         });
     }
 
-    fn get(&self) -> Option<Arc<Current>> {
+    fn get(&self) -> Option<Arc<ActiveSession>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -139,7 +140,7 @@ impl Runtime {
             sources: Sources::new(),
             current: RwLock::new(None),
             epoch: AtomicU64::new(0),
-            kept: Mutex::default(),
+            holders: Mutex::default(),
             root: Mutex::default(),
             trees: AtomicU64::new(0),
         }
@@ -184,7 +185,7 @@ impl Runtime {
         self.end(py)?;
         let session =
             py.detach(|| Session::new(session_options)).map_err(|error| errors::from_error(py, &error))?;
-        self.replace(py, Some(Current { session, lower, epoch: 0, raise_on_templated_floats, dumps }));
+        self.replace(py, Some(ActiveSession { session, lower, epoch: 0, raise_on_templated_floats, dumps }));
         interrupt::install();
         Ok(())
     }
@@ -206,7 +207,8 @@ impl Runtime {
         // Another thread may have ended the session by now.
         if place.as_ref().is_some_and(|now| Arc::ptr_eq(now, &current)) {
             let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
-            *place = Some(Arc::new(Current { session, lower, epoch, raise_on_templated_floats, dumps }));
+            *place =
+                Some(Arc::new(ActiveSession { session, lower, epoch, raise_on_templated_floats, dumps }));
         }
         Ok(())
     }

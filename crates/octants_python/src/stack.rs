@@ -5,12 +5,12 @@
 
 use std::mem::MaybeUninit;
 
-/// The stack that compiling gets where the caller's is small, in bytes. Blocks nest at most 200 deep, which takes 2 MiB without
+/// The stack that compiling gets where the caller's is small. Blocks nest at most 200 deep, which takes 2 MiB without
 /// optimisation; memory that is never touched costs nothing.
-const COMPILING: usize = 64 << 20;
+const COMPILE_STACK_BYTES: usize = 64 << 20;
 
-/// With so much left, in bytes, compiling stays on the caller's stack.
-const ENOUGH: usize = 4 << 20;
+/// With so much left, compiling stays on the caller's stack: twice what the deepest nesting takes.
+const MIN_LEFT_BYTES: usize = 4 << 20;
 
 /// The lowest address of the calling thread's stack; 0 if the system does not say.
 pub fn lowest_address() -> usize {
@@ -36,12 +36,13 @@ pub fn left(lowest: usize) -> usize {
 
 /// Runs what calls no Python, on a thread of its own if little of the caller's stack is left.
 pub fn with_enough<R: Send>(run: impl FnOnce() -> R + Send) -> R {
-    if left(lowest_address()) >= ENOUGH {
+    if left(lowest_address()) >= MIN_LEFT_BYTES {
         return run();
     }
     let mut run = Some(run);
     let on_own_stack = std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("octants-compile".to_owned()).stack_size(COMPILING);
+        let thread =
+            std::thread::Builder::new().name("octants-compile".to_owned()).stack_size(COMPILE_STACK_BYTES);
         let run = &mut run;
         let spawned = thread.spawn_scoped(scope, move || run.take().map(|run| run()));
         spawned.ok().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

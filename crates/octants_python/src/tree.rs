@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use octants::ir::{Data, Layout, NodeKind, TensorShape, TensorType};
-use octants::{Child, Cut, LeafId, MAX_AXES, NodeId, Outline, Session};
+use octants::{AxisSplit, Child, LeafId, MAX_AXES, NodeId, Outline, Session};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyNotImplementedError, PyValueError};
 use pyo3::prelude::*;
@@ -100,7 +100,7 @@ impl Tree {
         if axes.len() != extents.len() {
             return Err(PyValueError::new_err("as many extents as axes"));
         }
-        let mut cuts = Vec::new();
+        let mut splits = Vec::new();
         for (dimension, (&axis, &extent)) in axes.iter().zip(&extents).enumerate() {
             if extent < 1 {
                 return Err(errors::from_error(py, &octants::not_positive(extent, dimension)));
@@ -109,10 +109,10 @@ impl Tree {
             let Ok(extent) = u32::try_from(extent) else {
                 return Err(errors::from_error(py, &octants::too_long(axis, extent)));
             };
-            cuts.push(Cut { axis, extent });
+            splits.push(AxisSplit { axis, extent });
         }
         let kind = kind_of(kind)?;
-        self.grow(py, |outline| outline.add_node(NodeId::new(parent), kind, &cuts)).map(NodeId::number)
+        self.grow(py, |outline| outline.add_node(NodeId::new(parent), kind, &splits)).map(NodeId::number)
     }
 
     /// Places elements in a node; gives the leaf's number.
@@ -176,7 +176,7 @@ impl Tree {
 
     /// The axes that a node cuts.
     fn axes(&self, node: u32) -> Vec<u32> {
-        self.state().outline().node(NodeId::new(node)).cuts.iter().map(|cut| cut.axis.into()).collect()
+        self.state().outline().node(NodeId::new(node)).splits.iter().map(|split| split.axis.into()).collect()
     }
 
     fn shape(&self, node: u32) -> Vec<u32> {

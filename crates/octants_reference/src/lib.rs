@@ -12,7 +12,7 @@ use octants_hal::{
     Address, Capabilities, Device, DeviceError, FAULT_ARGUMENTS, Fault, FaultRecord, Function, Image, Launch,
     Module, Stream,
 };
-use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, Surroundings, Trap, TrapKind, run_in};
+use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, RunContext, Trap, TrapKind, run_in};
 use octants_ir::plan::{ArgKind, ArgLayout, ResultLayout, size_and_align};
 use octants_ir::{Const, Kernel, Op, SiteNumbers, SiteScope, text};
 
@@ -191,42 +191,42 @@ unsafe impl Device for ReferenceDevice {
     }
 }
 
-/// Stack of a run with calls. Untouched pages cost nothing.
-const STACK: usize = 256 << 20;
-/// How often the launching thread looks whether such a run is over.
-const PATIENCE: Duration = Duration::from_millis(1);
-/// What is left of it for what is no call.
-const SPARE: usize = 16 << 20;
+/// Stack of a run with calls. Chosen, not measured: recursion as deep as native code's on a stack of 16 MiB; untouched pages cost nothing.
+const STACK_BYTES: usize = 256 << 20;
+/// How often the launching thread looks whether such a run is over or to stop: it takes up to this much longer. Chosen, not measured.
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// What is left of it for what is no call. Chosen, not measured.
+const RESERVED_STACK_BYTES: usize = 16 << 20;
 
 fn interpret(loaded: &Interpreted, args: &[Arg], launch: &Launch<'_>) -> Result<Vec<Datum>, Trap> {
     let Interpreted { kernel, sites, .. } = loaded;
     let is_wanted = || launch.context.cancel.is_wanted();
     let limits = Limits { cancel: Some(&is_wanted), ..Limits::default() };
-    let run = |stack: usize| {
-        let mut tell = |op: Op, values: &[Const]| {
+    let run = |stack_bytes: usize| {
+        let mut on_print = |op: Op, values: &[Const]| {
             if let Some(prints) = launch.context.prints {
                 let words: Vec<_> = values.iter().map(|&value| encode(value)).collect();
                 prints.push(sites.number(op), &words);
             }
         };
-        let surroundings = Surroundings { key: launch.context.key, tell: Some(&mut tell), stack };
-        run_in(kernel, args, &mut WholeMemory, &limits, surroundings)
+        let context = RunContext { key: launch.context.key, on_print: Some(&mut on_print), stack_bytes };
+        run_in(kernel, args, &mut WholeMemory, &limits, context)
     };
     if kernel.functions.is_empty() {
-        return run(Surroundings::default().stack);
+        return run(RunContext::default().stack_bytes);
     }
     // The interpreter calls itself for each call of the kernel's, which takes far more of the stack than native code.
     std::thread::scope(|scope| {
-        let deep = std::thread::Builder::new().stack_size(STACK);
-        match deep.spawn_scoped(scope, || run(STACK - SPARE)) {
+        let deep = std::thread::Builder::new().stack_size(STACK_BYTES);
+        match deep.spawn_scoped(scope, || run(STACK_BYTES - RESERVED_STACK_BYTES)) {
             Ok(thread) => {
                 // A request to stop may be one that only the launching thread can confirm.
                 while !thread.is_finished() && !launch.context.cancel.is_wanted() {
-                    std::thread::park_timeout(PATIENCE);
+                    std::thread::park_timeout(CANCEL_POLL_INTERVAL);
                 }
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             }
-            Err(_) => run(Surroundings::default().stack),
+            Err(_) => run(RunContext::default().stack_bytes),
         }
     })
 }

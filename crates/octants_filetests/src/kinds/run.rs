@@ -2,7 +2,7 @@
 //! pipeline, with and without the assumption that arrays do not overlap (they do not here), and with its scalar arguments
 //! known to the passes and not, and must do the same. What it prints stands behind its results.
 
-use octants_interp::{Arg, Buffers, Datum, Limits, Surroundings, run_in};
+use octants_interp::{Arg, Buffers, Datum, Limits, RunContext, run_in};
 use octants_ir::rewrite::{ValueMap, replace_values};
 use octants_ir::{
     Builder, Const, Kernel, LocData, Op, OpKind, Phase, SiteNumbers, SiteScope, SiteTable, Type,
@@ -58,11 +58,11 @@ fn outcome(kernel: &Kernel, first: &Kernel, arguments: &str, steps: u64) -> Resu
     let mut printed = String::new();
     let sites = SiteTable::of(kernel, SiteScope::Reports);
     let numbers = SiteNumbers::of(kernel, SiteScope::Reports);
-    let mut tell = |op: Op, values: &[Const]| {
+    let mut on_print = |op: Op, values: &[Const]| {
         printed.extend(sites.print_text(numbers.number(op), values, &place));
     };
-    let surroundings = Surroundings { key: KEY, tell: Some(&mut tell), ..Surroundings::default() };
-    let results = match run_in(kernel, &args, &mut memory, &limits, surroundings) {
+    let context = RunContext { key: KEY, on_print: Some(&mut on_print), ..RunContext::default() };
+    let results = match run_in(kernel, &args, &mut memory, &limits, context) {
         Ok(results) => results,
         Err(trap) => return Ok(format!("trap: {trap}")),
     };

@@ -1,6 +1,6 @@
 //! Relocations of `AArch64`, as LLVM emits them for position-independent code of the small model.
 
-use super::{Machine, STUB, Through, head, out_of_reach};
+use super::{Machine, STUB_BYTES, SymbolAccess, head, out_of_reach};
 
 const ABS64: u32 = 257;
 const PREL64: u32 = 260;
@@ -18,15 +18,17 @@ const LDST128_ABS_LO12_NC: u32 = 299;
 const ADR_GOT_PAGE: u32 = 311;
 const LD64_GOT_LO12_NC: u32 = 312;
 
-pub(crate) const AARCH64: Machine = Machine { through, apply, stub };
+pub(crate) const AARCH64: Machine = Machine { symbol_access, apply, stub };
 
-fn through(kind: u32) -> Option<Through> {
+fn symbol_access(kind: u32) -> Option<SymbolAccess> {
     match kind {
-        ABS64 | PREL64 | PREL32 | ADR_PREL_LO21 | ADR_PREL_PG_HI21 | ADD_ABS_LO12_NC => Some(Through::Itself),
+        ABS64 | PREL64 | PREL32 | ADR_PREL_LO21 | ADR_PREL_PG_HI21 | ADD_ABS_LO12_NC => {
+            Some(SymbolAccess::Direct)
+        }
         LDST8_ABS_LO12_NC | LDST16_ABS_LO12_NC | LDST32_ABS_LO12_NC | LDST64_ABS_LO12_NC
-        | LDST128_ABS_LO12_NC => Some(Through::Itself),
-        JUMP26 | CALL26 => Some(Through::Stub),
-        ADR_GOT_PAGE | LD64_GOT_LO12_NC => Some(Through::Slot),
+        | LDST128_ABS_LO12_NC => Some(SymbolAccess::Direct),
+        JUMP26 | CALL26 => Some(SymbolAccess::Stub),
+        ADR_GOT_PAGE | LD64_GOT_LO12_NC => Some(SymbolAccess::Slot),
         _ => None,
     }
 }
@@ -99,8 +101,8 @@ fn within(kind: u32, value: i64, bits: u32) -> Result<(), String> {
 }
 
 /// `ldr x16, .+8; br x16`, and the address behind it.
-fn stub(address: u64) -> [u8; STUB] {
-    let mut code = [0; STUB];
+fn stub(address: u64) -> [u8; STUB_BYTES] {
+    let mut code = [0; STUB_BYTES];
     code[..4].copy_from_slice(&0x5800_0050_u32.to_le_bytes());
     code[4..8].copy_from_slice(&0xd61f_0200_u32.to_le_bytes());
     code[8..].copy_from_slice(&address.to_le_bytes());

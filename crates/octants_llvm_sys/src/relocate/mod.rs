@@ -5,9 +5,9 @@ pub(crate) mod x86_64;
 
 /// How a relocation refers to its symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Through {
+pub(crate) enum SymbolAccess {
     /// By the symbol's own address.
-    Itself,
+    Direct,
     /// By a branch that may go through a stub if the symbol is too far away.
     Stub,
     /// By a slot in memory that holds the symbol's address.
@@ -19,14 +19,15 @@ type Apply = fn(kind: u32, bytes: &mut [u8], place: u64, symbol: u64, addend: i6
 /// Everything that a machine must say of itself.
 pub(crate) struct Machine {
     /// How a relocation of this kind reaches its symbol; `None` if the kind is unknown.
-    pub(crate) through: fn(kind: u32) -> Option<Through>,
+    pub(crate) symbol_access: fn(kind: u32) -> Option<SymbolAccess>,
     /// Patches `bytes`, which will be at address `place`, to refer to `symbol + addend`.
     pub(crate) apply: Apply,
     /// Code that jumps to the address.
-    pub(crate) stub: fn(address: u64) -> [u8; STUB],
+    pub(crate) stub: fn(address: u64) -> [u8; STUB_BYTES],
 }
 
-pub(crate) const STUB: usize = 16;
+/// The longest stub: a jump through an address of eight bytes beside it.
+pub(crate) const STUB_BYTES: usize = 16;
 
 /// The first bytes of what is patched, as an array.
 fn head<const N: usize>(bytes: &mut [u8]) -> Result<&mut [u8; N], String> {

@@ -1,6 +1,6 @@
 //! Relocations of x86-64, as LLVM emits them for position-independent code of the small model.
 
-use super::{Machine, STUB, Through, head, out_of_reach};
+use super::{Machine, STUB_BYTES, SymbolAccess, head, out_of_reach};
 
 const R_64: u32 = 1;
 const R_PC32: u32 = 2;
@@ -12,13 +12,13 @@ const R_PC64: u32 = 24;
 const R_GOTPCRELX: u32 = 41;
 const R_REX_GOTPCRELX: u32 = 42;
 
-pub(crate) const X86_64: Machine = Machine { through, apply, stub };
+pub(crate) const X86_64: Machine = Machine { symbol_access, apply, stub };
 
-fn through(kind: u32) -> Option<Through> {
+fn symbol_access(kind: u32) -> Option<SymbolAccess> {
     match kind {
-        R_64 | R_PC32 | R_32 | R_32S | R_PC64 => Some(Through::Itself),
-        R_PLT32 => Some(Through::Stub),
-        R_GOTPCREL | R_GOTPCRELX | R_REX_GOTPCRELX => Some(Through::Slot),
+        R_64 | R_PC32 | R_32 | R_32S | R_PC64 => Some(SymbolAccess::Direct),
+        R_PLT32 => Some(SymbolAccess::Stub),
+        R_GOTPCREL | R_GOTPCRELX | R_REX_GOTPCRELX => Some(SymbolAccess::Slot),
         _ => None,
     }
 }
@@ -41,8 +41,8 @@ fn apply(kind: u32, bytes: &mut [u8], place: u64, symbol: u64, addend: i64) -> R
 }
 
 /// `jmp [rip]`, and the address behind it.
-fn stub(address: u64) -> [u8; STUB] {
-    let mut code = [0xcc; STUB];
+fn stub(address: u64) -> [u8; STUB_BYTES] {
+    let mut code = [0xcc; STUB_BYTES];
     code[..6].copy_from_slice(&[0xff, 0x25, 0, 0, 0, 0]);
     code[6..14].copy_from_slice(&address.to_le_bytes());
     code

@@ -4,7 +4,7 @@
 mod generate;
 mod random;
 
-use octants_interp::{Arg, Buffers, Datum, Limits, Surroundings};
+use octants_interp::{Arg, Buffers, Datum, Limits, RunContext};
 use octants_ir::plan::{ArgLayout, leaves_of, size_and_align};
 use octants_ir::text::print;
 use octants_ir::{
@@ -71,11 +71,11 @@ fn run(kernel: &Kernel, seed: u64, aliased: bool) -> Outcome {
     let mut printed = String::new();
     let sites = SiteTable::of(kernel, SiteScope::Reports);
     let numbers = SiteNumbers::of(kernel, SiteScope::Reports);
-    let mut tell = |op: Op, values: &[Const]| {
+    let mut on_print = |op: Op, values: &[Const]| {
         printed.extend(sites.print_text(numbers.number(op), values, &|_| String::new()));
     };
-    let surroundings = Surroundings { key: seed, tell: Some(&mut tell), ..Surroundings::default() };
-    let results = octants_interp::run_in(kernel, &args, &mut buffers, &limits, surroundings)
+    let context = RunContext { key: seed, on_print: Some(&mut on_print), ..RunContext::default() };
+    let results = octants_interp::run_in(kernel, &args, &mut buffers, &limits, context)
         .map_err(|trap| format!("{trap:?}"))?;
     let params = kernel.regions[kernel.body].params.iter().zip(&addresses);
     let contents = params.map(|(&param, &address)| {

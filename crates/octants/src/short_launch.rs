@@ -1,15 +1,15 @@
-//! Whether a launch is over so soon that nobody needs to be let in meanwhile.
+//! Whether a launch is so short that the host language keeps its lock meanwhile.
 //!
 //! A host language with a lock gives it away while a kernel runs. For a launch of a microsecond that costs more than it gives.
 
 use octants_ir::plan::{Plan, RunTime, Task};
 
-/// IR ops that a brief launch runs, at most, counted on one thread: a few microseconds if nothing is vectorised. Above it a launch from Python
+/// IR ops that a short launch runs, at most, counted on one thread: a few microseconds if nothing is vectorised. Above it a launch from Python
 /// releases the interpreter's lock, which takes 55 ns: 3000 iterations of `a[i] = a[i] * 2 + 1` take 286 ns, 2400 take 213.
-const BRIEF_OPS: u64 = 10_000;
+const MAX_SHORT_LAUNCH_OPS: u64 = 10_000;
 
 /// Whether a launch with these arguments is over in about the time that it takes to start one.
-pub(crate) fn is_brief(plan: &Plan, args: &[u8]) -> bool {
+pub(crate) fn is_short(plan: &Plan, args: &[u8]) -> bool {
     let RunTime::Bounded { serial_cost } = plan.run_time else { return false };
     let mut total = serial_cost;
     for task in &plan.tasks {
@@ -21,5 +21,5 @@ pub(crate) fn is_brief(plan: &Plan, args: &[u8]) -> bool {
         }
         total = total.saturating_add(points.saturating_mul(u64::from(*cost).max(1)));
     }
-    total <= BRIEF_OPS
+    total <= MAX_SHORT_LAUNCH_OPS
 }
