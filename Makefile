@@ -16,7 +16,7 @@ VENV := .venv
 BIN  := $(VENV)/bin
 
 WHEEL_INPUTS := $(shell git ls-files -co --exclude-standard -- crates python Cargo.toml Cargo.lock pyproject.toml \
-                  README.md LICENSE .cargo 2>/dev/null | grep -v -e '/tests/' -e '\.snap$$')
+                  README.md LICENSE THIRD-PARTY.md .cargo 2>/dev/null | grep -v -e '/tests/' -e '\.snap$$')
 WHEEL_INPUTS := $(wildcard $(WHEEL_INPUTS))
 
 .PHONY: help

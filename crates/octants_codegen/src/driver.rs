@@ -8,7 +8,7 @@ use octants_hal::Cancel;
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;
 use octants_llvm::{EmitOptions, TaskText, emit};
-use octants_llvm_sys::{Compilation, Compiled, Options, start};
+use octants_llvm_sys::{Compilation, CompileError, Compiled, Options, Stage, start};
 
 /// How often a waiting compilation looks at the caller's flag. Chosen: Ctrl-C is to be heard within half a second.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -144,6 +144,9 @@ fn compile_all(
         };
         match result {
             Ok(compiled) => done.push(compiled),
+            Err(CompileError { stage: Stage::Library, message }) => {
+                return Err(CodegenError::Unsupported { message });
+            }
             Err(error) => {
                 return Err(CodegenError::Refused {
                     symbol: task.symbol.clone(),

@@ -1,12 +1,12 @@
 //! Says how long each part of a compilation takes.
 //!
-//! `cargo run --release -p octants_llvm_sys --example compile_time [--thorough|--none] [--asm] [--passes=LIST] FILE.ll...`
+//! `cargo run --release -p octants_llvm_sys --example compile_time [--thorough|--none] [--asm] [--ptx] [--passes=LIST] FILE.ll...`
 
 use std::fs;
 use std::process::exit;
 use std::time::{Duration, Instant};
 
-use octants_llvm_sys::{OptLevel, Options, compile, load, start};
+use octants_llvm_sys::{OptLevel, Options, Output, Target, compile, load, start};
 
 fn main() {
     let mut options = Options::default();
@@ -17,6 +17,10 @@ fn main() {
             "--thorough" => options.opt = OptLevel::Thorough,
             "--none" => options.opt = OptLevel::None,
             "--asm" => print_assembly = true,
+            "--ptx" => {
+                options.target = Target::nvptx(90, 80).expect("LLVM knows the target");
+                options.output = Output::Assembly;
+            }
             _ if argument.starts_with("--passes=") => {
                 options.passes = Some(argument["--passes=".len()..].to_owned());
             }
@@ -46,9 +50,10 @@ fn main() {
                 start(text.clone(), options.clone()).wait().unwrap_or_else(|error| panic!("{file}: {error}"));
             let whole = begin.elapsed();
             let begin = Instant::now();
-            let loaded = load(&compiled.bytes, &[]).unwrap_or_else(|error| panic!("{file}: {error}"));
+            if options.output == Output::Object {
+                load(&compiled.bytes, &[]).unwrap_or_else(|error| panic!("{file}: {error}"));
+            }
             let loading = begin.elapsed();
-            drop(loaded);
             let timing = compiled.timing;
             let now = [timing.parse, timing.optimise, timing.emit, whole, loading];
             if index == 0 && round == 0 {

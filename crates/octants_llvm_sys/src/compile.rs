@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use llvm_sys::target_machine::LLVMCodeGenFileType;
 
+use crate::device_library;
 use crate::fatal::LlvmThreadGuard;
 use crate::handles::Context;
 use crate::machines::Lease;
@@ -86,6 +87,8 @@ pub enum Stage {
     Parse,
     /// LLVM does not know the target.
     Target,
+    /// The target's library of functions is missing, or lacks one.
+    Library,
     Optimise,
     Emit,
     /// LLVM stopped with an internal error at some point.
@@ -104,6 +107,7 @@ impl fmt::Display for CompileError {
         let what = match self.stage {
             Stage::Parse => "invalid LLVM text",
             Stage::Target => "unknown target",
+            Stage::Library => "no library function",
             Stage::Optimise => "optimisation failed",
             Stage::Emit => "code generation failed",
             Stage::Fatal => "internal error of LLVM",
@@ -194,6 +198,7 @@ fn translate(text: &str, options: &Options) -> Result<Compiled, CompileError> {
         context.discard_names();
     }
     machine.adopt(&module);
+    device_library::link(&context, &module, &machine, &options.target).map_err(at(Stage::Library))?;
     if let Some(width) = options.target.prefer_vector_width {
         module.set_function_attribute(&context, "prefer-vector-width", &width.to_string());
     }

@@ -3,19 +3,23 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ptr;
 
 use llvm_sys::analysis::{LLVMVerifierFailureAction, LLVMVerifyModule};
+use llvm_sys::bit_reader::LLVMGetBitcodeModuleInContext2;
 use llvm_sys::core::{
     LLVMAddAttributeAtIndex, LLVMCloneModule, LLVMContextCreate, LLVMContextDispose,
-    LLVMContextSetDiagnosticHandler, LLVMContextSetDiscardValueNames,
+    LLVMContextSetDiagnosticHandler, LLVMContextSetDiscardValueNames, LLVMCreateMemoryBufferWithMemoryRange,
     LLVMCreateMemoryBufferWithMemoryRangeCopy, LLVMCreateStringAttribute, LLVMDisposeMemoryBuffer,
     LLVMDisposeMessage, LLVMDisposeModule, LLVMGetBufferSize, LLVMGetBufferStart, LLVMGetDiagInfoDescription,
-    LLVMGetDiagInfoSeverity, LLVMGetFirstFunction, LLVMGetLinkage, LLVMGetNextFunction, LLVMGetValueName2,
-    LLVMIsDeclaration, LLVMPrintModuleToString, LLVMSetTarget,
+    LLVMGetDiagInfoSeverity, LLVMGetFirstFunction, LLVMGetFirstUse, LLVMGetLinkage, LLVMGetNextFunction,
+    LLVMGetNextUse, LLVMGetUser, LLVMGetValueName2, LLVMIsDeclaration, LLVMPrintModuleToString,
+    LLVMSetTarget,
 };
 use llvm_sys::error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage};
 use llvm_sys::ir_reader::LLVMParseIRInContext;
+use llvm_sys::linker::LLVMLinkModules2;
 use llvm_sys::prelude::{
     LLVMContextRef, LLVMDiagnosticInfoRef, LLVMMemoryBufferRef, LLVMModuleRef, LLVMValueRef,
 };
@@ -55,6 +59,23 @@ pub(crate) fn name_of(value: LLVMValueRef) -> String {
     }
 }
 
+/// The users of a value, each once.
+pub(crate) fn users(value: LLVMValueRef) -> Vec<LLVMValueRef> {
+    let mut users = Vec::new();
+    // SAFETY: walks the uses of a live value, which do not change meanwhile.
+    unsafe {
+        let mut next = LLVMGetFirstUse(value);
+        while !next.is_null() {
+            let user = LLVMGetUser(next);
+            if !users.contains(&user) {
+                users.push(user);
+            }
+            next = LLVMGetNextUse(next);
+        }
+    }
+    users
+}
+
 /// Everything that one compilation makes. Not shared between threads.
 pub(crate) struct Context {
     raw: LLVMContextRef,
@@ -92,6 +113,22 @@ impl Context {
             let broken = LLVMVerifyModule(module.raw, action, &raw mut message) != 0;
             let message = owned_message(message);
             if broken { Err(message) } else { Ok(module) }
+        }
+    }
+
+    /// Reads a module from bitcode, function bodies only when something asks for them.
+    pub(crate) fn read_bitcode(&self, bytes: &'static [u8]) -> Result<Module<'_>, String> {
+        // SAFETY: the buffer refers to bytes that live for ever, and the module takes it over, also on failure. Messages go to
+        // the context.
+        unsafe {
+            let (start, name) = (bytes.as_ptr().cast(), c"bitcode".as_ptr());
+            let buffer = LLVMCreateMemoryBufferWithMemoryRange(start, bytes.len(), name, 0);
+            let mut module = ptr::null_mut();
+            if LLVMGetBitcodeModuleInContext2(self.raw, buffer, &raw mut module) != 0 {
+                self.check()?;
+                return Err("the bitcode cannot be read".to_owned());
+            }
+            Ok(Module { raw: module, context: PhantomData })
         }
     }
 
@@ -143,6 +180,16 @@ impl<'c> Module<'c> {
     pub(crate) fn duplicate(&self) -> Module<'c> {
         // SAFETY: a live module; the copy belongs to the same context.
         Module { raw: unsafe { LLVMCloneModule(self.raw) }, context: PhantomData }
+    }
+
+    /// Moves what another module of the same context defines into this one. Messages go to the context.
+    pub(crate) fn link(&self, other: Module<'c>) -> Result<(), String> {
+        let other = ManuallyDrop::new(other);
+        // SAFETY: live modules of one context; the other one is used up.
+        match unsafe { LLVMLinkModules2(self.raw, other.raw) } {
+            0 => Ok(()),
+            _ => Err("the modules do not link".to_owned()),
+        }
     }
 
     pub(crate) fn print(&self) -> String {

@@ -27,6 +27,7 @@
 
 mod announce;
 mod compile;
+mod device_library;
 mod elf;
 mod fatal;
 mod handles;
@@ -42,6 +43,7 @@ mod vector_math;
 pub use compile::{
     Compilation, CompileError, Compiled, Options, Output, Stage, Timing, compile, start, warm_up,
 };
+pub use device_library::has_device_library;
 pub use fatal::wait_for_compilations;
 pub use load::{LoadError, Loaded, load};
 pub use pipeline::OptLevel;

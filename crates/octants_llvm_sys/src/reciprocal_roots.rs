@@ -24,17 +24,17 @@ use llvm_sys::core::{
     LLVMBuildFSub, LLVMBuildInsertElement, LLVMBuildSelect, LLVMBuildShuffleVector, LLVMConstAllOnes,
     LLVMConstInt, LLVMConstReal, LLVMConstVector, LLVMCreateBuilderInContext, LLVMDisposeBuilder,
     LLVMFloatTypeInContext, LLVMFunctionType, LLVMGetFastMathFlags, LLVMGetFirstUse,
-    LLVMGetInstructionOpcode, LLVMGetNamedFunction, LLVMGetNextInstruction, LLVMGetNextUse, LLVMGetOperand,
-    LLVMGetTypeKind, LLVMGetUser, LLVMGetVectorSize, LLVMInstructionEraseFromParent, LLVMInt1TypeInContext,
-    LLVMInt32TypeInContext, LLVMIntTypeInContext, LLVMIsACallInst, LLVMIsAInstruction,
-    LLVMPositionBuilderBefore, LLVMReplaceAllUsesWith, LLVMSetFastMathFlags, LLVMTypeOf, LLVMVectorType,
+    LLVMGetInstructionOpcode, LLVMGetNamedFunction, LLVMGetNextInstruction, LLVMGetOperand, LLVMGetTypeKind,
+    LLVMGetVectorSize, LLVMInstructionEraseFromParent, LLVMInt1TypeInContext, LLVMInt32TypeInContext,
+    LLVMIntTypeInContext, LLVMIsACallInst, LLVMIsAInstruction, LLVMPositionBuilderBefore,
+    LLVMReplaceAllUsesWith, LLVMSetFastMathFlags, LLVMTypeOf, LLVMVectorType,
 };
 use llvm_sys::prelude::{LLVMBuilderRef, LLVMTypeRef, LLVMValueRef};
 use llvm_sys::{
     LLVMFastMathAllowContract, LLVMFastMathAllowReciprocal, LLVMOpcode, LLVMRealPredicate, LLVMTypeKind,
 };
 
-use crate::handles::{Context, Module};
+use crate::handles::{Context, Module, users};
 use crate::target::{Processor, Target};
 
 /// The least normal number.
@@ -65,23 +65,6 @@ pub(crate) fn guard<'a>(context: &'a Context, module: &'a Module<'a>, target: &T
             }
         }
     }
-}
-
-/// The users of a value, each once.
-fn users(value: LLVMValueRef) -> Vec<LLVMValueRef> {
-    let mut users = Vec::new();
-    // SAFETY: walks the uses of a live value, which do not change meanwhile.
-    unsafe {
-        let mut next = LLVMGetFirstUse(value);
-        while !next.is_null() {
-            let user = LLVMGetUser(next);
-            if !users.contains(&user) {
-                users.push(user);
-            }
-            next = LLVMGetNextUse(next);
-        }
-    }
-    users
 }
 
 /// One root, and what is written behind it.

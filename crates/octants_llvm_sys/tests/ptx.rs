@@ -1,6 +1,8 @@
 //! Text for a GPU becomes PTX.
 
-use octants_llvm_sys::{Options, Output, Target, compile};
+use std::fmt::Write;
+
+use octants_llvm_sys::{Options, Output, Stage, Target, compile, has_device_library};
 
 #[test]
 fn kernels_become_entries() {
@@ -51,4 +53,42 @@ fn gpus_have_a_pipeline_of_their_own() {
     assert!(ptx.contains("ld.global.f32") && ptx.contains("st.global.f32"), "{ptx}");
     assert!(!ptx.contains("call"), "{ptx}");
     assert!(!ir.contains("x float>"), "{ir}");
+}
+
+fn calls(functions: &[&str]) -> String {
+    let mut text = "define ptx_kernel void @task(ptr addrspace(1) %x) {\n".to_owned();
+    text += "  %v0 = load double, ptr addrspace(1) %x\n";
+    for (k, name) in functions.iter().enumerate() {
+        writeln!(text, "  %v{} = call double @{name}(double %v{k})", k + 1).unwrap();
+    }
+    writeln!(text, "  store double %v{}, ptr addrspace(1) %x\n  ret void\n}}", functions.len()).unwrap();
+    for name in functions {
+        writeln!(text, "declare double @{name}(double)").unwrap();
+    }
+    text
+}
+
+/// Functions of the vendor's library become part of the module, and those that it does not call do not.
+#[test]
+fn functions_of_the_device_library_are_linked_by_need() {
+    let Some(target) = Target::nvptx(80, 75) else { return };
+    assert!(has_device_library());
+    let options = Options { target, output: Output::Assembly, keep_ir: true, ..Options::default() };
+    for (functions, most_lines) in [(&["__nv_exp"][..], 200), (&["__nv_exp", "__nv_sin"], 600)] {
+        let compiled = compile(&calls(functions), &options).unwrap();
+        let (ptx, ir) = (String::from_utf8(compiled.bytes).unwrap(), compiled.ir.unwrap());
+        assert!(!ptx.contains(".extern") && !ptx.contains("__nvvm_reflect"), "{ptx}");
+        assert!(ptx.lines().count() < most_lines, "{ptx}");
+        // Subnormal numbers are not flushed.
+        assert!(!ir.contains(".ftz.f"), "{ir}");
+    }
+}
+
+#[test]
+fn an_unknown_function_of_the_device_library_is_an_error() {
+    let Some(target) = Target::nvptx(80, 75) else { return };
+    let options = Options { target, output: Output::Assembly, ..Options::default() };
+    let error = compile(&calls(&["__nv_sinus"]), &options).unwrap_err();
+    assert_eq!(error.stage, Stage::Library);
+    assert!(error.message.contains("__nv_sinus"), "{error}");
 }
