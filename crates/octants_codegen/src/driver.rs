@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use octants_hal::Cancel;
+use octants_hal::{Cancel, LaunchShape};
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;
 use octants_llvm::{EmitOptions, TaskText, emit};
@@ -31,6 +31,8 @@ pub struct CompiledTask {
     pub bytes: Vec<u8>,
     /// How many points of its range it runs at once.
     pub lanes: u32,
+    /// How it deals its points to the threads of a GPU.
+    pub shape: LaunchShape,
 }
 
 /// Texts of a kernel's code.
@@ -94,6 +96,7 @@ pub(crate) fn compile(
             symbol: task.symbol,
             bytes: compiled.bytes,
             lanes: task.lanes,
+            shape: task.shape,
         })
         .collect();
     Ok(KernelCode { tasks, emit: emitted - begin, llvm: emitted.elapsed() })

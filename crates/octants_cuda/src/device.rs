@@ -4,19 +4,14 @@ use std::ffi::{CString, c_int, c_void};
 use std::ptr;
 
 use octants_hal::{
-    Address, Capabilities, Device, DeviceError, Domain, Event, Function, Image, Launch, LaunchContext,
-    Module, PrintQueue, RangeDomain, Stream,
+    Address, Capabilities, Device, DeviceError, Domain, Event, Function, Image, ImagePart, Launch,
+    LaunchContext, Module, PrintQueue, Stream,
 };
 use octants_llvm::gpu_abi::GpuFrame;
 
 use crate::driver::table::{Handle, PoolProperties, Status};
 use crate::driver::{Driver, Unavailable};
-
-/// Threads of a block where the user did not say: at 256 the memory's speed is reached, and registers are not short.
-pub const BLOCK: u32 = 256;
-
-/// Blocks of a grid for each multiprocessor, at most: enough that the last ones to end do not leave others idle for long.
-const BLOCKS_PER_PROCESSOR: u64 = 128;
+use crate::grid::{FunctionShape, GridSize};
 
 /// The oldest compute capability that code is made for.
 const OLDEST: (c_int, c_int) = (7, 0);
@@ -61,9 +56,18 @@ unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
-/// A loaded module: one of the driver's for each part.
+/// A loaded module: one of the driver's for each part, and the function that the part defines.
+#[derive(Default)]
 struct LoadedModule {
     parts: Vec<Handle>,
+    /// A [`Function`] is the address of one of them: they stay where they are.
+    functions: Vec<LoadedFunction>,
+}
+
+struct LoadedFunction {
+    symbol: String,
+    handle: Handle,
+    shape: FunctionShape,
 }
 
 impl CudaDevice {
@@ -142,26 +146,14 @@ impl CudaDevice {
         self.driver.check(verb, status)
     }
 
-    /// Grid and block for a range.
-    fn shape(&self, range: &RangeDomain<'_>) -> (u32, u32) {
-        let block = range.block.unwrap_or(BLOCK).min(BLOCK);
-        let most = u64::from(self.multiprocessors) * BLOCKS_PER_PROCESSOR;
-        match range.max_threads {
-            Some(1) => (1, 1),
-            Some(threads) if threads < block => (1, threads),
-            Some(threads) => (threads.div_ceil(block), block),
-            None => (range.points.div_ceil(block.into()).min(most) as u32, block),
-        }
-    }
-
     /// # Safety
     /// As for the verb `launch`; `frame` is in the layout of [`GpuFrame`].
     unsafe fn start(
         &self,
         launch: &Launch<'_>,
         frame: &[u64],
-        grid: u32,
-        block: u32,
+        function: &LoadedFunction,
+        grid: GridSize,
     ) -> Result<(), DeviceError> {
         let table = self.enter()?;
         let empty = [0_u64];
@@ -171,14 +163,14 @@ impl CudaDevice {
         // SAFETY: the caller vouches for the function and the arguments; parameters are copied before the call returns.
         let status = unsafe {
             (table.launch)(
-                handle(launch.function.0),
-                grid,
+                function.handle,
+                grid.blocks,
                 1,
                 1,
-                block,
+                grid.threads,
                 1,
                 1,
-                0,
+                function.shape.shape.shared_bytes,
                 handle(launch.context.stream.0),
                 parameters.as_mut_ptr(),
                 ptr::null_mut(),
@@ -411,7 +403,7 @@ unsafe impl Device for CudaDevice {
 
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
         let table = self.enter()?;
-        let mut module = LoadedModule { parts: Vec::new() };
+        let mut module = LoadedModule::default();
         for part in image.parts {
             let text = CString::new(part.bytes).map_err(|_| DeviceError::BadImage {
                 message: format!("`{}` has a zero inside", part.symbol),
@@ -424,6 +416,13 @@ unsafe impl Device for CudaDevice {
                 return Err(error);
             }
             module.parts.push(loaded);
+            match self.loaded_function(loaded, part) {
+                Ok(function) => module.functions.push(function),
+                Err(error) => {
+                    self.unload(&module);
+                    return Err(error);
+                }
+            }
         }
         Ok(Module(Box::into_raw(Box::new(module)) as u64))
     }
@@ -435,26 +434,19 @@ unsafe impl Device for CudaDevice {
     }
 
     unsafe fn function(&self, module: Module, symbol: &str) -> Option<Function> {
-        let table = self.enter().ok()?;
-        let symbol = CString::new(symbol).ok()?;
         // SAFETY: made by `load_module`, and alive.
         let module = unsafe { &*(module.0 as *const LoadedModule) };
-        module.parts.iter().find_map(|&part| {
-            let mut function = ptr::null_mut();
-            // SAFETY: the module is loaded.
-            let status = unsafe { (table.module_function)(&raw mut function, part, symbol.as_ptr()) };
-            (status == 0).then_some(Function(function as u64))
-        })
+        let function = module.functions.iter().find(|function| function.symbol == symbol)?;
+        Some(Function(ptr::from_ref(function) as u64))
     }
 
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
         let LaunchContext { stream, memory, key, prints, .. } = launch.context;
-        let (bounds, points, grid, block): (&[i64], _, _, _) = match &launch.domain {
-            Domain::Once => (&[], 1, 1, 1),
-            Domain::Range(range) => {
-                let (grid, block) = self.shape(range);
-                (range.bounds, range.points, grid, block)
-            }
+        // SAFETY: made by `function`, whose module is loaded.
+        let function = unsafe { &*(launch.function.0 as *const LoadedFunction) };
+        let (bounds, points, grid): (&[i64], _, _) = match &launch.domain {
+            Domain::Once => (&[], 1, GridSize::ONE),
+            Domain::Range(range) => (range.bounds, range.points, function.shape.grid(range)),
             Domain::DeviceRange(_) => {
                 return Err(DeviceError::Unsupported { verb: "launch with bounds on the device" });
             }
@@ -472,7 +464,7 @@ unsafe impl Device for CudaDevice {
             let mut frame: smallvec::SmallVec<[u64; 32]> = head.words().into_iter().collect();
             frame.extend(bounds.iter().map(|&bound| bound as u64));
             // SAFETY: the caller keeps the verb's contract.
-            unsafe { self.start(launch, &frame, grid, block) }
+            unsafe { self.start(launch, &frame, function, grid) }
         };
         match prints {
             None => start(0),
@@ -483,6 +475,29 @@ unsafe impl Device for CudaDevice {
 }
 
 impl CudaDevice {
+    /// What a launch wants to know of the function of a part, asked once.
+    fn loaded_function(&self, module: Handle, part: &ImagePart<'_>) -> Result<LoadedFunction, DeviceError> {
+        let table = self.enter()?;
+        let symbol = CString::new(part.symbol)
+            .map_err(|_| DeviceError::BadImage { message: format!("`{}` has a zero inside", part.symbol) })?;
+        let shape = part.shape;
+        let (mut handle, mut blocks) = (ptr::null_mut(), 0);
+        // SAFETY: the module is loaded; writes the handle, then an integer.
+        unsafe {
+            let status = (table.module_function)(&raw mut handle, module, symbol.as_ptr());
+            self.check("load_module", status)?;
+            let (block, shared) = (shape.block as c_int, shape.shared_bytes as usize);
+            let status = (table.resident_blocks)(&raw mut blocks, handle, block, shared);
+            self.check("load_module", status)?;
+        }
+        let resident = u64::from(blocks.max(1) as u32) * u64::from(self.multiprocessors);
+        Ok(LoadedFunction {
+            symbol: part.symbol.to_owned(),
+            handle,
+            shape: FunctionShape { shape, resident },
+        })
+    }
+
     fn unload(&self, module: &LoadedModule) {
         if let Ok(table) = self.enter() {
             for &part in &module.parts {

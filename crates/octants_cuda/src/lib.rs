@@ -8,8 +8,9 @@
 
 mod device;
 pub mod driver;
+mod grid;
 
-pub use device::{BLOCK, CudaDevice};
+pub use device::CudaDevice;
 
 #[cfg(test)]
 mod tests;

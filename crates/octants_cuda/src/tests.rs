@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use octants_hal::{
-    Address, Cancel, Device, DeviceError, Domain, Function, Launch, LaunchContext, LaunchMemory, RangeDomain,
+    Address, Cancel, Dealing, Device, DeviceError, Domain, Function, Grid, Image, ImagePart, Launch,
+    LaunchContext, LaunchMemory, LaunchShape, RangeDomain,
 };
 
 use crate::device::CudaDevice;
@@ -45,6 +46,7 @@ fn with_fake<R>(
                 "context_retain" => write(words[0], 0xC0, 8),
                 "pool_create" => write(words[0], 0xB0, 8),
                 "stream_create" => write(words[0], 0x50, 8),
+                "resident_blocks" => write(words[0], 8, 4),
                 "allocate_async" => write(words[0], 0x7000, 8),
                 _ => {}
             }
@@ -64,13 +66,13 @@ fn nothing(_: &str, _: &[u64]) -> Option<i32> {
     None
 }
 
-fn launch_over(device: &CudaDevice, points: i64, max_threads: Option<u32>, block: Option<u32>) {
+fn launch_over(device: &CudaDevice, function: Function, points: i64, max_threads: Option<u32>) {
     let bounds = [0, points];
     let domain = Domain::Range(RangeDomain {
         bounds: &bounds,
         points: points as u64,
         max_threads,
-        block,
+        block: None,
         cost: 1,
         lanes: 1,
         copied: &[],
@@ -86,7 +88,7 @@ fn launch_over(device: &CudaDevice, points: i64, max_threads: Option<u32>, block
         prints: None,
     };
     // SAFETY: the driver only records.
-    unsafe { device.launch(&Launch { function: Function(0xF0), domain, context }).unwrap() };
+    unsafe { device.launch(&Launch { function, domain, context }).unwrap() };
 }
 
 #[test]
@@ -134,28 +136,46 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
-fn grids_follow_the_points() {
+fn grids_follow_the_points_and_what_is_resident() {
+    let tiles = Dealing::Tiles { rows: 1, columns: 1024 };
+    let cover = LaunchShape { block: 256, dealing: Dealing::Points, grid: Grid::Cover, shared_bytes: 0 };
+    let resident = LaunchShape { dealing: tiles, grid: Grid::Resident, ..cover };
     let ((), log) = with_fake(nothing, || {
         let device = open().unwrap();
-        for (points, max_threads, block) in [
-            (1, None, None),
-            (1000, None, None),
-            (1 << 40, None, None),
-            (1000, Some(1), None),
-            (1000, None, Some(64)),
+        for (shape, points, max_threads) in [
+            (cover, 1, None),
+            (cover, 1000, None),
+            (cover, 1 << 40, None),
+            (cover, 1000, Some(1)),
+            (cover, 1000, Some(512)),
+            (LaunchShape { block: 64, ..cover }, 1000, None),
+            (LaunchShape { dealing: tiles, ..cover }, 4097, None),
+            (resident, 4096, None),
+            (resident, 1 << 30, None),
         ] {
-            launch_over(&device, points, max_threads, block);
+            let part = ImagePart { symbol: "k_t0", bytes: b"code", shape };
+            // SAFETY: the driver only records, and loads anything.
+            unsafe {
+                let module = device.load_module(&Image { name: "k", parts: &[part] }).unwrap();
+                let function = device.function(module, "k_t0").unwrap();
+                launch_over(&device, function, points, max_threads);
+                device.unload_module(module);
+            }
         }
     });
-    let launches: Vec<_> = log.iter().filter(|call| call.starts_with("launch")).collect();
+    let launches: Vec<_> = log.iter().filter_map(|call| call.strip_prefix("launch ")).collect();
     assert_eq!(
         launches,
         [
-            "launch 1 x 256 on 0x50",
-            "launch 4 x 256 on 0x50",
-            "launch 16896 x 256 on 0x50",
-            "launch 1 x 1 on 0x50",
-            "launch 16 x 64 on 0x50",
+            "1 x 256 on 0x50",
+            "4 x 256 on 0x50",
+            "2147483647 x 256 on 0x50",
+            "1 x 1 on 0x50",
+            "2 x 256 on 0x50",
+            "16 x 64 on 0x50",
+            "5 x 256 on 0x50",
+            "4 x 256 on 0x50",
+            "1056 x 256 on 0x50",
         ]
     );
 }

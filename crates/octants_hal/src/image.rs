@@ -1,5 +1,7 @@
 //! Code on its way to a device.
 
+use crate::shape::LaunchShape;
+
 /// A module's code in the form that the device understands: native objects, assembly text of a virtual machine, IR text. Which
 /// one is between the compiler and the device.
 #[derive(Clone, Copy, Debug)]
@@ -15,4 +17,6 @@ pub struct ImagePart<'a> {
     /// The function that this part defines.
     pub symbol: &'a str,
     pub bytes: &'a [u8],
+    /// How its points are dealt to threads.
+    pub shape: LaunchShape,
 }

@@ -36,6 +36,7 @@ mod image;
 mod launch;
 pub mod null;
 mod prints;
+mod shape;
 
 pub use cancel::{Cancel, Confirm};
 pub use capabilities::Capabilities;
@@ -47,3 +48,4 @@ pub use launch::{
     Copied, DeviceBound, DeviceRangeDomain, Domain, Launch, LaunchContext, LaunchMemory, RangeDomain, Summand,
 };
 pub use prints::{NoRoom, PrintQueue, PrintRing, RING_HEADER};
+pub use shape::{Dealing, Grid, LaunchShape};

@@ -32,6 +32,7 @@ pub use cpu::abi;
 pub use gpu::GpuOptions;
 pub use gpu::abi as gpu_abi;
 
+use octants_hal::LaunchShape;
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;
 
@@ -85,6 +86,8 @@ pub struct TaskText {
     pub text: String,
     /// How many neighbouring iterations its function runs at once: a chunk of fewer takes as long as one of so many.
     pub lanes: u32,
+    /// How its function deals iterations to the threads of a GPU; of no meaning on a CPU.
+    pub shape: LaunchShape,
 }
 
 /// The modules of a kernel's tasks, in the order of the plan's steps.

@@ -4,6 +4,7 @@
 //! their reductions, which library computes functions of reals, and how the task reports to the host. A shape has no state: what
 //! it needs while a function is written is in the [`Emitter`].
 
+use octants_hal::LaunchShape;
 use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region};
 
@@ -39,6 +40,15 @@ pub(crate) enum LibraryFunction {
     Atan2,
 }
 
+/// How the iterations of a parallel loop are dealt out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Dealt {
+    /// How many run at once on a CPU.
+    pub lanes: u32,
+    /// How they go to the threads of a GPU.
+    pub shape: LaunchShape,
+}
+
 pub(crate) trait Shape {
     /// The head of a task's function, up to its opening brace. It has the block of arguments as `%args` and the launch's context
     /// as `%frame`, both pointers.
@@ -51,13 +61,13 @@ pub(crate) trait Shape {
     fn context_offset(&self, field: ContextField) -> usize;
 
     /// What the module says of the task's function beside its text.
-    fn annotate(&self, _module: &mut Module, _symbol: &str) {}
+    fn annotate(&self, _module: &mut Module, _symbol: &str, _shape: LaunchShape) {}
 
     /// A serial task, whole.
     fn serial(&self, e: &mut Emitter<'_>, body: Region);
 
-    /// A parallel loop, whole: its iterations, and the combination of their reductions. Gives how many iterations run at once.
-    fn range(&self, e: &mut Emitter<'_>, op: Op) -> u32;
+    /// A parallel loop, whole: its iterations, and the combination of their reductions. Gives how its iterations are dealt out.
+    fn range(&self, e: &mut Emitter<'_>, op: Op) -> Dealt;
 
     /// The task ends here because of a failure at this site; the first one of a launch is kept. Ends the block.
     fn fail(&self, e: &mut Emitter<'_>, site: u32, arguments: &[Val]);

@@ -1,11 +1,13 @@
 //! One task's module: what the task needs of the kernel's top, then its body.
 
+use octants_hal::LaunchShape;
 use octants_ir::plan::{Plan, Task};
 use octants_ir::rewrite::walk;
 use octants_ir::{Kernel, Op, OpKind, SideTable, ValueDef};
 
 use crate::abi::task_symbol;
 use crate::emitter::{Emitter, KernelFacts};
+use crate::shape::Dealt;
 use crate::{EmitOptions, TaskText};
 
 pub(crate) fn emit(
@@ -20,10 +22,10 @@ pub(crate) fn emit(
     for op in launch_ops(kernel, task) {
         e.op(op);
     }
-    let lanes = match &plan.tasks[number] {
+    let Dealt { lanes, shape } = match &plan.tasks[number] {
         Task::Serial => {
             e.shape.serial(&mut e, kernel.ops[task].regions[0]);
-            1
+            Dealt { lanes: 1, shape: LaunchShape { block: 1, ..LaunchShape::default() } }
         }
         Task::Range { copied, .. } => {
             e.copied = copied.iter().map(|copied| copied.param).collect();
@@ -36,10 +38,10 @@ pub(crate) fn emit(
     let symbol = task_symbol(&kernel.name, number);
     let Emitter { f, mut module, scopes, .. } = e;
     scopes.finish(&mut module);
-    options.target.shape().annotate(&mut module, &symbol);
+    options.target.shape().annotate(&mut module, &symbol, shape);
     let function =
         format!("{} {{\n{}}}\n", options.target.shape().head(plan, &plan.tasks[number], &symbol), f.finish());
-    TaskText { symbol, text: module.finish(&options.triple, &options.data_layout, &function), lanes }
+    TaskText { symbol, text: module.finish(&options.triple, &options.data_layout, &function), lanes, shape }
 }
 
 /// The pure ops and loads of temps outside of tasks that a task's body and the places of its reductions are computed from, in

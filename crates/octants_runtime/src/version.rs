@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use octants_hal::{Cancel, DeviceError, Function, Image, ImagePart, Module};
+use octants_hal::{Cancel, DeviceError, Function, Image, ImagePart, LaunchShape, Module};
 use octants_ir::plan::Plan;
 
 use crate::context::Context;
@@ -51,6 +51,8 @@ pub struct TaskCode {
     pub bytes: Vec<u8>,
     /// How many points of a range it runs at once; 1 if it does not say.
     pub lanes: u32,
+    /// How it deals its points to the threads of a GPU.
+    pub shape: LaunchShape,
 }
 
 /// Loaded code. Unloaded when dropped.
@@ -66,8 +68,10 @@ pub struct Version<I> {
 impl<I> Version<I> {
     pub(crate) fn load(context: &Arc<Context>, code: Code<I>) -> Result<Self, DeviceError> {
         let Code { name, plan, tasks, info } = code;
-        let parts: Vec<_> =
-            tasks.iter().map(|task| ImagePart { symbol: &task.symbol, bytes: &task.bytes }).collect();
+        let parts: Vec<_> = tasks
+            .iter()
+            .map(|task| ImagePart { symbol: &task.symbol, bytes: &task.bytes, shape: task.shape })
+            .collect();
         // SAFETY: the maker compiled it for this device.
         let module = unsafe { context.device().load_module(&Image { name: &name, parts: &parts })? };
         let mut version = Self { context: Arc::clone(context), module, functions: Vec::new(), plan, info };

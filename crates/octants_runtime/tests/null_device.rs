@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use octants_hal::null::NullDevice;
-use octants_hal::{Cancel, Capabilities, DeviceError, Stream};
+use octants_hal::{Cancel, Capabilities, DeviceError, LaunchShape, Stream};
 use octants_ir::plan::{
     Access, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout,
 };
@@ -60,7 +60,12 @@ impl MakeVersion for Maker {
     fn make(&self, assume: Assumptions, _cancel: &Cancel) -> Result<Code<()>, DeviceError> {
         self.made.fetch_add(1, Ordering::Relaxed);
         let prefix = if assume.noalias { "apart" } else { "overlapping" };
-        let task = |n| TaskCode { symbol: format!("{prefix}_t{n}"), bytes: Vec::new(), lanes: 1 };
+        let task = |n| TaskCode {
+            symbol: format!("{prefix}_t{n}"),
+            bytes: Vec::new(),
+            lanes: 1,
+            shape: LaunchShape::default(),
+        };
         let tasks = (0..self.plan.tasks.len()).map(task).collect();
         Ok(Code { name: prefix.to_owned(), plan: self.plan.clone(), tasks, info: () })
     }

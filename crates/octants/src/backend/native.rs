@@ -40,7 +40,12 @@ impl Backend for Native {
         let tasks: Vec<_> = native
             .tasks
             .into_iter()
-            .map(|task| TaskCode { symbol: task.symbol, bytes: task.bytes, lanes: task.lanes })
+            .map(|task| TaskCode {
+                symbol: task.symbol,
+                bytes: task.bytes,
+                lanes: task.lanes,
+                shape: task.shape,
+            })
             .collect();
         let statistics = CompileStatistics {
             lower: source.lowering,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use octants_hal::null::NullDevice;
-use octants_hal::{Cancel, Device};
+use octants_hal::{Cancel, Device, LaunchShape};
 use octants_ir::text;
 use octants_passes::Outcome;
 use octants_runtime::{Assumptions, Code, TaskCode};
@@ -34,6 +34,7 @@ impl Backend for Null {
             symbol: format!("{}_t{number}", kernel.name),
             bytes: text::print(&kernel).into_bytes(),
             lanes: 1,
+            shape: LaunchShape::default(),
         };
         let tasks: Vec<_> = (0..plan.tasks.len()).map(task).collect();
         let statistics = CompileStatistics {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use octants_hal::{Cancel, Device};
+use octants_hal::{Cancel, Device, LaunchShape};
 use octants_ir::plan::{ArgLayout, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout};
 use octants_ir::{Kernel, SiteScope, SiteTable, text};
 use octants_passes::{analysis, check_arithmetic, may_have_races, scalarise};
@@ -43,7 +43,8 @@ impl Backend for Reference {
         };
         let ir = text::print(&kernel);
         let plan = whole_plan(&kernel);
-        let tasks = vec![TaskCode { symbol: kernel.name.clone(), bytes: ir.into_bytes(), lanes: 1 }];
+        let (symbol, bytes) = (kernel.name.clone(), ir.into_bytes());
+        let tasks = vec![TaskCode { symbol, bytes, lanes: 1, shape: LaunchShape::default() }];
         let statistics =
             CompileStatistics { lower: source.lowering, tasks: 1, ..CompileStatistics::default() };
         Ok(Code { name: kernel.name, plan, tasks, info: VersionInfo { assume, races, statistics } })

@@ -97,6 +97,10 @@ driver_table! {
     module_load = "cuModuleLoadData"(module: *mut Handle, image: *const c_void);
     module_unload = "cuModuleUnload"(module: Handle);
     module_function = "cuModuleGetFunction"(function: *mut Handle, module: Handle, name: *const c_char);
+    /// How many blocks of a function one multiprocessor runs at once.
+    resident_blocks = "cuOccupancyMaxActiveBlocksPerMultiprocessor"(
+        blocks: *mut c_int, function: Handle, threads: c_int, shared_bytes: usize
+    );
     launch = "cuLaunchKernel"(
         function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint,
         block_z: c_uint, shared_bytes: c_uint, stream: Handle, parameters: *mut *mut c_void, extra: *mut *mut c_void

@@ -13,11 +13,12 @@ mod reduce;
 mod report;
 mod widen;
 
+use octants_hal::LaunchShape;
 use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region, Scalar};
 
 use crate::emitter::Emitter;
-use crate::shape::{ContextField, LibraryFunction, Shape};
+use crate::shape::{ContextField, Dealt, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
 use abi::{Frame, Worker};
 
@@ -63,8 +64,8 @@ impl Shape for CpuOptions {
         e.region(body);
     }
 
-    fn range(&self, e: &mut Emitter<'_>, op: Op) -> u32 {
-        e.range(op, *self)
+    fn range(&self, e: &mut Emitter<'_>, op: Op) -> Dealt {
+        Dealt { lanes: e.range(op, *self), shape: LaunchShape::default() }
     }
 
     fn fail(&self, e: &mut Emitter<'_>, site: u32, arguments: &[Val]) {

@@ -8,12 +8,13 @@ mod domain;
 mod library;
 mod report;
 
+use octants_hal::{Dealing, Grid, LaunchShape};
 use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region, Scalar};
 
 use crate::emitter::Emitter;
 use crate::module::Module;
-use crate::shape::{ContextField, LibraryFunction, Shape};
+use crate::shape::{ContextField, Dealt, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
 use abi::GpuFrame;
 
@@ -57,9 +58,9 @@ impl Shape for GpuOptions {
         }
     }
 
-    fn annotate(&self, module: &mut Module, symbol: &str) {
+    fn annotate(&self, module: &mut Module, symbol: &str, shape: LaunchShape) {
         let kernel = module.node(format!("!{{ptr @{symbol}, !\"kernel\", i32 1}}"));
-        let threads = module.node(format!("!{{ptr @{symbol}, !\"maxntidx\", i32 {}}}", self.block));
+        let threads = module.node(format!("!{{ptr @{symbol}, !\"maxntidx\", i32 {}}}", shape.block));
         module.name_nodes("nvvm.annotations", &[kernel, threads]);
     }
 
@@ -67,9 +68,11 @@ impl Shape for GpuOptions {
         e.region(body);
     }
 
-    fn range(&self, e: &mut Emitter<'_>, op: Op) -> u32 {
+    fn range(&self, e: &mut Emitter<'_>, op: Op) -> Dealt {
         e.strided_range(op, *self);
-        1
+        let shape =
+            LaunchShape { block: self.block, dealing: Dealing::Points, grid: Grid::Cover, shared_bytes: 0 };
+        Dealt { lanes: 1, shape }
     }
 
     fn fail(&self, e: &mut Emitter<'_>, site: u32, arguments: &[Val]) {

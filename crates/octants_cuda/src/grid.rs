@@ -1,0 +1,47 @@
+//! From a task's [`LaunchShape`] to a grid: how many blocks a launch has, by its points, and by what the device runs at once.
+
+use octants_hal::{Dealing, Grid, LaunchShape, RangeDomain};
+
+/// Blocks of a grid, at most, as the driver says for its first axis.
+const MOST_BLOCKS: u64 = i32::MAX as u64;
+
+/// A loaded function as a launch needs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FunctionShape {
+    pub shape: LaunchShape,
+    /// Blocks of the shape's size that all multiprocessors together run at once; at least 1.
+    pub resident: u64,
+}
+
+/// Blocks, and threads of each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct GridSize {
+    pub blocks: u32,
+    pub threads: u32,
+}
+
+impl GridSize {
+    /// A task that runs once.
+    pub const ONE: Self = Self { blocks: 1, threads: 1 };
+}
+
+impl FunctionShape {
+    pub fn grid(&self, range: &RangeDomain<'_>) -> GridSize {
+        let blocks = self.shape.blocks(range.bounds, range.points);
+        let blocks = match self.shape.grid {
+            Grid::Cover => blocks,
+            Grid::Resident => blocks.min(self.resident),
+        };
+        self.limited(blocks, range.max_threads)
+    }
+
+    fn limited(&self, blocks: u64, max_threads: Option<u32>) -> GridSize {
+        let block = self.shape.block;
+        let (most, threads) = match (max_threads, self.shape.dealing) {
+            (None, _) => (MOST_BLOCKS, block),
+            (Some(most), Dealing::Points) => ((most / block).max(1).into(), most.clamp(1, block)),
+            (Some(most), Dealing::Tiles { .. }) => ((most / block).max(1).into(), block),
+        };
+        GridSize { blocks: blocks.min(most) as u32, threads }
+    }
+}
