@@ -13,6 +13,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.no_device
+
 
 def run(program: str, *, timeout=60, **environment) -> subprocess.CompletedProcess:
     env = {k: v for k, v in os.environ.items() if not k.startswith("OC_")} | environment
@@ -30,13 +32,6 @@ def test_unknown_options():
         oc.init(default_fp=oc.i32)
     with pytest.raises(TypeError, match="arch"):
         oc.init(arch="cpu")
-
-
-def test_fallback():
-    with pytest.warns(UserWarning, match="using the CPU"):
-        oc.init(arch=oc.metal, log_level="error")
-    with pytest.raises(RuntimeError, match="metal"):
-        oc.init(arch=oc.metal, enable_fallback=False)
 
 
 def test_default_types():

@@ -120,6 +120,7 @@ from ._struct import OfClass, Struct, dataclass
 from .exceptions import (
     OctantsAssertionError,
     OctantsCompilationError,
+    OctantsDeviceUnavailable,
     OctantsNameError,
     OctantsRuntimeError,
     OctantsRuntimeTypeError,

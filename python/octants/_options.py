@@ -15,6 +15,7 @@ MEANINGFUL: dict[str, object] = {
     "check_out_of_bound": False,
     "fast_math": True,
     "cpu_max_num_threads": None,
+    "device_id": None,
     "num_compile_threads": 4,
     "random_seed": 0,
     "short_circuit_operators": True,
@@ -128,10 +129,20 @@ def resolve(given: dict[str, object]) -> dict[str, object]:
                 )
         else:
             options[name] = default if environment is None else environment
+    if options["device_id"] is None:
+        options["device_id"] = _visible_device()
     for name in _MISLEADING:
         if options[name]:
             _warn(f"option {name} has no effect in this version of Octants")
     return options
+
+
+def _visible_device() -> int:
+    """Which of several devices to use if nothing else says so. Devices that ``CUDA_VISIBLE_DEVICES`` hides are not counted."""
+    text = os.environ.get("OC_VISIBLE_DEVICE", "0")
+    if not text.isascii() or not text.isdecimal():
+        raise ValueError(f"the environment variable OC_VISIBLE_DEVICE must be the number of a device, not {text!r}")
+    return int(text)
 
 
 def _checked(name: str, value: object, default: object) -> object:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 
 from . import _logging, _options
 from ._matrix_types import MatrixType
 from ._octants import DataType, Func, Kernel, Ndarray, Runtime, dtypes, host_only
+from .exceptions import OctantsDeviceUnavailable
 
 #: The one piece of state of the package: which session is current.
 runtime = Runtime()
@@ -37,7 +40,6 @@ metal = Arch("metal")
 vulkan = Arch("vulkan")
 gpu = [cuda, metal, vulkan, amdgpu]
 
-_AVAILABLE = ("cpu", "reference")
 _BY_NAME = {arch.name: arch for arch in (cpu, reference, cuda, amdgpu, metal, vulkan)} | {
     "x64": x64,
     "x86_64": x86_64,
@@ -100,10 +102,10 @@ def init(
     real = _default("default_fp", default_fp, "f", "OC_DEFAULT_FP", ("f16", "f32", "f64"), "f32")
     integer = _default("default_ip", default_ip, "i", "OC_DEFAULT_IP", ("i32", "i64"), "i32")
     values = _options.resolve(options)
-    chosen = _choose(arch, enable_fallback)
-    runtime.start(chosen.name, real, integer, values)
-    unsigned = dtypes["u" + integer.name[1:]]
+    wanted = _wanted(arch)
     _logging.set_logging_level(str(values["log_level"]))
+    chosen = _open_first(wanted, enable_fallback, lambda device: runtime.start(device.name, real, integer, values))
+    unsigned = dtypes["u" + integer.name[1:]]
     cfg = _Config(values | {"arch": chosen, "default_fp": real, "default_ip": integer, "default_up": unsigned})
     if _logging.is_logging_effective(_logging.INFO) and not _test_mode:
         print(f"[Octants] Starting on arch={chosen.name}", flush=True)
@@ -125,7 +127,8 @@ def sync():
     runtime.sync()
 
 
-def _choose(arch, enable_fallback: bool) -> Arch:
+def _wanted(arch) -> list[Arch]:
+    """The devices to try, in order. ``OC_ARCH`` beats the argument."""
     named = os.environ.get("OC_ARCH")
     if named:
         if named != "gpu" and named not in _BY_NAME:
@@ -137,15 +140,45 @@ def _choose(arch, enable_fallback: bool) -> Arch:
     for one in wanted:
         if not isinstance(one, Arch):
             raise TypeError(f"arch is a device such as oc.cpu, or a list of devices, not {one!r}")
-        if one.name in _AVAILABLE:
-            return one
-    names = ", ".join(one.name for one in wanted)
-    if not enable_fallback:
-        raise RuntimeError(f"no device of arch {names} is available")
-    import warnings
+    return wanted
 
-    warnings.warn(f"no device of arch {names} is available; using the CPU", UserWarning, stacklevel=3)
+
+def _open_first(wanted: list[Arch], enable_fallback: bool, start: Callable[[Arch], None]) -> Arch:
+    """Starts a session on the first device that can be opened; if there is none, on the CPU with a line that says why."""
+    missing_by_reason: dict[str, list[str]] = {}
+    for device in wanted:
+        missing = _hidden(device)
+        if missing is None:
+            try:
+                start(device)
+                return device
+            except OctantsDeviceUnavailable as error:
+                missing = str(error)
+        missing_by_reason.setdefault(missing, []).append(device.name)
+    reasons = (f"{', '.join(names)}: {missing}" for missing, names in missing_by_reason.items())
+    reason = "; ".join(reasons) or "the list of devices is empty"
+    if not enable_fallback:
+        raise OctantsDeviceUnavailable(f"no device is available: {reason}")
+    if _logging.is_logging_effective(_logging.WARN):
+        print(
+            f"[Octants] Using the CPU, for no device that was asked for is available: {reason}",
+            file=sys.stderr,
+            flush=True,
+        )
+    start(cpu)
     return cpu
+
+
+def _hidden(device: Arch) -> str | None:
+    """Why a device is not even tried: this version has none of its kind, or the environment hides it."""
+    if device.name not in runtime.arches:
+        return "not supported by this version of Octants"
+    variable = f"OC_ENABLE_{device.name.upper()}"
+    text = os.environ.get(variable, "1")
+    try:
+        return None if int(text) else f"hidden by {variable}={text}"
+    except ValueError:
+        raise ValueError(f"the environment variable {variable} must be 0 or 1, not {text!r}") from None
 
 
 def _default(option: str, given, kind: str, environment: str, allowed: tuple[str, ...], fallback: str) -> DataType:

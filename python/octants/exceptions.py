@@ -31,6 +31,10 @@ class OctantsRuntimeError(RuntimeError):
     """A failure while running: a device error, a stale handle, memory that could not be had."""
 
 
+class OctantsDeviceUnavailable(OctantsRuntimeError):
+    """A device that was asked for cannot be opened: its driver is missing or too old, or there is no such device."""
+
+
 class OctantsAssertionError(OctantsRuntimeError, AssertionError):
     """An assertion or a bounds check that failed inside a kernel."""
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use octants::front::{LowerOptions, Sources};
 use octants::ir::Scalar;
-use octants::{Arch, Session, SessionOptions};
+use octants::{Arch, Error, Session, SessionOptions};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -183,8 +183,10 @@ impl Runtime {
         let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
         let dumps = dumps(options)?;
         self.end(py)?;
-        let session =
-            py.detach(|| Session::new(session_options)).map_err(|error| errors::from_error(py, &error))?;
+        let session = py.detach(|| Session::new(session_options)).map_err(|error| match &error {
+            Error::Unsupported { message } => errors::exception(py, "OctantsDeviceUnavailable", message),
+            _ => errors::from_error(py, &error),
+        })?;
         self.replace(py, Some(ActiveSession { session, lower, epoch: 0, raise_on_templated_floats, dumps }));
         interrupt::install();
         Ok(())
@@ -236,6 +238,12 @@ impl Runtime {
     fn set_root(&self, root: Option<Py<PyAny>>) {
         let before = std::mem::replace(&mut *self.root.lock().unwrap_or_else(PoisonError::into_inner), root);
         drop(before);
+    }
+
+    /// The names of the kinds of devices that this build has code for.
+    #[getter]
+    fn arches(&self) -> Vec<&'static str> {
+        Arch::ALL.iter().map(|arch| arch.name()).collect()
     }
 
     #[getter]
