@@ -1,21 +1,105 @@
-"""Shared by all tests: a fresh session per test, and the devices that a behaviour is checked on."""
+"""Shared by all tests: a fresh session per test, and the devices that a behaviour is checked on.
+
+A test that asks for ``arch`` runs once on every device, any other on the CPU and on the GPU, if there is one. Markers narrow or widen
+that:
+
+* ``no_device``: it is about no device (diagnostics, documents, processes of its own), and runs once.
+* ``host_devices(reason)``: only devices that compute with the host's threads and memory have what it is about.
+* ``host_access``: it is about what the host does with a device's memory, so it also runs on ``remote``, the interpreter behind memory that
+  the host cannot see.
+* ``device_memory``: only devices with memory of their own have what it is about: ``remote`` and ``cuda``.
+* ``cuda_only``: it is about NVIDIA's GPUs alone.
+* ``sanitizer_core``: a small program for each part of a device's code, which compute-sanitizer runs, too.
+
+``--devices cuda`` runs what belongs to that device alone. Where a device that a test is about cannot be opened, it is skipped with the
+reason.
+"""
+
+from __future__ import annotations
 
 import pytest
+from devices import DEVICES, missing
 
 import octants as oc
 
-ARCHES = {"cpu": oc.cpu, "reference": oc.reference}
+
+def pytest_addoption(parser):
+    parser.addoption("--devices", metavar="A,B", help=f"run the tests of these devices alone ({', '.join(DEVICES)})")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "no_device: about no device: runs once")
+    config.addinivalue_line("markers", "host_devices(reason): about devices with the host's threads and memory")
+    config.addinivalue_line("markers", "host_access: about the host's access to a device's memory: also on `remote`")
+    config.addinivalue_line("markers", "device_memory: about devices with memory of their own")
+    config.addinivalue_line("markers", "cuda_only: about NVIDIA's GPUs")
+    config.addinivalue_line("markers", "sanitizer_core: run by compute-sanitizer, too")
+    named = config.getoption("--devices")
+    config.named_devices = None if named is None else tuple(named.split(","))
+    if unknown := [device for device in config.named_devices or () if device not in DEVICES]:
+        raise pytest.UsageError(f"--devices: {', '.join(unknown)}: not one of {', '.join(DEVICES)}")
+
+
+def pytest_report_header(config):
+    named = f"{', '.join(config.named_devices)} of " if config.named_devices else ""
+    told = [device if missing(device) is None else f"{device} ({missing(device)})" for device in DEVICES]
+    return f"devices: {named}{', '.join(told)}"
+
+
+def stamps(definition) -> list[str]:
+    """The devices that a test runs on. Those that only add to the CPU's run are left out where they cannot be opened."""
+    if definition.get_closest_marker("no_device"):
+        return ["cpu"]
+    if definition.get_closest_marker("cuda_only"):
+        return ["cuda"]
+    if definition.get_closest_marker("device_memory"):
+        return ["remote", "cuda"]
+    devices = ["cpu"]
+    if {"arch", "device"} & set(definition.fixturenames):
+        devices.append("reference")
+    if definition.get_closest_marker("host_devices"):
+        return devices
+    if definition.get_closest_marker("host_access"):
+        devices.append("remote")
+    devices.append("cuda")
+    named = definition.config.named_devices or ()
+    return [device for device in devices if device in named or missing(device) is None]
+
+
+def pytest_generate_tests(metafunc):
+    devices = stamps(metafunc.definition)
+    if "arch" in metafunc.fixturenames:
+        metafunc.parametrize("arch", devices, indirect=True)
+    elif "device" not in metafunc.fixturenames and devices != ["cpu"]:
+        metafunc.parametrize("fresh_session", devices, indirect=True)
+
+
+def device_of(item) -> str:
+    """The device that a stamped test runs on. A stamp may say more after a comma."""
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    stamp = params.get("arch") or params.get("device") or params.get("fresh_session") or "cpu"
+    return stamp.partition(",")[0]
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.named_devices:
+        left_out = [item for item in items if device_of(item) not in config.named_devices]
+        items[:] = [item for item in items if device_of(item) in config.named_devices]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(autouse=True)
-def fresh_session():
-    oc.init(arch=oc.cpu, log_level="error")
-    yield
+def fresh_session(request):
+    """A session on the test's device, by name. ``oc.init(arch=oc.cfg.arch, ...)`` begins another one with other options."""
+    device = device_of(request.node)
+    if reason := missing(device):
+        pytest.skip(reason)
+    oc.init(arch=getattr(oc, device), log_level="error")
+    yield device
     oc.reset()
 
 
-@pytest.fixture(params=sorted(ARCHES))
-def arch(request):
-    """Runs a test once on every device."""
-    oc.init(arch=ARCHES[request.param], log_level="error")
-    return request.param
+@pytest.fixture
+def arch(fresh_session):
+    """Runs a test once on every device; the device's name."""
+    return fresh_session

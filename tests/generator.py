@@ -2,11 +2,16 @@
 
 Integers wrap in numpy as they do in kernels; reals are computed without ``fast_math``, so with the same roundings. Every location is
 written by one iteration only, or by updates that may come in any order. Results must be equal, those of math functions within 4 ULP.
-A program is run by the interpreter, by native code that is not optimised, and by native code at the default level.
+A program is run by the interpreter, by native code that is not optimised, and by native code at the default level, or by the devices that
+are named.
 
     python tests/generator.py SEED                             prints a program and checks it
     python tests/generator.py FIRST LAST                       checks the seeds of a range
     python tests/generator.py FIRST LAST --jobs 2 --summary F  the same in several processes, and counts in a file
+    python tests/generator.py FIRST LAST --device cuda         compares a GPU with Python and the interpreter
+
+Compiling takes the host's time and running takes the device's, so several processes (``--jobs``) keep a GPU busy. ``--minutes`` begins no
+batch after that time; what was checked by then is counted.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from pathlib import Path
 
 import generator_model
 import numpy as np
+from devices import missing
 from generator_fields import made_fields, members_of
 from generator_model import HostArray, HostStructs, numbers
 from generator_program import Program
@@ -33,6 +39,12 @@ from generator_types import INTEGERS, REALS, SCALARS, StructType, Tensor, scalar
 
 #: Programs that one process checks: code that was compiled stays loaded.
 IN_ONE_PROCESS = 200
+
+#: Seconds that a batch may take. Two hundred programs take about 20 on one core.
+BATCH_SECONDS = 600
+
+#: Devices and levels of optimisation that a program runs on; `None` is the default level.
+RUNS = [("reference", None), ("cpu", 0), ("cpu", None)]
 
 
 class Arguments:
@@ -189,8 +201,8 @@ def equal(name: str, found, wanted) -> bool:
     return bool(np.all(np.abs(found - wanted) <= 4 * np.spacing(np.abs(wanted))))
 
 
-def check(seed: int, folder: Path) -> bool:
-    """Raises if a device or a level computes something else than Python; whether the program could be compared."""
+def check(seed: int, folder: Path, runs: list[tuple[str, int | None]]) -> bool:
+    """Raises if a device at a level computes something else than Python; whether the program could be compared."""
     import octants as oc
 
     program = Program(seed)
@@ -204,11 +216,12 @@ def check(seed: int, folder: Path) -> bool:
     if returned is None or any(np.isnan(x).any() for x in expected.arrays.values()):
         return False
     names = load(program.text, folder, f"generated_{seed}")
-    for arch, level in ((oc.reference, None), (oc.cpu, 0), (oc.cpu, None)):
-        oc.init(arch=arch, **options, **({} if level is None else {"opt_level": level}))
+    for device, level in runs:
+        level_option = {} if level is None else {"opt_level": level}
+        oc.init(arch=getattr(oc, device), enable_fallback=False, **options, **level_option)
         found = Arguments(program)
         results = on_device(program, names, found)
-        where = f"seed {seed} on {arch.name}{'' if level is None else f' at level {level}'}"
+        where = f"seed {seed} on {device}{'' if level is None else f' at level {level}'}"
         if results != returned:
             raise AssertionError(f"{where}: returned {results}, Python {returned}\n{program.text}")
         if not all(map(np.array_equal, found.structs, expected.structs)):
@@ -221,13 +234,13 @@ def check(seed: int, folder: Path) -> bool:
     return True
 
 
-def check_range(first: int, last: int) -> bool:
+def check_range(first: int, last: int, runs: list[tuple[str, int | None]]) -> bool:
     """Checks seeds in this process and prints what does not agree."""
     failed = skipped = 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(first, last):
             try:
-                skipped += not check(seed, Path(folder))
+                skipped += not check(seed, Path(folder), runs)
             except Exception as error:  # noqa: BLE001
                 failed += 1
                 print(f"---- seed {seed}: {type(error).__name__}: {error}\n", flush=True)
@@ -236,14 +249,25 @@ def check_range(first: int, last: int) -> bool:
     return not failed
 
 
-def check_in_processes(first: int, last: int, jobs: int, summary: Path | None) -> bool:
+def check_in_processes(given: argparse.Namespace) -> bool:
     """Checks seeds in processes of a few hundred programs each, and appends their counts to a file."""
+    first, last, summary = given.first, given.last, given.summary
+    # With many jobs a smaller batch keeps all of them busy to the end.
+    batch = max(20, min(IN_ONE_PROCESS, (last - first) // (4 * given.jobs)))
+    deadline = time.monotonic() + 60 * given.minutes
 
     def one(at: int) -> tuple[int, int]:
-        end = min(at + IN_ONE_PROCESS, last)
-        done = subprocess.run(
-            [sys.executable, __file__, str(at), str(end)], check=False, capture_output=True, text=True
-        )
+        end = min(at + batch, last)
+        if time.monotonic() > deadline:
+            return 0, 0
+        command = [sys.executable, __file__, str(at), str(end), "--batch"]
+        if given.device:
+            command += ["--device", given.device]
+        try:
+            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=BATCH_SECONDS)
+        except subprocess.TimeoutExpired as late:
+            text = late.stdout.decode() if late.stdout else ""
+            done = subprocess.CompletedProcess(command, "no answer in time", text, "")
         counts = re.findall(r"(\d+) agree, (\d+) do not", done.stdout)
         text = (
             done.stdout if counts else f"{done.stdout}{done.stderr}seeds {at} to {end}: ended with {done.returncode}\n"
@@ -254,10 +278,15 @@ def check_in_processes(first: int, last: int, jobs: int, summary: Path | None) -
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text.splitlines()[-1]}\n")
         return (int(counts[0][0]), int(counts[0][1])) if counts else (0, end - at)
 
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        counts = list(pool.map(one, range(first, last, IN_ONE_PROCESS)))
+    begin = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+        counts = list(pool.map(one, range(first, last, batch)))
     agree, failed = (sum(found) for found in zip(*counts, strict=True))
-    total = f"in all, seeds {first} to {last}: {agree} agree, {failed} do not"
+    left = sum(
+        min(batch, last - at) for at, found in zip(range(first, last, batch), counts, strict=True) if not any(found)
+    )
+    total = f"in all, seeds {first} to {last}{f' on {given.device}' if given.device else ''}: {agree} agree, {failed} do not"
+    total += f" ({time.monotonic() - begin:.0f} s{f', {left} not begun in time' if left else ''})"
     print(total)
     if summary:
         with summary.open("a") as file:
@@ -269,16 +298,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Checks random programs on every device.")
     parser.add_argument("first", type=int)
     parser.add_argument("last", type=int, nargs="?")
+    parser.add_argument("--device", metavar="A,B", help="compare these devices with Python and the interpreter")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no batch after that time")
     parser.add_argument("--summary", type=Path)
+    parser.add_argument("--batch", action="store_true", help="check all seeds in this process")
     given = parser.parse_args()
+    runs = RUNS
+    if given.device:
+        if reasons := [reason for device in given.device.split(",") if (reason := missing(device))]:
+            sys.exit("; ".join(reasons))
+        runs = [("reference", None), *((device, None) for device in given.device.split(","))]
     if given.last is None:
         print(Program(given.first).text)
-        good = check_range(given.first, given.first + 1)
-    elif given.last - given.first <= IN_ONE_PROCESS and not given.summary:
-        good = check_range(given.first, given.last)
+        good = check_range(given.first, given.first + 1, runs)
+    elif given.batch or (given.last - given.first <= IN_ONE_PROCESS and given.jobs == 1 and not given.summary):
+        good = check_range(given.first, given.last, runs)
     else:
-        good = check_in_processes(given.first, given.last, given.jobs, given.summary)
+        good = check_in_processes(given)
     sys.exit(0 if good else 1)
 
 

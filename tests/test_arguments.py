@@ -121,7 +121,7 @@ def test_reals_as_templates_can_be_forbidden():
         return x
 
     assert read(1.5) == 1.5
-    oc.init(arch=oc.cpu, log_level="error", raise_on_templated_floats=True)
+    oc.init(arch=oc.cfg.arch, log_level="error", raise_on_templated_floats=True)
     assert read(2) == 2
     with pytest.raises(ValueError, match="raise_on_templated_floats"):
         read(1.5)
@@ -258,6 +258,7 @@ def test_overlapping_and_fortran_arrays_still_work(arch):
         shift(read_only, x)
 
 
+@pytest.mark.host_devices("how long a launch takes on the host")
 def test_a_launch_is_quick():
     @oc.kernel
     def nothing():
@@ -304,6 +305,7 @@ def test_numbers_of_numpy_as_templates_and_members():
     assert read(np.int64(2), h) == 11
 
 
+@pytest.mark.no_device
 def test_primitive_types_are_named_in_one_place():
     types = oc.types.primitive_types
     names = ["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64"]
@@ -318,6 +320,7 @@ def test_primitive_types_are_named_in_one_place():
     assert types.real_type_ids == [id(dtype) for dtype in types.real_types]
 
 
+@pytest.mark.no_device
 def test_types_that_name_the_same_thing_are_one_object():
     assert oc.field(int, 3).dtype is oc.i32 is oc.ndarray(oc.int32, 3).dtype
     assert oc.field(float, 3).dtype is oc.f32 is oc.Vector.field(2, float, 3).dtype

@@ -10,6 +10,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.host_access
+
 
 def test_new_arrays_are_zero_and_know_their_shape():
     a = oc.ndarray(oc.f32, (3, 4))
@@ -85,6 +87,7 @@ def test_copy_mismatches():
         a.copy_from(oc.ndarray(oc.f64, 4))
 
 
+@pytest.mark.host_devices("numpy sees the host's memory alone")
 def test_zero_copy_views_share_memory_and_outlive_the_array():
     a = oc.ndarray(oc.i32, 4)
     view = a.to_numpy(copy=False)

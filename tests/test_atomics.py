@@ -320,7 +320,7 @@ SUMMANDS = [oc.i32, oc.u32, oc.i64, oc.u64, oc.f32, oc.f64]
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("dtype", SUMMANDS, ids=str)
 def test_histograms_of_few_and_of_many_bins(dtype, threads):
-    oc.init(arch=oc.cpu, log_level="error", cpu_max_num_threads=threads)
+    oc.init(arch=oc.cfg.arch, log_level="error", cpu_max_num_threads=threads)
 
     @oc.kernel
     def count(x: array(oc.i32), bins: array(dtype), other: array(dtype)):
@@ -436,6 +436,7 @@ def test_launches_at_the_same_time_add_to_one_array():
     assert np.array_equal(bins.to_numpy(), np.full(50, 41 * 200, np.float32))
 
 
+@pytest.mark.host_devices("one thread runs the iterations in order")
 def test_a_failing_loop_leaves_what_it_added():
     oc.init(arch=oc.cpu, log_level="error", debug=True, cpu_max_num_threads=1)
 

@@ -14,6 +14,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.no_device
+
 FOLDER = Path(__file__).parent / "diagnostics"
 PROGRAMS = sorted(FOLDER.glob("*.py"))
 

@@ -12,6 +12,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.no_device
+
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "errors.md"
 PRELUDE = "import numpy as np\nimport octants as oc\n\n"
 

@@ -373,7 +373,7 @@ def small_steps(name):
 
 @pytest.mark.parametrize("name", ["mpm88", "mpm99", "shallow_water", "poisson", "game_of_life", "cloth"])
 def test_no_program_reaches_outside_its_fields(name):
-    oc.init(arch=oc.cpu, debug=True, log_level="error")
+    oc.init(arch=oc.cfg.arch, debug=True, log_level="error")
     move = small_steps(name)
     for _ in range(3):
         move()
@@ -393,8 +393,9 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_writes_its_film(name, tmp_path):
-    command = [sys.executable, str(EXAMPLES / f"{name}.py"), "--frames", "2", "--out", str(tmp_path), *PROGRAMS[name]]
+def test_a_program_writes_its_film(name, tmp_path, fresh_session):
+    options = ["--frames", "2", "--out", str(tmp_path), "--arch", fresh_session, *PROGRAMS[name]]
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     film = (tmp_path / f"{name}.png").read_bytes()

@@ -58,7 +58,7 @@ def test_and_and_or_meet_in_the_wider_type(arch):
 
 @pytest.mark.parametrize("lazy", [True, False])
 def test_operands_without_short_circuit_are_chosen_the_same(lazy):
-    oc.init(arch=oc.cpu, short_circuit_operators=lazy, log_level="error")
+    oc.init(arch=oc.cfg.arch, short_circuit_operators=lazy, log_level="error")
 
     @oc.kernel
     def k(a: oc.i32, b: oc.i32) -> V2:

@@ -15,6 +15,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.host_access
+
 DTYPES = [oc.u1, oc.i8, oc.u16, oc.i32, oc.u64, oc.f16, oc.f32, oc.f64]
 
 

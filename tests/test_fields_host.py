@@ -8,6 +8,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.host_access
+
 vec3 = oc.types.vector(3, oc.f32)
 
 
@@ -319,6 +321,7 @@ def test_types_are_converted():
     assert x.to_numpy().tolist() == [11, 7, 3]
 
 
+@pytest.mark.host_devices("numpy sees the host's memory alone")
 def test_without_a_copy():
     x = oc.field(oc.f32, shape=(2, 3))
     view, again = x.to_numpy(copy=False), x.to_numpy(copy=None)
@@ -344,6 +347,7 @@ def test_without_a_copy():
         x.to_numpy(dtype=np.int32, copy=False)
 
 
+@pytest.mark.host_devices("numpy sees the host's memory alone")
 def test_dlpack():
     x = oc.field(oc.f32, shape=(2, 3), order="ji")
     x[1, 2] = 4

@@ -7,12 +7,12 @@ import pytest
 
 import octants as oc
 
+pytestmark = [pytest.mark.host_access, pytest.mark.sanitizer_core]
 
-@pytest.fixture(autouse=True, params=[oc.cpu, oc.reference], ids=["cpu", "reference"])
-def session(request):
-    oc.init(arch=request.param)
-    yield
-    oc.reset()
+
+@pytest.fixture(autouse=True)
+def on_every_device(arch):
+    """No test of this file leaves a device out."""
 
 
 def test_scalar_fields_are_read_written_and_added_to():
@@ -292,9 +292,8 @@ def test_hints_and_promises_change_nothing():
     assert np.array_equal(x.to_numpy(), np.arange(8) + 1)
 
 
-def test_debug_mode_names_the_field_the_index_and_the_shape(request):
-    arch = oc.cpu if "cpu" in request.node.name else oc.reference
-    oc.init(arch=arch, debug=True)
+def test_debug_mode_names_the_field_the_index_and_the_shape():
+    oc.init(arch=oc.cfg.arch, debug=True, log_level="error")
     grid = oc.field(oc.f32, shape=(4, 5), offset=(-1, 0))
 
     @oc.kernel

@@ -9,6 +9,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.host_access
+
 vec3 = oc.types.vector(3, oc.f32)
 
 
@@ -300,6 +302,7 @@ def test_empty_builders_warn():
         oc.FieldsBuilder().finalize(raise_warning=False)
 
 
+@pytest.mark.host_devices("numpy sees the host's memory alone")
 def test_destroy_frees_what_no_view_holds():
     runtime = oc._session.runtime
     builder, x = oc.FieldsBuilder(), oc.field(oc.f64)
@@ -314,6 +317,7 @@ def test_destroy_frees_what_no_view_holds():
     assert runtime.live_bytes == 0
 
 
+@pytest.mark.host_devices("numpy sees the host's memory alone")
 def test_views_keep_the_memory_alive():
     x = oc.field(oc.f64, shape=1000)
     view = x.to_numpy(copy=False)
@@ -323,14 +327,14 @@ def test_views_keep_the_memory_alive():
     assert view.sum() == 2000
 
 
-def test_old_fields_refuse():
+def test_old_fields_refuse(fresh_session):
     x, v = oc.field(oc.f32, shape=2), oc.Vector.field(2, oc.f32, shape=2)
     element = v[0]
     waiting = oc.field(oc.f32)
     oc.root.dense(oc.i, 4).place(waiting)
     node = oc.root.dense(oc.j, 4)
     oc.reset()
-    oc.init(arch=oc.cpu, log_level="error")
+    oc.init(arch=getattr(oc, fresh_session), log_level="error")
     for use in (lambda: x[0], lambda: v[0], x.to_numpy, lambda: x.fill(0), lambda: element[0], lambda: waiting[0]):
         with pytest.raises(oc.OctantsRuntimeError, match="belongs to a session that was reset"):
             use()

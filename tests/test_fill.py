@@ -7,6 +7,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.host_access
+
 
 def test_fill_runs_at_every_launch(arch):
     x = oc.field(oc.f32, shape=(3, 4))

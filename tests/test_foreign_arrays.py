@@ -8,6 +8,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.host_access
+
 Any1 = oc.types.ndarray(ndim=1)
 Any2 = oc.types.ndarray(ndim=2)
 Vectors = oc.types.ndarray(dtype=oc.math.vec3, ndim=1)
@@ -95,7 +97,7 @@ def test_clamped_and_checked_indices_of_column_major_arrays(arch):
 
     x = np.asfortranarray(np.arange(6, dtype=np.int32).reshape(2, 3))
     assert corner(x, -5, 99) == 2 * 100 + 3
-    oc.init(arch=oc.cpu if arch == "cpu" else oc.reference, debug=True, log_level="error")
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
 
     @oc.kernel
     def read(a: Any2, i: int, j: int) -> oc.i32:
@@ -254,7 +256,7 @@ def test_copies_that_overlap_what_is_written_are_refused(arch):
 
 
 def test_what_a_failed_kernel_wrote_to_a_copy_stays_written():
-    oc.init(arch=oc.cpu, debug=True, log_level="error")
+    oc.init(arch=oc.cfg.arch, debug=True, log_level="error")
 
     @oc.kernel
     def write(a: Any1, n: int):

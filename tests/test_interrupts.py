@@ -11,6 +11,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.host_devices("loops that nothing but the signal ends: no other device stops a loop that runs")
+
 #: Seconds from the signal to the exception. A quiet machine takes a few milliseconds, a busy one lets processes wait.
 LIMIT = 2.0
 

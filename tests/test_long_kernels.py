@@ -8,12 +8,6 @@ import pytest
 import octants as oc
 
 
-@pytest.fixture(params=["cpu", "reference"])
-def session(request):
-    oc.init(arch=getattr(oc, request.param), log_level="error")
-    return request.param
-
-
 @pytest.fixture
 def made(tmp_path):
     """Makes the kernel `k` of a module from its text."""
@@ -29,7 +23,7 @@ def made(tmp_path):
     return make
 
 
-def test_variables_live_through_thousands_of_lines(session, made):
+def test_variables_live_through_thousands_of_lines(arch, made):
     lines = "\n".join(f"    a{i % 5} = a{(i + 2) % 5} * 3 + {i}\n    v[{i % 3}] += a{i % 5}" for i in range(900))
     k = made(
         "import octants as oc\n\n\n@oc.kernel\ndef k(x: oc.types.ndarray(oc.i32, 1), n: int) -> oc.i32:\n"
@@ -52,7 +46,7 @@ def test_variables_live_through_thousands_of_lines(session, made):
     assert result == wrapped(a[0] + a[1] + 7)
 
 
-def test_many_loops_run_in_order(session, made):
+def test_many_loops_run_in_order(arch, made):
     loop = "    i = 0\n    while i < {0}:\n        i += 1\n        x[{1}] += i + x[{2}]\n"
     loops = "".join(loop.format(i % 4, i % 8, (i + 3) % 8) for i in range(150))
     k = made(f"import octants as oc\n\n\n@oc.kernel\ndef k(x: oc.types.ndarray(oc.i32, 1)):\n    i = 0\n{loops}")
@@ -65,8 +59,8 @@ def test_many_loops_run_in_order(session, made):
     assert list(x) == list(expected)
 
 
-def test_nothing_runs_after_an_assertion_that_failed(session, made):
-    oc.init(arch=getattr(oc, session), debug=True, log_level="error")
+def test_nothing_runs_after_an_assertion_that_failed(arch, made):
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
     before = "".join(f"    x[{i % 4}] += {i}\n" for i in range(600))
     k = made(
         "import octants as oc\n\n\n@oc.kernel\ndef k(x: oc.types.ndarray(oc.i32, 1)):\n"
@@ -78,7 +72,7 @@ def test_nothing_runs_after_an_assertion_that_failed(session, made):
     assert x.sum() == sum(range(600))
 
 
-def test_large_matrices_move_whole(session):
+def test_large_matrices_move_whole(arch):
     n = 14
     with pytest.warns(UserWarning, match="entries"):
         Square = oc.types.matrix(n, n, oc.f32)

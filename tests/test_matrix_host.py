@@ -10,6 +10,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.no_device
+
 EPS = {"f32": 2.0**-23, "f64": 2.0**-52}
 vec2, vec3, vec4, ivec3, mat2 = oc.math.vec2, oc.math.vec3, oc.math.vec4, oc.math.ivec3, oc.math.mat2
 

@@ -8,6 +8,7 @@ import octants as oc
 from octants import _options
 
 
+@pytest.mark.no_device
 def test_every_option_is_accepted_and_shown():
     for name, default in (_options.MEANINGFUL | _options.INERT).items():
         if default is not None and name not in ("offline_cache_file_path",):
@@ -15,6 +16,7 @@ def test_every_option_is_accepted_and_shown():
             assert getattr(oc.cfg, name) == (default if name != "log_level" else "error")
 
 
+@pytest.mark.no_device
 def test_unknown_options():
     with pytest.raises(KeyError, match="did you mean fast_math"):
         oc.init(fast_maths=True)
@@ -22,6 +24,7 @@ def test_unknown_options():
         oc.init(default_up=oc.u32)
 
 
+@pytest.mark.no_device
 def test_cfg_is_a_live_view(capsys):
     oc.init(arch=oc.cpu, default_fp=oc.f64, random_seed=7, log_level="error")
     assert oc.cfg.default_fp is oc.f64 and oc.cfg.default_up is oc.u32 and oc.cfg.random_seed == 7
@@ -46,6 +49,7 @@ def test_cfg_is_a_live_view(capsys):
     assert oc.cfg is None
 
 
+@pytest.mark.no_device
 def test_the_environment_sets_options(monkeypatch):
     monkeypatch.setenv("OC_UNROLLING_LIMIT", "5")
     oc.init(arch=oc.cpu, log_level="error")
@@ -56,6 +60,7 @@ def test_the_environment_sets_options(monkeypatch):
     assert "OC_UNROLLING_LIMIT" in os.environ
 
 
+@pytest.mark.no_device
 def test_logging_levels(capsys):
     oc.init(arch=oc.cpu, log_level="warn")
     assert not oc.is_logging_effective(oc.INFO) and oc.is_logging_effective(oc.ERROR)
@@ -68,6 +73,7 @@ def test_logging_levels(capsys):
         oc.set_logging_level("loud")
 
 
+@pytest.mark.host_devices("the words of native code")
 @pytest.mark.parametrize(
     ("option", "sign"),
     [

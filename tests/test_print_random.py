@@ -5,6 +5,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = [pytest.mark.host_access, pytest.mark.sanitizer_core]
+
 
 def test_print_formats(arch, capfd):
     S = oc.types.struct(a=oc.i32, v=oc.types.vector(2, oc.f32))
@@ -47,7 +49,7 @@ def test_print_in_loops_keeps_each_text_whole(arch, capfd):
 
 
 def test_assert_messages_hold_values(arch):
-    oc.init(arch={"cpu": oc.cpu, "reference": oc.reference}[arch], debug=True, log_level="error")
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
 
     @oc.kernel
     def k(x: oc.i32):
@@ -91,7 +93,7 @@ def test_random_is_uniform(arch, dtype):
 
 def test_random_follows_the_seed(arch):
     def draw(seed):
-        oc.init(arch={"cpu": oc.cpu, "reference": oc.reference}[arch], random_seed=seed, log_level="error")
+        oc.init(arch=getattr(oc, arch), random_seed=seed, log_level="error")
 
         @oc.kernel
         def k(x: oc.types.ndarray(dtype=oc.f32, ndim=1)):

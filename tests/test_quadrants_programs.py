@@ -239,7 +239,7 @@ def test_the_old_name_of_real_functions():
 
 
 def test_overflow_is_told_with_its_line(capfd):
-    oc.init(debug=True, log_level="error")
+    oc.init(arch=oc.cfg.arch, debug=True, log_level="error")
 
     @oc.kernel
     def f(a: oc.i32) -> oc.i32:
@@ -266,6 +266,7 @@ def test_division_by_zero_fails_in_debug_mode_only(operator, arch, tmp_path):
     assert caught.value.code == "OC0904"
 
 
+@pytest.mark.no_device
 def test_options_say_what_they_take(monkeypatch):
     with pytest.raises(ValueError, match="cpu_max_num_threads.*negative"):
         oc.init(cpu_max_num_threads=-1)

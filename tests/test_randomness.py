@@ -11,8 +11,9 @@ import octants as oc
 N = 200_000
 
 
-def start(seed=0, arch="cpu", **options):
-    oc.init(arch=getattr(oc, arch), random_seed=seed, log_level="error", **options)
+def start(seed=0, arch=None, **options):
+    """A session on the test's device, or on another one."""
+    oc.init(arch=arch or oc.cfg.arch, random_seed=seed, log_level="error", **options)
 
 
 def array(dtype, ndim=1):
@@ -61,6 +62,7 @@ def test_integers_use_every_bit(dtype):
     assert abs(chi_squared(np.bincount(x.view(np.uint8).reshape(N, -1)[:, -1], minlength=256))) < 6
 
 
+@pytest.mark.no_device
 def test_booleans_are_refused():
     @oc.kernel
     def k() -> oc.u1:
@@ -188,6 +190,7 @@ def program():
     return out.to_numpy()
 
 
+@pytest.mark.host_devices("threads of the host")
 def test_the_thread_count_does_not_matter():
     results = []
     for threads in (1, 2, 5):
@@ -208,10 +211,10 @@ def test_the_same_seed_gives_the_same_numbers_again_and_another_does_not():
 
 @pytest.mark.parametrize("dtype", [oc.u8, oc.u32, oc.i64, oc.f16, oc.f32, oc.f64], ids=str)
 def test_every_device_draws_the_same_numbers(dtype):
-    start(14, "cpu")
-    native = draw(dtype, 600, 3)
-    start(14, "reference")
-    assert np.array_equal(native, draw(dtype, 600, 3))
+    start(14)
+    drawn = draw(dtype, 600, 3)
+    start(14, oc.reference)
+    assert np.array_equal(drawn, draw(dtype, 600, 3))
 
 
 @pytest.mark.parametrize("dtype", [oc.f32, oc.f64], ids=str)

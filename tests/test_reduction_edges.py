@@ -92,7 +92,7 @@ def results(arch, dtype, numpy_dtype, update, cases, fast_math=False):
 def test_reals_are_reduced_as_the_interpreter_does(dtype, update):
     numpy_dtype, word = REALS[dtype]
     cases = [(cell, part, NAN) for cell, part in itertools.product(CELLS, [[], *CONTRIBUTIONS])]
-    code = results(oc.cpu, dtype, numpy_dtype, update, cases)
+    code = results(oc.cfg.arch, dtype, numpy_dtype, update, cases)
     meant = results(oc.reference, dtype, numpy_dtype, update, cases)
     for case, one, other in zip(cases, code, meant, strict=True):
         np.testing.assert_array_equal(np.isnan(one), np.isnan(other), err_msg=str(case))
@@ -101,14 +101,14 @@ def test_reals_are_reduced_as_the_interpreter_does(dtype, update):
 
 
 def test_a_sum_with_a_positive_zero_is_one():
-    for arch in (oc.cpu, oc.reference):
+    for arch in (oc.cfg.arch, oc.reference):
         cases = [(-0.0, [0.0], 1.0), (-0.0, [-0.0], 1.0), (-0.0, [], 1.0)]
         found = results(arch, oc.f32, np.float32, "add", cases)[:, 1]
         assert np.signbit(found).tolist() == [False, True, True]
 
 
 def test_a_number_replaces_a_nan():
-    for arch in (oc.cpu, oc.reference):
+    for arch in (oc.cfg.arch, oc.reference):
         cases = [(NAN, [INF], NAN), (NAN, [NAN, 2.0], NAN), (NAN, [NAN], NAN)]
         np.testing.assert_array_equal(results(arch, oc.f32, np.float32, "least", cases)[:, 1], [INF, 2.0, NAN])
 
@@ -116,7 +116,7 @@ def test_a_number_replaces_a_nan():
 def test_a_nan_among_numbers_loses_with_fast_math_too():
     x = [3.0, NAN, 5.0, 4.0, NAN]
     for update, expected in [("least", 3.0), ("greatest", 5.0)]:
-        found = results(oc.cpu, oc.f32, np.float32, update, [(4.0, x, NAN), (4.0, [NAN], NAN)], fast_math=True)
+        found = results(oc.cfg.arch, oc.f32, np.float32, update, [(4.0, x, NAN), (4.0, [NAN], NAN)], fast_math=True)
         assert found[:, 1].tolist() == [expected, 4.0]
 
 
@@ -129,5 +129,5 @@ def test_integers_are_reduced_as_the_interpreter_does(dtype, update):
     limits = np.iinfo(numpy_dtype)
     edges = [limits.min, limits.max, 0, 1, limits.max - 1]
     cases = [(cell, list(part), 7) for cell in edges for part in [(), *itertools.product(edges, edges[:3])]]
-    code = results(oc.cpu, dtype, numpy_dtype, update, cases)
+    code = results(oc.cfg.arch, dtype, numpy_dtype, update, cases)
     np.testing.assert_array_equal(code, results(oc.reference, dtype, numpy_dtype, update, cases))

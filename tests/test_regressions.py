@@ -9,6 +9,7 @@ import pytest
 import octants as oc
 
 
+@pytest.mark.no_device
 def test_raw_division_and_logical_shift_of_numpy_integers_on_the_host():
     # The host took numpy's integers for reals, and every integer for one of 32 bits.
     quotient = oc.raw_div(np.int32(-7), np.int32(2))
@@ -19,8 +20,7 @@ def test_raw_division_and_logical_shift_of_numpy_integers_on_the_host():
     assert oc.bit_shr(np.int64(-1), 1) == 2**63 - 1
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_views_are_checked_inside_real_functions(device):
+def test_views_are_checked_inside_real_functions(arch):
     # The message named the index of the caller's loop, which the function cannot see.
     array = oc.types.ndarray(dtype=oc.i32, ndim=1)
 
@@ -36,13 +36,14 @@ def test_views_are_checked_inside_real_functions(device):
             total += second(x, i)
         return total
 
-    oc.init(arch=getattr(oc, device), debug=True, log_level="error")
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
     x = np.arange(8, dtype=np.int32)
     assert run(x, 3) == 6
     with pytest.raises(oc.OctantsAssertionError, match="construction Out Of Range.*offset=7, size=2, ndarray length=8"):
         run(x, 8)
 
 
+@pytest.mark.no_device
 def test_lists_of_unsigned_integers_of_64_bits_keep_their_digits():
     # numpy makes reals of a list with integers above and below 2**63.
     big = 2**64 - 1
@@ -128,6 +129,7 @@ def test_a_constant_among_the_entries_of_a_matrix_is_kept(arch):
     assert (grid[1:, :, 2, 0] == -7).all()
 
 
+@pytest.mark.host_devices("a process of its own; allocations of the host have a margin")
 @pytest.mark.parametrize("shape", [(24, 24), (2048, 2048)], ids=str)
 def test_a_row_beyond_the_edge_of_a_field_ends_no_process(shape, tmp_path):
     """Unchecked programs do that: the row is zeros, and what is written there is nobody else's."""

@@ -4,21 +4,26 @@ import warnings
 
 import numpy as np
 import pytest
+from conftest import stamps
+from devices import INTERPRETED
 
 import octants as oc
 
 N = 40_000
 
 
-@pytest.fixture(params=["cpu", "one thread", "reference"])
+ONE_THREAD = "cpu, one thread"
+
+
+def pytest_generate_tests(metafunc):
+    if "device" in metafunc.fixturenames:
+        metafunc.parametrize("device", [*stamps(metafunc.definition), ONE_THREAD], indirect=True)
+
+
+@pytest.fixture
 def device(request):
-    """Every device, and one thread of it."""
-    if request.param == "one thread":
-        oc.init(arch=oc.cpu, log_level="error", cpu_max_num_threads=1)
-    elif request.param == "cpu":
-        oc.init(arch=oc.cpu, log_level="error", cpu_max_num_threads=4)
-    else:
-        oc.init(arch=oc.reference, log_level="error")
+    """Every device, and one thread of the CPU."""
+    oc.init(arch=oc.cfg.arch, log_level="error", cpu_max_num_threads=1 if request.param == ONE_THREAD else 4)
     return request.param
 
 
@@ -31,7 +36,7 @@ def quiet():
 
 
 def size(device):
-    return 500 if device == "reference" else N
+    return 500 if device in INTERPRETED else N
 
 
 def numbers(n, dtype=np.int32, low=-1000, high=1000):
@@ -199,7 +204,7 @@ def smaller(a, b):
 @pytest.mark.parametrize("dtype", ["i32", "f32"])
 def test_maxima_by_assignment(device, quiet, form, dtype, tmp_path):
     text = MAXIMA[form]
-    n = 300 if device == "reference" else 5000
+    n = 300 if device in INTERPRETED else 5000
     x = numbers(n, np.int32)
     local, element = kernel_of(tmp_path, text, -1_000_000 if dtype == "i32" else "-1000000.0", dtype)
     expected = expected_of(text, x, True)
@@ -214,7 +219,7 @@ def test_maxima_by_assignment(device, quiet, form, dtype, tmp_path):
 def test_minima_by_assignment(device, quiet, form, tmp_path):
     text = MAXIMA[form].replace("max", "min").replace("larger", "smaller")
     text = text.translate(str.maketrans("<>", "><"))
-    x = numbers(300 if device == "reference" else 5000, np.int32)
+    x = numbers(300 if device in INTERPRETED else 5000, np.int32)
     local, element = kernel_of(tmp_path, text, 1_000_000, "i32")
     expected = expected_of(text, x, False)
     assert local(x) == expected
@@ -363,7 +368,7 @@ def test_nan_among_the_values_is_passed_over(device, quiet):
             b = max(b, x[i])
         return oc.Vector([a, b])
 
-    oc.init(arch=oc.reference if device == "reference" else oc.cpu, fast_math=False, log_level="error")
+    oc.init(arch=oc.cfg.arch, fast_math=False, log_level="error")
     x = np.random.default_rng(3).random(500).astype(np.float32)
     x[::7] = np.nan
     assert largest(x).to_numpy().tolist() == [np.nanmax(x)] * 2
@@ -386,7 +391,7 @@ def test_narrow_numbers_wrap_as_in_order(device):
 
 @pytest.mark.parametrize("level", [0, 3])
 def test_the_level_of_optimisation_does_not_matter(level, quiet):
-    oc.init(arch=oc.cpu, opt_level=level, cpu_max_num_threads=4, log_level="error")
+    oc.init(arch=oc.cfg.arch, opt_level=level, cpu_max_num_threads=4, log_level="error")
 
     @oc.kernel
     def reduce(x: oc.types.ndarray(dtype=oc.i32, ndim=1)) -> oc.i32:
@@ -403,7 +408,7 @@ def test_the_level_of_optimisation_does_not_matter(level, quiet):
 
 
 def test_debug_mode_gives_no_false_warning(device, quiet):
-    oc.init(arch=oc.reference if device == "reference" else oc.cpu, debug=True, log_level="error")
+    oc.init(arch=oc.cfg.arch, debug=True, log_level="error")
 
     @oc.kernel
     def reduce(x: oc.types.ndarray(dtype=oc.i32, ndim=1)) -> oc.i32:
@@ -494,7 +499,7 @@ def test_a_function_that_cannot_touch_the_place_is_called_between(device, quiet)
 
 
 def test_debug_mode_checks_arithmetic_under_the_comparison(device, quiet):
-    oc.init(arch=oc.reference if device == "reference" else oc.cpu, debug=True, log_level="error")
+    oc.init(arch=oc.cfg.arch, debug=True, log_level="error")
 
     @oc.real_func
     def double(x: ARRAY, i: oc.i32) -> oc.i32:
@@ -711,7 +716,7 @@ def test_races_are_told_once_and_one_thread_runs_in_order(device, form, tmp_path
     assert len(told) == 1, told
     assert "race.py:9" in told[0] or "race.py:1" in told[0]
     assert "= help: " in told[0]
-    if device != "cpu":
+    if device in (ONE_THREAD, *INTERPRETED):
         last, where, running = sequential(RACES[form], values)
         assert found == [(last + 2**31) % 2**32 - 2**31, where]
         assert y.tolist() == running

@@ -327,49 +327,46 @@ def test_percent_d_takes_every_integer(arch, capfd):
         ('"{} of {}".format(a, "{}")', "7 of {}"),
     ],
 )
-def test_braces_in_the_message_of_an_assertion(message, text):
-    for arch in (oc.cpu, oc.reference):
-        oc.init(arch=arch, debug=True, log_level="error")
-        with pytest.raises(AssertionError) as caught:
-            kernel_of(f"    assert a < 0, {message}", "k(a: oc.i32)")(7)
-        assert text in str(caught.value)
+def test_braces_in_the_message_of_an_assertion(arch, message, text):
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
+    with pytest.raises(AssertionError) as caught:
+        kernel_of(f"    assert a < 0, {message}", "k(a: oc.i32)")(7)
+    assert text in str(caught.value)
 
 
 # ---- overflow ------------------------------------------------------------------------------------------------------------
 
 
-def test_overflows_beyond_a_number_are_counted(capfd):
-    for arch in (oc.cpu, oc.reference):
-        oc.init(arch=arch, debug=True, log_level="error")
+def test_overflows_beyond_a_number_are_counted(arch, capfd):
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
 
-        @oc.kernel
-        def k(a: oc.i32, x: I32):
-            for i in range(x.shape[0]):
-                x[i] = a + a
+    @oc.kernel
+    def k(a: oc.i32, x: I32):
+        for i in range(x.shape[0]):
+            x[i] = a + a
 
-        x = np.zeros(1000, dtype=np.int32)
-        k(2**30, x)
-        oc.sync()
-        told = capfd.readouterr().out
-        assert (x == -(2**31)).all()
-        assert told.count("Addition overflow detected") == 32
-        assert told.endswith("... and 968 more overflows in this launch\n")
-        k(1, x)
-        oc.sync()
-        assert capfd.readouterr().out == ""
+    x = np.zeros(1000, dtype=np.int32)
+    k(2**30, x)
+    oc.sync()
+    told = capfd.readouterr().out
+    assert (x == -(2**31)).all()
+    assert told.count("Addition overflow detected") == 32
+    assert told.endswith("... and 968 more overflows in this launch\n")
+    k(1, x)
+    oc.sync()
+    assert capfd.readouterr().out == ""
 
 
 @pytest.mark.parametrize(
     ("operation", "word"),
     [("a + a", "Addition"), ("-a - a", "Subtraction"), ("a * 10", "Multiplication"), ("a << 10", "Shift left")],
 )
-def test_overflow_is_told_for_each_operation(capfd, operation, word):
-    for arch in (oc.cpu, oc.reference):
-        oc.init(arch=arch, debug=True, log_level="error")
-        kernel_of(f"    return {operation}", "k(a: oc.i32) -> oc.i32")(2_000_000_000)
-        oc.sync()
-        told = capfd.readouterr().out
-        assert f"{word} overflow detected" in told and f"return {operation}" in told
+def test_overflow_is_told_for_each_operation(arch, capfd, operation, word):
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
+    kernel_of(f"    return {operation}", "k(a: oc.i32) -> oc.i32")(2_000_000_000)
+    oc.sync()
+    told = capfd.readouterr().out
+    assert f"{word} overflow detected" in told and f"return {operation}" in told
 
 
 # ---- results -------------------------------------------------------------------------------------------------------------

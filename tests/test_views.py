@@ -9,6 +9,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = [pytest.mark.host_access, pytest.mark.sanitizer_core]
+
 Ints = oc.types.ndarray(dtype=oc.i32, ndim=1)
 
 
@@ -54,6 +56,7 @@ def test_bad_slices_on_the_host():
         oc.BufferView(np.zeros(3), 0, 1)
 
 
+@pytest.mark.host_devices("numpy sees the host's memory alone")
 def test_numpy_sees_a_view_without_a_copy():
     m = oc.ndarray(oc.f32, (4, 3))
     seen = np.asarray(m[1:3])
@@ -188,9 +191,8 @@ def build(a: Ints, n: oc.i32) -> oc.i32:
     return oc.BufferView(a, n, 2)[0]
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_checks_in_debug_mode(device):
-    oc.init(arch=getattr(oc, device), debug=True, log_level="error")
+def test_checks_in_debug_mode(arch):
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
     a, out = counted(10), counted(10)
     with pytest.raises(oc.OctantsAssertionError) as caught:
         beyond(a[2:5], out)
@@ -234,12 +236,10 @@ def cut_back(v: oc.BufferView, b: oc.u32, out: Ints):
         out[i + 1] = w[i]
 
 
-@pytest.fixture(params=["cpu", "cpu_debug", "reference", "reference_debug"])
-def mode(request):
+@pytest.fixture(params=["unchecked", "debug"])
+def mode(arch, request):
     """Every device, with and without checks."""
-    device, _, debug = request.param.partition("_")
-    oc.init(arch=getattr(oc, device), debug=bool(debug), log_level="error")
-    return request.param
+    oc.init(arch=getattr(oc, arch), debug=request.param == "debug", log_level="error")
 
 
 def test_slices_in_kernels_follow_the_hosts_rules(mode):
@@ -446,9 +446,8 @@ def test_parts_of_clamped_views_stay_inside(mode):
     assert out[0] == 0
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_wide_indices_are_checked_whole(device):
-    oc.init(arch=getattr(oc, device), debug=True, log_level="error")
+def test_wide_indices_are_checked_whole(arch):
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
     x = oc.field(oc.i32, shape=4)
     Plain = oc.types.ndarray(dtype=oc.i32, ndim=1)
 
@@ -639,9 +638,8 @@ def outside(v: oc.BufferView, i: oc.i32) -> oc.i32:
     return v[i]
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_views_in_real_functions_are_checked(device):
-    oc.init(arch=getattr(oc, device), debug=True, log_level="error")
+def test_views_in_real_functions_are_checked(arch):
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
 
     @oc.kernel
     def run(v: oc.BufferView, i: oc.i32) -> oc.i32:
