@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+from ._host_forms import of_common_type, on_host
 from ._language import abs, atan2, cos, exp, log, one, select, sin, sqrt  # noqa: A004
 from ._matrix import Vector
 from ._matrix_methods import norm, norm_sqr
 from ._pyfunc import pyfunc
 
 
+@on_host(of_common_type)
 @pyfunc
 def cmul(z1, z2):
     """The product of two complex numbers."""
     return Vector([z1[0] * z2[0] - z1[1] * z2[1], z1[0] * z2[1] + z1[1] * z2[0]])
 
 
+@on_host(of_common_type)
 @pyfunc
 def cconj(z):
     """The complex conjugate."""
@@ -33,6 +36,7 @@ def cinv(z):
     return cconj(z) / norm_sqr(z)
 
 
+@on_host(of_common_type)
 @pyfunc
 def csqrt(z):
     """The root with a real part that is not negative."""
@@ -47,18 +51,21 @@ def csqrt(z):
     return Vector([real, select(z[1] < 0, -imaginary, imaginary)])
 
 
+@on_host(of_common_type)
 @pyfunc
 def cexp(z):
     """e to a complex power."""
     return exp(z[0]) * Vector([cos(z[1]), sin(z[1])])
 
 
+@on_host(of_common_type)
 @pyfunc
 def clog(z):
     """The logarithm whose imaginary part is the angle from -π to π."""
     return Vector([log(norm(z)), atan2(z[1], z[0])])
 
 
+@on_host(of_common_type)
 @pyfunc
 def cpow(z, n):
     """A complex number to a real power."""

@@ -15,6 +15,7 @@ Singular values of a 2×2 matrix that differ by less than 32 units are taken as 
 from __future__ import annotations
 
 from . import _language as lang
+from ._host_forms import of_real_type, on_host
 from ._matrix import Matrix, Vector
 from ._matrix_methods import cols, cross, dot
 from ._octants import dtypes
@@ -101,6 +102,7 @@ def greatest(self):
 # ---- singular values --------------------------------------------------------------------------------------------------------------
 
 
+@on_host(of_real_type)
 @pyfunc
 def svd(A, dt=None):
     """``U, S, V`` with ``A = U @ S @ V.transpose()``, the singular values in descending order; for 2×2 and 3×3.
@@ -278,6 +280,7 @@ def svd_3(A, dt: Template):
     return cols([u0, u1, u2]), sigma, cols([v0 * long_0, v1 * long_1, v2 * long_2])
 
 
+@on_host(of_real_type)
 @pyfunc
 def polar_decompose(A, dt=None):
     """``R, S`` with ``A = R @ S``, R orthogonal and S symmetric; for 2×2 and 3×3.
@@ -308,6 +311,7 @@ def polar_decompose_2(A, dt: Template):
 # ---- eigenvalues --------------------------------------------------------------------------------------------------------------------
 
 
+@on_host(of_real_type)
 @pyfunc
 def eig(A, dt=None):
     """Eigenvalues and eigenvectors of a 2×2 matrix.
@@ -352,6 +356,7 @@ def eigenvector(a, half, real, imaginary, zero):
     return result * lang.rsqrt(dot(result, result))
 
 
+@on_host(of_real_type)
 @pyfunc
 def sym_eig(A, dt=None):
     """Eigenvalues in ascending order and a matrix of unit eigenvectors as columns, of a symmetric matrix up to 6×6."""
@@ -424,6 +429,7 @@ def sym_eig_n(A, dt: Template):
     return values, v
 
 
+@on_host(of_real_type)
 @pyfunc
 def make_spd(A, dt=None):
     """The nearest symmetric matrix without negative eigenvalues, for symmetric matrices up to 6×6."""
@@ -438,6 +444,7 @@ def make_spd(A, dt=None):
 # ---- linear systems -------------------------------------------------------------------------------------------------------------------
 
 
+@on_host(of_real_type)
 @pyfunc
 def solve(A, b, dt=None):
     """The solution ``x`` of ``A @ x = b`` for 2×2 and 3×3, by elimination with pivots."""

@@ -43,6 +43,7 @@ def element(array, index, dtype, numbers):
     """The element of an array at an index, with its entries by rows."""
     entries = dtype.from_numbers(numbers).entries
     result = object.__new__(VectorElement if entries.ndim == 1 else MatrixElement)
-    for name, value in (("entries", entries), ("dt", dtype.dtype), ("_array", array), ("_index", index)):
+    slots = {"entries": entries, "dt": dtype.dtype, "comparison": None, "_array": array, "_index": index}
+    for name, value in slots.items():
         object.__setattr__(result, name, value)
     return result

@@ -6,7 +6,7 @@ Inside a kernel the compiler recognises the constructors by their mark ``__octan
 
 from __future__ import annotations
 
-from ._matrix_operators import Operators, by_ufunc
+from ._matrix_operators import Operators, by_ufunc, declared_type
 from ._octants import DataType, Expr, trace_call
 from ._promotion import data_type, is_weak, numpy_type, promoted
 from .exceptions import OctantsIndexError, OctantsSyntaxError, OctantsTypeError
@@ -167,7 +167,10 @@ class Matrix(Operators):
         result = getattr(ufunc, method)(*arrays, **kwargs)
         if method != "__call__" or type(result) is tuple:
             return result
-        return made(result, None)
+        # Truths are of no declared type, as those of a comparison; keywords may ask for a type that is none of ours.
+        keeps = not kwargs and result.dtype.kind != "b"
+        declared = (x.dt for x in inputs if keeps and isinstance(x, Matrix))
+        return made(result, declared_type(result.dtype, *declared))
 
 
 class Vector(Matrix):

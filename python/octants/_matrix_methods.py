@@ -14,6 +14,7 @@ from __future__ import annotations
 import operator
 
 from . import _language as lang
+from ._host_forms import of_common_type, on_host, stacked
 from ._matrix import Matrix, Vector, cast_array, made
 from ._promotion import data_type, numpy_type
 from ._pyfunc import pyfunc
@@ -93,6 +94,11 @@ def to_list(self):
         return [[self[i, j] for j in range(self.m)] for i in range(self.n)]
 
 
+def _flattened(text, self):
+    return made(self.entries.ravel(), self.dt)
+
+
+@on_host(_flattened)
 @pyfunc
 def flattened(self):
     """The entries as one vector, by rows."""
@@ -102,7 +108,13 @@ def flattened(self):
         return Vector([self[i, j] for i in range(self.n) for j in range(self.m)])
 
 
+def _transposed(text, self):
+    require_matrix(self.ndim)
+    return made(self.entries.T.copy(), self.dt)
+
+
 @_method("transpose")
+@on_host(_transposed)
 def transpose(self):
     """Rows and columns exchanged."""
     require_matrix(self.ndim)
@@ -231,18 +243,22 @@ def cross(self, other):
     require_same("cross", (self.n,), (other.n,))
     require_cross(self.n)
     if lang.static(self.n == 2):
-        return self[0] * other[1] - self[1] * other[0]
+        products = self * other.yx
+        return products[0] - products[1]
     else:
-        return Vector(
-            [
-                self[1] * other[2] - self[2] * other[1],
-                self[2] * other[0] - self[0] * other[2],
-                self[0] * other[1] - self[1] * other[0],
-            ]
-        )
+        return self.yzx * other.zxy - self.zxy * other.yzx
+
+
+def _outer_product(text, self, other):
+    require_vector("lhs for outer_product", self.ndim)
+    require_vector("rhs for outer_product", other.ndim)
+    column = self.entries.reshape(-1, 1).repeat(other.n, axis=1)
+    row = other.entries.reshape(1, -1).repeat(self.n, axis=0)
+    return made(column, self.dt) * made(row, other.dt)
 
 
 @_method("outer_product")
+@on_host(_outer_product)
 def outer_product(self, other):
     """The matrix of all products of an entry of one vector with an entry of the other."""
     require_vector("lhs for outer_product", self.ndim)
@@ -313,6 +329,7 @@ def by_complements(above, below):
 
 
 @_method("inverse")
+@on_host(of_common_type)
 def inverse(self):
     """The inverse, for sizes up to 12: by cofactors up to 4, by elimination with pivots above."""
     require_square(self.n, self.m, self.ndim)
@@ -464,6 +481,7 @@ def diag(dim: Template, val):
     return Matrix([[val if lang.static(i == j) else lang.zero(val) for j in range(dim)] for i in range(dim)])
 
 
+@on_host(stacked(axis=0))
 @pyfunc
 def rows(rows: Template):
     """The matrix with the given vectors as its rows."""
@@ -471,6 +489,7 @@ def rows(rows: Template):
     return Matrix([[row[j] for j in range(len(row))] for row in rows])
 
 
+@on_host(stacked(axis=1))
 @pyfunc
 def cols(cols: Template):
     """The matrix with the given vectors as its columns."""

@@ -8,6 +8,7 @@ stand where a real of any width is meant, because an integer does not widen a re
 from __future__ import annotations
 
 from ._complex import cconj, cdiv, cexp, cinv, clog, cmul, cpow, csqrt
+from ._host_forms import of_common_type, on_host
 from ._language import (
     _marked,
     _numpy,
@@ -230,6 +231,7 @@ def rotation3d(ang_x, ang_y, ang_z):
     return rot_yaw_pitch_roll(ang_z, ang_x, ang_y)
 
 
+@on_host(of_common_type)
 @pyfunc
 def rot_by_axis(axis, ang):
     """The matrix that turns a row vector ``(x, y, z, 1)`` about an axis (``v @ M``; a column vector turns the other way)."""

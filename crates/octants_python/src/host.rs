@@ -81,11 +81,16 @@ impl<'py> PyHost<'py> {
         if let Ok(kernel) = object.cast::<Kernel>() {
             return Ok(kernel.get().function.bind(self.py).clone());
         }
-        if let Ok(function) = object.cast::<PyFunction>() {
-            return Ok(function.clone());
+        // Else it is a bound method of Python's own.
+        let function = match object.cast::<PyFunction>() {
+            Ok(function) => function.clone(),
+            Err(_) => object.getattr("__func__")?.cast_into::<PyFunction>()?,
+        };
+        // A function of ours whose host form is another one.
+        match function.getattr_opt("__octants_text__")? {
+            Some(text) => Ok(text.cast_into::<PyFunction>()?),
+            None => Ok(function),
         }
-        // A bound method of Python's own.
-        Ok(object.getattr("__func__")?.cast_into::<PyFunction>()?)
     }
 
     fn annotation_object(&self, function: &Object<'py>, param: &str) -> PyResult<Option<Object<'py>>> {

@@ -21,6 +21,7 @@ const VALUE_MODULES: &[&str] = &[
     "octants._extensions",
     "octants._field_language",
     "octants._frexp",
+    "octants._host_forms",
     "octants._language",
     "octants._matrix",
     "octants._matrix_methods",

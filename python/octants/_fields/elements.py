@@ -78,8 +78,8 @@ class MatrixElement(Matrix):
 def matrix_element(field: MatrixField, index: tuple[int, ...]):
     """The element at an index that was checked."""
     element = object.__new__(VectorElement if field.ndim == 1 else MatrixElement)
-    object.__setattr__(element, "_field", field)
-    object.__setattr__(element, "_index", index)
+    for name, value in (("_field", field), ("_index", index), ("comparison", None)):
+        object.__setattr__(element, name, value)
     return element
 
 
