@@ -1,47 +1,168 @@
-//! The GPU text of every kernel in the test files, for whoever assembles it.
+//! GPU code of the test files' kernels, and the vendor's assembler, which takes it or says why not: GPU code is checked without a GPU.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use octants_ir::{text, verify};
-use octants_llvm::{EmitOptions, GpuOptions, Target, TaskText, emit};
+use octants_codegen::{CompiledTask, GpuOptions, PtxOptions, PtxTarget, compile_ptx};
+use octants_hal::Cancel;
+use octants_ir::{Kernel, text, verify};
 use octants_passes::Assumptions;
 
 use crate::TestFile;
 use crate::kinds::plan::planned;
 
-/// The tasks of a file's kernels that keep the laws.
-pub fn tasks_of(path: &Path) -> Result<Vec<TaskText>, String> {
+/// Entries of one run of the assembler. Starting it takes as long as assembling ten small ones.
+const BATCH: usize = 64;
+
+/// The kernels of a file that keep the laws.
+pub fn kernels_of(path: &Path) -> Result<Vec<Kernel>, String> {
     let source = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let options = EmitOptions { target: Target::Gpu(GpuOptions::default()), ..EmitOptions::default() };
-    let mut tasks = Vec::new();
-    for case in TestFile::parse(&source)?.cases {
-        let Ok(kernel) = text::parse(&case.input) else { continue };
-        if verify(&kernel).is_ok() {
-            let (kernel, plan) = planned(kernel, Assumptions { noalias: true, copies: false });
-            tasks.extend(emit(&kernel, &plan, &options));
-        }
-    }
-    Ok(tasks)
+    let cases = TestFile::parse(&source)?.cases;
+    let kernels = cases.iter().filter_map(|case| text::parse(&case.input).ok());
+    Ok(kernels.filter(|kernel| verify(kernel).is_ok()).collect())
 }
 
-/// The assembler of the GPU's vendor: `ptxas` of a Python package beside this interpreter's, or on the path.
-pub fn assembler(root: &Path) -> Option<PathBuf> {
-    let name = "ptxas";
-    let installed = root.join(".venv/lib");
-    let versions = std::fs::read_dir(&installed).into_iter().flatten().flatten();
-    let mut candidates: Vec<_> = versions
-        .flat_map(|version| {
-            let packages = version.path().join("site-packages/nvidia");
-            std::fs::read_dir(packages)
-                .into_iter()
-                .flatten()
-                .flatten()
-                .map(|package| package.path().join("bin").join(name))
+/// The PTX of a kernel's tasks.
+pub fn compile(kernel: Kernel, target: PtxTarget) -> Result<Vec<CompiledTask>, String> {
+    let (kernel, plan) = planned(kernel, Assumptions { noalias: true, copies: false });
+    let gpu = GpuOptions::default();
+    let options = PtxOptions { target, gpu, noalias: true, optimise: true, threads: 1 };
+    let code = compile_ptx(&kernel, &plan, options, &Cancel::new());
+    code.map(|code| code.tasks).map_err(|error| format!("{}: {error}", kernel.name))
+}
+
+/// A PTX module with one entry.
+pub struct Module {
+    /// Where it comes from, for messages.
+    pub name: String,
+    pub task: CompiledTask,
+}
+
+/// What the assembler says of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct EntryStatistics {
+    pub registers: u32,
+    /// Bytes of a thread's local memory for variables.
+    pub stack: u32,
+    /// Bytes that do not fit into registers, stored and loaded.
+    pub spill_stores: u32,
+    pub spill_loads: u32,
+    /// Bytes of a block's shared memory.
+    pub shared: u32,
+}
+
+impl fmt::Display for EntryStatistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { registers, stack, spill_stores, spill_loads, shared } = self;
+        write!(f, "{registers} registers, {stack} bytes stack, ")?;
+        write!(f, "{spill_stores} bytes spill stores, {spill_loads} bytes spill loads, {shared} bytes shared")
+    }
+}
+
+/// The assembler of the GPU's vendor.
+pub struct Assembler {
+    program: PathBuf,
+}
+
+impl Assembler {
+    /// `ptxas` of a Python package in the repository's environment, or on the path.
+    pub fn find(root: &Path) -> Option<Self> {
+        let name = "ptxas";
+        let roots = [Some(root.to_owned()), main_worktree(root)];
+        let packages = roots.into_iter().flatten().flat_map(|root| nvidia_packages(&root.join(".venv/lib")));
+        let on_path = std::env::var_os("PATH")
+            .map(|path| std::env::split_paths(&path).map(|folder| folder.join(name)).collect::<Vec<_>>())
+            .unwrap_or_default();
+        let candidates = packages.map(|package| package.join("bin").join(name)).chain(on_path);
+        candidates.into_iter().find(|candidate| candidate.is_file()).map(|program| Self { program })
+    }
+
+    /// Its release, such as `13.4`.
+    pub fn release(&self) -> Option<String> {
+        let done = Command::new(&self.program).arg("--version").output().ok()?;
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        text.split_once("release ").and_then(|(_, rest)| rest.split(',').next()).map(str::to_owned)
+    }
+
+    /// Assembles whole modules, each on its own as far as others can tell, and gives the failures.
+    pub fn failures(&self, capability: u32, modules: &[Module]) -> Vec<String> {
+        let mut failures = Vec::new();
+        for batch in modules.chunks(BATCH) {
+            if self.run(capability, &["-O1"], batch).status.success() {
+                continue;
+            }
+            for module in batch {
+                let done = self.run(capability, &["-O1"], std::slice::from_ref(module));
+                if !done.status.success() {
+                    let text = String::from_utf8_lossy(&done.stderr).into_owned();
+                    failures.push(format!("{}: {text}", module.name));
+                }
+            }
+        }
+        failures
+    }
+
+    /// What it says of a module's entry when it optimises as the driver does.
+    pub fn statistics(&self, capability: u32, module: &Module) -> Result<EntryStatistics, String> {
+        let done = self.run(capability, &["-O3", "-v"], std::slice::from_ref(module));
+        let text = String::from_utf8_lossy(&done.stderr).into_owned();
+        if !done.status.success() {
+            return Err(format!("{}: {text}", module.name));
+        }
+        let entry = text.split("Compiling entry function").nth(1).unwrap_or_default();
+        let number = |unit: &str| {
+            let before = entry.split_once(unit)?.0;
+            before.split(|c: char| !c.is_ascii_digit()).next_back()?.parse().ok()
+        };
+        let needed = |unit: &str| number(unit).ok_or_else(|| format!("`{unit}` is not in: {text}"));
+        Ok(EntryStatistics {
+            registers: needed(" registers")?,
+            stack: needed(" bytes stack frame")?,
+            spill_stores: needed(" bytes spill stores")?,
+            spill_loads: needed(" bytes spill loads")?,
+            shared: number(" bytes smem").unwrap_or(0),
         })
-        .collect();
-    candidates.sort();
-    let on_path = std::env::var_os("PATH")
-        .map(|path| std::env::split_paths(&path).map(|folder| folder.join(name)).collect::<Vec<_>>())
-        .unwrap_or_default();
-    candidates.into_iter().chain(on_path).find(|candidate| candidate.is_file())
+    }
+
+    /// One run; entries get names that are unique in it.
+    fn run(&self, capability: u32, options: &[&str], modules: &[Module]) -> Output {
+        static RUN: AtomicU32 = AtomicU32::new(0);
+        let number = RUN.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("octants-ptx-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder for temporary files");
+        let mut command = Command::new(&self.program);
+        command.arg(format!("-arch=sm_{capability}")).args(options).arg("-o").arg(folder.join("out.cubin"));
+        for (index, module) in modules.iter().enumerate() {
+            let text = String::from_utf8_lossy(&module.task.bytes);
+            let entry = format!(".entry {}(", module.task.symbol);
+            let text = text.replace(&entry, &format!(".entry e{index}_{}(", module.task.symbol));
+            let path = folder.join(format!("{index}.ptx"));
+            std::fs::write(&path, text).expect("a writable file");
+            command.arg(path);
+        }
+        let done = command.stdin(Stdio::null()).output().expect("the assembler runs");
+        std::fs::remove_dir_all(&folder).expect("the folder was made above");
+        done
+    }
+}
+
+/// Where a linked worktree of git belongs to, whose developer keeps the Python environment there.
+fn main_worktree(root: &Path) -> Option<PathBuf> {
+    let pointer = std::fs::read_to_string(root.join(".git")).ok()?;
+    let worktree = PathBuf::from(pointer.strip_prefix("gitdir:")?.trim());
+    worktree.ancestors().nth(3).map(Path::to_owned)
+}
+
+/// The folders `nvidia/<product>` of the packages of a Python environment, in a fixed order.
+fn nvidia_packages(libraries: &Path) -> Vec<PathBuf> {
+    let folders = |path: &Path| {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        paths
+    };
+    let versions = folders(libraries);
+    versions.iter().flat_map(|version| folders(&version.join("site-packages/nvidia"))).collect()
 }

@@ -1,14 +1,17 @@
-//! Every kernel of the test files becomes PTX, and the vendor's own assembler takes it, where that is installed: GPU code is checked
-//! without a GPU.
+//! Every kernel of the test files becomes PTX, and the vendor's own assembler takes it, where that is installed.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use octants_filetests::{gpu, test_files};
-use octants_llvm_sys::{Options, Output, Target, compile};
+use octants_codegen::PtxTarget;
+use octants_filetests::gpu::{Assembler, Module, compile, kernels_of};
+use octants_filetests::test_files;
 
-/// Compute capabilities, each with a PTX version that knows it.
-const CAPABILITIES: [(u32, u32); 3] = [(75, 63), (80, 70), (90, 78)];
+/// Architectures, each with a version of PTX that the oldest driver reads.
+const TARGETS: [PtxTarget; 3] = [
+    PtxTarget { capability: 75, version: 78 },
+    PtxTarget { capability: 80, version: 78 },
+    PtxTarget { capability: 90, version: 78 },
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -16,53 +19,46 @@ fn root() -> PathBuf {
 
 #[test]
 fn the_assembler_takes_every_kernel() {
-    let folder = std::env::temp_dir().join(format!("octants-ptx-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let assembler = gpu::assembler(&root());
+    let assembler = Assembler::find(&root());
     let (mut modules, mut failures) = (0, Vec::new());
-    for (capability, ptx) in CAPABILITIES {
-        let mut whole = Vec::new();
+    for target in TARGETS {
+        let mut compiled = Vec::new();
         for path in test_files(&root().join("filetests")).unwrap() {
-            for task in gpu::tasks_of(&path).unwrap() {
-                let options = Options {
-                    target: Target::nvptx(capability, ptx).expect("LLVM knows the target"),
-                    output: Output::Assembly,
-                    vector_math: false,
-                    ..Options::default()
-                };
-                let name = format!("{}: {} for {capability}", path.display(), task.symbol);
-                match compile(&task.text, &options) {
-                    Ok(compiled) => whole.push((name, compiled.bytes)),
-                    Err(error) => failures.push(format!("{name}: {error}")),
+            for kernel in kernels_of(&path).unwrap() {
+                match compile(kernel, target) {
+                    Ok(tasks) => compiled.extend(tasks.into_iter().map(|task| {
+                        let name = format!("{}: {} for {}", path.display(), task.symbol, target.capability);
+                        Module { name, task }
+                    })),
+                    Err(error) => failures.push(format!("{}: {error}", path.display())),
                 }
-                modules += 1;
             }
         }
+        modules += compiled.len();
         if let Some(assembler) = &assembler {
-            failures.extend(assemble(assembler, &folder, capability, &whole));
+            failures.extend(assembler.failures(target.capability, &compiled));
         }
     }
-    std::fs::remove_dir_all(&folder).unwrap();
     assert!(failures.is_empty(), "{} of {modules} modules failed:\n{}", failures.len(), failures.join("\n"));
     assert!(modules > 1000, "only {modules} modules");
 }
 
-/// Functions of the vendor's library stay undefined, so modules are assembled for linking.
-fn assemble(assembler: &Path, folder: &Path, capability: u32, modules: &[(String, Vec<u8>)]) -> Vec<String> {
-    let mut failures = Vec::new();
-    let (source, object) = (folder.join("module.ptx"), folder.join("module.o"));
-    for (name, text) in modules {
-        std::fs::write(&source, text).unwrap();
-        let done = Command::new(assembler)
-            .args([&format!("-arch=sm_{capability}"), "-c", "-O1", "-o"])
-            .arg(&object)
-            .arg(&source)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        if !done.status.success() {
-            failures.push(format!("{name}: {}", String::from_utf8_lossy(&done.stderr)));
-        }
+/// A batch with one wrong module gives one failure, of that module.
+#[test]
+fn the_assembler_tells_which_module_is_wrong() {
+    let Some(assembler) = Assembler::find(&root()) else { return };
+    let path = root().join("filetests/llvm/gpu.oir");
+    let mut modules = Vec::new();
+    for kernel in kernels_of(&path).unwrap() {
+        let tasks = compile(kernel, TARGETS[0]).unwrap();
+        modules.extend(tasks.into_iter().map(|task| Module { name: task.symbol.clone(), task }));
     }
-    failures
+    assert!(modules.len() > 1);
+    assert_eq!(assembler.failures(TARGETS[0].capability, &modules), [""; 0]);
+    let wrong = &mut modules[1].task.bytes;
+    let end = wrong.iter().rposition(|&byte| byte == b'}').unwrap();
+    wrong.truncate(end);
+    let failures = assembler.failures(TARGETS[0].capability, &modules);
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert!(failures[0].starts_with(&modules[1].name), "{failures:?}");
 }
