@@ -1,6 +1,6 @@
 //! What a session is made with.
 
-use octants_ir::Scalar;
+use octants_ir::KernelOptions;
 
 /// A kind of device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -38,18 +38,10 @@ pub struct SessionOptions {
     pub threads: usize,
     /// Threads that compile one kernel's tasks; 0 means one for each core.
     pub num_compile_threads: usize,
-    /// Reals may be reassociated and contracted, functions approximated.
-    pub fast_math: bool,
-    /// All run-time checks.
-    pub debug: bool,
-    /// Checks of array indices alone; `debug` implies it.
-    pub check_out_of_bound: bool,
+    /// What its kernels are compiled under: relaxed in their reals if they allow it, too, and in debug mode if they or the session are.
+    pub kernel: KernelOptions,
     /// 0 leaves all optimisation out; anything else asks for all of it.
     pub opt_level: u8,
-    /// The type of Python's `int` in kernels: `i32` or `i64`.
-    pub default_ip: Scalar,
-    /// The type of Python's `float` in kernels: `f16`, `f32` or `f64`.
-    pub default_fp: Scalar,
     pub random_seed: u64,
 }
 
@@ -59,12 +51,8 @@ impl Default for SessionOptions {
             arch: Arch::Cpu,
             threads: 0,
             num_compile_threads: 0,
-            fast_math: true,
-            debug: false,
-            check_out_of_bound: false,
+            kernel: KernelOptions { fast_math: true, debug: false },
             opt_level: 1,
-            default_ip: Scalar::I32,
-            default_fp: Scalar::F32,
             random_seed: 0,
         }
     }

@@ -99,8 +99,8 @@ impl Session {
             let all: Vec<_> = violations.iter().map(ToString::to_string).collect();
             return Err(Error::internal("verify", all.join("; ")));
         }
-        kernel.options.fast_math &= options.fast_math;
-        kernel.options.debug |= options.debug;
+        kernel.options.fast_math &= options.kernel.fast_math;
+        kernel.options.debug |= options.kernel.debug;
         let key = key(&kernel, options);
         kernels.get_or_make(&key, cancel, || {
             let source = KernelSource { kernel: Arc::new(kernel), options: *options, lowering };

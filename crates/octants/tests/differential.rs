@@ -13,7 +13,7 @@ use std::time::Duration;
 use generate::EXTENT;
 use octants::ir::ops::{MathUnary, OpKind};
 use octants::ir::plan::{ArgKind, leaves_of, size_and_align};
-use octants::ir::{Const, Data, Kernel, LocData, text};
+use octants::ir::{Const, Data, Kernel, KernelOptions, LocData, text};
 use octants::{Arch, Arguments, Session, SessionOptions};
 use random::Random;
 
@@ -122,7 +122,7 @@ fn random_kernels_run_as_the_interpreter_runs_them() {
             let options = SessionOptions {
                 arch,
                 opt_level,
-                fast_math: false,
+                kernel: KernelOptions::default(),
                 threads: 1,
                 random_seed: seed,
                 ..SessionOptions::default()

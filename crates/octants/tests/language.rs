@@ -4,7 +4,7 @@ mod programs;
 
 use std::time::{Duration, Instant};
 
-use octants::ir::{Const, Kernel, LocData, Scalar, text};
+use octants::ir::{Const, Kernel, KernelOptions, LocData, Scalar, text};
 use octants::{Arch, Invocation, LaunchError, NdArray, Session, SessionOptions};
 use programs::{NEVER, compile, filled, session, values};
 
@@ -12,9 +12,12 @@ fn kernel(source: &str) -> Kernel {
     text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"))
 }
 
+/// Debug mode, exact.
+const DEBUG: KernelOptions = KernelOptions { debug: true, fast_math: false };
+
 /// Native code at both levels, on one thread and on several, and the interpreter.
 fn sessions(options: SessionOptions) -> Vec<Session> {
-    let options = SessionOptions { fast_math: false, ..options };
+    let options = SessionOptions { kernel: KernelOptions { fast_math: false, ..options.kernel }, ..options };
     let forms = [(Arch::Cpu, 1, 4), (Arch::Cpu, 0, 1), (Arch::Cpu, 1, 1), (Arch::Reference, 1, 1)];
     forms
         .into_iter()
@@ -408,7 +411,7 @@ fn overflow_is_told_of_in_debug_mode_only() {
     let told = |name: &str| format!("{name} overflow detected in file3:40");
     let all: Vec<_> =
         ["Addition", "Multiplication", "Shift left", "Addition", "Multiplication"].map(told).to_vec();
-    for session in sessions(SessionOptions { debug: true, ..SessionOptions::default() }) {
+    for session in sessions(SessionOptions { kernel: DEBUG, ..SessionOptions::default() }) {
         assert_eq!(lines(&session, large), all, "{:?}", session.options());
         assert_eq!(lines(&session, small), [""; 0]);
         let subtracted = [Const::i32(0), Const::i32(0), u64(0), i64(i64::MAX), Const::i32(0)];
@@ -418,7 +421,7 @@ fn overflow_is_told_of_in_debug_mode_only() {
 
     let power = r#"loc0 = 0:1..2
         kernel @power(%a "a": i32, %b "b": i32) -> (i32) { %c: i32 = pow %a, %b loc0  return %c }"#;
-    for session in sessions(SessionOptions { debug: true, ..SessionOptions::default() }) {
+    for session in sessions(SessionOptions { kernel: DEBUG, ..SessionOptions::default() }) {
         let power = compile(&session, kernel(power));
         let raise = |exponent| {
             let invocation = Invocation::new(&power).scalar(&[Const::i32(3)]).unwrap();

@@ -15,7 +15,7 @@ mod signature;
 mod sources;
 
 use octants_diag::Diagnostic;
-use octants_ir::{ArrayType, Kernel, Scalar};
+use octants_ir::{ArrayType, Kernel, KernelOptions, Scalar};
 
 pub use dependency::{Dependency, FieldParam, Origin, Role, Step};
 pub use host::{
@@ -49,11 +49,10 @@ pub enum ArgSpec<O> {
 pub struct LowerOptions {
     pub default_fp: Scalar,
     pub default_ip: Scalar,
-    /// `assert` statements are compiled in.
-    pub debug: bool,
+    /// What the kernel is to be compiled under. In debug mode `assert` statements are compiled in.
+    pub kernel: KernelOptions,
     /// Indices of arrays and views are checked.
     pub check_bounds: bool,
-    pub fast_math: bool,
     /// `and`, `or` on scalars evaluate lazily.
     pub short_circuit: bool,
     /// A static loop with more iterations gives a warning; 0 for never.
@@ -65,9 +64,8 @@ impl Default for LowerOptions {
         Self {
             default_fp: Scalar::F32,
             default_ip: Scalar::I32,
-            debug: false,
+            kernel: KernelOptions { fast_math: true, debug: false },
             check_bounds: false,
-            fast_math: true,
             short_circuit: true,
             unrolling_limit: 32,
         }

@@ -8,7 +8,8 @@ use fake_host::{FakeHost, Object};
 use octants_front::{ArgSpec, FieldKind, LowerOptions, Lowered, Origin, Role, Sources, lower_kernel};
 use octants_interp::{Arg, Buffers, Datum, Limits, run};
 use octants_ir::{
-    ArrayType, Boundary, Const, Data, Digit, Layout, Level, NodeKind, Scalar, TensorShape, text, verify,
+    ArrayType, Boundary, Const, Data, Digit, KernelOptions, Layout, Level, NodeKind, Scalar, TensorShape,
+    text, verify,
 };
 
 fn array(elem: Scalar, rank: u8) -> ArgSpec<Object> {
@@ -195,7 +196,11 @@ fn static_loops_unroll_and_static_branches_choose() {
 
 #[test]
 fn debug_mode_checks_bounds_and_assertions() {
-    let options = LowerOptions { debug: true, check_bounds: true, ..LowerOptions::default() };
+    let options = LowerOptions {
+        kernel: KernelOptions { debug: true, ..LowerOptions::default().kernel },
+        check_bounds: true,
+        ..LowerOptions::default()
+    };
     let lowered = lower_with(&FakeHost::new(KERNELS), "checked", &[array(Scalar::I32, 2)], &options);
     insta::assert_snapshot!(text::print(&lowered.kernel));
 }

@@ -13,7 +13,7 @@ use octants_diag::{Code, Severity, Style, render_all};
 use octants_front::{
     ArgSpec, FunctionKind, HostException, LowerOptions, Sources, check_signature, lower_kernel,
 };
-use octants_ir::{ArrayType, Boundary, Data, Scalar};
+use octants_ir::{ArrayType, Boundary, Data, KernelOptions, Scalar};
 
 fn array(elem: Scalar, rank: u8) -> ArgSpec<Object> {
     ArgSpec::Array(ArrayType::array(Data::Scalar(elem), rank, Boundary::Unsafe))
@@ -48,7 +48,11 @@ fn refusal(program: &str) -> (Vec<Code>, String) {
     host.set("kernel", Object::Kernel("f".to_owned()));
     let sources = Sources::new();
     let function = Object::Kernel("f".to_owned());
-    let options = LowerOptions { debug: true, check_bounds: true, ..LowerOptions::default() };
+    let options = LowerOptions {
+        kernel: KernelOptions { debug: true, ..LowerOptions::default().kernel },
+        check_bounds: true,
+        ..LowerOptions::default()
+    };
     let result = check_signature(&host, &sources, &function, FunctionKind::Kernel).and_then(|signature| {
         let args: Vec<_> = signature.params.iter().map(|param| argument(&param.name)).collect();
         lower_kernel(&host, &sources, &function, &args, &options)

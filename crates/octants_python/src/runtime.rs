@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use octants::front::{LowerOptions, Sources};
-use octants::ir::Scalar;
+use octants::ir::{KernelOptions, Scalar};
 use octants::{Arch, Error, Session, SessionOptions};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -163,20 +163,18 @@ impl Runtime {
             arch,
             threads: threads.unwrap_or(0),
             num_compile_threads: option(options, "num_compile_threads")?,
-            fast_math: option(options, "fast_math")?,
-            debug: option(options, "debug")?,
-            check_out_of_bound: option(options, "check_out_of_bound")?,
+            kernel: KernelOptions {
+                fast_math: option(options, "fast_math")?,
+                debug: option(options, "debug")?,
+            },
             opt_level: option::<u8>(options, "opt_level")?.min(3),
-            default_ip: default_ip.get().scalar,
-            default_fp: default_fp.get().scalar,
             random_seed: option::<i64>(options, "random_seed")? as u64,
         };
         let lower = LowerOptions {
-            default_fp: session_options.default_fp,
-            default_ip: session_options.default_ip,
-            debug: session_options.debug,
-            check_bounds: session_options.debug || session_options.check_out_of_bound,
-            fast_math: session_options.fast_math,
+            default_fp: default_fp.get().scalar,
+            default_ip: default_ip.get().scalar,
+            kernel: session_options.kernel,
+            check_bounds: session_options.kernel.debug || option(options, "check_out_of_bound")?,
             short_circuit: option(options, "short_circuit_operators")?,
             unrolling_limit: option(options, "unrolling_limit")?,
         };
@@ -197,7 +195,7 @@ impl Runtime {
         host_only::guard(options.py(), "cfg")?;
         let Some(current) = self.get() else { return Ok(()) };
         let lower = LowerOptions {
-            check_bounds: current.lower.debug || option(options, "check_out_of_bound")?,
+            check_bounds: current.lower.kernel.debug || option(options, "check_out_of_bound")?,
             short_circuit: option(options, "short_circuit_operators")?,
             unrolling_limit: option(options, "unrolling_limit")?,
             ..current.lower.clone()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use octants::ir::ops::{ArithOp, AtomicOp, CompareOp, ParallelFor};
-use octants::ir::{ArrayType, Boundary, Builder, Const, Kernel, OpKind, Scalar, Type, Value};
+use octants::ir::{ArrayType, Boundary, Builder, Const, Kernel, KernelOptions, OpKind, Scalar, Type, Value};
 use octants::{Arch, CompiledKernel, NdArray, Session, SessionOptions};
 
 pub static NEVER: octants::Cancel = octants::Cancel::new();
@@ -16,7 +16,13 @@ pub fn array_of(elem: Scalar, rank: u8) -> Type {
 }
 
 pub fn session(arch: Arch) -> Session {
-    Session::new(SessionOptions { arch, threads: 2, fast_math: false, ..SessionOptions::default() }).unwrap()
+    Session::new(SessionOptions {
+        arch,
+        threads: 2,
+        kernel: KernelOptions::default(),
+        ..SessionOptions::default()
+    })
+    .unwrap()
 }
 
 pub fn compile(session: &Session, kernel: Kernel) -> Arc<CompiledKernel> {

@@ -94,7 +94,7 @@ struct Lowerer<'a, H: Host> {
 impl<'a, H: Host> Lowerer<'a, H> {
     fn new(host: &'a H, sources: &'a Sources, options: &'a LowerOptions, name: &str) -> Self {
         let mut kernel = Kernel::new(name);
-        kernel.options.fast_math = options.fast_math;
+        kernel.options = options.kernel;
         Self {
             host,
             sources,

@@ -142,7 +142,7 @@ impl<H: Host> Lowerer<'_, H> {
         let value = self.index_value_of(&val)?;
         let base = self.index_value_of(&base)?;
         let (low, high) = (self.index_value_of(&low)?, self.index_value_of(&high)?);
-        if self.options.debug {
+        if self.options.kernel.debug {
             let mut builder = self.at(span);
             let distance = builder.arith(ArithOp::Sub, value, base);
             let above = builder.compare(CompareOp::Ge, distance, low);

@@ -15,7 +15,7 @@ use crate::lower::error::Fallible;
 
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn assertion(&mut self, test: &Expr, message: Option<&Expr>, span: Span) -> Fallible<()> {
-        if !self.options.debug {
+        if !self.options.kernel.debug {
             if test.may_have_effects() {
                 let term = self.expr(test)?;
                 self.condition(term, test.span)?;
