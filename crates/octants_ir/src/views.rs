@@ -96,6 +96,16 @@ impl<'k> ParallelLoop<'k> {
         &self.params[..self.axes()]
     }
 
+    /// The index of the last axis, along which neighbouring iterations run in lanes.
+    pub fn last_index(&self) -> Value {
+        self.params[self.axes() - 1]
+    }
+
+    /// The body's parameters that differ between neighbouring iterations of the last axis: its index, and the accumulators.
+    pub fn lane_params(&self) -> &'k [Value] {
+        &self.params[self.axes() - 1..]
+    }
+
     /// The body's parameters behind the indices, one for each reduction.
     pub fn accumulators(&self) -> &'k [Value] {
         &self.params[self.axes()..]
@@ -120,6 +130,14 @@ impl Kernel {
         let body = data.regions[0];
         let params = &self.regions[body].params;
         Some(ParallelLoop { kernel: self, attributes, operands: &data.operands, params, body })
+    }
+
+    /// How often the body of a `for` runs, if its bounds are constants.
+    pub fn constant_trips(&self, op: Op) -> Option<i128> {
+        let data = &self.ops[op];
+        let OpKind::For = data.kind else { return None };
+        let bound = |index: usize| self.as_const(data.operands[index])?.as_i128();
+        Some((bound(1)? - bound(0)?).max(0))
     }
 
     /// The op as an access of one cell, if it is one.

@@ -58,9 +58,9 @@ fn launch_ops(kernel: &Kernel, task: Op) -> Vec<Op> {
     for &region in &kernel.ops[task].regions {
         walk(kernel, region, &mut |op| mark(&mut needed, op));
     }
-    if let OpKind::ParallelFor(attributes) = &kernel.ops[task].kind {
+    if let Some(parallel) = kernel.parallel_loop(task) {
         // The bounds come with the frame.
-        for &operand in &kernel.ops[task].operands[2 * usize::from(attributes.axes)..] {
+        for &operand in parallel.place_operands() {
             if let ValueDef::Result(def, _) = kernel.values[operand].def {
                 needed.set(def, true);
             }

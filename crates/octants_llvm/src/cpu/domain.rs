@@ -3,9 +3,9 @@
 //! The innermost loop is a plain counted one over neighbouring iterations, so that it vectorises. The chunk's first point is
 //! found by division once; the outer indices then count on like an odometer.
 
-use octants_ir::ops::ParallelFor;
 use octants_ir::rewrite::ops_in;
-use octants_ir::{Const, Op, OpKind, Region, Scalar, Value};
+use octants_ir::views::ParallelLoop;
+use octants_ir::{Const, Op, Scalar};
 
 use super::CpuOptions;
 use super::abi::Frame;
@@ -25,8 +25,7 @@ const COUNTER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 struct Domain<'k> {
     /// What the index of each axis can be.
     ranges: Vec<Range>,
-    attributes: &'k ParallelFor,
-    body: Region,
+    parallel: ParallelLoop<'k>,
     /// Iterations do not depend on each other.
     group: Option<Node>,
     /// The extents of the last axes, where several run as one row.
@@ -40,45 +39,38 @@ struct Domain<'k> {
     scalar: bool,
 }
 
-/// Ops of a body that LLVM is asked to vectorise. Above, its analysis of the accesses takes longer than all other passes.
-const MAX_OPS_TO_VECTORISE: usize = 3000;
-
 impl Emitter<'_> {
     /// The whole task of a `parallel_for`. Gives how many iterations run at once.
     pub(super) fn range(&mut self, op: Op, options: CpuOptions) -> u32 {
-        let data = &self.kernel.ops[op];
-        let OpKind::ParallelFor(attributes) = &data.kind else { panic!("{op} is no parallel loop") };
-        let axes = usize::from(attributes.axes);
-        let mut bounds = self.load_bounds(&data.operands[..2 * axes]);
-        let ranges = data.operands[..2 * axes].chunks_exact(2);
-        let ranges = ranges.map(|bounds| self.counted_range(bounds[0], bounds[1])).collect();
-        let in_order = attributes.keeps_order();
-        let body = data.regions[0];
+        let parallel = self.kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
+        let mut bounds = self.load_bounds(&parallel);
+        let ranges = parallel.bounds().map(|(lo, hi)| self.counted_range(lo, hi)).collect();
+        let body = parallel.body;
         let merged = match options.force_lanes {
             Some(_) => Vec::new(),
-            None => flat::merged_extents(self.kernel, op, attributes),
+            None => flat::merged_extents(self.kernel, &parallel),
         };
-        let widening = if merged.is_empty() { widen::widening(self.kernel, op, options) } else { None };
+        let widening =
+            if merged.is_empty() { widen::widening(self.kernel, &parallel, options) } else { None };
         if !merged.is_empty() {
             let row: u64 = merged.iter().product();
-            bounds.truncate(axes - merged.len());
+            bounds.truncate(parallel.axes() - merged.len());
             bounds.push((Val::i64(0), Val::i64(row as i64)));
         }
-        let independent = !in_order && {
-            let params = &self.kernel.regions[body].params;
-            let varying = varying_values(self.kernel, body, &params[axes - 1..]);
-            let survey = Survey::new(self.kernel, &varying, params[axes - 1]);
+        let independent = !parallel.attributes.keeps_order() && {
+            let varying = varying_values(self.kernel, body, parallel.lane_params());
+            let survey = Survey::new(self.kernel, &varying, parallel.last_index());
             order_is_free(self.kernel, body, &survey, self.options.noalias, merged.is_empty())
         };
         let group = independent.then(|| self.scopes.begin_independent(&mut self.module));
         let polls = self.polls(op);
-        let scalar = ops_in(self.kernel, body).len() > MAX_OPS_TO_VECTORISE
-            || widen::strided_stores_dominate(self.kernel, op);
-        let domain = Domain { ranges, attributes, body, group, merged, widening, polls, scalar };
+        let scalar = ops_in(self.kernel, body).len() > widen::MAX_VECTORISED_OPS as usize
+            || widen::strided_stores_dominate(self.kernel, &parallel);
+        let domain = Domain { ranges, parallel, group, merged, widening, polls, scalar };
 
         // One accumulator for each lane, until the end.
         let lanes = domain.widening.as_ref().map_or(1, |widening| widening.lanes);
-        let initial = self.identities(attributes, body);
+        let initial = self.identities(&parallel);
         let initial: Vec<_> = initial.iter().map(|&identity| self.spread(identity, lanes)).collect();
         let totals = if bounds.len() == 1 {
             let (first, _) = bounds[0];
@@ -94,9 +86,10 @@ impl Emitter<'_> {
     }
 
     /// `lo` and `hi` of each axis of the range that is running: constants where the kernel has them, else what the launch computed.
-    fn load_bounds(&mut self, bounds: &[Value]) -> Vec<(Val, Val)> {
-        let known = |value: Value| self.kernel.as_const(value).and_then(Const::as_i128);
-        let known: Vec<_> = bounds.iter().map(|&bound| known(bound)).collect();
+    fn load_bounds(&mut self, parallel: &ParallelLoop<'_>) -> Vec<(Val, Val)> {
+        let bounds = parallel.bound_operands();
+        let known: Vec<_> =
+            bounds.iter().map(|&bound| self.kernel.as_const(bound).and_then(Const::as_i128)).collect();
         let block = known.contains(&None).then(|| self.load_pointer("%frame", Frame::BOUNDS).to_string());
         let mut bound = |index: usize| match (known[index], &block) {
             (Some(constant), _) => Val::int(Scalar::I64, constant),
@@ -108,7 +101,7 @@ impl Emitter<'_> {
 
     /// Several axes: row after row.
     fn rows(&mut self, domain: &Domain<'_>, bounds: &[(Val, Val)], initial: &[Val]) -> Vec<Val> {
-        let indices = &self.kernel.regions[domain.body].params[..bounds.len()];
+        let indices = &domain.parallel.indices()[..bounds.len()];
         let (&(row_lo, row_hi), outer) = bounds.split_last().expect("a domain has an axis");
         let entry = self.f.block();
         let (setup, head, inside, ready, done) = (
@@ -217,8 +210,7 @@ impl Emitter<'_> {
     }
 
     fn scalar_row(&mut self, domain: &Domain<'_>, begin: Val, end: Val, totals: &[Val]) -> Vec<Val> {
-        let params = &self.kernel.regions[domain.body].params;
-        let (axes, accumulators) = params.split_at(domain.attributes.axes.into());
+        let (axes, accumulators) = (domain.parallel.indices(), domain.parallel.accumulators());
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
         self.f.jump(head);
@@ -242,7 +234,7 @@ impl Emitter<'_> {
         for (&accumulator, phi) in accumulators.iter().zip(&phis) {
             self.set(accumulator, phi.value);
         }
-        let next = self.region(domain.body);
+        let next = self.region(domain.parallel.body);
         if domain.polls {
             self.poll_cancel();
         }
@@ -301,21 +293,19 @@ impl Emitter<'_> {
         end: Option<Val>,
         totals: &[Val],
     ) -> Vec<Val> {
-        let axis = usize::from(domain.attributes.axes) - 1;
-        let params = &self.kernel.regions[domain.body].params;
-        let (index, accumulators) = (params[axis], &params[axis + 1..]);
+        let index = domain.parallel.last_index();
         (self.lanes.count, self.lanes.mask_scalar) = (widening.lanes, widening.mask);
         let narrow = self.resize(counter, self.scalar(index));
         let first = self.spread(narrow, self.lanes.count);
         let indices = self.binary("add", first, Val::lane_ids(narrow.ty, self.lanes.count));
         self.set(index, indices);
-        let range = domain.ranges[axis];
+        let range = domain.ranges[domain.parallel.axes() - 1];
         self.counters.set(index, Some(Counter { index: Index::Linear { base: counter, stride: 1 }, range }));
-        for (&accumulator, &total) in accumulators.iter().zip(totals) {
+        for (&accumulator, &total) in domain.parallel.accumulators().iter().zip(totals) {
             self.set(accumulator, total);
         }
         self.lanes.mask = end.map(|end| self.lanes_before(counter, end));
-        let yielded = self.region(domain.body);
+        let yielded = self.region(domain.parallel.body);
         let next = yielded
             .iter()
             .zip(totals)

@@ -4,9 +4,10 @@
 //! are the axes themselves, of a field in which neighbours along `%i` lie as far apart as four along `%j`, is affine in `t`: it
 //! runs through memory, and LLVM vectorises it. Others take the counter apart.
 
-use octants_ir::ops::{ArithOp, ParallelFor};
+use octants_ir::ops::ArithOp;
 use octants_ir::rewrite::walk;
-use octants_ir::{Const, Kernel, Layout, Op, OpKind, Scalar, Value};
+use octants_ir::views::ParallelLoop;
+use octants_ir::{Const, Kernel, Layout, OpKind, Scalar, Value};
 
 use crate::address::Index;
 use crate::emitter::Emitter;
@@ -26,18 +27,16 @@ pub(crate) struct Flat {
 }
 
 /// The extents of the last axes that are to run as one, outermost first; none where the last one is long enough, or not known.
-pub(crate) fn merged_extents(kernel: &Kernel, op: Op, attributes: &ParallelFor) -> Vec<u64> {
-    let data = &kernel.ops[op];
+pub(crate) fn merged_extents(kernel: &Kernel, parallel: &ParallelLoop<'_>) -> Vec<u64> {
     let mut loops = false;
-    walk(kernel, data.regions[0], &mut |op| {
+    walk(kernel, parallel.body, &mut |op| {
         loops |= matches!(kernel.ops[op].kind, OpKind::For | OpKind::While);
     });
     let known = |value: Value| kernel.as_const(value).and_then(Const::as_i128);
-    let bounds = &data.operands[..2 * usize::from(attributes.axes)];
     let mut extents = Vec::new();
     let mut row: i128 = 1;
-    for axis in bounds.chunks_exact(2).rev() {
-        let (Some(0), Some(extent)) = (known(axis[0]), known(axis[1])) else { break };
+    for (lo, hi) in parallel.bounds().rev() {
+        let (Some(0), Some(extent)) = (known(lo), known(hi)) else { break };
         let enough = if extents.len() == 1 { SHORT_ROW } else { COLLAPSED_ROW };
         let longer = row * extent;
         if extent < 1 || longer > i32::MAX.into() || !extents.is_empty() && row >= enough {

@@ -8,7 +8,7 @@
 
 use octants_ir::ops::ArithOp;
 use octants_ir::rewrite::{ops_in, regions_in};
-use octants_ir::{Boundary, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value};
+use octants_ir::{Boundary, CellAccess, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
 use crate::cpu::widen::Survey;
 
@@ -68,15 +68,8 @@ pub(crate) fn order_is_free(
 }
 
 fn access<'k>(kernel: &'k Kernel, op: Op, survey: &Survey<'_>, rows: bool) -> Option<Access<'k>> {
-    let data = &kernel.ops[op];
-    let (values, reads, writes) = match data.kind {
-        OpKind::Load | OpKind::VolatileLoad => (0, true, false),
-        OpKind::Store => (1, false, true),
-        OpKind::Atomic(_) => (1, true, true),
-        OpKind::AtomicCas => (2, true, true),
-        _ => return None,
-    };
-    let path = &data.operands[..data.operands.len() - values];
+    let CellAccess { place, reads, writes, .. } = kernel.cell_access(op)?;
+    let path = place.operands();
     if !matches!(kernel.ty(path[0]), Type::Array(_) | Type::Temp(_)) {
         return None;
     }

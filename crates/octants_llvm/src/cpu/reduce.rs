@@ -1,18 +1,17 @@
 //! Reductions of a parallel loop: accumulators that start at the op's identity and are combined into their places at the end
 //! of a chunk.
 
-use octants_ir::ops::{AtomicOp, ParallelFor};
-use octants_ir::{Const, Op, Region, Scalar};
+use octants_ir::ops::AtomicOp;
+use octants_ir::views::ParallelLoop;
+use octants_ir::{Const, Op, Scalar};
 
 use crate::emitter::Emitter;
 use crate::value::{Ty, Typed, Val};
 
 impl Emitter<'_> {
     /// What each accumulator starts with.
-    pub(crate) fn identities(&self, attributes: &ParallelFor, body: Region) -> Vec<Val> {
-        let accumulators = &self.kernel.regions[body].params[attributes.axes.into()..];
-        let reductions = attributes.reductions.iter();
-        reductions.zip(accumulators).map(|(r, &value)| self.identity(r.op, self.scalar(value))).collect()
+    pub(crate) fn identities(&self, parallel: &ParallelLoop<'_>) -> Vec<Val> {
+        parallel.reductions().map(|r| self.identity(r.op, self.scalar(r.accumulator))).collect()
     }
 
     /// Combines a chunk's totals into the places that the loop's operands name. A place that nothing was contributed to is not

@@ -4,9 +4,10 @@
 //! iterations at once, each in a lane of vectors, if every op has a form for vectors and the inner loops gain by it: their
 //! accesses are the same for all lanes or next to each other, or have enough arithmetic around them.
 
-use octants_ir::ops::{ArithOp, AtomicOp, MathOp, MathUnary, ParallelFor};
+use octants_ir::ops::{ArithOp, AtomicOp, MathOp, MathUnary};
 use octants_ir::plan::part_of_param;
 use octants_ir::rewrite::{ops_in, walk};
+use octants_ir::views::{ParallelLoop, Place};
 use octants_ir::{Data, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Type, Value};
 
 use super::CpuOptions;
@@ -40,28 +41,28 @@ const MAX_VECTORS_IN_DIVERGENT_LOOP: u32 = 2;
 const MAX_VECTORS_WITH_TENSORS: u32 = 1;
 /// Bytes of the variables of all lanes: a third of a first-level cache of 48 KiB.
 const MAX_BYTES_OF_VARIABLES: u32 = 16 << 10;
-/// Ops of a body that is widened. It may be emitted twice, with and without a mask, and compile time counts above that.
-const MAX_OPS: u32 = 3000;
+/// Ops of a body that is vectorised, here or by LLVM. A widened one may be emitted twice, with and without a mask; LLVM's analysis of the
+/// accesses takes longer than all its other passes above that. Chosen by compile time alone (`benches/compile_time.py`).
+pub(super) const MAX_VECTORISED_OPS: u32 = 3000;
 /// Accesses of a body below which the loop's own instructions count, so that it runs two vectors at once.
 const FEW_ACCESSES: u32 = 4;
 
 /// `None` leaves the loop to LLVM's vectoriser.
-pub(crate) fn widening(kernel: &Kernel, op: Op, options: CpuOptions) -> Option<Widening> {
-    let data = &kernel.ops[op];
-    let OpKind::ParallelFor(attributes) = &data.kind else { return None };
-    if attributes.keeps_order() || !can_widen(kernel, data.regions[0], attributes) {
+pub(crate) fn widening(
+    kernel: &Kernel,
+    parallel: &ParallelLoop<'_>,
+    options: CpuOptions,
+) -> Option<Widening> {
+    if parallel.attributes.keeps_order() || !can_widen(kernel, parallel) {
         return None;
     }
-    let body = data.regions[0];
-    let axis = usize::from(attributes.axes) - 1;
-    let params = &kernel.regions[body].params;
-    let varying = varying_values(kernel, body, &params[axis..]);
-    let mut survey = Survey::new(kernel, &varying, params[axis]);
-    survey.region(body, 0);
+    let varying = varying_values(kernel, parallel.body, parallel.lane_params());
+    let mut survey = Survey::new(kernel, &varying, parallel.last_index());
+    survey.region(parallel.body, 0);
     let lanes = match options.force_lanes {
         Some(lanes) => lanes,
         None if survey.loops > 0 => survey.lanes_with_loops(options)?,
-        None => survey.lanes_without_loops(options, !attributes.reductions.is_empty())?,
+        None => survey.lanes_without_loops(options, !parallel.attributes.reductions.is_empty())?,
     };
     // Without registers for masks a masked access is slow where it is not scalarised altogether.
     let unmasked_body = survey.inside.lane_accesses > 0 || survey.loops == 0 || options.vector_bits < 256;
@@ -75,20 +76,15 @@ pub(crate) fn widening(kernel: &Kernel, op: Op, options: CpuOptions) -> Option<W
 
 /// Whether a loop has strided stores to part of each cell, and does little else. The scatters of a vector would be partial writes of
 /// cache lines that the next loads read whole, and these would wait; scalar code is faster.
-pub(crate) fn strided_stores_dominate(kernel: &Kernel, op: Op) -> bool {
-    let data = &kernel.ops[op];
-    let OpKind::ParallelFor(attributes) = &data.kind else { return false };
-    let (body, axis) = (data.regions[0], usize::from(attributes.axes) - 1);
-    let params = &kernel.regions[body].params;
-    let varying = varying_values(kernel, body, &params[axis..]);
-    let mut survey = Survey::new(kernel, &varying, params[axis]);
-    survey.region(body, 0);
+pub(crate) fn strided_stores_dominate(kernel: &Kernel, parallel: &ParallelLoop<'_>) -> bool {
+    let varying = varying_values(kernel, parallel.body, parallel.lane_params());
+    let mut survey = Survey::new(kernel, &varying, parallel.last_index());
+    survey.region(parallel.body, 0);
     // For each base whose cells lie apart: how far, and which different scalars are stored.
     let mut places: Vec<(Value, i64, Vec<&[Value]>)> = Vec::new();
-    for op in ops_in(kernel, body) {
-        let data = &kernel.ops[op];
-        let OpKind::Store = data.kind else { continue };
-        let path = &data.operands[..data.operands.len() - 1];
+    for op in ops_in(kernel, parallel.body) {
+        let OpKind::Store = kernel.ops[op].kind else { continue };
+        let Some(path) = kernel.addressed(op).map(Place::operands) else { continue };
         let Some(stride) = survey.stride(path).map(i64::abs).filter(|&stride| stride > 1) else { continue };
         match places.iter_mut().find(|place| place.0 == path[0] && place.1 == stride) {
             Some(place) if place.2.contains(&path) => {}
@@ -102,13 +98,13 @@ pub(crate) fn strided_stores_dominate(kernel: &Kernel, op: Op) -> bool {
 }
 
 /// Whether every op has a form for vectors whose results are exactly the scalar ones.
-fn can_widen(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> bool {
-    let mut can =
-        attributes.reductions.iter().zip(accumulators(kernel, body, attributes)).all(|(r, scalar)| {
-            // Reals are summed lane by lane, in another order than one by one.
-            let in_any_order = !scalar.is_real() || kernel.options.fast_math;
-            in_any_order || matches!(r.op, AtomicOp::Min | AtomicOp::Max)
-        });
+fn can_widen(kernel: &Kernel, parallel: &ParallelLoop<'_>) -> bool {
+    let body = parallel.body;
+    let mut can = parallel.reductions().all(|r| {
+        // Reals are summed lane by lane, in another order than one by one.
+        let is_real = kernel.ty(r.accumulator).scalar().is_some_and(Scalar::is_real);
+        !is_real || kernel.options.fast_math || matches!(r.op, AtomicOp::Min | AtomicOp::Max)
+    });
     let mut used = SideTable::new(false);
     walk(kernel, body, &mut |op| {
         for &operand in &kernel.ops[op].operands {
@@ -133,25 +129,19 @@ fn can_widen(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> bool {
 }
 
 fn holds_struct(kernel: &Kernel, op: Op) -> bool {
-    let place = kernel.ty(kernel.ops[op].operands[0]).place();
+    let place = kernel.addressed(op).and_then(|place| kernel.ty(place.base()).place());
     matches!(place, Some((Data::Struct(_), _)))
 }
 
 /// Whether the components of an update's place, if it has any, are constants inside the shape.
 fn addresses_plainly(kernel: &Kernel, op: Op) -> bool {
-    let operands = &kernel.ops[op].operands;
-    let Some((data, rank)) = kernel.ty(operands[0]).place() else { return false };
-    let components = &operands[1 + rank..operands.len() - 1];
+    let Some(place) = kernel.addressed(op) else { return false };
+    let Some((data, _)) = kernel.ty(place.base()).place() else { return false };
     let dims = data.tensor_shape().map_or_else(Vec::new, octants_ir::TensorShape::dims);
-    components.iter().zip(dims).all(|(&component, dim)| {
+    place.components().iter().zip(dims).all(|(&component, dim)| {
         let component = kernel.as_const(component).and_then(octants_ir::Const::as_i128);
         component.is_some_and(|component| (0..i128::from(dim)).contains(&component))
     })
-}
-
-fn accumulators(kernel: &Kernel, body: Region, attributes: &ParallelFor) -> Vec<Scalar> {
-    let params = &kernel.regions[body].params[usize::from(attributes.axes)..];
-    params.iter().filter_map(|&param| kernel.ty(param).scalar()).collect()
 }
 
 /// What a body does.
@@ -260,7 +250,7 @@ impl<'k> Survey<'k> {
         let vectors = (registers / self.pressure.max(1)).clamp(1, most);
         // A power of two.
         let lanes = Some(lanes << vectors.ilog2()).filter(|_| lanes >= 2)?;
-        (self.ops <= MAX_OPS && self.variables * lanes <= MAX_BYTES_OF_VARIABLES).then_some(lanes)
+        (self.ops <= MAX_VECTORISED_OPS && self.variables * lanes <= MAX_BYTES_OF_VARIABLES).then_some(lanes)
     }
 
     fn region(&mut self, region: Region, depth: u32) {
@@ -323,10 +313,7 @@ impl<'k> Survey<'k> {
         let varies = data.operands.iter().any(|&operand| self.varying[operand]);
         match &data.kind {
             OpKind::Load | OpKind::Store => {
-                let path = match data.kind {
-                    OpKind::Store => &data.operands[..data.operands.len() - 1],
-                    _ => &data.operands[..],
-                };
+                let path = self.kernel.addressed(op).map_or(&[][..], Place::operands);
                 let elem = self.kernel.ty(path[0]).place().and_then(|(data, _)| data.elem());
                 let narrow = u32::from(elem.is_some_and(|elem| elem.bits() < 32));
                 match self.stride(path) {

@@ -3,7 +3,8 @@
 //! Points are numbered along the flattened iteration space, last axis fastest. A thread takes the point of its own number, then the one
 //! a whole grid further, and so on; so neighbouring threads touch neighbouring elements, and any grid is right, one thread included.
 
-use octants_ir::{Const, Op, OpKind, Region, Scalar, Value};
+use octants_ir::views::ParallelLoop;
+use octants_ir::{Const, Op, Scalar, Value};
 
 use super::GpuOptions;
 use super::abi::GpuFrame;
@@ -15,10 +16,7 @@ use crate::value::{Ty, Val};
 impl Emitter<'_> {
     /// The whole task of a `parallel_for`.
     pub(super) fn strided_range(&mut self, op: Op, options: GpuOptions) {
-        let data = &self.kernel.ops[op];
-        let OpKind::ParallelFor(attributes) = &data.kind else { panic!("{op} is no parallel loop") };
-        let axes = usize::from(attributes.axes);
-        let (bounds, body) = (&data.operands[..2 * axes], data.regions[0]);
+        let parallel = self.kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
         let width = Ty::new(if options.wide { Scalar::I64 } else { Scalar::I32 }, 1);
         let points = self.load_entry("%frame", GpuFrame::POINTS, Scalar::I64);
         let points = self.resize(points, width.scalar);
@@ -30,7 +28,7 @@ impl Emitter<'_> {
         let first = self.binary("add", first, thread);
         let stride = self.binary("mul", blocks, threads);
 
-        let initial = self.identities(attributes, body);
+        let initial = self.identities(&parallel);
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
         self.f.jump(head);
@@ -43,12 +41,11 @@ impl Emitter<'_> {
         self.f.branch(more, inside, done);
 
         self.f.begin(inside);
-        self.place_point(bounds, body, point.value);
-        let accumulators = &self.kernel.regions[body].params[axes..];
-        for (&accumulator, phi) in accumulators.iter().zip(&totals) {
+        self.place_point(&parallel, point.value);
+        for (&accumulator, phi) in parallel.accumulators().iter().zip(&totals) {
             self.set(accumulator, phi.value);
         }
-        let next = self.region(body);
+        let next = self.region(parallel.body);
         let stepped = self.binary("add", point.value, stride);
         let latch = self.f.block();
         self.f.jump(head);
@@ -61,12 +58,12 @@ impl Emitter<'_> {
     }
 
     /// The indices of a point.
-    fn place_point(&mut self, bounds: &[Value], body: Region, point: Val) {
-        let indices = &self.kernel.regions[body].params[..bounds.len() / 2];
+    fn place_point(&mut self, parallel: &ParallelLoop<'_>, point: Val) {
+        let bounds = parallel.bound_operands();
         let mut rest = point;
-        for (axis, &index) in indices.iter().enumerate().rev() {
+        for (axis, (&index, (lo, hi))) in parallel.indices().iter().zip(parallel.bounds()).enumerate().rev() {
+            let range = self.counted_range(lo, hi);
             let lo = self.bound(bounds, 2 * axis, point.ty);
-            let range = self.counted_range(bounds[2 * axis], bounds[2 * axis + 1]);
             let digit = if axis == 0 {
                 rest
             } else {

@@ -303,8 +303,8 @@ fn polls(kernel: &Kernel, op: Op) -> bool {
 /// How many iterations of a `for` run between two looks whether the launch should stop; `None` if each iteration looks, or all of them
 /// are over soon.
 pub(crate) fn strip_length(kernel: &Kernel, op: Op) -> Option<u64> {
-    let is_brief = trips(kernel, op).is_some() && unrolled_ops(kernel, op) <= STRIP_OPS;
-    if is_brief || polls(kernel, op) {
+    let ends_soon = kernel.constant_trips(op).is_some() && unrolled_ops(kernel, op) <= STRIP_OPS;
+    if ends_soon || polls(kernel, op) {
         return None;
     }
     let ops = &kernel.regions[kernel.ops[op].regions[0]].ops;
@@ -317,13 +317,6 @@ pub(crate) fn may_stop(kernel: &Kernel, op: Op) -> bool {
     polls(kernel, op) || strip_length(kernel, op).is_some()
 }
 
-/// How often a `for` runs, if that is known.
-fn trips(kernel: &Kernel, op: Op) -> Option<i128> {
-    let operands = &kernel.ops[op].operands;
-    let bound = |value| kernel.as_const(value).and_then(octants_ir::Const::as_i128);
-    Some((bound(operands[1])? - bound(operands[0])?).max(0))
-}
-
 /// How many ops a short loop becomes when it and the loops inside are unrolled. Loops inside count as short, as they may become that.
 fn unrolled_ops(kernel: &Kernel, op: Op) -> u64 {
     let data = &kernel.ops[op];
@@ -334,7 +327,7 @@ fn unrolled_ops(kernel: &Kernel, op: Op) -> u64 {
     let ops = data.regions.iter().fold(1, inner);
     match data.kind {
         OpKind::For => {
-            let trips = trips(kernel, op).unwrap_or(SHORT_TRIPS);
+            let trips = kernel.constant_trips(op).unwrap_or(SHORT_TRIPS);
             ops.saturating_mul(u64::try_from(trips).unwrap_or(u64::MAX))
         }
         _ => ops,
@@ -343,5 +336,5 @@ fn unrolled_ops(kernel: &Kernel, op: Op) -> u64 {
 
 /// Whether a `for` runs a few times only, known beforehand.
 pub(crate) fn is_short(kernel: &Kernel, op: Op) -> bool {
-    trips(kernel, op).is_some_and(|trips| trips <= SHORT_TRIPS)
+    kernel.constant_trips(op).is_some_and(|trips| trips <= SHORT_TRIPS)
 }

@@ -70,12 +70,9 @@ pub fn plan_of(kernel: &Kernel) -> Plan {
         match &kernel.ops[op].kind {
             OpKind::Serial => tasks.push(Task::Serial),
             OpKind::ParallelFor(attributes) => {
-                let operands = &kernel.ops[op].operands;
-                let axes = (0..usize::from(attributes.axes))
-                    .map(|axis| {
-                        (bound_of(kernel, operands[2 * axis]), bound_of(kernel, operands[2 * axis + 1]))
-                    })
-                    .collect();
+                let parallel = kernel.parallel_loop(op).expect("the kind says so");
+                let axes =
+                    parallel.bounds().map(|(lo, hi)| (bound_of(kernel, lo), bound_of(kernel, hi))).collect();
                 let (max_threads, block_dim) = (attributes.max_threads, attributes.block_dim);
                 let (name, cost, copied) = (None, 1, Vec::new());
                 tasks.push(Task::Range { axes, max_threads, block_dim, name, cost, copied });

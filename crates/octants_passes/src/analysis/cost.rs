@@ -1,22 +1,27 @@
 //! Roughly how many instructions a region runs.
 
 use octants_ir::ops::{ArithOp, MathOp};
-use octants_ir::{Const, Kernel, Op, OpKind, Region};
+use octants_ir::{Kernel, Op, OpKind, Region};
 
-/// A loop whose trip count is not known counts as this many.
-const UNKNOWN_TRIPS: u32 = 64;
+use super::trips::{LIKELY_TRIPS, trips};
+
+// Instructions of what is more than one. Orders of magnitude, not measured: a device times the first launches and goes by that.
 const MATH: u32 = 16;
 const DIVISION: u32 = 6;
 const ATOMIC: u32 = 20;
 const RANDOM: u32 = 100;
 const CALL: u32 = 5;
 const PRINT: u32 = 1000;
+/// Reading it waits for what runs.
+const CLOCK: u32 = 32;
+const VOLATILE_LOAD: u32 = 2;
 
-/// Calls inside calls that are followed; the rest counts as a loop.
-const DEEPEST: u32 = 4;
+/// Calls inside calls that are followed; the rest counts as a loop. Chosen, not measured: it bounds the walk over functions that call each
+/// other.
+const MAX_CALL_DEPTH: u32 = 4;
 
 pub fn cost(kernel: &Kernel, region: Region) -> u32 {
-    cost_within(kernel, region, DEEPEST)
+    cost_within(kernel, region, MAX_CALL_DEPTH)
 }
 
 fn cost_within(kernel: &Kernel, region: Region, depth: u32) -> u32 {
@@ -52,29 +57,21 @@ fn cost_of(kernel: &Kernel, op: Op, depth: u32) -> u32 {
         | OpKind::StoreResult(_)
         | OpKind::Assert(..)
         | OpKind::LaunchKey => 1,
-        // Reading it waits for what runs.
-        OpKind::Clock => 32,
-        OpKind::VolatileLoad => 2,
+        OpKind::Clock => CLOCK,
+        OpKind::VolatileLoad => VOLATILE_LOAD,
         OpKind::Math(MathOp::Pow | MathOp::Atan2) => 2 * MATH,
         OpKind::MathUnary(_) => MATH,
         OpKind::Random => RANDOM,
         OpKind::Print(_) => PRINT,
-        OpKind::Call(_) if depth == 0 => UNKNOWN_TRIPS,
+        OpKind::Call(_) if depth == 0 => LIKELY_TRIPS,
         OpKind::Call(function) => {
             CALL.saturating_add(cost_within(kernel, kernel.functions[*function].body, depth - 1))
         }
         OpKind::Atomic(_) | OpKind::AtomicCas => ATOMIC,
         OpKind::If => 1_u32.saturating_add(inner(0).max(inner(1))),
-        OpKind::For => {
-            let bound = |index: usize| kernel.as_const(data.operands[index]).and_then(Const::as_i128);
-            let trips = match (bound(0), bound(1)) {
-                (Some(lo), Some(hi)) => u32::try_from(hi.saturating_sub(lo).max(0)).unwrap_or(u32::MAX),
-                _ => UNKNOWN_TRIPS,
-            };
-            1_u32.saturating_add(inner(0)).saturating_mul(trips)
-        }
-        OpKind::While => {
-            (1_u32.saturating_add(inner(0)).saturating_add(inner(1))).saturating_mul(UNKNOWN_TRIPS)
+        OpKind::For | OpKind::While => {
+            let once = (0..data.regions.len()).fold(1_u32, |sum, region| sum.saturating_add(inner(region)));
+            once.saturating_mul(trips(kernel, op, LIKELY_TRIPS))
         }
         OpKind::ParallelFor(_) | OpKind::Serial => inner(0),
         OpKind::Fork => (0..data.regions.len()).fold(0, |sum: u32, branch| sum.saturating_add(inner(branch))),

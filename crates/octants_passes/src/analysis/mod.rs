@@ -5,6 +5,7 @@ mod access;
 mod cost;
 mod index;
 mod sums;
+mod trips;
 
 pub use access::{
     ArrayUse, accesses_of, array_access, array_uses, computing_functions, function_access, is_check,

@@ -3,12 +3,10 @@
 use octants_ir::ops::AtomicOp;
 use octants_ir::plan::Copied;
 use octants_ir::rewrite::walk;
-use octants_ir::{Const, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
+use octants_ir::{Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
 use super::access::array_uses;
-
-/// An inner loop whose trip count is not known counts as this many.
-const UNKNOWN_TRIPS: u32 = 4;
+use super::trips::{CAUTIOUS_TRIPS, trips};
 
 /// The arrays that each thread of a `parallel_for` may have a copy of: the loop touches them by additions and subtractions alone,
 /// and nobody asks for the old value. No other array may be the same memory.
@@ -61,17 +59,7 @@ fn count(kernel: &Kernel, region: Region, times: u32, updates: &mut SideTable<Va
             let base = data.operands[0];
             updates.set(base, updates[base].saturating_add(times));
         }
-        let trips = match data.kind {
-            OpKind::For => {
-                let bound = |index: usize| kernel.as_const(data.operands[index]).and_then(Const::as_i128);
-                match (bound(0), bound(1)) {
-                    (Some(lo), Some(hi)) => u32::try_from((hi - lo).max(0)).unwrap_or(u32::MAX),
-                    _ => UNKNOWN_TRIPS,
-                }
-            }
-            OpKind::While => UNKNOWN_TRIPS,
-            _ => 1,
-        };
+        let trips = trips(kernel, op, CAUTIOUS_TRIPS);
         for &inner in &data.regions {
             count(kernel, inner, times.saturating_mul(trips), updates);
         }
