@@ -110,6 +110,7 @@ from ._session import (
     pure,
     real_func,
     reference,
+    remote,
     reset,
     sync,
     vulkan,

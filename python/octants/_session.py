@@ -29,6 +29,7 @@ class Arch:
 
 cpu = Arch("cpu")
 reference = Arch("reference")
+remote = Arch("remote")
 
 #: Names that mean this machine's processor.
 _host_arch = os.uname().machine
@@ -40,7 +41,7 @@ metal = Arch("metal")
 vulkan = Arch("vulkan")
 gpu = [cuda, metal, vulkan, amdgpu]
 
-_BY_NAME = {arch.name: arch for arch in (cpu, reference, cuda, amdgpu, metal, vulkan)} | {
+_BY_NAME = {arch.name: arch for arch in (cpu, reference, remote, cuda, amdgpu, metal, vulkan)} | {
     "x64": x64,
     "x86_64": x86_64,
     "arm64": arm64,

@@ -216,14 +216,9 @@ pub(crate) fn not_allocated(error: MemoryError, refused: impl FnOnce(MemoryError
 }
 
 fn refused(error: MemoryError) -> Error {
-    use octants_hal::DeviceError;
     match error {
         MemoryError::Stale(_) => Error::Stale { what: "array" },
-        MemoryError::Device(DeviceError::OutOfMemory { bytes }) => Error::OutOfMemory { bytes: bytes as u64 },
-        MemoryError::Device(DeviceError::Unsupported { verb }) => {
-            Error::Unsupported { message: format!("the device does not support `{verb}`") }
-        }
-        MemoryError::Device(error) => Error::internal("device", error),
+        MemoryError::Device(error) => Error::of_device(error),
         MemoryError::Range => Error::invalid("the two arrays belong to different sessions"),
     }
 }

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use octants_hal::Cancel;
+use octants_hal::{Cancel, Capabilities};
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout};
 use octants_ir::{Loc, LocData};
-use octants_runtime::{Arguments, Assumptions, Context, LaunchEnv, LaunchFailure, LaunchPlan, Printed};
+use octants_runtime::{
+    Arguments, Assumptions, Context, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan, Mirror,
+    Printed,
+};
 
 use crate::error::{Error, LaunchError};
 use crate::fault::describe;
@@ -55,9 +58,47 @@ impl CompiledKernel {
         self.plan.access()
     }
 
+    /// Whether arrays of the host are arguments in place; else they are given as a [`Mirror`].
+    #[inline]
+    pub fn sees_host_memory(&self) -> bool {
+        self.context().device().capabilities().has(Capabilities::HOST_MEMORY)
+    }
+
+    /// Whether a launch is over when it returns.
+    #[inline]
+    fn runs_at_once(&self) -> bool {
+        let device = self.context().device();
+        device.is_immediate(device.default_stream())
+    }
+
+    /// Arrays of the host on the device, for one launch.
+    pub fn mirror(&self, ranges: &[HostRange]) -> Result<Mirror, Error> {
+        self.context().check().map_err(|_| Error::Stale { what: "kernel" })?;
+        Mirror::new(self.context(), self.context().default_stream(), ranges)
+            .map_err(|error| Error::after_launches(error, self.context()))
+    }
+
+    /// Copies back what a launch wrote to arrays of the host.
+    pub fn copy_back(&self, mirror: &Mirror) -> Result<(), Error> {
+        mirror.copy_back().map_err(|error| Error::after_launches(error, self.context()))
+    }
+
+    /// A launch that comes now waits for what another library has told its stream.
+    pub fn launch_after(&self, stream: ExternalStream) -> Result<(), Error> {
+        let context = self.context();
+        stream.before(context, context.default_stream()).map_err(Error::of_device)
+    }
+
+    /// What the library tells its stream from now on waits for the launches until now.
+    pub fn launch_before(&self, stream: ExternalStream) -> Result<(), Error> {
+        let context = self.context();
+        stream.after(context, context.default_stream()).map_err(Error::of_device)
+    }
+
     /// Whether a launch with these arguments is over in about the time that it takes to start one.
     pub fn is_short(&self, args: &[u8]) -> bool {
-        is_short(self.version().0, args)
+        // A queue may be full, and take long to have room.
+        self.runs_at_once() && is_short(self.version().0, args)
     }
 
     /// Of the version that is made first: for arrays that do not overlap.
@@ -154,7 +195,7 @@ impl CompiledKernel {
             LaunchFailure::Cancelled => LaunchError::Cancelled,
             LaunchFailure::BlockSize { .. } => refused(Error::internal("launch", failure)),
             LaunchFailure::TooManyPoints => refused(Error::invalid(failure.to_string())),
-            LaunchFailure::Device(error) => refused(Error::internal("device", error)),
+            LaunchFailure::Device(error) => refused(Error::after_launches(error, self.context())),
             LaunchFailure::Version(Error::Cancelled) => LaunchError::Cancelled,
             LaunchFailure::Version(error) => refused(error),
             LaunchFailure::Fault(report) => match self.plan.version(report.assume) {

@@ -1,10 +1,12 @@
 //! Everything that can go wrong, as values.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
+use octants_hal::DeviceError;
 use octants_ir::ops::AssertKind;
 use octants_ir::{Const, LocData};
+use octants_runtime::Context;
 
 /// Why a session, an array or a kernel was refused.
 #[derive(Clone, Debug)]
@@ -23,7 +25,11 @@ pub enum Error {
     Invalid { message: String },
     /// The device cannot do this.
     Unsupported { message: String },
-    /// The caller's flag was raised while compiling.
+    /// There is no device of the kind that was asked for, and why.
+    Unavailable { message: String },
+    /// The device failed for good: what was on it is lost, and a new session is needed.
+    Lost { message: String },
+    /// The caller's flag was raised while compiling or waiting.
     Cancelled,
     /// A defect of Octants: the stage that failed, and its words.
     Internal { stage: &'static str, message: String },
@@ -32,6 +38,29 @@ pub enum Error {
 impl Error {
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::Invalid { message: message.into() }
+    }
+
+    /// What a device's error means to the user.
+    pub(crate) fn of_device(error: DeviceError) -> Self {
+        match error {
+            DeviceError::OutOfMemory { bytes } => Self::OutOfMemory { bytes: bytes as u64 },
+            DeviceError::Unsupported { .. } => Self::Unsupported { message: error.to_string() },
+            DeviceError::Lost { message } => Self::Lost { message },
+            DeviceError::BadImage { .. } | DeviceError::Failed { .. } => Self::internal("device", error),
+        }
+    }
+
+    /// Likewise; with a device that runs kernels later, it may have been one of those that were launched before.
+    pub(crate) fn after_launches(error: DeviceError, context: &Context) -> Self {
+        let mut error = Self::of_device(error);
+        if let Self::Lost { message } = &mut error {
+            let names: Vec<_> =
+                context.launch_log().latest().iter().map(|name| format!("`{name}`")).collect();
+            if !names.is_empty() {
+                let _ = write!(message, "; kernels launched before, the latest first: {}", names.join(", "));
+            }
+        }
+        error
     }
 
     pub fn internal(stage: &'static str, message: impl fmt::Display) -> Self {
@@ -47,7 +76,10 @@ impl fmt::Display for Error {
             Self::SessionEnded => f.write_str("this session was reset"),
             Self::Destroyed => f.write_str("this field's tree was destroyed"),
             Self::OtherSession { what } => write!(f, "this {what} belongs to another session"),
-            Self::Invalid { message } | Self::Unsupported { message } => f.write_str(message),
+            Self::Invalid { message } | Self::Unsupported { message } | Self::Unavailable { message } => {
+                f.write_str(message)
+            }
+            Self::Lost { message } => write!(f, "the device is lost: {message}"),
             Self::Cancelled => f.write_str("interrupted"),
             Self::Internal { stage, message } => {
                 write!(f, "internal error of Octants ({stage}): {message}")

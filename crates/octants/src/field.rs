@@ -309,14 +309,9 @@ pub struct HostStride {
 pub struct Place(usize);
 
 fn refused(error: MemoryError) -> Error {
-    use octants_hal::DeviceError;
     match error {
         MemoryError::Stale(_) => STALE,
-        MemoryError::Device(DeviceError::OutOfMemory { bytes }) => Error::OutOfMemory { bytes: bytes as u64 },
-        MemoryError::Device(DeviceError::Unsupported { verb }) => {
-            Error::Unsupported { message: format!("the device does not support `{verb}`") }
-        }
-        MemoryError::Device(error) => Error::internal("device", error),
+        MemoryError::Device(error) => Error::of_device(error),
         MemoryError::Range => Error::internal("field", "a range does not lie inside the tree"),
     }
 }

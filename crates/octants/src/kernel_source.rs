@@ -10,7 +10,7 @@ use octants_ir::{Kernel, Loc, text};
 use octants_passes::{Assumptions as PassAssumptions, Outcome, PipelineOptions, run_pipeline};
 use octants_runtime::{Assumptions, Code, MakeVersion};
 
-use crate::backend::backend;
+use crate::backend::Compiler;
 use crate::error::Error;
 use crate::options::SessionOptions;
 use crate::report::{CompileStatistics, Dump};
@@ -31,6 +31,7 @@ const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(10);
 pub(crate) struct KernelSource {
     pub kernel: Arc<Kernel>,
     pub options: SessionOptions,
+    pub compiler: Arc<dyn Compiler>,
     pub lowering: Duration,
 }
 
@@ -78,8 +79,9 @@ impl MakeVersion for KernelSource {
 
     fn refused(&self, error: DeviceError) -> Error {
         match error {
-            DeviceError::OutOfMemory { bytes } => Error::OutOfMemory { bytes: bytes as u64 },
-            other => Error::internal("load", other),
+            // What the device's own compiler refuses is a defect of ours, too.
+            DeviceError::BadImage { .. } => Error::internal("load", error),
+            other => Error::of_device(other),
         }
     }
 
@@ -90,7 +92,7 @@ impl MakeVersion for KernelSource {
 
 impl KernelSource {
     fn make_here(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<VersionInfo>, Error> {
-        backend(self.options.arch).make(self, assume, cancel)
+        self.compiler.make(self, assume, cancel)
     }
 
     /// A text of the version that was made for these assumptions. It is made anew: versions keep no kernel.
@@ -98,7 +100,7 @@ impl KernelSource {
         match what {
             Dump::Ir => Ok(Some(text::print(&self.kernel))),
             Dump::IrAfterPasses | Dump::Llvm | Dump::OptimisedLlvm | Dump::Assembly => {
-                backend(self.options.arch).dump(self, what, assume)
+                self.compiler.dump(self, what, assume)
             }
         }
     }

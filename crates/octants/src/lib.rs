@@ -61,7 +61,7 @@ pub use octants_front as front;
 pub use octants_front::FieldKind;
 pub use octants_hal::{Cancel, Confirm};
 pub use octants_ir as ir;
-pub use octants_runtime::{Arguments, Memory};
+pub use octants_runtime::{Arguments, ExternalStream, HostRange, Memory, Mirror};
 pub use options::{Arch, SessionOptions};
 pub use output::Locate;
 pub use report::{CompileStatistics, Dump};

@@ -8,19 +8,25 @@ pub enum Arch {
     /// The host's processor: native code on a pool of threads.
     #[default]
     Cpu,
+    /// An NVIDIA GPU.
+    Cuda,
     /// The host's processor, by the interpreter that defines what each op means. Slow, and the oracle of tests.
     Reference,
+    /// The same with memory that the host does not see, as a GPU's: for tests of what travels between the two.
+    Remote,
     /// No processor at all: compiles, and records what a device would be told to do. For tests of ordering.
     Null,
 }
 
 impl Arch {
-    pub const ALL: &'static [Arch] = &[Arch::Cpu, Arch::Reference, Arch::Null];
+    pub const ALL: &'static [Arch] = &[Arch::Cpu, Arch::Cuda, Arch::Reference, Arch::Remote, Arch::Null];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
             Self::Reference => "reference",
+            Self::Remote => "remote",
             Self::Null => "null",
         }
     }
@@ -34,6 +40,8 @@ impl Arch {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionOptions {
     pub arch: Arch,
+    /// Which of several devices of the architecture, counted from zero.
+    pub device: u32,
     /// Threads that run kernels, the caller among them; 0 means one for each core that the process may use.
     pub threads: usize,
     /// Threads that compile one kernel's tasks; 0 means one for each core.
@@ -49,6 +57,7 @@ impl Default for SessionOptions {
     fn default() -> Self {
         Self {
             arch: Arch::Cpu,
+            device: 0,
             threads: 0,
             num_compile_threads: 0,
             kernel: KernelOptions { fast_math: true, debug: false },

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use octants_front::FieldKind;
 use octants_hal::null::NullDevice;
-use octants_hal::{Cancel, Device};
+use octants_hal::{Cancel, Capabilities, DeviceError};
 use octants_ir::{Kernel, Layout, OpKind, text, verify};
 use octants_runtime::Context;
 
-use crate::backend::backend;
+use crate::backend::{self, Backend, Compiler};
 use crate::cache::Cache;
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
@@ -26,6 +26,7 @@ pub struct Session {
 
 struct Inner {
     options: SessionOptions,
+    compiler: Arc<dyn Compiler>,
     context: Arc<Context>,
     kernels: Cache<CompiledKernel>,
     keys: Arc<LaunchKeys>,
@@ -36,19 +37,20 @@ struct Inner {
 impl Session {
     /// Opens the device.
     pub fn new(options: SessionOptions) -> Result<Self, Error> {
-        Ok(Self::over(backend(options.arch).open(&options)?, options))
+        Ok(Self::over(backend::open(&options)?, options))
     }
 
     /// A session over a null device that the caller keeps, to look at its trace. `options.arch` is taken as [`Arch::Null`].
     pub fn over_null(device: Arc<NullDevice>, options: SessionOptions) -> Self {
-        Self::over(device, SessionOptions { arch: Arch::Null, ..options })
+        Self::over(Backend::over_null(device), SessionOptions { arch: Arch::Null, ..options })
     }
 
-    fn over(device: Arc<dyn Device>, options: SessionOptions) -> Self {
+    fn over(backend: Backend, options: SessionOptions) -> Self {
+        let Backend { device, compiler } = backend;
         let context = Context::new(device);
         let keys = Arc::new(LaunchKeys::new(options.random_seed));
         let (layouts, field_kinds) = (Interner::new(), Interner::new());
-        let inner = Inner { options, context, kernels: Cache::new(), keys, layouts, field_kinds };
+        let inner = Inner { options, compiler, context, kernels: Cache::new(), keys, layouts, field_kinds };
         Self { inner: Arc::new(inner) }
     }
 
@@ -66,11 +68,30 @@ impl Session {
         self.inner.context.check().is_ok()
     }
 
-    /// Waits until the device has done everything that it was told to.
-    pub fn sync(&self) -> Result<(), Error> {
+    /// Waits until the device has done everything that it was told to. Raising `cancel` ends the wait, not the work.
+    pub fn sync(&self, cancel: &Cancel) -> Result<(), Error> {
         self.inner.context.check().map_err(|_| Error::SessionEnded)?;
         let context = &self.inner.context;
-        context.synchronise(context.default_stream()).map_err(|error| Error::internal("device", error))
+        match context.wait(context.default_stream(), cancel, &mut || {}) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::Cancelled),
+            Err(error) => Err(self.explain(error)),
+        }
+    }
+
+    /// A device's error, with the kernels that may have caused it.
+    fn explain(&self, error: DeviceError) -> Error {
+        Error::after_launches(error, &self.inner.context)
+    }
+
+    /// The name of the device, for people.
+    pub fn device_name(&self) -> &str {
+        self.inner.context.device().name()
+    }
+
+    /// Whether arrays of the host are arguments in place.
+    pub fn sees_host_memory(&self) -> bool {
+        self.inner.context.device().capabilities().has(Capabilities::HOST_MEMORY)
     }
 
     /// How many arrays live.
@@ -93,7 +114,7 @@ impl Session {
         lowering: Duration,
         cancel: &Cancel,
     ) -> Result<Arc<CompiledKernel>, Error> {
-        let Inner { options, context, kernels, keys, .. } = &*self.inner;
+        let Inner { options, compiler, context, kernels, keys, .. } = &*self.inner;
         context.check().map_err(|_| Error::SessionEnded)?;
         if let Err(violations) = verify(&kernel) {
             let all: Vec<_> = violations.iter().map(ToString::to_string).collect();
@@ -101,9 +122,14 @@ impl Session {
         }
         kernel.options.fast_math &= options.kernel.fast_math;
         kernel.options.debug |= options.kernel.debug;
-        let key = key(&kernel, options);
+        let key = key(&kernel, &**compiler);
         kernels.get_or_make(&key, cancel, || {
-            let source = KernelSource { kernel: Arc::new(kernel), options: *options, lowering };
+            let source = KernelSource {
+                kernel: Arc::new(kernel),
+                options: *options,
+                compiler: Arc::clone(compiler),
+                lowering,
+            };
             CompiledKernel::new(context, keys, source, cancel)
         })
     }
@@ -124,9 +150,9 @@ impl Session {
 }
 
 /// What a kernel is kept under. Options are the session's, so the text is enough; it has locations where a launch can tell of one.
-fn key(kernel: &Kernel, options: &SessionOptions) -> String {
+fn key(kernel: &Kernel, compiler: &dyn Compiler) -> String {
     let tells = |kind: &OpKind| matches!(kind, OpKind::Assert(..) | OpKind::Print(_) | OpKind::Call(_));
-    let tells_of_places = backend(options.arch).reports_accesses()
+    let tells_of_places = compiler.reports_accesses()
         || kernel.options.debug
         || octants_passes::may_have_races(kernel)
         || kernel.ops.iter().any(|(_, op)| tells(&op.kind));

@@ -269,7 +269,7 @@ fn after_a_reset_kernels_and_arrays_refuse() {
     };
     ended(NdArray::new(&session, Scalar::F32.into(), &[1]).map(drop));
     ended(session.compile(programs::sum(), Duration::ZERO, &NEVER).map(drop));
-    ended(session.sync());
+    ended(session.sync(&octants::Cancel::new()));
     assert!(!pointer.is_null());
     // Another session neither takes it nor is disturbed.
     let next = self::session(Arch::Cpu);

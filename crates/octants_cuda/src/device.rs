@@ -3,15 +3,19 @@
 use std::ffi::{CString, c_int, c_void};
 use std::ptr;
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
 use octants_hal::{
     Address, Capabilities, Device, DeviceError, Domain, Event, Function, Image, ImagePart, Launch,
-    LaunchContext, Module, PrintQueue, Stream,
+    LaunchContext, Module, SharedMemory, Stream,
 };
 use octants_llvm::gpu_abi::GpuFrame;
 
 use crate::driver::table::{Handle, PoolProperties, Status};
-use crate::driver::{Driver, Unavailable};
+use crate::driver::{Driver, NOT_READY, Unavailable};
 use crate::grid::{FunctionShape, GridSize};
+use crate::staging::{PINNED, Staging, Transfer, WITHOUT_TIMING};
 
 /// The oldest compute capability that code is made for.
 const OLDEST: (c_int, c_int) = (7, 0);
@@ -28,10 +32,22 @@ const RELEASE_THRESHOLD: c_int = 4;
 const STACK_SIZE: c_int = 0;
 /// `CU_STREAM_NON_BLOCKING`: no order with the legacy stream of other libraries but by events.
 const NON_BLOCKING: u32 = 1;
-/// `CU_EVENT_DISABLE_TIMING`
-const WITHOUT_TIMING: u32 = 2;
-/// `CU_MEMHOSTREGISTER_DEVICEMAP`
-const MAPPED: u32 = 2;
+
+/// The stream that libraries of a process share unless they say otherwise: work of ours is in order with theirs without a word.
+const LEGACY_STREAM: Handle = ptr::null_mut();
+
+/// Counts how often a context was reset after it was lost. Handles of an earlier one are void: the driver may give the same ones to
+/// others. The context is the process's, so this is, too.
+static RESETS: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes before and behind an allocation that are its own. Programs that look one row beyond the edge of a grid, without a check, find
+/// zeros there, and what they write there is nobody else's.
+fn margin(bytes: usize) -> usize {
+    (bytes / 8).next_multiple_of(ALIGN).clamp(ALIGN, 2 << 20)
+}
+
+/// What the driver aligns memory to.
+const ALIGN: usize = 256;
 
 /// A GPU.
 pub struct CudaDevice {
@@ -39,7 +55,14 @@ pub struct CudaDevice {
     ordinal: c_int,
     context: Shared,
     pool: Shared,
-    stream: Shared,
+    /// For the order between streams; used under the lock of the others.
+    fence: Shared,
+    /// Streams beside the default one.
+    others: Mutex<Vec<Shared>>,
+    staging: Staging,
+    /// How often the context had been reset when the device was opened.
+    resets: u64,
+    lost: AtomicBool,
     name: String,
     capability: u32,
     multiprocessors: u32,
@@ -104,16 +127,23 @@ impl CudaDevice {
             return Err(Unavailable::DeviceTooOld { name, major, minor });
         }
         let multiprocessors = ask(attribute::MULTIPROCESSORS)?.max(1) as u32;
-        let (mut context, mut pool, mut stream) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let (mut context, mut pool, mut fence) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         let properties = PoolProperties::of_device(device);
         let (mut keep, mut stack) = (u64::MAX, 0);
         // SAFETY: handles are written where they are asked for; the context is made current before what needs one.
         unsafe {
             started((table.context_retain)(&raw mut context, device))?;
             started((table.context_set_current)(context))?;
+            if driver.is_lost((table.context_synchronise)()) {
+                // A fault of an earlier session. All that was in the context is gone anyway.
+                RESETS.fetch_add(1, Ordering::AcqRel);
+                started((table.context_reset)(device))?;
+                started((table.context_retain)(&raw mut context, device))?;
+                started((table.context_set_current)(context))?;
+            }
             started((table.pool_create)(&raw mut pool, &raw const properties))?;
             started((table.pool_set_attribute)(pool, RELEASE_THRESHOLD, (&raw mut keep).cast()))?;
-            started((table.stream_create)(&raw mut stream, NON_BLOCKING, 0))?;
+            started((table.event_create)(&raw mut fence, WITHOUT_TIMING))?;
             started((table.context_limit)(&raw mut stack, STACK_SIZE))?;
         }
         Ok(Self {
@@ -121,7 +151,11 @@ impl CudaDevice {
             ordinal: device,
             context: Shared(context),
             pool: Shared(pool),
-            stream: Shared(stream),
+            fence: Shared(fence),
+            others: Mutex::default(),
+            staging: Staging::default(),
+            resets: RESETS.load(Ordering::Acquire),
+            lost: AtomicBool::new(false),
             name,
             capability: (10 * major + minor) as u32,
             multiprocessors,
@@ -134,8 +168,17 @@ impl CudaDevice {
         self.capability
     }
 
+    /// In the driver's own numbering: 12040 for CUDA 12.4.
+    pub fn driver_version(&self) -> u32 {
+        self.driver.version
+    }
+
     /// The driver's functions, with the context current on this thread.
     fn enter(&self) -> Result<&crate::driver::table::DriverTable, DeviceError> {
+        if self.lost.load(Ordering::Relaxed) || self.resets != RESETS.load(Ordering::Relaxed) {
+            let message = "it failed before, and is to be opened again".to_owned();
+            return Err(DeviceError::Lost { message });
+        }
         // SAFETY: the context lives as long as the device.
         let status = unsafe { (self.driver.table.context_set_current)(self.context.0) };
         self.driver.check("context_set_current", status)?;
@@ -143,7 +186,66 @@ impl CudaDevice {
     }
 
     fn check(&self, verb: &'static str, status: Status) -> Result<(), DeviceError> {
-        self.driver.check(verb, status)
+        let checked = self.driver.check(verb, status);
+        if let Err(DeviceError::Lost { .. }) = checked {
+            self.lost.store(true, Ordering::Relaxed);
+        }
+        checked
+    }
+
+    /// One end of a copy between host and device.
+    fn transfer(&self, stream: Stream, device: Address, bytes: usize) -> Transfer<'_> {
+        let (stream, context) = (handle(stream.0), self.context.0);
+        Transfer { driver: &self.driver, context, stream, device: device.0, bytes }
+    }
+
+    /// Notes a copy that lost the device.
+    fn copied(&self, result: Result<(), DeviceError>) -> Result<(), DeviceError> {
+        if let Err(DeviceError::Lost { .. }) = result {
+            self.lost.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// All other streams wait for what the default one was told so far.
+    fn others_wait(&self) -> Result<(), DeviceError> {
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if others.is_empty() {
+            return Ok(());
+        }
+        let (table, fence) = (&self.driver.table, self.fence.0);
+        // SAFETY: the event and the streams are alive, and the lock keeps others from recording.
+        unsafe {
+            self.check("record_event", (table.event_record)(fence, LEGACY_STREAM))?;
+            others
+                .iter()
+                .try_for_each(|stream| self.check("wait_event", (table.stream_wait)(stream.0, fence, 0)))
+        }
+    }
+
+    /// The default stream waits for what all others were told so far.
+    fn wait_for_others(&self) -> Result<(), DeviceError> {
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let (table, fence) = (&self.driver.table, self.fence.0);
+        others.iter().try_for_each(|stream| {
+            // SAFETY: as above. A recording that a stream waits for may be replaced by the next one.
+            unsafe {
+                self.check("record_event", (table.event_record)(fence, stream.0))?;
+                self.check("wait_event", (table.stream_wait)(LEGACY_STREAM, fence, 0))
+            }
+        })
+    }
+
+    /// # Safety
+    /// The stream is alive.
+    unsafe fn allocate_on(&self, stream: Handle, bytes: usize) -> Result<u64, DeviceError> {
+        let (table, mut address) = (self.enter()?, 0);
+        // SAFETY: the pool lives as long as the device.
+        let status = unsafe { (table.allocate_async)(&raw mut address, bytes, self.pool.0, stream) };
+        match self.check("allocate", status) {
+            Err(DeviceError::OutOfMemory { .. }) => Err(DeviceError::OutOfMemory { bytes }),
+            other => other.map(|()| address),
+        }
     }
 
     /// # Safety
@@ -178,30 +280,6 @@ impl CudaDevice {
         };
         self.check("launch", status)
     }
-
-    /// Lets the device see a queue of prints while `work` runs, and waits for the stream.
-    ///
-    /// # Safety
-    /// The stream is live.
-    unsafe fn with_ring(
-        &self,
-        queue: &PrintQueue,
-        stream: Stream,
-        work: impl FnOnce(u64) -> Result<(), DeviceError>,
-    ) -> Result<(), DeviceError> {
-        let table = self.enter()?;
-        let memory = queue.memory();
-        let (begin, bytes) = (memory.as_ptr().cast_mut().cast::<c_void>(), size_of_val(memory));
-        let mut address = 0;
-        // SAFETY: the queue outlives the call, and the device is done with it when the stream is.
-        unsafe {
-            self.check("host_register", (table.host_register)(begin, bytes, MAPPED))?;
-            let mapped = self.check("host_address", (table.host_address)(&raw mut address, begin, 0));
-            let done = mapped.and_then(|()| work(address)).and_then(|()| self.synchronise(stream));
-            let _ = (table.host_unregister)(begin);
-            done
-        }
-    }
 }
 
 impl Drop for CudaDevice {
@@ -210,8 +288,9 @@ impl Drop for CudaDevice {
         if let Ok(table) = self.enter() {
             // SAFETY: made by this device, and never used again.
             unsafe {
-                (table.stream_synchronise)(self.stream.0);
-                (table.stream_destroy)(self.stream.0);
+                (table.stream_synchronise)(LEGACY_STREAM);
+                self.staging.clear(&self.driver);
+                (table.event_destroy)(self.fence.0);
                 (table.pool_destroy)(self.pool.0);
                 (table.context_release)(self.ordinal);
             }
@@ -258,7 +337,7 @@ unsafe impl Device for CudaDevice {
     }
 
     fn default_stream(&self) -> Stream {
-        Stream(self.stream.0 as u64)
+        Stream(LEGACY_STREAM as u64)
     }
 
     fn is_immediate(&self, _stream: Stream) -> bool {
@@ -266,26 +345,58 @@ unsafe impl Device for CudaDevice {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
-        let table = self.enter()?;
-        let mut address = 0;
-        // SAFETY: the pool and the stream live as long as the device.
+        let before = margin(bytes);
+        let whole = bytes.next_multiple_of(ALIGN).checked_add(2 * before);
+        let whole = whole.ok_or(DeviceError::OutOfMemory { bytes })?;
+        // SAFETY: the default stream is always there, and all that was allocated is filled.
         unsafe {
-            let status = (table.allocate_async)(&raw mut address, bytes, self.pool.0, self.stream.0);
-            match self.check("allocate", status) {
-                Err(DeviceError::OutOfMemory { .. }) => return Err(DeviceError::OutOfMemory { bytes }),
-                other => other?,
-            }
-            self.check("allocate", (table.fill_8)(address, 0, bytes, self.stream.0))?;
-            // Whatever stream uses it first finds it there.
-            self.check("allocate", (table.stream_synchronise)(self.stream.0))?;
+            let address = self.allocate_on(LEGACY_STREAM, whole).map_err(|error| match error {
+                DeviceError::OutOfMemory { .. } => DeviceError::OutOfMemory { bytes },
+                other => other,
+            })?;
+            let status = (self.driver.table.fill_8)(address, 0, whole, LEGACY_STREAM);
+            self.check("allocate", status)?;
+            self.others_wait()?;
+            Ok(Address(address).offset(before))
         }
-        Ok(Address(address))
     }
 
-    unsafe fn free(&self, address: Address, _bytes: usize) {
+    unsafe fn free(&self, address: Address, bytes: usize) {
+        // A device that is lost has freed it already.
+        if let Ok(table) = self.enter()
+            && self.wait_for_others().is_ok()
+        {
+            // SAFETY: the caller keeps the verb's contract.
+            unsafe { (table.free_async)(address.0 - margin(bytes) as u64, LEGACY_STREAM) };
+        }
+    }
+
+    unsafe fn allocate_scratch(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { self.allocate_on(handle(stream.0), bytes).map(Address) }
+    }
+
+    unsafe fn free_scratch(&self, stream: Stream, address: Address, _bytes: usize) {
         if let Ok(table) = self.enter() {
-            // SAFETY: the caller keeps the verb's contract. A device that is lost has freed it already.
-            unsafe { (table.free_async)(address.0, self.stream.0) };
+            // SAFETY: the caller keeps the verb's contract.
+            unsafe { (table.free_async)(address.0, handle(stream.0)) };
+        }
+    }
+
+    fn allocate_shared(&self, bytes: usize) -> Result<SharedMemory, DeviceError> {
+        let (table, mut host, mut device) = (self.enter()?, ptr::null_mut(), 0);
+        // SAFETY: both write what they are asked for.
+        unsafe {
+            self.check("allocate_shared", (table.host_allocate)(&raw mut host, bytes, PINNED))?;
+            self.check("allocate_shared", (table.host_address)(&raw mut device, host, 0))?;
+        }
+        Ok(SharedMemory { host: host.cast(), device: Address(device), bytes })
+    }
+
+    unsafe fn free_shared(&self, memory: SharedMemory) {
+        if let Ok(table) = self.enter() {
+            // SAFETY: the caller keeps the verb's contract.
+            unsafe { (table.host_free)(memory.host.cast()) };
         }
     }
 
@@ -296,10 +407,9 @@ unsafe impl Device for CudaDevice {
         from: *const u8,
         bytes: usize,
     ) -> Result<(), DeviceError> {
-        let table = self.enter()?;
+        self.enter()?;
         // SAFETY: the caller keeps the verb's contract.
-        let status = unsafe { (table.copy_to_device)(to.0, from.cast(), bytes, handle(stream.0)) };
-        self.check("copy_to_device", status)
+        self.copied(unsafe { self.staging.to_device(self.transfer(stream, to, bytes), from) })
     }
 
     unsafe fn copy_to_host(
@@ -309,10 +419,9 @@ unsafe impl Device for CudaDevice {
         from: Address,
         bytes: usize,
     ) -> Result<(), DeviceError> {
-        let table = self.enter()?;
+        self.enter()?;
         // SAFETY: the caller keeps the verb's contract.
-        let status = unsafe { (table.copy_to_host)(to.cast(), from.0, bytes, handle(stream.0)) };
-        self.check("copy_to_host", status)
+        self.copied(unsafe { self.staging.to_host(self.transfer(stream, from, bytes), to) })
     }
 
     unsafe fn copy(
@@ -353,10 +462,15 @@ unsafe impl Device for CudaDevice {
         let (table, mut stream) = (self.enter()?, ptr::null_mut());
         // SAFETY: writes the new handle.
         let status = unsafe { (table.stream_create)(&raw mut stream, NON_BLOCKING, 0) };
-        self.check("create_stream", status).map(|()| Stream(stream as u64))
+        self.check("create_stream", status)?;
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).push(Shared(stream));
+        // Memory that was allocated before is there for it.
+        self.others_wait().map(|()| Stream(stream as u64))
     }
 
     unsafe fn destroy_stream(&self, stream: Stream) {
+        let is_other = |other: &Shared| other.0 as u64 != stream.0;
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).retain(is_other);
         if let Ok(table) = self.enter() {
             // SAFETY: the caller keeps the verb's contract.
             unsafe {
@@ -401,6 +515,15 @@ unsafe impl Device for CudaDevice {
         self.check("synchronise", status)
     }
 
+    unsafe fn is_idle(&self, stream: Stream) -> Result<bool, DeviceError> {
+        let table = self.enter()?;
+        // SAFETY: the caller keeps the verb's contract.
+        match unsafe { (table.stream_query)(handle(stream.0)) } {
+            NOT_READY => Ok(false),
+            status => self.check("is_idle", status).map(|()| true),
+        }
+    }
+
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
         let table = self.enter()?;
         let mut module = LoadedModule::default();
@@ -441,7 +564,7 @@ unsafe impl Device for CudaDevice {
     }
 
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
-        let LaunchContext { stream, memory, key, prints, .. } = launch.context;
+        let LaunchContext { memory, key, .. } = launch.context;
         // SAFETY: made by `function`, whose module is loaded.
         let function = unsafe { &*(launch.function.0 as *const LoadedFunction) };
         let (bounds, points, grid): (&[i64], _, _) = match &launch.domain {
@@ -451,26 +574,19 @@ unsafe impl Device for CudaDevice {
                 return Err(DeviceError::Unsupported { verb: "launch with bounds on the device" });
             }
         };
-        let start = |ring: u64| {
-            let head = GpuFrame {
-                temps: memory.temps.0,
-                results: memory.results.0,
-                fault: memory.fault.0,
-                prints: ring,
-                key,
-                points,
-                stack: self.stack,
-            };
-            let mut frame: smallvec::SmallVec<[u64; 32]> = head.words().into_iter().collect();
-            frame.extend(bounds.iter().map(|&bound| bound as u64));
-            // SAFETY: the caller keeps the verb's contract.
-            unsafe { self.start(launch, &frame, function, grid) }
+        let head = GpuFrame {
+            temps: memory.temps.0,
+            results: memory.results.0,
+            fault: memory.fault.0,
+            prints: memory.prints.0,
+            key,
+            points,
+            stack: self.stack,
         };
-        match prints {
-            None => start(0),
-            // SAFETY: the caller keeps the verb's contract.
-            Some(queue) => unsafe { self.with_ring(queue, stream, start) },
-        }
+        let mut frame: smallvec::SmallVec<[u64; 32]> = head.words().into_iter().collect();
+        frame.extend(bounds.iter().map(|&bound| bound as u64));
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { self.start(launch, &frame, function, grid) }
     }
 }
 
@@ -518,10 +634,9 @@ impl CudaDevice {
         pattern: &[u8],
         bytes: usize,
     ) -> Result<(), DeviceError> {
-        // SAFETY: inside what the caller vouches for; the pattern is read before the stream is waited for.
+        // SAFETY: inside what the caller vouches for.
         unsafe {
             self.copy_to_device(stream, to, pattern.as_ptr(), pattern.len().min(bytes))?;
-            self.synchronise(stream)?;
             let mut done = pattern.len();
             while done < bytes {
                 let step = done.min(bytes - done);

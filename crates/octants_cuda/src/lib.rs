@@ -9,6 +9,7 @@
 mod device;
 pub mod driver;
 mod grid;
+mod staging;
 
 pub use device::CudaDevice;
 

@@ -48,6 +48,11 @@ fn with_fake<R>(
                 "stream_create" => write(words[0], 0x50, 8),
                 "resident_blocks" => write(words[0], 8, 4),
                 "allocate_async" => write(words[0], 0x7000, 8),
+                "host_allocate" => write(
+                    words[0],
+                    Box::leak(vec![0_u64; words[1] as usize / 8].into_boxed_slice()).as_ptr() as u64,
+                    8,
+                ),
                 _ => {}
             }
             0
@@ -77,7 +82,7 @@ fn launch_over(device: &CudaDevice, function: Function, points: i64, max_threads
         lanes: 1,
         copied: &[],
     });
-    let memory = LaunchMemory { temps: Address::NULL, results: Address::NULL, fault: Address::NULL };
+    let memory = LaunchMemory::NONE;
     let cancel = Cancel::new();
     let context = LaunchContext {
         stream: device.default_stream(),
@@ -101,13 +106,14 @@ fn a_device_is_opened_and_closed_with_all_that_it_owns() {
         [
             "context_retain",
             "context_set_current",
+            "context_synchronise",
             "pool_create",
             "pool_set_attribute",
-            "stream_create",
+            "event_create",
             "context_limit",
             "context_set_current",
             "stream_synchronise",
-            "stream_destroy",
+            "event_destroy",
             "pool_destroy",
             "context_release",
         ]
@@ -167,15 +173,15 @@ fn grids_follow_the_points_and_what_is_resident() {
     assert_eq!(
         launches,
         [
-            "1 x 256 on 0x50",
-            "4 x 256 on 0x50",
-            "2147483647 x 256 on 0x50",
-            "1 x 1 on 0x50",
-            "2 x 256 on 0x50",
-            "16 x 64 on 0x50",
-            "5 x 256 on 0x50",
-            "4 x 256 on 0x50",
-            "1056 x 256 on 0x50",
+            "1 x 256 on 0x0",
+            "4 x 256 on 0x0",
+            "2147483647 x 256 on 0x0",
+            "1 x 1 on 0x0",
+            "2 x 256 on 0x0",
+            "16 x 64 on 0x0",
+            "5 x 256 on 0x0",
+            "4 x 256 on 0x0",
+            "1056 x 256 on 0x0",
         ]
     );
 }

@@ -42,6 +42,14 @@ impl Address {
     }
 }
 
+/// Memory that both sides see.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedMemory {
+    pub host: *mut u8,
+    pub device: Address,
+    pub bytes: usize,
+}
+
 /// One processor and its memory. See the crate's contract: all validation is above.
 ///
 /// The verbs of streams and events have bodies for a device without [`Capabilities::STREAMS`]; one with it writes all six.
@@ -72,16 +80,51 @@ pub unsafe trait Device: Send + Sync {
         0
     }
 
-    /// At least `bytes` (not 0) of zeroed memory, aligned to 64.
+    /// At least `bytes` (not 0) of zeroed memory, aligned to 64, for verbs on any stream from now on.
     fn allocate(&self, bytes: usize) -> Result<Address, DeviceError>;
 
-    /// Gives an allocation back.
+    /// Gives an allocation back. Verbs that were told before, on any stream, may still use it; the host does not wait for them.
     ///
     /// # Safety
-    /// `address` and `bytes` are those of a live allocation of this device; nothing in any stream still uses it.
+    /// `address` and `bytes` are those of a live allocation of this device, which no verb uses that is told later.
     unsafe fn free(&self, address: Address, bytes: usize);
 
-    /// Host to device.
+    /// At least `bytes` (not 0) of memory for verbs on this stream and what waits for it: of any content, aligned to 64.
+    ///
+    /// # Safety
+    /// `stream` is live.
+    unsafe fn allocate_scratch(&self, _stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
+        self.allocate(bytes)
+    }
+
+    /// Gives such memory back when the stream has come so far.
+    ///
+    /// # Safety
+    /// `address` and `bytes` are those of live scratch memory of this stream, which no verb uses that is told later.
+    unsafe fn free_scratch(&self, _stream: Stream, address: Address, bytes: usize) {
+        // SAFETY: the caller says so.
+        unsafe { self.free(address, bytes) };
+    }
+
+    /// At least `bytes` (not 0) of memory that host and device see: results, faults and prints travel through it. Aligned to 64.
+    fn allocate_shared(&self, bytes: usize) -> Result<SharedMemory, DeviceError> {
+        debug_assert!(
+            self.capabilities().has(Capabilities::HOST_MEMORY),
+            "each of the two has its own memory"
+        );
+        self.allocate(bytes).map(|device| SharedMemory { host: device.as_ptr(), device, bytes })
+    }
+
+    /// Gives shared memory back.
+    ///
+    /// # Safety
+    /// It is live, and nothing in any stream still uses it.
+    unsafe fn free_shared(&self, memory: SharedMemory) {
+        // SAFETY: the caller says so; it was allocated as above.
+        unsafe { self.free(memory.device, memory.bytes) };
+    }
+
+    /// Host to device, in the stream's order. The host's bytes were read when it returns.
     ///
     /// # Safety
     /// `bytes` from both addresses on are valid, for reading and writing; they do not overlap.
@@ -93,7 +136,7 @@ pub unsafe trait Device: Send + Sync {
         bytes: usize,
     ) -> Result<(), DeviceError>;
 
-    /// Device to host.
+    /// Device to host, in the stream's order. The host's bytes are there when it returns.
     ///
     /// # Safety
     /// As for [`Device::copy_to_device`].
@@ -173,6 +216,15 @@ pub unsafe trait Device: Send + Sync {
     /// # Safety
     /// `stream` is live.
     unsafe fn synchronise(&self, stream: Stream) -> Result<(), DeviceError>;
+
+    /// Whether the stream's queue is empty. May wait, where a wait is over soon.
+    ///
+    /// # Safety
+    /// `stream` is live.
+    unsafe fn is_idle(&self, stream: Stream) -> Result<bool, DeviceError> {
+        // SAFETY: the caller says so.
+        unsafe { self.synchronise(stream).map(|()| true) }
+    }
 
     /// Makes code callable.
     ///

@@ -38,6 +38,14 @@ pub struct LaunchMemory {
     pub results: Address,
     /// A [`FaultRecord`](crate::FaultRecord).
     pub fault: Address,
+    /// A [`PrintRing`](crate::PrintRing), where the device writes prints itself; else null, and they go to the context's queue.
+    pub prints: Address,
+}
+
+impl LaunchMemory {
+    /// Of a launch that needs none.
+    pub const NONE: Self =
+        Self { temps: Address::NULL, results: Address::NULL, fault: Address::NULL, prints: Address::NULL };
 }
 
 /// The points that a task runs for.

@@ -40,7 +40,7 @@ mod shape;
 
 pub use cancel::{Cancel, Confirm};
 pub use capabilities::Capabilities;
-pub use device::{Address, Device, Event, Function, Module, Stream};
+pub use device::{Address, Device, Event, Function, Module, SharedMemory, Stream};
 pub use error::DeviceError;
 pub use fault::{FAULT_ARGUMENTS, Fault, FaultRecord};
 pub use image::{Image, ImagePart};

@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::capabilities::Capabilities;
-use crate::device::{Address, Device, Event, Function, Module, Stream};
+use crate::device::{Address, Device, Event, Function, Module, SharedMemory, Stream};
 use crate::error::DeviceError;
+use crate::host::HostMemory;
 use crate::image::Image;
 use crate::launch::{DeviceBound, Domain, Launch};
 
@@ -16,6 +17,8 @@ use crate::launch::{DeviceBound, Domain, Launch};
 pub struct NullDevice {
     state: Mutex<State>,
     capabilities: Capabilities,
+    /// The host's side of shared memory.
+    memory: HostMemory,
 }
 
 impl Default for NullDevice {
@@ -35,6 +38,15 @@ struct State {
     failing: Option<&'static str>,
 }
 
+impl State {
+    /// Far from zero, and each allocation apart from its neighbours.
+    fn next_address(&mut self, bytes: usize) -> Address {
+        let address = 0x1000_0000 + self.allocated;
+        self.allocated += (bytes as u64).next_multiple_of(64) + 64;
+        Address(address)
+    }
+}
+
 impl NullDevice {
     pub fn new() -> Self {
         Self::default()
@@ -42,7 +54,7 @@ impl NullDevice {
 
     /// A device that says it can do this.
     pub fn with_capabilities(capabilities: Capabilities) -> Self {
-        Self { state: Mutex::default(), capabilities }
+        Self { state: Mutex::default(), capabilities, memory: HostMemory::new() }
     }
 
     /// What was recorded since the last call, one verb each.
@@ -96,14 +108,34 @@ unsafe impl Device for NullDevice {
 
     fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
         let mut state = self.record("allocate", &bytes.to_string())?;
-        // Far from zero, and each allocation apart from its neighbours.
-        let address = 0x1000_0000 + state.allocated;
-        state.allocated += (bytes as u64).next_multiple_of(64) + 64;
-        Ok(Address(address))
+        Ok(state.next_address(bytes))
     }
 
     unsafe fn free(&self, _address: Address, bytes: usize) {
         self.state().trace.push(format!("free {bytes}"));
+    }
+
+    unsafe fn allocate_scratch(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
+        let mut state = self.record("allocate_scratch", &format!("{bytes} on {}", stream.0))?;
+        Ok(state.next_address(bytes))
+    }
+
+    unsafe fn free_scratch(&self, stream: Stream, _address: Address, bytes: usize) {
+        self.state().trace.push(format!("free_scratch {bytes} on {}", stream.0));
+    }
+
+    /// The host's side is real, so that there is something to look at.
+    fn allocate_shared(&self, bytes: usize) -> Result<SharedMemory, DeviceError> {
+        let mut state = self.record("allocate_shared", &bytes.to_string())?;
+        let device = state.next_address(bytes);
+        let host = self.memory.allocate(bytes)?;
+        Ok(SharedMemory { host: host.as_ptr(), device, bytes })
+    }
+
+    unsafe fn free_shared(&self, memory: SharedMemory) {
+        self.state().trace.push(format!("free_shared {}", memory.bytes));
+        // SAFETY: allocated so above.
+        unsafe { self.memory.free(Address::of(memory.host), memory.bytes) };
     }
 
     unsafe fn copy_to_device(

@@ -52,6 +52,12 @@ impl<'a> PrintRing<'a> {
         Self(memory)
     }
 
+    /// A ring that was formatted before.
+    pub fn formatted(memory: &'a [AtomicU64]) -> Self {
+        debug_assert_eq!(memory[CAPACITY].load(Ordering::Relaxed), (memory.len() - RING_HEADER) as u64);
+        Self(memory)
+    }
+
     fn word(self, position: u64) -> &'a AtomicU64 {
         let mask = (self.0.len() - RING_HEADER) as u64 - 1;
         &self.0[RING_HEADER + (position & mask) as usize]
@@ -85,6 +91,11 @@ impl<'a> PrintRing<'a> {
     /// Notes that a record was dropped.
     pub fn count_dropped(self) {
         self.0[DROPPED].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many records were dropped since the last call. Whoever writes may not be writing now.
+    fn take_dropped(self) -> u64 {
+        self.0[DROPPED].swap(0, Ordering::Relaxed)
     }
 
     /// Takes out the records that are complete, up to the first that is not, and how many were. One reader at a time.
@@ -171,6 +182,17 @@ impl PrintQueue {
             std::thread::yield_now();
         }
         true
+    }
+
+    /// Takes what was printed so far to a ring that the device writes.
+    pub fn take_from(&self, ring: PrintRing<'_>) {
+        ring.read(&mut |site, operands| self.push(site, operands));
+    }
+
+    /// Likewise, when the launch is over: with how many were dropped.
+    pub fn take_last_from(&self, ring: PrintRing<'_>) {
+        self.take_from(ring);
+        self.memory[DROPPED].fetch_add(ring.take_dropped(), Ordering::Relaxed);
     }
 
     /// Takes out all complete records in order. Those of a launch are complete once it is over.

@@ -339,11 +339,17 @@ impl Binder<'_> {
         if let Ok(ndarray) = object.cast::<Ndarray>() {
             return self.octants_array(param, annotation, &ndarray.get().array, object, current);
         }
-        if let Some(view) = numpy::View::of(object) {
-            return self.numpy_array(param, annotation, &view, current);
-        }
-        if numpy::is_torch_tensor(object) {
-            return self.torch_tensor(param, annotation, object, current);
+        if let Some(foreign) = numpy::ForeignArray::of(object)? {
+            if foreign.on_device && current.session.sees_host_memory() {
+                let name = &param.spec.name;
+                let message = format!(
+                    "Invalid value for argument {name} - required an array in the host's memory, got one on a GPU"
+                );
+                let help = "copy it to the host, or start the session on the GPU: oc.init(arch=oc.cuda)";
+                let diagnostic = param.diagnostic(Code::ArrayMismatch, message).help(help);
+                return Err(self.error(object.py(), diagnostic));
+            }
+            return self.numpy_array(param, annotation, &foreign.view()?, current);
         }
         let found = object.get_type().name()?.to_string();
         let message =
@@ -402,20 +408,6 @@ impl Binder<'_> {
             return Err(refuse("a contiguous array", "a strided one".to_owned(), help));
         };
         Ok(ty.ordered(order))
-    }
-
-    /// A tensor in the host's memory, seen as the numpy array that shares it.
-    fn torch_tensor(
-        &self,
-        param: &Param,
-        annotation: &ArrayAnnotation,
-        object: &Bound<'_, PyAny>,
-        current: &ActiveSession,
-    ) -> PyResult<ArrayType> {
-        let array = object.call_method0("detach")?.call_method0("numpy")?;
-        let view = numpy::View::of(&array).ok_or_else(|| errors::bug("a tensor gave no numpy array"))?;
-        // The tensor keeps the memory; the array object was only a look at it.
-        self.numpy_array(param, annotation, &view, current)
     }
 
     fn array_type(

@@ -117,7 +117,14 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
         }
         Error::Invalid { message } => exception(py, "OctantsRuntimeError", message),
         Error::Unsupported { message } => exception(py, "OctantsRuntimeError", message),
-        Error::Cancelled => interrupted(py, "the compilation was interrupted"),
+        Error::Unavailable { message } => exception(py, "OctantsDeviceUnavailable", message),
+        Error::Lost { .. } => {
+            let help = "all that was on it is gone: call oc.init() to start again; a kernel that reached outside its arrays is named by \
+                        oc.init(debug=True)";
+            let diagnostic = Diagnostic::new(Code::DeviceLost, error.to_string()).help(help);
+            from_diagnostic(py, diagnostic, &SourceMap::new())
+        }
+        Error::Cancelled => interrupted(py, "it was interrupted before it was done"),
         Error::Internal { stage, message } => bug(&format!("{stage}: {message}")),
     }
 }

@@ -168,6 +168,7 @@ impl Kernel {
         launch: &mut LaunchArguments<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let compiled = &*specialisation.compiled;
+        let mirror = launch.upload(py, compiled)?;
         let mut results = Words::<8>::new();
         results.resize(compiled.results().bytes as usize);
         let (bytes, out) = (launch.bytes(), results.bytes_mut());
@@ -188,8 +189,9 @@ impl Kernel {
             py.detach(|| run(signals.request()))
         };
         // Also after a failure: what the kernel had written by then is there, as it is in arrays that were not copied.
-        launch.copy_back(py, compiled)?;
+        let copied = launch.copy_back(py, compiled, mirror);
         ended.map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))?;
+        copied?;
         if specialisation.returns == Returns::Nothing {
             return Ok(py.None().into_bound(py));
         }

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::dtype;
+use crate::{dtype, errors};
 
 #[repr(C)]
 struct ArrayObject {
@@ -238,8 +238,67 @@ pub fn interface<'py>(
     Ok(interface)
 }
 
+/// An array of another library as numpy sees it.
+pub struct ForeignArray<'py> {
+    array: Bound<'py, PyAny>,
+    /// It lies in a device's memory: the host does not look there.
+    pub on_device: bool,
+    /// The stream of the library that uses it, where that is not the device's default one.
+    pub stream: Option<u64>,
+}
+
+impl<'py> ForeignArray<'py> {
+    /// The object as an array, if it is one: of numpy, of torch, or one that tells where it lies on a GPU.
+    pub fn of(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        let host = |array| Ok(Some(Self { array, on_device: false, stream: None }));
+        if View::of(object).is_some() {
+            return host(object.clone());
+        }
+        let is_tensor = is_torch_tensor(object);
+        if is_tensor && !object.getattr("is_cuda")?.extract::<bool>()? {
+            // The tensor keeps the memory; the array object is only a look at it.
+            return host(object.call_method0("detach")?.call_method0("numpy")?);
+        }
+        let detached = if is_tensor { object.call_method0("detach")? } else { object.clone() };
+        let Ok(interface) = detached.getattr("__cuda_array_interface__") else { return Ok(None) };
+        let stream = if is_tensor {
+            let cuda = object.py().import("torch")?.getattr("cuda")?;
+            let current = cuda.call_method1("current_stream", (object.getattr("device")?,))?;
+            current.getattr("cuda_stream")?.extract::<u64>()?
+        } else {
+            let named = interface.get_item("stream").and_then(|stream| stream.extract::<u64>());
+            // 1 and 2 name the default streams.
+            named.ok().filter(|&stream| stream > 2).unwrap_or(0)
+        };
+        // numpy looks at extents and strides alone, not at elements.
+        let looked_at = Bound::new(object.py(), DeviceInterface { interface: interface.unbind() })?;
+        let array = object.py().import("numpy")?.getattr("asarray")?.call1((looked_at,))?;
+        Ok(Some(Self { array, on_device: true, stream: (stream != 0).then_some(stream) }))
+    }
+
+    pub fn view(&self) -> PyResult<View<'_, 'py>> {
+        View::of(&self.array).ok_or_else(|| errors::bug("an array is no numpy array"))
+    }
+}
+
+/// A device's array in the words of a host's.
+#[pyclass(frozen, module = "octants")]
+struct DeviceInterface {
+    interface: Py<PyAny>,
+}
+
+#[pymethods]
+impl DeviceInterface {
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let interface = self.interface.bind(py).call_method0("copy")?;
+        interface.set_item("version", 3)?;
+        Ok(interface)
+    }
+}
+
 /// Without importing torch.
-pub fn is_torch_tensor(object: &Bound<'_, PyAny>) -> bool {
+fn is_torch_tensor(object: &Bound<'_, PyAny>) -> bool {
     let class = object.get_type();
     class.name().is_ok_and(|name| name == "Tensor") && class.module().is_ok_and(|module| module == "torch")
 }

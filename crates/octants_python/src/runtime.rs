@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use octants::front::{LowerOptions, Sources};
 use octants::ir::{KernelOptions, Scalar};
-use octants::{Arch, Error, Session, SessionOptions};
+use octants::{Arch, Session, SessionOptions};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::dtype::{self, DataType, TypeLike};
-use crate::{errors, host_only, interrupt};
+use crate::interrupt::{self, SignalScope};
+use crate::{errors, host_only};
 
 /// How often a thread that needs a session starts one, if others reset it meanwhile. Chosen, not measured: it bounds what would be an endless
 /// loop.
@@ -161,6 +162,7 @@ impl Runtime {
         let threads: Option<usize> = option(options, "cpu_max_num_threads")?;
         let session_options = SessionOptions {
             arch,
+            device: option::<Option<u32>>(options, "device_id")?.unwrap_or(0),
             threads: threads.unwrap_or(0),
             num_compile_threads: option(options, "num_compile_threads")?,
             kernel: KernelOptions {
@@ -181,10 +183,8 @@ impl Runtime {
         let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
         let dumps = dumps(options)?;
         self.end(py)?;
-        let session = py.detach(|| Session::new(session_options)).map_err(|error| match &error {
-            Error::Unsupported { message } => errors::exception(py, "OctantsDeviceUnavailable", message),
-            _ => errors::from_error(py, &error),
-        })?;
+        let session =
+            py.detach(|| Session::new(session_options)).map_err(|error| errors::from_error(py, &error))?;
         self.replace(py, Some(ActiveSession { session, lower, epoch: 0, raise_on_templated_floats, dumps }));
         interrupt::install();
         Ok(())
@@ -224,7 +224,8 @@ impl Runtime {
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         host_only::guard(py, "sync")?;
         let Some(current) = self.get() else { return Ok(()) };
-        py.detach(|| current.session.sync()).map_err(|error| errors::from_error(py, &error))
+        let watched = SignalScope::begin(py)?;
+        py.detach(|| current.session.sync(watched.request())).map_err(|error| errors::from_error(py, &error))
     }
 
     #[getter]

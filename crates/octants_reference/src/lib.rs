@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use octants_hal::{
     Address, Capabilities, Device, DeviceError, FAULT_ARGUMENTS, Fault, FaultRecord, Function, Image, Launch,
-    Module, Stream,
+    Module, SharedMemory, Stream,
 };
 use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, RunContext, Trap, TrapKind, run_in};
 use octants_ir::plan::{ArgKind, ArgLayout, ResultLayout, size_and_align};
@@ -21,7 +21,12 @@ use octants_hal::host::{self, HostMemory};
 /// The interpreter as a device.
 pub struct ReferenceDevice {
     memory: HostMemory,
+    /// What its addresses are larger by than the host's: zero, or [`REMOTE`].
+    base: u64,
 }
+
+/// An address with this bit is no pointer: who follows it on the host ends the process, and does not get by unnoticed.
+const REMOTE: u64 = 1 << 62;
 
 /// A kernel to interpret, and where its arguments and results lie.
 struct Interpreted {
@@ -34,7 +39,17 @@ struct Interpreted {
 
 impl ReferenceDevice {
     pub fn new() -> Self {
-        Self { memory: HostMemory::new() }
+        Self { memory: HostMemory::new(), base: 0 }
+    }
+
+    /// A device whose memory the host does not see, and whose verbs are waited for: as a GPU's, but on any machine.
+    pub fn remote() -> Self {
+        Self { base: REMOTE, ..Self::new() }
+    }
+
+    /// Where the host has what the device has at this address.
+    fn local<T>(&self, address: Address) -> *mut T {
+        Address(address.0 - self.base).as_ptr()
     }
 }
 
@@ -51,20 +66,25 @@ unsafe impl Device for ReferenceDevice {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::HOST_MEMORY | Capabilities::CANCEL
+        if self.base == 0 { Capabilities::HOST_MEMORY | Capabilities::CANCEL } else { Capabilities::CANCEL }
     }
 
     fn is_immediate(&self, _stream: Stream) -> bool {
-        true
+        self.base == 0
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
-        self.memory.allocate(bytes)
+        self.memory.allocate(bytes).map(|address| Address(address.0 + self.base))
     }
 
     unsafe fn free(&self, address: Address, bytes: usize) {
         // SAFETY: the caller keeps the verb's contract.
-        unsafe { self.memory.free(address, bytes) };
+        unsafe { self.memory.free(Address::of(self.local::<u8>(address)), bytes) };
+    }
+
+    fn allocate_shared(&self, bytes: usize) -> Result<SharedMemory, DeviceError> {
+        let device = self.allocate(bytes)?;
+        Ok(SharedMemory { host: self.local(device), device, bytes })
     }
 
     unsafe fn copy_to_device(
@@ -75,7 +95,7 @@ unsafe impl Device for ReferenceDevice {
         bytes: usize,
     ) -> Result<(), DeviceError> {
         // SAFETY: the caller keeps the verb's contract.
-        unsafe { host::copy(to.as_ptr(), from, bytes) };
+        unsafe { host::copy(self.local(to), from, bytes) };
         Ok(())
     }
 
@@ -87,7 +107,7 @@ unsafe impl Device for ReferenceDevice {
         bytes: usize,
     ) -> Result<(), DeviceError> {
         // SAFETY: the caller keeps the verb's contract.
-        unsafe { host::copy(to, from.as_ptr(), bytes) };
+        unsafe { host::copy(to, self.local(from), bytes) };
         Ok(())
     }
 
@@ -99,7 +119,7 @@ unsafe impl Device for ReferenceDevice {
         bytes: usize,
     ) -> Result<(), DeviceError> {
         // SAFETY: the caller keeps the verb's contract.
-        unsafe { host::copy(to.as_ptr(), from.as_ptr(), bytes) };
+        unsafe { host::copy(self.local(to), self.local(from), bytes) };
         Ok(())
     }
 
@@ -111,7 +131,7 @@ unsafe impl Device for ReferenceDevice {
         bytes: usize,
     ) -> Result<(), DeviceError> {
         // SAFETY: the caller keeps the verb's contract.
-        unsafe { host::fill(to.as_ptr(), pattern, bytes) };
+        unsafe { host::fill(self.local(to), pattern, bytes) };
         Ok(())
     }
 
@@ -172,11 +192,11 @@ unsafe impl Device for ReferenceDevice {
                 }
             })
             .collect();
-        match interpret(loaded, &args, launch) {
+        match interpret(loaded, &args, launch, self.base) {
             Ok(values) => {
                 for (value, slot) in values.iter().zip(&loaded.results.slots) {
                     let (size, _) = size_and_align(kernel, slot.data);
-                    let at = launch.context.memory.results.offset(slot.offset as usize).as_ptr::<u8>();
+                    let at = self.local::<u8>(launch.context.memory.results.offset(slot.offset as usize));
                     // SAFETY: the results' block has the size of the layout, and is ours until the verb returns.
                     value.to_bytes(kernel, unsafe { std::slice::from_raw_parts_mut(at, size as usize) });
                 }
@@ -184,7 +204,7 @@ unsafe impl Device for ReferenceDevice {
             }
             // SAFETY: the record is the launch's own.
             Err(trap) => {
-                let record = unsafe { &*launch.context.memory.fault.as_ptr::<FaultRecord>() };
+                let record = unsafe { &*self.local::<FaultRecord>(launch.context.memory.fault) };
                 report(&trap, &loaded.sites, record)
             }
         }
@@ -198,7 +218,7 @@ const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// What is left of it for what is no call. Chosen, not measured.
 const RESERVED_STACK_BYTES: usize = 16 << 20;
 
-fn interpret(loaded: &Interpreted, args: &[Arg], launch: &Launch<'_>) -> Result<Vec<Datum>, Trap> {
+fn interpret(loaded: &Interpreted, args: &[Arg], launch: &Launch<'_>, base: u64) -> Result<Vec<Datum>, Trap> {
     let Interpreted { kernel, sites, .. } = loaded;
     let is_wanted = || launch.context.cancel.is_wanted();
     let limits = Limits { cancel: Some(&is_wanted), ..Limits::default() };
@@ -210,7 +230,7 @@ fn interpret(loaded: &Interpreted, args: &[Arg], launch: &Launch<'_>) -> Result<
             }
         };
         let context = RunContext { key: launch.context.key, on_print: Some(&mut on_print), stack_bytes };
-        run_in(kernel, args, &mut WholeMemory, &limits, context)
+        run_in(kernel, args, &mut WholeMemory { base }, &limits, context)
     };
     if kernel.functions.is_empty() {
         return run(RunContext::default().stack_bytes);
@@ -266,7 +286,10 @@ fn encode(value: Const) -> u64 {
 }
 
 /// The host's memory. The interpreter has checked indices against extents, and whoever launched vouches for these.
-struct WholeMemory;
+struct WholeMemory {
+    /// What the device's addresses are larger by.
+    base: u64,
+}
 
 impl AddressSpace for WholeMemory {
     fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), MemoryFault> {
@@ -274,7 +297,13 @@ impl AddressSpace for WholeMemory {
             return Err(MemoryFault { address, bytes: bytes.len() });
         }
         // SAFETY: inside an array that the launch's caller vouches for.
-        unsafe { std::ptr::copy_nonoverlapping(address as *const u8, bytes.as_mut_ptr(), bytes.len()) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                (address - self.base) as *const u8,
+                bytes.as_mut_ptr(),
+                bytes.len(),
+            );
+        };
         Ok(())
     }
 
@@ -283,7 +312,9 @@ impl AddressSpace for WholeMemory {
             return Err(MemoryFault { address, bytes: bytes.len() });
         }
         // SAFETY: inside an array that the launch's caller vouches for.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), (address - self.base) as *mut u8, bytes.len());
+        };
         Ok(())
     }
 }

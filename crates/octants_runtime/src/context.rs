@@ -3,16 +3,26 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use octants_hal::{Device, DeviceError, Stream};
+use octants_hal::{Cancel, Device, DeviceError, Stream};
 
+use crate::launch_log::LaunchLog;
+use crate::shared_pool::SharedPool;
 use crate::stream_pool::StreamPool;
+
+/// How long a wait asks without a pause: what takes longer is not noticeably later for a nap.
+const SPINNING: Duration = Duration::from_millis(2);
+/// Of a wait that takes longer. The scheduler adds about as much.
+const NAP: Duration = Duration::from_micros(50);
 
 /// A device, whether its session still lives, and what is allocated on it. Handles hold it by [`Arc`], so that the device outlives
 /// them; two handles belong together if they hold the same one.
 pub struct Context {
     device: Arc<dyn Device>,
     streams: StreamPool,
+    shared: SharedPool,
+    log: LaunchLog,
     ended: AtomicBool,
     allocations: AtomicUsize,
     bytes: AtomicU64,
@@ -34,6 +44,8 @@ impl Context {
     pub fn new(device: Arc<dyn Device>) -> Arc<Self> {
         Arc::new(Self {
             streams: StreamPool::new(&device),
+            shared: SharedPool::new(&device),
+            log: LaunchLog::default(),
             device,
             ended: AtomicBool::new(false),
             allocations: AtomicUsize::new(0),
@@ -63,6 +75,50 @@ impl Context {
     /// Streams for branches.
     pub(crate) fn streams(&self) -> &StreamPool {
         &self.streams
+    }
+
+    /// Memory that host and device see, for launches.
+    pub(crate) fn shared(&self) -> &SharedPool {
+        &self.shared
+    }
+
+    /// The kernels that were launched last and may still be under way.
+    pub fn launch_log(&self) -> &LaunchLog {
+        &self.log
+    }
+
+    /// Waits until a stream is past everything that it was told, or `cancel` is raised: then the answer is false. `meanwhile` is called
+    /// now and then.
+    pub fn wait(
+        &self,
+        stream: Stream,
+        cancel: &Cancel,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<bool, DeviceError> {
+        let begin = Instant::now();
+        // SAFETY: a context gives out live streams alone.
+        while !unsafe { self.device.is_idle(stream)? } {
+            if cancel.is_wanted() {
+                return Ok(false);
+            }
+            meanwhile();
+            if begin.elapsed() > SPINNING {
+                std::thread::sleep(NAP);
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        Ok(true)
+    }
+
+    /// What comes later on `then` waits for what `first` was told so far. The host waits for neither.
+    pub(crate) fn order(&self, first: Stream, then: Stream) -> Result<(), DeviceError> {
+        let event = self.streams.event()?;
+        // SAFETY: both streams are live, and the guard keeps the event.
+        unsafe {
+            self.device.record_event(first, event.event())?;
+            self.device.wait_event(then, event.event())
+        }
     }
 
     /// Waits until a stream of this context's device has done everything.

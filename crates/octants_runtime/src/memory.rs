@@ -11,7 +11,7 @@ use crate::context::{Context, Stale};
 ///
 /// The bytes are shared with kernels, other handles' copies and the host's own views; two that touch the same bytes at the same time
 /// race in what they find there, as the program that makes them do so says. Copies and fills join the queue of the stream that they
-/// are told; those that touch bytes of the host wait for it.
+/// are told; one that reads waits for it.
 #[derive(Debug)]
 pub struct Memory {
     context: Arc<Context>,
@@ -95,15 +95,14 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies bytes of the host to `offset`, and waits.
+    /// Copies bytes of the host to `offset`.
     pub fn write(&self, stream: Stream, offset: usize, from: &[u8]) -> Result<(), MemoryError> {
         let Some(to) = self.range(offset, from.len())? else { return Ok(()) };
         // SAFETY: the range lies inside this allocation, which is not the host's slice.
         unsafe {
             self.context.device().copy_to_device(stream, to, from.as_ptr(), from.len())?;
         }
-        // The host's side is borrowed for this call alone.
-        Ok(self.context.wait_if_async(stream)?)
+        Ok(())
     }
 
     /// Copies bytes at `offset` to the host, and waits.
@@ -113,8 +112,7 @@ impl Memory {
         unsafe {
             self.context.device().copy_to_host(stream, to.as_mut_ptr(), from, to.len())?;
         }
-        // The host's side is borrowed for this call alone.
-        Ok(self.context.wait_if_async(stream)?)
+        Ok(())
     }
 
     /// Copies all of another allocation of the same context and size.
@@ -147,8 +145,6 @@ impl Drop for Memory {
         if self.bytes == 0 {
             return;
         }
-        // Work in some stream may still use it. If waiting fails, the device is past using anything.
-        drop(self.context.wait_for_all());
         // SAFETY: allocated by this device with this size, and nobody has a handle any more.
         unsafe { self.context.device().free(self.address, self.bytes) };
     }

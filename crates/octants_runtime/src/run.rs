@@ -1,22 +1,26 @@
 //! Runs a version: walks its schedule and hands each task to the device.
 //!
 //! What a launch owns (temporaries, results, fault record) lies on the caller's stack where the device works on the host's memory and
-//! its stream is immediate, and is allocated on the device otherwise. All else is the same.
+//! its stream is immediate. Otherwise temporaries are the device's, in the order of the stream, and what is reported lies in memory
+//! that both see. All else is the same.
 //!
 //! A fork gives each branch a stream of its own, on a device that has several: the branch's stream waits for an event of the launching
 //! stream, and the launching stream then waits for an event of the branch. The host waits for none of them. Without streams branches
 //! run in order.
 
+use std::sync::atomic::AtomicU64;
+
 use octants_hal::{
     Address, Capabilities, DeviceError, Fault, FaultRecord, Launch, LaunchContext, LaunchMemory, PrintQueue,
-    Stream,
+    PrintRing, Stream,
 };
 use octants_ir::plan::Schedule;
 use smallvec::SmallVec;
 
+use crate::context::Context;
 use crate::domain::{ScratchBounds, device_domain, domain};
-use crate::memory::{Memory, MemoryError};
 use crate::plan::LaunchEnv;
+use crate::shared_pool::SharedBlock;
 use crate::stream_pool::PooledStream;
 use crate::version::Version;
 
@@ -37,16 +41,6 @@ impl From<DeviceError> for RunError {
     }
 }
 
-impl From<MemoryError> for RunError {
-    fn from(error: MemoryError) -> Self {
-        match error {
-            MemoryError::Device(error) => Self::Device(error),
-            // The session was reset while the launch ran.
-            MemoryError::Stale(_) | MemoryError::Range => Self::Cancelled,
-        }
-    }
-}
-
 /// # Safety
 /// Both blocks have their layouts' sizes, and the addresses in the arguments are valid for what the version does with them.
 #[inline]
@@ -58,9 +52,8 @@ pub(crate) unsafe fn run<I>(
     prints: Option<&PrintQueue>,
 ) -> Result<(), RunError> {
     let device = version.context().device();
-    let memory = LaunchMemory { temps: Address::NULL, results: Address::NULL, fault: Address::NULL };
     let &LaunchEnv { stream, cancel, key, .. } = env;
-    let context = LaunchContext { stream, args, memory, cancel, key, prints };
+    let context = LaunchContext { stream, args, memory: LaunchMemory::NONE, cancel, key, prints };
     // SAFETY: the caller vouches for the blocks.
     unsafe {
         if device.capabilities().has(Capabilities::HOST_MEMORY) && device.is_immediate(stream) {
@@ -97,6 +90,7 @@ unsafe fn run_on_stack<I>(
         temps: Address::of(scratch),
         results: Address::of(results_at),
         fault: Address::of(&raw const fault),
+        prints: Address::NULL,
     };
     let place = Place::Stack { temps: scratch.cast(), temp_bytes: 8 * temp_words, fault: &fault };
     let mut run = Run { version, context, place, bounds: ScratchBounds::default() };
@@ -108,6 +102,9 @@ unsafe fn run_on_stack<I>(
     Ok(())
 }
 
+/// Only a launch that reports something is waited for: results, or what its code can tell of. Others are over for the host when the
+/// device was told of them.
+///
 /// # Safety
 /// As for [`run`].
 unsafe fn run_on_device<I>(
@@ -115,31 +112,136 @@ unsafe fn run_on_device<I>(
     mut context: LaunchContext<'_>,
     results: &mut [u8],
 ) -> Result<(), RunError> {
-    let plan = version.plan();
-    let (stream, temp_bytes) = (context.stream, plan.temps.bytes as usize);
-    // The fault's record first, for its alignment; the blocks are multiples of eight.
-    let temps_at = size_of::<FaultRecord>();
-    let results_at = temps_at + temp_bytes;
-    let own = Memory::allocate(version.context(), results_at + results.len())?;
-    let base = own.address().map_err(|_| RunError::Cancelled)?;
-    context.memory =
-        LaunchMemory { temps: base.offset(temps_at), results: base.offset(results_at), fault: base };
-    let place = Place::Device { memory: &own, temps_at, temps: vec![0; temp_bytes] };
+    let (plan, owner) = (version.plan(), version.context());
+    owner.launch_log().note(version.name());
+    // SAFETY: the caller's stream is live.
+    let scratch = unsafe { Scratch::new(owner, context.stream, plan.temps.bytes as usize)? };
+    context.memory.temps = scratch.address;
+    let report = if plan.sites.is_empty() && results.is_empty() {
+        None
+    } else {
+        let report = Report::new(owner, results.len(), context.prints)?;
+        let at = |offset| report.block.device().offset(offset);
+        context.memory.fault = at(0);
+        context.memory.results = at(Report::RESULTS);
+        context.memory.prints = report.ring_at.map_or(Address::NULL, at);
+        Some(report)
+    };
+    let place = Place::Device { scratch: &scratch, temps: vec![0; scratch.bytes] };
     let mut run = Run { version, context, place, bounds: ScratchBounds::default() };
     // SAFETY: the caller vouches for the arguments; the launch's memory lives until the stream has passed the launch.
-    unsafe { run.schedule(&plan.schedule)? };
-    let mut record = [0; size_of::<FaultRecord>()];
-    own.read(stream, 0, &mut record)?;
-    match FaultRecord::from_bytes(&record).fault() {
-        Some(fault) => Err(RunError::Fault(fault)),
-        None => Ok(own.read(stream, results_at, results)?),
+    let ran = unsafe { run.schedule(&plan.schedule) };
+    let Some(report) = report else { return ran };
+    if let Err(error) = ran {
+        // What was begun may still report.
+        report.block.abandon();
+        return Err(error);
+    }
+    let mut take_prints = || {
+        if let Some(queue) = context.prints {
+            queue.take_from(report.ring(queue));
+        }
+    };
+    match owner.wait(context.stream, context.cancel, &mut take_prints) {
+        Ok(true) => {}
+        ended => {
+            report.block.abandon();
+            ended?;
+            return Err(RunError::Cancelled);
+        }
+    }
+    if let Some(queue) = context.prints {
+        queue.take_last_from(report.ring(queue));
+    }
+    if let Some(fault) = report.fault() {
+        return Err(RunError::Fault(fault));
+    }
+    // SAFETY: the block has as many bytes there, and the device is done with it.
+    unsafe {
+        let from = report.block.host::<u8>(Report::RESULTS);
+        std::ptr::copy_nonoverlapping(from, results.as_mut_ptr(), results.len());
+    }
+    Ok(())
+}
+
+/// What a launch on a device tells the host: fault, results and prints, in memory that both see.
+struct Report<'a> {
+    block: SharedBlock<'a>,
+    /// Where the ring of prints begins, and its words.
+    ring_at: Option<usize>,
+}
+
+impl<'a> Report<'a> {
+    /// Results lie behind the record of the fault; both are multiples of eight, as the ring is.
+    const RESULTS: usize = size_of::<FaultRecord>();
+
+    fn new(owner: &'a Context, results: usize, prints: Option<&PrintQueue>) -> Result<Self, DeviceError> {
+        let ring_at = Self::RESULTS + results;
+        let ring_bytes = prints.map_or(0, |queue| size_of_val(queue.memory()));
+        let block = owner.shared().take(ring_at + ring_bytes)?;
+        let report = Self { block, ring_at: (ring_bytes > 0).then_some(ring_at) };
+        if let Some(queue) = prints {
+            PrintRing::format(report.ring_words(queue.memory().len()));
+        }
+        Ok(report)
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        // SAFETY: the block begins with a record, aligned as one; all of it is atomic.
+        unsafe { &*self.block.host::<FaultRecord>(0) }.fault()
+    }
+
+    fn ring_words(&self, words: usize) -> &[AtomicU64] {
+        let at = self.ring_at.expect("a launch that prints");
+        // SAFETY: the block has as many words there, aligned to eight; the device writes them as atomics, too.
+        unsafe { std::slice::from_raw_parts(self.block.host::<AtomicU64>(at), words) }
+    }
+
+    fn ring(&self, queue: &PrintQueue) -> PrintRing<'_> {
+        PrintRing::formatted(self.ring_words(queue.memory().len()))
+    }
+}
+
+/// Temporaries of a launch, which go back when its stream has passed what was told until then.
+struct Scratch<'a> {
+    owner: &'a Context,
+    stream: Stream,
+    address: Address,
+    bytes: usize,
+}
+
+impl<'a> Scratch<'a> {
+    /// # Safety
+    /// The stream is live as long as this.
+    unsafe fn new(owner: &'a Context, stream: Stream, bytes: usize) -> Result<Self, DeviceError> {
+        let address = if bytes == 0 {
+            Address::NULL
+        } else {
+            // SAFETY: the caller says so.
+            unsafe { owner.device().allocate_scratch(stream, bytes)? }
+        };
+        Ok(Self { owner, stream, address, bytes })
+    }
+
+    fn read(&self, stream: Stream, to: &mut [u8]) -> Result<(), DeviceError> {
+        // SAFETY: as many bytes lie on both sides.
+        unsafe { self.owner.device().copy_to_host(stream, to.as_mut_ptr(), self.address, self.bytes) }
+    }
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            // SAFETY: allocated for this stream; branches of a fork, which use it too, have been joined to it.
+            unsafe { self.owner.device().free_scratch(self.stream, self.address, self.bytes) };
+        }
     }
 }
 
 /// Where the launch's memory is, as far as the host looks at it while tasks are handed out.
 enum Place<'a> {
     Stack { temps: *const u8, temp_bytes: usize, fault: &'a FaultRecord },
-    Device { memory: &'a Memory, temps_at: usize, temps: Vec<u8> },
+    Device { scratch: &'a Scratch<'a>, temps: Vec<u8> },
 }
 
 struct Run<'a, I> {
@@ -185,7 +287,7 @@ impl<I> Run<'_, I> {
                 let temps = unsafe { std::slice::from_raw_parts(*temps, *temp_bytes) };
                 domain(plan, task, context.args, temps, lanes, &mut self.bounds)?
             }
-            Place::Device { memory, temps_at, temps } => {
+            Place::Device { scratch, temps } => {
                 if context.cancel.is_wanted() {
                     return Err(RunError::Cancelled);
                 }
@@ -194,7 +296,7 @@ impl<I> Run<'_, I> {
                     Some(device_domain(plan, task, context, lanes, &mut self.bounds))
                 } else {
                     if task.needs_temps() {
-                        memory.read(context.stream, *temps_at, temps)?;
+                        scratch.read(context.stream, temps)?;
                     }
                     domain(plan, task, context.args, temps, lanes, &mut self.bounds)?
                 }

@@ -61,6 +61,7 @@ pub struct Version<I> {
     module: Module,
     /// By task number; and how many points each runs at once.
     functions: Vec<(Function, u32)>,
+    name: Arc<str>,
     plan: Plan,
     info: I,
 }
@@ -74,7 +75,9 @@ impl<I> Version<I> {
             .collect();
         // SAFETY: the maker compiled it for this device.
         let module = unsafe { context.device().load_module(&Image { name: &name, parts: &parts })? };
-        let mut version = Self { context: Arc::clone(context), module, functions: Vec::new(), plan, info };
+        let label = name.as_str().into();
+        let mut version =
+            Self { context: Arc::clone(context), module, functions: Vec::new(), name: label, plan, info };
         for task in &tasks {
             // SAFETY: the module was just loaded.
             let function = unsafe { context.device().function(module, &task.symbol) };
@@ -90,6 +93,11 @@ impl<I> Version<I> {
             return Err(DeviceError::BadImage { message });
         }
         Ok(version)
+    }
+
+    /// The kernel's name.
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
     }
 
     pub fn plan(&self) -> &Plan {

@@ -107,8 +107,8 @@ fn trace_of_a_launch(device: &NullDevice, context: &Arc<Context>, plan: &LaunchP
     let (a, b) = (Memory::allocate(context, 40).unwrap(), Memory::allocate(context, 40).unwrap());
     device.take_trace();
     launch(plan, &a, &b).unwrap();
-    let trace = device.take_trace().into_iter().skip(1);
-    trace.take_while(|line| !line.starts_with("copy_to_host 72")).collect()
+    let own = ["allocate_scratch", "free_scratch", "allocate_shared", "synchronise 0"];
+    device.take_trace().into_iter().filter(|line| !own.iter().any(|own| line.starts_with(own))).collect()
 }
 
 fn launch(plan: &LaunchPlan<Maker>, a: &Memory, b: &Memory) -> Result<(), LaunchFailure<DeviceError>> {
@@ -126,17 +126,41 @@ fn a_launch_owns_its_memory_and_waits_only_for_what_it_reads() {
     assert_eq!(
         device.take_trace(),
         [
-            "allocate 88",
+            "allocate_scratch 8 on 0",
+            "allocate_shared 4096",
             "launch apart_t0 once on 0",
             "copy_to_host 8 on 0",
-            "synchronise 0",
             "launch apart_t1 2..10 x 0..7 on 0",
-            "copy_to_host 72 on 0",
             "synchronise 0",
-            "copy_to_host 8 on 0",
-            "synchronise 0",
-            "synchronise 0",
-            "free 88",
+            "free_scratch 8 on 0",
+        ]
+    );
+    launch(&plan, &a, &b).unwrap();
+    let again = device.take_trace();
+    assert!(!again.iter().any(|line| line.starts_with("allocate_shared")), "it serves again: {again:?}");
+}
+
+/// Without results and without checks there is nothing to wait for.
+#[test]
+fn the_host_does_not_wait_for_a_launch_that_reports_nothing() {
+    let quiet = Plan { results: octants_ir::plan::ResultLayout::default(), ..plan() };
+    let capabilities = Capabilities::STREAMS | Capabilities::DEVICE_BOUNDS;
+    let (device, context, plan) = setup_with(NullDevice::with_capabilities(capabilities), quiet);
+    let (a, b) = (Memory::allocate(&context, 40).unwrap(), Memory::allocate(&context, 40).unwrap());
+    device.take_trace();
+    let f32s = Scalar::F32.into();
+    let invocation = Invocation::new(&plan).array(&a, f32s, &[10]).unwrap().array(&b, f32s, &[10]).unwrap();
+    invocation.launch(&mut [], LaunchEnv::plain(Stream(0), &NEVER)).unwrap().unwrap();
+    drop((a, b));
+    assert_eq!(
+        device.take_trace(),
+        [
+            "allocate_scratch 8 on 0",
+            "launch apart_t0 once on 0",
+            "launch apart_t1 2..10 x i32 at temps + 0..7 on 0",
+            "free_scratch 8 on 0",
+            "free 40",
+            "free 40",
         ]
     );
 }
@@ -150,14 +174,12 @@ fn a_branch_waits_for_the_launching_stream_which_then_waits_for_each_branch() {
         "record_event 2 on 0",
         "wait_event 2 on 3",
         "copy_to_host 8 on 3",
-        "synchronise 3",
         "launch apart_t1 2..10 x 0..7 on 3",
         "record_event 4 on 3",
         "wait_event 4 on 0",
         "wait_event 2 on 5",
         "launch apart_t2 once on 5",
         "copy_to_host 8 on 5",
-        "synchronise 5",
         "launch apart_t3 2..10 x 0..7 on 5",
         "record_event 4 on 5",
         "wait_event 4 on 0",
@@ -204,7 +226,7 @@ fn without_streams_branches_run_in_order() {
 fn a_fork_that_fails_half_way_joins_what_was_begun() {
     let (device, context, plan) = setup_with(NullDevice::new(), forking_plan());
     let (a, b) = (Memory::allocate(&context, 40).unwrap(), Memory::allocate(&context, 40).unwrap());
-    for verb in ["create_stream", "create_event", "record_event", "wait_event", "launch", "synchronise"] {
+    for verb in ["create_stream", "create_event", "record_event", "wait_event", "launch", "copy_to_host"] {
         device.take_trace();
         device.fail_next(verb);
         let failed = launch(&plan, &a, &b);
@@ -214,11 +236,20 @@ fn a_fork_that_fails_half_way_joins_what_was_begun() {
         assert_eq!((context.allocations(), context.bytes()), (2, 80), "after a failed {verb}");
         let trace = device.take_trace();
         let position = |line: &str| trace.iter().position(|other| other == line);
-        // Memory of the launch is freed after the streams that may use it were waited for.
-        let freed = position("free 88");
+        // Memory of the launch is freed, on its stream, after that stream or the host has waited for the branches.
+        let freed = position("free_scratch 8 on 0");
+        assert!(freed.is_some(), "{verb}: {trace:?}");
         let launched = trace.iter().filter(|line| !line.ends_with('!'));
-        for stream in launched.filter_map(|line| line.strip_prefix("launch ")?.split(" on ").nth(1)) {
-            let waited = trace.iter().rposition(|line| *line == format!("synchronise {stream}"));
+        let streams = launched.filter_map(|line| line.strip_prefix("launch ")?.split(" on ").nth(1));
+        for stream in streams.filter(|stream| *stream != "0") {
+            let recorded = trace.iter().rposition(|line| {
+                line.starts_with("record_event") && line.ends_with(&format!(" on {stream}"))
+            });
+            let joined = recorded.and_then(|at| {
+                let event = trace[at].split(' ').nth(1)?;
+                trace.iter().rposition(|line| *line == format!("wait_event {event} on 0"))
+            });
+            let waited = joined.or_else(|| position(&format!("synchronise {stream}")));
             assert!(waited < freed && waited.is_some(), "{verb}: {trace:?}");
         }
     }
@@ -246,7 +277,7 @@ fn overlapping_arrays_get_their_own_version_which_is_made_once() {
 fn a_failed_verb_leaves_nothing_behind() {
     let (device, context, plan) = setup();
     let (a, b) = (Memory::allocate(&context, 40).unwrap(), Memory::allocate(&context, 40).unwrap());
-    for verb in ["allocate", "launch", "copy_to_host", "synchronise"] {
+    for verb in ["allocate_scratch", "allocate_shared", "launch", "copy_to_host", "synchronise"] {
         device.fail_next(verb);
         let failed = launch(&plan, &a, &b);
         assert!(

@@ -1,13 +1,16 @@
-//! Backends: a kind of device, how code for it is made, and which texts of that code can be shown.
+//! Backends: a device of some architecture, how code for it is made, and which texts of that code can be shown.
 //!
-//! **This is the one place that tells architectures apart.** A new device is a file here and a row in [`backend`].
+//! **This is the one place that tells architectures apart.** A new device is a file here and a row in [`open`].
 
+mod cuda;
+mod generated;
 mod native;
 mod null;
 mod reference;
 
 use std::sync::Arc;
 
+use octants_hal::null::NullDevice;
 use octants_hal::{Cancel, Device};
 use octants_runtime::{Assumptions, Code};
 
@@ -16,10 +19,25 @@ use crate::kernel_source::{KernelSource, VersionInfo};
 use crate::options::{Arch, SessionOptions};
 use crate::report::Dump;
 
-pub(crate) trait Backend: Sync {
-    /// Opens the device.
-    fn open(&self, options: &SessionOptions) -> Result<Arc<dyn Device>, Error>;
+/// An open device, and what makes code for it.
+pub(crate) struct Backend {
+    pub device: Arc<dyn Device>,
+    pub compiler: Arc<dyn Compiler>,
+}
 
+impl Backend {
+    fn new(device: impl Device + 'static, compiler: impl Compiler + 'static) -> Self {
+        Self { device: Arc::new(device), compiler: Arc::new(compiler) }
+    }
+
+    /// Over a null device that the caller keeps.
+    pub fn over_null(device: Arc<NullDevice>) -> Self {
+        Self { device, compiler: Arc::new(null::Null) }
+    }
+}
+
+/// How code for a device is made.
+pub(crate) trait Compiler: Send + Sync {
     /// Code for a kernel under these assumptions. Raising `cancel` ends it early.
     fn make(
         &self,
@@ -35,10 +53,13 @@ pub(crate) trait Backend: Sync {
     fn reports_accesses(&self) -> bool;
 }
 
-pub(crate) fn backend(arch: Arch) -> &'static dyn Backend {
-    match arch {
-        Arch::Cpu => &native::Native,
-        Arch::Reference => &reference::Reference,
-        Arch::Null => &null::Null,
+/// Opens the device that the options ask for.
+pub(crate) fn open(options: &SessionOptions) -> Result<Backend, Error> {
+    match options.arch {
+        Arch::Cpu => Ok(native::open(options)),
+        Arch::Cuda => cuda::open(options),
+        Arch::Reference => Ok(reference::open()),
+        Arch::Remote => Ok(reference::open_remote()),
+        Arch::Null => Ok(Backend::new(NullDevice::new(), null::Null)),
     }
 }

@@ -1,26 +1,18 @@
 //! No processor: kernels go through the passes, and the device records what it is told.
 
-use std::sync::Arc;
-
-use octants_hal::null::NullDevice;
-use octants_hal::{Cancel, Device, LaunchShape};
+use octants_hal::{Cancel, LaunchShape};
 use octants_ir::text;
 use octants_passes::Outcome;
 use octants_runtime::{Assumptions, Code, TaskCode};
 
-use super::Backend;
+use super::Compiler;
 use crate::error::Error;
 use crate::kernel_source::{KernelSource, VersionInfo};
-use crate::options::SessionOptions;
 use crate::report::{CompileStatistics, Dump};
 
 pub(super) struct Null;
 
-impl Backend for Null {
-    fn open(&self, _options: &SessionOptions) -> Result<Arc<dyn Device>, Error> {
-        Ok(Arc::new(NullDevice::new()))
-    }
-
+impl Compiler for Null {
     /// Tasks by name alone.
     fn make(
         &self,

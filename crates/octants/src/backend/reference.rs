@@ -1,27 +1,29 @@
 //! The interpreter as a device: code is IR text.
 
-use std::sync::Arc;
-
-use octants_hal::{Cancel, Device, LaunchShape};
+use octants_hal::{Cancel, LaunchShape};
 use octants_ir::plan::{ArgLayout, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout};
 use octants_ir::{Kernel, SiteScope, SiteTable, text};
 use octants_passes::{analysis, check_arithmetic, may_have_races, scalarise};
 use octants_reference::ReferenceDevice;
 use octants_runtime::{Assumptions, Code, TaskCode};
 
-use super::Backend;
+use super::{Backend, Compiler};
 use crate::error::Error;
 use crate::kernel_source::{KernelSource, VersionInfo};
-use crate::options::SessionOptions;
 use crate::report::{CompileStatistics, Dump};
 
-pub(super) struct Reference;
+struct Reference;
 
-impl Backend for Reference {
-    fn open(&self, _options: &SessionOptions) -> Result<Arc<dyn Device>, Error> {
-        Ok(Arc::new(ReferenceDevice::new()))
-    }
+pub(super) fn open() -> Backend {
+    Backend::new(ReferenceDevice::new(), Reference)
+}
 
+/// With memory that the host does not see.
+pub(super) fn open_remote() -> Backend {
+    Backend::new(ReferenceDevice::remote(), Reference)
+}
+
+impl Compiler for Reference {
     /// The whole kernel as one task, as the front end made it.
     fn make(
         &self,

@@ -85,6 +85,8 @@ impl std::error::Error for Unavailable {}
 /// The driver in use. It is never unloaded: the library keeps threads of its own.
 pub struct Driver {
     pub table: DriverTable,
+    /// In the driver's own numbering: 12040 for CUDA 12.4.
+    pub version: u32,
 }
 
 impl Driver {
@@ -111,7 +113,7 @@ impl Driver {
 
     /// Starts a driver whose functions were found already.
     pub fn over(table: DriverTable) -> Result<Self, Unavailable> {
-        let driver = Self { table };
+        let mut driver = Self { table, version: 0 };
         // SAFETY: the first call, as the driver asks for.
         let status = unsafe { (driver.table.init)(0) };
         match status {
@@ -125,6 +127,7 @@ impl Driver {
         if found < OLDEST_DRIVER {
             return Err(Unavailable::DriverTooOld { found, needed: OLDEST_DRIVER });
         }
+        driver.version = found as u32;
         Ok(driver)
     }
 
@@ -146,6 +149,11 @@ impl Driver {
         if status == 0 { Ok(()) } else { Err(self.error(verb, status)) }
     }
 
+    /// Whether a status means that the context cannot be used any more.
+    pub fn is_lost(&self, status: Status) -> bool {
+        kind(status) == StatusKind::Lost
+    }
+
     #[cold]
     fn error(&self, verb: &'static str, status: Status) -> DeviceError {
         let message = self.text(status);
@@ -159,6 +167,8 @@ impl Driver {
 }
 
 const NO_DEVICE: Status = 100;
+/// What a query says of a stream or an event that is not done.
+pub const NOT_READY: Status = 600;
 
 /// What a status means for whoever goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -65,7 +65,10 @@ driver_table! {
     /// The context that all libraries of a process share, so that their memory is ours too.
     context_retain = "cuDevicePrimaryCtxRetain"(context: *mut Handle, device: c_int);
     context_release = "cuDevicePrimaryCtxRelease_v2"(device: c_int);
+    /// Ends what the context holds, for every library of the process.
+    context_reset = "cuDevicePrimaryCtxReset_v2"(device: c_int);
     context_set_current = "cuCtxSetCurrent"(context: Handle);
+    context_synchronise = "cuCtxSynchronize"();
 
     context_limit = "cuCtxGetLimit"(value: *mut usize, limit: c_int);
 
@@ -74,8 +77,9 @@ driver_table! {
     pool_set_attribute = "cuMemPoolSetAttribute"(pool: Handle, attribute: c_int, value: *mut c_void);
     allocate_async = "cuMemAllocFromPoolAsync"(address: *mut u64, bytes: usize, pool: Handle, stream: Handle);
     free_async = "cuMemFreeAsync"(address: u64, stream: Handle);
-    host_register = "cuMemHostRegister_v2"(memory: *mut c_void, bytes: usize, flags: c_uint);
-    host_unregister = "cuMemHostUnregister"(memory: *mut c_void);
+    memory_info = "cuMemGetInfo_v2"(free: *mut usize, total: *mut usize);
+    host_allocate = "cuMemHostAlloc"(memory: *mut *mut c_void, bytes: usize, flags: c_uint);
+    host_free = "cuMemFreeHost"(memory: *mut c_void);
     host_address = "cuMemHostGetDevicePointer_v2"(address: *mut u64, memory: *mut c_void, flags: c_uint);
 
     copy_to_device = "cuMemcpyHtoDAsync_v2"(to: u64, from: *const c_void, bytes: usize, stream: Handle);
@@ -88,10 +92,13 @@ driver_table! {
     stream_create = "cuStreamCreateWithPriority"(stream: *mut Handle, flags: c_uint, priority: c_int);
     stream_destroy = "cuStreamDestroy_v2"(stream: Handle);
     stream_synchronise = "cuStreamSynchronize"(stream: Handle);
+    stream_query = "cuStreamQuery"(stream: Handle);
     stream_wait = "cuStreamWaitEvent"(stream: Handle, event: Handle, flags: c_uint);
 
     event_create = "cuEventCreate"(event: *mut Handle, flags: c_uint);
     event_destroy = "cuEventDestroy_v2"(event: Handle);
+    event_synchronise = "cuEventSynchronize"(event: Handle);
+    event_query = "cuEventQuery"(event: Handle);
     event_record = "cuEventRecord"(event: Handle, stream: Handle);
 
     module_load = "cuModuleLoadData"(module: *mut Handle, image: *const c_void);

@@ -63,15 +63,8 @@ impl ArrayInput {
         object: &Bound<'py, PyAny>,
         writer: &mut ArgumentWriter<'_, 'py>,
     ) -> PyResult<ArrayFit> {
-        let tensor;
-        let object = if numpy::View::of(object).is_none() && numpy::is_torch_tensor(object) {
-            // The tensor keeps the memory; the array object is only a look at it.
-            tensor = object.call_method0("detach")?.call_method0("numpy")?;
-            &tensor
-        } else {
-            object
-        };
-        let Some(view) = numpy::View::of(object) else { return Ok(ArrayFit::Differs) };
+        let Some(foreign) = numpy::ForeignArray::of(object)? else { return Ok(ArrayFit::Differs) };
+        let view = foreign.view()?;
         if view.scalar() != self.elem.elem() {
             return Ok(ArrayFit::Differs);
         }
@@ -97,11 +90,17 @@ impl ArrayInput {
         if self.written && !view.is_writeable() {
             return Ok(ArrayFit::ReadOnly);
         }
-        let address = match placement {
-            numpy::Placement::InPlace(_) => view.data() as u64,
-            numpy::Placement::Copied | numpy::Placement::Strided => writer.copied(&view, self.param)?,
-        };
+        let in_place = matches!(placement, numpy::Placement::InPlace(_));
+        if foreign.on_device && (!in_place || writer.compiled.sees_host_memory()) {
+            return Ok(ArrayFit::Differs);
+        }
+        let address = if in_place { view.data() as u64 } else { writer.copied(&view, self.param)? };
         writer.put_array(self.at, address, outer.iter().map(|&extent| extent as i32));
+        if foreign.on_device {
+            writer.use_stream(foreign.stream);
+        } else if !writer.compiled.sees_host_memory() {
+            writer.mirror(self.at, address, view.bytes(), self.written);
+        }
         Ok(ArrayFit::Fits)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use octants::ir::Scalar;
-use octants::{CompiledKernel, FieldLeaf, Memory, Tree};
+use octants::{CompiledKernel, ExternalStream, FieldLeaf, HostRange, Memory, Mirror, Tree};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
@@ -23,12 +23,23 @@ pub struct LaunchArguments<'py> {
     staged: Vec<StagingCopy<'py>>,
     trees: Trees,
     members: Members<'py>,
+    /// Arrays of the host that the device does not see: where their addresses lie in the block.
+    host: Vec<(usize, HostRange)>,
+    /// A stream of another library whose arrays are among the arguments.
+    stream: Option<ExternalStream>,
 }
 
 impl<'py> LaunchArguments<'py> {
     #[inline]
     pub fn new() -> Self {
-        Self { block: Words::new(), staged: Vec::new(), trees: Trees::new(), members: Members::new() }
+        Self {
+            block: Words::new(),
+            staged: Vec::new(),
+            trees: Trees::new(),
+            members: Members::new(),
+            host: Vec::new(),
+            stream: None,
+        }
     }
 
     /// Starts again, for a kernel.
@@ -41,8 +52,31 @@ impl<'py> LaunchArguments<'py> {
         self.staged.clear();
         self.trees.clear();
         self.members.clear();
-        let (block, staged) = (self.block.bytes_mut(), &mut self.staged);
-        (ArgumentWriter { compiled, block, staged, trees: &mut self.trees }, &mut self.members)
+        self.host.clear();
+        self.stream = None;
+        let (block, staged, trees) = (self.block.bytes_mut(), &mut self.staged, &mut self.trees);
+        let (host, stream) = (&mut self.host, &mut self.stream);
+        (ArgumentWriter { compiled, block, staged, trees, host, stream }, &mut self.members)
+    }
+
+    /// Copies arrays of the host to a device that does not see them; the block has the copies' addresses then. What the launch writes
+    /// comes back by [`LaunchArguments::copy_back`].
+    #[inline]
+    pub fn upload(&mut self, py: Python<'_>, compiled: &CompiledKernel) -> PyResult<Option<Mirror>> {
+        if let Some(stream) = self.stream {
+            compiled.launch_after(stream).map_err(|error| errors::from_error(py, &error))?;
+        }
+        if self.host.is_empty() {
+            return Ok(None);
+        }
+        let ranges: Vec<_> = self.host.iter().map(|(_, range)| range.clone()).collect();
+        let mirror =
+            py.detach(|| compiled.mirror(&ranges)).map_err(|error| errors::from_error(py, &error))?;
+        for (at, range) in &self.host {
+            let address = mirror.address(range.address());
+            self.block.bytes_mut()[*at..*at + 8].copy_from_slice(&address.0.to_le_bytes());
+        }
+        Ok(Some(mirror))
     }
 
     /// The block, laid out as the kernel's plan says.
@@ -62,7 +96,19 @@ impl<'py> LaunchArguments<'py> {
 
     /// Copies back what the kernel wrote to copies of arguments.
     #[inline]
-    pub fn copy_back(&self, py: Python<'_>, compiled: &CompiledKernel) -> PyResult<()> {
+    pub fn copy_back(
+        &self,
+        py: Python<'_>,
+        compiled: &CompiledKernel,
+        mirror: Option<Mirror>,
+    ) -> PyResult<()> {
+        if let Some(stream) = self.stream {
+            compiled.launch_before(stream).map_err(|error| errors::from_error(py, &error))?;
+        }
+        if let Some(mirror) = mirror {
+            let copied = py.detach(|| compiled.copy_back(&mirror));
+            copied.map_err(|error| errors::from_error(py, &error))?;
+        }
         staging::copy_back(py, &self.staged, compiled.access())
     }
 
@@ -78,9 +124,25 @@ pub struct ArgumentWriter<'a, 'py> {
     block: &'a mut [u8],
     staged: &'a mut Vec<StagingCopy<'py>>,
     trees: &'a mut Trees,
+    host: &'a mut Vec<(usize, HostRange)>,
+    stream: &'a mut Option<ExternalStream>,
 }
 
 impl<'py> ArgumentWriter<'_, 'py> {
+    /// The array whose address was put there lies in the host's memory, which the device does not see.
+    #[cold]
+    pub fn mirror(&mut self, at: usize, address: u64, bytes: usize, written: bool) {
+        // SAFETY: whoever passes the array keeps it, or the copy that stands for it, until the launch is over.
+        self.host.push((at, unsafe { HostRange::new(address, bytes, written) }));
+    }
+
+    /// An array that another library uses in this stream is among the arguments.
+    #[cold]
+    pub fn use_stream(&mut self, stream: Option<u64>) {
+        // SAFETY: the library keeps its current stream.
+        *self.stream = stream.map(|handle| unsafe { ExternalStream::new(handle) });
+    }
+
     #[inline]
     pub fn put(&mut self, at: usize, scalar: Scalar, bits: u64) {
         match scalar.bytes() {

@@ -1,0 +1,59 @@
+//! NVIDIA's GPUs: LLVM's PTX, which the driver compiles for the device.
+
+use octants_codegen::{GpuOptions, PtxOptions, PtxTarget, compile_ptx, ptx_text};
+use octants_cuda::CudaDevice;
+use octants_hal::Cancel;
+use octants_runtime::{Assumptions, Code};
+
+use super::{Backend, Compiler, generated};
+use crate::error::Error;
+use crate::kernel_source::{KernelSource, VersionInfo};
+use crate::options::SessionOptions;
+use crate::report::Dump;
+
+struct Cuda {
+    target: PtxTarget,
+}
+
+pub(super) fn open(options: &SessionOptions) -> Result<Backend, Error> {
+    let unavailable = |message: String| Error::Unavailable { message };
+    let device = CudaDevice::open(options.device).map_err(|why| unavailable(why.to_string()))?;
+    let target = PtxTarget::of_device(device.driver_version(), device.capability())
+        .map_err(|why| unavailable(format!("the NVIDIA driver is too old: {why}")))?;
+    Ok(Backend::new(device, Cuda { target }))
+}
+
+impl Compiler for Cuda {
+    fn make(
+        &self,
+        source: &KernelSource,
+        assume: Assumptions,
+        cancel: &Cancel,
+    ) -> Result<Code<VersionInfo>, Error> {
+        generated::make(source, assume, cancel, |kernel, plan| {
+            compile_ptx(kernel, plan, self.options(source, assume), cancel)
+        })
+    }
+
+    fn dump(&self, source: &KernelSource, what: Dump, assume: Assumptions) -> Result<Option<String>, Error> {
+        generated::dump(source, what, assume, |kernel, plan, text| {
+            ptx_text(kernel, plan, self.options(source, assume), text)
+        })
+    }
+
+    fn reports_accesses(&self) -> bool {
+        false
+    }
+}
+
+impl Cuda {
+    fn options(&self, source: &KernelSource, assume: Assumptions) -> PtxOptions {
+        PtxOptions {
+            target: self.target,
+            gpu: GpuOptions::default(),
+            noalias: assume.noalias,
+            optimise: source.options.opt_level > 0,
+            threads: generated::compile_threads(source),
+        }
+    }
+}

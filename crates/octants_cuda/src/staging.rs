@@ -1,0 +1,233 @@
+//! Copies between the host's ordinary memory and the device, by way of pinned memory.
+//!
+//! The bus reaches its speed from memory alone that the system does not move. Pieces go through pinned chunks; while the bus moves one, the
+//! processor copies the next. Long copies are shared by several threads: one alone copies memory at a fifth of the bus's speed.
+
+use std::collections::VecDeque;
+use std::ffi::c_void;
+use std::iter::StepBy;
+use std::ops::Range;
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+
+use octants_hal::DeviceError;
+
+use crate::driver::table::Handle;
+use crate::driver::{Driver, NOT_READY};
+
+/// Bytes of a chunk: the bus takes 20 µs for it, far longer than it takes to tell it.
+const CHUNK: usize = 1 << 20;
+
+/// Chunks that wait for the bus before a copy waits for the oldest instead of allocating another.
+const CHUNKS: usize = 16;
+
+/// A copy of fewer bytes is not worth other threads, which take 50 µs to begin.
+const WORTH_THREADS: usize = 8 << 20;
+
+/// Threads of a long copy.
+const THREADS: usize = 8;
+
+/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`
+pub const PINNED: u32 = 1 | 2;
+
+/// `CU_EVENT_DISABLE_TIMING`
+pub const WITHOUT_TIMING: u32 = 2;
+
+/// Pinned chunks, the one that was used first at the front.
+#[derive(Default)]
+pub struct Staging {
+    chunks: Mutex<VecDeque<Chunk>>,
+}
+
+/// Pinned memory, and an event behind the last copy that used it.
+#[derive(Clone, Copy)]
+struct Chunk {
+    host: *mut u8,
+    event: Handle,
+}
+
+// SAFETY: memory and an event of the driver, which are not bound to a thread.
+unsafe impl Send for Chunk {}
+
+/// One copy's ends on the device.
+#[derive(Clone, Copy)]
+pub struct Transfer<'a> {
+    pub driver: &'a Driver,
+    pub context: Handle,
+    pub stream: Handle,
+    pub device: u64,
+    pub bytes: usize,
+}
+
+// SAFETY: the driver's functions and handles are for any thread.
+unsafe impl Send for Transfer<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Transfer<'_> {}
+
+/// An address of the host that threads share the pieces of.
+#[derive(Clone, Copy)]
+struct Host(*mut u8);
+
+// SAFETY: each thread touches pieces of its own.
+unsafe impl Send for Host {}
+// SAFETY: as above.
+unsafe impl Sync for Host {}
+
+impl Host {
+    /// # Safety
+    /// Inside the copy's range.
+    unsafe fn at(self, offset: usize) -> *mut u8 {
+        // SAFETY: the caller says so.
+        unsafe { self.0.add(offset) }
+    }
+}
+
+impl Staging {
+    /// Copies to the device. The host's bytes were read when it returns.
+    ///
+    /// # Safety
+    /// Both ranges are valid, and the context is current.
+    pub unsafe fn to_device(&self, transfer: Transfer<'_>, from: *const u8) -> Result<(), DeviceError> {
+        let from = Host(from.cast_mut());
+        by_threads(transfer, |transfer, offsets| {
+            let driver = transfer.driver;
+            for offset in offsets {
+                let bytes = CHUNK.min(transfer.bytes - offset);
+                let chunk = self.take(driver)?;
+                // SAFETY: the piece lies inside both ranges, and the chunk is no longer in use.
+                unsafe {
+                    ptr::copy_nonoverlapping(from.at(offset), chunk.host, bytes);
+                    let (to, table) = (transfer.device + offset as u64, &driver.table);
+                    let sent = (table.copy_to_device)(to, chunk.host.cast(), bytes, transfer.stream);
+                    let recorded = (table.event_record)(chunk.event, transfer.stream);
+                    self.give_back(chunk);
+                    driver.check("copy_to_device", sent)?;
+                    driver.check("copy_to_device", recorded)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Copies to the host, and waits.
+    ///
+    /// # Safety
+    /// As for [`Staging::to_device`].
+    pub unsafe fn to_host(&self, transfer: Transfer<'_>, to: *mut u8) -> Result<(), DeviceError> {
+        let to = Host(to);
+        by_threads(transfer, |transfer, offsets| {
+            let driver = transfer.driver;
+            let mut under_way: Option<(Chunk, usize)> = None;
+            let mut offsets = offsets;
+            loop {
+                // The next piece is told to the bus before the last one is waited for.
+                let next = match offsets.next() {
+                    None => None,
+                    Some(offset) => {
+                        let bytes = CHUNK.min(transfer.bytes - offset);
+                        let chunk = self.take(driver)?;
+                        // SAFETY: the piece lies inside the range, and the chunk is no longer in use.
+                        let told = unsafe {
+                            let (from, table) = (transfer.device + offset as u64, &driver.table);
+                            let sent = (table.copy_to_host)(chunk.host.cast(), from, bytes, transfer.stream);
+                            if sent == 0 { (table.event_record)(chunk.event, transfer.stream) } else { sent }
+                        };
+                        driver.check("copy_to_host", told)?;
+                        Some((chunk, offset))
+                    }
+                };
+                if let Some((chunk, offset)) = under_way {
+                    let bytes = CHUNK.min(transfer.bytes - offset);
+                    // SAFETY: once the event is passed the piece is in the chunk.
+                    unsafe {
+                        driver.check("copy_to_host", (driver.table.event_synchronise)(chunk.event))?;
+                        ptr::copy_nonoverlapping(chunk.host, to.at(offset), bytes);
+                    }
+                    self.give_back(chunk);
+                }
+                if next.is_none() {
+                    return Ok(());
+                }
+                under_way = next;
+            }
+        })
+    }
+
+    /// A chunk that the bus is done with.
+    fn take(&self, driver: &Driver) -> Result<Chunk, DeviceError> {
+        let (oldest, count) = {
+            let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
+            (chunks.pop_front(), chunks.len())
+        };
+        if let Some(chunk) = oldest {
+            // SAFETY: an event of this driver.
+            let status = unsafe { (driver.table.event_query)(chunk.event) };
+            if status != NOT_READY {
+                return driver.check("staging", status).map(|()| chunk);
+            }
+            if count + 1 >= CHUNKS {
+                // SAFETY: as above.
+                let status = unsafe { (driver.table.event_synchronise)(chunk.event) };
+                return driver.check("staging", status).map(|()| chunk);
+            }
+            self.chunks.lock().unwrap_or_else(PoisonError::into_inner).push_front(chunk);
+        }
+        let mut host: *mut c_void = ptr::null_mut();
+        let mut event = ptr::null_mut();
+        // SAFETY: both write their new handle.
+        unsafe {
+            driver.check("staging", (driver.table.host_allocate)(&raw mut host, CHUNK, PINNED))?;
+            driver.check("staging", (driver.table.event_create)(&raw mut event, WITHOUT_TIMING))?;
+        }
+        Ok(Chunk { host: host.cast(), event })
+    }
+
+    fn give_back(&self, chunk: Chunk) {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner).push_back(chunk);
+    }
+
+    /// Frees all chunks; nothing is under way.
+    pub fn clear(&self, driver: &Driver) {
+        for chunk in self.chunks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // SAFETY: allocated by this driver, and never used again.
+            unsafe {
+                (driver.table.event_destroy)(chunk.event);
+                (driver.table.host_free)(chunk.host.cast());
+            }
+        }
+    }
+}
+
+/// Runs `pieces` over the offsets of all pieces, on several threads if there are many.
+fn by_threads(
+    transfer: Transfer<'_>,
+    pieces: impl Fn(&Transfer<'_>, StepBy<Range<usize>>) -> Result<(), DeviceError> + Sync,
+) -> Result<(), DeviceError> {
+    let threads = if transfer.bytes < WORTH_THREADS {
+        1
+    } else {
+        std::thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS))
+    };
+    if threads == 1 {
+        return pieces(&transfer, (0..transfer.bytes).step_by(CHUNK));
+    }
+    let bytes = transfer.bytes;
+    let share = move |number: usize| (number * CHUNK..bytes).step_by(threads * CHUNK);
+    std::thread::scope(|scope| {
+        let (pieces, transfer) = (&pieces, &transfer);
+        let others: Vec<_> = (1..threads)
+            .map(|number| {
+                scope.spawn(move || {
+                    // SAFETY: the context lives as long as the copy.
+                    let status = unsafe { (transfer.driver.table.context_set_current)(transfer.context) };
+                    transfer.driver.check("staging", status)?;
+                    pieces(transfer, share(number))
+                })
+            })
+            .collect();
+        let first = pieces(transfer, share(0));
+        others.into_iter().fold(first, |result, other| {
+            result.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    })
+}
