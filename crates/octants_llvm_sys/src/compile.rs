@@ -9,6 +9,7 @@ use llvm_sys::target_machine::LLVMCodeGenFileType;
 
 use crate::device_library;
 use crate::fatal::LlvmThreadGuard;
+use crate::gpu_approximations;
 use crate::handles::Context;
 use crate::machines::Lease;
 use crate::pipeline::OptLevel;
@@ -216,6 +217,7 @@ fn translate(text: &str, options: &Options) -> Result<Compiled, CompileError> {
         context.check().map_err(at(Stage::Optimise))?;
     }
     reciprocal_roots::guard(&context, &module, &options.target);
+    gpu_approximations::apply(&context, &module, &options.target);
     timing.optimise = lap();
 
     let ir = options.keep_ir.then(|| module.print());

@@ -30,6 +30,7 @@ mod compile;
 mod device_library;
 mod elf;
 mod fatal;
+mod gpu_approximations;
 mod handles;
 mod load;
 mod machines;

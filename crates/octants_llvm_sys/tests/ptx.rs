@@ -92,3 +92,48 @@ fn an_unknown_function_of_the_device_library_is_an_error() {
     assert_eq!(error.stage, Stage::Library);
     assert!(error.message.contains("__nv_sinus"), "{error}");
 }
+
+/// The PTX of `body`, from `%x` and `%y` to `%r`, with or without the flags of fast math.
+fn arithmetic(body: &str, fast: bool) -> String {
+    let target = Target::nvptx(80, 75).unwrap();
+    let options = Options { target, output: Output::Assembly, ..Options::default() };
+    let body = body.replace("OP ", if fast { "reassoc nsz arcp contract afn " } else { "" });
+    let text = format!(
+        "define ptx_kernel void @task(ptr addrspace(1) %p, float %x, float %y) {{
+           {body}
+           store float %r, ptr addrspace(1) %p
+           ret void
+         }}
+         declare float @llvm.sqrt.f32(float)"
+    );
+    String::from_utf8(compile(&text, &options).unwrap().bytes).unwrap()
+}
+
+/// Quotients and roots are correctly rounded, and products are not fused with sums, unless the text allows it. The assembler fuses
+/// what has no rounding mode (`mul.f32`), too.
+#[test]
+fn arithmetic_is_approximated_only_where_that_is_allowed() {
+    let root = "%s = call OP float @llvm.sqrt.f32(float %x)\n";
+    let cases = [
+        ("%r = fdiv OP float %x, %y", "div.rn.f32", "div.full.f32"),
+        ("%r = fdiv OP float 1.0, %y", "rcp.rn.f32", "rcp.approx.f32"),
+        (&format!("{root} %r = fadd float %s, 1.0"), "sqrt.rn.f32", "sqrt.approx.f32"),
+        (&format!("{root} %r = fdiv OP float 1.0, %s"), "sqrt.rn.f32", "rsqrt.approx.f32"),
+        (&format!("{root} %r = fdiv OP float %y, %s"), "div.rn.f32", "rsqrt.approx.f32"),
+        (
+            &format!("{root} %t = fmul OP float %x, %s %r = fdiv OP float %y, %t"),
+            "div.rn.f32",
+            "rsqrt.approx.f32",
+        ),
+        ("%s = fmul OP float %x, %y %r = fadd OP float %s, %x", "mul.rn.f32", "fma.rn.f32"),
+    ];
+    for (body, exact, fast) in cases {
+        let (with, without) = (arithmetic(body, true), arithmetic(body, false));
+        assert!(without.contains(exact) && !without.contains(".approx"), "{without}");
+        assert!(with.contains(fast) && !with.contains(exact), "{with}");
+        assert_eq!(with.matches("sqrt").count(), usize::from(fast.contains("sqrt")), "{with}");
+        for fusible in ["mul.f32", "add.f32"] {
+            assert!(!without.contains(fusible), "{without}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Quotients and roots of 32-bit reals on NVIDIA's GPUs, where functions may be approximated.
+//!
+//! By default LLVM's code for these targets rounds quotients and roots correctly, which takes a dozen instructions and a branch each, and it
+//! gives that up only for whole modules. So what may be approximated (`afn`) is replaced by the hardware's approximations, after the
+//! optimiser has done what it can:
+//!
+//! ```text
+//! a / √x         becomes  a · rsqrt.approx(x)      1.5 ULP
+//! a / (x · √x)   becomes  a · r · r · r            where r = rsqrt.approx(x)
+//! 1 / b          becomes  rcp.approx(b)            1 ULP
+//! a / b          becomes  div.full(a, b)           2 ULP
+//! √x             becomes  sqrt.approx(x)           1 ULP
+//! ```
+//!
+//! All of them take subnormal numbers for what they are. The faster `div.approx` gives 0 where the divisor is above 2¹²⁶, and is not used.
+//! 64-bit reals have no approximations of this accuracy.
+
+use std::ffi::CStr;
+
+use llvm_sys::core::{
+    LLVMAddFunction, LLVMBuildCall2, LLVMBuildFMul, LLVMConstReal, LLVMCreateBuilderInContext,
+    LLVMDisposeBuilder, LLVMFloatTypeInContext, LLVMFunctionType, LLVMGetCalledValue, LLVMGetFastMathFlags,
+    LLVMGetFirstBasicBlock, LLVMGetFirstInstruction, LLVMGetInlineAsm, LLVMGetInstructionOpcode,
+    LLVMGetNamedFunction, LLVMGetNextBasicBlock, LLVMGetNextInstruction, LLVMGetOperand,
+    LLVMInstructionEraseFromParent, LLVMIsACallInst, LLVMIsAInstruction, LLVMPositionBuilderBefore,
+    LLVMReplaceAllUsesWith, LLVMSetFastMathFlags, LLVMTypeOf,
+};
+use llvm_sys::prelude::{LLVMBuilderRef, LLVMTypeRef, LLVMValueRef};
+use llvm_sys::{LLVMFastMathApproxFunc, LLVMInlineAsmDialect, LLVMOpcode};
+
+use crate::handles::{Context, Module, users};
+use crate::target::{Processor, Target};
+
+/// Rewrites what may be approximated. For GPUs alone.
+pub(crate) fn apply(context: &Context, module: &Module<'_>, target: &Target) {
+    if target.processor() == Processor::Gpu {
+        Rewriter::new(context, module).rewrite();
+    }
+}
+
+struct Rewriter<'a> {
+    module: &'a Module<'a>,
+    builder: LLVMBuilderRef,
+    real: LLVMTypeRef,
+    /// LLVM's intrinsic, null if the module does not use it.
+    root: LLVMValueRef,
+}
+
+impl Drop for Rewriter<'_> {
+    fn drop(&mut self) {
+        // SAFETY: owned.
+        unsafe { LLVMDisposeBuilder(self.builder) };
+    }
+}
+
+impl<'a> Rewriter<'a> {
+    fn new(context: &Context, module: &'a Module<'a>) -> Self {
+        // SAFETY: live handles.
+        unsafe {
+            Self {
+                module,
+                builder: LLVMCreateBuilderInContext(context.raw()),
+                real: LLVMFloatTypeInContext(context.raw()),
+                root: LLVMGetNamedFunction(module.raw(), c"llvm.sqrt.f32".as_ptr()),
+            }
+        }
+    }
+
+    fn rewrite(&self) {
+        for quotient in self.quotients() {
+            self.replace_quotient(quotient);
+        }
+        if !self.root.is_null() {
+            for root in users(self.root) {
+                self.replace_root(root);
+            }
+        }
+    }
+
+    /// The module's quotients that may be approximated.
+    fn quotients(&self) -> Vec<LLVMValueRef> {
+        let mut found = Vec::new();
+        for function in self.module.functions() {
+            // SAFETY: walks the blocks and instructions of a live function, which do not change meanwhile. A quotient has flags.
+            unsafe {
+                let mut block = LLVMGetFirstBasicBlock(function);
+                while !block.is_null() {
+                    let mut instruction = LLVMGetFirstInstruction(block);
+                    while !instruction.is_null() {
+                        if is(instruction, LLVMOpcode::LLVMFDiv)
+                            && LLVMTypeOf(instruction) == self.real
+                            && may_be_approximated(instruction)
+                        {
+                            found.push(instruction);
+                        }
+                        instruction = LLVMGetNextInstruction(instruction);
+                    }
+                    block = LLVMGetNextBasicBlock(block);
+                }
+            }
+        }
+        found
+    }
+
+    fn replace_quotient(&self, quotient: LLVMValueRef) {
+        // SAFETY: a live quotient of 32-bit reals, which has two operands.
+        unsafe {
+            LLVMPositionBuilderBefore(self.builder, quotient);
+            let flags = LLVMGetFastMathFlags(quotient);
+            let (a, b) = (LLVMGetOperand(quotient, 0), LLVMGetOperand(quotient, 1));
+            let is_one = a == LLVMConstReal(self.real, 1.0);
+            let new = if let Some(x) = self.argument_of_root(b) {
+                let reciprocal = self.call(c"llvm.nvvm.rsqrt.approx.f", x);
+                if is_one { reciprocal } else { self.product(a, reciprocal, flags) }
+            } else if let Some(x) = self.argument_of_power(b) {
+                let reciprocal = self.call(c"llvm.nvvm.rsqrt.approx.f", x);
+                let square = self.product(reciprocal, reciprocal, flags);
+                let cube = self.product(square, reciprocal, flags);
+                if is_one { cube } else { self.product(a, cube, flags) }
+            } else if is_one {
+                self.assembly(c"rcp.approx.f32 $0, $1;", c"=f,f", &mut [b])
+            } else {
+                self.assembly(c"div.full.f32 $0, $1, $2;", c"=f,f,f", &mut [a, b])
+            };
+            LLVMReplaceAllUsesWith(quotient, new);
+            // A root that nobody needs any more is no code: LLVM emits what is used.
+            LLVMInstructionEraseFromParent(quotient);
+        }
+    }
+
+    fn replace_root(&self, root: LLVMValueRef) {
+        let Some(x) = self.argument_of_root(root) else { return };
+        // SAFETY: a live call of the intrinsic.
+        unsafe {
+            LLVMPositionBuilderBefore(self.builder, root);
+            LLVMReplaceAllUsesWith(root, self.call(c"llvm.nvvm.sqrt.approx.f", x));
+            LLVMInstructionEraseFromParent(root);
+        }
+    }
+
+    /// `x` of a `√x` that may be approximated.
+    fn argument_of_root(&self, value: LLVMValueRef) -> Option<LLVMValueRef> {
+        // SAFETY: a live value; a call of the intrinsic has an operand and flags.
+        unsafe {
+            let is_root = !self.root.is_null()
+                && !LLVMIsACallInst(value).is_null()
+                && LLVMGetCalledValue(value) == self.root;
+            (is_root && may_be_approximated(value)).then(|| LLVMGetOperand(value, 0))
+        }
+    }
+
+    /// `x` of an `x · √x` that may be approximated.
+    fn argument_of_power(&self, value: LLVMValueRef) -> Option<LLVMValueRef> {
+        // SAFETY: a live value; a product has two operands and flags.
+        unsafe {
+            if LLVMIsAInstruction(value).is_null()
+                || !is(value, LLVMOpcode::LLVMFMul)
+                || !may_be_approximated(value)
+            {
+                return None;
+            }
+            let (a, b) = (LLVMGetOperand(value, 0), LLVMGetOperand(value, 1));
+            if self.argument_of_root(a) == Some(b) {
+                Some(b)
+            } else {
+                (self.argument_of_root(b) == Some(a)).then_some(a)
+            }
+        }
+    }
+
+    /// # Safety
+    /// Live 32-bit reals.
+    unsafe fn product(&self, a: LLVMValueRef, b: LLVMValueRef, flags: u32) -> LLVMValueRef {
+        // SAFETY: the caller says so; a product has flags, a folded constant has none.
+        unsafe {
+            let product = LLVMBuildFMul(self.builder, a, b, c"".as_ptr());
+            if !LLVMIsAInstruction(product).is_null() {
+                LLVMSetFastMathFlags(product, flags);
+            }
+            product
+        }
+    }
+
+    /// A call of an intrinsic of one 32-bit real.
+    ///
+    /// # Safety
+    /// A live 32-bit real.
+    unsafe fn call(&self, name: &CStr, x: LLVMValueRef) -> LLVMValueRef {
+        // SAFETY: the caller says so; LLVM declares these intrinsics so.
+        unsafe {
+            let ty = LLVMFunctionType(self.real, [self.real].as_mut_ptr(), 1, 0);
+            let mut function = LLVMGetNamedFunction(self.module.raw(), name.as_ptr());
+            if function.is_null() {
+                function = LLVMAddFunction(self.module.raw(), name.as_ptr(), ty);
+            }
+            LLVMBuildCall2(self.builder, ty, function, [x].as_mut_ptr(), 1, c"".as_ptr())
+        }
+    }
+
+    /// An instruction that LLVM 19 has no intrinsic of. It has no effect but its result.
+    ///
+    /// # Safety
+    /// Live 32-bit reals, as many as the text and the constraints say.
+    unsafe fn assembly(
+        &self,
+        text: &CStr,
+        constraints: &CStr,
+        operands: &mut [LLVMValueRef],
+    ) -> LLVMValueRef {
+        let mut types = vec![self.real; operands.len()];
+        let count = operands.len() as u32;
+        // SAFETY: the caller says so.
+        unsafe {
+            let ty = LLVMFunctionType(self.real, types.as_mut_ptr(), count, 0);
+            let callee = LLVMGetInlineAsm(
+                ty,
+                text.as_ptr(),
+                text.count_bytes(),
+                constraints.as_ptr(),
+                constraints.count_bytes(),
+                0,
+                0,
+                LLVMInlineAsmDialect::LLVMInlineAsmDialectATT,
+                0,
+            );
+            LLVMBuildCall2(self.builder, ty, callee, operands.as_mut_ptr(), count, c"".as_ptr())
+        }
+    }
+}
+
+/// # Safety
+/// A live instruction.
+unsafe fn is(instruction: LLVMValueRef, opcode: LLVMOpcode) -> bool {
+    // SAFETY: the caller says so.
+    unsafe { LLVMGetInstructionOpcode(instruction) as u32 == opcode as u32 }
+}
+
+/// # Safety
+/// A live instruction on reals, or a call that gives one.
+unsafe fn may_be_approximated(instruction: LLVMValueRef) -> bool {
+    // SAFETY: the caller says so.
+    unsafe { LLVMGetFastMathFlags(instruction) & LLVMFastMathApproxFunc != 0 }
+}
