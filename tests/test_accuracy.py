@@ -340,3 +340,47 @@ def test_a_number_by_its_own_root_is_its_root_under_fast_math(fresh_session):
 def test_the_document_states_these_bounds():
     rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \|", DOCUMENT.read_text(), flags=re.MULTILINE)
     assert {name: (float(exact), float(fast)) for name, exact, fast in rows} == BOUNDS
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["exact", "fast_math"])
+@pytest.mark.parametrize("dtype", REALS, ids=str)
+def test_whole_quotients_of_reals_are_not_rounded_below(arch, dtype, fast):
+    """A product with the reciprocal would be: 49 times 1/49 is less than 1 in f32."""
+    start(arch, fast)
+    array = oc.types.ndarray(dtype=dtype, ndim=1)
+
+    @oc.kernel
+    def k(x: array, y: array, quotient: array, constant: array, rest: array):
+        for i in range(x.shape[0]):
+            quotient[i] = x[i] // y[i]
+            constant[i] = x[i] // 49.0
+            rest[i] = x[i] % y[i]
+
+    real, _ = REALS[dtype]
+    whole, y = (values.ravel().astype(real) for values in np.mgrid[1:41, 1:200])
+    quotient, constant, rest = (np.empty_like(y) for _ in range(3))
+    k(whole * y, y, quotient, constant, rest)
+    assert np.array_equal(quotient, whole)
+    assert np.array_equal(rest, np.zeros_like(y))
+    assert np.array_equal(constant, np.floor(whole * y / 49))
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["exact", "fast_math"])
+@pytest.mark.parametrize("dtype", REALS, ids=str)
+def test_remainders_of_truncated_quotients_are_exact(arch, dtype, fast):
+    start(arch, fast)
+    array = oc.types.ndarray(dtype=dtype, ndim=1)
+
+    @oc.kernel
+    def k(x: array, y: array, out: array):
+        for i in range(x.shape[0]):
+            out[i] = oc.raw_mod(x[i], y[i])
+
+    real, _ = REALS[dtype]
+    random = np.random.default_rng(10)
+    x = np.exp(random.uniform(-20, 20, 3000)) * random.choice([-1, 1], 3000)
+    y = np.exp(random.uniform(-20, 20, 3000)) * random.choice([-1, 1], 3000)
+    x, y = x.astype(real), y.astype(real)
+    out = np.empty_like(x)
+    k(x, y, out)
+    assert np.array_equal(out, np.fmod(x, y))

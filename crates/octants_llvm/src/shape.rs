@@ -38,6 +38,8 @@ pub(crate) enum LibraryFunction {
     Erf,
     Pow,
     Atan2,
+    /// The exact remainder of a truncated quotient.
+    Remainder,
 }
 
 /// How the iterations of a parallel loop are dealt out.
@@ -92,6 +94,9 @@ pub(crate) trait Shape {
 
     /// Emits two neighbouring ops as one where that is faster. Otherwise nothing is emitted.
     fn fuse(&self, e: &mut Emitter<'_>, first: Op, second: Op) -> bool;
+
+    /// Whether the lesser and the greater of two reals, of which a NaN loses, are one instruction.
+    fn has_min_max(&self) -> bool;
 
     /// Width of the vector registers in bits, 0 if code is not to use vectors.
     fn vector_bits(&self) -> u32;

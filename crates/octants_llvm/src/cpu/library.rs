@@ -23,6 +23,9 @@ impl Emitter<'_> {
             LibraryFunction::Atan2 => {
                 return self.by_lane(operands, |e, v| e.c_function("atan2", "atan2f", v));
             }
+            LibraryFunction::Remainder => {
+                return self.by_lane(operands, |e, v| e.real_binary("frem", v[0], v[1]));
+            }
             LibraryFunction::Erf => return self.by_lane(operands, |e, v| e.c_function("erf", "erff", v)),
         };
         self.by_lane(operands, |e, v| e.intrinsic(intrinsic, v, ""))

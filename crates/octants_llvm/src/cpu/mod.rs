@@ -106,6 +106,10 @@ impl Shape for CpuOptions {
         e.atomic_pair(first, second)
     }
 
+    fn has_min_max(&self) -> bool {
+        false
+    }
+
     fn vector_bits(&self) -> u32 {
         self.vector_bits
     }

@@ -34,6 +34,8 @@ impl Emitter<'_> {
             LibraryFunction::Pow => "pow",
             LibraryFunction::Atan2 => "atan2",
             LibraryFunction::Erf => "erf",
+            // LLVM's own code for `frem` rounds the quotient.
+            LibraryFunction::Remainder => "fmod",
         };
         let symbol = format!("__nv_{name}{}", if scalar == Scalar::F32 { "f" } else { "" });
         let ty = Ty::new(scalar, 1);

@@ -111,6 +111,10 @@ impl Shape for GpuOptions {
         false
     }
 
+    fn has_min_max(&self) -> bool {
+        true
+    }
+
     fn vector_bits(&self) -> u32 {
         0
     }

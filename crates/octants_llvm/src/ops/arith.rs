@@ -5,6 +5,7 @@ use octants_ir::Scalar;
 use octants_ir::ops::ArithOp;
 
 use crate::emitter::Emitter;
+use crate::shape::LibraryFunction;
 use crate::value::Val;
 
 impl Emitter<'_> {
@@ -26,7 +27,8 @@ impl Emitter<'_> {
             ArithOp::Mul => self.real_binary("fmul", a, b),
             ArithOp::Div | ArithOp::RawDiv => self.real_binary("fdiv", a, b),
             ArithOp::FloorDiv => {
-                let quotient = self.real_binary("fdiv", a, b);
+                // No flags: an approximation just below a whole number would be one less.
+                let quotient = self.binary("fdiv", a, b);
                 self.intrinsic("llvm.floor", &[quotient], "")
             }
             ArithOp::Mod => {
@@ -34,7 +36,7 @@ impl Emitter<'_> {
                 let multiple = self.real_binary("fmul", quotient, b);
                 self.real_binary("fsub", a, multiple)
             }
-            ArithOp::RawMod => self.by_lane(&[a, b], |e, v| e.real_binary("frem", v[0], v[1])),
+            ArithOp::RawMod => self.library(LibraryFunction::Remainder, &[a, b]),
             ArithOp::Min => self.real_extreme("llvm.minnum", "olt", a, b),
             ArithOp::Max => self.real_extreme("llvm.maxnum", "ogt", a, b),
             ArithOp::Neg => {
@@ -48,7 +50,7 @@ impl Emitter<'_> {
     /// A NaN loses. With fast math the second operand loses if it is one, and a comparison is one instruction with the selection; what
     /// is accumulated is the first.
     fn real_extreme(&mut self, intrinsic: &str, predicate: &str, a: Val, b: Val) -> Val {
-        if self.flags().is_empty() {
+        if self.flags().is_empty() || self.shape.has_min_max() {
             return self.intrinsic(intrinsic, &[a, b], "");
         }
         let second = self.compare(predicate, b, a);

@@ -19,7 +19,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn library(&mut self, function: LibraryFunction, operands: &[Val]) -> Val {
+    pub(crate) fn library(&mut self, function: LibraryFunction, operands: &[Val]) -> Val {
         let shape = self.shape;
         shape.library(self, function, operands)
     }
