@@ -70,10 +70,10 @@ class HostArray:
             value = self.data[self._index(index)]
         if not isinstance(self.element, Tensor):
             return value
-        from octants._matrix import made
+        from octants._matrix import matrix_over
 
         # A view: an assignment to an entry of the element reaches the array.
-        return made(value, getattr(octants, self.element.scalar))
+        return matrix_over(value, getattr(octants, self.element.scalar))
 
     def __setitem__(self, index, value):
         self.data[self._index(index)] = np.asarray(value) if isinstance(self.element, Tensor) else value

@@ -2,7 +2,7 @@
 # ruff: noqa: RET505  (a branch that is decided while compiling stands beside the other)
 """Decompositions of small matrices, one per thread: written in the kernel language, so they run on the host too.
 
-Singular values of 3×3 matrices come from one-sided rotations (Hestenes): pairs of columns of the matrix are turned until all are
+Singular values of 3×3 matrices come from one-sided rotations (Hestenes): pairs of columns of the matrix are rotated_pair until all are
 orthogonal. Their lengths are then the singular values and the product of the rotations is V. AᵀA is never formed, so small singular values
 lose nothing to squaring. A 2×2 matrix is a rotation or reflection times a symmetric matrix, both known in closed form; so the product of its
 factors, ``U @ V.transpose()``, is right to far below the precision where the matrix is almost a rotation. Eigenvalues of symmetric matrices come from Jacobi's rotations. Matrices are scaled first, so that no intermediate overflows.
@@ -118,7 +118,7 @@ def svd(A, dt=None):
 
 
 @pyfunc
-def lengthened(c, s):
+def renormalised(c, s):
     """A cosine and a sine from approximate ones: a Newton step towards a sum of squares of 1."""
     great = lang.max(lang.abs(c), lang.abs(s))
     small = lang.min(lang.abs(c), lang.abs(s))
@@ -146,7 +146,7 @@ def polar_2(a, dt: Template):
     square = x * x + y * y
     is_zero = square < dt(least_scale(dt))
     inverse = lang.rsqrt(lang.select(is_zero, lang.one(square), square))
-    c, s = lengthened(lang.select(is_zero, lang.one(square), x * inverse), y * inverse)
+    c, s = renormalised(lang.select(is_zero, lang.one(square), x * inverse), y * inverse)
     mirrored = lang.select(reflects, -s, s)
     return c, s, reflects, c * x + s * y, c * other_x + mirrored * other_y, c * other_y - mirrored * other_x
 
@@ -161,7 +161,7 @@ def svd_2(A, dt: Template):
     equal = dt(EQUAL_UNITS * unit_roundoff(dt)) * trace
     twice = lang.select(difference * difference + twice * twice > equal * equal, twice, lang.zero(twice))
     cosine, sine = rotation(-difference, twice, dt(negligible_product(dt)))
-    cosine, sine = lengthened(cosine, sine)
+    cosine, sine = renormalised(cosine, sine)
     v = Vector([cosine, -sine])
     w = Vector([sine, cosine])
     # Whether the symmetric factor's eigenvalue of v is less than that of w.
@@ -182,7 +182,7 @@ def svd_2(A, dt: Template):
 
 
 @pyfunc
-def turned(p, q, v, w, negligible):
+def rotated_pair(p, q, v, w, negligible):
     """Turns two columns to be orthogonal, and two columns of V with them; also gives how far they had to go."""
     product = 2 * dot(p, q)
     cosine, sine = rotation(dot(q, q) - dot(p, p), product, negligible)
@@ -200,11 +200,11 @@ def turned(p, q, v, w, negligible):
 def ordered(p, q, v, w):
     """Two columns with the longer one first. A sign keeps V a rotation."""
     swap = dot(q, q) > dot(p, p)
-    return chosen(swap, q, p), chosen(swap, -p, q), chosen(swap, w, v), chosen(swap, -v, w)
+    return select_vector(swap, q, p), select_vector(swap, -p, q), select_vector(swap, w, v), select_vector(swap, -v, w)
 
 
 @pyfunc
-def chosen(condition, a, b):
+def select_vector(condition, a, b):
     """One of two vectors."""
     return Vector([lang.select(condition, a[i], b[i]) for i in range(a.n)])
 
@@ -214,17 +214,17 @@ def orthogonal_to(u):
     """Some unit vector that is orthogonal to a unit vector of three entries."""
     zero = lang.zero(u[0])
     flat = lang.abs(u[0]) > lang.abs(u[2])
-    return unit(chosen(flat, Vector([-u[1], u[0], zero]), Vector([zero, -u[2], u[1]])))
+    return unit(select_vector(flat, Vector([-u[1], u[0], zero]), Vector([zero, -u[2], u[1]])))
 
 
 @pyfunc
 def unit(v):
     result = v * lang.rsqrt(dot(v, v))
-    return result * lengthening(result)
+    return result * unit_factor(result)
 
 
 @pyfunc
-def lengthening(v):
+def unit_factor(v):
     """What makes an almost unit vector one: a Newton step. Approximate roots are all off to the same side."""
     return lang.one(v[0]) * 1.5 - dot(v, v) / 2
 
@@ -247,9 +247,9 @@ def svd_3(A, dt: Template):
     tolerance = dt(precision(dt)) * (dot(b0, b0) + dot(b1, b1) + dot(b2, b2))
     sweep = 0
     while sweep < 12:
-        b0, b1, v0, v1, product_01, sine_01 = turned(b0, b1, v0, v1, negligible)
-        b0, b2, v0, v2, product_02, sine_02 = turned(b0, b2, v0, v2, negligible)
-        b1, b2, v1, v2, product_12, sine_12 = turned(b1, b2, v1, v2, negligible)
+        b0, b1, v0, v1, product_01, sine_01 = rotated_pair(b0, b1, v0, v1, negligible)
+        b0, b2, v0, v2, product_02, sine_02 = rotated_pair(b0, b2, v0, v2, negligible)
+        b1, b2, v1, v2, product_12, sine_12 = rotated_pair(b1, b2, v1, v2, negligible)
         # A pair that was made orthogonal is disturbed by later turns: by at most a product times a sine.
         product = lang.max(product_01, product_02, product_12)
         sine = lang.max(sine_01, sine_02, sine_12)
@@ -259,20 +259,20 @@ def svd_3(A, dt: Template):
     b1, b2, v1, v2 = ordered(b1, b2, v1, v2)
     # A column without a length has no direction: any orthogonal one will do.
     u0 = b0 * lang.rsqrt(lang.max(dot(b0, b0), least))
-    u0 = u0 * lengthening(u0)
-    u0 = chosen(dot(b0, b0) > least, u0, Vector([one, zero, zero]))
+    u0 = u0 * unit_factor(u0)
+    u0 = select_vector(dot(b0, b0) > least, u0, Vector([one, zero, zero]))
     across = b1 - u0 * dot(u0, b1)
     length = dot(across, across)
     u1 = across * lang.rsqrt(lang.max(length, least))
     u1 = u1 - u0 * dot(u0, u1)
     # What is left of a column that is rounding error alone may point along the first one.
-    u1 = chosen((length > least) & (4 * length > dot(b1, b1)), u1, orthogonal_to(u0))
-    u1 = u1 * lengthening(u1)
+    u1 = select_vector((length > least) & (4 * length > dot(b1, b1)), u1, orthogonal_to(u0))
+    u1 = u1 * unit_factor(u1)
     u2 = cross(u0, u1)
     # Each turn's approximate root shortened the columns of V, and with them the matrix.
-    long_0 = lengthening(v0)
-    long_1 = lengthening(v1)
-    long_2 = lengthening(v2)
+    long_0 = unit_factor(v0)
+    long_1 = unit_factor(v1)
+    long_2 = unit_factor(v2)
     s0 = dot(u0, b0) * (long_0 * scale)
     s1 = dot(u1, b1) * (long_1 * scale)
     s2 = dot(u2, b2) * (long_2 * scale)
@@ -348,7 +348,7 @@ def eigenvector(a, half, real, imaginary, zero):
     """
     upper = Vector([a[0, 1], zero, real - half, imaginary])
     lower = Vector([real + half, imaginary, a[1, 0], zero])
-    result = chosen(dot(lower, lower) > dot(upper, upper), lower, upper)
+    result = select_vector(dot(lower, lower) > dot(upper, upper), lower, upper)
     # A multiple of the unit matrix leaves every direction: the two eigenvectors are then the axes.
     length = dot(result, result)
     if length <= 0:

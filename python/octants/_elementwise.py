@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._matrix import Matrix, cast_array, made
+from ._matrix import Matrix, cast_array, matrix_over
 from ._matrix_operators import declared_type, operand, same_shape
 from ._promotion import data_type, numpy_type, promoted
 from .exceptions import OctantsTypeError
@@ -66,7 +66,7 @@ def _over_arrays(name: str, function, operands):
             result = (arrays[0].view(unsigned) >> arrays[1].view(unsigned)).view(common)
         else:
             result = function(*arrays)
-    return made(numpy.asarray(result), declared_type(result.dtype, *declared))
+    return matrix_over(numpy.asarray(result), declared_type(result.dtype, *declared))
 
 
 def _fold(binary, arrays):
@@ -79,13 +79,13 @@ def _fold(binary, arrays):
 def _convert(name: str, x: Matrix, dtype):
     target = numpy_type(dtype)
     if name == "cast":
-        return made(cast_array(x.entries, target), data_type(dtype))
+        return matrix_over(cast_array(x.entries, target), data_type(dtype))
     if target.itemsize != x.entries.dtype.itemsize:
         raise OctantsTypeError(f"oc.bit_cast needs types of one width, not {x.entries.dtype} and {target}")
-    return made(x.entries.view(target).copy(), data_type(dtype))
+    return matrix_over(x.entries.view(target).copy(), data_type(dtype))
 
 
 def _fill(x: Matrix, value: int):
     import numpy
 
-    return made(numpy.full_like(x.entries, value), x.dt)
+    return matrix_over(numpy.full_like(x.entries, value), x.dt)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from ._matrix import Matrix, cast_array, holds_expression, made
+from ._matrix import Matrix, cast_array, holds_expression, matrix_over
 from ._matrix_operators import declared_type, operand
 from ._promotion import data_type, numpy_type, of_numpy, promoted
 
@@ -51,7 +51,7 @@ def of_common_type(text, *args, **kwargs):
             return value
         divided = value.entries.dtype.kind == "f" and common.kind != "f"
         target = numpy_type(float) if divided else common
-        return made(cast_array(value.entries, target), of_numpy(target))
+        return matrix_over(cast_array(value.entries, target), of_numpy(target))
 
     return typed(result)
 
@@ -64,7 +64,7 @@ def of_real_type(text, *args, **kwargs):
     real = data_type(float if dt is None else dt)
 
     def typed(value):
-        return made(cast_array(value.entries, numpy_type(real)), real) if isinstance(value, Matrix) else value
+        return matrix_over(cast_array(value.entries, numpy_type(real)), real) if isinstance(value, Matrix) else value
 
     return tuple(typed(part) for part in result) if isinstance(result, tuple) else typed(result)
 
@@ -83,6 +83,6 @@ def stacked(axis: int):
         arrays, declared = zip(*operands, strict=True)
         common = promoted([(array.dtype, dt is not None) for array, dt in zip(arrays, declared, strict=True)])
         entries = numpy.stack([cast_array(array, common) for array in arrays], axis)
-        return made(entries, declared_type(common, *declared))
+        return matrix_over(entries, declared_type(common, *declared))
 
     return form

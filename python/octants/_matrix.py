@@ -37,7 +37,7 @@ class Matrix(Operators):
         entries = array_of(arr, declared)
         if entries.ndim not in cls._ranks or entries.size == 0:
             raise OctantsTypeError(f"{cls._wanted}, not values of shape {entries.shape}")
-        return made(entries, declared)
+        return matrix_over(entries, declared)
 
     # ---- shape and entries ----
 
@@ -76,12 +76,12 @@ class Matrix(Operators):
         return self.entries.shape[0]
 
     def __iter__(self):
-        return (made(entry.copy(), self.dt) if entry.ndim else entry for entry in self.entries)
+        return (matrix_over(entry.copy(), self.dt) if entry.ndim else entry for entry in self.entries)
 
     def __getitem__(self, index):
         if _is_expression_index(index):
             return _traced_item(self, index)
-        return made(self.entries[checked_index(self, index)], self.dt, copy=True)
+        return matrix_over(self.entries[checked_index(self, index)], self.dt, copy=True)
 
     def __setitem__(self, index, value):
         index = checked_index(self, index)
@@ -101,7 +101,7 @@ class Matrix(Operators):
         if letters is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         positions = _positions(self, name, letters)
-        return self.entries[positions[0]] if len(name) == 1 else made(self.entries[positions], self.dt)
+        return self.entries[positions[0]] if len(name) == 1 else matrix_over(self.entries[positions], self.dt)
 
     def __setattr__(self, name, value):
         letters = _swizzle(name)
@@ -144,10 +144,10 @@ class Matrix(Operators):
     __hash__ = object.__hash__
 
     def __reduce__(self):
-        return made, (self.entries, self.dt)
+        return matrix_over, (self.entries, self.dt)
 
     def __copy__(self):
-        return made(self.entries.copy(), self.dt)
+        return matrix_over(self.entries.copy(), self.dt)
 
     def __deepcopy__(self, memo):
         return self.__copy__()
@@ -170,7 +170,7 @@ class Matrix(Operators):
         # Truths are of no declared type, as those of a comparison; keywords may ask for a type that is none of ours.
         keeps = not kwargs and result.dtype.kind != "b"
         declared = (x.dt for x in inputs if keeps and isinstance(x, Matrix))
-        return made(result, declared_type(result.dtype, *declared))
+        return matrix_over(result, declared_type(result.dtype, *declared))
 
 
 class Vector(Matrix):
@@ -186,7 +186,7 @@ class Vector(Matrix):
 # ---- making ---------------------------------------------------------------------------------------------------------------
 
 
-def made(entries, dt: DataType | None = None, copy: bool = False):
+def matrix_over(entries, dt: DataType | None = None, copy: bool = False):
     """A matrix over an array, or the number that an array without axes is."""
     if not entries.ndim:
         return entries[()]
@@ -199,7 +199,7 @@ def made(entries, dt: DataType | None = None, copy: bool = False):
 
 def compared(entries, sign: str):
     """What a comparison of matrices gives: a truth for each entry. The sign says what the whole is worth as one truth."""
-    result = made(entries)
+    result = matrix_over(entries)
     if isinstance(result, Matrix):
         object.__setattr__(result, "comparison", sign)
     return result

@@ -15,7 +15,7 @@ import operator
 
 from . import _language as lang
 from ._host_forms import of_common_type, on_host, stacked
-from ._matrix import Matrix, Vector, cast_array, made
+from ._matrix import Matrix, Vector, cast_array, matrix_over
 from ._promotion import data_type, numpy_type
 from ._pyfunc import pyfunc
 from .exceptions import OctantsTypeError
@@ -95,7 +95,7 @@ def to_list(self):
 
 
 def _flattened(text, self):
-    return made(self.entries.ravel(), self.dt)
+    return matrix_over(self.entries.ravel(), self.dt)
 
 
 @on_host(_flattened)
@@ -110,7 +110,7 @@ def flattened(self):
 
 def _transposed(text, self):
     require_matrix(self.ndim)
-    return made(self.entries.T.copy(), self.dt)
+    return matrix_over(self.entries.T.copy(), self.dt)
 
 
 @_method("transpose")
@@ -254,7 +254,7 @@ def _outer_product(text, self, other):
     require_vector("rhs for outer_product", other.ndim)
     column = self.entries.reshape(-1, 1).repeat(other.n, axis=1)
     row = other.entries.reshape(1, -1).repeat(self.n, axis=0)
-    return made(column, self.dt) * made(row, other.dt)
+    return matrix_over(column, self.dt) * matrix_over(row, other.dt)
 
 
 @_method("outer_product")
@@ -456,7 +456,7 @@ def identity(dt, n):
     """The unit matrix of size ``n``."""
     import numpy
 
-    return made(numpy.eye(n, dtype=numpy_type(dt)), data_type(dt))
+    return matrix_over(numpy.eye(n, dtype=numpy_type(dt)), data_type(dt))
 
 
 def unit(n, i, dt=None):
@@ -472,7 +472,7 @@ def unit(n, i, dt=None):
 def _constant(value, dt, n, m):
     import numpy
 
-    return made(cast_array(numpy.full((n,) if m is None else (n, m), value), numpy_type(dt)), data_type(dt))
+    return matrix_over(cast_array(numpy.full((n,) if m is None else (n, m), value), numpy_type(dt)), data_type(dt))
 
 
 @pyfunc

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from . import _matrix
 from ._octants import DataType
-from ._promotion import divided, kept, numpy_type, of_numpy, powered, promoted
+from ._promotion import divided, left_type, numpy_type, of_numpy, powered, promoted
 from .exceptions import OctantsTypeError
 
 #: By numpy's name: the sign, and how the operands' types meet.
@@ -22,8 +22,8 @@ _ARITHMETIC = {
     "bitwise_and": ("&", promoted),
     "bitwise_or": ("|", promoted),
     "bitwise_xor": ("^", promoted),
-    "left_shift": ("<<", kept),
-    "right_shift": (">>", kept),
+    "left_shift": ("<<", left_type),
+    "right_shift": (">>", left_type),
 }
 _OF_INTEGERS = ("&", "|", "^", "<<", ">>")
 _COMPARISONS = {
@@ -248,7 +248,7 @@ def _binary(ufunc: str, left, right):
     computed = numpy.dtype(numpy.int64) if sign == "**" and integral else common
     with numpy.errstate(all="ignore"):
         result = getattr(numpy, ufunc)(a.astype(computed, copy=False), b.astype(computed, copy=False))
-        return _matrix.made(result.astype(common, copy=False), declared_type(common, a_type, b_type))
+        return _matrix.matrix_over(result.astype(common, copy=False), declared_type(common, a_type, b_type))
 
 
 def _in_place(ufunc: str, left, right):
@@ -256,7 +256,7 @@ def _in_place(ufunc: str, left, right):
     result = _binary(ufunc, left, right)
     if result is NotImplemented or left.dt is None:
         return result
-    return _matrix.made(_matrix.cast_array(result.entries, left.entries.dtype), left.dt)
+    return _matrix.matrix_over(_matrix.cast_array(result.entries, left.entries.dtype), left.dt)
 
 
 def _compare(ufunc: str, left, right):
@@ -287,7 +287,7 @@ def _matmul(left, right):
     common = promoted([(a.dtype, a_type is not None), (b.dtype, b_type is not None)])
     with numpy.errstate(all="ignore"):
         result = numpy.asarray(a.astype(common, copy=False) @ b.astype(common, copy=False))
-    return _matrix.made(result, declared_type(common, a_type, b_type))
+    return _matrix.matrix_over(result, declared_type(common, a_type, b_type))
 
 
 def _unary(ufunc: str, value):
@@ -298,4 +298,4 @@ def _unary(ufunc: str, value):
         raise OctantsTypeError("'~' takes integers only")
     if array.dtype.kind == "b" and ufunc != "invert":
         array = array.astype(numpy_type(int))
-    return _matrix.made(getattr(numpy, ufunc)(array), declared_type(array.dtype, value.dt))
+    return _matrix.matrix_over(getattr(numpy, ufunc)(array), declared_type(array.dtype, value.dt))

@@ -6,7 +6,7 @@ Inside a kernel the compiler recognises a type by its mark ``__octants__`` and c
 
 from __future__ import annotations
 
-from ._matrix import Matrix, array_of, cast_array, holds_expression, made
+from ._matrix import Matrix, array_of, cast_array, holds_expression, matrix_over
 from ._octants import DataType, trace_call
 from ._promotion import data_type, numpy_type
 from .exceptions import OctantsSyntaxError, OctantsTypeError
@@ -64,12 +64,12 @@ class MatrixType:
 
     def from_numbers(self, numbers):
         """The matrix with the given entries, by rows."""
-        return made(array_of(numbers, self.dtype).reshape(self.get_shape()), self.dtype)
+        return matrix_over(array_of(numbers, self.dtype).reshape(self.get_shape()), self.dtype)
 
     def _cast(self, matrix: Matrix):
         if matrix.get_shape() != self.get_shape():
             raise OctantsTypeError(f"{self!r} cannot be made from a matrix of shape {matrix.get_shape()}")
-        return made(cast_array(matrix.entries, numpy_type(self.dtype)), self.dtype)
+        return matrix_over(cast_array(matrix.entries, numpy_type(self.dtype)), self.dtype)
 
     def ndarray(self, shape, needs_grad=False):
         """A zeroed array of such matrices."""

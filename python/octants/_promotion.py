@@ -69,7 +69,7 @@ def promoted(operands):
 
     if _all_weak(operands):
         return numpy.result_type(*(dtype for dtype, _ in operands))
-    return max((_settled(dtype, declared) for dtype, declared in operands), key=_rank)
+    return max((_default_if_weak(dtype, declared) for dtype, declared in operands), key=_rank)
 
 
 def divided(operands):
@@ -81,25 +81,25 @@ def divided(operands):
     if _all_weak(operands):
         return numpy.dtype(numpy.float64)
     real = numpy_type(float)
-    return max((dtype if dtype.kind == "f" else real for dtype in (_settled(*o) for o in operands)), key=_rank)
+    return max((dtype if dtype.kind == "f" else real for dtype in (_default_if_weak(*o) for o in operands)), key=_rank)
 
 
-def kept(operands):
+def left_type(operands):
     """The left operand's type, for shifts."""
     dtype, declared = operands[0]
-    return dtype if _all_weak(operands) else _settled(dtype, declared)
+    return dtype if _all_weak(operands) else _default_if_weak(dtype, declared)
 
 
 def powered(operands):
     """The left operand's type if the exponent is an integer, else the common type."""
-    return promoted(operands) if operands[1][0].kind == "f" else kept(operands)
+    return promoted(operands) if operands[1][0].kind == "f" else left_type(operands)
 
 
 def _all_weak(operands) -> bool:
     return all(is_weak(dtype) and not declared for dtype, declared in operands)
 
 
-def _settled(dtype, declared: bool):
+def _default_if_weak(dtype, declared: bool):
     """A weak type as the default type that it counts as beside a typed value."""
     if declared or not is_weak(dtype) or dtype.kind == "b":
         return dtype

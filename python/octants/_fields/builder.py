@@ -110,7 +110,7 @@ class FieldsBuilder:
 
     def _unplaced(self) -> list[Field]:
         fields = [field for field in (known() for known in self._declared) if field is not None]
-        return [field for field in fields if field._spot is None and not field._is_bound]
+        return [field for field in fields if field._snode is None and not field._is_bound]
 
     def _finish(self) -> None:
         self._require_places()
@@ -142,11 +142,11 @@ class FieldsBuilder:
 
     def _place_companions(self, kind: str, below: SNode) -> None:
         for field, _ in list(self._waiting):
-            spot = field._spot
-            if below._leaf is None and spot is not None and below in spot._path_from_root():
+            snode = field._snode
+            if below._leaf is None and snode is not None and below in snode._path_from_root():
                 companion = field._companion(kind)
-                if companion is not None and companion._spot is None:
-                    companion._place(SNode(self, spot._node), field._offset)
+                if companion is not None and companion._snode is None:
+                    companion._place(SNode(self, snode._node), field._offset)
         if below._node == 0:
             for field in list(self._apart):
                 field._allocate_companion(kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._matrix import Matrix, Vector, checked_index, made, swizzle_positions
+from .._matrix import Matrix, Vector, checked_index, matrix_over, swizzle_positions
 from .._struct import Struct
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
@@ -41,14 +41,14 @@ def _in_a_field(kind):
         import numpy
 
         index = checked_index(self, index)
-        changed = made(self.entries, self.dt)
+        changed = matrix_over(self.entries, self.dt)
         changed[index] = value
         self._field._write_entries(
             self._index, changed.entries, numpy.arange(changed.entries.size).reshape(changed.entries.shape)[index]
         )
 
     def __setattr__(self, name, value):
-        changed = made(self.entries, self.dt)
+        changed = matrix_over(self.entries, self.dt)
         setattr(changed, name, value)
         self._field._write_entries(self._index, changed.entries, swizzle_positions(self, name))
 

@@ -22,7 +22,7 @@ class Field(_octants.Field):
     #: The name that it was made with, for messages.
     name: str
     #: Where it is placed, or its first member or entry.
-    _spot: SNode | None = None
+    _snode: SNode | None = None
     #: The index of its first element as it was placed; empty for zeros.
     _offset: list[int]
     #: Where it was made, if not with a shape.
@@ -30,7 +30,7 @@ class Field(_octants.Field):
     #: What ``order`` made of the axes, the slowest to vary first.
     _permutation: tuple[int, ...] | None = None
     #: How it was made in a tree of its own: shape, order, offset and layout.
-    _recipe: tuple | None = None
+    _placement: tuple | None = None
     #: Companions by kind, and the kinds that must be placed.
     _companions: dict[str, Field | None]
     _needs: tuple[str, ...] = ()
@@ -56,8 +56,8 @@ class Field(_octants.Field):
     def _materialise(self) -> None:
         """Gives it its memory; called when it is first used."""
         self._require_place()
-        assert self._spot is not None
-        self._spot._builder._materialise()
+        assert self._snode is not None
+        self._snode._builder._materialise()
 
     def _leaf_fields(self) -> Iterator[Field]:
         """The fields of one leaf that it is made of."""
@@ -73,19 +73,19 @@ class Field(_octants.Field):
     def shape(self) -> tuple[int, ...]:
         """How many elements there are along each axis."""
         self._require_place()
-        return self._spot.shape if self._spot is not None else self._extents()
+        return self._snode.shape if self._snode is not None else self._extents()
 
     @property
     def snode(self) -> SNode:
         """Its place in a node; of several, the first."""
         self._require_place()
-        assert self._spot is not None
-        self._spot._field = weakref.ref(self)
-        return self._spot
+        assert self._snode is not None
+        self._snode._field = weakref.ref(self)
+        return self._snode
 
     def parent(self, n: int = 1) -> SNode | None:
         """The node ``n`` levels above its place: 1 is the node that it is placed in. ``None`` beyond the root."""
-        return None if self._spot is None else self._spot.parent(n)
+        return None if self._snode is None else self._snode.parent(n)
 
     @property
     def layout(self) -> tuple[int, ...] | None:
@@ -93,13 +93,13 @@ class Field(_octants.Field):
         return self._permutation
 
     def _require_place(self) -> None:
-        if self._spot is None and not self._is_bound:
+        if self._snode is None and not self._is_bound:
             require_places([self])
 
     def _require_no_place(self) -> None:
-        if self._spot is not None:
+        if self._snode is not None:
             raise OctantsRuntimeError(
-                f"This variable has been placed: {self._description()} lies in {self._spot.parent()}; a field is placed once"
+                f"This variable has been placed: {self._description()} lies in {self._snode.parent()}; a field is placed once"
             )
 
     def _description(self) -> str:
@@ -133,7 +133,7 @@ class Field(_octants.Field):
 
     def _has(self, kind: str) -> bool:
         companion = self._companion(kind)
-        return companion is not None and companion._spot is not None
+        return companion is not None and companion._snode is not None
 
     def _lacks(self, kind: str) -> bool:
         return kind in self._needs and not self._has(kind)
@@ -142,8 +142,8 @@ class Field(_octants.Field):
         from .making import allocate
 
         companion = self._companion(kind)
-        if companion is not None and companion._spot is None and self._recipe is not None:
-            allocate([companion], *self._recipe)
+        if companion is not None and companion._snode is None and self._placement is not None:
+            allocate([companion], *self._placement)
 
     # ---- elements ----
 

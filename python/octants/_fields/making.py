@@ -42,7 +42,7 @@ def field(
     ``offset`` is the index of the first element; ``needs_grad`` and ``needs_dual`` place ``x.grad`` and ``x.dual`` too.
     """
     made = _unplaced(dtype, name, _needs(needs_grad, needs_dual))
-    return _settled(made, shape, order, offset, layout)
+    return _placed_or_declared(made, shape, order, offset, layout)
 
 
 def vector_field(
@@ -58,7 +58,7 @@ def vector_field(
 ):
     """A field of vectors: ``oc.Vector.field(3, oc.f32, shape=8)``. ``dtype`` may be a list with a type for each entry."""
     made = _matrix((whole(n, "n"),), dtype, name, _needs(needs_grad, needs_dual))
-    return _settled(made, shape, order, offset, layout)
+    return _placed_or_declared(made, shape, order, offset, layout)
 
 
 def matrix_field(
@@ -75,7 +75,7 @@ def matrix_field(
 ):
     """A field of matrices: ``oc.Matrix.field(2, 2, oc.f32, shape=8)``. ``dtype`` may be a nested list with a type for each entry."""
     made = _matrix((whole(n, "n"), whole(m, "m")), dtype, name, _needs(needs_grad, needs_dual))
-    return _settled(made, shape, order, offset, layout)
+    return _placed_or_declared(made, shape, order, offset, layout)
 
 
 def struct_field(
@@ -107,7 +107,7 @@ def struct_type_field(
 ):
     """A field of structs of a type."""
     made = _struct(struct_type, "" if name == "<Struct>" else name, _needs(needs_grad, needs_dual))
-    return _settled(made, shape, order, offset, layout)
+    return _placed_or_declared(made, shape, order, offset, layout)
 
 
 # ---- fields that are not placed yet -----------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def _checked_type(dtype, needs: tuple[str, ...]) -> DataType:
 # ---- placing ----------------------------------------------------------------------------------------------------------------
 
 
-def _settled(made: Field, shape, order, offset, layout):
+def _placed_or_declared(made: Field, shape, order, offset, layout):
     """The field in a tree of its own if it has a shape; else it waits to be placed."""
     if shape is None:
         for what, given in (("offset", offset), ("order", order)):
@@ -183,7 +183,7 @@ def _settled(made: Field, shape, order, offset, layout):
         return made
     shape = tuple(whole(extent, "an extent") for extent in ([shape] if not hasattr(shape, "__iter__") else shape))
     allocate([made, *(made._companion(kind) for kind in made._needs)], shape, order, offset, layout)
-    made._recipe = (shape, order, offset, layout)
+    made._placement = (shape, order, offset, layout)
     current_root()._apart.add(made)
     return made
 

@@ -32,7 +32,7 @@ class MatrixField(Field):
         super().__init__(name)
         self._element_shape = element_shape
         self._dtypes = dtypes
-        self._whole_spot: SNode | None = None
+        self._whole_snode: SNode | None = None
         self._entry_fields: list[ScalarField] | None = None
 
     # ---- what it is ----
@@ -96,20 +96,20 @@ class MatrixField(Field):
 
     def _follow(self, entry: ScalarField, number: int) -> None:
         """Puts the field of an entry where the whole is."""
-        spot = self._whole_spot
-        if spot is not None and spot._leaf is not None:
-            entry._spot, entry._offset = SNode(spot._builder, spot._node, (spot._leaf[0], number)), self._offset
+        snode = self._whole_snode
+        if snode is not None and snode._leaf is not None:
+            entry._snode, entry._offset = SNode(snode._builder, snode._node, (snode._leaf[0], number)), self._offset
             if self._is_bound:
                 entry._bind_entry(self, number, entry.name)
 
     # ---- placing ----
 
     @property
-    def _spot(self) -> SNode | None:  # type: ignore[override]
-        if self._whole_spot is not None or self._entry_fields is None:
-            return self._whole_spot
-        spots = [entry._spot for entry in self._entry_fields]
-        return spots[0] if all(spots) else None
+    def _snode(self) -> SNode | None:  # type: ignore[override]
+        if self._whole_snode is not None or self._entry_fields is None:
+            return self._whole_snode
+        snodes = [entry._snode for entry in self._entry_fields]
+        return snodes[0] if all(snodes) else None
 
     def _place(self, node: SNode, offset: list[int]) -> None:
         for field in (self, *(self._entry_fields or ())):
@@ -120,7 +120,7 @@ class MatrixField(Field):
                 entry._place(node, offset)
             return
         leaf = builder._tree.add_leaf(node._node, self.dtype, list(self._element_shape), offset)
-        self._whole_spot = SNode(builder, node._node, (leaf, 0))
+        self._whole_snode = SNode(builder, node._node, (leaf, 0))
         builder._waiting.append((self, leaf))
         for number, entry in enumerate(self._entry_fields or ()):
             self._follow(entry, number)
@@ -131,7 +131,7 @@ class MatrixField(Field):
             entry._bind_entry(self, number, entry.name)
 
     def _materialise(self) -> None:
-        if self._whole_spot is not None or self._entry_fields is None:
+        if self._whole_snode is not None or self._entry_fields is None:
             super()._materialise()
             return
         entries = self._entry_fields
@@ -151,7 +151,7 @@ class MatrixField(Field):
 
     @property
     def _in_one_leaf(self) -> bool:
-        return self._whole_spot is not None
+        return self._whole_snode is not None
 
     def _new_companion(self, kind: str) -> MatrixField | None:
         if self._is_companion or any(dtype.is_integral for dtype in self._dtypes):
@@ -281,4 +281,4 @@ class MatrixField(Field):
         name = f" {self.name}" if self.name else ""
         kind = f"oc.Vector.field({self.n})" if self.ndim == 1 else f"oc.Matrix.field({self.n}, {self.m})"
         types = self.dtype if self._declared else f"[{', '.join(map(str, self._dtypes))}]"
-        return f"<{kind}{name} {types} {self.shape if self._spot or self._is_bound else 'not placed'}>"
+        return f"<{kind}{name} {types} {self.shape if self._snode or self._is_bound else 'not placed'}>"

@@ -22,7 +22,7 @@ class ScalarField(Field):
         self._require_no_place()
         builder = node._builder
         leaf = builder._tree.add_leaf(node._node, self.dtype, [], offset)
-        self._spot, self._offset = SNode(builder, node._node, (leaf, 0)), offset
+        self._snode, self._offset = SNode(builder, node._node, (leaf, 0)), offset
         builder._waiting.append((self, leaf))
 
     def _new_companion(self, kind: str) -> ScalarField | None:
@@ -62,7 +62,7 @@ class ScalarField(Field):
 
     def __repr__(self):
         name = f" {self.name}" if self.name else ""
-        return f"<oc.field{name} {self.dtype} {self.shape if self._spot or self._is_bound else 'not placed'}>"
+        return f"<oc.field{name} {self.dtype} {self.shape if self._snode or self._is_bound else 'not placed'}>"
 
 
 def companion_of(field):

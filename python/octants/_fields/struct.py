@@ -61,9 +61,9 @@ class StructField(Field):
     # ---- placing ----
 
     @property
-    def _spot(self) -> SNode | None:  # type: ignore[override]
-        spots = [member._spot for member in self._members.values()]
-        return spots[0] if all(spots) else None
+    def _snode(self) -> SNode | None:  # type: ignore[override]
+        snodes = [member._snode for member in self._members.values()]
+        return snodes[0] if all(snodes) else None
 
     def _place(self, node: SNode, offset: list[int]) -> None:
         for field in self._leaf_fields():
@@ -100,13 +100,13 @@ class StructField(Field):
 
     def __setitem__(self, index, value):
         index = self._checked(index)
-        given = self._given(value)
+        given = self._member_values(value)
         if set(given) - set(self._members):
             raise KeyError(f"the field has the members {', '.join(self._members)}; got {', '.join(given)}")
         for name, member in self._members.items():
             member[index] = given[name]  # type: ignore[index]
 
-    def _given(self, value) -> dict:
+    def _member_values(self, value) -> dict:
         """What members are set to, by name."""
         if isinstance(value, Struct):
             value = dict(value.items)
@@ -122,7 +122,7 @@ class StructField(Field):
     def fill(self, val) -> None:
         """Sets every element: to one number in all places, or to a struct or dict."""
         if isinstance(val, (Struct, dict)):
-            given = self._given(val)
+            given = self._member_values(val)
             for name, member in self._members.items():
                 member.fill(given[name])
         else:
@@ -156,13 +156,13 @@ class StructField(Field):
 
     def from_numpy(self, arr) -> None:
         """Sets all elements from numpy arrays by the names of the members."""
-        given = self._given(arr)
+        given = self._member_values(arr)
         for name, member in self._members.items():
             member.from_numpy(given[name])
 
     def from_torch(self, arr) -> None:
         """Sets all elements from torch tensors by the names of the members."""
-        given = self._given(arr)
+        given = self._member_values(arr)
         for name, member in self._members.items():
             member.from_torch(given[name])
 
@@ -173,7 +173,7 @@ class StructField(Field):
     def __repr__(self):
         name = f" {self.name}" if self.name else ""
         members = ", ".join(f"{key}: {_type_text(dtype)}" for key, dtype in self.struct_type.members.items())
-        return f"<oc.Struct.field{name} {{{members}}} {self.shape if self._spot or self._is_bound else 'not placed'}>"
+        return f"<oc.Struct.field{name} {{{members}}} {self.shape if self._snode or self._is_bound else 'not placed'}>"
 
 
 def _type_text(dtype) -> str:
