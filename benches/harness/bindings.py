@@ -41,14 +41,18 @@ def nothing() -> None:
     pass
 
 
-def start(kind: str, system: str) -> ModuleType | None:
+def start(kind: str, system: str, arch: str = "cpu") -> ModuleType | None:
     """Imports the system and initialises it where it asks for that."""
     if kind == "c":
         return None
     if kind == "numba":
         return importlib.import_module("numba")
     module = importlib.import_module(system)
-    module.init(arch=module.cpu, offline_cache=False)
+    if kind == "torch":
+        module.set_default_device(arch)
+        module.zeros(1)
+        return module
+    module.init(arch=getattr(module, arch), offline_cache=False, enable_fallback=False)
     return module
 
 
@@ -61,6 +65,8 @@ def bind(kind: str, system: str, program: Program, data: Data, scratch: Path, fi
         return bind_language(system, program, source, data, scratch, fill)
     if kind == "numba":
         return bind_numba(program, source, data)
+    if kind == "torch":
+        return bind_torch(program, source, data)
     return bind_c(program, source, data, scratch)
 
 
@@ -117,6 +123,26 @@ def bind_numba(program: Program, source: Path, data: Data) -> Bound:
         return _from_data(program, data, returned)
 
     return Bound(module.run, tuple(data.values()), outputs, nothing, definition_s)
+
+
+def bind_torch(program: Program, source: Path, data: Data) -> Bound:
+    """`run` takes the inputs in order: a scalar as Python's, an array as a tensor of the default device."""
+    import torch
+
+    begin = time.perf_counter()
+    module = load_module(f"{program.name}_torch", source)
+    definition_s = time.perf_counter() - begin
+    device = torch.get_default_device()
+    values = {
+        name: torch.from_numpy(value).to(device) if isinstance(value, np.ndarray) else value.item()
+        for name, value in data.items()
+    }
+
+    def outputs(returned: Any) -> Data:
+        return _with_returned(program, {name: values[name].cpu().numpy() for name in program.outputs}, returned)
+
+    finish = torch.cuda.synchronize if device.type == "cuda" else nothing
+    return Bound(module.run, tuple(values.values()), outputs, finish, definition_s)
 
 
 def bind_c(program: Program, source: Path, data: Data, scratch: Path) -> Bound:

@@ -172,18 +172,27 @@ def measure_compile(figure: Figure, found: list[System], rounds: int, scratch: P
     finished(figure)
 
 
-def measure_calls(figure: Figure, workers: list[Worker], size: str, rounds: int, seconds: float, scratch: Path) -> None:
+def measure_calls(
+    figure: Figure,
+    workers: list[Worker],
+    size: str,
+    rounds: int,
+    seconds: float,
+    scratch: Path,
+    most: int | None = None,
+) -> None:
+    """`most` limits how many elements of each result are compared with the reference."""
     program = figure.program
     assert program is not None
     reference = scratch / f"{program.name}.npz"
-    np.savez(reference, **program.reference(program.inputs(**program.sizes[size])))
+    np.savez(reference, **programs.sampled(program.reference(program.inputs(**program.sizes[size])), most))
     loaded: list[Worker] = []
     for worker in workers:
         if program.source(worker.system.kind, worker.system.name) is None:
             continue
         progress(figure.name, 0, rounds, worker.system.name)
         try:
-            worker.ask(do="load", program=program.name, size=size, reference=str(reference))
+            worker.ask(do="load", program=program.name, size=size, reference=str(reference), most=most)
         except Failed as reason:
             figure.fail(worker.system.name, str(reason))
             continue

@@ -25,9 +25,9 @@ class Failed(Exception):
     """A measurement that gave no number; the text says why."""
 
 
-def environment(scratch: Path) -> dict[str, str]:
+def environment(system: System, scratch: Path) -> dict[str, str]:
     """The user's environment, except that on-disk caches of compiled kernels start empty."""
-    paths = [str(BENCHES), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(BENCHES), *filter(None, [system.path, os.environ.get("PYTHONPATH")])]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "XDG_CACHE_HOME": str(scratch / "cache")}
 
 
@@ -78,6 +78,7 @@ class Worker:
             self.system.kind,
             self.system.name,
             str(self.scratch),
+            self.system.arch,
         ]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -86,7 +87,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=self.scratch,
-                env=environment(self.scratch),
+                env=environment(self.system, self.scratch),
             )
         self.pending = b""
 
@@ -116,7 +117,8 @@ class Worker:
 def fresh(system: System, scratch: Path, what: str, *extra: str) -> tuple[dict[str, float], float]:
     """The figures that `harness.startup` takes in a new process, and the share of the machine that others took."""
     log = scratch / f"{system.name}-{what}.log"
-    command = [str(system.python), "-m", "harness.startup", what, system.kind, system.name, str(scratch), *extra]
+    command = [str(system.python), "-m", "harness.startup", what, system.kind, system.name, str(scratch), system.arch]
+    command += extra
     watch, before = calm.Watch(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with log.open("wb") as errors:
         try:
@@ -126,7 +128,7 @@ def fresh(system: System, scratch: Path, what: str, *extra: str) -> tuple[dict[s
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 cwd=scratch,
-                env=environment(scratch),
+                env=environment(system, scratch),
                 timeout=LIMIT_SECONDS,
                 check=False,
             )

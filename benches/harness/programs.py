@@ -20,7 +20,7 @@ from .targets import Target
 FOLDER = Path(__file__).resolve().parents[1] / "programs"
 
 # The file that each kind of system reads. A system is skipped where the program has no file for it.
-SOURCES = {"language": "kernel.py", "numba": "numba_kernel.py", "c": "kernel.c"}
+SOURCES = {"language": "kernel.py", "numba": "numba_kernel.py", "c": "kernel.c", "torch": "torch_kernel.py"}
 
 FUNCTIONS = ("inputs", "reference", "compared", "bytes_moved")
 
@@ -43,7 +43,7 @@ class Program:
     summary: str
     title: str
     group: str  # "launch" or "throughput"
-    sizes: dict[str, dict[str, int]]  # "full", "quick" and, where `compile` is set, "compile"
+    sizes: dict[str, dict[str, int]]  # "full", "quick", "compile" where `compile` is set, "gpu" where one runs it
     inputs: Callable[..., Data]  # size -> every argument of `run`, in order
     reference: Callable[[Data], Data]  # inputs -> expected outputs, by numpy
     outputs: tuple[str, ...]  # names of the arrays that `run` writes
@@ -65,13 +65,21 @@ class Program:
         path = self.folder / SOURCES[kind]
         return path if path.exists() and system not in self.without else None
 
-    def check(self, got: Data, want: Data) -> None:
-        """Raises `WrongResult` unless every expected output is there and close enough."""
-        got = self.compared(got) if self.compared else got
+    def check(self, got: Data, want: Data, most: int | None = None) -> None:
+        """Raises `WrongResult` unless every expected output is there and close enough; of `most` elements each, if given."""
+        got = sampled(self.compared(got) if self.compared else got, most)
         for name, expected in want.items():
             if name not in got:
                 raise WrongResult(f"{self.name}: no output {name!r}")
             compare(f"{self.name}.{name}", np.asarray(got[name]), np.asarray(expected), self.tolerance)
+
+
+def sampled(data: Data, most: int | None) -> Data:
+    """About `most` evenly spread elements of each array; all of them where it is `None`."""
+    if most is None:
+        return data
+    strides = {name: np.size(value) // most | 1 for name, value in data.items()}
+    return {name: np.ravel(value)[:: strides[name]] if strides[name] > 1 else value for name, value in data.items()}
 
 
 class WrongResult(Exception):

@@ -16,13 +16,13 @@ from pathlib import Path
 STEADY_CALLS = 20
 
 
-def start(kind: str, system: str) -> dict[str, float]:
+def start(kind: str, system: str, arch: str) -> dict[str, float]:
     begin = time.perf_counter()
     module = importlib.import_module(system)
     imported = time.perf_counter()
     figures = {"import": imported - begin}
     if kind == "language":
-        module.init(arch=module.cpu)
+        module.init(arch=getattr(module, arch), enable_fallback=False)
         figures["init"] = time.perf_counter() - imported
     figures["memory"] = peak_memory()
     return figures
@@ -36,7 +36,7 @@ def peak_memory() -> float:
     raise RuntimeError("/proc/self/status has no VmHWM")
 
 
-def compile(kind: str, system: str, scratch: Path, name: str) -> dict[str, float]:
+def compile(kind: str, system: str, scratch: Path, arch: str, name: str) -> dict[str, float]:
     """Seconds to define a kernel and call it for the first time, less a steady call; for C, the run of gcc."""
     from . import bindings, programs
 
@@ -47,7 +47,7 @@ def compile(kind: str, system: str, scratch: Path, name: str) -> dict[str, float
         begin = time.perf_counter()
         bindings.compile_c(program, source, scratch)
         return {"compile": time.perf_counter() - begin}
-    bindings.start(kind, system)
+    bindings.start(kind, system, arch)
     bound = bindings.bind(kind, system, program, program.inputs(**program.sizes["compile"]), scratch, fill=False)
     times = []
     for _ in range(1 + STEADY_CALLS):
@@ -59,10 +59,10 @@ def compile(kind: str, system: str, scratch: Path, name: str) -> dict[str, float
 
 
 def main() -> None:
-    what, kind, system, scratch = sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4])
+    what, kind, system, scratch, arch = *sys.argv[1:4], Path(sys.argv[4]), sys.argv[5]
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    figures = start(kind, system) if what == "start" else compile(kind, system, scratch, sys.argv[5])
+    figures = start(kind, system, arch) if what == "start" else compile(kind, system, scratch, arch, sys.argv[6])
     answer.write(json.dumps(figures) + "\n")
     answer.close()
 

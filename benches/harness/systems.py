@@ -29,6 +29,8 @@ class System:
     python: Path  # the interpreter that runs its worker
     version: str
     origin: str  # where it was found, for the person who reads the log
+    arch: str = "cpu"  # the device that it is started on
+    path: str | None = None  # a folder that it is imported from
 
 
 def find(name: str, octants_python: str | None) -> System:

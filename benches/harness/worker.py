@@ -1,4 +1,4 @@
-"""One system's process: `python -m harness.worker KIND SYSTEM SCRATCH`, driven by JSON lines.
+"""One system's process: `python -m harness.worker KIND SYSTEM SCRATCH ARCH`, driven by JSON lines.
 
 Owns loading, checking and timing under one system. Requests come on standard input, one answer each goes to the
 original standard output; whatever a system prints goes to standard error, so that it cannot be taken for an answer.
@@ -35,16 +35,16 @@ FEWEST_SAMPLES = 3
 
 
 class Worker:
-    def __init__(self, kind: str, system: str, scratch: Path) -> None:
-        self.kind, self.system, self.scratch = kind, system, scratch
+    def __init__(self, kind: str, system: str, scratch: Path, arch: str) -> None:
+        self.kind, self.system, self.scratch, self.arch = kind, system, scratch, arch
         self.started = False
         self.bound: bindings.Bound | None = None
         self.calls = 1
 
-    def load(self, program: str, size: str, reference: str) -> dict[str, Any]:
+    def load(self, program: str, size: str, reference: str, most: int | None = None) -> dict[str, Any]:
         """Binds the program, runs it once, and compares what it computed with the reference."""
         if not self.started:
-            bindings.start(self.kind, self.system)
+            bindings.start(self.kind, self.system, self.arch)
             self.started = True
         described = programs.load(program)
         data = described.inputs(**described.sizes[size])
@@ -54,7 +54,7 @@ class Worker:
         bound.finish()
         first = time.perf_counter() - begin
         with np.load(reference) as expected:
-            described.check(bound.outputs(returned), dict(expected))
+            described.check(bound.outputs(returned), dict(expected), most)
         self.bound = bound
         self.calls = 1
         while (elapsed := self.sample(self.calls)) < SAMPLE_SECONDS and self.calls < 1_000_000:
@@ -87,10 +87,10 @@ class Worker:
 
 
 def main() -> None:
-    kind, system, scratch = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    kind, system, scratch, arch = sys.argv[1], sys.argv[2], Path(sys.argv[3]), sys.argv[4]
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    worker = Worker(kind, system, scratch)
+    worker = Worker(kind, system, scratch, arch)
     for line in sys.stdin:
         request = json.loads(line)
         action = request.pop("do")

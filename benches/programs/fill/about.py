@@ -6,7 +6,7 @@ from harness.targets import SpeedOf
 TITLE = "fill"
 GROUP = "throughput"
 ORDER = 1
-SIZES = {"full": {"n": 64 << 20}, "quick": {"n": 16 << 20}}
+SIZES = {"full": {"n": 64 << 20}, "quick": {"n": 16 << 20}, "gpu": {"n": 1 << 28}}
 OUTPUTS = ("x",)
 TARGETS = (SpeedOf(0.9, "c"),)
 

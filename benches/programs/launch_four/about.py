@@ -6,7 +6,7 @@ from harness.targets import TimesBetter
 TITLE = "launch, four ndarrays and two scalars"
 GROUP = "launch"
 ORDER = 3
-SIZES = {"full": {}, "quick": {}}
+SIZES = {"full": {}, "quick": {}, "gpu": {}}
 OUTPUTS = ("d",)
 TARGETS = (TimesBetter(15, "quadrants"),)
 

@@ -5,7 +5,7 @@ from harness.targets import Under
 TITLE = "launch, no argument"
 GROUP = "launch"
 ORDER = 1
-SIZES = {"full": {}, "quick": {}}
+SIZES = {"full": {}, "quick": {}, "gpu": {}}
 OUTPUTS = ()
 TARGETS = (Under(1e-6, "1 µs"),)
 

@@ -5,7 +5,7 @@ import numpy as np
 TITLE = "launch, one ndarray"
 GROUP = "launch"
 ORDER = 2
-SIZES = {"full": {}, "quick": {}}
+SIZES = {"full": {}, "quick": {}, "gpu": {}}
 OUTPUTS = ("x",)
 
 

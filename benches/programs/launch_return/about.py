@@ -5,7 +5,7 @@ import numpy as np
 TITLE = "launch, scalar return"
 GROUP = "launch"
 ORDER = 5
-SIZES = {"full": {}, "quick": {}}
+SIZES = {"full": {}, "quick": {}, "gpu": {}}
 OUTPUTS = ()
 RETURNS = "int32"
 

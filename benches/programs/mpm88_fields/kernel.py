@@ -1,6 +1,5 @@
 import octants as qd
 
-dt = 2e-4
 density = 1.0
 stiffness = 400.0
 gravity = 9.8
@@ -60,8 +59,9 @@ def run():
 
 def prepare(data, fill):
     """The fields and the sizes that follow from them are globals of the kernel."""
-    global x, v, C, J, grid_v, grid_m, cells, inv_dx, dx, volume, mass
+    global x, v, C, J, grid_v, grid_m, cells, dt, inv_dx, dx, volume, mass
     particles, cells = len(data["J"]), len(data["grid_m"])
+    dt = min(2e-4, 0.0256 / cells)
     inv_dx = float(cells)
     dx = 1.0 / inv_dx
     volume = dx * dx * 0.25

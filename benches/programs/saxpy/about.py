@@ -7,7 +7,7 @@ from harness.targets import SpeedOf, TimesBetter
 TITLE = "saxpy"
 GROUP = "throughput"
 ORDER = 2
-SIZES = {"full": {"n": 32 << 20}, "quick": {"n": 16 << 20}, "compile": {"n": 1024}}
+SIZES = {"full": {"n": 32 << 20}, "quick": {"n": 16 << 20}, "compile": {"n": 1024}, "gpu": {"n": 1 << 28}}
 OUTPUTS = ("y",)
 TOLERANCE = Tolerance(rtol=1e-6)
 TARGETS = (SpeedOf(0.9, "c"),)

@@ -7,7 +7,7 @@ from harness.targets import SpeedOf, TimesBetter
 TITLE = "stencil"
 GROUP = "throughput"
 ORDER = 5
-SIZES = {"full": {"n": 8192}, "quick": {"n": 4096}, "compile": {"n": 32}}
+SIZES = {"full": {"n": 8192}, "quick": {"n": 4096}, "compile": {"n": 32}, "gpu": {"n": 16384}}
 OUTPUTS = ("b",)
 TOLERANCE = Tolerance(rtol=1e-5, atol=1e-5)
 TARGETS = (SpeedOf(0.9, "c"),)

@@ -1,0 +1,2 @@
+def run(x, value):
+    x.fill_(value)

@@ -1,0 +1,2 @@
+def run(a, x, y):
+    y.add_(x, alpha=a)
