@@ -36,7 +36,7 @@ pub fn demote_atomics(kernel: &mut Kernel, assumptions: Assumptions) {
     for op in kernel.regions[kernel.body].ops.clone() {
         match &kernel.ops[op].kind {
             OpKind::ParallelFor(attributes) if attributes.max_threads == Some(1) => {
-                demotion.region(kernel, kernel.ops[op].regions[0], &Private::Everything);
+                demotion.region(kernel, kernel.ops[op].regions[0], &PrivatePlaces::Everything);
             }
             OpKind::ParallelFor(_) => {
                 let owned = owned_arrays(kernel, op, assumptions);
@@ -52,10 +52,10 @@ pub fn demote_atomics(kernel: &mut Kernel, assumptions: Assumptions) {
         for &param in &kernel.regions[function.body].params {
             inside.set(param, matches!(kernel.ty(param), Type::Local(_)));
         }
-        demotion.region(kernel, function.body, &Private::Some { inside, owned: Vec::new() });
+        demotion.region(kernel, function.body, &PrivatePlaces::Some { inside, owned: Vec::new() });
     }
     // What is left at the top, and in regions of ops there, runs on one thread.
-    demotion.region(kernel, kernel.body, &Private::Everything);
+    demotion.region(kernel, kernel.body, &PrivatePlaces::Everything);
     if demotion.changed {
         for body in kernel.bodies() {
             octants_ir::rewrite::replace_values(kernel, body, &demotion.names);
@@ -64,7 +64,7 @@ pub fn demote_atomics(kernel: &mut Kernel, assumptions: Assumptions) {
 }
 
 /// Which places no other thread can touch.
-enum Private {
+enum PrivatePlaces {
     Everything,
     Some {
         /// Values defined by the iteration.
@@ -73,7 +73,7 @@ enum Private {
     },
 }
 
-impl Private {
+impl PrivatePlaces {
     fn has(&self, base: Value) -> bool {
         match self {
             Self::Everything => true,
@@ -135,14 +135,14 @@ fn owned_arrays(kernel: &Kernel, op: Op, assumptions: Assumptions) -> Vec<Value>
             && !reduced.contains(&array)
             && axes.iter().all(|&axis| {
                 (0..ty.rank.into())
-                    .any(|position| stands_at(kernel, &to_array, position, axis, axes, &inside))
+                    .any(|position| separates_iterations(kernel, &to_array, position, axis, axes, &inside))
             })
     });
     arrays
 }
 
 /// Whether all accesses have one and the same index at the position, and that tells iterations along the axis apart.
-fn stands_at(
+fn separates_iterations(
     kernel: &Kernel,
     accesses: &[&ArrayUse],
     position: usize,
@@ -166,7 +166,7 @@ impl Demotion {
     /// The iterations of a parallel loop, each of which has its elements of `owned` to itself.
     fn iterations(&mut self, kernel: &mut Kernel, op: Op, owned: Vec<Value>) {
         let body = kernel.ops[op].regions[0];
-        let private = Private::Some { inside: values_in(kernel, body), owned };
+        let private = PrivatePlaces::Some { inside: values_in(kernel, body), owned };
         self.region(kernel, body, &private);
     }
 
@@ -187,12 +187,12 @@ impl Demotion {
                 });
                 self.iterations(kernel, op, owned);
             }
-            let private = Private::Some { inside: values_in(kernel, branch), owned: Vec::new() };
+            let private = PrivatePlaces::Some { inside: values_in(kernel, branch), owned: Vec::new() };
             self.region(kernel, branch, &private);
         }
     }
 
-    fn region(&mut self, kernel: &mut Kernel, region: Region, private: &Private) {
+    fn region(&mut self, kernel: &mut Kernel, region: Region, private: &PrivatePlaces) {
         for op in std::mem::take(&mut kernel.regions[region].ops) {
             let data = &kernel.ops[op];
             let updates = matches!(data.kind, OpKind::Atomic(_) | OpKind::AtomicCas);

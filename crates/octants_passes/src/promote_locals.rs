@@ -60,13 +60,13 @@ struct Candidates {
 
 impl Candidates {
     fn find(kernel: &Kernel) -> Self {
-        let mut survey =
-            Survey { found: Vec::new(), home: SideTable::new(None), barred: SideTable::new(false) };
+        let mut scan =
+            LocalScan { found: Vec::new(), home: SideTable::new(None), barred: SideTable::new(false) };
         for body in kernel.bodies() {
-            survey.region(kernel, body, None);
+            scan.region(kernel, body, None);
         }
         let mut number = SideTable::new(None);
-        let locals: Vec<_> = survey.found.into_iter().filter(|&(local, _)| !survey.barred[local]).collect();
+        let locals: Vec<_> = scan.found.into_iter().filter(|&(local, _)| !scan.barred[local]).collect();
         for (index, &(local, _)) in locals.iter().enumerate() {
             number.set(local, Some(index));
         }
@@ -111,14 +111,14 @@ impl Candidates {
 }
 
 /// Looks for locals, and for uses that keep one a place.
-struct Survey {
+struct LocalScan {
     found: Vec<(Value, Scalar)>,
     /// The body of the task, or the branch, that declares a local.
     home: SideTable<Value, Option<Region>>,
     barred: SideTable<Value, bool>,
 }
 
-impl Survey {
+impl LocalScan {
     fn region(&mut self, kernel: &Kernel, region: Region, task: Option<Region>) {
         for &op in &kernel.regions[region].ops {
             let data = &kernel.ops[op];

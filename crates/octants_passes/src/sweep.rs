@@ -1,7 +1,7 @@
 //! Takes out what nobody needs: ops without effect whose results are unused, carried values and results that nothing reads,
 //! and stores to locals that are never read.
 //!
-//! Marks from what is seen outside (writes to memory, failures, results) and keeps what is marked. A carried value that only
+//! Liveness from what is seen outside (writes to memory, failures, results) and keeps what is marked. A carried value that only
 //! feeds itself is therefore gone too. A `while` stays even when it is empty: it may be meant to run forever.
 
 use octants_ir::rewrite::{Parents, walk_all};
@@ -11,7 +11,7 @@ use crate::slots::{set_params, set_results, yielded};
 
 /// Returns whether anything was taken out.
 pub(crate) fn sweep(kernel: &mut Kernel) -> bool {
-    let mut marks = Marks {
+    let mut marks = Liveness {
         parents: Parents::new(kernel),
         live_ops: SideTable::new(false),
         live_values: SideTable::new(false),
@@ -23,7 +23,7 @@ pub(crate) fn sweep(kernel: &mut Kernel) -> bool {
     while let Some(value) = marks.pending.pop() {
         marks.reach(value);
     }
-    let Marks { live_ops, live_values, .. } = marks;
+    let Liveness { live_ops, live_values, .. } = marks;
     let bodies = kernel.bodies();
     let mut sweep = Sweep { kernel, live_ops, live_values, changed: false };
     for body in bodies {
@@ -51,7 +51,7 @@ fn is_update_of_local(kernel: &Kernel, op: Op) -> bool {
         && kernel.def(data.operands[0]).is_some()
 }
 
-struct Marks<'k> {
+struct Liveness<'k> {
     kernel: &'k Kernel,
     parents: Parents,
     live_ops: SideTable<Op, bool>,
@@ -60,7 +60,7 @@ struct Marks<'k> {
     pending: Vec<Value>,
 }
 
-impl Marks<'_> {
+impl Liveness<'_> {
     fn roots(&mut self) {
         let mut roots = Vec::new();
         walk_all(self.kernel, &mut |op| {

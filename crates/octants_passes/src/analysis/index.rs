@@ -3,8 +3,8 @@
 use octants_ir::ops::{ArithOp, BitOp, ConvertOp};
 use octants_ir::{Const, Kernel, OpKind, Scalar, Value};
 
-/// Sums of more ops than this are a term of their own.
-const LARGEST: usize = 32;
+/// Sums of more ops than this are a term of their own. Chosen, not measured: it bounds the time for each index.
+const MAX_SUM_OPS: usize = 32;
 
 /// An integer as a sum. Two equal forms are two equal integers wherever the terms are the same.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ impl Affine {
             ty = kernel.ty(value).scalar()?;
         }
         let mut form = Self { ty, constant: 0, terms: Vec::new() };
-        let mut left = LARGEST;
+        let mut left = MAX_SUM_OPS;
         form.add(kernel, value, 1, &mut left);
         form.terms.sort_unstable_by_key(|&(term, _)| term);
         let mut merged: Vec<(Value, i64)> = Vec::with_capacity(form.terms.len());

@@ -20,7 +20,7 @@ use super::facts::{Cell, Facts};
 use crate::slots::yielded;
 
 /// A store and what each side is to store; nothing where the cell keeps what it holds.
-struct Sides {
+struct BranchedStore {
     store: Op,
     /// The `if` that chose, or the `select`.
     choice: Op,
@@ -45,7 +45,7 @@ pub(super) fn store_in_branches(kernel: &mut Kernel, body: Region, overlap: bool
     true
 }
 
-fn sides(facts: &Facts<'_>, store: Op, cell: &Cell) -> Option<Sides> {
+fn sides(facts: &Facts<'_>, store: Op, cell: &Cell) -> Option<BranchedStore> {
     let value = *facts.kernel.ops[store].operands.last()?;
     let ValueDef::Result(choice, index) = facts.kernel.values[value].def else { return None };
     if facts.users(value).len() != 1 || facts.region(choice) != facts.region(store) {
@@ -68,7 +68,7 @@ fn sides(facts: &Facts<'_>, store: Op, cell: &Cell) -> Option<Sides> {
     {
         return None;
     }
-    if facts.touched_between(cell.base, choice, store) {
+    if facts.accessed_between(cell.base, choice, store) {
         return None;
     }
     let condition = data.operands[0];
@@ -81,10 +81,15 @@ fn sides(facts: &Facts<'_>, store: Op, cell: &Cell) -> Option<Sides> {
     };
     let keeps = [is_cell(0), is_cell(1)];
     let stored = |side: usize| (!keeps[side]).then_some(values[side]);
-    keeps.contains(&true).then(|| Sides { store, choice, values: [stored(0), stored(1)], again })
+    keeps.contains(&true).then(|| BranchedStore { store, choice, values: [stored(0), stored(1)], again })
 }
 
-fn rewrite(kernel: &mut Kernel, region: Region, found: &[Sides], number: &SideTable<Op, Option<usize>>) {
+fn rewrite(
+    kernel: &mut Kernel,
+    region: Region,
+    found: &[BranchedStore],
+    number: &SideTable<Op, Option<usize>>,
+) {
     for op in std::mem::take(&mut kernel.regions[region].ops) {
         let Some(sides) = number[op].map(|index| &found[index]) else {
             kernel.regions[region].ops.push(op);

@@ -9,8 +9,8 @@ use octants_ir::{
 use crate::analysis::{computing_functions, function_access};
 use crate::slots::yielded;
 
-/// An index that takes more ops than this is not computed again.
-const MOST_AGAIN: usize = 16;
+/// An index that takes more ops than this is not computed again in each branch. Chosen, not measured.
+const MAX_REMATERIALISED_OPS: usize = 16;
 
 /// A cell that is the same for all iterations.
 #[derive(Clone, PartialEq, Debug)]
@@ -38,7 +38,7 @@ impl Cell {
 }
 
 /// What an op does to memory.
-struct Touch<'k> {
+struct MemoryAccess<'k> {
     position: u32,
     base: Value,
     /// `None` for a call, which may touch all of it.
@@ -67,7 +67,7 @@ pub(super) struct Facts<'k> {
     inside: SideTable<Value, bool>,
     varying: SideTable<Value, bool>,
     /// What ops of the body write and what calls read, in order.
-    touches: Vec<Touch<'k>>,
+    accesses: Vec<MemoryAccess<'k>>,
     /// Only where the body calls some.
     functions: Option<Functions>,
     /// Arrays may overlap.
@@ -86,7 +86,7 @@ impl<'k> Facts<'k> {
             uses: SideTable::new(Vec::new()),
             inside: SideTable::new(false),
             varying: SideTable::new(false),
-            touches: Vec::new(),
+            accesses: Vec::new(),
             functions: None,
             overlap,
         };
@@ -103,13 +103,18 @@ impl<'k> Facts<'k> {
                 });
                 for (&base, access) in data.operands.iter().zip(&functions.access[function]) {
                     if access.read || access.written {
-                        facts.touches.push(Touch { position, base, path: None, writes: access.written });
+                        facts.accesses.push(MemoryAccess {
+                            position,
+                            base,
+                            path: None,
+                            writes: access.written,
+                        });
                     }
                 }
             }
             if let Some(access) = kernel.cell_access(op).filter(|access| access.writes) {
                 let (base, path) = (access.place.base(), Some(access.place.path()));
-                facts.touches.push(Touch { position, base, path, writes: true });
+                facts.accesses.push(MemoryAccess { position, base, path, writes: true });
             }
         }
         facts.find_varying();
@@ -135,8 +140,8 @@ impl<'k> Facts<'k> {
             self.varying.set(param, true);
         }
         let mut written = SideTable::new(false);
-        for touch in self.touches.iter().filter(|touch| touch.writes) {
-            written.set(touch.base, true);
+        for other in self.accesses.iter().filter(|other| other.writes) {
+            written.set(other.base, true);
         }
         loop {
             let mut found = Vec::new();
@@ -260,23 +265,23 @@ impl<'k> Facts<'k> {
             let pairs = written.iter().map(constant).zip(path.iter().map(constant));
             !self.clamps(base) && pairs.into_iter().any(|(a, b)| a.is_some() && b.is_some() && a != b)
         };
-        self.touches_between(first, second).filter(|touch| touch.writes).any(|touch| match touch.path {
-            Some(written) if touch.base == base => !distinct(written),
-            None if touch.base == base => true,
-            _ => self.may_overlap(touch.base, base),
+        self.accesses_between(first, second).filter(|other| other.writes).any(|other| match other.path {
+            Some(written) if other.base == base => !distinct(written),
+            None if other.base == base => true,
+            _ => self.may_overlap(other.base, base),
         })
     }
 
     /// Whether a function that may read or write the base is called between two ops that run equally often.
     fn passed_between(&self, base: Value, first: Op, second: Op) -> bool {
-        self.touches_between(first, second).any(|touch| touch.path.is_none() && touch.base == base)
+        self.accesses_between(first, second).any(|other| other.path.is_none() && other.base == base)
     }
 
-    fn touches_between(&self, first: Op, second: Op) -> impl Iterator<Item = &Touch<'k>> {
+    fn accesses_between(&self, first: Op, second: Op) -> impl Iterator<Item = &MemoryAccess<'k>> {
         let (first, second) = (self.position[first], self.position[second]);
         let (first, second) = (first.min(second), first.max(second));
-        let start = self.touches.partition_point(|touch| touch.position <= first);
-        self.touches[start..].iter().take_while(move |touch| touch.position < second)
+        let start = self.accesses.partition_point(|other| other.position <= first);
+        self.accesses[start..].iter().take_while(move |other| other.position < second)
     }
 
     fn may_overlap(&self, a: Value, b: Value) -> bool {
@@ -285,7 +290,7 @@ impl<'k> Facts<'k> {
     }
 
     /// Whether ops behind `first`, and before `second` in the same region, access the base, or pass it to a function.
-    pub fn touched_between(&self, base: Value, first: Op, second: Op) -> bool {
+    pub fn accessed_between(&self, base: Value, first: Op, second: Op) -> bool {
         let Some(region) = self.region(first) else { return true };
         let behind = self.kernel.regions[region].ops.iter().skip_while(|&&op| op != first).skip(1);
         let mut touched = false;
@@ -357,7 +362,7 @@ impl<'k> Facts<'k> {
             return true;
         }
         let data = &self.kernel.ops[def];
-        if found.len() == MOST_AGAIN || !data.kind.is_pure() {
+        if found.len() == MAX_REMATERIALISED_OPS || !data.kind.is_pure() {
             return false;
         }
         let whole = data.operands.iter().all(|&operand| self.missing(operand, op, found));

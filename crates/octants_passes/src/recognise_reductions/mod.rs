@@ -64,7 +64,7 @@ pub fn recognise_reductions(kernel: &mut Kernel, assumptions: Assumptions) -> Ve
     let overlap = !assumptions.noalias;
     let loops: Vec<_> =
         kernel.top_ops().into_iter().filter(|&op| has_shared_store(kernel, op, overlap)).collect();
-    let mut made = Made { atomics: SideTable::new(false), harmless: SideTable::new(false) };
+    let mut recognised = Recognised { atomics: SideTable::new(false), harmless: SideTable::new(false) };
     let mut moved = false;
     for &op in &loops {
         moved |= drop_idle_stores(kernel, kernel.ops[op].regions[0], overlap);
@@ -81,14 +81,14 @@ pub fn recognise_reductions(kernel: &mut Kernel, assumptions: Assumptions) -> Ve
         let mut updates: Vec<_> =
             stores.iter().filter_map(|(store, cell)| forms::update_of(&facts, *store, cell)).collect();
         updates.extend(absorbing::absorbing_updates(&facts, &stores, &updates));
-        apply(kernel, body, &updates, &mut made);
+        apply(kernel, body, &updates, &mut recognised);
     }
     if !loops.is_empty() {
         sweep(kernel);
     }
     let mut races = Vec::new();
     for op in loops {
-        let found = races_in(kernel, op, &made, overlap);
+        let found = races_in(kernel, op, &recognised, overlap);
         if let OpKind::ParallelFor(attributes) = &mut kernel.ops[op].kind {
             attributes.in_order = !found.is_empty();
         }
@@ -151,13 +151,13 @@ fn drop_idle_stores(kernel: &mut Kernel, body: Region, overlap: bool) -> bool {
 }
 
 /// What was made of assignments.
-struct Made {
+struct Recognised {
     atomics: SideTable<Op, bool>,
     /// Loads that see what other iterations did and do no harm.
     harmless: SideTable<Op, bool>,
 }
 
-fn apply(kernel: &mut Kernel, body: Region, updates: &[Update], made: &mut Made) {
+fn apply(kernel: &mut Kernel, body: Region, updates: &[Update], recognised: &mut Recognised) {
     if updates.is_empty() {
         return;
     }
@@ -165,12 +165,12 @@ fn apply(kernel: &mut Kernel, body: Region, updates: &[Update], made: &mut Made)
     let mut guards: SideTable<Op, Vec<(usize, bool)>> = SideTable::new(Vec::new());
     for (index, update) in updates.iter().enumerate() {
         number.set(update.store, Some(index));
-        update.harmless.iter().for_each(|&load| made.harmless.set(load, true));
+        update.harmless.iter().for_each(|&load| recognised.harmless.set(load, true));
         if let Some((user, operand, value)) = update.guard {
             guards.get_mut(user).push((operand, value));
         }
     }
-    rewrite(kernel, body, updates, &number, &guards, made);
+    rewrite(kernel, body, updates, &number, &guards, recognised);
 }
 
 fn rewrite(
@@ -179,7 +179,7 @@ fn rewrite(
     updates: &[Update],
     number: &SideTable<Op, Option<usize>>,
     guards: &SideTable<Op, Vec<(usize, bool)>>,
-    made: &mut Made,
+    recognised: &mut Recognised,
 ) {
     for op in std::mem::take(&mut kernel.regions[region].ops) {
         let loc = kernel.ops[op].loc;
@@ -190,7 +190,7 @@ fn rewrite(
         let Some(update) = number[op].map(|index| &updates[index]) else {
             kernel.regions[region].ops.push(op);
             for inner in kernel.ops[op].regions.clone() {
-                rewrite(kernel, inner, updates, number, guards, made);
+                rewrite(kernel, inner, updates, number, guards, recognised);
             }
             continue;
         };
@@ -200,7 +200,7 @@ fn rewrite(
         let value = update.value.build(&mut b);
         b.atomic(update.op, base, &path, value);
         let &atomic = kernel.regions[region].ops.last().expect("it was just added");
-        made.atomics.set(atomic, true);
+        recognised.atomics.set(atomic, true);
     }
 }
 
@@ -243,7 +243,7 @@ fn kind_of(facts: &Facts<'_>, op: Op) -> Kind {
     }
 }
 
-fn races_in(kernel: &Kernel, op: Op, made: &Made, overlap: bool) -> Vec<Loc> {
+fn races_in(kernel: &Kernel, op: Op, recognised: &Recognised, overlap: bool) -> Vec<Loc> {
     let facts = Facts::new(kernel, kernel.ops[op].regions[0], overlap);
     let mut accesses = Vec::new();
     for &inner in &facts.ops {
@@ -252,7 +252,7 @@ fn races_in(kernel: &Kernel, op: Op, made: &Made, overlap: bool) -> Vec<Loc> {
         let Some(cell) = facts.shared(inner) else { continue };
         let kind = kind_of(&facts, inner);
         let passes = match kind {
-            Kind::Read => made.harmless[inner] || only_told(&facts, inner),
+            Kind::Read => recognised.harmless[inner] || only_reported(&facts, inner),
             Kind::Store(_) => runs_once(&facts, op, inner),
             Kind::Update(_) | Kind::Other => false,
         };
@@ -276,7 +276,9 @@ fn races_in(kernel: &Kernel, op: Op, made: &Made, overlap: bool) -> Vec<Loc> {
             || accesses.iter().filter(|other| other.op != access.op && other.cell.may_be(&access.cell));
         let races_here = match access.kind {
             Kind::Read | Kind::Other => false,
-            Kind::Update(_) => made.atomics[access.op] && others().any(|other| other.kind != access.kind),
+            Kind::Update(_) => {
+                recognised.atomics[access.op] && others().any(|other| other.kind != access.kind)
+            }
             Kind::Store(None) => true,
             Kind::Store(Some(value)) => others().any(|other| match other.kind {
                 Kind::Store(Some(another)) => !same_constant(kernel, value, another),
@@ -295,7 +297,7 @@ fn same_constant(kernel: &Kernel, a: Value, b: Value) -> bool {
 }
 
 /// Whether what a load gave is only looked at by assertions and by messages of the compiler's own, such as of an overflow.
-fn only_told(facts: &Facts<'_>, load: Op) -> bool {
+fn only_reported(facts: &Facts<'_>, load: Op) -> bool {
     let mut pending = facts.kernel.ops[load].results.to_vec();
     let mut left = 64;
     while let Some(value) = pending.pop() {
@@ -308,7 +310,7 @@ fn only_told(facts: &Facts<'_>, load: Op) -> bool {
             match &data.kind {
                 OpKind::Assert(..) => {}
                 OpKind::If if data.results.is_empty() => {
-                    if !data.regions.iter().all(|&region| only_tells(facts.kernel, region)) {
+                    if !data.regions.iter().all(|&region| only_reports(facts.kernel, region)) {
                         return false;
                     }
                 }
@@ -320,7 +322,7 @@ fn only_told(facts: &Facts<'_>, load: Op) -> bool {
     true
 }
 
-fn only_tells(kernel: &Kernel, region: Region) -> bool {
+fn only_reports(kernel: &Kernel, region: Region) -> bool {
     kernel.regions[region].ops.iter().all(|&op| match &kernel.ops[op].kind {
         OpKind::Yield | OpKind::Const(_) => true,
         kind => is_check(kind),

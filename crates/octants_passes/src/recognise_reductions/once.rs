@@ -45,7 +45,7 @@ fn fix(facts: &Facts<'_>, condition: Value, indices: &[Value], fixed: &mut Vec<V
         (OpKind::Compare(CompareOp::Eq), &[a, b]) => {
             for (side, other) in [(a, b), (b, a)] {
                 if !facts.varies(other) {
-                    fixed.extend(told_apart(facts, side, indices));
+                    fixed.extend(distinguished_indices(facts, side, indices));
                 }
             }
         }
@@ -54,7 +54,7 @@ fn fix(facts: &Facts<'_>, condition: Value, indices: &[Value], fixed: &mut Vec<V
 }
 
 /// The indices that one value of a sum tells: one index, or the digits of one, which have different weights.
-fn told_apart(facts: &Facts<'_>, sum: Value, indices: &[Value]) -> Vec<Value> {
+fn distinguished_indices(facts: &Facts<'_>, sum: Value, indices: &[Value]) -> Vec<Value> {
     let Some(form) = Affine::of(facts.kernel, sum) else { return Vec::new() };
     let (counted, others): (Vec<_>, Vec<_>) = form.terms.iter().partition(|(term, _)| indices.contains(term));
     let apart = match &counted[..] {

@@ -91,14 +91,14 @@ impl Scalarise<'_> {
         if data.kind == OpKind::Store {
             let value = *data.operands.last().expect("a store brings a value");
             let entries = self.leaves_of(value);
-            let whole = leaves::put_together(&mut self.builder(region, op), held, &mut entries.into_iter());
+            let whole = leaves::join_leaves(&mut self.builder(region, op), held, &mut entries.into_iter());
             *self.kernel.ops[op].operands.last_mut().expect("a store brings a value") = whole;
             self.kernel.regions[region].ops.push(op);
             return;
         }
         self.kernel.regions[region].ops.push(op);
         if let Some(&result) = data.results.first() {
-            let entries = leaves::take_apart(&mut self.builder(region, op), result, held);
+            let entries = leaves::split_into_leaves(&mut self.builder(region, op), result, held);
             self.leaves.set(result, Some(entries));
         }
     }

@@ -7,8 +7,9 @@ use super::Scalarise;
 use super::access::fixed;
 use super::locals::fixed_position;
 
-/// Tensors with more entries than this are put into a local rather than chosen from.
-const CHOSEN_ENTRIES: usize = 16;
+/// An entry at a run-time position is found by `select`s in a tensor of up to so many entries, else by a load from a local. Chosen, not
+/// measured: a 4×4 matrix stays in registers.
+const MAX_SELECT_ENTRIES: usize = 16;
 
 impl Scalarise<'_> {
     fn tensor_type(&self, value: Value) -> TensorType {
@@ -25,7 +26,7 @@ impl Scalarise<'_> {
             return entries[position];
         }
         let mut b = self.builder(region, op);
-        if entries.len() > CHOSEN_ENTRIES {
+        if entries.len() > MAX_SELECT_ENTRIES {
             let local = spill(&mut b, ty, &entries);
             let inside = clamped(&mut b, ty.shape, components);
             return b.load(local, &inside);
@@ -53,7 +54,7 @@ impl Scalarise<'_> {
             return entries;
         }
         let mut b = self.builder(region, op);
-        if entries.len() <= CHOSEN_ENTRIES {
+        if entries.len() <= MAX_SELECT_ENTRIES {
             for (position, entry) in (0..).zip(&mut entries) {
                 let here = is_at(&mut b, ty.shape, components, position);
                 *entry = b.select(here, value, *entry);

@@ -21,7 +21,7 @@ pub(super) fn components(shape: TensorShape, position: u32) -> Vec<u32> {
 }
 
 /// Ops that take each scalar out of a value that stays whole.
-pub(super) fn take_apart(b: &mut Builder<'_>, value: Value, data: Data) -> Vec<Value> {
+pub(super) fn split_into_leaves(b: &mut Builder<'_>, value: Value, data: Data) -> Vec<Value> {
     match data {
         Data::Scalar(_) => vec![value],
         Data::Tensor(tensor) => (0..tensor.shape.count())
@@ -36,7 +36,7 @@ pub(super) fn take_apart(b: &mut Builder<'_>, value: Value, data: Data) -> Vec<V
             let each = members.into_iter().zip(0..);
             each.flat_map(|((_, data), member)| {
                 let part = b.struct_get(value, member);
-                take_apart(b, part, data)
+                split_into_leaves(b, part, data)
             })
             .collect()
         }
@@ -44,7 +44,7 @@ pub(super) fn take_apart(b: &mut Builder<'_>, value: Value, data: Data) -> Vec<V
 }
 
 /// Ops that make a whole value of its scalars.
-pub(super) fn put_together(
+pub(super) fn join_leaves(
     b: &mut Builder<'_>,
     data: Data,
     leaves: &mut impl Iterator<Item = Value>,
@@ -58,7 +58,7 @@ pub(super) fn put_together(
         Data::Struct(id) => {
             let members = b.kernel.structs[id].members.clone();
             let parts: Vec<_> =
-                members.into_iter().map(|(_, member)| put_together(b, member, leaves)).collect();
+                members.into_iter().map(|(_, member)| join_leaves(b, member, leaves)).collect();
             b.struct_new(data, parts)
         }
     }

@@ -93,7 +93,7 @@ impl Scalarise<'_> {
         for param in self.kernel.regions[body].params.clone() {
             if let Some(data) = self.aggregate(param) {
                 let mut builder = Builder::new(self.kernel);
-                let entries = leaves::take_apart(&mut builder, param, data);
+                let entries = leaves::split_into_leaves(&mut builder, param, data);
                 self.leaves.set(param, Some(entries));
             }
         }
@@ -336,7 +336,7 @@ impl Scalarise<'_> {
                 None => operand,
                 Some(data) => {
                     let entries = self.leaves_of(operand);
-                    leaves::put_together(&mut self.builder(region, op), data, &mut entries.into_iter())
+                    leaves::join_leaves(&mut self.builder(region, op), data, &mut entries.into_iter())
                 }
             })
             .collect();

@@ -21,9 +21,9 @@ use octants_ir::{Builder, Kernel, Op, OpKind, Region, SideTable, Type, Value, Va
 
 use super::locals::LocalUses;
 
-/// A tensor of more entries is moved by a loop. The product of two matrices of 32 × 32 took 6.4 s to compile with each entry moved by itself
+/// A tensor of more entries than a 12×12 matrix is moved by a loop. The product of two matrices of 32 × 32 took 6.4 s to compile with each entry moved by itself
 /// (`benches/compile_time.py`).
-const MOST_UNROLLED: u32 = 144;
+const MAX_UNROLLED_ENTRIES: u32 = 144;
 
 pub(super) fn move_by_loops(kernel: &mut Kernel, uses: &LocalUses) {
     let counts = use_counts(kernel);
@@ -71,7 +71,7 @@ fn find_moves(
         let value = access.values[0];
         let ValueDef::Result(load, _) = kernel.values[value].def else { continue };
         let shape = kernel.ty(value).data().and_then(octants_ir::Data::tensor_shape);
-        let Some(shape) = shape.filter(|shape| shape.count() > MOST_UNROLLED) else { continue };
+        let Some(shape) = shape.filter(|shape| shape.count() > MAX_UNROLLED_ENTRIES) else { continue };
         if kernel.ops[load].kind != OpKind::Load || counts[value] != 1 {
             continue;
         }

@@ -7,9 +7,10 @@ use octants_ir::{Const, Op, OpKind, Region, Type, Value};
 use super::Round;
 use crate::slots::yielded;
 
-/// An `if` becomes `select`s when neither side computes more than this many ops besides constants, and few values are chosen.
-const CHEAP_OPS: usize = 2;
-const CHOSEN_VALUES: usize = 4;
+/// An `if` becomes `select`s when neither side computes more than this many ops besides constants, and chooses no more than
+/// this many values. Chosen, not measured: about what a mispredicted branch costs, and what LLVM itself flattens.
+const MAX_SELECT_OPS: usize = 2;
+const MAX_SELECT_VALUES: usize = 4;
 
 impl Round<'_> {
     pub(super) fn visit_control(&mut self, region: Region, op: Op) {
@@ -105,7 +106,7 @@ impl Round<'_> {
         let results = &self.kernel.ops[op].results;
         let scalars = results.iter().all(|&result| self.kernel.ty(result).scalar().is_some());
         scalars
-            && (1..=CHOSEN_VALUES).contains(&results.len())
+            && (1..=MAX_SELECT_VALUES).contains(&results.len())
             && self.is_cheap(then)
             && self.is_cheap(otherwise)
     }
@@ -132,7 +133,7 @@ impl Round<'_> {
                 _ => return false,
             }
         }
-        cost <= CHEAP_OPS
+        cost <= MAX_SELECT_OPS
     }
 
     /// Both sides are computed here, and each result is chosen.

@@ -70,7 +70,7 @@ impl Round<'_> {
 
     /// The op with other operands, or another op, as what stands for the result.
     #[expect(clippy::unnecessary_wraps, reason = "every rule gives an option")]
-    pub(super) fn again(&mut self, site: &Site, kind: OpKind, operands: &[Value]) -> Option<Value> {
+    pub(super) fn replace_with(&mut self, site: &Site, kind: OpKind, operands: &[Value]) -> Option<Value> {
         Some(self.emit(site.region, kind, operands.iter().copied(), site.ty, site.loc))
     }
 
@@ -97,7 +97,7 @@ impl Round<'_> {
         // Of two zeros, or of NaNs, which one a real `min` or `max` gives may depend on the order.
         let commutes = matches!(op, Add | Mul) || (matches!(op, Min | Max) && !site.ty.is_real());
         if constant.is_none() && self.as_const(a).is_some() && commutes {
-            return self.again(site, OpKind::Arith(op), &[b, a]);
+            return self.replace_with(site, OpKind::Arith(op), &[b, a]);
         }
         if site.ty.is_real() {
             self.arith_real(site, op, a, b, constant)
@@ -128,22 +128,22 @@ impl Round<'_> {
                 let (x, inner) = self.with_constant(a, &OpKind::Arith(ArithOp::Add))?;
                 let sum = fold(&OpKind::Arith(ArithOp::Add), &[inner, constant?], site.ty)?;
                 let sum = self.constant(site.region, sum, site.loc);
-                self.again(site, OpKind::Arith(ArithOp::Add), &[x, sum])
+                self.replace_with(site, OpKind::Arith(ArithOp::Add), &[x, sum])
             }
             // One form for `x - 1` and `x + -1`.
             (ArithOp::Sub, _) => {
                 let negated = Const::from_bits(site.ty, (-c) as u64);
                 let negated = self.constant(site.region, negated, site.loc);
-                self.again(site, OpKind::Arith(ArithOp::Add), &[a, negated])
+                self.replace_with(site, OpKind::Arith(ArithOp::Add), &[a, negated])
             }
             (ArithOp::FloorDiv | ArithOp::RawDiv, _) if op == ArithOp::FloorDiv || unsigned => {
                 let shift = self.number(site, power?)?;
-                self.again(site, OpKind::Bit(BitOp::Shr), &[a, shift])
+                self.replace_with(site, OpKind::Bit(BitOp::Shr), &[a, shift])
             }
             (ArithOp::Mod | ArithOp::RawMod, _) if op == ArithOp::Mod || unsigned => {
                 power?;
                 let mask = self.number(site, c - 1)?;
-                self.again(site, OpKind::Bit(BitOp::And), &[a, mask])
+                self.replace_with(site, OpKind::Bit(BitOp::And), &[a, mask])
             }
             _ => None,
         }
@@ -175,7 +175,7 @@ impl Round<'_> {
                 let is_power = c.is_normal() && c.to_bits() << 12 == 0;
                 let exact = is_power && inverse.as_f64() * c == 1.0;
                 let inverse = exact.then(|| self.constant(site.region, inverse, site.loc))?;
-                self.again(site, OpKind::Arith(ArithOp::Mul), &[a, inverse])
+                self.replace_with(site, OpKind::Arith(ArithOp::Mul), &[a, inverse])
             }
             _ => None,
         }
@@ -192,7 +192,7 @@ impl Round<'_> {
             return if op == BitOp::Xor { self.number(site, 0) } else { Some(a) };
         }
         let Some(constant) = self.as_const(b) else {
-            return self.as_const(a).and_then(|_| self.again(site, kind, &[b, a]));
+            return self.as_const(a).and_then(|_| self.replace_with(site, kind, &[b, a]));
         };
         let ones = constant == Const::from_bits(site.ty, u64::MAX);
         match op {
@@ -200,12 +200,12 @@ impl Round<'_> {
             BitOp::And if ones => Some(a),
             BitOp::Or if ones => Some(b),
             BitOp::Or | BitOp::Xor if zero(constant) => Some(a),
-            BitOp::Xor if ones => self.again(site, OpKind::BitUnary(BitUnary::Not), &[a]),
+            BitOp::Xor if ones => self.replace_with(site, OpKind::BitUnary(BitUnary::Not), &[a]),
             _ => {
                 let (x, inner) = self.with_constant(a, &kind)?;
                 let merged = fold(&kind, &[inner, constant], site.ty)?;
                 let merged = self.constant(site.region, merged, site.loc);
-                self.again(site, kind, &[x, merged])
+                self.replace_with(site, kind, &[x, merged])
             }
         }
     }
@@ -228,7 +228,7 @@ impl Round<'_> {
             CompareOp::Gt => CompareOp::Le,
             CompareOp::Ge => CompareOp::Lt,
         };
-        self.again(site, OpKind::Compare(opposite), &operands)
+        self.replace_with(site, OpKind::Compare(opposite), &operands)
     }
 
     fn compare(&mut self, site: &Site, op: CompareOp, a: Value, b: Value) -> Option<Value> {
@@ -254,7 +254,7 @@ impl Round<'_> {
                 CompareOp::Ge => CompareOp::Le,
                 CompareOp::Eq | CompareOp::Ne => op,
             };
-            return self.again(site, OpKind::Compare(mirrored), &[b, a]);
+            return self.replace_with(site, OpKind::Compare(mirrored), &[b, a]);
         };
         // A truth value compared with 0 or 1, as itself or widened.
         let truth = if ty == Scalar::U1 {
@@ -269,7 +269,9 @@ impl Round<'_> {
         }
         match op {
             CompareOp::Eq | CompareOp::Ne if with_zero == (op == CompareOp::Ne) => Some(truth),
-            CompareOp::Eq | CompareOp::Ne => self.again(site, OpKind::BitUnary(BitUnary::Not), &[truth]),
+            CompareOp::Eq | CompareOp::Ne => {
+                self.replace_with(site, OpKind::BitUnary(BitUnary::Not), &[truth])
+            }
             _ => None,
         }
     }
@@ -282,16 +284,16 @@ impl Round<'_> {
             return Some(if known.bits() == 1 { a } else { b });
         }
         if let Some(opposite) = self.operand_of(c, &OpKind::BitUnary(BitUnary::Not)) {
-            return self.again(site, OpKind::Select, &[opposite, b, a]);
+            return self.replace_with(site, OpKind::Select, &[opposite, b, a]);
         }
         if site.ty != Scalar::U1 {
             return None;
         }
         match (self.as_const(a).map(Const::bits), self.as_const(b).map(Const::bits)) {
             (Some(1), Some(0)) => Some(c),
-            (Some(0), Some(1)) => self.again(site, OpKind::BitUnary(BitUnary::Not), &[c]),
-            (Some(1), _) => self.again(site, OpKind::Bit(BitOp::Or), &[c, b]),
-            (_, Some(0)) => self.again(site, OpKind::Bit(BitOp::And), &[c, a]),
+            (Some(0), Some(1)) => self.replace_with(site, OpKind::BitUnary(BitUnary::Not), &[c]),
+            (Some(1), _) => self.replace_with(site, OpKind::Bit(BitOp::Or), &[c, b]),
+            (_, Some(0)) => self.replace_with(site, OpKind::Bit(BitOp::And), &[c, a]),
             _ => None,
         }
     }
@@ -317,7 +319,7 @@ impl Round<'_> {
         if !collapses {
             return None;
         }
-        if first == site.ty { Some(inner) } else { self.again(site, OpKind::Convert(op), &[inner]) }
+        if first == site.ty { Some(inner) } else { self.replace_with(site, OpKind::Convert(op), &[inner]) }
     }
 }
 

@@ -36,11 +36,12 @@ use crate::sweep::sweep;
 use number::Numbering;
 use ranges::Span;
 
-/// What one round finds may enable another; more than this many rounds find next to nothing.
-const ROUNDS: usize = 4;
+/// What one round finds may enable another. Chosen, not measured: a bound on compile time, which kernels rarely reach, as a round that changes
+/// nothing is the last.
+const MAX_ROUNDS: usize = 4;
 
 pub fn simplify(kernel: &mut Kernel) {
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let mut round = Round {
             kernel,
             names: ValueMap::new(),

@@ -9,8 +9,8 @@ use octants_ir::{OpKind, Value};
 use super::Round;
 use super::identities::Site;
 
-/// Beyond this exponent a loop is better than text.
-const LARGEST: u32 = 32;
+/// Beyond this exponent the function `pow` is called. Chosen, not measured: up to 32 a power is at most nine products, by squaring.
+const MAX_EXPONENT: u32 = 32;
 
 impl Round<'_> {
     pub(super) fn power(&mut self, site: &Site, op: MathOp, a: Value, b: Value) -> Option<Value> {
@@ -26,19 +26,19 @@ impl Round<'_> {
                 let root = if exponent == 0.5 { Some(MathUnary::Sqrt) } else { None };
                 let root = root.or((exponent == -0.5).then_some(MathUnary::Rsqrt));
                 if let Some(root) = root {
-                    return self.again(site, OpKind::MathUnary(root), &[a]);
+                    return self.replace_with(site, OpKind::MathUnary(root), &[a]);
                 }
-                if exponent.fract() != 0.0 || exponent.abs() > LARGEST.into() {
+                if exponent.fract() != 0.0 || exponent.abs() > MAX_EXPONENT.into() {
                     return None;
                 }
                 (exponent.abs() as u128, exponent < 0.0)
             }
         };
-        let magnitude = u32::try_from(magnitude).ok().filter(|&n| n <= LARGEST)?;
+        let magnitude = u32::try_from(magnitude).ok().filter(|&n| n <= MAX_EXPONENT)?;
         let product = self.squared(site, a, magnitude)?;
         if negative && site.ty.is_real() {
             let one = self.number(site, 1)?;
-            return self.again(site, OpKind::Arith(ArithOp::Div), &[one, product]);
+            return self.replace_with(site, OpKind::Arith(ArithOp::Div), &[one, product]);
         }
         Some(product)
     }
@@ -52,12 +52,12 @@ impl Round<'_> {
             if exponent & 1 == 1 {
                 product = match product {
                     None => Some(square),
-                    Some(product) => self.again(site, multiply.clone(), &[product, square]),
+                    Some(product) => self.replace_with(site, multiply.clone(), &[product, square]),
                 };
             }
             exponent >>= 1;
             if exponent > 0 {
-                square = self.again(site, multiply.clone(), &[square, square])?;
+                square = self.replace_with(site, multiply.clone(), &[square, square])?;
             }
         }
         match product {

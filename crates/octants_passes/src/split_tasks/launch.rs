@@ -5,8 +5,9 @@ use octants_ir::ops::{ArithOp, BitOp, ConvertOp};
 use octants_ir::plan::part_of_param;
 use octants_ir::{Const, Kernel, OpKind, SideTable, Value};
 
-/// A value that takes more than this to compute is passed on rather than computed again.
-const LARGEST_COST: u32 = 100;
+/// A value that takes more than this many ops to compute is passed on rather than computed again.
+/// Chosen, not measured: a temporary costs a store, a load and the memory of the launch.
+const MAX_RECOMPUTED_COST: u32 = 100;
 
 /// For values of the kernel's top: what computing them again costs; `None` for what only a task can know.
 pub(super) struct LaunchTime {
@@ -40,7 +41,7 @@ impl LaunchTime {
                 };
                 let cost =
                     data.operands.iter().try_fold(own, |sum: u32, &v| Some(sum.saturating_add(costs[v]?)));
-                let cost = cost.filter(|&cost| cost <= LARGEST_COST);
+                let cost = cost.filter(|&cost| cost <= MAX_RECOMPUTED_COST);
                 // A bound that the host cannot compute is a task's to compute, as is all that follows from it. What is asked is small:
                 // its cost counts every op as often as it is used.
                 let for_host = |_: &u32| !bounds[result] || host_computes(kernel, result);

@@ -54,8 +54,8 @@ use launch::LaunchTime;
 pub fn split_tasks(kernel: &mut Kernel) {
     drop_zero_stores(kernel);
     let launch = LaunchTime::find(kernel);
-    let found = Found::find(kernel, &launch);
-    let sharing = Sharing::find(kernel, &launch, &found.tasks);
+    let found = TaskPartition::find(kernel, &launch);
+    let sharing = SharedValues::find(kernel, &launch, &found.tasks);
     let split = Split { kernel, launch, sharing, temps: ValueMap::new() };
     split.build(found);
     kernel.phase = Phase::Tasks;
@@ -100,7 +100,7 @@ fn for_operands(kernel: &Kernel, op: Op, visit: &mut impl FnMut(Value)) {
 /// A serial task has at most about this much [`weight`]: what follows is the next task. Each task is compiled as a function of its own,
 /// and LLVM takes time that grows with the square of a function's length: 4000 lines of straight code took 3.4 s as one function, 0.4 s
 /// in pieces of 1000 (`benches/compile_time.py`). A value that pieces share costs a store and a load.
-const HEAVIEST_SERIAL: u32 = 1000;
+const MAX_SERIAL_WEIGHT: u32 = 1000;
 /// How many ops a loop weighs besides its own: analyses of loops look at all the loops before (500 loops took 2.6 s as one function).
 const LOOP_WEIGHT: u32 = 30;
 
@@ -133,7 +133,7 @@ enum Task {
 }
 
 /// The kernel's ops in tasks. Locals and what a launch knows belong to none.
-struct Found {
+struct TaskPartition {
     /// In the order of the text.
     tasks: Vec<Task>,
     /// What the kernel's body runs.
@@ -144,12 +144,12 @@ struct Found {
 
 /// What a body or a branch runs, in order.
 enum Node {
-    /// By its number in [`Found::tasks`].
+    /// By its number in [`TaskPartition::tasks`].
     Task(usize),
     Fork(Op, Vec<Vec<Node>>),
 }
 
-impl Found {
+impl TaskPartition {
     fn find(kernel: &Kernel, launch: &LaunchTime) -> Self {
         let mut found = Self { tasks: Vec::new(), body: Vec::new(), home: SideTable::new(None) };
         found.body = found.region(kernel, launch, kernel.body);
@@ -203,7 +203,7 @@ impl Found {
 
     /// Whether a serial task may take another op.
     fn has_capacity(&self, task: usize) -> bool {
-        matches!(self.tasks[task], Task::Serial { weight, .. } if weight < HEAVIEST_SERIAL)
+        matches!(self.tasks[task], Task::Serial { weight, .. } if weight < MAX_SERIAL_WEIGHT)
     }
 
     /// A result is stored where it is computed; if every task knows it, in whichever runs on one thread.
@@ -221,7 +221,7 @@ impl Found {
 }
 
 /// What more than one task needs.
-struct Sharing {
+struct SharedValues {
     /// Values and locals that become temporaries, in the order in which they are defined.
     shared: Vec<Value>,
     is_shared: SideTable<Value, bool>,
@@ -229,7 +229,7 @@ struct Sharing {
     local_of: SideTable<Value, Option<usize>>,
 }
 
-impl Sharing {
+impl SharedValues {
     fn find(kernel: &Kernel, launch: &LaunchTime, tasks: &[Task]) -> Self {
         let mut home: SideTable<Value, Option<usize>> = SideTable::new(None);
         for (number, task) in tasks.iter().enumerate() {
@@ -283,13 +283,13 @@ impl Sharing {
 struct Split<'k> {
     kernel: &'k mut Kernel,
     launch: LaunchTime,
-    sharing: Sharing,
+    sharing: SharedValues,
     /// The temporary of each shared value or local.
     temps: ValueMap,
 }
 
 impl Split<'_> {
-    fn build(mut self, found: Found) {
+    fn build(mut self, found: TaskPartition) {
         let body = self.kernel.body;
         let old = self.kernel.top_ops();
         let regions = self.kernel.top_regions();
@@ -372,7 +372,7 @@ impl Split<'_> {
             b.op(OpKind::StoreResult(number), [value], [], []);
         }
         b.yields(&[]);
-        self.bring_in(region);
+        self.materialise_inputs(region);
         Builder::at(self.kernel, at, loc).op(OpKind::Serial, [], [], [region]);
     }
 
@@ -387,15 +387,15 @@ impl Split<'_> {
             }
         }
         self.kernel.regions[at].ops.push(op);
-        self.bring_in(self.kernel.ops[op].regions[0]);
+        self.materialise_inputs(self.kernel.ops[op].regions[0]);
     }
 
     /// What the task's region uses from outside is computed or loaded at its beginning.
-    fn bring_in(&mut self, region: Region) {
+    fn materialise_inputs(&mut self, region: Region) {
         let mut map = ValueMap::new();
         let mut head = Vec::new();
         for value in free_values(self.kernel, region) {
-            self.bring(value, &mut head, &mut map);
+            self.materialise(value, &mut head, &mut map);
         }
         // What a task defines itself was never outside, though a copy of it may be a temporary elsewhere.
         head.extend(std::mem::take(&mut self.kernel.regions[region].ops));
@@ -403,7 +403,7 @@ impl Split<'_> {
         replace_values(self.kernel, region, &map);
     }
 
-    fn bring(&mut self, value: Value, head: &mut Vec<Op>, map: &mut ValueMap) {
+    fn materialise(&mut self, value: Value, head: &mut Vec<Op>, map: &mut ValueMap) {
         if self.kernel.as_param(value).is_some() || map.get(value).is_some() {
             return;
         }
@@ -423,7 +423,7 @@ impl Split<'_> {
                     unreachable!("{value} is no parameter of the kernel")
                 };
                 for operand in self.kernel.ops[op].operands.clone() {
-                    self.bring(operand, head, map);
+                    self.materialise(operand, head, map);
                 }
                 head.push(clone_op(self.kernel, op, map));
             }
