@@ -30,14 +30,25 @@ fn many_elifs_do_not_nest() {
 }
 
 #[test]
-fn blocks_that_are_nested_too_deeply_are_refused() {
+fn many_statements_that_leave_nest_in_groups() {
     let leaving = |count: usize| {
         let each: Vec<_> =
             (0..count).map(|at| format!("        if i == {at}:\n            continue\n")).collect();
         format!("    k = 0\n    for i in range(n):\n{}        k += 1\n", each.concat())
     };
-    assert!(lower(&leaving(100)).is_ok());
-    assert_eq!(lower(&leaving(300)).unwrap_err(), Code::TooDeep);
+    for count in [60, 100, 300, 10_000] {
+        assert!(lower(&leaving(count)).is_ok(), "{count}");
+    }
+}
+
+#[test]
+fn blocks_that_are_nested_too_deeply_are_refused() {
+    let nested = |depth: usize| {
+        let each: Vec<_> = (1..=depth).map(|at| format!("{}if n > {at}:\n", "    ".repeat(at))).collect();
+        format!("    k = 0\n{}{}k = 1\n", each.concat(), "    ".repeat(depth + 1))
+    };
+    assert!(lower(&nested(100)).is_ok());
+    assert_eq!(lower(&nested(300)).unwrap_err(), Code::TooDeep);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! How control moves through a function being lowered: the loops around a statement, what follows it, how it is left.
 
+use std::cell::{Cell, RefCell};
+
 use octants_diag::Span;
-use octants_ir::Value;
+use octants_ir::{Region, Value};
 
 use crate::ast::Stmt;
 use crate::host::Annotation;
@@ -28,6 +30,25 @@ pub(crate) struct Tail<'t> {
     pub next: Option<&'t Tail<'t>>,
     /// The block that ends before these statements had a scope of its own, which ends here.
     pub scope: Option<Span>,
+    /// The group of statements that ends before these.
+    pub group: Option<&'t Group>,
+}
+
+/// A group that is being lowered, and what is to be done at its end.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// Where the groups stand.
+    pub outer: Region,
+    /// The first name of the scope, op, region and expression that this group may have made.
+    pub first_name: usize,
+    pub first_op: usize,
+    pub first_region: usize,
+    pub first_expr: usize,
+    pub span: Span,
+    /// Values that later groups need, and the variables that keep them.
+    pub kept: RefCell<Vec<(Value, Value)>>,
+    /// Whether some path comes to the end of the group.
+    pub reaches_end: Cell<bool>,
 }
 
 /// A loop whose body is being lowered.

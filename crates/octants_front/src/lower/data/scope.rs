@@ -124,6 +124,15 @@ impl<O> Frame<O> {
         self.scopes.last_mut().expect("a scope is open").names.push((name, binding));
     }
 
+    /// The innermost block's names.
+    pub(crate) fn names(&self) -> &[(Name, Binding<O>)] {
+        &self.scopes.last().expect("a scope is open").names
+    }
+
+    pub(crate) fn names_mut(&mut self) -> &mut [(Name, Binding<O>)] {
+        &mut self.scopes.last_mut().expect("a scope is open").names
+    }
+
     /// Binds a name that an expression assigns.
     pub(crate) fn declare_in_statement(&mut self, name: Name, binding: Binding<O>) {
         let block = self.scopes.iter_mut().rev().find(|scope| !scope.is_comprehension);

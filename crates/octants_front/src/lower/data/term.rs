@@ -195,3 +195,103 @@ impl<O> Term<O> {
         }
     }
 }
+
+impl Place {
+    fn for_each_value(&mut self, visit: &mut dyn FnMut(&mut Value)) {
+        visit(&mut self.base);
+        self.path.iter_mut().for_each(&mut *visit);
+        self.guard.iter_mut().for_each(visit);
+    }
+}
+
+impl<O> Term<O> {
+    /// Whether an object of the host is part of it.
+    pub(crate) fn holds_object(&self) -> bool {
+        match self {
+            Self::Object(_) => true,
+            Self::Tuple(items) | Self::List(items) => items.iter().any(Self::holds_object),
+            Self::Dict(items) => items.iter().any(|(key, item)| key.holds_object() || item.holds_object()),
+            Self::Struct(of) => of.members.iter().any(|(_, member)| member.holds_object()),
+            Self::Grouped(inner) | Self::Fill(inner) | Self::Static(inner) => inner.holds_object(),
+            Self::Method(method) => method.receiver.holds_object(),
+            Self::None
+            | Self::Nothing(_)
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Str(_)
+            | Self::Value(_)
+            | Self::Place(_)
+            | Self::Array(_)
+            | Self::View(_)
+            | Self::Shape(_)
+            | Self::Index(_)
+            | Self::Range(..)
+            | Self::Ndrange(_)
+            | Self::Entries(_)
+            | Self::Choice(_)
+            | Self::Text(_) => false,
+        }
+    }
+
+    /// Calls a function for every value of the IR that the term refers to.
+    pub(crate) fn for_each_value(&mut self, visit: &mut dyn FnMut(&mut Value)) {
+        match self {
+            Self::None
+            | Self::Nothing(_)
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Str(_)
+            | Self::Object(_) => {}
+            Self::Value(value) | Self::Array(value) | Self::Shape(value) => visit(value),
+            Self::Place(place) => place.for_each_value(visit),
+            Self::View(view) => {
+                visit(&mut view.array);
+                if let Some((start, length)) = &mut view.window {
+                    visit(start);
+                    visit(length);
+                }
+                view.offset.iter_mut().for_each(visit);
+            }
+            Self::Index(values) => values.iter_mut().for_each(visit),
+            Self::Tuple(items) | Self::List(items) => {
+                for item in items {
+                    item.for_each_value(visit);
+                }
+            }
+            Self::Dict(items) => {
+                for (key, item) in items {
+                    key.for_each_value(visit);
+                    item.for_each_value(visit);
+                }
+            }
+            Self::Range(start, end) => {
+                visit(start);
+                visit(end);
+            }
+            Self::Ndrange(range) => {
+                for (start, end) in &mut range.bounds {
+                    visit(start);
+                    visit(end);
+                }
+            }
+            Self::Grouped(inner) | Self::Fill(inner) | Self::Static(inner) => inner.for_each_value(visit),
+            Self::Entries(entries) => entries.places.iter_mut().for_each(|place| place.for_each_value(visit)),
+            Self::Choice(choice) => {
+                choice.entries.places.iter_mut().for_each(|place| place.for_each_value(visit));
+                choice.components.iter_mut().for_each(visit);
+            }
+            Self::Text(pieces) => {
+                for piece in pieces {
+                    match piece {
+                        TextPiece::Literal(_) => {}
+                        TextPiece::Value { term, .. } => term.for_each_value(visit),
+                    }
+                }
+            }
+            Self::Struct(of) => of.members.iter_mut().for_each(|(_, member)| member.for_each_value(visit)),
+            Self::Method(method) => method.receiver.for_each_value(visit),
+        }
+    }
+}

@@ -160,7 +160,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Makes statements that leave the iteration tell so by a flag: gives it, and the flag that was used before.
-    fn raise_skip_flag(&mut self, span: Span) -> (Value, Option<Value>) {
+    pub(super) fn raise_skip_flag(&mut self, span: Span) -> (Value, Option<Value>) {
         let outer = self.frame().loops.last().and_then(|innermost| innermost.skip);
         let exit = self.frame().exit.as_ref().filter(|_| self.frame().loops.is_empty());
         let flag = match (outer, exit) {
@@ -324,19 +324,29 @@ impl<H: Host> Lowerer<'_, H> {
         if is_empty(rest) {
             return Ok(Flow::Done);
         }
+        self.unless(flag, span, |inner| inner.block(rest.stmts, rest.next).map(|_| ()))?;
+        Ok(Flow::Done)
+    }
+
+    /// A block that runs unless a flag is up.
+    pub(super) fn unless(
+        &mut self,
+        flag: Value,
+        span: Span,
+        block: impl FnOnce(&mut Self) -> Fallible<()>,
+    ) -> Fallible<()> {
         let left = self.at(span).load(flag, &[]);
         let (then_region, ()) = self.open_region(&[], |_, _| Ok(()))?;
         self.end_region(then_region, span, &[]);
         self.frame_mut().depth += 1;
-        let (else_region, ()) =
-            self.open_region(&[], |inner, _| inner.block(rest.stmts, rest.next).map(|_| ()))?;
+        let (else_region, ()) = self.open_region(&[], |inner, _| block(inner))?;
         self.frame_mut().depth -= 1;
         self.end_region(else_region, span, &[]);
         self.at(span).op(OpKind::If, [left], [], [then_region, else_region]);
-        Ok(Flow::Done)
+        Ok(())
     }
 
-    fn set_skip_flag(&mut self, flag: Option<Value>) {
+    pub(super) fn set_skip_flag(&mut self, flag: Option<Value>) {
         if let Some(innermost) = self.frame_mut().loops.last_mut() {
             innermost.skip = flag;
         }
@@ -353,5 +363,5 @@ impl<H: Host> Lowerer<'_, H> {
 }
 
 fn is_empty(tail: &Tail<'_>) -> bool {
-    tail.stmts.is_empty() && tail.next.is_none_or(is_empty)
+    tail.stmts.is_empty() && tail.group.is_none() && tail.next.is_none_or(is_empty)
 }

@@ -4,6 +4,7 @@ pub(crate) mod assert;
 pub(crate) mod assign;
 pub(crate) mod branch;
 pub(crate) mod exits;
+pub(crate) mod groups;
 pub(crate) mod loops;
 pub(crate) mod returns;
 pub(crate) mod stmt;

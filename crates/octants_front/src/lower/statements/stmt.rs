@@ -24,8 +24,11 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// Statements, then what follows them.
     pub(crate) fn block(&mut self, stmts: &[Stmt], tail: Option<&Tail<'_>>) -> Fallible<Flow> {
+        if let Some(groups) = self.groups(stmts) {
+            return self.grouped_block(&groups, tail, stmts[0].span);
+        }
         for (at, stmt) in stmts.iter().enumerate() {
-            let rest = Tail { stmts: &stmts[at + 1..], next: tail, scope: None };
+            let rest = Tail { stmts: &stmts[at + 1..], next: tail, scope: None, group: None };
             match self.statement(stmt, &rest)? {
                 Flow::Next => {}
                 left => return Ok(left),
@@ -36,6 +39,9 @@ impl<H: Host> Lowerer<'_, H> {
             Some(tail) => {
                 if let Some(span) = tail.scope {
                     self.frame_mut().pop_scope(span);
+                }
+                if let Some(group) = tail.group {
+                    self.end_group(group)?;
                 }
                 let flow = self.block(tail.stmts, tail.next)?;
                 if let Some(_span) = tail.scope {
