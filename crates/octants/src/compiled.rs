@@ -12,6 +12,7 @@ use octants_runtime::{
 
 use crate::error::{Error, LaunchError};
 use crate::fault::describe;
+use crate::gpu_code::PtxModule;
 use crate::kernel_source::{KernelSource, VersionInfo};
 use crate::launch_keys::LaunchKeys;
 use crate::output::{Locate, Output};
@@ -117,6 +118,11 @@ impl CompiledKernel {
     /// Whether a launch with overlapping arrays has been, and made a version of its own.
     pub fn has_overlapping_version(&self) -> bool {
         self.plan.version(Assumptions::NOTHING).is_some()
+    }
+
+    /// The PTX of the newest version's tasks for a compute capability (90 for 9.0), or for the session's device, and the capability.
+    pub fn ptx(&self, capability: Option<u32>) -> Result<(u32, Vec<PtxModule>), Error> {
+        self.plan.maker().ptx(capability, self.version().1.assume)
     }
 
     /// A text that shows the kernel at one stage of its compilation. `None` where the device has no such thing.

@@ -50,6 +50,14 @@ const ARCHITECTURES: [(u32, u32); 8] =
     [(70, 60), (72, 61), (75, 63), (80, 70), (86, 71), (87, 74), (89, 78), (90, 78)];
 
 impl PtxTarget {
+    /// What to compile for on a device of this compute capability with a driver of no concern.
+    ///
+    /// # Panics
+    /// If the capability is below 7.0.
+    pub fn newest(capability: u32) -> PtxTarget {
+        Self::of_device(u32::MAX, capability).expect("the newest driver reads every version")
+    }
+
     /// What to compile for on a device of this compute capability with a driver of this version (12040 for CUDA 12.4): the device's own
     /// architecture, or the newest one before it that LLVM and the driver's PTX know.
     ///

@@ -12,13 +12,14 @@ use octants::front::{
     FunctionKind, Host, Lowered, Returned, Returns, Signature, check_signature, lower_kernel,
 };
 use octants::ir::{Const, Data, LocData};
-use octants::{Arguments, CompiledKernel, Dump, LaunchError};
+use octants::{Arguments, CompiledKernel, LaunchError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple, PyType};
 
 use crate::arguments::{Binder, Param};
+use crate::dump::dump;
 use crate::host::PyHost;
 use crate::interrupt::SignalScope;
 use crate::launch::{Fit, LaunchArguments, Objects, Specialisation, Words};
@@ -146,7 +147,7 @@ impl Kernel {
         let made = Specialisation::new(current.epoch, compiled, returns, &dependencies, &fields)?;
         let made = Arc::new(made);
         if current.dumps {
-            let dump = |stage: &str| made.dump(py, stage);
+            let dump = |stage: &str| dump(py, &made.compiled, stage, None);
             py.import("octants._session")?.getattr("show")?.call1((
                 &self.signature.qualname,
                 dump("ir")?,
@@ -367,11 +368,13 @@ impl Kernel {
         PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// A text that shows the newest compilation at some stage: "ir", "tasks", "llvm", "llvm-optimised" or "asm".
-    fn dump(&self, py: Python<'_>, stage: &str) -> PyResult<Option<String>> {
+    /// A text that shows the newest compilation at some stage: "ir", "tasks", "llvm", "llvm-optimised", "asm", "ptx" or "sass". The last
+    /// two are for NVIDIA's GPUs of a compute capability, the session's device or 90.
+    #[pyo3(signature = (stage, *, capability=None))]
+    fn dump(&self, py: Python<'_>, stage: &str, capability: Option<u32>) -> PyResult<Option<String>> {
         let newest = self.specialisations().first().cloned();
         let Some(newest) = newest else { return Ok(None) };
-        newest.dump(py, stage)
+        dump(py, &newest.compiled, stage, capability)
     }
 
     /// A kernel and the globals of its function refer to each other; Python's collector finds such circles through this.
@@ -401,23 +404,5 @@ impl Kernel {
 
     fn __repr__(&self) -> String {
         format!("<octants kernel {}>", self.signature.qualname)
-    }
-}
-
-impl Specialisation {
-    fn dump(&self, py: Python<'_>, stage: &str) -> PyResult<Option<String>> {
-        let what = match stage {
-            "ir" => Dump::Ir,
-            "tasks" => Dump::IrAfterPasses,
-            "llvm" => Dump::Llvm,
-            "llvm-optimised" => Dump::OptimisedLlvm,
-            "asm" => Dump::Assembly,
-            _ => {
-                let message =
-                    format!("no stage is named {stage:?}; there are ir, tasks, llvm, llvm-optimised and asm");
-                return Err(pyo3::exceptions::PyValueError::new_err(message));
-            }
-        };
-        py.detach(|| self.compiled.dump(what)).map_err(|error| errors::from_error(py, &error))
     }
 }

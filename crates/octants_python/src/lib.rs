@@ -12,6 +12,7 @@ mod aggregate;
 mod arguments;
 mod buffer_view;
 mod dtype;
+mod dump;
 mod element;
 mod errors;
 mod expr;

@@ -41,6 +41,10 @@ impl Compiler for Cuda {
         })
     }
 
+    fn ptx_target(&self) -> Option<PtxTarget> {
+        Some(self.target)
+    }
+
     fn reports_accesses(&self) -> bool {
         false
     }

@@ -26,7 +26,7 @@ pub(super) fn make(
     }
     let Outcome { kernel, plan, findings, .. } = outcome;
     let races = findings.races;
-    let compiled = compile(&kernel, &plan).map_err(|error| refused(&error))?;
+    let compiled = compile(&kernel, &plan).map_err(|error| codegen_error(&error))?;
     let tasks: Vec<_> = compiled
         .tasks
         .into_iter()
@@ -58,18 +58,18 @@ pub(super) fn dump(
         Dump::OptimisedLlvm => KernelText::OptimisedLlvm,
         Dump::Assembly => KernelText::Assembly,
     };
-    show(&kernel, &plan, what).map(Some).map_err(|error| refused(&error))
+    show(&kernel, &plan, what).map(Some).map_err(|error| codegen_error(&error))
 }
 
 /// How many tasks of a kernel compile at the same time.
-pub(super) fn compile_threads(source: &KernelSource) -> usize {
+pub(crate) fn compile_threads(source: &KernelSource) -> usize {
     match source.options.num_compile_threads {
         0 => octants_cpu::pool::processors(),
         some => some,
     }
 }
 
-fn refused(error: &CodegenError) -> Error {
+pub(crate) fn codegen_error(error: &CodegenError) -> Error {
     match error {
         CodegenError::Cancelled => Error::Cancelled,
         CodegenError::Unsupported { message } => Error::Unsupported { message: message.clone() },

@@ -10,6 +10,9 @@ mod reference;
 
 use std::sync::Arc;
 
+pub(crate) use generated::{codegen_error, compile_threads};
+
+use octants_codegen::PtxTarget;
 use octants_hal::null::NullDevice;
 use octants_hal::{Cancel, Device};
 use octants_runtime::{Assumptions, Code};
@@ -48,6 +51,11 @@ pub(crate) trait Compiler: Send + Sync {
 
     /// A text of the code that `make` makes, or of the IR that it makes it from. `None` where there is no such thing.
     fn dump(&self, source: &KernelSource, what: Dump, assume: Assumptions) -> Result<Option<String>, Error>;
+
+    /// What PTX for the device is compiled for; `None` if it takes none.
+    fn ptx_target(&self) -> Option<PtxTarget> {
+        None
+    }
 
     /// Whether every access to an array can be told of, with its location.
     fn reports_accesses(&self) -> bool;

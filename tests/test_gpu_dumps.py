@@ -1,0 +1,82 @@
+"""The code for NVIDIA's GPUs as text, which every machine shows."""
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import octants as oc
+
+pytestmark = pytest.mark.no_device
+
+
+def has_tools():
+    packages = importlib.util.find_spec("nvidia")
+    folders = (
+        [str(path) for place in packages.submodule_search_locations for path in Path(place).glob("*/bin")]
+        if packages
+        else []
+    )
+    return all(
+        shutil.which(name) or any(shutil.which(name, path=one) for one in folders) for name in ("ptxas", "nvdisasm")
+    )
+
+
+def compiled(**options):
+    oc.init(arch=oc.cpu, log_level="error", **options)
+
+    @oc.kernel
+    def scale(x: oc.types.ndarray(dtype=oc.f32, ndim=1), a: oc.f32) -> oc.f32:
+        total = 0.0
+        for i in x:
+            x[i] = a / oc.sin(x[i])
+            total += x[i]
+        return total
+
+    scale(np.ones(4, dtype=np.float32), 2.0)
+    return scale
+
+
+def test_ptx_is_complete_and_for_the_capability():
+    scale = compiled()
+    text = scale.dump("ptx", capability=80)
+    assert ".target sm_80" in text
+    assert "scale_t0(" in text
+    assert ".extern" not in text
+    assert ".target sm_90" in scale.dump("ptx")
+
+
+def test_a_capability_that_llvm_does_not_know_is_shown_as_an_older_one():
+    assert ".target sm_90" in compiled().dump("ptx", capability=120)
+
+
+def test_fast_math_is_seen_in_ptx():
+    assert "div.full.f32" in compiled(fast_math=True).dump("ptx")
+    exact = compiled(fast_math=False).dump("ptx")
+    assert "div.rn.f32" in exact and "div.full" not in exact
+
+
+def test_wrong_questions_are_refused():
+    scale = compiled()
+    with pytest.raises(RuntimeError, match=r"compute capability 7\.0"):
+        scale.dump("ptx", capability=60)
+    with pytest.raises(TypeError, match="ptx and sass alone"):
+        scale.dump("llvm", capability=90)
+    with pytest.raises(ValueError, match="ptx and sass"):
+        scale.dump("cubin")
+
+
+def test_machine_code_is_shown():
+    if not has_tools():
+        pytest.skip("ptxas and nvdisasm are not installed")
+    assert "EXIT" in compiled().dump("sass", capability=90)
+
+
+def test_machine_code_without_the_tools_names_them(monkeypatch):
+    scale = compiled()
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("sys.path", [])
+    with pytest.raises(RuntimeError, match="nvidia-cuda-nvdisasm"):
+        scale.dump("sass")
