@@ -333,7 +333,7 @@ unsafe impl Device for CudaDevice {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::STREAMS
+        Capabilities::STREAMS | Capabilities::DEVICE_BOUNDS
     }
 
     fn default_stream(&self) -> Stream {
@@ -567,11 +567,14 @@ unsafe impl Device for CudaDevice {
         let LaunchContext { memory, key, .. } = launch.context;
         // SAFETY: made by `function`, whose module is loaded.
         let function = unsafe { &*(launch.function.0 as *const LoadedFunction) };
+        let mut no_bounds = smallvec::SmallVec::<[i64; 8]>::new();
         let (bounds, points, grid): (&[i64], _, _) = match &launch.domain {
             Domain::Once => (&[], 1, GridSize::ONE),
             Domain::Range(range) => (range.bounds, range.points, function.shape.grid(range)),
-            Domain::DeviceRange(_) => {
-                return Err(DeviceError::Unsupported { verb: "launch with bounds on the device" });
+            // The code reads its bounds itself: those of the frame are of no meaning.
+            Domain::DeviceRange(range) => {
+                no_bounds.resize(range.bounds.len(), 0);
+                (&no_bounds, 0, function.shape.device_grid(range))
             }
         };
         let head = GpuFrame {

@@ -1,6 +1,6 @@
 //! From a task's [`LaunchShape`] to a grid: how many blocks a launch has, by its points, and by what the device runs at once.
 
-use octants_hal::{Dealing, Grid, LaunchShape, RangeDomain};
+use octants_hal::{Dealing, DeviceRangeDomain, Grid, LaunchShape, RangeDomain};
 
 /// Blocks of a grid, at most, as the driver says for its first axis.
 const MOST_BLOCKS: u64 = i32::MAX as u64;
@@ -33,6 +33,11 @@ impl FunctionShape {
             Grid::Resident => blocks.min(self.resident),
         };
         self.limited(blocks, range.max_threads)
+    }
+
+    /// The host does not know how many points there are: enough blocks to keep the device busy.
+    pub fn device_grid(&self, range: &DeviceRangeDomain<'_>) -> GridSize {
+        self.limited(self.resident, range.max_threads)
     }
 
     fn limited(&self, blocks: u64, max_threads: Option<u32>) -> GridSize {

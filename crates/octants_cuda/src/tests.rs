@@ -143,7 +143,7 @@ fn what_is_missing_is_said() {
 
 #[test]
 fn grids_follow_the_points_and_what_is_resident() {
-    let tiles = Dealing::Tiles { rows: 1, columns: 1024 };
+    let tiles = Dealing::Tiles { across: 32, points: 4 };
     let cover = LaunchShape { block: 256, dealing: Dealing::Points, grid: Grid::Cover, shared_bytes: 0 };
     let resident = LaunchShape { dealing: tiles, grid: Grid::Resident, ..cover };
     let ((), log) = with_fake(nothing, || {

@@ -19,9 +19,11 @@ pub struct LaunchShape {
 pub enum Dealing {
     /// One for each of its threads, numbered along the flattened iteration space. The code is right for blocks of any size.
     Points,
-    /// A rectangle of the last two axes, or of the last one where there is no other. Columns are cut at multiples of their number,
-    /// rows from the first on. The code is right only for blocks of exactly the shape's size.
-    Tiles { rows: u32, columns: u32 },
+    /// A tile: a rectangle of the last two axes, or a piece of a single one. Each thread has so many `points` of the last axis, and so
+    /// many threads, at most, lie `across`: as many as the axis needs, rounded up to a power of two; of a single axis all threads.
+    /// Columns are counted from a multiple of [`LaunchShape::COLUMN_ALIGNMENT`] on. The code is right only for blocks of exactly the
+    /// shape's size.
+    Tiles { across: u32, points: u32 },
 }
 
 /// How many blocks are best.
@@ -40,18 +42,25 @@ impl Default for LaunchShape {
 }
 
 impl LaunchShape {
-    /// How many blocks there are work for; `bounds` has `lo` and `hi` of each axis, and no axis is empty.
+    /// Where columns of tiles may begin: so that a warp's accesses to elements of four bytes begin with a line of the cache.
+    pub const COLUMN_ALIGNMENT: i64 = 32;
+
+    /// How many blocks there is work for; `bounds` has `lo` and `hi` of each axis, and no axis is empty.
     pub fn blocks(&self, bounds: &[i64], points: u64) -> u64 {
-        let Dealing::Tiles { rows, columns } = self.dealing else {
+        let Dealing::Tiles { across: most_across, points } = self.dealing else {
             return points.div_ceil(self.block.into());
         };
         let extent = |axis: &[i64]| axis[1].abs_diff(axis[0]);
         let mut axes = bounds.chunks_exact(2).rev();
-        let columns = axes.next().map_or(1, |axis| {
-            let columns = i64::from(columns);
-            ((axis[1] - 1).div_euclid(columns) - axis[0].div_euclid(columns) + 1) as u64
-        });
-        let rows = axes.next().map_or(1, |axis| extent(axis).div_ceil(rows.into()));
+        let Some(last) = axes.next() else { return 1 };
+        let length = last[1].abs_diff(last[0] & -Self::COLUMN_ALIGNMENT);
+        let Some(row_axis) = axes.next() else {
+            return length.div_ceil(u64::from(self.block) * u64::from(points));
+        };
+        let groups = length.div_ceil(points.into());
+        let across = groups.next_power_of_two().min(most_across.into());
+        let columns = groups.div_ceil(across);
+        let rows = extent(row_axis).div_ceil((u64::from(self.block) / across).max(1));
         axes.fold(columns.saturating_mul(rows), |blocks, axis| blocks.saturating_mul(extent(axis)))
     }
 }
@@ -64,13 +73,21 @@ mod tests {
     fn blocks_cover_the_points() {
         let points = LaunchShape::default();
         assert_eq!(points.blocks(&[0, 1000], 1000), 4);
-        let line = LaunchShape { dealing: Dealing::Tiles { rows: 1, columns: 1024 }, ..points };
+        let line = LaunchShape { dealing: Dealing::Tiles { across: 32, points: 4 }, ..points };
         assert_eq!(line.blocks(&[0, 1024], 1024), 1);
         assert_eq!(line.blocks(&[0, 1025], 1025), 2);
-        assert_eq!(line.blocks(&[1, 1025], 1024), 2, "columns are cut at multiples of 1024");
-        assert_eq!(line.blocks(&[-1, 1], 2), 2);
-        let tiles = LaunchShape { dealing: Dealing::Tiles { rows: 8, columns: 128 }, ..points };
+        assert_eq!(line.blocks(&[1, 1025], 1024), 2, "columns are counted from 0");
+        assert_eq!(line.blocks(&[32, 1056], 1024), 1);
+        assert_eq!(line.blocks(&[-1, 1], 2), 1);
+    }
+
+    #[test]
+    fn tiles_of_short_rows_have_more_of_them() {
+        let tiles =
+            LaunchShape { dealing: Dealing::Tiles { across: 32, points: 4 }, ..LaunchShape::default() };
         assert_eq!(tiles.blocks(&[1, 16383, 1, 16383], 16382 * 16382), 2048 * 128);
         assert_eq!(tiles.blocks(&[3, 5, 0, 9, 0, 129], 2 * 9 * 129), 2 * 2 * 2);
+        assert_eq!(tiles.blocks(&[0, 1000, 0, 3], 3000), 4);
+        assert_eq!(tiles.blocks(&[0, 1000, 0, 5], 5000), 8);
     }
 }

@@ -44,6 +44,8 @@ pub(crate) struct Address {
     pub target: Target,
     pub scalar: Scalar,
     pub class: Class,
+    /// Of the first cell, in bytes.
+    pub align: u32,
     /// Whether the components were inside their shape, where that is not known beforehand.
     pub inside: Option<Val>,
 }
@@ -60,8 +62,8 @@ impl Address {
 
 impl Emitter<'_> {
     /// The address of one scalar: base, indices, components.
-    pub(crate) fn address(&mut self, path: &[Value]) -> Address {
-        let (base, path) = path.split_first().expect("an address begins with a base");
+    pub(crate) fn address(&mut self, whole: &[Value]) -> Address {
+        let (base, path) = whole.split_first().expect("an address begins with a base");
         match self.kernel.ty(*base) {
             Type::Array(array) => {
                 let param = self.array_param(*base);
@@ -74,7 +76,8 @@ impl Emitter<'_> {
                 let pointer = self.array_base(param);
                 let class = self.array_class(param);
                 let scalar = elem_of(array.elem);
-                Address { target: self.element(pointer, scalar, offset), scalar, class, inside }
+                let align = self.group_alignment(whole, in_memory(scalar).bytes());
+                Address { target: self.element(pointer, scalar, offset), scalar, class, align, inside }
             }
             Type::Temp(data) => {
                 let slot = self.facts.temps[*base];
@@ -88,6 +91,7 @@ impl Emitter<'_> {
                     target: self.element(pointer, scalar, offset),
                     scalar,
                     class: Class::Temp(slot),
+                    align: in_memory(scalar).bytes(),
                     inside,
                 }
             }
@@ -100,7 +104,7 @@ impl Emitter<'_> {
                 } else {
                     self.lane_element(pointer, scalar, offset)
                 };
-                Address { target, scalar, class: Class::Local, inside }
+                Address { target, scalar, class: Class::Local, align: in_memory(scalar).bytes(), inside }
             }
             Type::Data(_) => panic!("{base} is no place"),
         }

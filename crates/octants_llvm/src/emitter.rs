@@ -11,6 +11,7 @@ use crate::alias::Scopes;
 use crate::args::ParamRegisters;
 use crate::cpu::flat::Flat;
 use crate::function::Function;
+use crate::gpu::runs::Group;
 use crate::index_range::Counter;
 use crate::lanes::Lanes;
 use crate::module::Module;
@@ -62,6 +63,8 @@ pub(crate) struct Emitter<'k> {
     pub counters: SideTable<Value, Option<Counter>>,
     /// Several axes that the row being written runs over at once.
     pub flat: Option<Flat>,
+    /// Neighbouring points that are written one behind the other.
+    pub group: Option<Group>,
     /// The allocas of `local` ops.
     pub locals: SideTable<Value, Option<Ptr>>,
     pub params: Vec<ParamRegisters>,
@@ -98,6 +101,7 @@ impl<'k> Emitter<'k> {
             values: SideTable::new(None),
             counters: SideTable::new(None),
             flat: None,
+            group: None,
             locals: SideTable::new(None),
             params: vec![ParamRegisters::default(); kernel.params.len()],
             copied: Vec::new(),

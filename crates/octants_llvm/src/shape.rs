@@ -62,6 +62,11 @@ pub(crate) trait Shape {
     /// Where a field lies in the context, in bytes.
     fn context_offset(&self, field: ContextField) -> usize;
 
+    /// Whether the task's function computes the bounds of its range itself.
+    fn computes_bounds(&self, _task: &Task) -> bool {
+        false
+    }
+
     /// What the module says of the task's function beside its text.
     fn annotate(&self, _module: &mut Module, _symbol: &str, _shape: LaunchShape) {}
 

@@ -19,7 +19,8 @@ pub(crate) fn emit(
 ) -> TaskText {
     let mut e = Emitter::new(kernel, facts, plan, options);
     let task = facts.tasks[number];
-    for op in launch_ops(kernel, task) {
+    let with_bounds = e.shape.computes_bounds(&plan.tasks[number]);
+    for op in launch_ops(kernel, task, with_bounds) {
         e.op(op);
     }
     let Dealt { lanes, shape } = match &plan.tasks[number] {
@@ -46,7 +47,7 @@ pub(crate) fn emit(
 
 /// The pure ops and loads of temps outside of tasks that a task's body and the places of its reductions are computed from, in
 /// order.
-fn launch_ops(kernel: &Kernel, task: Op) -> Vec<Op> {
+fn launch_ops(kernel: &Kernel, task: Op, with_bounds: bool) -> Vec<Op> {
     let mut needed = SideTable::new(false);
     let mark = |needed: &mut SideTable<Op, bool>, op: Op| {
         for &operand in &kernel.ops[op].operands {
@@ -59,8 +60,9 @@ fn launch_ops(kernel: &Kernel, task: Op) -> Vec<Op> {
         walk(kernel, region, &mut |op| mark(&mut needed, op));
     }
     if let Some(parallel) = kernel.parallel_loop(task) {
-        // The bounds come with the frame.
-        for &operand in parallel.place_operands() {
+        // The bounds come with the frame, unless they are computed where they lie.
+        let bounds = if with_bounds { parallel.bound_operands() } else { &[] };
+        for &operand in bounds.iter().chain(parallel.place_operands()) {
             if let ValueDef::Result(def, _) = kernel.values[operand].def {
                 needed.set(def, true);
             }

@@ -1,14 +1,22 @@
 //! Tasks of a GPU: a kernel of which each thread runs some of the iterations.
 //!
-//! What only a GPU wants stands here: the [parameters](abi), how points are dealt to threads ([`domain`]), the library of device
-//! functions ([`library`]), and reports to the host ([`report`]). Each thread combines its own reductions into their places.
+//! What only a GPU wants stands here: the [parameters](abi), how points are dealt to threads ([`choose`] decides; [`points`], [`tile`],
+//! [`group`], [`runs`]), the reductions of a block ([`reduce`]), the library of device functions ([`library`]), and reports to the host
+//! ([`report`]).
 
 pub mod abi;
-mod domain;
+mod bounds;
+mod choose;
+mod group;
 mod library;
+mod points;
+mod reduce;
+mod registers;
 mod report;
+pub(crate) mod runs;
+mod tile;
 
-use octants_hal::{Dealing, Grid, LaunchShape};
+use octants_hal::LaunchShape;
 use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region, Scalar};
 
@@ -17,21 +25,11 @@ use crate::module::Module;
 use crate::shape::{ContextField, Dealt, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
 use abi::GpuFrame;
+use choose::{Choice, choose_shape};
 
 /// What code for a GPU is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct GpuOptions {
-    /// Threads of a block, at most.
-    pub block: u32,
-    /// A range may have 2³¹ points or more.
-    pub wide: bool,
-}
-
-impl Default for GpuOptions {
-    fn default() -> Self {
-        Self { block: 256, wide: false }
-    }
-}
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GpuOptions {}
 
 impl Shape for GpuOptions {
     fn head(&self, plan: &Plan, task: &Task, symbol: &str) -> String {
@@ -58,6 +56,11 @@ impl Shape for GpuOptions {
         }
     }
 
+    /// The host does not wait for what an earlier task leaves in the device's memory.
+    fn computes_bounds(&self, task: &Task) -> bool {
+        task.needs_temps()
+    }
+
     fn annotate(&self, module: &mut Module, symbol: &str, shape: LaunchShape) {
         let kernel = module.node(format!("!{{ptr @{symbol}, !\"kernel\", i32 1}}"));
         let threads = module.node(format!("!{{ptr @{symbol}, !\"maxntidx\", i32 {}}}", shape.block));
@@ -69,10 +72,15 @@ impl Shape for GpuOptions {
     }
 
     fn range(&self, e: &mut Emitter<'_>, op: Op) -> Dealt {
-        e.strided_range(op, *self);
-        let shape =
-            LaunchShape { block: self.block, dealing: Dealing::Points, grid: Grid::Cover, shared_bytes: 0 };
-        Dealt { lanes: 1, shape }
+        let choice = choose_shape(e.kernel, op);
+        match &choice {
+            Choice::Points { .. } => e.numbered_range(op),
+            Choice::Tiles(tiling, aligned) => {
+                let totals = e.tiled_range(op, *tiling, aligned);
+                e.combine_block_totals(op, &totals, tiling.block);
+            }
+        }
+        Dealt { lanes: 1, shape: choice.launch_shape() }
     }
 
     fn fail(&self, e: &mut Emitter<'_>, site: u32, arguments: &[Val]) {

@@ -28,7 +28,7 @@ impl Emitter<'_> {
 
     pub(crate) fn load_at(&mut self, address: Address) -> Val {
         let scalar = in_memory(address.scalar);
-        let align = scalar.bytes();
+        let align = address.align;
         let suffix = self.scopes.suffix(&mut self.module, address.class);
         let lanes = self.lanes.count;
         let mask = if matches!(address.target, Target::One(_)) { None } else { self.running_lanes() };
@@ -126,7 +126,7 @@ impl Emitter<'_> {
 
     fn write_at(&mut self, address: Address, value: Val) {
         let value = self.memory_form(value);
-        let align = value.ty.bytes();
+        let align = address.align;
         let suffix = self.scopes.suffix(&mut self.module, address.class);
         let lanes = self.lanes.count;
         let mask = if matches!(address.target, Target::One(_)) { None } else { self.running_lanes() };

@@ -8,7 +8,7 @@ use octants_ir::{Data, Op, OpKind, Type, Value};
 use crate::address::{Address, Index, Target};
 use crate::alias::Class;
 use crate::emitter::Emitter;
-use crate::value::{Ptr, Typed, Val};
+use crate::value::{Ptr, Typed, Val, in_memory};
 
 impl Emitter<'_> {
     /// `tensor`, `tensor_get`, `struct_new`, `struct_get`.
@@ -89,7 +89,8 @@ impl Emitter<'_> {
             .into_iter()
             .map(|(offset, scalar)| {
                 let target = self.leaf(address, offset);
-                self.load_at(Address { target, scalar, class, inside: None })
+                let align = in_memory(scalar).bytes();
+                self.load_at(Address { target, scalar, class, align, inside: None })
             })
             .collect();
         self.set_leaves(result, leaves);
@@ -101,7 +102,8 @@ impl Emitter<'_> {
         let values = self.leaves(value);
         for ((offset, scalar), value) in leaves_of(self.kernel, data).into_iter().zip(values) {
             let target = self.leaf(address, offset);
-            self.store_at(Address { target, scalar, class, inside: None }, value);
+            let align = in_memory(scalar).bytes();
+            self.store_at(Address { target, scalar, class, align, inside: None }, value);
         }
     }
 
@@ -135,7 +137,8 @@ impl Emitter<'_> {
         for ((offset, scalar), value) in leaves_of(self.kernel, slot.data).into_iter().zip(values) {
             debug_assert_eq!(scalar, value.ty, "a result has the type of its slot");
             let target = Target::One(self.pointer_at(block, slot.offset + offset));
-            self.store_at(Address { target, scalar, class: Class::Results, inside: None }, value);
+            let (class, align) = (Class::Results, in_memory(scalar).bytes());
+            self.store_at(Address { target, scalar, class, align, inside: None }, value);
         }
     }
 

@@ -15,6 +15,7 @@ use octants_llvm::abi::{Cancel, Fault, Frame, Worker};
 use octants_llvm::{EmitOptions, emit};
 use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
 
+pub mod gpu;
 pub mod oracle;
 
 extern "C" fn confirm(_: *const Cancel) -> u8 {
@@ -102,6 +103,7 @@ fn bound_of(kernel: &Kernel, value: Value) -> Bound {
     match def.kind {
         OpKind::Const(c) => Bound::Const(c.as_i128().unwrap() as i64),
         OpKind::Extent(axis) => Bound::Extent { param: kernel.as_param(def.operands[0]).unwrap(), axis },
+        OpKind::Load => Bound::Temp(kernel.temps().position(|temp| temp == def.operands[0]).unwrap()),
         ref kind => panic!("the harness evaluates no {}", kind.name()),
     }
 }
@@ -137,33 +139,7 @@ impl Program {
 
     /// Likewise, until somebody raises the flag.
     pub fn run_until(&self, arguments: &mut [Arg<'_>], chunk: i64, cancel: &Cancel) -> Outcome {
-        let mut args = vec![0_u64; self.plan.args.bytes as usize / 8];
-        for (slot, argument) in self.plan.args.slots.iter().zip(arguments) {
-            let block = bytes_of(&mut args);
-            match (slot.kind, argument) {
-                (ArgKind::Data(Data::Scalar(ty)), Arg::Scalar(c)) => {
-                    assert_eq!(ty, c.ty());
-                    put(block, slot.offset, &c.bits().to_le_bytes()[..ty.bytes() as usize]);
-                }
-                (ArgKind::Array(array), Arg::Array(bytes, extents)) => {
-                    assert_eq!(extents.len(), usize::from(array.rank));
-                    put(block, slot.offset, &(bytes.as_mut_ptr() as u64).to_le_bytes());
-                    for (axis, extent) in extents.iter().enumerate() {
-                        put(block, slot.extent_offset(axis as u8), &extent.to_le_bytes());
-                    }
-                }
-                (ArgKind::Data(data), Arg::Whole(scalars)) => {
-                    let leaves = leaves_of(&self.kernel, data);
-                    assert_eq!(leaves.len(), scalars.len());
-                    for ((offset, ty), scalar) in leaves.into_iter().zip(scalars.iter()) {
-                        assert_eq!(ty, scalar.ty());
-                        let bytes = scalar.bits().to_le_bytes();
-                        put(block, slot.offset + offset, &bytes[..ty.bytes() as usize]);
-                    }
-                }
-                (kind, _) => panic!("no argument for {kind:?}"),
-            }
-        }
+        let mut args = argument_block(&self.kernel, &self.plan, arguments);
         let mut temps = vec![0_u64; self.plan.temps.bytes as usize / 8];
         let mut results = vec![0_u64; self.plan.results.bytes as usize / 8];
         let mut fault = Fault::default();
@@ -214,6 +190,38 @@ impl Program {
             told: told.into_inner().unwrap(),
         }
     }
+}
+
+/// The block of arguments in the plan's layout.
+pub fn argument_block(kernel: &Kernel, plan: &Plan, arguments: &mut [Arg<'_>]) -> Vec<u64> {
+    let mut args = vec![0_u64; plan.args.bytes as usize / 8 + 1];
+    for (slot, argument) in plan.args.slots.iter().zip(arguments) {
+        let block = bytes_of(&mut args);
+        match (slot.kind, argument) {
+            (ArgKind::Data(Data::Scalar(ty)), Arg::Scalar(c)) => {
+                assert_eq!(ty, c.ty());
+                put(block, slot.offset, &c.bits().to_le_bytes()[..ty.bytes() as usize]);
+            }
+            (ArgKind::Array(array), Arg::Array(bytes, extents)) => {
+                assert_eq!(extents.len(), usize::from(array.rank));
+                put(block, slot.offset, &(bytes.as_mut_ptr() as u64).to_le_bytes());
+                for (axis, extent) in extents.iter().enumerate() {
+                    put(block, slot.extent_offset(axis as u8), &extent.to_le_bytes());
+                }
+            }
+            (ArgKind::Data(data), Arg::Whole(scalars)) => {
+                let leaves = leaves_of(kernel, data);
+                assert_eq!(leaves.len(), scalars.len());
+                for ((offset, ty), scalar) in leaves.into_iter().zip(scalars.iter()) {
+                    assert_eq!(ty, scalar.ty());
+                    let bytes = scalar.bits().to_le_bytes();
+                    put(block, slot.offset + offset, &bytes[..ty.bytes() as usize]);
+                }
+            }
+            (kind, _) => panic!("no argument for {kind:?}"),
+        }
+    }
+    args
 }
 
 fn put(block: &mut [u8], offset: u32, bytes: &[u8]) {

@@ -5,7 +5,8 @@ use octants_ir::{Const, Kernel, Scalar};
 use octants_llvm::{CpuOptions, EmitOptions};
 use octants_llvm_sys::OptLevel;
 
-use super::{Arg, Program, read};
+use super::gpu::GpuProgram;
+use super::{Arg, Program, argument_block, read};
 
 /// An argument that both sides get.
 #[derive(Clone)]
@@ -92,6 +93,7 @@ fn execute(program: &Program, inputs: &[Input], chunk: i64) -> Memory {
 /// Runs the kernel in the interpreter and compiled in several ways, and compares all memory. `tolerance` is asked by the name of
 /// the parameter.
 pub fn check(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance) {
+    check_gpu(kernel, inputs, tolerance);
     let expected = interpret(kernel, inputs);
     // Never widened; widened where that seems best; always, with masks in vectors and with masks of their own.
     let forms = [(0, None), (512, None), (256, Some(4)), (512, Some(16))];
@@ -107,6 +109,59 @@ pub fn check(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance) {
             }
         }
     }
+}
+
+/// Runs the kernel as a GPU would, with arrays that lie well and with arrays that do not, and with few blocks and as many as it wants.
+pub fn check_gpu(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance) {
+    let expected = interpret(kernel, inputs);
+    let Some(program) = GpuProgram::new(kernel, true) else { return };
+    for shift in [0, 1] {
+        for most_blocks in [u64::MAX, 1, 3] {
+            let what = format!("{} on a GPU, {shift} past 16 bytes, {most_blocks} blocks", kernel.name);
+            let found = execute_gpu(kernel, &program, inputs, shift, most_blocks);
+            compare(kernel, inputs, &expected, &found, tolerance, &what);
+        }
+    }
+}
+
+/// Arrays begin so many elements behind a multiple of 16 bytes.
+fn execute_gpu(kernel: &Kernel, program: &GpuProgram, inputs: &[Input], shift: usize, blocks: u64) -> Memory {
+    let mut inputs = inputs.to_vec();
+    let mut begins = Vec::new();
+    for input in &mut inputs {
+        if let Input::Array { ty, bytes, .. } = input {
+            let mut moved = vec![0; bytes.len() + 64];
+            let begin = moved.as_ptr().align_offset(16) + shift * ty.bytes() as usize;
+            moved[begin..begin + bytes.len()].copy_from_slice(bytes);
+            begins.push((begin, bytes.len()));
+            *bytes = moved;
+        }
+    }
+    let mut places = begins.iter();
+    let mut args: Vec<_> = inputs
+        .iter_mut()
+        .map(|input| match input {
+            Input::Scalar(c) => Arg::Scalar(*c),
+            Input::Array { bytes, shape, .. } => {
+                let &(begin, length) = places.next().unwrap();
+                Arg::Array(&mut bytes[begin..begin + length], shape)
+            }
+        })
+        .collect();
+    let mut block = argument_block(kernel, &program.plan, &mut args);
+    let results = program.run(&mut block, blocks);
+    let slots = program.plan.results.slots.iter();
+    let results = slots.map(|slot| read(&results[slot.offset as usize..], slot.data.scalar().unwrap(), 0));
+    let results = results.collect();
+    let mut places = begins.iter();
+    let arrays = inputs.iter().filter_map(|input| match input {
+        Input::Array { bytes, .. } => {
+            let &(begin, length) = places.next().unwrap();
+            Some(bytes[begin..begin + length].to_vec())
+        }
+        Input::Scalar(_) => None,
+    });
+    (arrays.collect(), results)
 }
 
 fn compare(

@@ -1,0 +1,80 @@
+//! The bounds of a range's axes: constants where the kernel has them, else what the launch computed. Bounds that an earlier task left
+//! in the device's memory are computed here, where they lie.
+
+use octants_ir::plan::Task;
+use octants_ir::{Const, Op, Scalar, Value};
+
+use super::abi::GpuFrame;
+use crate::address::Index;
+use crate::emitter::Emitter;
+use crate::index_range::{Counter, Range};
+use crate::value::Val;
+
+/// One axis of a range, in 64 bits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Axis {
+    /// The body's index.
+    pub index: Value,
+    pub lo: Val,
+    pub hi: Val,
+    /// What the index can be.
+    pub range: Range,
+}
+
+impl Emitter<'_> {
+    /// The axes of a parallel loop, outermost first.
+    pub(super) fn axes(&mut self, op: Op) -> Vec<Axis> {
+        let parallel = self.kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
+        let computed = self.task_of(op).needs_temps();
+        let mut axes = Vec::new();
+        for (number, (&index, (lo, hi))) in parallel.indices().iter().zip(parallel.bounds()).enumerate() {
+            axes.push(Axis {
+                index,
+                lo: self.bound(lo, 2 * number, computed),
+                hi: self.bound(hi, 2 * number + 1, computed),
+                range: self.counted_range(lo, hi),
+            });
+        }
+        axes
+    }
+
+    /// What the plan says of a task.
+    pub(super) fn task_of(&self, op: Op) -> &Task {
+        let number = self.facts.tasks.iter().position(|&task| task == op);
+        &self.plan.tasks[number.unwrap_or_else(|| panic!("{op} is no task"))]
+    }
+
+    fn bound(&mut self, bound: Value, number: usize, computed: bool) -> Val {
+        if let Some(known) = self.kernel.as_const(bound).and_then(Const::as_i128) {
+            return Val::int(Scalar::I64, known);
+        }
+        if computed {
+            let bound = self.get(bound);
+            return self.resize(bound, Scalar::I64);
+        }
+        self.load_entry("%frame", GpuFrame::BOUNDS + 8 * number, Scalar::I64)
+    }
+
+    /// Whether a range whose bounds the host does not know has points; `None` if it has them for sure.
+    pub(super) fn any_points(&mut self, op: Op, axes: &[Axis]) -> Option<Val> {
+        if !self.task_of(op).needs_temps() {
+            return None;
+        }
+        let mut all = None;
+        for axis in axes {
+            let some = self.compare("slt", axis.lo, axis.hi);
+            all = Some(match all {
+                Some(others) => self.binary("and", others, some),
+                None => some,
+            });
+        }
+        all
+    }
+
+    /// Lets an axis' index be this number of 64 bits.
+    pub(super) fn place_index(&mut self, axis: &Axis, exact: Val) {
+        let narrow = self.resize(exact, self.scalar(axis.index));
+        self.set(axis.index, narrow);
+        self.counters.set(axis.index, Some(Counter { index: Index::uniform(exact), range: axis.range }));
+    }
+}

@@ -1,0 +1,175 @@
+//! Reductions of a block: its threads' totals become one, which is combined into its place by one atomic update.
+//!
+//! ```text
+//! each warp: total = op(total of lane, total of lane + 16), then 8, 4, 2, 1     -> lane 0 writes it to shared memory
+//! barrier
+//! first warp: the same over the totals of the warps                            -> lane 0 updates the place
+//! ```
+//!
+//! What a lane takes from beyond the last thread is the identity, for which `op(x, identity)` is `x`, bit by bit. A place that nothing was
+//! contributed to is not touched. A thread that failed has left; its block's totals are of no meaning then, as the launch is a
+//! failure.
+
+use octants_ir::ops::AtomicOp;
+use octants_ir::{Op, Scalar};
+
+use super::registers::Register;
+use crate::emitter::Emitter;
+use crate::value::{Ty, Typed, Val};
+
+const WARP: u32 = 32;
+const BARRIER: &str = "llvm.nvvm.barrier0";
+const SHUFFLE: &str = "llvm.nvvm.shfl.sync.down.i32";
+const WORD: Ty = Ty { scalar: Scalar::U32, lanes: 1 };
+
+impl Emitter<'_> {
+    /// Combines the totals of a block's threads into the places that the loop's operands name. All threads come here.
+    pub(super) fn combine_block_totals(&mut self, op: Op, totals: &[Val], block: u32) {
+        let kernel = self.kernel;
+        let parallel = kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
+        if totals.is_empty() {
+            return;
+        }
+        let thread = self.register(Register::Thread);
+        let lane = self.binary("and", thread, word(WARP - 1));
+        let warp = self.binary("lshr", thread, word(WARP.ilog2()));
+        let warps = block.div_ceil(WARP);
+        let mut totals = totals.to_vec();
+        let ops: Vec<_> = parallel.reductions().map(|reduction| reduction.op).collect();
+        for (&op, total) in ops.iter().zip(&mut totals) {
+            // Threads of this warp: all, but for the last warp of a block of another size.
+            let threads = if block.is_multiple_of(WARP) {
+                word(WARP)
+            } else {
+                let first = self.binary("and", thread, word(!(WARP - 1)));
+                let rest = self.binary("sub", word(block), first);
+                self.intrinsic("llvm.umin", &[rest, word(WARP)], "")
+            };
+            *total = self.warp_total(op, *total, lane, threads, WARP.min(block));
+        }
+        if warps > 1 {
+            self.write_warp_totals(&totals, warp, lane);
+            self.barrier();
+        }
+        let (first, done) = (self.f.new_label(), self.f.new_label());
+        let in_first = self.compare("ult", thread, word(WARP));
+        self.f.branch(in_first, first, done);
+
+        self.f.begin(first);
+        if warps > 1 {
+            for (number, (&op, total)) in ops.iter().zip(&mut totals).enumerate() {
+                *total = self.read_warp_total(op, (number, total.ty), lane, warps);
+                *total = self.warp_total(op, *total, lane, word(WARP.min(block)), warps.next_power_of_two());
+            }
+        }
+        let update = self.f.new_label();
+        let is_leader = self.compare("eq", lane, word(0));
+        self.f.branch(is_leader, update, done);
+        self.f.begin(update);
+        self.combine_totals(op, &totals);
+        self.f.jump(done);
+        self.f.begin(done);
+    }
+
+    /// What the first `count` lanes of a warp, whose `threads` all come here, hold together; in lane 0.
+    fn warp_total(&mut self, op: AtomicOp, total: Val, lane: Val, threads: Val, count: u32) -> Val {
+        let mut total = total;
+        // As many ones as there are threads.
+        let zeros = self.binary("sub", word(WARP), threads);
+        let mask = self.binary("lshr", word(u32::MAX), zeros);
+        let mut distance = count.next_power_of_two() / 2;
+        while distance > 0 {
+            let other = self.shuffle_down(total, mask, distance);
+            let from = self.binary("add", lane, word(distance));
+            let there = self.compare("ult", from, threads);
+            let identity = self.identity(op, total.ty);
+            let other = self.select(there, other, identity);
+            total = self.combine(op, total, other);
+            distance /= 2;
+        }
+        total
+    }
+
+    /// What a lane so far up holds.
+    fn shuffle_down(&mut self, value: Val, mask: Val, distance: u32) -> Val {
+        let bits = self.bits(value);
+        let bits = if bits.ty.bits() < 64 {
+            let wide = self.resize(bits, Scalar::U32);
+            let moved = self.shuffle_word(wide, mask, distance);
+            self.resize(moved, bits.ty)
+        } else {
+            let (low, high) =
+                (self.resize(bits, Scalar::U32), self.binary("lshr", bits, Val::int(bits.ty, 32)));
+            let high = self.resize(high, Scalar::U32);
+            let (low, high) =
+                (self.shuffle_word(low, mask, distance), self.shuffle_word(high, mask, distance));
+            let (low, high) = (self.resize(low, bits.ty), self.resize(high, bits.ty));
+            let high = self.binary("shl", high, Val::int(bits.ty, 32));
+            self.binary("or", high, low)
+        };
+        self.bit_cast(bits, value.ty)
+    }
+
+    fn shuffle_word(&mut self, v: Val, mask: Val, distance: u32) -> Val {
+        self.module.declare(SHUFFLE, || format!("declare i32 @{SHUFFLE}(i32, i32, i32, i32)"));
+        let last = WARP - 1;
+        self.f
+            .value(WORD, format_args!("call i32 @{SHUFFLE}(i32 {mask}, i32 {v}, i32 {distance}, i32 {last})"))
+    }
+
+    /// Lane 0 of each warp writes what the warp has; a slot of eight bytes for each reduction and warp.
+    fn write_warp_totals(&mut self, totals: &[Val], warp: Val, lane: Val) {
+        let (write, done) = (self.f.new_label(), self.f.new_label());
+        let is_leader = self.compare("eq", lane, word(0));
+        self.f.branch(is_leader, write, done);
+        self.f.begin(write);
+        for (number, &total) in totals.iter().enumerate() {
+            let slot = self.total_slot(number, totals.len(), warp);
+            let total = self.memory_form(total);
+            self.f.line(format_args!("store {}, ptr addrspace(3) {slot}, align 8", Typed(total)));
+        }
+        self.f.jump(done);
+        self.f.begin(done);
+    }
+
+    /// What the warp with the lane's number has; the identity where there is none.
+    fn read_warp_total(
+        &mut self,
+        op: AtomicOp,
+        (number, scalar): (usize, Scalar),
+        lane: Val,
+        warps: u32,
+    ) -> Val {
+        // A slot is there for each lane.
+        let slot = self.total_slot(number, 0, lane);
+        let ty = Ty::new(crate::value::in_memory(scalar), 1);
+        let total = self.f.value(ty, format_args!("load {ty}, ptr addrspace(3) {slot}, align 8"));
+        let total = self.read_memory(total, scalar);
+        if warps == WARP {
+            return total;
+        }
+        let there = self.compare("ult", lane, word(warps));
+        let identity = self.identity(op, scalar);
+        self.select(there, total, identity)
+    }
+
+    fn total_slot(&mut self, number: usize, count: usize, warp: Val) -> crate::value::Ptr {
+        let slots = count * WARP as usize;
+        self.module.declare("octants.totals", || {
+            format!("@octants.totals = internal addrspace(3) global [{slots} x i64] undef, align 8")
+        });
+        let slot = self.binary("add", warp, word(number as u32 * WARP));
+        self.f
+            .pointer(format_args!("getelementptr inbounds i64, ptr addrspace(3) @octants.totals, i32 {slot}"))
+    }
+
+    /// Waits for all threads of the block.
+    pub(super) fn barrier(&mut self) {
+        self.module.declare(BARRIER, || format!("declare void @{BARRIER}()"));
+        self.f.line(format_args!("call void @{BARRIER}()"));
+    }
+}
+
+fn word(value: u32) -> Val {
+    Val::int(Scalar::U32, value.into())
+}

@@ -1,0 +1,188 @@
+//! Points dealt to blocks by tiles: rectangles of the last two axes, or pieces of a single one.
+//!
+//! ```text
+//! for tile in block, block + blocks, ... while tile < tiles:
+//!     column, row, outer indices = the digits of tile          (no division where there is one axis)
+//!     y, x = thread / across, thread % across                  (across: threads along the last axis, a power of two)
+//!     if row + y < end: the points of columns column + x * points ..., see `group`
+//! ```
+//!
+//! One division for each tile instead of one for each point and axis; numbers of tiles have 64 bits, what a thread adds to them has
+//! 32. Where the last axis is shorter than a tile is wide, tiles are narrower and have more rows.
+
+use octants_hal::{Dealing, LaunchShape};
+use octants_ir::{Op, Scalar};
+
+use super::bounds::Axis;
+use super::choose::Tiling;
+use super::registers::Register;
+use crate::emitter::Emitter;
+use crate::value::{Ty, Val};
+
+/// The tiles of a range, and this thread's place in each.
+pub(super) struct Tiles {
+    pub axes: Vec<Axis>,
+    /// Where the columns of the first tile begin.
+    start: Val,
+    /// How many tiles there are, side by side, and one below the other.
+    columns: Val,
+    rows: Val,
+    /// Columns and rows of a tile.
+    pub width: Val,
+    height: Val,
+    /// Threads along the last axis.
+    pub across: Val,
+    /// The thread's place in a tile.
+    pub x: Val,
+    y: Val,
+    /// Whether the thread has a row in a tile, where some have none.
+    has_row: Option<Val>,
+}
+
+/// What a thread has of one tile.
+pub(super) struct Piece {
+    /// The first column of the tile.
+    pub column: Val,
+    /// Whether the thread's row is inside its axis, where there are rows.
+    pub inside: Option<Val>,
+}
+
+impl Emitter<'_> {
+    /// What is the same for all tiles.
+    pub(super) fn tiles(&mut self, op: Op, tiling: Tiling) -> Tiles {
+        let axes = self.axes(op);
+        let last = axes[axes.len() - 1];
+        let start = self.binary("and", last.lo, Val::i64(-LaunchShape::COLUMN_ALIGNMENT));
+        let length = self.binary("sub nsw", last.hi, start);
+        let thread = self.wide_register(Register::Thread);
+        let block = Val::i64(tiling.block.into());
+        let points = Val::i64(tiling.points.into());
+        if axes.len() == 1 {
+            let width = Val::i64((tiling.block * tiling.points).into());
+            let columns = self.quotient_up(length, width);
+            let one = Val::i64(1);
+            let (x, y) = (thread, Val::i64(0));
+            let has_row = None;
+            return Tiles {
+                axes,
+                start,
+                columns,
+                rows: one,
+                width,
+                height: one,
+                across: block,
+                x,
+                y,
+                has_row,
+            };
+        }
+        // As many threads along the last axis as it has groups of points, rounded up to a power of two; at most a warp.
+        let groups = self.quotient_up(length, points);
+        let groups = self.binary("sub", groups, Val::i64(1));
+        let zeros = self.leading_zeros(groups);
+        let bits = self.binary("sub", Val::i64(64), zeros);
+        let bits = self.intrinsic("llvm.umin", &[bits, Val::i64(tiling.most_across.ilog2().into())], "");
+        let across = self.binary("shl", Val::i64(1), bits);
+        let width = self.binary("mul", across, points);
+        let width_bits = self.binary("add", bits, Val::i64(tiling.points.ilog2().into()));
+        let columns = self.shifted_up(length, width, width_bits);
+        let height = self.binary("lshr", block, bits);
+        let row_axis = axes[axes.len() - 2];
+        let extent = self.binary("sub nsw", row_axis.hi, row_axis.lo);
+        let rows = if tiling.block.is_power_of_two() {
+            let height_bits = self.binary("sub", Val::i64(tiling.block.ilog2().into()), bits);
+            self.shifted_up(extent, height, height_bits)
+        } else {
+            self.quotient_up(extent, height)
+        };
+        let mask = self.binary("sub", across, Val::i64(1));
+        let x = self.binary("and", thread, mask);
+        let y = self.binary("lshr", thread, bits);
+        let has_row =
+            (!tiling.block.is_multiple_of(tiling.most_across)).then(|| self.compare("ult", y, height));
+        Tiles { axes, start, columns, rows, width, height, across, x, y, has_row }
+    }
+
+    /// How many tiles there are.
+    pub(super) fn tile_count(&mut self, op: Op, tiles: &Tiles) -> Val {
+        let mut count = self.binary("mul", tiles.columns, tiles.rows);
+        let outer = tiles.axes.len().saturating_sub(2);
+        for axis in &tiles.axes[..outer] {
+            let extent = self.binary("sub nsw", axis.hi, axis.lo);
+            count = self.binary("mul", count, extent);
+        }
+        match self.any_points(op, &tiles.axes) {
+            Some(any) => self.select(any, count, Val::i64(0)),
+            None => count,
+        }
+    }
+
+    /// Goes to a tile: sets the indices of all axes but the last one.
+    pub(super) fn enter_tile(&mut self, tiles: &Tiles, tile: Val) -> Piece {
+        let axes = tiles.axes.len();
+        if axes == 1 {
+            return Piece { column: self.column_of(tiles, tile), inside: None };
+        }
+        let (column, mut rest) = self.digit(tile, tiles.columns);
+        let mut row = rest;
+        if axes > 2 {
+            (row, rest) = self.digit(rest, tiles.rows);
+        }
+        for (number, axis) in tiles.axes[..axes - 2].iter().enumerate().rev() {
+            let mut digit = rest;
+            if number > 0 {
+                let extent = self.binary("sub nsw", axis.hi, axis.lo);
+                (digit, rest) = self.digit(rest, extent);
+            }
+            let exact = self.binary("add nsw", axis.lo, digit);
+            self.place_index(axis, exact);
+        }
+        let axis = tiles.axes[axes - 2];
+        let first = self.binary("mul", row, tiles.height);
+        let first = self.binary("add nsw", axis.lo, first);
+        let exact = self.binary("add nsw", first, tiles.y);
+        self.place_index(&axis, exact);
+        let mut inside = self.compare("slt", exact, axis.hi);
+        if let Some(has_row) = tiles.has_row {
+            inside = self.binary("and", inside, has_row);
+        }
+        Piece { column: self.column_of(tiles, column), inside: Some(inside) }
+    }
+
+    fn column_of(&mut self, tiles: &Tiles, number: Val) -> Val {
+        let columns = self.binary("mul", number, tiles.width);
+        self.binary("add nsw", tiles.start, columns)
+    }
+
+    /// The last digit of a number, and what is left of it.
+    fn digit(&mut self, number: Val, base: Val) -> (Val, Val) {
+        (self.binary("urem", number, base), self.binary("udiv", number, base))
+    }
+
+    /// How many times `b` covers `a`, which is at least 0.
+    fn quotient_up(&mut self, a: Val, b: Val) -> Val {
+        let most = self.binary("sub", b, Val::i64(1));
+        let sum = self.binary("add", a, most);
+        self.binary("udiv", sum, b)
+    }
+
+    /// The same for a power of two, with its logarithm.
+    fn shifted_up(&mut self, a: Val, power: Val, bits: Val) -> Val {
+        let most = self.binary("sub", power, Val::i64(1));
+        let sum = self.binary("add", a, most);
+        self.binary("lshr", sum, bits)
+    }
+
+    fn leading_zeros(&mut self, v: Val) -> Val {
+        let symbol = "llvm.ctlz.i64";
+        self.module.declare(symbol, || format!("declare i64 @{symbol}(i64, i1 immarg)"));
+        self.f.value(Ty::new(Scalar::I64, 1), format_args!("call i64 @{symbol}(i64 {v}, i1 false)"))
+    }
+}
+
+impl Tiling {
+    /// What the device is told of the tiles.
+    pub(super) fn dealing(self) -> Dealing {
+        Dealing::Tiles { across: self.most_across, points: self.points }
+    }
+}

@@ -1,0 +1,205 @@
+//! How a GPU's code deals points to threads, held against the interpreter on a GPU that is not there.
+
+mod harness;
+
+use harness::oracle::{Input, Random, check_gpu};
+use octants_hal::{Dealing, Grid};
+use octants_ir::{Const, Kernel, Scalar};
+use octants_llvm::{EmitOptions, GpuOptions, Target, TaskText, emit};
+
+fn kernel(text: &str) -> Kernel {
+    octants_ir::text::parse(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
+}
+
+fn tasks(text: &str) -> Vec<TaskText> {
+    let kernel = kernel(text);
+    let target = Target::Gpu(GpuOptions::default());
+    emit(&kernel, &harness::plan_of(&kernel), &EmitOptions { target, ..EmitOptions::default() })
+}
+
+/// Integers, so that sums are exact in any order.
+fn whole_numbers(ty: Scalar, count: usize) -> Vec<Const> {
+    let mut random = Random(count as u64 + 1);
+    (0..count).map(|_| Const::from_f64(ty, (random.next() % 100) as f64)).collect()
+}
+
+fn input(ty: Scalar, shape: &[i32]) -> Input {
+    let count = shape.iter().product::<i32>() as usize;
+    Input::array(ty, &whole_numbers(ty, count), shape)
+}
+
+#[test]
+fn groups_of_points_leave_no_gap() {
+    for (ty, points) in [(Scalar::F32, 4), (Scalar::F64, 2), (Scalar::I16, 8), (Scalar::U8, 16)] {
+        let name = ty.name();
+        let text = format!(
+            r#"
+kernel @shift(%x "x": array<{name}, 1>, %y "y": array<{name}, 1>, %lo "lo": i32, %hi "hi": i32) {{
+  parallel_for (%i: i32) in (%lo..%hi) {{
+    %one: i32 = const 1
+    %h: i32 = sub %i, %one
+    %j: i32 = add %i, %one
+    %a: {name} = load %x[%h]
+    %b: {name} = load %x[%j]
+    %c: {name} = add %a, %b
+    store %y[%i], %c
+  }}
+  return
+}}"#
+        );
+        let shape = tasks(&text)[0].shape;
+        assert_eq!(shape.dealing, Dealing::Tiles { across: 32, points }, "of {name}");
+        let n = 256 * points as i32 * 3;
+        for (lo, hi) in [(1, n - 1), (1, 2), (n / 3, 2 * n / 3), (5, n / 2 + 3), (3, 3)] {
+            let bounds = [Input::Scalar(Const::i32(lo)), Input::Scalar(Const::i32(hi))];
+            let [lo, hi] = bounds;
+            check_gpu(&kernel(&text), &[input(ty, &[n]), input(ty, &[n]), lo, hi], |_| 0.0);
+        }
+    }
+}
+
+#[test]
+fn ranges_may_begin_below_zero() {
+    let text = r#"
+kernel @negative(%y "y": array<f32, 1>, %lo "lo": i32, %hi "hi": i32) {
+  parallel_for (%i: i32) in (%lo..%hi) {
+    %j: i32 = sub %i, %lo
+    %a: f32 = cast %i
+    store %y[%j], %a
+  }
+  return
+}"#;
+    for (lo, hi) in [(-1, 2), (-1000, 1000), (-33, -3)] {
+        let bounds = [lo, hi].map(|bound| Input::Scalar(Const::i32(bound)));
+        let [lo, hi] = bounds;
+        check_gpu(&kernel(text), &[input(Scalar::F32, &[2000]), lo, hi], |_| 0.0);
+    }
+}
+
+#[test]
+fn tiles_cover_two_axes_and_three() {
+    let stencil = r#"
+kernel @stencil(%x "x": array<f32, 2>, %y "y": array<f32, 2>, %m "m": i32, %n "n": i32) {
+  %zero: i32 = const 1
+  parallel_for (%i: i32, %j: i32) in (%zero..%m, %zero..%n) ATTRIBUTES {
+    %one: i32 = const 1
+    %up: i32 = sub %i, %one
+    %left: i32 = sub %j, %one
+    %right: i32 = add %j, %one
+    %a: f32 = load %x[%up, %j]
+    %b: f32 = load %x[%i, %left]
+    %c: f32 = load %x[%i, %right]
+    %d: f32 = add %a, %b
+    %e: f32 = add %d, %c
+    store %y[%i, %j], %e
+  }
+  return
+}"#;
+    for (attributes, block) in
+        [("", 256), ("block_dim 100", 100), ("block_dim 7", 7), ("block_dim 4096", 1024)]
+    {
+        let text = stencil.replace("ATTRIBUTES", attributes);
+        assert_eq!(tasks(&text)[0].shape.block, block);
+        for (rows, columns) in [(20, 400), (9, 131), (70, 3), (40, 9), (33, 64), (3, 1028), (300, 2)] {
+            let ends = [rows - 1, columns - 1].map(|end| Input::Scalar(Const::i32(end)));
+            let [m, n] = ends;
+            let (x, y) = (input(Scalar::F32, &[rows, columns]), input(Scalar::F32, &[rows, columns]));
+            check_gpu(&kernel(&text), &[x, y, m, n], |_| 0.0);
+        }
+    }
+    let cells = r#"
+kernel @cells(%x "x": array<tensor<f32, 3>, 3>, %y "y": array<f32, 3>) {
+  %zero: i32 = const 0
+  %l: i32 = extent 0 %x
+  %m: i32 = extent 1 %x
+  %n: i32 = extent 2 %x
+  parallel_for (%i: i32, %j: i32, %k: i32) in (%zero..%l, %zero..%m, %zero..%n) {
+    %two: i32 = const 2
+    %none: i32 = const 0
+    %a: f32 = load %x[%i, %j, %k, %two]
+    %b: f32 = load %x[%i, %j, %k, %none]
+    %c: f32 = add %a, %b
+    store %y[%i, %j, %k], %c
+  }
+  return
+}"#;
+    for shape in [[3, 4, 260], [2, 19, 5], [5, 2, 33]] {
+        let count = 3 * shape.iter().product::<i32>() as usize;
+        let x = Input::array(Scalar::F32, &whole_numbers(Scalar::F32, count), &shape);
+        check_gpu(&kernel(cells), &[x, input(Scalar::F32, &shape)], |_| 0.0);
+    }
+}
+
+#[test]
+fn reductions_of_a_block_are_one_update() {
+    for attributes in ["", "block_dim 100", "block_dim 32", "block_dim 1", "block_dim 1024"] {
+        let text = format!(
+            r#"
+kernel @sums(%x "x": array<f32, 1>, %s "s": array<f32, 1>, %k "k": array<i64, 1>, %n "n": i32) {{
+  %zero: i32 = const 0
+  %one: i32 = const 1
+  parallel_for (%i: i32) in (%zero..%n) reduce (%a: f32 = atomic_add %s[%zero], %b: f32 = atomic_max %s[%one], %c: i64 = atomic_add %k[%zero]) {attributes} {{
+    %v: f32 = load %x[%i]
+    %a1: f32 = add %a, %v
+    %b1: f32 = max %b, %v
+    %w: i64 = cast %v
+    %c1: i64 = add %c, %w
+    yield %a1, %b1, %c1
+  }}
+  return
+}}"#
+        );
+        let task = &tasks(&text)[0];
+        assert_eq!(task.shape.grid, Grid::Resident);
+        for n in [1, 40, 3000] {
+            let inputs = [
+                input(Scalar::F32, &[3000]),
+                input(Scalar::F32, &[2]),
+                input(Scalar::I64, &[1]),
+                Input::Scalar(Const::i32(n)),
+            ];
+            check_gpu(&kernel(&text), &inputs, |_| 0.0);
+        }
+    }
+}
+
+#[test]
+fn a_limit_of_threads_deals_points_by_their_numbers() {
+    let text = r#"
+kernel @k(%x "x": array<f32, 1>, %n "n": i32) {
+  %zero: i32 = const 0
+  parallel_for (%i: i32) in (%zero..%n) max_threads 5 {
+    %a: f32 = cast %i
+    store %x[%i], %a
+  }
+  return
+}"#;
+    assert_eq!(tasks(text)[0].shape.dealing, Dealing::Points);
+    check_gpu(&kernel(text), &[input(Scalar::F32, &[1000]), Input::Scalar(Const::i32(999))], |_| 0.0);
+}
+
+#[test]
+fn bounds_that_a_task_left_are_read_on_the_device() {
+    let text = r#"
+kernel @bounded(%n "n": array<i32, 1>, %x "x": array<f32, 2>) tasks {
+  %t: temp<i32> = temp
+  serial {
+    %zero: i32 = const 0
+    %a: i32 = load %n[%zero]
+    store %t, %a
+  }
+  %first: i32 = const 1
+  %end: i32 = load %t
+  parallel_for (%i: i32, %j: i32) in (%first..%end, %first..%end) {
+    %b: f32 = cast %j
+    store %x[%i, %j], %b
+  }
+  return
+}"#;
+    let emitted = tasks(text);
+    assert!(emitted[1].text.contains("load i32"), "{}", emitted[1].text);
+    for end in [40, 2, 1, 0, -5] {
+        let inputs = [Input::array(Scalar::I32, &[Const::i32(end)], &[1]), input(Scalar::F32, &[40, 40])];
+        check_gpu(&kernel(text), &inputs, |_| 0.0);
+    }
+}

@@ -1,0 +1,216 @@
+//! A GPU that is not there: code for one, compiled for the host, with a thread of the host for each of a block's.
+//!
+//! What only a GPU has is replaced by functions of this file: registers, barriers and shuffles. Blocks run one after the other, so memory
+//! that a block shares is a variable. A lane that a shuffle must not read gives a value that no program expects.
+
+use std::cell::Cell;
+use std::sync::{Barrier, Mutex};
+
+use octants_hal::LaunchShape;
+use octants_ir::Kernel;
+use octants_ir::plan::{Plan, Task};
+use octants_llvm::gpu_abi::GpuFrame;
+use octants_llvm::{EmitOptions, GpuOptions, Target, emit};
+use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
+
+use super::{KEY, bytes_of, plan_of};
+
+const WARP: u32 = 32;
+/// What a shuffle gives of a lane that there is not.
+const NOTHING: u32 = 0xDEAD_BEEF;
+
+type Entry = unsafe extern "C" fn(*const u8, *const u64);
+
+/// What the threads of a block share.
+struct Block {
+    barrier: Barrier,
+    warps: Vec<(Barrier, Mutex<[u32; WARP as usize]>)>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    thread: u32,
+    threads: u32,
+    block: u32,
+    blocks: u32,
+    shared: *const Block,
+}
+
+thread_local! {
+    static PLACE: Cell<Place> = const {
+        Cell::new(Place { thread: 0, threads: 1, block: 0, blocks: 1, shared: std::ptr::null() })
+    };
+}
+
+extern "C" fn thread_number() -> u32 {
+    PLACE.get().thread
+}
+
+extern "C" fn thread_count() -> u32 {
+    PLACE.get().threads
+}
+
+extern "C" fn block_number() -> u32 {
+    PLACE.get().block
+}
+
+extern "C" fn block_count() -> u32 {
+    PLACE.get().blocks
+}
+
+extern "C" fn barrier() {
+    // SAFETY: the block outlives its threads.
+    unsafe { &*PLACE.get().shared }.barrier.wait();
+}
+
+extern "C" fn fence() {}
+
+extern "C" fn shuffle_down(mask: u32, value: u32, distance: u32, last: u32) -> u32 {
+    let place = PLACE.get();
+    let (warp, lane) = (place.thread / WARP, place.thread % WARP);
+    let present = (place.threads - warp * WARP).min(WARP);
+    assert_eq!(u64::from(mask) + 1, 1 << present, "all threads of the warp take part");
+    assert_eq!(last, WARP - 1);
+    // SAFETY: the block outlives its threads.
+    let (barrier, slots) = &unsafe { &*place.shared }.warps[warp as usize];
+    slots.lock().unwrap()[lane as usize] = value;
+    barrier.wait();
+    let from = lane + distance;
+    let value = if from < present { slots.lock().unwrap()[from as usize] } else { NOTHING };
+    barrier.wait();
+    value
+}
+
+/// What stands for each intrinsic.
+const STAND_INS: [(&str, &str, *const ()); 7] = [
+    ("llvm.nvvm.read.ptx.sreg.tid.x", "test_thread", thread_number as *const ()),
+    ("llvm.nvvm.read.ptx.sreg.ntid.x", "test_threads", thread_count as *const ()),
+    ("llvm.nvvm.read.ptx.sreg.ctaid.x", "test_block", block_number as *const ()),
+    ("llvm.nvvm.read.ptx.sreg.nctaid.x", "test_blocks", block_count as *const ()),
+    ("llvm.nvvm.barrier0", "test_barrier", barrier as *const ()),
+    ("llvm.nvvm.membar.sys", "test_fence", fence as *const ()),
+    ("llvm.nvvm.shfl.sync.down.i32", "test_shuffle_down", shuffle_down as *const ()),
+];
+
+pub struct GpuProgram {
+    pub plan: Plan,
+    tasks: Vec<GpuTask>,
+}
+
+struct GpuTask {
+    _code: Loaded,
+    entry: Entry,
+    shape: LaunchShape,
+    /// Its threads wait for each other.
+    together: bool,
+}
+
+impl GpuProgram {
+    /// `None` if the kernel calls functions that only the device's library has.
+    pub fn new(kernel: &Kernel, noalias: bool) -> Option<Self> {
+        let plan = plan_of(kernel);
+        let target = Target::Gpu(GpuOptions::default());
+        let mut tasks = Vec::new();
+        for task in emit(kernel, &plan, &EmitOptions { noalias, target, ..EmitOptions::default() }) {
+            if task.text.contains("@__nv_") {
+                return None;
+            }
+            let together = task.text.contains("llvm.nvvm.barrier0") || task.text.contains("llvm.nvvm.shfl");
+            let text = for_host(&task.text);
+            let options = Options { opt: OptLevel::Default, ..Options::default() };
+            let object = compile(&text, &options).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let symbols = STAND_INS.map(|(_, name, address)| (name, address));
+            let code = load(&object.bytes, &symbols).unwrap();
+            let symbol = code.symbol(&task.symbol).expect("the module defines its function");
+            // SAFETY: the emitter defines the function with two parameters, here by their addresses.
+            let entry = unsafe { std::mem::transmute::<*const (), Entry>(symbol) };
+            tasks.push(GpuTask { _code: code, entry, shape: task.shape, together });
+        }
+        Some(Self { plan, tasks })
+    }
+
+    /// Runs all tasks with at most so many blocks; gives the results.
+    pub fn run(&self, args: &mut [u64], most_blocks: u64) -> Vec<u8> {
+        let mut temps = vec![0_u64; self.plan.temps.bytes as usize / 8 + 1];
+        let mut results = vec![0_u64; self.plan.results.bytes as usize / 8 + 1];
+        let mut fault = [0_u64; 16];
+        for (planned, task) in self.plan.tasks.iter().zip(&self.tasks) {
+            let bounds: Vec<i64> = match planned {
+                Task::Serial => Vec::new(),
+                Task::Range { axes, .. } => axes
+                    .iter()
+                    .flat_map(|(lo, hi)| [lo, hi])
+                    .map(|bound| bound.evaluate(&self.plan, bytes_of(args), bytes_of(&mut temps)))
+                    .collect(),
+            };
+            // Bounds that the host does not know are read by the task, empty ones too.
+            let on_device = planned.needs_temps();
+            if !on_device && bounds.chunks(2).any(|axis| axis[0] >= axis[1]) {
+                continue;
+            }
+            let points = bounds.chunks(2).map(|axis| (axis[1] - axis[0]).max(0) as u64).product();
+            let head = GpuFrame {
+                temps: temps.as_mut_ptr() as u64,
+                results: results.as_mut_ptr() as u64,
+                fault: fault.as_mut_ptr() as u64,
+                prints: 0,
+                key: KEY,
+                points,
+                stack: 1 << 20,
+            };
+            let mut frame = head.words().to_vec();
+            frame.extend(bounds.iter().map(|&bound| if on_device { 0 } else { bound as u64 }));
+            let (blocks, threads) = match planned {
+                Task::Range { .. } if on_device => (most_blocks.min(4), task.shape.block),
+                Task::Serial | Task::Range { max_threads: Some(1), .. } => (1, 1),
+                Task::Range { .. } => (task.shape.blocks(&bounds, points).min(most_blocks), task.shape.block),
+            };
+            for block in 0..blocks as u32 {
+                task.run_block(args, &frame, (block, blocks as u32), threads);
+            }
+        }
+        assert_eq!(fault[0], 0, "a fault without an assertion");
+        bytes_of(&mut results).to_vec()
+    }
+}
+
+impl GpuTask {
+    fn run_block(&self, args: &[u64], frame: &[u64], (block, blocks): (u32, u32), threads: u32) {
+        let warps = (0..threads.div_ceil(WARP)).map(|warp| (threads - warp * WARP).min(WARP));
+        let shared = Block {
+            barrier: Barrier::new(threads as usize),
+            warps: warps
+                .map(|present| (Barrier::new(present as usize), Mutex::new([0; WARP as usize])))
+                .collect(),
+        };
+        let (args, frame, entry) = (args.as_ptr() as usize, frame.as_ptr() as usize, self.entry);
+        let address = &raw const shared as usize;
+        let run = move |thread: u32| {
+            PLACE.set(Place { thread, threads, block, blocks, shared: address as *const Block });
+            // SAFETY: blocks are as the plan lays them out, and arrays as long as their extents say.
+            unsafe { entry(args as *const u8, frame as *const u64) }
+        };
+        if !self.together {
+            return (0..threads).for_each(run);
+        }
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let small = std::thread::Builder::new().stack_size(128 << 10);
+                small.spawn_scoped(scope, move || run(thread)).unwrap();
+            }
+        });
+    }
+}
+
+/// The same text with parameters by address, one memory, and this file's functions.
+fn for_host(text: &str) -> String {
+    let mut text = text.replace("addrspace(3) ", "").replace(" addrspace(3)", "");
+    while let Some(begin) = text.find("byval(") {
+        let end = begin + text[begin..].find(") ").expect("it is closed") + 2;
+        text.replace_range(begin..end, "");
+    }
+    for (intrinsic, name, _) in STAND_INS {
+        text = text.replace(&format!("@{intrinsic}("), &format!("@{name}("));
+    }
+    text
+}
