@@ -126,7 +126,7 @@ impl Assembler {
         })
     }
 
-    /// One run; entries get names that are unique in it.
+    /// One run; entries and tables get names that are unique in it.
     fn run(&self, capability: u32, options: &[&str], modules: &[Module]) -> Output {
         static RUN: AtomicU32 = AtomicU32::new(0);
         let number = RUN.fetch_add(1, Ordering::Relaxed);
@@ -138,6 +138,8 @@ impl Assembler {
             let text = String::from_utf8_lossy(&module.task.bytes);
             let entry = format!(".entry {}(", module.task.symbol);
             let text = text.replace(&entry, &format!(".entry e{index}_{}(", module.task.symbol));
+            // Tables of the library: two of the same name end the assembler with a segmentation fault.
+            let text = text.replace("__cudart_", &format!("e{index}_cudart_"));
             let path = folder.join(format!("{index}.ptx"));
             std::fs::write(&path, text).expect("a writable file");
             command.arg(path);

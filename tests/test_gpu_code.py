@@ -1,0 +1,192 @@
+"""GPU code of the benchmarks and the examples, assembled by NVIDIA's assembler where it is installed. No GPU is needed.
+
+What the assembler says of the benchmarks' kernels is kept in gpu_registers.txt: registers of a thread, bytes of its stack and of spills, and bytes of
+a block's shared memory. `OCTANTS_BLESS=1` rewrites it; read the difference.
+"""
+
+import functools
+import importlib.util
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import octants as oc
+
+pytestmark = pytest.mark.no_device
+
+ROOT = Path(__file__).resolve().parents[1]
+EXPECTED = Path(__file__).with_name("gpu_registers.txt")
+CAPABILITIES = (75, 80, 90)
+
+# The release whose register counts are kept, and the capability.
+RELEASE, COUNTED = "13.4", 90
+
+BENCHMARKS = (
+    "fill", "saxpy", "sum_array", "sum_return", "stencil", "stencil_fields", "nbody", "lcg", "julia", "mpm88", "mpm88_fields",
+    "svd3", "histogram",
+)  # fmt: skip
+
+
+@functools.cache
+def assembler():
+    packages = importlib.util.find_spec("nvidia")
+    places = packages.submodule_search_locations if packages else []
+    folders = [str(folder) for place in places for folder in sorted(Path(place).glob("*/bin"))]
+    return shutil.which("ptxas", path=os.pathsep.join([*folders, os.environ.get("PATH", "")]))
+
+
+@pytest.fixture
+def ptxas():
+    if assembler() is None:
+        pytest.skip("ptxas is not installed (Python package nvidia-cuda-nvcc)")
+    return assembler()
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    """Every kernel that is made from now on."""
+    made, make = [], oc.kernel
+
+    def recording(fn=None, **options):
+        if fn is None:
+            return lambda fn: recording(fn, **options)
+        kernel = make(fn, **options)
+        made.append(kernel)
+        return kernel
+
+    monkeypatch.setattr(oc, "kernel", recording)
+    return made
+
+
+def texts(kernels, capability):
+    """The PTX modules of kernels that were compiled. A kernel has one for each task, joined."""
+    dumps = [kernel.dump("ptx", capability=capability) for kernel in kernels]
+    return [module for dump in dumps if dump for module in re.split(r"(?=^\.version)", dump, flags=re.M)[1:]]
+
+
+def assemble(ptxas, folder, capability, modules, *options):
+    """What the assembler says. Entries and the library's tables get names of their own, as several modules may have the same."""
+    files = []
+    for number, text in enumerate(modules):
+        file = folder / f"{number}.ptx"
+        file.write_text(re.sub(r"\.entry |\b(?=__cudart_)", rf"\g<0>e{number}_", text))
+        files.append(file)
+    command = [ptxas, f"-arch=sm_{capability}", *options, "-o", folder / "out.cubin", *files]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def nothing(*_, **__):
+    pass
+
+
+# --- examples --------------------------------------------------------------------------------------------------------
+
+EXAMPLES = {
+    "mpm88": ("--frames", "1", "--steps", "1", "--size", "32"),
+    "mpm99": ("--frames", "1", "--steps", "1", "--size", "32"),
+    "shallow_water": ("--frames", "1", "--steps", "1", "--size", "32"),
+    "poisson": ("--frames", "1", "--size", "31"),
+    "game_of_life": ("--frames", "1", "--steps", "1", "--size", "32"),
+    "cloth": ("--frames", "1", "--steps", "1", "--size", "16"),
+    "first_program": (),
+}
+
+
+def test_every_example_is_here():
+    folder = ROOT / "examples"
+    programs = {path.stem for path in folder.glob("*.py") if "__main__" in path.read_text()}
+    # The first program runs these two.
+    assert programs == {*EXAMPLES, "julia", "galaxies"}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_assembler_takes_the_kernels_of_an_example(name, ptxas, kernels, monkeypatch, tmp_path):
+    folder = ROOT / "examples"
+    monkeypatch.syspath_prepend(str(folder))
+    for module in folder.glob("*.py"):
+        monkeypatch.delitem(sys.modules, module.stem, raising=False)
+    # Kernels are compiled by the first pictures; the galaxies' still is one of the last.
+    short = SimpleNamespace(progress=lambda title, total, *_: range(total if title == "colliding" else 1))
+    monkeypatch.setitem(sys.modules, "progress", short)
+    monkeypatch.setitem(sys.modules, "png", SimpleNamespace(save=nothing, save_animation=nothing))
+    out = [str(tmp_path)] if name == "first_program" else ["--out", str(tmp_path), *EXAMPLES[name]]
+    monkeypatch.setattr(sys, "argv", [name, *out])
+    runpy.run_path(str(folder / f"{name}.py"), run_name="__main__")
+    for capability in CAPABILITIES:
+        modules = texts(kernels, capability)
+        assert len(modules) > 1
+        assemble(ptxas, tmp_path, capability, modules, "-O1")
+
+
+# --- benchmarks ------------------------------------------------------------------------------------------------------
+
+
+def compile_benchmark(name, monkeypatch, folder):
+    """Runs a benchmark's kernel once, on little data."""
+    monkeypatch.syspath_prepend(str(ROOT / "benches"))
+    from harness.bindings import bind_language
+    from harness.programs import load
+
+    program = load(name)
+    sizes = program.sizes.get("compile") or {key: min(value, 4096) for key, value in program.sizes["quick"].items()}
+    oc.init(arch=oc.cpu, fast_math=True, log_level="error")
+    bound = bind_language(
+        "octants", program, program.source("language", "octants"), program.inputs(**sizes), folder, False
+    )
+    bound.call(*bound.arguments)
+
+
+def counts(report):
+    """`{entry: (registers, stack, spilled, shared)}` of a verbose report."""
+    found = {}
+    for part in report.split("Compiling entry function ")[1:]:
+        entry = re.match(r"'e\d+_(\w+)'", part)[1]
+        number = lambda unit: int(match[1]) if (match := re.search(rf"(\d+) {unit}", part)) else 0  # noqa: E731
+        spilled = number("bytes spill stores") + number("bytes spill loads")
+        found[entry] = number("registers"), number("bytes stack frame"), spilled, number("bytes smem")
+    return dict(sorted(found.items()))
+
+
+def release(ptxas):
+    return re.search(r"release ([\d.]+)", subprocess.run([ptxas, "--version"], capture_output=True, text=True).stdout)[
+        1
+    ]
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_the_assembler_takes_a_benchmark_without_spills(name, ptxas, kernels, monkeypatch, tmp_path):
+    compile_benchmark(name, monkeypatch, tmp_path)
+    for capability in CAPABILITIES:
+        report = assemble(ptxas, tmp_path, capability, texts(kernels, capability), "-O3", "-v")
+        for entry, (_, _, spilled, _) in counts(report).items():
+            assert spilled == 0, (entry, capability, report)
+
+
+def test_register_counts_of_the_benchmarks_are_the_kept_ones(ptxas, kernels, monkeypatch, tmp_path):
+    if release(ptxas) != RELEASE:
+        pytest.skip(f"the counts are those of ptxas {RELEASE}")
+    lines = [
+        f"What ptxas {RELEASE} says of the benchmarks' tasks for compute capability {COUNTED // 10}.{COUNTED % 10}, for each thread but for",
+        "the shared memory of a block. tests/test_gpu_code.py compares; OCTANTS_BLESS=1 rewrites this.",
+        "",
+        f"{'benchmark':16} {'task':10} {'registers':>9} {'stack':>6} {'spilled':>8} {'shared':>7}",
+    ]
+    for name in BENCHMARKS:
+        kernels.clear()
+        compile_benchmark(name, monkeypatch, tmp_path)
+        report = assemble(ptxas, tmp_path, COUNTED, texts(kernels, COUNTED), "-O3", "-v")
+        for entry, (registers, stack, spilled, shared) in counts(report).items():
+            lines.append(f"{name:16} {entry:10} {registers:9} {stack:6} {spilled:8} {shared:7}")
+    text = "\n".join(lines) + "\n"
+    if os.environ.get("OCTANTS_BLESS") == "1":
+        EXPECTED.write_text(text)
+    assert text == EXPECTED.read_text(), "OCTANTS_BLESS=1 writes the new counts"
