@@ -17,7 +17,7 @@ use crate::report::{CompileStatistics, Dump};
 
 /// A kernel of more ops than this is compiled on a thread of its own, so that its caller can be interrupted. Passes take about 10 µs
 /// for each op: it hears of it within 20 ms.
-const OPS_WORTH_A_THREAD: usize = 2000;
+const MAX_OPS_ON_CALLER: usize = 2000;
 
 /// Of such a thread's stack. Passes and the emitter recurse over nested regions: at most 200, which take 2 MiB without optimisation. Untouched
 /// pages cost nothing.
@@ -49,7 +49,7 @@ impl MakeVersion for KernelSource {
     type Error = Error;
 
     fn make(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<VersionInfo>, Error> {
-        if self.kernel.ops.len() < OPS_WORTH_A_THREAD {
+        if self.kernel.ops.len() < MAX_OPS_ON_CALLER {
             return self.make_here(assume, cancel);
         }
         let (send, result) = sync_channel(1);

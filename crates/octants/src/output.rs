@@ -13,7 +13,7 @@ pub type Locate<'a> = &'a (dyn Fn(&LocData) -> String + Sync);
 
 /// How many overflows one launch reports with their lines, in messages; the others are counted. A loop of a million iterations that all
 /// overflow would write 100 MB.
-const REPORTED_OVERFLOWS: u64 = 32;
+const MAX_REPORTED_OVERFLOWS: u64 = 32;
 
 /// The text of one launch.
 pub(crate) struct Output<'a> {
@@ -41,7 +41,7 @@ impl<'a> Output<'a> {
         let Some(kind) = sites.get(site).map(|site| &site.kind) else { return };
         if is_overflow(kind) {
             self.overflows += 1;
-            if self.overflows > REPORTED_OVERFLOWS {
+            if self.overflows > MAX_REPORTED_OVERFLOWS {
                 return;
             }
         }
@@ -54,7 +54,7 @@ impl<'a> Output<'a> {
 
     pub fn into_text(self) -> String {
         let mut text = self.text;
-        let more = self.overflows.saturating_sub(REPORTED_OVERFLOWS);
+        let more = self.overflows.saturating_sub(MAX_REPORTED_OVERFLOWS);
         if more > 0 {
             let _ = writeln!(text, "... and {more} more overflows in this launch");
         }

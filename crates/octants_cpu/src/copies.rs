@@ -12,7 +12,7 @@ use octants_hal::{Copied, DeviceError, Summand};
 
 use octants_hal::host::LINE;
 
-/// Bytes of copies that are kept for the next loop. As many as the runtime lets one loop have (`octants_runtime`'s `MOST_BYTES`).
+/// Bytes of copies that are kept for the next loop. As many as the runtime lets one loop have (`MAX_BYTES` in `octants_runtime`).
 const MAX_IDLE_BYTES: usize = 64 << 20;
 
 /// A word that changes no sum: for reals that is the negative zero, whose sum with a positive zero is the latter.

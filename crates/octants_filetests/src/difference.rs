@@ -31,10 +31,10 @@ pub fn lines(expected: &str, found: &str) -> String {
 }
 
 fn shorten(rows: &[(char, &str)]) -> String {
-    const AROUND: usize = 3;
+    const CONTEXT_LINES: usize = 3;
     let near = |at: usize| {
-        let from = at.saturating_sub(AROUND);
-        rows[from..(at + AROUND + 1).min(rows.len())].iter().any(|&(mark, _)| mark != ' ')
+        let from = at.saturating_sub(CONTEXT_LINES);
+        rows[from..(at + CONTEXT_LINES + 1).min(rows.len())].iter().any(|&(mark, _)| mark != ' ')
     };
     let mut text = String::new();
     let mut skipping = false;

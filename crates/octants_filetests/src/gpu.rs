@@ -14,7 +14,7 @@ use crate::TestFile;
 use crate::kinds::plan::planned;
 
 /// Entries of one run of the assembler. Starting it takes as long as assembling ten small ones.
-const BATCH: usize = 64;
+const ENTRIES_PER_RUN: usize = 64;
 
 /// The kernels of a file that keep the laws.
 pub fn kernels_of(path: &Path) -> Result<Vec<Kernel>, String> {
@@ -89,7 +89,7 @@ impl Assembler {
     /// Assembles whole modules, each on its own as far as others can tell, and gives the failures.
     pub fn failures(&self, capability: u32, modules: &[Module]) -> Vec<String> {
         let mut failures = Vec::new();
-        for batch in modules.chunks(BATCH) {
+        for batch in modules.chunks(ENTRIES_PER_RUN) {
             if self.run(capability, &["-O1"], batch).status.success() {
                 continue;
             }

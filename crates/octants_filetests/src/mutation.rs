@@ -23,13 +23,13 @@ pub struct Outcome {
 /// Makes some mutants of each kernel in the files, always the same ones, and sees each through. A panic is a failure.
 pub fn run_mutants(files: &[impl AsRef<Path>], each: u32) -> Result<Outcome, String> {
     let mut outcome = Outcome::default();
-    let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+    let mut random_bits = Xorshift(0x9e37_79b9_7f4a_7c15);
     for path in files {
         let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
         let file = TestFile::parse(&text).map_err(|e| format!("{}: {e}", path.as_ref().display()))?;
         for case in &file.cases {
             for _ in 0..each {
-                let mutant = mutate(&case.input, &mut chance);
+                let mutant = mutate(&case.input, &mut random_bits);
                 let Ok(kernel) = parse(&mutant) else {
                     outcome.unparsed += 1;
                     continue;
@@ -44,7 +44,8 @@ pub fn run_mutants(files: &[impl AsRef<Path>], each: u32) -> Result<Outcome, Str
                 if print(&again) != printed {
                     return Err(format!("does not round-trip:\n{printed}"));
                 }
-                run_both(&kernel, &mut chance).map_err(|e| format!("{}: {e}", path.as_ref().display()))?;
+                run_both(&kernel, &mut random_bits)
+                    .map_err(|e| format!("{}: {e}", path.as_ref().display()))?;
                 outcome.ran += 1;
             }
         }
@@ -53,9 +54,9 @@ pub fn run_mutants(files: &[impl AsRef<Path>], each: u32) -> Result<Outcome, Str
 }
 
 /// Runs the kernel, and what the pipeline makes of it; both must do the same, unless the kernel traps.
-fn run_both(kernel: &Kernel, chance: &mut Chance) -> Result<(), String> {
-    let seed = chance.0;
-    let Some(before) = run_once(kernel, &mut Chance(seed)) else { return Ok(()) };
+fn run_both(kernel: &Kernel, random_bits: &mut Xorshift) -> Result<(), String> {
+    let seed = random_bits.0;
+    let Some(before) = run_once(kernel, &mut Xorshift(seed)) else { return Ok(()) };
     if kernel.phase == Phase::Tasks {
         return Ok(());
     }
@@ -63,7 +64,7 @@ fn run_both(kernel: &Kernel, chance: &mut Chance) -> Result<(), String> {
         let assumptions = Assumptions { noalias, copies: false };
         let options = PipelineOptions { assumptions, verify: true, ..PipelineOptions::default() };
         let split = run_pipeline(kernel.clone(), options).kernel;
-        let after = run_once(&split, &mut Chance(seed));
+        let after = run_once(&split, &mut Xorshift(seed));
         if after.as_ref() != Some(&before) {
             let (kernel, split) = (print(kernel), print(&split));
             return Err(format!("{before} before, {after:?} after (noalias {noalias}):\n{kernel}\n{split}"));
@@ -73,20 +74,20 @@ fn run_both(kernel: &Kernel, chance: &mut Chance) -> Result<(), String> {
 }
 
 /// Results and arrays after a run with arrays of two along each axis and small numbers; `None` if it traps.
-fn run_once(kernel: &Kernel, chance: &mut Chance) -> Option<String> {
+fn run_once(kernel: &Kernel, random_bits: &mut Xorshift) -> Option<String> {
     let mut memory = Buffers::new();
     let mut arrays = Vec::new();
     let params = kernel.regions[kernel.body].params.iter();
     let args: Vec<_> = params
         .map(|&param| match kernel.ty(param) {
             Type::Data(data) | Type::Local(data) | Type::Temp(data) => {
-                Arg::Data(random(kernel, data, chance))
+                Arg::Data(random(kernel, data, random_bits))
             }
             Type::Array(array) => {
                 let (size, _) = size_and_align(kernel, array.elem);
                 let mut bytes = vec![0; (1_usize << array.rank.min(8)) * size as usize];
                 for element in bytes.chunks_exact_mut(size as usize) {
-                    random(kernel, array.elem, chance).to_bytes(kernel, element);
+                    random(kernel, array.elem, random_bits).to_bytes(kernel, element);
                 }
                 let shape = vec![2; array.rank.into()];
                 let address = memory.add(bytes);
@@ -105,15 +106,15 @@ fn run_once(kernel: &Kernel, chance: &mut Chance) -> Option<String> {
 }
 
 /// Numbers from 0 to 3, so that sums and products of reals are exact and indices are often inside; structs are zero.
-fn random(kernel: &Kernel, data: Data, chance: &mut Chance) -> Datum {
-    let first = chance.below(4) as i128;
+fn random(kernel: &Kernel, data: Data, random_bits: &mut Xorshift) -> Datum {
+    let first = random_bits.below(4) as i128;
     Datum::zero(kernel, data).map(|zero| Const::from_i128(zero.ty(), first))
 }
 
 /// A small generator of numbers that look random (xorshift).
-struct Chance(u64);
+struct Xorshift(u64);
 
-impl Chance {
+impl Xorshift {
     fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -123,10 +124,10 @@ impl Chance {
 }
 
 /// One change: a word replaced by another of the text, a line removed, doubled or moved, a character removed.
-fn mutate(text: &str, chance: &mut Chance) -> String {
+fn mutate(text: &str, random_bits: &mut Xorshift) -> String {
     let mut lines: Vec<_> = text.lines().map(str::to_string).collect();
-    let (at, other) = (chance.below(lines.len()), chance.below(lines.len()));
-    match chance.below(8) {
+    let (at, other) = (random_bits.below(lines.len()), random_bits.below(lines.len()));
+    match random_bits.below(8) {
         0 => {
             lines.remove(at);
         }
@@ -134,7 +135,7 @@ fn mutate(text: &str, chance: &mut Chance) -> String {
         2 => lines.swap(at, other),
         3 => {
             let characters = lines[at].chars().count();
-            let gone = chance.below(characters);
+            let gone = random_bits.below(characters);
             lines[at] = lines[at].chars().enumerate().filter(|&(i, _)| i != gone).map(|(_, c)| c).collect();
         }
         _ => {
@@ -143,7 +144,7 @@ fn mutate(text: &str, chance: &mut Chance) -> String {
             let here: Vec<_> = lines[at].split(|c| !is_word(c)).filter(|word| !word.is_empty()).collect();
             if !here.is_empty() {
                 let (from, to) =
-                    (here[chance.below(here.len())].to_string(), words[chance.below(words.len())]);
+                    (here[random_bits.below(here.len())].to_string(), words[random_bits.below(words.len())]);
                 lines[at] = lines[at].replacen(&from, to, 1);
             }
         }

@@ -47,5 +47,5 @@ pub use image::{Image, ImagePart};
 pub use launch::{
     Copied, DeviceBound, DeviceRangeDomain, Domain, Launch, LaunchContext, LaunchMemory, RangeDomain, Summand,
 };
-pub use prints::{NoRoom, PrintQueue, PrintRing, RING_HEADER};
+pub use prints::{PrintQueue, PrintRing, PushError, RING_HEADER};
 pub use shape::{Dealing, Grid, LaunchShape};

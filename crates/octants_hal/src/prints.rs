@@ -21,10 +21,11 @@ const DROPPED: usize = 2;
 /// Words of all records; a power of two.
 const CAPACITY: usize = 3;
 
-/// Words of a launch's ring: 64 KiB, about two thousand prints.
+/// Words of a launch's ring: 64 KiB, about two thousand prints. Chosen, not measured.
 const RING_WORDS: usize = 8 << 10;
 
-/// Words that a queue of the host holds beside its ring: 64 MiB, some millions of prints of one launch.
+/// Words that a queue of the host holds beside its ring: 64 MiB, some millions of prints of one launch. Chosen: a bound on
+/// memory, beyond what anyone reads.
 const SPILLED_WORDS: usize = 8 << 20;
 
 /// A ring in memory that the device can write: a header, then records.
@@ -33,7 +34,7 @@ pub struct PrintRing<'a>(&'a [AtomicU64]);
 
 /// Why a record was not written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoRoom {
+pub enum PushError {
     /// Not before the reader has read something.
     Full,
     /// Not even in an empty ring.
@@ -64,16 +65,16 @@ impl<'a> PrintRing<'a> {
     }
 
     /// Writes a record, from any thread.
-    pub fn write(self, site: u32, operands: &[u64]) -> Result<(), NoRoom> {
+    pub fn write(self, site: u32, operands: &[u64]) -> Result<(), PushError> {
         let length = operands.len() as u64 + 1;
         let capacity = (self.0.len() - RING_HEADER) as u64;
         if length > capacity {
-            return Err(NoRoom::TooLong);
+            return Err(PushError::TooLong);
         }
         let mut begin = self.0[RESERVED].load(Ordering::Relaxed);
         loop {
             if begin + length - self.0[CONSUMED].load(Ordering::Acquire) > capacity {
-                return Err(NoRoom::Full);
+                return Err(PushError::Full);
             }
             let order = Ordering::Relaxed;
             match self.0[RESERVED].compare_exchange_weak(begin, begin + length, order, order) {
@@ -159,8 +160,8 @@ impl PrintQueue {
         loop {
             match self.ring().write(site, operands) {
                 Ok(()) => return,
-                Err(NoRoom::Full) if self.spill() => {}
-                Err(NoRoom::Full | NoRoom::TooLong) => return self.ring().count_dropped(),
+                Err(PushError::Full) if self.spill() => {}
+                Err(PushError::Full | PushError::TooLong) => return self.ring().count_dropped(),
             }
         }
     }
@@ -249,8 +250,8 @@ mod tests {
         let queue = PrintQueue::with_words(4);
         let ring = queue.ring();
         assert_eq!(ring.write(1, &[5, 6]), Ok(()));
-        assert_eq!(ring.write(2, &[7]), Err(NoRoom::Full));
-        assert_eq!(ring.write(2, &[7; 4]), Err(NoRoom::TooLong));
+        assert_eq!(ring.write(2, &[7]), Err(PushError::Full));
+        assert_eq!(ring.write(2, &[7; 4]), Err(PushError::TooLong));
         assert_eq!(ring.write(3, &[]), Ok(()));
         assert_eq!(all(&queue), [(1, vec![5, 6]), (3, vec![])]);
     }

@@ -29,7 +29,7 @@ pub struct Buffers {
 }
 
 /// Buffers lie this far apart: no buffer is that large, and an index that leaves one hits none.
-const STRIDE: u64 = 1 << 40;
+const BUFFER_STRIDE_BYTES: u64 = 1 << 40;
 
 impl Buffers {
     pub fn new() -> Self {
@@ -39,7 +39,7 @@ impl Buffers {
     /// Takes a buffer in; where it begins.
     pub fn add(&mut self, bytes: Vec<u8>) -> u64 {
         self.buffers.push(bytes);
-        self.buffers.len() as u64 * STRIDE
+        self.buffers.len() as u64 * BUFFER_STRIDE_BYTES
     }
 
     /// The buffer that begins at the address.
@@ -47,13 +47,16 @@ impl Buffers {
     /// # Panics
     /// If none does.
     pub fn bytes(&self, address: u64) -> &[u8] {
-        &self.buffers[(address / STRIDE) as usize - 1]
+        &self.buffers[(address / BUFFER_STRIDE_BYTES) as usize - 1]
     }
 
     fn locate(&self, address: u64, bytes: usize) -> Result<(usize, std::ops::Range<usize>), MemoryFault> {
         let fault = MemoryFault { address, bytes };
-        let number = usize::try_from(address / STRIDE).ok().and_then(|n| n.checked_sub(1)).ok_or(fault)?;
-        let start = (address % STRIDE) as usize;
+        let number = usize::try_from(address / BUFFER_STRIDE_BYTES)
+            .ok()
+            .and_then(|n| n.checked_sub(1))
+            .ok_or(fault)?;
+        let start = (address % BUFFER_STRIDE_BYTES) as usize;
         let range = start..start + bytes;
         match self.buffers.get(number) {
             Some(buffer) if range.end <= buffer.len() => Ok((number, range)),

@@ -8,9 +8,9 @@ use crate::ops::{Conversion, Format, PrintPiece, PrintSpec};
 use crate::types::{Data, Scalar, TensorShape};
 
 /// Digits behind the point where a format does not say.
-const DIGITS: usize = 6;
+const DEFAULT_DIGITS: usize = 6;
 /// The same for an `f64` without any format.
-const DIGITS_OF_F64: usize = 12;
+const DEFAULT_DIGITS_OF_F64: usize = 12;
 
 /// What a `print` of scalars writes. `values` are its operands; `location` says where the op stands.
 pub fn print_text(spec: &PrintSpec, values: &[Const], location: &dyn Fn() -> String) -> String {
@@ -192,8 +192,8 @@ fn real_text(format: Format, value: Const) -> String {
     let conversion = format.conversion.unwrap_or(Conversion::Fixed);
     let digits = match (format.precision, format.conversion) {
         (Some(digits), _) => digits.into(),
-        (None, None) if value.ty() == Scalar::F64 => DIGITS_OF_F64,
-        (None, _) => DIGITS,
+        (None, None) if value.ty() == Scalar::F64 => DEFAULT_DIGITS_OF_F64,
+        (None, _) => DEFAULT_DIGITS,
     };
     let number = value.as_f64();
     let negative = number.is_sign_negative() && !number.is_nan();

@@ -12,7 +12,7 @@ pub(crate) enum Class {
     Array(usize),
     /// Any array that is only read.
     ReadOnly,
-    /// Any array, where arguments may overlap; and all memory beyond the first [`MOST`] classes.
+    /// Any array, where arguments may overlap; and all memory beyond the first [`MAX_CLASSES`] classes.
     Arrays,
     /// A thread's own copy of a parameter's array. Iterations on one thread share it.
     Copied(usize),
@@ -26,8 +26,9 @@ pub(crate) enum Class {
 }
 
 /// Classes that are told apart, at most; all others count as one. Each access names the classes that it is not in, and LLVM
-/// compares every pair of accesses: 600 fields in one kernel took 19 s to compile with a class for each.
-const MOST: usize = 64;
+/// compares every pair of accesses: 600 fields in one kernel took 19 s to compile with a class for each. Kernels
+/// have rarely more than 64 arrays.
+const MAX_CLASSES: usize = 64;
 
 struct Scope {
     class: Class,
@@ -60,7 +61,7 @@ impl Scopes {
             return String::new();
         }
         let known = |class: Class| self.scopes.iter().any(|scope| scope.class == class);
-        let class = if known(class) || self.scopes.len() < MOST { class } else { Class::Arrays };
+        let class = if known(class) || self.scopes.len() < MAX_CLASSES { class } else { Class::Arrays };
         let scope = if let Some(index) = self.scopes.iter().position(|scope| scope.class == class) {
             &self.scopes[index]
         } else {

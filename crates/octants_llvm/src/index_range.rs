@@ -21,10 +21,12 @@ pub(crate) struct Range {
 /// How far apart the wrapped forms of one number are.
 const WRAP: i128 = 1 << 32;
 
-/// The elements that the lanes of one vector may be apart, in all, to be counted from its first lane.
+/// The elements that the lanes of one vector may be apart, in all, to be counted from its first lane. Chosen, not measured: far below
+/// where 32 bits wrap, and beyond any stride that shares a page.
 const LANE_SPAN: i64 = 1 << 16;
 
-/// Definitions that are followed, one behind the other, to find a value's range.
+/// Definitions that are followed, one behind the other, to find a value's range. Chosen, not measured: it bounds a walk that doubles at each
+/// of them; indices have fewer.
 const MAX_DEFINITIONS: u32 = 6;
 
 impl Range {

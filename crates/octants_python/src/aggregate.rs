@@ -154,7 +154,12 @@ impl Layout {
         self.walk(object, bits, push_converted)
     }
 
-    fn walk(&self, object: &Object<'_>, bits: &mut Vec<(Scalar, u64)>, push: Push) -> PyResult<Option<()>> {
+    fn walk(
+        &self,
+        object: &Object<'_>,
+        bits: &mut Vec<(Scalar, u64)>,
+        push: PushLeaf,
+    ) -> PyResult<Option<()>> {
         match self {
             Self::Scalar(scalar) => Ok(push(*scalar, object, bits)),
             Self::Tensor(scalar, shape) => {
@@ -217,7 +222,7 @@ impl Layout {
     }
 }
 
-type Push = fn(Scalar, &Object<'_>, &mut Vec<(Scalar, u64)>) -> Option<()>;
+type PushLeaf = fn(Scalar, &Object<'_>, &mut Vec<(Scalar, u64)>) -> Option<()>;
 
 fn push(scalar: Scalar, object: &Object<'_>, bits: &mut Vec<(Scalar, u64)>) -> Option<()> {
     if scalar.is_integral() && number::wrapped_integer(object).is_none() && number::real(object).is_some() {

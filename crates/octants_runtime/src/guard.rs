@@ -46,8 +46,8 @@ impl Range {
     }
 }
 
-/// Up to this many arrays are compared pair by pair, without allocating.
-const FEW: usize = 16;
+/// Up to this many arrays are compared pair by pair, without allocating. Chosen, not measured: 120 comparisons of registers, some 50 ns.
+const MAX_PAIRWISE: usize = 16;
 
 impl OverlapGuard {
     /// `access` says of each parameter whether the kernel writes its memory.
@@ -81,10 +81,10 @@ impl OverlapGuard {
 
     /// Whether two arrays in this block share memory and one of them is written.
     pub fn overlaps(&self, args: &[u8]) -> bool {
-        if self.arrays.len() > FEW {
+        if self.arrays.len() > MAX_PAIRWISE {
             return many_overlap(self.arrays.iter().map(|array| array.range(args)).collect());
         }
-        let mut ranges = [Range::default(); FEW];
+        let mut ranges = [Range::default(); MAX_PAIRWISE];
         for (range, array) in ranges.iter_mut().zip(&self.arrays) {
             *range = array.range(args);
         }

@@ -65,13 +65,13 @@ impl Strided {
 
 /// Both sides of a copy as they lie in the host's memory.
 #[derive(Clone, Copy)]
-struct Ends {
+struct Pointers {
     from: *const u8,
     to: *mut u8,
 }
 
 #[derive(Clone, Copy)]
-enum Way {
+enum Direction {
     ToHost,
     ToDevice,
 }
@@ -89,13 +89,15 @@ impl Memory {
         self.context().wait_if_async(stream)?;
         if let Some(base) = self.host_pointer()? {
             // SAFETY: the whole span lies inside this allocation and the other inside the slice, which are distinct.
-            unsafe { copy(what, Ends { from: base.add(what.offset), to: to.as_mut_ptr() }, Way::ToHost) };
+            unsafe {
+                copy(what, Pointers { from: base.add(what.offset), to: to.as_mut_ptr() }, Direction::ToHost);
+            }
             return Ok(());
         }
         let mut staging = vec![0; span];
         self.read(stream, what.offset, &mut staging)?;
         // SAFETY: as above; the staging holds the span.
-        unsafe { copy(what, Ends { from: staging.as_ptr(), to: to.as_mut_ptr() }, Way::ToHost) };
+        unsafe { copy(what, Pointers { from: staging.as_ptr(), to: to.as_mut_ptr() }, Direction::ToHost) };
         Ok(())
     }
 
@@ -111,13 +113,17 @@ impl Memory {
         self.context().wait_if_async(stream)?;
         if let Some(base) = self.host_pointer()? {
             // SAFETY: as in `read_strided`. Kernels and views that touch the same bytes race, as `Memory` says.
-            unsafe { copy(what, Ends { from: from.as_ptr(), to: base.add(what.offset) }, Way::ToDevice) };
+            unsafe {
+                copy(what, Pointers { from: from.as_ptr(), to: base.add(what.offset) }, Direction::ToDevice);
+            }
             return Ok(());
         }
         let mut staging = vec![0; span];
         self.read(stream, what.offset, &mut staging)?;
         // SAFETY: as above.
-        unsafe { copy(what, Ends { from: from.as_ptr(), to: staging.as_mut_ptr() }, Way::ToDevice) };
+        unsafe {
+            copy(what, Pointers { from: from.as_ptr(), to: staging.as_mut_ptr() }, Direction::ToDevice);
+        }
         self.write(stream, what.offset, &staging)
     }
 
@@ -134,17 +140,17 @@ impl Memory {
 
 /// # Safety
 /// Both sides have their span of bytes, and do not overlap.
-unsafe fn copy(what: &Strided, ends: Ends, way: Way) {
+unsafe fn copy(what: &Strided, pointers: Pointers, direction: Direction) {
     // SAFETY: the caller's promise; the run is the one that the elements are copied by.
     unsafe {
         match what.run {
-            1 => Elements::<1>.copy(what, ends, way),
-            2 => Elements::<2>.copy(what, ends, way),
-            4 => Elements::<4>.copy(what, ends, way),
-            8 => Elements::<8>.copy(what, ends, way),
-            12 => Elements::<12>.copy(what, ends, way),
-            16 => Elements::<16>.copy(what, ends, way),
-            _ => runs(what, ends, way),
+            1 => Elements::<1>.copy(what, pointers, direction),
+            2 => Elements::<2>.copy(what, pointers, direction),
+            4 => Elements::<4>.copy(what, pointers, direction),
+            8 => Elements::<8>.copy(what, pointers, direction),
+            12 => Elements::<12>.copy(what, pointers, direction),
+            16 => Elements::<16>.copy(what, pointers, direction),
+            _ => runs(what, pointers, direction),
         }
     }
 }
@@ -153,10 +159,10 @@ unsafe fn copy(what: &Strided, ends: Ends, way: Way) {
 ///
 /// # Safety
 /// See [`copy`].
-unsafe fn runs(what: &Strided, ends: Ends, way: Way) {
-    let loops: Vec<Loop> = what.loops.iter().map(|one| Loop::new(one, way)).collect();
+unsafe fn runs(what: &Strided, pointers: Pointers, direction: Direction) {
+    let loops: Vec<Loop> = what.loops.iter().map(|one| Loop::new(one, direction)).collect();
     // SAFETY: the caller's promise.
-    unsafe { nest(&loops, ends, &|Ends { from, to }| ptr::copy_nonoverlapping(from, to, what.run)) };
+    unsafe { nest(&loops, pointers, &|Pointers { from, to }| ptr::copy_nonoverlapping(from, to, what.run)) };
 }
 
 #[derive(Clone, Copy)]
@@ -167,33 +173,35 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(one: &Stride, way: Way) -> Self {
-        match way {
-            Way::ToHost => Self { count: one.count, from: one.device, to: one.host },
-            Way::ToDevice => Self { count: one.count, from: one.host, to: one.device },
+    fn new(one: &Stride, direction: Direction) -> Self {
+        match direction {
+            Direction::ToHost => Self { count: one.count, from: one.device, to: one.host },
+            Direction::ToDevice => Self { count: one.count, from: one.host, to: one.device },
         }
     }
 
     /// # Safety
     /// `times` is at most the count.
-    unsafe fn advanced(self, ends: Ends, times: usize) -> Ends {
+    unsafe fn advanced(self, pointers: Pointers, times: usize) -> Pointers {
         // SAFETY: both ends stay inside their span.
-        unsafe { Ends { from: ends.from.add(self.from * times), to: ends.to.add(self.to * times) } }
+        unsafe {
+            Pointers { from: pointers.from.add(self.from * times), to: pointers.to.add(self.to * times) }
+        }
     }
 }
 
 /// # Safety
 /// See [`copy`]; `inside` copies what the loops leave.
-unsafe fn nest(loops: &[Loop], ends: Ends, inside: &dyn Fn(Ends)) {
-    let Some((&outer, inner)) = loops.split_first() else { return inside(ends) };
+unsafe fn nest(loops: &[Loop], pointers: Pointers, inside: &dyn Fn(Pointers)) {
+    let Some((&outer, inner)) = loops.split_first() else { return inside(pointers) };
     for n in 0..outer.count {
         // SAFETY: `n` is below the count.
-        unsafe { nest(inner, outer.advanced(ends, n), inside) };
+        unsafe { nest(inner, outer.advanced(pointers, n), inside) };
     }
 }
 
 /// Elements of a tile's side: a row of the smallest is half a line, a tile of the largest still fits a first-level cache.
-const TILE: usize = 32;
+const TILE_SIDE: usize = 32;
 
 /// Elements of `N` bytes.
 struct Elements<const N: usize>;
@@ -201,8 +209,8 @@ struct Elements<const N: usize>;
 impl<const N: usize> Elements<N> {
     /// # Safety
     /// See [`copy`]; the run is `N` bytes.
-    unsafe fn copy(self, what: &Strided, ends: Ends, way: Way) {
-        let mut loops: Vec<Loop> = what.loops.iter().map(|one| Loop::new(one, way)).collect();
+    unsafe fn copy(self, what: &Strided, pointers: Pointers, direction: Direction) {
+        let mut loops: Vec<Loop> = what.loops.iter().map(|one| Loop::new(one, direction)).collect();
         let along = |stride: fn(&Loop) -> usize| (0..loops.len()).min_by_key(|&n| stride(&loops[n]));
         // SAFETY: the loops are the same in another order.
         unsafe {
@@ -211,24 +219,24 @@ impl<const N: usize> Elements<N> {
                     let (reading, writing) = (loops[read], loops[written]);
                     loops.remove(read.max(written));
                     loops.remove(read.min(written));
-                    nest(&loops, ends, &|ends| Self::tiles(reading, writing, ends));
+                    nest(&loops, pointers, &|pointers| Self::tiles(reading, writing, pointers));
                 }
                 (Some(inner), _) => {
                     let inner = loops.remove(inner);
-                    nest(&loops, ends, &|ends| Self::row(inner, ends));
+                    nest(&loops, pointers, &|pointers| Self::row(inner, pointers));
                 }
-                (None, _) => ptr::copy_nonoverlapping(ends.from, ends.to, N),
+                (None, _) => ptr::copy_nonoverlapping(pointers.from, pointers.to, N),
             }
         }
     }
 
     /// # Safety
     /// See [`copy`].
-    unsafe fn row(one: Loop, ends: Ends) {
+    unsafe fn row(one: Loop, pointers: Pointers) {
         for n in 0..one.count {
             // SAFETY: `n` is below the count; elements lie anywhere, which arrays of bytes may.
             unsafe {
-                let Ends { from, to } = one.advanced(ends, n);
+                let Pointers { from, to } = one.advanced(pointers, n);
                 *to.cast::<[u8; N]>() = *from.cast::<[u8; N]>();
             }
         }
@@ -239,15 +247,15 @@ impl<const N: usize> Elements<N> {
     ///
     /// # Safety
     /// See [`copy`].
-    unsafe fn tiles(reading: Loop, writing: Loop, ends: Ends) {
-        let mut tile = [[[0_u8; N]; TILE]; TILE];
-        for left in (0..writing.count).step_by(TILE) {
-            let columns = TILE.min(writing.count - left);
-            for top in (0..reading.count).step_by(TILE) {
-                let rows = TILE.min(reading.count - top);
+    unsafe fn tiles(reading: Loop, writing: Loop, pointers: Pointers) {
+        let mut tile = [[[0_u8; N]; TILE_SIDE]; TILE_SIDE];
+        for left in (0..writing.count).step_by(TILE_SIDE) {
+            let columns = TILE_SIDE.min(writing.count - left);
+            for top in (0..reading.count).step_by(TILE_SIDE) {
+                let rows = TILE_SIDE.min(reading.count - top);
                 // SAFETY: `top + rows` and `left + columns` are at most the counts.
                 unsafe {
-                    let corner = writing.advanced(reading.advanced(ends, top), left);
+                    let corner = writing.advanced(reading.advanced(pointers, top), left);
                     for column in 0..columns {
                         let begin = writing.advanced(corner, column);
                         for (row, line) in tile[..rows].iter_mut().enumerate() {

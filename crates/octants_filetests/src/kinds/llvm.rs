@@ -5,10 +5,10 @@ use octants_llvm::{CpuOptions, EmitOptions, GpuOptions, Target, emit};
 use octants_passes::Assumptions;
 
 use super::plan::planned;
-use super::{Found, verified};
+use super::{CaseOutput, verified};
 use crate::file::{Case, Head};
 
-pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<Found, String> {
+pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<CaseOutput, String> {
     verified(&kernel, "at first")?;
     let (kernel, plan) = planned(kernel, Assumptions { noalias: head.noalias, copies: false });
     let default = CpuOptions::default();
@@ -24,5 +24,5 @@ pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<Found, String> {
         output += task.text.trim_end();
         output.push('\n');
     }
-    Ok(Found { input: case.input.clone(), notes: case.notes.clone(), output: Some(output) })
+    Ok(CaseOutput { input: case.input.clone(), notes: case.notes.clone(), output: Some(output) })
 }

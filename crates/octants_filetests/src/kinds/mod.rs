@@ -13,7 +13,7 @@ use octants_ir::text::{parse, print};
 use crate::file::{END, Kind, OUTPUT, TestFile};
 
 /// What a case turned out to be.
-pub(crate) struct Found {
+pub(crate) struct CaseOutput {
     /// The kernel's text.
     pub input: String,
     pub notes: Vec<String>,

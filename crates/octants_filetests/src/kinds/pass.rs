@@ -4,10 +4,10 @@ use octants_ir::Kernel;
 use octants_ir::text::print;
 use octants_passes::{Assumptions, run_pass};
 
-use super::{Found, verified};
+use super::{CaseOutput, verified};
 use crate::file::{Case, Head};
 
-pub fn run(head: &Head, names: &[String], case: &Case, mut kernel: Kernel) -> Result<Found, String> {
+pub fn run(head: &Head, names: &[String], case: &Case, mut kernel: Kernel) -> Result<CaseOutput, String> {
     verified(&kernel, "before any pass")?;
     for name in names {
         if !run_pass(name, &mut kernel, Assumptions { noalias: head.noalias, copies: false }) {
@@ -15,5 +15,5 @@ pub fn run(head: &Head, names: &[String], case: &Case, mut kernel: Kernel) -> Re
         }
         verified(&kernel, &format!("after `{name}`"))?;
     }
-    Ok(Found { input: case.input.clone(), notes: case.notes.clone(), output: Some(print(&kernel)) })
+    Ok(CaseOutput { input: case.input.clone(), notes: case.notes.clone(), output: Some(print(&kernel)) })
 }

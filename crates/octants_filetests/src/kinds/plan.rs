@@ -3,14 +3,14 @@
 use octants_ir::{Kernel, Phase, Plan};
 use octants_passes::{Assumptions, PipelineOptions, make_plan, run_pipeline};
 
-use super::{Found, verified};
+use super::{CaseOutput, verified};
 use crate::file::{Case, Head};
 
-pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<Found, String> {
+pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<CaseOutput, String> {
     verified(&kernel, "at first")?;
     let (_, plan) = planned(kernel, Assumptions { noalias: head.noalias, copies: head.noalias });
     let output = octants_ir::plan::print(&plan);
-    Ok(Found { input: case.input.clone(), notes: case.notes.clone(), output: Some(output) })
+    Ok(CaseOutput { input: case.input.clone(), notes: case.notes.clone(), output: Some(output) })
 }
 
 /// The kernel in its tasks phase, and its plan.

@@ -9,18 +9,18 @@ use octants_ir::{
 };
 use octants_passes::{Assumptions, PipelineOptions, run_pipeline};
 
-use super::{Found, verified};
+use super::{CaseOutput, verified};
 use crate::file::{Case, Head};
 use crate::values;
 
 /// What a test may run at most, unless it says.
-const STEPS: u64 = 10_000_000;
+const MAX_STEPS: u64 = 10_000_000;
 /// What `launch_key` gives.
 const KEY: u64 = 42;
 
-pub fn run(head: &Head, case: &Case, kernel: &Kernel) -> Result<Found, String> {
+pub fn run(head: &Head, case: &Case, kernel: &Kernel) -> Result<CaseOutput, String> {
     verified(kernel, "at first")?;
-    let steps = head.steps.unwrap_or(STEPS);
+    let steps = head.steps.unwrap_or(MAX_STEPS);
     let mut notes = Vec::new();
     let mut ran = false;
     for note in &case.notes {
@@ -45,7 +45,7 @@ pub fn run(head: &Head, case: &Case, kernel: &Kernel) -> Result<Found, String> {
     if !ran {
         return Err("no `; run:` line stands below it".into());
     }
-    Ok(Found { input: case.input.clone(), notes, output: None })
+    Ok(CaseOutput { input: case.input.clone(), notes, output: None })
 }
 
 /// Results, then arrays that changed, as they are written behind `=>`. Arguments are read and shown as the parameters of `first` say:

@@ -7,19 +7,19 @@ use octants_diag::Span;
 
 use crate::ast::{Expr, ExprKind, Function, Generator, Stmt, StmtKind, TextPart};
 
-/// Expressions nested deeper than this are refused. A chain of operators, `a + b + c`, is one level.
+/// Expressions nested deeper than this are refused, about where Python itself refuses them. A chain of operators, `a + b + c`, is one level.
 pub(crate) const MAX_EXPR_DEPTH: usize = 1000;
 
 /// The stack of a walk, in bytes: the parser takes about 4 KiB for each level without optimisation, and Python itself refuses to compile more
 /// than some thousand levels. Memory that is never touched costs nothing.
-const STACK: usize = 256 << 20;
+const STACK_BYTES: usize = 256 << 20;
 
 /// Runs a walk on a stack of its own; starting the thread takes about 50 µs.
 pub(crate) fn on_deep_stack<R: Send>(walk: impl FnOnce() -> R + Send) -> R {
     let mut walk = Some(walk);
     let walked = std::thread::scope(|scope| {
         let walk = &mut walk;
-        let thread = std::thread::Builder::new().name("octants-parse".to_owned()).stack_size(STACK);
+        let thread = std::thread::Builder::new().name("octants-parse".to_owned()).stack_size(STACK_BYTES);
         let spawned = thread.spawn_scoped(scope, move || walk.take().map(|walk| walk()));
         spawned.ok().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });

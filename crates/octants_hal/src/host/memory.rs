@@ -12,16 +12,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::{Address, DeviceError};
 
 /// A cache line, and the widest vector.
-const ALIGN: usize = 64;
+const ALIGNMENT: usize = 64;
 
 /// The size of a huge page; allocations from here on are mappings of their own, which begin on such a page.
-const HUGE: usize = 2 << 20;
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Bytes on either side of an allocation that are ours too. Programs that look one row beyond the edge of a grid, without a check, find
 /// zeros there instead of the end of the process, and what they write there is nobody else's. An eighth is more than a row of a
 /// grid of eight rows; what is never touched of a large margin takes no memory.
 fn margin(bytes: usize) -> usize {
-    if bytes >= HUGE { HUGE } else { (bytes / 8).next_multiple_of(ALIGN).max(ALIGN) }
+    if bytes >= HUGE_PAGE_BYTES {
+        HUGE_PAGE_BYTES
+    } else {
+        (bytes / 8).next_multiple_of(ALIGNMENT).max(ALIGNMENT)
+    }
 }
 
 /// Bytes given out, and how many there may be.
@@ -47,7 +51,7 @@ impl HostMemory {
         if self.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_err() {
             return Err(DeviceError::OutOfMemory { bytes });
         }
-        let pointer = if bytes >= HUGE { map(bytes) } else { small(bytes) };
+        let pointer = if bytes >= HUGE_PAGE_BYTES { map(bytes) } else { small(bytes) };
         pointer.map(|pointer| Address::of(pointer)).ok_or_else(|| {
             self.live.fetch_sub(bytes as u64, Ordering::Relaxed);
             DeviceError::OutOfMemory { bytes }
@@ -60,8 +64,8 @@ impl HostMemory {
         // SAFETY: the caller says so; the size tells which way it was allocated.
         unsafe {
             let begin = address.as_ptr::<u8>().sub(margin(bytes));
-            if bytes >= HUGE {
-                unmap(begin, bytes.next_multiple_of(HUGE) + 2 * HUGE);
+            if bytes >= HUGE_PAGE_BYTES {
+                unmap(begin, bytes.next_multiple_of(HUGE_PAGE_BYTES) + 2 * HUGE_PAGE_BYTES);
             } else if let Some(layout) = layout(bytes) {
                 dealloc(begin, layout);
             }
@@ -72,7 +76,7 @@ impl HostMemory {
 
 /// Of a small allocation with its margins.
 fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes + 2 * margin(bytes), ALIGN).ok()
+    Layout::from_size_align(bytes + 2 * margin(bytes), ALIGNMENT).ok()
 }
 
 fn small(bytes: usize) -> Option<*mut u8> {
@@ -84,9 +88,9 @@ fn small(bytes: usize) -> Option<*mut u8> {
 
 /// Whole huge pages, beginning on one, with a page of margin on either side.
 fn map(bytes: usize) -> Option<*mut u8> {
-    let inner = bytes.checked_next_multiple_of(HUGE)?;
-    let wanted = inner.checked_add(2 * HUGE)?;
-    let length = wanted.checked_add(HUGE)?;
+    let inner = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)?;
+    let wanted = inner.checked_add(2 * HUGE_PAGE_BYTES)?;
+    let length = wanted.checked_add(HUGE_PAGE_BYTES)?;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a fresh private mapping disturbs nothing.
@@ -95,13 +99,13 @@ fn map(bytes: usize) -> Option<*mut u8> {
         return None;
     }
     let start = start.cast::<u8>();
-    let before = start.align_offset(HUGE);
+    let before = start.align_offset(HUGE_PAGE_BYTES);
     // SAFETY: both ends and the middle lie in the mapping just made; nobody knows it yet.
     unsafe {
         let begin = start.add(before);
         unmap(start, before);
         unmap(begin.add(wanted), length - before - wanted);
-        let begin = begin.add(HUGE);
+        let begin = begin.add(HUGE_PAGE_BYTES);
         // Only advice: a system without huge pages serves small ones.
         libc::madvise(begin.cast(), inner, libc::MADV_HUGEPAGE);
         Some(begin)
@@ -152,7 +156,7 @@ mod tests {
     #[test]
     fn memory_is_zero_and_aligned_and_comes_back() {
         let memory = HostMemory::new();
-        for bytes in [1, 63, 4096, HUGE - 1, HUGE, 3 * HUGE + 5] {
+        for bytes in [1, 63, 4096, HUGE_PAGE_BYTES - 1, HUGE_PAGE_BYTES, 3 * HUGE_PAGE_BYTES + 5] {
             let address = memory.allocate(bytes).unwrap();
             assert_eq!(address.0 % 64, 0);
             assert_eq!(memory.live.load(Ordering::Relaxed), bytes as u64);

@@ -12,7 +12,7 @@ use super::abi::Frame;
 use crate::address::Index;
 use crate::cpu::flat;
 use crate::cpu::order::order_is_free;
-use crate::cpu::widen::{self, Survey, Widening};
+use crate::cpu::widen::{self, BodySummary, Widening};
 use crate::emitter::Emitter;
 use crate::index_range::{Counter, Range};
 use crate::lanes::uniform::varying_values;
@@ -59,8 +59,8 @@ impl Emitter<'_> {
         }
         let independent = !parallel.attributes.keeps_order() && {
             let varying = varying_values(self.kernel, body, parallel.lane_params());
-            let survey = Survey::new(self.kernel, &varying, parallel.last_index());
-            order_is_free(self.kernel, body, &survey, self.options.noalias, merged.is_empty())
+            let summary = BodySummary::new(self.kernel, &varying, parallel.last_index());
+            order_is_free(self.kernel, body, &summary, self.options.noalias, merged.is_empty())
         };
         let group = independent.then(|| self.scopes.begin_independent(&mut self.module));
         let polls = self.polls(op);

@@ -10,7 +10,7 @@ use octants_ir::ops::ArithOp;
 use octants_ir::rewrite::{ops_in, regions_in};
 use octants_ir::{Boundary, CellAccess, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
-use crate::cpu::widen::Survey;
+use crate::cpu::widen::BodySummary;
 
 struct Access<'k> {
     path: &'k [Value],
@@ -39,14 +39,14 @@ enum Root {
 pub(crate) fn order_is_free(
     kernel: &Kernel,
     body: Region,
-    survey: &Survey<'_>,
+    summary: &BodySummary<'_>,
     apart: bool,
     rows: bool,
 ) -> bool {
     let repeated = Repeated::find(kernel, body);
     let accesses: Vec<_> = ops_in(kernel, body)
         .into_iter()
-        .filter_map(|op| Some((access(kernel, op, survey, rows)?, repeated.ops[op])))
+        .filter_map(|op| Some((access(kernel, op, summary, rows)?, repeated.ops[op])))
         .collect();
     let meets = |a: &Access<'_>, b: &Access<'_>| {
         let array = |access: &Access<'_>| matches!(kernel.ty(access.path[0]), Type::Array(_));
@@ -67,13 +67,13 @@ pub(crate) fn order_is_free(
     })
 }
 
-fn access<'k>(kernel: &'k Kernel, op: Op, survey: &Survey<'_>, rows: bool) -> Option<Access<'k>> {
+fn access<'k>(kernel: &'k Kernel, op: Op, summary: &BodySummary<'_>, rows: bool) -> Option<Access<'k>> {
     let CellAccess { place, reads, writes, .. } = kernel.cell_access(op)?;
     let path = place.operands();
     if !matches!(kernel.ty(path[0]), Type::Array(_) | Type::Temp(_)) {
         return None;
     }
-    let grouped = !rows || !matches!(survey.stride(path), Some(-1..=1));
+    let grouped = !rows || !matches!(summary.stride(path), Some(-1..=1));
     Some(Access { path, reads, writes, grouped })
 }
 

@@ -25,15 +25,19 @@ pub(crate) struct Widening {
     pub mask: Scalar,
 }
 
+// The weights below are estimates of instructions, not measured one by one; `nbody`, `julia` and `lcg` of `benches/run.py` are the loops
+// that show them together (1.3, 4.3 and 2.6 times as fast as C).
+
 /// Arithmetic ops in inner loops that make up for one gather or scatter: about what its extra loads and stores take.
 const WORK_PER_SCATTERED_ACCESS: u32 = 4;
 /// Arithmetic ops per strided store from which vectors pay.
 const WORK_PER_SCATTERED_STORE: u32 = 16;
 /// Arithmetic ops that one call of a library function counts as: a gain with vector functions, a loss without.
 const WORK_PER_CALL: u32 = 4;
-/// Trips of an inner loop, where nothing is known.
+/// Trips of an inner loop: how much more an op counts for each loop around it but the outermost.
 const ASSUMED_TRIPS: u32 = 8;
 /// Vector registers that one value may take, so that latencies overlap: the lanes of an iteration are this many vectors.
+/// An addition takes four cycles.
 const MAX_VECTORS: u32 = 4;
 /// The same in a loop with a divergent exit: the more lanes, the longer the last one keeps the others.
 const MAX_VECTORS_IN_DIVERGENT_LOOP: u32 = 2;
@@ -42,7 +46,7 @@ const MAX_VECTORS_WITH_TENSORS: u32 = 1;
 /// Bytes of the variables of all lanes: a third of a first-level cache of 48 KiB.
 const MAX_BYTES_OF_VARIABLES: u32 = 16 << 10;
 /// Ops of a body that is vectorised, here or by LLVM. A widened one may be emitted twice, with and without a mask; LLVM's analysis of the
-/// accesses takes longer than all its other passes above that. Chosen by compile time alone (`benches/compile_time.py`).
+/// accesses takes longer than all its other passes above that. Chosen by compile time alone.
 pub(super) const MAX_VECTORISED_OPS: u32 = 3000;
 /// Accesses of a body below which the loop's own instructions count, so that it runs two vectors at once.
 const FEW_ACCESSES: u32 = 4;
@@ -57,16 +61,16 @@ pub(crate) fn widening(
         return None;
     }
     let varying = varying_values(kernel, parallel.body, parallel.lane_params());
-    let mut survey = Survey::new(kernel, &varying, parallel.last_index());
-    survey.region(parallel.body, 0);
+    let mut summary = BodySummary::new(kernel, &varying, parallel.last_index());
+    summary.region(parallel.body, 0);
     let lanes = match options.force_lanes {
         Some(lanes) => lanes,
-        None if survey.loops > 0 => survey.lanes_with_loops(options)?,
-        None => survey.lanes_without_loops(options, !parallel.attributes.reductions.is_empty())?,
+        None if summary.loops > 0 => summary.lanes_with_loops(options)?,
+        None => summary.lanes_without_loops(options, !parallel.attributes.reductions.is_empty())?,
     };
     // Without registers for masks a masked access is slow where it is not scalarised altogether.
-    let unmasked_body = survey.inside.lane_accesses > 0 || survey.loops == 0 || options.vector_bits < 256;
-    let mask = match survey.bits {
+    let unmasked_body = summary.inside.lane_accesses > 0 || summary.loops == 0 || options.vector_bits < 256;
+    let mask = match summary.bits {
         _ if options.vector_bits >= 512 => Scalar::U1,
         64 => Scalar::I64,
         _ => Scalar::I32,
@@ -78,14 +82,14 @@ pub(crate) fn widening(
 /// cache lines that the next loads read whole, and these would wait; scalar code is faster.
 pub(crate) fn strided_stores_dominate(kernel: &Kernel, parallel: &ParallelLoop<'_>) -> bool {
     let varying = varying_values(kernel, parallel.body, parallel.lane_params());
-    let mut survey = Survey::new(kernel, &varying, parallel.last_index());
-    survey.region(parallel.body, 0);
+    let mut summary = BodySummary::new(kernel, &varying, parallel.last_index());
+    summary.region(parallel.body, 0);
     // For each base whose cells lie apart: how far, and which different scalars are stored.
     let mut places: Vec<(Value, i64, Vec<&[Value]>)> = Vec::new();
     for op in ops_in(kernel, parallel.body) {
         let OpKind::Store = kernel.ops[op].kind else { continue };
         let Some(path) = kernel.addressed(op).map(Place::operands) else { continue };
-        let Some(stride) = survey.stride(path).map(i64::abs).filter(|&stride| stride > 1) else { continue };
+        let Some(stride) = summary.stride(path).map(i64::abs).filter(|&stride| stride > 1) else { continue };
         match places.iter_mut().find(|place| place.0 == path[0] && place.1 == stride) {
             Some(place) if place.2.contains(&path) => {}
             Some(place) => place.2.push(path),
@@ -93,8 +97,8 @@ pub(crate) fn strided_stores_dominate(kernel: &Kernel, parallel: &ParallelLoop<'
         }
     }
     let parts = places.iter().filter(|(_, stride, stored)| (stored.len() as i64) < *stride).count() as u32;
-    let (work, calls) = (survey.outside.work, survey.outside.calls);
-    survey.loops == 0 && parts > 0 && calls == 0 && work < WORK_PER_SCATTERED_STORE * parts
+    let (work, calls) = (summary.outside.work, summary.outside.calls);
+    summary.loops == 0 && parts > 0 && calls == 0 && work < WORK_PER_SCATTERED_STORE * parts
 }
 
 /// Whether every op has a form for vectors whose results are exactly the scalar ones.
@@ -145,7 +149,7 @@ fn addresses_plainly(kernel: &Kernel, op: Op) -> bool {
 }
 
 /// What a body does.
-pub(crate) struct Survey<'k> {
+pub(crate) struct BodySummary<'k> {
     kernel: &'k Kernel,
     varying: &'k SideTable<Value, bool>,
     /// The index whose neighbours run at once.
@@ -155,8 +159,8 @@ pub(crate) struct Survey<'k> {
     /// Whether some loop has a divergent exit: lanes leave it one by one.
     diverges: bool,
     /// What stands outside all loops, and inside some.
-    outside: Tally,
-    inside: Tally,
+    outside: OpCounts,
+    inside: OpCounts,
     /// How deep the innermost loops are.
     depth: u32,
     /// The widest varying type in them.
@@ -169,7 +173,7 @@ pub(crate) struct Survey<'k> {
 }
 
 #[derive(Default)]
-struct Tally {
+struct OpCounts {
     /// Varying arithmetic.
     work: u32,
     /// Accesses whose lanes lie apart, or what is done lane by lane.
@@ -182,7 +186,7 @@ struct Tally {
     narrow_accesses: u32,
 }
 
-impl Tally {
+impl OpCounts {
     fn add(&mut self, other: &Self, times: u32) {
         self.work += other.work * times;
         self.scattered += other.scattered * times;
@@ -192,7 +196,7 @@ impl Tally {
     }
 }
 
-impl<'k> Survey<'k> {
+impl<'k> BodySummary<'k> {
     pub(crate) fn new(kernel: &'k Kernel, varying: &'k SideTable<Value, bool>, index: Value) -> Self {
         Self {
             kernel,
@@ -200,8 +204,8 @@ impl<'k> Survey<'k> {
             index,
             loops: 0,
             diverges: false,
-            outside: Tally::default(),
-            inside: Tally::default(),
+            outside: OpCounts::default(),
+            inside: OpCounts::default(),
             depth: 0,
             bits: 32,
             pressure: 1,
@@ -212,7 +216,7 @@ impl<'k> Survey<'k> {
 
     /// The inner loops must gain. A call gains by a vector function, and costs a little without one.
     fn lanes_with_loops(&self, options: CpuOptions) -> Option<u32> {
-        let Tally { work, scattered, calls, .. } = self.inside;
+        let OpCounts { work, scattered, calls, .. } = self.inside;
         let (calls, scattered) = (WORK_PER_CALL * calls, WORK_PER_SCATTERED_ACCESS * scattered);
         let (gain, loss) =
             if self.kernel.options.fast_math { (work + calls, scattered) } else { (work, scattered + calls) };
@@ -231,7 +235,7 @@ impl<'k> Survey<'k> {
     /// lie apart, where types are narrow, and where the loop is a plain copy or fill.
     fn lanes_without_loops(&self, options: CpuOptions, reduces: bool) -> Option<u32> {
         // Loops of a few iterations are unrolled, and then stand outside.
-        let sum = |count: fn(&Tally) -> u32| count(&self.outside) + count(&self.inside);
+        let sum = |count: fn(&OpCounts) -> u32| count(&self.outside) + count(&self.inside);
         let plain = sum(|t| t.scattered + t.calls + t.narrow_accesses) == 0 && sum(|t| t.work) > 0;
         if !plain || options.vector_bits < 256 {
             return None;
@@ -281,11 +285,11 @@ impl<'k> Survey<'k> {
             {
                 self.variables += held.elem.bytes() * held.shape.count();
             }
-            let tally = self.count(op);
+            let counts = self.count(op);
             if depth == 0 {
-                self.outside.add(&tally, 1);
+                self.outside.add(&counts, 1);
             } else {
-                self.inside.add(&tally, ASSUMED_TRIPS.pow(depth.min(4) - 1));
+                self.inside.add(&counts, ASSUMED_TRIPS.pow(depth.min(4) - 1));
             }
             self.widest(op, depth);
         }
@@ -307,9 +311,9 @@ impl<'k> Survey<'k> {
         }
     }
 
-    fn count(&self, op: Op) -> Tally {
+    fn count(&self, op: Op) -> OpCounts {
         let data = &self.kernel.ops[op];
-        let mut tally = Tally::default();
+        let mut counts = OpCounts::default();
         let varies = data.operands.iter().any(|&operand| self.varying[operand]);
         match &data.kind {
             OpKind::Load | OpKind::Store => {
@@ -319,18 +323,18 @@ impl<'k> Survey<'k> {
                 match self.stride(path) {
                     Some(0) if !matches!(self.kernel.ty(path[0]), Type::Local(_)) => {}
                     Some(0 | 1) => {
-                        tally.lane_accesses += 1;
-                        tally.narrow_accesses += narrow;
+                        counts.lane_accesses += 1;
+                        counts.narrow_accesses += narrow;
                     }
                     _ => {
-                        tally.lane_accesses += 1;
-                        tally.narrow_accesses += narrow;
-                        tally.scattered += 1;
+                        counts.lane_accesses += 1;
+                        counts.narrow_accesses += narrow;
+                        counts.scattered += 1;
                     }
                 }
             }
             // One lane after the other.
-            OpKind::Atomic(_) => tally.scattered += 16,
+            OpKind::Atomic(_) => counts.scattered += 16,
             _ if !varies => {}
             OpKind::Arith(arith) => {
                 let elem = self.kernel.ty(data.operands[0]).elem();
@@ -342,20 +346,20 @@ impl<'k> Survey<'k> {
                 let by_constant = data.operands.get(1).is_some_and(|&b| self.kernel.as_const(b).is_some());
                 match (divides, real) {
                     // No vector instruction divides integers; it is made of several, or done lane by lane.
-                    (true, false) if !by_constant && bits == 64 => tally.scattered += 1,
-                    (true, false) if !by_constant => tally.work += 1,
-                    (true, true) if *arith == ArithOp::RawMod => tally.calls += 1,
-                    (true, _) => tally.work += 4,
-                    (false, _) => tally.work += 1,
+                    (true, false) if !by_constant && bits == 64 => counts.scattered += 1,
+                    (true, false) if !by_constant => counts.work += 1,
+                    (true, true) if *arith == ArithOp::RawMod => counts.calls += 1,
+                    (true, _) => counts.work += 4,
+                    (false, _) => counts.work += 1,
                 }
             }
-            OpKind::Math(MathOp::Pow) if self.is_constant_integer(data.operands[1]) => tally.work += 2,
-            OpKind::Math(MathOp::Pow | MathOp::Atan2) => tally.calls += 1,
+            OpKind::Math(MathOp::Pow) if self.is_constant_integer(data.operands[1]) => counts.work += 2,
+            OpKind::Math(MathOp::Pow | MathOp::Atan2) => counts.calls += 1,
             OpKind::MathUnary(unary) => match unary {
-                MathUnary::Sqrt | MathUnary::Rsqrt => tally.work += 4,
-                MathUnary::Floor | MathUnary::Ceil | MathUnary::Round => tally.work += 1,
-                MathUnary::IsNan | MathUnary::IsInf => tally.work += 1,
-                MathUnary::FrexpMantissa | MathUnary::FrexpExponent => tally.work += 4,
+                MathUnary::Sqrt | MathUnary::Rsqrt => counts.work += 4,
+                MathUnary::Floor | MathUnary::Ceil | MathUnary::Round => counts.work += 1,
+                MathUnary::IsNan | MathUnary::IsInf => counts.work += 1,
+                MathUnary::FrexpMantissa | MathUnary::FrexpExponent => counts.work += 4,
                 // Functions of the C library.
                 MathUnary::Exp
                 | MathUnary::Log
@@ -366,18 +370,18 @@ impl<'k> Survey<'k> {
                 | MathUnary::Tanh
                 | MathUnary::Asin
                 | MathUnary::Acos
-                | MathUnary::Erf => tally.calls += 1,
+                | MathUnary::Erf => counts.calls += 1,
             },
             OpKind::Bit(_)
             | OpKind::BitUnary(_)
             | OpKind::Compare(_)
             | OpKind::Select
             | OpKind::Convert(_) => {
-                tally.work += 1;
+                counts.work += 1;
             }
             _ => {}
         }
-        tally
+        counts
     }
 
     fn is_constant_integer(&self, value: Value) -> bool {

@@ -13,8 +13,9 @@ use crate::index_range::Counter;
 use crate::ops::control::may_stop;
 use crate::value::{Ty, Val};
 
-/// Ops without side effects that are executed under a mask instead of branched around: about the cost of a mispredicted branch.
-const BRANCHLESS_OPS: usize = 12;
+/// Ops without side effects that are executed under a mask instead of branched around: about the cost of a mispredicted branch. Chosen,
+/// not measured.
+const MAX_BRANCHLESS_OPS: usize = 12;
 
 impl Emitter<'_> {
     /// A condition in the form in which masks are held from one block to the next: where the target has no registers for
@@ -149,7 +150,7 @@ impl Emitter<'_> {
     /// Whether a region is a few cheap instructions without effects.
     fn is_branchless(&self, region: Region) -> bool {
         let ops = &self.kernel.regions[region].ops;
-        ops.len() <= BRANCHLESS_OPS
+        ops.len() <= MAX_BRANCHLESS_OPS
             && ops.iter().all(|&op| {
                 let kind = &self.kernel.ops[op].kind;
                 let cheap = !matches!(kind, OpKind::Math(_) | OpKind::MathUnary(_));

@@ -93,19 +93,19 @@ impl Emitter<'_> {
     /// A divisor that neither traps nor overflows, and what must be put right afterwards.
     fn safe_divisor(&mut self, b: Val) -> Divisor {
         match b.as_int() {
-            Some(0) => Divisor { safe: one(b), zero: When::Always, minus_one: When::Never },
-            Some(-1) => Divisor { safe: one(b), zero: When::Never, minus_one: When::Always },
-            Some(_) => Divisor { safe: b, zero: When::Never, minus_one: When::Never },
+            Some(0) => Divisor { safe: one(b), zero: Condition::Always, minus_one: Condition::Never },
+            Some(-1) => Divisor { safe: one(b), zero: Condition::Never, minus_one: Condition::Always },
+            Some(_) => Divisor { safe: b, zero: Condition::Never, minus_one: Condition::Never },
             None => {
                 let zero = self.compare("eq", b, Val::int(b.ty, 0));
                 if !b.ty.is_signed() {
                     let safe = self.select(zero, one(b), b);
-                    return Divisor { safe, zero: When::If(zero), minus_one: When::Never };
+                    return Divisor { safe, zero: Condition::If(zero), minus_one: Condition::Never };
                 }
                 let minus_one = self.compare("eq", b, Val::int(b.ty, -1));
                 let either = self.binary("or", zero, minus_one);
                 let safe = self.select(either, one(b), b);
-                Divisor { safe, zero: When::If(zero), minus_one: When::If(minus_one) }
+                Divisor { safe, zero: Condition::If(zero), minus_one: Condition::If(minus_one) }
             }
         }
     }
@@ -114,7 +114,7 @@ impl Emitter<'_> {
     fn truncating(&mut self, a: Val, b: Val) -> Truncating {
         let divisor = self.safe_divisor(b);
         let mut quotient = self.quotient(a, divisor.safe);
-        if divisor.minus_one != When::Never {
+        if divisor.minus_one != Condition::Never {
             let negated = self.binary("sub", Val::int(a.ty, 0), a);
             quotient = self.when(divisor.minus_one, negated, quotient);
         }
@@ -152,11 +152,11 @@ impl Emitter<'_> {
         self.binary("sub", a, multiple)
     }
 
-    fn when(&mut self, when: When, then: Val, otherwise: Val) -> Val {
+    fn when(&mut self, when: Condition, then: Val, otherwise: Val) -> Val {
         match when {
-            When::Never => otherwise,
-            When::Always => then,
-            When::If(condition) => self.select(condition, then, otherwise),
+            Condition::Never => otherwise,
+            Condition::Always => then,
+            Condition::If(condition) => self.select(condition, then, otherwise),
         }
     }
 
@@ -202,8 +202,8 @@ impl Emitter<'_> {
 
 struct Divisor {
     safe: Val,
-    zero: When,
-    minus_one: When,
+    zero: Condition,
+    minus_one: Condition,
 }
 
 struct Truncating {
@@ -212,7 +212,7 @@ struct Truncating {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum When {
+enum Condition {
     Never,
     Always,
     If(Val),

@@ -6,7 +6,7 @@ use crate::emitter::Emitter;
 use crate::value::Val;
 
 /// Arguments of an assertion that are reported: as many as a fault record holds.
-const MOST_ARGUMENTS: usize = crate::abi::Fault::ARGUMENTS;
+const MAX_ARGUMENTS: usize = crate::abi::Fault::ARGUMENTS;
 
 impl Emitter<'_> {
     /// Where the condition is false the task records the failure, unless another was first, and returns.
@@ -16,7 +16,7 @@ impl Emitter<'_> {
         let condition = self.get(*condition);
         let (holds, fails) = (self.f.new_label(), self.f.new_label());
         let unlikely = self.module.cold_node();
-        let arguments: Vec<_> = arguments.iter().take(MOST_ARGUMENTS).map(|&value| self.get(value)).collect();
+        let arguments: Vec<_> = arguments.iter().take(MAX_ARGUMENTS).map(|&value| self.get(value)).collect();
         if condition.lanes == 1 {
             // Some lane runs, or this would not.
             self.f.terminate(format_args!(

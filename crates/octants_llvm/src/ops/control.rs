@@ -12,11 +12,11 @@ use crate::index_range::Counter;
 use crate::module::Node;
 use crate::value::{Label, Ty, Val};
 
-/// Trips of an inner loop that LLVM unrolls: such a loop is not one to wait for.
-const SHORT_TRIPS: i128 = 16;
+/// Trips of an inner loop that LLVM unrolls: such a loop is not one to wait for. Chosen, not measured.
+const MAX_SHORT_TRIPS: i128 = 16;
 
-/// Ops of widened code that loops may be unrolled to.
-const UNROLLED_OPS: u64 = 128;
+/// Ops of widened code that loops may be unrolled to. Chosen, not measured: LLVM's own threshold is about as many instructions.
+const MAX_UNROLLED_OPS: u64 = 128;
 
 /// Ops between two looks at the request to stop: about a millisecond, some ten with functions of the C library. A matrix product of
 /// 200×200, the LCG and sums of 3 and 8 elements in an inner loop run within 1 % of what they do without strips.
@@ -256,7 +256,7 @@ impl Emitter<'_> {
     fn loop_facts(&mut self, op: Op) -> Vec<Node> {
         let whole = self.kernel.ops[op].kind == OpKind::For
             && is_short(self.kernel, op)
-            && unrolled_ops(self.kernel, op) <= UNROLLED_OPS;
+            && unrolled_ops(self.kernel, op) <= MAX_UNROLLED_OPS;
         if self.lanes.count == 1 || whole { Vec::new() } else { vec![self.module.not_unrolled()] }
     }
 
@@ -327,7 +327,7 @@ fn unrolled_ops(kernel: &Kernel, op: Op) -> u64 {
     let ops = data.regions.iter().fold(1, inner);
     match data.kind {
         OpKind::For => {
-            let trips = kernel.constant_trips(op).unwrap_or(SHORT_TRIPS);
+            let trips = kernel.constant_trips(op).unwrap_or(MAX_SHORT_TRIPS);
             ops.saturating_mul(u64::try_from(trips).unwrap_or(u64::MAX))
         }
         _ => ops,
@@ -336,5 +336,5 @@ fn unrolled_ops(kernel: &Kernel, op: Op) -> u64 {
 
 /// Whether a `for` runs a few times only, known beforehand.
 pub(crate) fn is_short(kernel: &Kernel, op: Op) -> bool {
-    kernel.constant_trips(op).is_some_and(|trips| trips <= SHORT_TRIPS)
+    kernel.constant_trips(op).is_some_and(|trips| trips <= MAX_SHORT_TRIPS)
 }

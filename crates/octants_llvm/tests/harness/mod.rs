@@ -49,19 +49,19 @@ pub struct Outcome {
     /// The failed site and its arguments.
     pub fault: Option<(u32, [u64; Fault::ARGUMENTS])>,
     /// Each print that ran, and its operands.
-    pub told: Vec<(u32, Vec<u64>)>,
+    pub prints: Vec<(u32, Vec<u64>)>,
 }
 
-type Told = Mutex<Vec<(u32, Vec<u64>)>>;
+type Prints = Mutex<Vec<(u32, Vec<u64>)>>;
 
 /// What `launch_key` gives.
 pub const KEY: u64 = 0x0123_4567_89AB_CDEF;
 
-unsafe extern "C" fn tell(prints: *const c_void, op: u32, count: u32, slots: *const u64) {
+unsafe extern "C" fn on_print(prints: *const c_void, op: u32, count: u32, slots: *const u64) {
     // SAFETY: the harness passes its list, and the emitter as many slots as it says.
-    let (told, words) =
-        unsafe { (&*prints.cast::<Told>(), std::slice::from_raw_parts(slots, count as usize)) };
-    told.lock().unwrap().push((op, words.to_vec()));
+    let (prints, words) =
+        unsafe { (&*prints.cast::<Prints>(), std::slice::from_raw_parts(slots, count as usize)) };
+    prints.lock().unwrap().push((op, words.to_vec()));
 }
 
 /// The plan of a kernel in its tasks phase.
@@ -143,7 +143,7 @@ impl Program {
         let mut temps = vec![0_u64; self.plan.temps.bytes as usize / 8];
         let mut results = vec![0_u64; self.plan.results.bytes as usize / 8];
         let mut fault = Fault::default();
-        let told: Told = Mutex::new(Vec::new());
+        let prints: Prints = Mutex::new(Vec::new());
         for (planned, (_, task)) in self.plan.tasks.iter().zip(&self.tasks) {
             let bounds: Vec<i64> = match planned {
                 Task::Serial => Vec::new(),
@@ -160,8 +160,8 @@ impl Program {
                 bounds: bounds.as_ptr(),
                 cancel,
                 key: KEY,
-                print: Some(tell),
-                prints: (&raw const told).cast(),
+                print: Some(on_print),
+                prints: (&raw const prints).cast(),
             };
             // Tests run on threads with two megabytes of stack.
             let stack_limit = (&raw const frame).addr() - (1 << 20);
@@ -187,7 +187,7 @@ impl Program {
             results: bytes_of(&mut results).to_vec(),
             temps: bytes_of(&mut temps).to_vec(),
             fault: (failed != Fault::NONE).then_some((fault.site, fault.arguments)),
-            told: told.into_inner().unwrap(),
+            prints: prints.into_inner().unwrap(),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::ast::{Expr, Stmt};
 use crate::host::{Annotation, Host};
 use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
-use crate::lower::data::flow::{Exit, Flow, Tail};
+use crate::lower::data::flow::{Continuation, Exit, Flow};
 use crate::lower::data::function::{Instance, Key};
 use crate::lower::data::scope::{AliasKind, Binding, Call, Frame};
 use crate::lower::data::term::Term;
@@ -417,7 +417,7 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn after_loop(
         &mut self,
         body: &[Stmt],
-        rest: &Tail<'_>,
+        rest: &Continuation<'_>,
         flow: Flow,
         span: Span,
     ) -> Fallible<Flow> {

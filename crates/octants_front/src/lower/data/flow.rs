@@ -25,9 +25,9 @@ pub(crate) enum Flow {
 
 /// What follows a block, up to the end of the enclosing loop's body: statements of the enclosing blocks, innermost first.
 #[derive(Clone, Copy)]
-pub(crate) struct Tail<'t> {
+pub(crate) struct Continuation<'t> {
     pub stmts: &'t [Stmt],
-    pub next: Option<&'t Tail<'t>>,
+    pub next: Option<&'t Continuation<'t>>,
     /// The block that ends before these statements had a scope of its own, which ends here.
     pub scope: Option<Span>,
     /// The group of statements that ends before these.

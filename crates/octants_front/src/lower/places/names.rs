@@ -10,7 +10,7 @@ use crate::lower::data::term::{Place, Term};
 use crate::lower::error::Fallible;
 
 /// Entries of a vector or matrix above which a variable is warned of, as `oc.types` warns: a 12×12 matrix is the largest that is not.
-const MANY_ENTRIES: u32 = 144;
+const MAX_QUIET_ENTRIES: u32 = 144;
 
 impl<H: Host> Lowerer<'_, H> {
     /// Locals of the enclosing blocks, parameters, the closure, the module, the builtins.
@@ -105,7 +105,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     fn warn_of_size(&mut self, data: octants_ir::Data, span: Span) {
         let count = data.tensor_shape().map_or(0, octants_ir::TensorShape::count);
-        if count > MANY_ENTRIES && !self.is_library(self.frame()) {
+        if count > MAX_QUIET_ENTRIES && !self.is_library(self.frame()) {
             let message = format!("a variable with {count} entries takes long to compile");
             let warning = self.diagnostic(Code::LargeTensor, span, message);
             self.warn(warning.help("keep many numbers in an array, `oc.ndarray`"));

@@ -20,12 +20,13 @@ use super::exits::{always_leaves, may_leave, may_return};
 use crate::ast::{Expr, Stmt, StmtKind};
 use crate::host::Host;
 use crate::lower::Lowerer;
-use crate::lower::data::flow::{Flow, Loop, Tail};
+use crate::lower::data::flow::{Continuation, Flow, Loop};
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
 
-/// From so many `elif`s on, blocks do not nest. Below, nested blocks are quicker: nothing is tested twice.
-const LONG_CHAIN: usize = 64;
+/// From so many `elif`s on, blocks do not nest. Below, nested blocks are quicker: nothing is tested twice. Chosen, not measured:
+/// a third of the regions that may nest.
+const MIN_FLAT_CHAIN: usize = 64;
 
 /// Whether a branch of a long chain is chosen, once none before it is.
 enum Chosen {
@@ -57,10 +58,10 @@ impl<H: Host> Lowerer<'_, H> {
         test: &Expr,
         body: &[Stmt],
         orelse: &[Stmt],
-        rest: &Tail<'_>,
+        rest: &Continuation<'_>,
         span: Span,
     ) -> Fallible<Flow> {
-        if chain_length(orelse) > LONG_CHAIN {
+        if chain_length(orelse) > MIN_FLAT_CHAIN {
             return self.long_chain(test, body, orelse, rest, span);
         }
         let condition = self.expr(test)?;
@@ -93,7 +94,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// The branch of a static `if`: its statements stand in the enclosing block.
-    fn chosen_branch(&mut self, branch: &[Stmt], rest: &Tail<'_>) -> Fallible<Flow> {
+    fn chosen_branch(&mut self, branch: &[Stmt], rest: &Continuation<'_>) -> Fallible<Flow> {
         if (may_leave(branch) && !self.in_static_loop()) || (self.returns_anywhere() && may_return(branch)) {
             // It may contain a run-time `if` that needs what follows.
             return self.block(branch, Some(rest));
@@ -122,13 +123,13 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// A branch that what follows the `if` has moved into.
-    fn branch_and_rest(&mut self, stmts: &[Stmt], rest: &Tail<'_>, span: Span) -> Fallible<Branch> {
+    fn branch_and_rest(&mut self, stmts: &[Stmt], rest: &Continuation<'_>, span: Span) -> Fallible<Branch> {
         let ended = std::mem::replace(&mut self.frame_mut().ended, false);
         self.frame_mut().depth += 1;
-        let tail = Tail { scope: Some(span), ..*rest };
+        let continuation = Continuation { scope: Some(span), ..*rest };
         let (region, ()) = self.open_region(&[], |inner, _| {
             inner.frame_mut().push_scope();
-            inner.block(stmts, Some(&tail))?;
+            inner.block(stmts, Some(&continuation))?;
             inner.frame_mut().pop_scope(span);
             Ok(())
         })?;
@@ -148,7 +149,7 @@ impl<H: Host> Lowerer<'_, H> {
         condition: Value,
         body: &[Stmt],
         orelse: &[Stmt],
-        rest: &Tail<'_>,
+        rest: &Continuation<'_>,
         span: Span,
     ) -> Fallible<Flow> {
         let (flag, outer) = self.raise_skip_flag(span);
@@ -186,7 +187,7 @@ impl<H: Host> Lowerer<'_, H> {
         test: &Expr,
         body: &[Stmt],
         orelse: &[Stmt],
-        rest: &Tail<'_>,
+        rest: &Continuation<'_>,
         span: Span,
     ) -> Fallible<Flow> {
         let mut clause = (test, body, span);
@@ -320,7 +321,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// What follows, unless a flag is up.
-    pub(crate) fn rest_unless(&mut self, flag: Value, rest: &Tail<'_>, span: Span) -> Fallible<Flow> {
+    pub(crate) fn rest_unless(&mut self, flag: Value, rest: &Continuation<'_>, span: Span) -> Fallible<Flow> {
         if is_empty(rest) {
             return Ok(Flow::Done);
         }
@@ -362,6 +363,6 @@ impl<H: Host> Lowerer<'_, H> {
     }
 }
 
-fn is_empty(tail: &Tail<'_>) -> bool {
-    tail.stmts.is_empty() && tail.group.is_none() && tail.next.is_none_or(is_empty)
+fn is_empty(continuation: &Continuation<'_>) -> bool {
+    continuation.stmts.is_empty() && continuation.group.is_none() && continuation.next.is_none_or(is_empty)
 }

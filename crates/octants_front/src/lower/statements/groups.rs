@@ -22,7 +22,7 @@ use super::exits::{may_leave, may_return};
 use crate::ast::{Stmt, StmtKind};
 use crate::host::Host;
 use crate::lower::Lowerer;
-use crate::lower::data::flow::{Flow, Group, Loop, Tail};
+use crate::lower::data::flow::{Continuation, Flow, Group, Loop};
 use crate::lower::data::scope::Binding;
 use crate::lower::error::Fallible;
 
@@ -64,7 +64,7 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn grouped_block(
         &mut self,
         groups: &[&[Stmt]],
-        tail: Option<&Tail<'_>>,
+        continuation: Option<&Continuation<'_>>,
         span: Span,
     ) -> Fallible<Flow> {
         let (flag, outer_flag) = self.raise_skip_flag(span);
@@ -85,11 +85,11 @@ impl<H: Host> Lowerer<'_, H> {
                 reaches_end: Cell::new(false),
             };
             if number == 0 {
-                self.group(group, &now, tail.filter(|_| is_last), is_last)?;
+                self.group(group, &now, continuation.filter(|_| is_last), is_last)?;
             } else {
                 self.unless(flag, span, |inner| {
                     inner.load_kept(&now, first_of_block, first_expr_of_block);
-                    inner.group(group, &now, tail.filter(|_| is_last), is_last)
+                    inner.group(group, &now, continuation.filter(|_| is_last), is_last)
                 })?;
             }
             if !is_last && !now.reaches_end.get() {
@@ -105,13 +105,13 @@ impl<H: Host> Lowerer<'_, H> {
         &mut self,
         stmts: &[Stmt],
         group: &Group,
-        tail: Option<&Tail<'_>>,
+        continuation: Option<&Continuation<'_>>,
         is_last: bool,
     ) -> Fallible<()> {
         if is_last {
-            return self.block(stmts, tail).map(|_| ());
+            return self.block(stmts, continuation).map(|_| ());
         }
-        let end = Tail { stmts: &[], next: None, scope: None, group: Some(group) };
+        let end = Continuation { stmts: &[], next: None, scope: None, group: Some(group) };
         self.block(stmts, Some(&end)).map(|_| ())
     }
 

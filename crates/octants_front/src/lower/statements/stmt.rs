@@ -5,7 +5,7 @@ use octants_diag::{Code, Span};
 use crate::ast::{ExprKind, Stmt, StmtKind};
 use crate::host::Host;
 use crate::lower::Lowerer;
-use crate::lower::data::flow::{Flow, LoopKind, Tail};
+use crate::lower::data::flow::{Continuation, Flow, LoopKind};
 use crate::lower::error::Fallible;
 
 impl<H: Host> Lowerer<'_, H> {
@@ -23,28 +23,32 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Statements, then what follows them.
-    pub(crate) fn block(&mut self, stmts: &[Stmt], tail: Option<&Tail<'_>>) -> Fallible<Flow> {
+    pub(crate) fn block(
+        &mut self,
+        stmts: &[Stmt],
+        continuation: Option<&Continuation<'_>>,
+    ) -> Fallible<Flow> {
         if let Some(groups) = self.groups(stmts) {
-            return self.grouped_block(&groups, tail, stmts[0].span);
+            return self.grouped_block(&groups, continuation, stmts[0].span);
         }
         for (at, stmt) in stmts.iter().enumerate() {
-            let rest = Tail { stmts: &stmts[at + 1..], next: tail, scope: None, group: None };
+            let rest = Continuation { stmts: &stmts[at + 1..], next: continuation, scope: None, group: None };
             match self.statement(stmt, &rest)? {
                 Flow::Next => {}
                 left => return Ok(left),
             }
         }
-        match tail {
+        match continuation {
             None => Ok(Flow::Next),
-            Some(tail) => {
-                if let Some(span) = tail.scope {
+            Some(continuation) => {
+                if let Some(span) = continuation.scope {
                     self.frame_mut().pop_scope(span);
                 }
-                if let Some(group) = tail.group {
+                if let Some(group) = continuation.group {
                     self.end_group(group)?;
                 }
-                let flow = self.block(tail.stmts, tail.next)?;
-                if let Some(_span) = tail.scope {
+                let flow = self.block(continuation.stmts, continuation.next)?;
+                if let Some(_span) = continuation.scope {
                     // The caller that pushed the scope pops one: give it one to pop.
                     self.frame_mut().push_scope();
                 }
@@ -54,7 +58,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    fn statement(&mut self, stmt: &Stmt, rest: &Tail<'_>) -> Fallible<Flow> {
+    fn statement(&mut self, stmt: &Stmt, rest: &Continuation<'_>) -> Fallible<Flow> {
         if let Err(exception) = self.host.check_interrupt() {
             return Err(self.interrupted(exception, stmt.span));
         }
@@ -65,7 +69,7 @@ impl<H: Host> Lowerer<'_, H> {
         flow
     }
 
-    fn statement_of_kind(&mut self, stmt: &Stmt, rest: &Tail<'_>) -> Fallible<Flow> {
+    fn statement_of_kind(&mut self, stmt: &Stmt, rest: &Continuation<'_>) -> Fallible<Flow> {
         let span = stmt.span;
         match &stmt.kind {
             StmtKind::Expr(expr) => {

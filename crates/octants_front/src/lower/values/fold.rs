@@ -4,7 +4,7 @@ use crate::host::{BinaryOp, CompareOp, UnaryOp};
 use crate::lower::data::term::Term;
 
 /// Integers up to here are exact as reals.
-const EXACT: i128 = 1 << 53;
+const MAX_EXACT_INTEGER: i128 = 1 << 53;
 
 /// Operands as numbers.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ impl Number {
         match self {
             Self::Float(value) => Some(value),
             Self::Bool(_) | Self::Int(_) => {
-                self.int().filter(|value| value.abs() <= EXACT).map(|value| value as f64)
+                self.int().filter(|value| value.abs() <= MAX_EXACT_INTEGER).map(|value| value as f64)
             }
         }
     }
@@ -64,7 +64,7 @@ fn integers<O>(op: BinaryOp, a: i128, b: i128) -> Option<Term<O>> {
         BinaryOp::Add => a.checked_add(b)?,
         BinaryOp::Sub => a.checked_sub(b)?,
         BinaryOp::Mul => a.checked_mul(b)?,
-        BinaryOp::Div if b != 0 && a.abs() <= EXACT && b.abs() <= EXACT => {
+        BinaryOp::Div if b != 0 && a.abs() <= MAX_EXACT_INTEGER && b.abs() <= MAX_EXACT_INTEGER => {
             return Some(Term::Float(a as f64 / b as f64));
         }
         BinaryOp::FloorDiv if b != 0 => floor_div(a, b)?,

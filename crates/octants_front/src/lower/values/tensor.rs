@@ -12,7 +12,7 @@ use crate::lower::error::Fallible;
 
 /// Multiplications in a matrix product that is unrolled, at most: 8×8 by 8×8. A larger one is a loop, so that it compiles quickly: in a loop
 /// over 1000 products of f32, an unrolled 8×8 one takes 35 ns and five times as long to compile as a 9×9 one, which takes 65 ns.
-const MAX_UNROLLED: u32 = 512;
+const MAX_UNROLLED_PRODUCTS: u32 = 512;
 
 impl<H: Host> Lowerer<'_, H> {
     /// A vector or matrix of the host; one that was made of plain numbers has the default types.
@@ -159,7 +159,7 @@ impl<H: Host> Lowerer<'_, H> {
             _ => Some(TensorShape::Matrix(rows, columns)),
         };
         let size = [rows, inner, columns].map(usize::from);
-        if size.iter().map(|&n| n as u32).product::<u32>() > MAX_UNROLLED
+        if size.iter().map(|&n| n as u32).product::<u32>() > MAX_UNROLLED_PRODUCTS
             && let Some(shape @ TensorShape::Matrix(..)) = shape
             && ta.shape.rank() == 2
             && tb.shape.rank() == 2
