@@ -171,6 +171,7 @@ def random_numbers(rng, leaf, shape):
     return np.random.default_rng(rng.randrange(2**32)).integers(0, high, shape).astype(leaf.dtype.numpy_name)
 
 
+@pytest.mark.host_devices("looks at addresses")
 @pytest.mark.parametrize("seed", range(40))
 def test_random_trees(seed):
     rng = random.Random(seed)
@@ -258,8 +259,8 @@ def test_random_shapes_orders_and_offsets(seed):
     np.testing.assert_array_equal(x.to_numpy(), numbers[..., 2])
     view = x.to_numpy(copy=None)
     np.testing.assert_array_equal(view, numbers[..., 2])
-    if rank:
-        # The axis that is named last varies fastest in memory.
+    if rank and oc.cfg.arch not in (oc.cuda, oc.remote):
+        # It is the memory itself: the axis that is named last varies fastest in memory.
         nested = [shape[letters.index(letter)] for letter in order]
         steps = dict(zip(order, [int(np.prod(nested[n + 1 :])) for n in range(rank)], strict=True))
         expected = [steps[letter] * view.itemsize for letter in letters]

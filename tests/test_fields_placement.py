@@ -17,6 +17,7 @@ vec3 = oc.types.vector(3, oc.f32)
 # ---- layouts -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.host_devices("looks at the memory in place")
 def test_order_changes_memory_and_nothing_else():
     x = oc.field(oc.i32, shape=(2, 3), order="ji")
     x.from_numpy(np.arange(6).reshape(2, 3))
@@ -53,6 +54,7 @@ def test_sizes_and_offsets_of_a_tree():
     assert len({node._id for node in (first, second, third, fourth, v.snode, m.snode)}) == 6
 
 
+@pytest.mark.host_devices("looks at the memory in place")
 def test_named_axes():
     assert repr(oc.ik) == "oc.ik" and oc.axes(0, 2) == oc.ik and repr(oc.axes(2, 0)) == "oc.axes(2, 0)"
     x = oc.field(oc.f32)
@@ -390,6 +392,7 @@ def test_fields_are_freed_when_nothing_refers_to_them():
         gc.enable()
 
 
+@pytest.mark.host_devices("about the memory of the process")
 def test_ten_thousand_fields_leave_the_process_flat():
     def resident():
         with open("/proc/self/statm") as file:

@@ -127,6 +127,11 @@ impl NdArray {
         self.memory.read(self.stream(), 0, to).map_err(refused)
     }
 
+    /// Copies bytes from this offset on to the host.
+    pub fn read_at(&self, offset: usize, to: &mut [u8]) -> Result<(), Error> {
+        self.memory.read(self.stream(), offset, to).map_err(refused)
+    }
+
     /// One element: one constant for each of its entries. Indices count from zero; a negative one counts from the end.
     pub fn get(&self, index: &[i64]) -> Result<Vec<Const>, Error> {
         let width = self.scalar().bytes() as usize;

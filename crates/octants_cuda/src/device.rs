@@ -22,6 +22,7 @@ const OLDEST: (c_int, c_int) = (7, 0);
 
 mod attribute {
     pub const MULTIPROCESSORS: i32 = 16;
+    pub const THREADS_PER_MULTIPROCESSOR: i32 = 39;
     pub const MAJOR: i32 = 75;
     pub const MINOR: i32 = 76;
 }
@@ -46,6 +47,16 @@ fn margin(bytes: usize) -> usize {
     (bytes / 8).next_multiple_of(ALIGN).clamp(ALIGN, 2 << 20)
 }
 
+/// The part of the device's memory that stacks of recursive functions may take, all threads together: 1/16, which is 32 KiB for each
+/// thread of a device with 140 GiB.
+const STACKS_PART: u64 = 16;
+/// Bytes of such a stack.
+const LEAST_STACK: u64 = 4 << 10;
+const MOST_STACK: u64 = 256 << 10;
+
+/// Devices whose context the process keeps until it ends.
+static KEPT: Mutex<Vec<c_int>> = Mutex::new(Vec::new());
+
 /// What the driver aligns memory to.
 const ALIGN: usize = 256;
 
@@ -66,8 +77,8 @@ pub struct CudaDevice {
     name: String,
     capability: u32,
     multiprocessors: u32,
-    /// Bytes of a thread's stack that calls may use.
-    stack: u64,
+    /// Bytes of a thread's stack.
+    stack: AtomicU64,
 }
 
 /// A driver's handle. The driver's functions may be called from any thread.
@@ -96,7 +107,42 @@ struct LoadedFunction {
 impl CudaDevice {
     /// Opens a GPU by its number.
     pub fn open(ordinal: u32) -> Result<Self, Unavailable> {
-        Self::over(Driver::load()?, ordinal)
+        let device = Self::over(Driver::load()?, ordinal)?;
+        // To begin and to end a context takes the driver a third of a second; a process does it once.
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if !kept.contains(&device.ordinal) {
+            let mut context = ptr::null_mut();
+            // SAFETY: writes the handle, which is the device's own.
+            let status = unsafe { (device.driver.table.context_retain)(&raw mut context, device.ordinal) };
+            if status == 0 {
+                kept.push(device.ordinal);
+            }
+        }
+        Ok(device)
+    }
+
+    /// Gives every thread as much stack as a small part of the memory allows for all that run at once.
+    #[cold]
+    fn deepen_stack(&self) -> Result<(), DeviceError> {
+        let (table, mut threads) = (self.enter()?, 0);
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: each writes what it is asked for.
+        unsafe {
+            let status = (table.device_attribute)(
+                &raw mut threads,
+                attribute::THREADS_PER_MULTIPROCESSOR,
+                self.ordinal,
+            );
+            self.check("load_module", status)?;
+            self.check("load_module", (table.memory_info)(&raw mut free, &raw mut total))?;
+            let resident = u64::from(self.multiprocessors) * threads.max(1) as u64;
+            let bytes = (total as u64 / STACKS_PART / resident).clamp(LEAST_STACK, MOST_STACK) & !1023;
+            if bytes > self.stack.load(Ordering::Relaxed) {
+                self.check("load_module", (table.context_set_limit)(STACK_SIZE, bytes as usize))?;
+                self.stack.store(bytes, Ordering::Relaxed);
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn over(driver: Driver, ordinal: u32) -> Result<Self, Unavailable> {
@@ -159,7 +205,7 @@ impl CudaDevice {
             name,
             capability: (10 * major + minor) as u32,
             multiprocessors,
-            stack: stack as u64 / 2,
+            stack: AtomicU64::new(stack as u64),
         })
     }
 
@@ -526,6 +572,9 @@ unsafe impl Device for CudaDevice {
 
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
         let table = self.enter()?;
+        if image.parts.iter().any(|part| part.shape.deep_stack) {
+            self.deepen_stack()?;
+        }
         let mut module = LoadedModule::default();
         for part in image.parts {
             let text = CString::new(part.bytes).map_err(|_| DeviceError::BadImage {
@@ -584,7 +633,8 @@ unsafe impl Device for CudaDevice {
             prints: memory.prints.0,
             key,
             points,
-            stack: self.stack,
+            // The rest is for what is no call of a recursive function.
+            stack: self.stack.load(Ordering::Relaxed) / 8 * 7,
         };
         let mut frame: smallvec::SmallVec<[u64; 32]> = head.words().into_iter().collect();
         frame.extend(bounds.iter().map(|&bound| bound as u64));

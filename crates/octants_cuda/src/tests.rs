@@ -144,7 +144,13 @@ fn what_is_missing_is_said() {
 #[test]
 fn grids_follow_the_points_and_what_is_resident() {
     let tiles = Dealing::Tiles { across: 32, points: 4 };
-    let cover = LaunchShape { block: 256, dealing: Dealing::Points, grid: Grid::Cover, shared_bytes: 0 };
+    let cover = LaunchShape {
+        block: 256,
+        dealing: Dealing::Points,
+        grid: Grid::Cover,
+        shared_bytes: 0,
+        deep_stack: false,
+    };
     let resident = LaunchShape { dealing: tiles, grid: Grid::Resident, ..cover };
     let ((), log) = with_fake(nothing, || {
         let device = open().unwrap();

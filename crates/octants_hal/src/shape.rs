@@ -12,6 +12,8 @@ pub struct LaunchShape {
     pub grid: Grid,
     /// Bytes of memory that the threads of a block share, apart from what the code declares itself.
     pub shared_bytes: u32,
+    /// Functions call themselves: a thread needs as much stack as the device can give to all.
+    pub deep_stack: bool,
 }
 
 /// Which points a block takes.
@@ -37,7 +39,7 @@ pub enum Grid {
 
 impl Default for LaunchShape {
     fn default() -> Self {
-        Self { block: 256, dealing: Dealing::Points, grid: Grid::Cover, shared_bytes: 0 }
+        Self { block: 256, dealing: Dealing::Points, grid: Grid::Cover, shared_bytes: 0, deep_stack: false }
     }
 }
 

@@ -76,6 +76,11 @@ impl SiteTable {
         self.sites.len()
     }
 
+    /// Whether something can fail: all but prints.
+    pub fn can_fail(&self) -> bool {
+        self.sites.iter().any(|site| !matches!(site.kind, SiteKind::Print { .. }))
+    }
+
     pub fn is_empty(&self) -> bool {
         self.sites.is_empty()
     }

@@ -23,7 +23,7 @@ pub(crate) fn emit(
     for op in launch_ops(kernel, task, with_bounds) {
         e.op(op);
     }
-    let Dealt { lanes, shape } = match &plan.tasks[number] {
+    let Dealt { lanes, mut shape } = match &plan.tasks[number] {
         Task::Serial => {
             e.shape.serial(&mut e, kernel.ops[task].regions[0]);
             Dealt { lanes: 1, shape: LaunchShape { block: 1, ..LaunchShape::default() } }
@@ -35,6 +35,7 @@ pub(crate) fn emit(
     };
     e.finish_blocks();
     e.finish_functions();
+    shape.deep_stack = e.limit.is_some();
 
     let symbol = task_symbol(&kernel.name, number);
     let Emitter { f, mut module, scopes, .. } = e;

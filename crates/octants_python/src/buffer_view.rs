@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple};
 
 use crate::field::Field;
-use crate::host_only;
 use crate::ndarray::Ndarray;
+use crate::{errors, host_only, numpy};
 
 /// What may not be asked while compiling: the code would keep the answer, and other launches have other ranges.
 const RANGE: &str = "BufferView.size";
@@ -36,6 +36,14 @@ impl BufferView {
         let array = &self.ndarray.get().array;
         let rows: usize = array.shape()[1..].iter().map(|&extent| extent as usize).product();
         rows * array.entries() * array.scalar().bytes() as usize
+    }
+
+    /// The extents that numpy sees.
+    fn extents(&self) -> Vec<usize> {
+        let array = &self.ndarray.get().array;
+        let inner = array.element().tensor_shape().map_or_else(Vec::new, TensorShape::dims);
+        let outer = std::iter::once(self.size).chain(array.shape()[1..].iter().copied());
+        outer.map(|extent| extent as usize).chain(inner.into_iter().map(|extent| extent as usize)).collect()
     }
 
     pub fn first_byte(&self) -> usize {
@@ -190,12 +198,7 @@ impl BufferView {
         let interface = self.ndarray.bind(py).getattr("__array_interface__")?.cast_into::<PyDict>()?;
         let whole = interface.get_item("data")?.map(|data| data.get_item(0)).transpose()?;
         let pointer: usize = whole.map_or(Ok(0), |pointer| pointer.extract())?;
-        let mut shape: Vec<i64> = vec![self.size.into()];
-        shape.extend(self.ndarray.get().array.shape()[1..].iter().map(|&extent| i64::from(extent)));
-        if let Some(inner) = self.ndarray.get().array.element().tensor_shape() {
-            shape.extend(TensorShape::dims(inner).iter().map(|&extent| i64::from(extent)));
-        }
-        interface.set_item("shape", PyTuple::new(py, shape)?)?;
+        interface.set_item("shape", PyTuple::new(py, self.extents())?)?;
         interface.set_item("data", (pointer + self.first_byte(), false))?;
         Ok(interface)
     }
@@ -203,8 +206,39 @@ impl BufferView {
     /// A numpy array with the elements; ``copy=False`` or ``None`` shares the memory.
     #[pyo3(signature = (*, copy=Some(true)))]
     fn to_numpy<'py>(slf: &Bound<'py, Self>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
-        let shared = slf.py().import("numpy")?.call_method1("asarray", (slf,))?;
-        if copy == Some(true) { shared.call_method0("copy") } else { Ok(shared) }
+        let (py, this) = (slf.py(), slf.get());
+        let array = &this.ndarray.get().array;
+        if !matches!(array.host_pointer(), Err(octants::Error::Unsupported { .. })) {
+            let shared = py.import("numpy")?.call_method1("asarray", (slf,))?;
+            return if copy == Some(true) { shared.call_method0("copy") } else { Ok(shared) };
+        }
+        if copy == Some(false) {
+            return Err(PyValueError::new_err("Zero-copy not available: the memory is the device's own"));
+        }
+        let out = numpy::empty(py, &this.extents(), array.scalar())?;
+        let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
+        let (data, bytes, first) = (view.data() as usize, view.bytes(), this.first_byte());
+        py.detach(|| {
+            // SAFETY: the new array has as many bytes, and nobody else knows it yet.
+            let to = unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) };
+            array.read_at(first, to)
+        })
+        .map_err(|error| errors::from_error(py, &error))?;
+        Ok(out)
+    }
+
+    /// For numpy, where it cannot look at the memory: a copy.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = Self::to_numpy(slf, if copy == Some(false) { copy } else { Some(true) })?;
+        match dtype {
+            Some(dtype) => array.call_method1("astype", (dtype,)),
+            None => Ok(array),
+        }
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -3,7 +3,7 @@
 use octants::NdArray;
 use octants::diag::Code;
 use octants::ir::{Data, TensorShape, TensorType};
-use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAssertionError, PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -201,11 +201,18 @@ impl Ndarray {
                 None => return Err(PyTypeError::new_err(format!("{} is not a data type", dtype.repr()?))),
             },
         };
-        if copy != Some(true) && convert_to.is_none() {
+        let in_place = match this.array.host_pointer() {
+            Ok(_) => true,
+            Err(octants::Error::Unsupported { .. }) => false,
+            Err(error) => return Err(Self::failed(py, &error)),
+        };
+        if copy != Some(true) && convert_to.is_none() && in_place {
             return py.import("numpy")?.call_method1("asarray", (slf,));
         }
         if copy == Some(false) {
-            return Err(PyValueError::new_err("Zero-copy not available: the data type is to be converted"));
+            let why =
+                if in_place { "the data type is to be converted" } else { "the memory is the device's own" };
+            return Err(PyValueError::new_err(format!("Zero-copy not available: {why}")));
         }
         let out = numpy::empty(py, &this.extents(), this.array.scalar())?;
         let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
@@ -247,12 +254,32 @@ impl Ndarray {
         .map_err(|error| Self::failed(py, &error))
     }
 
-    /// How numpy looks at the memory without a copy.
+    /// How numpy looks at the memory without a copy. An array whose memory is the device's own has no such attribute.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         host_only::guard(py, "to_numpy")?;
-        let pointer = self.array.host_pointer().map_err(|error| Self::failed(py, &error))?;
+        let pointer = self.array.host_pointer().map_err(|error| match error {
+            octants::Error::Unsupported { message } => PyAttributeError::new_err(message),
+            other => Self::failed(py, &other),
+        })?;
         numpy::interface(py, &self.extents(), self.array.scalar(), pointer as usize)
+    }
+
+    /// For numpy, where it cannot look at the memory: a copy.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if copy == Some(false) {
+            return Err(PyValueError::new_err("Zero-copy not available: the memory is the device's own"));
+        }
+        let array = Self::to_numpy(slf, None, Some(true))?;
+        match dtype {
+            Some(dtype) => array.call_method1("astype", (dtype,)),
+            None => Ok(array),
+        }
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

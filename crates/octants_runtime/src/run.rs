@@ -128,22 +128,18 @@ unsafe fn run_on_device<I>(
         context.memory.prints = report.ring_at.map_or(Address::NULL, at);
         Some(report)
     };
-    let place = Place::Device { scratch: &scratch, temps: vec![0; scratch.bytes] };
+    let checks = report.as_ref().filter(|_| plan.sites.can_fail());
+    let place = Place::Device { scratch: &scratch, temps: vec![0; scratch.bytes], checks };
     let mut run = Run { version, context, place, bounds: ScratchBounds::default() };
     // SAFETY: the caller vouches for the arguments; the launch's memory lives until the stream has passed the launch.
     let ran = unsafe { run.schedule(&plan.schedule) };
     let Some(report) = report else { return ran };
-    if let Err(error) = ran {
+    if let Err(error @ (RunError::Cancelled | RunError::TooManyPoints | RunError::Device(_))) = ran {
         // What was begun may still report.
         report.block.abandon();
         return Err(error);
     }
-    let mut take_prints = || {
-        if let Some(queue) = context.prints {
-            queue.take_from(report.ring(queue));
-        }
-    };
-    match owner.wait(context.stream, context.cancel, &mut take_prints) {
+    match owner.wait(context.stream, context.cancel, &mut || report.take_prints(context.prints)) {
         Ok(true) => {}
         ended => {
             report.block.abandon();
@@ -198,6 +194,13 @@ impl<'a> Report<'a> {
         unsafe { std::slice::from_raw_parts(self.block.host::<AtomicU64>(at), words) }
     }
 
+    /// Moves what was printed so far to the launch's queue.
+    fn take_prints(&self, queue: Option<&PrintQueue>) {
+        if let Some(queue) = queue {
+            queue.take_from(self.ring(queue));
+        }
+    }
+
     fn ring(&self, queue: &PrintQueue) -> PrintRing<'_> {
         PrintRing::formatted(self.ring_words(queue.memory().len()))
     }
@@ -221,7 +224,13 @@ impl<'a> Scratch<'a> {
             // SAFETY: the caller says so.
             unsafe { owner.device().allocate_scratch(stream, bytes)? }
         };
-        Ok(Self { owner, stream, address, bytes })
+        let scratch = Self { owner, stream, address, bytes };
+        if bytes > 0 {
+            // Temporaries begin as zero.
+            // SAFETY: it was just allocated, for this stream.
+            unsafe { owner.device().fill(stream, address, &[0], bytes)? };
+        }
+        Ok(scratch)
     }
 
     fn read(&self, stream: Stream, to: &mut [u8]) -> Result<(), DeviceError> {
@@ -241,8 +250,17 @@ impl Drop for Scratch<'_> {
 
 /// Where the launch's memory is, as far as the host looks at it while tasks are handed out.
 enum Place<'a> {
-    Stack { temps: *const u8, temp_bytes: usize, fault: &'a FaultRecord },
-    Device { scratch: &'a Scratch<'a>, temps: Vec<u8> },
+    Stack {
+        temps: *const u8,
+        temp_bytes: usize,
+        fault: &'a FaultRecord,
+    },
+    /// Where `checks` can fail, a task waits for those before it: nothing runs after a failure.
+    Device {
+        scratch: &'a Scratch<'a>,
+        temps: Vec<u8>,
+        checks: Option<&'a Report<'a>>,
+    },
 }
 
 struct Run<'a, I> {
@@ -288,7 +306,7 @@ impl<I> Run<'_, I> {
                 let temps = unsafe { std::slice::from_raw_parts(*temps, *temp_bytes) };
                 domain(plan, task, context.args, temps, lanes, &mut self.bounds)?
             }
-            Place::Device { scratch, temps } => {
+            Place::Device { scratch, temps, .. } => {
                 if context.cancel.is_wanted() {
                     return Err(RunError::Cancelled);
                 }
@@ -306,15 +324,21 @@ impl<I> Run<'_, I> {
         let Some(domain) = domain else { return Ok(()) };
         // SAFETY: the caller vouches for the arguments, and for the launch's memory.
         unsafe { device.launch(&Launch { function, domain, context: *context })? };
-        if let Place::Stack { fault, .. } = self.place {
-            if let Some(fault) = fault.fault() {
-                return Err(RunError::Fault(fault));
+        let fault = match &self.place {
+            Place::Stack { fault, .. } => fault.fault(),
+            Place::Device { checks: None, .. } => return Ok(()),
+            Place::Device { checks: Some(report), .. } => {
+                let owner = self.version.context();
+                if !owner.wait(context.stream, context.cancel, &mut || report.take_prints(context.prints))? {
+                    return Err(RunError::Cancelled);
+                }
+                report.fault()
             }
-            if context.cancel.is_wanted() {
-                return Err(RunError::Cancelled);
-            }
+        };
+        if let Some(fault) = fault {
+            return Err(RunError::Fault(fault));
         }
-        Ok(())
+        if context.cancel.is_wanted() { Err(RunError::Cancelled) } else { Ok(()) }
     }
 
     /// # Safety

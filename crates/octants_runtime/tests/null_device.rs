@@ -107,7 +107,7 @@ fn trace_of_a_launch(device: &NullDevice, context: &Arc<Context>, plan: &LaunchP
     let (a, b) = (Memory::allocate(context, 40).unwrap(), Memory::allocate(context, 40).unwrap());
     device.take_trace();
     launch(plan, &a, &b).unwrap();
-    let own = ["allocate_scratch", "free_scratch", "allocate_shared", "synchronise 0"];
+    let own = ["allocate_scratch", "fill 8", "free_scratch", "allocate_shared", "synchronise 0"];
     device.take_trace().into_iter().filter(|line| !own.iter().any(|own| line.starts_with(own))).collect()
 }
 
@@ -127,6 +127,7 @@ fn a_launch_owns_its_memory_and_waits_only_for_what_it_reads() {
         device.take_trace(),
         [
             "allocate_scratch 8 on 0",
+            "fill 8 with [00] on 0",
             "allocate_shared 4096",
             "launch apart_t0 once on 0",
             "copy_to_host 8 on 0",
@@ -156,6 +157,7 @@ fn the_host_does_not_wait_for_a_launch_that_reports_nothing() {
         device.take_trace(),
         [
             "allocate_scratch 8 on 0",
+            "fill 8 with [00] on 0",
             "launch apart_t0 once on 0",
             "launch apart_t1 2..10 x i32 at temps + 0..7 on 0",
             "free_scratch 8 on 0",

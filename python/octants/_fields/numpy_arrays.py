@@ -35,7 +35,7 @@ def read(field: Field, dtype, copy: bool | None, may_alias: bool = True):
             return numpy.asarray(memory)
         if copy is False:
             raise ValueError(
-                "Zero-copy not available: the elements do not lie side by side in memory, or there is but one; use copy=True or copy=None"
+                "Zero-copy not available: the elements do not lie side by side in the host's memory, or there is but one; use copy=True or copy=None"
             )
     array = field._read()
     return array if wanted is None else converted(array, wanted)

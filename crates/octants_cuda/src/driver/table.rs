@@ -71,6 +71,7 @@ driver_table! {
     context_synchronise = "cuCtxSynchronize"();
 
     context_limit = "cuCtxGetLimit"(value: *mut usize, limit: c_int);
+    context_set_limit = "cuCtxSetLimit"(limit: c_int, value: usize);
 
     pool_create = "cuMemPoolCreate"(pool: *mut Handle, properties: *const PoolProperties);
     pool_destroy = "cuMemPoolDestroy"(pool: Handle);

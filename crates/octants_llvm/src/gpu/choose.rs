@@ -57,7 +57,7 @@ impl Choice {
                 block: tiling.block,
                 dealing: tiling.dealing(),
                 grid: tiling.grid,
-                shared_bytes: 0,
+                ..LaunchShape::default()
             },
         }
     }
