@@ -65,6 +65,8 @@ pub(crate) struct Emitter<'k> {
     pub flat: Option<Flat>,
     /// Neighbouring points that are written one behind the other.
     pub group: Option<Group>,
+    /// `if`s whose condition is known to hold here.
+    pub taken: Vec<Op>,
     /// The allocas of `local` ops.
     pub locals: SideTable<Value, Option<Ptr>>,
     pub params: Vec<ParamRegisters>,
@@ -102,6 +104,7 @@ impl<'k> Emitter<'k> {
             counters: SideTable::new(None),
             flat: None,
             group: None,
+            taken: Vec::new(),
             locals: SideTable::new(None),
             params: vec![ParamRegisters::default(); kernel.params.len()],
             copied: Vec::new(),

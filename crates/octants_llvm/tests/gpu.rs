@@ -203,3 +203,48 @@ kernel @bounded(%n "n": array<i32, 1>, %x "x": array<f32, 2>) tasks {
         check_gpu(&kernel(text), &inputs, |_| 0.0);
     }
 }
+
+#[test]
+fn guards_hold_for_whole_groups_or_are_asked_for_each_point() {
+    let text = r#"
+kernel @inner(%x "x": array<f32, 2>, %y "y": array<f32, 2>) {
+  %zero: i32 = const 0
+  %m: i32 = extent 0 %x
+  %n: i32 = extent 1 %x
+  parallel_for (%i: i32, %j: i32) in (%zero..%m, %zero..%n) {
+    %none: i32 = const 0
+    %one: i32 = const 1
+    %last: i32 = sub %n, %one
+    %a: u1 = gt %i, %none
+    %b: u1 = if %a {
+      %c: u1 = gt %j, %none
+      %d: u1 = lt %j, %last
+      %e: u1 = and %c, %d
+      yield %e
+    } else {
+      %f: u1 = const false
+      yield %f
+    }
+    if %b {
+      %up: i32 = sub %i, %one
+      %right: i32 = add %j, %one
+      %p: f32 = load %x[%up, %j]
+      %q: f32 = load %x[%i, %right]
+      %r: f32 = add %p, %q
+      %odd: i32 = const 77
+      %s: u1 = ne %j, %odd
+      if %s {
+        store %y[%i, %j], %r
+      }
+    }
+  }
+  return
+}"#;
+    assert_eq!(tasks(text)[0].shape.dealing, Dealing::Tiles { across: 32, points: 4 });
+    for shape in [[12, 384], [5, 40], [9, 130], [4, 4]] {
+        check_gpu(&kernel(text), &[input(Scalar::F32, &shape), input(Scalar::F32, &shape)], |_| 0.0);
+    }
+    // Every second point: no group would be whole.
+    let checkered = text.replace("%s: u1 = ne %j, %odd", "%t: i32 = mod %j, %odd\n %s: u1 = ne %t, %none");
+    assert_eq!(tasks(&checkered)[0].shape.dealing, Dealing::Tiles { across: 32, points: 1 });
+}

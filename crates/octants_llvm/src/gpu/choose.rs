@@ -13,6 +13,7 @@ use octants_ir::ops::ParallelFor;
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Kernel, Op, OpKind, Region, Type, Value};
 
+use super::guards::Guards;
 use super::runs::{Run, WIDEST, run_along};
 
 /// Threads of a block, at most, on every GPU.
@@ -35,7 +36,16 @@ pub(super) enum Choice {
     Points {
         block: u32,
     },
-    Tiles(Tiling, Vec<usize>),
+    Tiles(Tiling, Grouping),
+}
+
+/// What groups of neighbouring points ask for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Grouping {
+    /// Arrays whose bases and rows have to be aligned.
+    pub aligned: Vec<usize>,
+    /// Conditions that have to hold for all points.
+    pub guards: Guards,
 }
 
 /// Blocks take tiles.
@@ -73,10 +83,11 @@ pub(super) fn choose_shape(kernel: &Kernel, op: Op) -> Choice {
         return Choice::Points { block };
     }
     let grid = if attributes.reductions.is_empty() { Grid::Cover } else { Grid::Resident };
-    let (points, aligned) = if long { (1, Vec::new()) } else { points_of_thread(kernel, attributes, body) };
+    let (points, grouping) =
+        if long { (1, Grouping::default()) } else { points_of_thread(kernel, attributes, body) };
     // The greatest power of two that the block has threads for.
     let most_across = ACROSS.min(1 << block.ilog2());
-    Choice::Tiles(Tiling { block, points, most_across, grid }, aligned)
+    Choice::Tiles(Tiling { block, points, most_across, grid }, grouping)
 }
 
 /// Whether an op may take long, or does something that is not worth writing several times.
@@ -89,8 +100,8 @@ fn is_long(kind: &OpKind) -> bool {
 
 /// How many neighbouring points a thread takes so that its accesses have 128 bits, and the arrays whose alignment that asks for. 1 where
 /// less than half of the accesses run along the last axis, or memory is touched under a condition.
-fn points_of_thread(kernel: &Kernel, attributes: &ParallelFor, body: Region) -> (u32, Vec<usize>) {
-    let none = (1, Vec::new());
+fn points_of_thread(kernel: &Kernel, attributes: &ParallelFor, body: Region) -> (u32, Grouping) {
+    let none = (1, Grouping::default());
     if attributes.in_order {
         return none;
     }
@@ -102,13 +113,17 @@ fn points_of_thread(kernel: &Kernel, attributes: &ParallelFor, body: Region) -> 
             runs.extend(run);
         }
     }
-    if runs.is_empty() || 2 * runs.len() < accesses || has_conditional_accesses(kernel, body) {
+    let ops = ops_in(kernel, body);
+    let ops = ops.iter().filter(|&&op| !matches!(kernel.ops[op].kind, OpKind::Const(_))).count();
+    if runs.is_empty() || 2 * runs.len() < accesses || ops > MOST_OPS {
+        return none;
+    }
+    let guards = Guards::of(kernel, body);
+    if has_conditional_accesses(kernel, body, &guards) {
         return none;
     }
     // So many points that each run covers a multiple of 16 bytes.
     let wanted = runs.iter().map(|run: &Run| WIDEST / gcd(WIDEST, run.stride)).max().unwrap_or(1);
-    let ops = ops_in(kernel, body);
-    let ops = ops.iter().filter(|&&op| !matches!(kernel.ops[op].kind, OpKind::Const(_))).count();
     let mut points = wanted.min(MOST_POINTS) as usize;
     while points > 1 && points * ops > MOST_OPS {
         points /= 2;
@@ -116,7 +131,7 @@ fn points_of_thread(kernel: &Kernel, attributes: &ParallelFor, body: Region) -> 
     let mut aligned: Vec<_> = runs.iter().map(|run| run.param).collect();
     aligned.sort_unstable();
     aligned.dedup();
-    if points > 1 { (points as u32, aligned) } else { none }
+    if points > 1 { (points as u32, Grouping { aligned, guards }) } else { none }
 }
 
 /// An access of an array, and how it runs along the axis, if it does. An atomic update is one cell at a time anyway.
@@ -131,12 +146,16 @@ fn plain_access(kernel: &Kernel, axis: Value, op: Op) -> Option<Option<Run>> {
     matches!(kernel.ty(path[0]), Type::Array(_)).then(|| run_along(kernel, axis, path))
 }
 
-/// Whether an access of an array stands inside an `if`: it is not joined with those of other points.
-fn has_conditional_accesses(kernel: &Kernel, body: Region) -> bool {
-    kernel.regions[body].ops.iter().flat_map(|&op| &kernel.ops[op].regions).any(|&region| {
-        ops_in(kernel, region).iter().any(|&op| {
-            kernel.cell_access(op).is_some()
-                && !matches!(kernel.ty(kernel.ops[op].operands[0]), Type::Local(_))
+/// Whether an access of an array stands inside an `if` that is no guard: it is not joined with those of other points.
+fn has_conditional_accesses(kernel: &Kernel, body: Region, guards: &Guards) -> bool {
+    kernel.regions[body].ops.iter().any(|&op| {
+        let regions = &kernel.ops[op].regions;
+        if guards.ifs.contains(&op) {
+            return has_conditional_accesses(kernel, regions[0], guards);
+        }
+        regions.iter().flat_map(|&region| ops_in(kernel, region)).any(|op| {
+            let place = kernel.cell_access(op).map(|_| kernel.ty(kernel.ops[op].operands[0]));
+            place.is_some_and(|place| !matches!(place, Type::Local(_)))
         })
     })
 }

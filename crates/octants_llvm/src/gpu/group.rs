@@ -3,11 +3,12 @@
 //! Where the whole tile lies inside the last axis and the arrays are aligned, a thread has a *group* of neighbouring points: the body is
 //! written once for each, and LLVM joins their accesses ([`runs`](super::runs)). Elsewhere the tile's points are dealt to its threads
 //! one by one, in turn, so that neighbouring threads touch neighbouring cells; a loop runs the body for each of a thread's points.
-//! Which of the two holds is the same for all threads of a block.
+//! Which of the two holds is the same for all threads of a block. A group whose [guards](super::guards) do not all hold goes through
+//! that loop too.
 
-use octants_ir::{Op, Region, Scalar};
+use octants_ir::{Const, Op, Region, Scalar};
 
-use super::choose::Tiling;
+use super::choose::{Grouping, Tiling};
 use super::registers::Register;
 use super::runs::Group;
 use super::tile::{Piece, Tiles};
@@ -18,13 +19,13 @@ const NUMBER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 
 impl Emitter<'_> {
     /// The whole task of a `parallel_for` whose blocks take tiles. Gives the thread's totals.
-    pub(super) fn tiled_range(&mut self, op: Op, tiling: Tiling, aligned: &[usize]) -> Vec<Val> {
+    pub(super) fn tiled_range(&mut self, op: Op, tiling: Tiling, grouping: &Grouping) -> Vec<Val> {
         let kernel = self.kernel;
         let parallel = kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
         let tiles = self.tiles(op, tiling);
         let count = self.tile_count(op, &tiles);
         let (block, blocks) = (self.wide_register(Register::Block), self.wide_register(Register::Blocks));
-        let aligned_arrays = self.arrays_are_aligned(aligned);
+        let aligned_arrays = self.arrays_are_aligned(&grouping.aligned);
         let initial = self.identities(&parallel);
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
@@ -44,14 +45,8 @@ impl Emitter<'_> {
                 let column = e.binary("add nsw", piece.column, tiles.x);
                 e.one_point(&tiles, parallel.body, column, &totals)
             } else {
-                e.points_of_tile(
-                    &tiles,
-                    &piece,
-                    parallel.body,
-                    tiling.points,
-                    (aligned, aligned_arrays),
-                    &totals,
-                )
+                let group = (tiling.points, grouping, aligned_arrays);
+                e.points_of_tile(&tiles, &piece, parallel.body, group, &totals)
             }
         });
         let stepped = self.binary("add", tile.value, blocks);
@@ -110,8 +105,7 @@ impl Emitter<'_> {
         tiles: &Tiles,
         piece: &Piece,
         body: Region,
-        points: u32,
-        (aligned, aligned_arrays): (&[usize], Option<Val>),
+        (points, grouping, aligned_arrays): (u32, &Grouping, Option<Val>),
         totals: &[Val],
     ) -> Vec<Val> {
         let axis = tiles.axes[tiles.axes.len() - 1];
@@ -122,25 +116,46 @@ impl Emitter<'_> {
         if let Some(aligned) = aligned_arrays {
             whole = self.binary("and", whole, aligned);
         }
-        let (group, turns, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
-        self.f.branch(whole, group, turns);
-
-        self.f.begin(group);
         let shift = self.binary("mul", tiles.x, Val::i64(points.into()));
         let first = self.binary("add nsw", piece.column, shift);
+        let columns: Vec<_> =
+            (0..points).map(|lane| self.binary("add nsw", first, Val::i64(lane.into()))).collect();
+        // Where the tile is whole, a thread's own points, one behind the other; else all threads side by side.
+        let mut turns_from = (self.binary("add nsw", piece.column, tiles.x), tiles.across);
+        let (mut group, turns, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
+        let before = self.f.block();
+        self.f.branch(whole, group, turns);
+        let mut guarded = None;
+        if !grouping.guards.ifs.is_empty() {
+            self.f.begin(group);
+            group = self.f.new_label();
+            let hold = self.all_guards_hold(tiles, grouping, &columns);
+            guarded = Some(self.f.block());
+            self.f.branch(hold, group, turns);
+        }
+
+        self.f.begin(group);
         let mut grouped = totals.to_vec();
-        for lane in 0..points {
-            let column = if lane == 0 { first } else { self.binary("add nsw", first, Val::i64(lane.into())) };
-            self.group = Some(Group { axis: axis.index, lane, points, aligned: aligned.to_vec() });
+        self.taken.clone_from(&grouping.guards.ifs);
+        for (&column, lane) in columns.iter().zip(0..) {
+            let aligned = grouping.aligned.clone();
+            self.group = Some(Group { axis: axis.index, lane, points, aligned });
             grouped = self.body_at(tiles, body, column, &grouped);
         }
         self.group = None;
+        self.taken.clear();
         let after_group = self.f.block();
         self.f.jump(done);
 
         self.f.begin(turns);
-        let column = self.binary("add nsw", piece.column, tiles.x);
-        let in_turn = self.points_in_turn(tiles, body, (column, points), totals);
+        if let Some(guarded) = guarded {
+            let (column, step) = turns_from;
+            turns_from = (
+                self.f.join(column.ty(), &[(column, before), (first, guarded)]),
+                self.f.join(step.ty(), &[(step, before), (Val::i64(1), guarded)]),
+            );
+        }
+        let in_turn = self.points_in_turn(tiles, body, turns_from, points, totals);
         let after_turns = self.f.block();
         self.f.jump(done);
 
@@ -149,12 +164,25 @@ impl Emitter<'_> {
         incoming.map(|(&a, &b)| self.f.join(a.ty(), &[(a, after_group), (b, after_turns)])).collect()
     }
 
-    /// The body for so many columns, as far apart as there are threads along the axis.
+    /// Whether the guards hold for the points of all these columns.
+    fn all_guards_hold(&mut self, tiles: &Tiles, grouping: &Grouping, columns: &[Val]) -> Val {
+        let mut all = Val::constant(Const::bool(true));
+        for &column in columns {
+            self.place_index(&tiles.axes[tiles.axes.len() - 1], column);
+            if let Some(hold) = self.guards_hold(&grouping.guards) {
+                all = self.binary("and", all, hold);
+            }
+        }
+        all
+    }
+
+    /// The body for so many columns, a step apart.
     fn points_in_turn(
         &mut self,
         tiles: &Tiles,
         body: Region,
-        (first, points): (Val, u32),
+        (first, step): (Val, Val),
+        points: u32,
         totals: &[Val],
     ) -> Vec<Val> {
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
@@ -171,7 +199,7 @@ impl Emitter<'_> {
         self.f.begin(inside);
         let next = self.one_point(tiles, body, column.value, &so_far);
         let next_turn = self.binary("add", turn.value, Val::i64(1));
-        let next_column = self.binary("add nsw", column.value, tiles.across);
+        let next_column = self.binary("add nsw", column.value, step);
         let latch = self.f.block();
         let facts = [self.module.not_unrolled()];
         self.back_edge(head, &facts);

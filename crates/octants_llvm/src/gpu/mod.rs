@@ -1,13 +1,14 @@
 //! Tasks of a GPU: a kernel of which each thread runs some of the iterations.
 //!
 //! What only a GPU wants stands here: the [parameters](abi), how points are dealt to threads ([`choose`] decides; [`points`], [`tile`],
-//! [`group`], [`runs`]), the reductions of a block ([`reduce`]), the library of device functions ([`library`]), and reports to the host
+//! [`group`], [`guards`], [`runs`]), the reductions of a block ([`reduce`]), the library of device functions ([`library`]), and reports to the host
 //! ([`report`]).
 
 pub mod abi;
 mod bounds;
 mod choose;
 mod group;
+mod guards;
 mod library;
 mod points;
 mod reduce;
@@ -75,8 +76,8 @@ impl Shape for GpuOptions {
         let choice = choose_shape(e.kernel, op);
         match &choice {
             Choice::Points { .. } => e.numbered_range(op),
-            Choice::Tiles(tiling, aligned) => {
-                let totals = e.tiled_range(op, *tiling, aligned);
+            Choice::Tiles(tiling, grouping) => {
+                let totals = e.tiled_range(op, *tiling, grouping);
                 e.combine_block_totals(op, &totals, tiling.block);
             }
         }

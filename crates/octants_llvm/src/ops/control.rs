@@ -46,6 +46,10 @@ impl Emitter<'_> {
 
     pub(crate) fn if_op(&mut self, op: Op) {
         let data = &self.kernel.ops[op];
+        if self.taken.contains(&op) {
+            self.region(data.regions[0]);
+            return;
+        }
         let condition = self.get(data.operands[0]);
         if condition.lanes > 1 {
             return self.masked_if(op, condition);
