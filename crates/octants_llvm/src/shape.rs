@@ -100,6 +100,21 @@ pub(crate) trait Shape {
     /// Emits two neighbouring ops as one where that is faster. Otherwise nothing is emitted.
     fn fuse(&self, e: &mut Emitter<'_>, first: Op, second: Op) -> bool;
 
+    /// Emits a whole `for` that decides alike for all lanes in a way of the target's own. Otherwise nothing is emitted.
+    fn for_loop(&self, _e: &mut Emitter<'_>, _op: Op) -> bool {
+        false
+    }
+
+    /// Whether a launch can be interrupted, so that loops look at the request to stop.
+    fn can_stop(&self) -> bool {
+        true
+    }
+
+    /// Whether loads of memory that no task of the kernel writes are told apart.
+    fn marks_read_only_loads(&self) -> bool {
+        false
+    }
+
     /// Whether the lesser and the greater of two reals, of which a NaN loses, are one instruction.
     fn has_min_max(&self) -> bool;
 

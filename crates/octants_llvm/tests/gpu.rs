@@ -248,3 +248,38 @@ kernel @inner(%x "x": array<f32, 2>, %y "y": array<f32, 2>) {
     let checkered = text.replace("%s: u1 = ne %j, %odd", "%t: i32 = mod %j, %odd\n %s: u1 = ne %t, %none");
     assert_eq!(tasks(&checkered)[0].shape.dealing, Dealing::Tiles { across: 32, points: 1 });
 }
+
+#[test]
+fn loops_inside_a_body_are_unrolled_and_keep_their_order() {
+    // Halving after each addition: the order matters.
+    let text = r#"
+kernel @fold(%x "x": array<f32, 1>, %m "m": array<f32, 2>, %y "y": array<f32, 1>, %lo "lo": i32) {
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %y
+  parallel_for (%i: i32) in (%zero..%n) {
+    %none: f32 = const 0.0
+    %half: f32 = const 0.5
+    %s: f32 = for %j: i32 in %lo..%i carry (%a: f32 = %none) {
+      %v: f32 = load %x[%j]
+      %w: f32 = load %m[%i, %j]
+      %b: f32 = add %a, %v
+      %c: f32 = add %b, %w
+      %d: f32 = mul %c, %half
+      yield %d
+    }
+    store %y[%i], %s
+  }
+  return
+}"#;
+    assert_eq!(tasks(text)[0].shape.dealing, Dealing::Tiles { across: 32, points: 1 });
+    let kernel = kernel(text);
+    for n in [40, 37] {
+        for lo in [0, 4, 3] {
+            let x = input(Scalar::F32, &[n]);
+
+            let lo = Input::Scalar(Const::i32(lo));
+            let inputs = [x, input(Scalar::F32, &[n, n]), input(Scalar::F32, &[n]), lo];
+            check_gpu(&kernel, &inputs, |_| 0.0);
+        }
+    }
+}

@@ -73,8 +73,13 @@ impl Emitter<'_> {
 
     /// Lets an axis' index be this number of 64 bits.
     pub(super) fn place_index(&mut self, axis: &Axis, exact: Val) {
-        let narrow = self.resize(exact, self.scalar(axis.index));
-        self.set(axis.index, narrow);
-        self.counters.set(axis.index, Some(Counter { index: Index::uniform(exact), range: axis.range }));
+        self.place_counter(axis.index, exact, axis.range);
+    }
+
+    /// Lets a loop's index be this number of 64 bits.
+    pub(super) fn place_counter(&mut self, index: Value, exact: Val, range: Range) {
+        let narrow = self.resize(exact, self.scalar(index));
+        self.set(index, narrow);
+        self.counters.set(index, Some(Counter { index: Index::uniform(exact), range }));
     }
 }

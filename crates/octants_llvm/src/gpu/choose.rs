@@ -5,7 +5,7 @@
 //! | runs through arrays, few ops | 4 neighbouring points a thread, 128-bit accesses, a block for each tile | fill 4500 GB/s, saxpy 4340 |
 //! | two axes or more | tiles of 32 × 8 threads; 4 columns a thread where it runs through arrays | 5-point stencil 4065 to 4160 GB/s |
 //! | has reductions | as above, with one wave of blocks, each of which ends in one atomic update | sum 4450 GB/s |
-//! | has loops inside | one point a thread, blocks of 128: the last ones to end leave less idle | – |
+//! | has loops inside | one point a thread, blocks of 128: the last ones to end leave less idle; tiles of 8 × 16 if points diverge | – |
 //! | at most so many threads | one point a thread, by its number: any grid is right | – |
 
 use octants_hal::{Grid, LaunchShape};
@@ -24,6 +24,9 @@ const SHORT_BLOCK: u32 = 256;
 const LONG_BLOCK: u32 = 128;
 /// Threads of a tile along the last axis, at most: a warp.
 const ACROSS: u32 = 32;
+/// The same for bodies whose points run for different times: a warp of 8 × 4 points has fewer neighbours outside than one of 32 × 1, so
+/// fewer of them wait for a longer one. Eight elements of four bytes still fill a sector of the cache.
+const DIVERGENT_ACROSS: u32 = 8;
 /// Ops that the points of a thread have together, at most: beyond, the body is bound by arithmetic, and its registers are short.
 const MOST_OPS: usize = 256;
 /// Points of a thread, at most.
@@ -85,13 +88,19 @@ pub(super) fn choose_shape(kernel: &Kernel, op: Op) -> Choice {
     let grid = if attributes.reductions.is_empty() { Grid::Cover } else { Grid::Resident };
     let (points, grouping) =
         if long { (1, Grouping::default()) } else { points_of_thread(kernel, attributes, body) };
+    let across = if is_divergent(kernel, body) { DIVERGENT_ACROSS } else { ACROSS };
     // The greatest power of two that the block has threads for.
-    let most_across = ACROSS.min(1 << block.ilog2());
+    let most_across = across.min(1 << block.ilog2());
     Choice::Tiles(Tiling { block, points, most_across, grid }, grouping)
 }
 
+/// Whether a point runs as long as its values say.
+fn is_divergent(kernel: &Kernel, body: Region) -> bool {
+    ops_in(kernel, body).iter().any(|&op| kernel.ops[op].kind == OpKind::While)
+}
+
 /// Whether an op may take long, or does something that is not worth writing several times.
-fn is_long(kind: &OpKind) -> bool {
+pub(super) fn is_long(kind: &OpKind) -> bool {
     matches!(
         kind,
         OpKind::For | OpKind::While | OpKind::Call(_) | OpKind::Print(_) | OpKind::Assert(..) | OpKind::Clock
@@ -106,14 +115,8 @@ fn points_of_thread(kernel: &Kernel, attributes: &ParallelFor, body: Region) -> 
         return none;
     }
     let axis = kernel.regions[body].params[usize::from(attributes.axes) - 1];
-    let (mut accesses, mut runs) = (0, Vec::new());
-    for op in ops_in(kernel, body) {
-        if let Some(run) = plain_access(kernel, axis, op) {
-            accesses += 1;
-            runs.extend(run);
-        }
-    }
     let ops = ops_in(kernel, body);
+    let (accesses, runs) = runs_along(kernel, axis, &ops);
     let ops = ops.iter().filter(|&&op| !matches!(kernel.ops[op].kind, OpKind::Const(_))).count();
     if runs.is_empty() || 2 * runs.len() < accesses || ops > MOST_OPS {
         return none;
@@ -132,6 +135,18 @@ fn points_of_thread(kernel: &Kernel, attributes: &ParallelFor, body: Region) -> 
     aligned.sort_unstable();
     aligned.dedup();
     if points > 1 { (points as u32, Grouping { aligned, guards }) } else { none }
+}
+
+/// How many plain accesses of arrays there are among ops, and those that run along an axis.
+pub(super) fn runs_along(kernel: &Kernel, axis: Value, ops: &[Op]) -> (usize, Vec<Run>) {
+    let (mut accesses, mut runs) = (0, Vec::new());
+    for &op in ops {
+        if let Some(run) = plain_access(kernel, axis, op) {
+            accesses += 1;
+            runs.extend(run);
+        }
+    }
+    (accesses, runs)
 }
 
 /// An access of an array, and how it runs along the axis, if it does. An atomic update is one cell at a time anyway.

@@ -34,7 +34,9 @@ impl Guards {
                 continue;
             }
             let mut slice = Slice { inside: SideTable::new(false), needed: SideTable::new(false) };
-            ops.iter().for_each(|&op| slice.inside.set(op, true));
+            for &op in ops {
+                slice.inside.set(op, true);
+            }
             if slice.mark(kernel, data.operands[0]) {
                 self.ifs.push(op);
                 self.computed_by.extend(ops.iter().filter(|&&op| slice.needed[op]));
@@ -84,7 +86,9 @@ impl Slice {
                             && values.iter().all(|&value| self.mark(kernel, value))
                     });
                 // The op writes its regions itself.
-                inside.iter().for_each(|&op| self.needed.set(op, false));
+                for op in inside {
+                    self.needed.set(op, false);
+                }
                 plain
             }
             _ => false,

@@ -1,7 +1,7 @@
 //! Tasks of a GPU: a kernel of which each thread runs some of the iterations.
 //!
 //! What only a GPU wants stands here: the [parameters](abi), how points are dealt to threads ([`choose`] decides; [`points`], [`tile`],
-//! [`group`], [`guards`], [`runs`]), the reductions of a block ([`reduce`]), the library of device functions ([`library`]), and reports to the host
+//! [`group`], [`guards`], [`runs`]), loops inside a body ([`inner`]), the reductions of a block ([`reduce`]), the library of device functions ([`library`]), and reports to the host
 //! ([`report`]).
 
 pub mod abi;
@@ -9,6 +9,7 @@ mod bounds;
 mod choose;
 mod group;
 mod guards;
+mod inner;
 mod library;
 mod points;
 mod reduce;
@@ -90,6 +91,19 @@ impl Shape for GpuOptions {
 
     fn print(&self, e: &mut Emitter<'_>, site: u32, operands: &[Val]) {
         e.print_to_ring(site, operands);
+    }
+
+    fn for_loop(&self, e: &mut Emitter<'_>, op: Op) -> bool {
+        e.unrolled_for(op)
+    }
+
+    fn can_stop(&self) -> bool {
+        false
+    }
+
+    /// Their path through the caches is shorter.
+    fn marks_read_only_loads(&self) -> bool {
+        true
     }
 
     /// A launch on a GPU is not interrupted.

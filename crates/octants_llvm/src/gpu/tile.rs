@@ -156,7 +156,10 @@ impl Emitter<'_> {
 
     /// The last digit of a number, and what is left of it.
     fn digit(&mut self, number: Val, base: Val) -> (Val, Val) {
-        (self.binary("urem", number, base), self.binary("udiv", number, base))
+        // A remainder of its own would be a second division, which LLVM moves away from the first.
+        let rest = self.binary("udiv", number, base);
+        let whole = self.binary("mul", rest, base);
+        (self.binary("sub", number, whole), rest)
     }
 
     /// How many times `b` covers `a`, which is at least 0.

@@ -116,6 +116,9 @@ impl Emitter<'_> {
         if lo.lanes > 1 || hi.lanes > 1 {
             return self.masked_for(op, lo, hi);
         }
+        if self.lanes.count == 1 && self.shape.for_loop(self, op) {
+            return;
+        }
         let body = data.regions[0];
         let params = &self.kernel.regions[body].params;
         let (&index, carried) = params.split_first().expect("a loop's body has an index");
@@ -129,7 +132,7 @@ impl Emitter<'_> {
         let wide = if narrow == Scalar::U64 { Scalar::U64 } else { Scalar::I64 };
         let (mut lo, mut hi) = (self.resize(lo, wide), self.resize(hi, wide));
         let (less, step) = if wide.is_signed() { ("slt", "add nsw") } else { ("ult", "add nuw") };
-        let strips = strip_length(self.kernel, op).map(|length| {
+        let strips = strip_length(self.kernel, op).filter(|_| self.shape.can_stop()).map(|length| {
             let strips = self.begin_strips((lo, hi), initial.clone(), length);
             (lo, hi) = (strips.begin.value, strips.end);
             initial = strips.carried.iter().map(|phi| phi.value).collect();

@@ -3,6 +3,7 @@
 use octants_ir::{Const, Scalar, Type, Value};
 
 use crate::address::{Address, Target, elem_of};
+use crate::alias::Class;
 use crate::emitter::Emitter;
 use crate::value::{Ty, Typed, Val, in_memory};
 
@@ -29,7 +30,11 @@ impl Emitter<'_> {
     pub(crate) fn load_at(&mut self, address: Address) -> Val {
         let scalar = in_memory(address.scalar);
         let align = address.align;
-        let suffix = self.scopes.suffix(&mut self.module, address.class);
+        let mut suffix = self.scopes.suffix(&mut self.module, address.class);
+        if address.class == Class::ReadOnly && self.shape.marks_read_only_loads() {
+            let never_changes = self.module.empty_node();
+            suffix = format!("{suffix}, !invariant.load {never_changes}");
+        }
         let lanes = self.lanes.count;
         let mask = if matches!(address.target, Target::One(_)) { None } else { self.running_lanes() };
         let loaded = match (address.target, mask) {
