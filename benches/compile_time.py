@@ -51,6 +51,35 @@ def body(lines):
     return HEAD.format(dtype="oc.f32") + f"    for i in range(x.shape[0]):\n{text}\n"
 
 
+FIELDS = """import octants as oc
+
+fields = [oc.field(oc.f32, {count}) for _ in range({count})]
+
+
+@oc.kernel
+def k(x: oc.types.ndarray(oc.f32, 1)):
+    for i in range({count}):
+        for j in oc.static(range({count})):
+            {statement}
+"""
+
+
+def fields(count):
+    """A parallel loop that touches many fields."""
+    return FIELDS.format(count=count, statement="fields[j][i] = fields[(j + 1) % len(fields)][i] * 2.0 + fields[j][i]")
+
+
+def totals(count):
+    """A parallel loop that adds to an element of each of many fields."""
+    return FIELDS.format(count=count, statement="fields[j][j] += i")
+
+
+def exits(count):
+    """`if …: continue` again and again in the body of a parallel loop."""
+    text = "\n".join(f"        if i == {i}:\n            x[i] = {i}.5\n            continue" for i in range(count))
+    return HEAD.format(dtype="oc.f32") + f"    for i in range(x.shape[0]):\n{text}\n        x[i] += 1.0\n"
+
+
 def matrix_product(n):
     """The product of two matrices; its size is that of one of them."""
     head = HEAD.format(dtype=f"oc.types.matrix({n}, {n}, oc.f32)")
@@ -65,6 +94,9 @@ PROGRAMS = {
     loops: ([250, 500, 1000], 1),
     parallel_loops: ([50, 100, 200], 1),
     body: ([1000, 2000, 4000], 1),
+    fields: ([150, 300, 600], 1),
+    totals: ([150, 300, 600], 1),
+    exits: ([500, 1000, 2000], 1),
     matrix_product: ([16, 24, 32], 2),
 }
 

@@ -54,9 +54,11 @@ pub enum Meaning<O> {
     Int(i128),
     Float(f64),
     Str(String),
-    Tuple(Vec<O>),
-    List(Vec<O>),
-    Dict(Vec<(O, O)>),
+    /// A sequence; [`Host::items`] gives what is in it, which may be much.
+    Tuple,
+    List,
+    /// [`Host::pairs`] gives what is in it.
+    Dict,
     Dtype(Scalar),
     /// A callable of the language itself, or a builtin that it gives a meaning to (`range`, `min`, `int`, …).
     Intrinsic(Intrinsic),
@@ -361,6 +363,10 @@ pub trait Host {
 
     // Looking at objects.
     fn meaning(&self, object: &Self::Object) -> Meaning<Self::Object>;
+    /// What is in a tuple or list.
+    fn items(&self, object: &Self::Object) -> Vec<Self::Object>;
+    /// The keys and values of a dict.
+    fn pairs(&self, object: &Self::Object) -> Vec<(Self::Object, Self::Object)>;
     fn repr(&self, object: &Self::Object) -> String;
     fn type_name(&self, object: &Self::Object) -> String;
     /// Whether two handles are one object.

@@ -42,8 +42,9 @@ pub fn privatise_reductions(kernel: &mut Kernel, assumptions: Assumptions) {
         for op in std::mem::take(&mut kernel.regions[region].ops) {
             // One thread in order gains nothing.
             if kernel.parallel_loop(op).is_some_and(|parallel| parallel.attributes.max_threads != Some(1)) {
-                for group in find_groups(kernel, op, &counts, assumptions) {
-                    privatise(kernel, region, op, &group);
+                let groups = find_groups(kernel, op, &counts, assumptions);
+                if !groups.is_empty() {
+                    privatise(kernel, region, op, &groups);
                 }
             }
             kernel.regions[region].ops.push(op);
@@ -89,36 +90,35 @@ fn find_groups(
     walk(kernel, body, &mut |op| inside.set(op, true));
     let loop_values = Invariance { kernel, inside };
     let accesses = accesses_of(kernel, body);
-    let mut groups: Vec<Group> = Vec::new();
-    let mut barred: Vec<Value> = Vec::new();
+    let mut groups = Groups { all: Vec::new(), of_base: SideTable::new(Vec::new()) };
+    let mut barred = SideTable::new(false);
     for access in &accesses {
-        let grouped = grouped(kernel, access, counts, &loop_values, &mut groups);
-        if grouped.is_none() && !barred.contains(&access.base) {
-            barred.push(access.base);
+        if grouped(kernel, access, counts, &loop_values, &mut groups).is_none() {
+            barred.set(access.base, true);
         }
     }
-    let alone = |base: Value| {
-        assumptions.noalias
-            || !matches!(kernel.ty(base), Type::Array(_))
-            || accesses
-                .iter()
-                .all(|other| other.base == base || !matches!(kernel.ty(other.base), Type::Array(_)))
-    };
-    let fits: Vec<_> = groups
+    let is_array = |base: Value| matches!(kernel.ty(base), Type::Array(_));
+    let mut arrays = accesses.iter().map(|access| access.base).filter(|&base| is_array(base));
+    let first_array = arrays.next();
+    let is_only_array = arrays.all(|base| Some(base) == first_array);
+    let alone = |base: Value| assumptions.noalias || is_only_array || !is_array(base);
+    let Groups { all, of_base } = groups;
+    let fits: Vec<_> = all
         .iter()
         .map(|group| {
-            !barred.contains(&group.base)
-                && alone(group.base)
-                && groups.iter().all(|other| {
-                    other.base != group.base
-                        || other.reduction == group.reduction
-                        || distinct(&other.key, &group.key)
-                })
+            let mut others = of_base[group.base].iter().map(|&other| &all[other]);
+            let apart =
+                |other: &Group| other.reduction == group.reduction || distinct(&other.key, &group.key);
+            !barred[group.base] && alone(group.base) && others.all(apart)
         })
         .collect();
-    let mut fits = fits.into_iter();
-    groups.retain(|_| fits.next().unwrap_or(false));
-    groups
+    all.into_iter().zip(fits).filter_map(|(group, fits)| fits.then_some(group)).collect()
+}
+
+/// The groups of a loop, and for each base the numbers of its groups.
+struct Groups {
+    all: Vec<Group>,
+    of_base: SideTable<Value, Vec<usize>>,
 }
 
 /// Puts the access into its group; `None` if it is no update that a reduction can do.
@@ -127,7 +127,7 @@ fn grouped(
     access: &ArrayUse,
     counts: &SideTable<Value, u32>,
     loop_values: &Invariance<'_>,
-    groups: &mut Vec<Group>,
+    groups: &mut Groups,
 ) -> Option<()> {
     let data = &kernel.ops[access.op];
     let OpKind::Atomic(op) = data.kind else { return None };
@@ -146,18 +146,14 @@ fn grouped(
         .iter()
         .map(|&index| constant(index).map_or(PathKey::Value(index), PathKey::Const))
         .collect();
-    let known = groups
-        .iter_mut()
-        .find(|group| group.base == access.base && group.key == key && group.reduction == reduction);
-    match known {
-        Some(group) => group.updates.push(access.op),
-        None => groups.push(Group {
-            reduction,
-            base: access.base,
-            path: access.path.clone(),
-            key,
-            updates: vec![access.op],
-        }),
+    let of_base = groups.of_base.get_mut(access.base);
+    let is_same = |group: &Group| group.key == key && group.reduction == reduction;
+    if let Some(&number) = of_base.iter().find(|&&number| is_same(&groups.all[number])) {
+        groups.all[number].updates.push(access.op);
+    } else {
+        of_base.push(groups.all.len());
+        let (base, path, updates) = (access.base, access.path.clone(), vec![access.op]);
+        groups.all.push(Group { reduction, base, path, key, updates });
     }
     Some(())
 }
@@ -221,42 +217,50 @@ fn hoisted(
     copies.map(value)
 }
 
-fn privatise(kernel: &mut Kernel, region: Region, op: Op, group: &Group) {
+fn privatise(kernel: &mut Kernel, region: Region, op: Op, groups: &[Group]) {
     let body = kernel.ops[op].regions[0];
     let loc = kernel.ops[op].loc;
     let mut inside = SideTable::new(false);
     walk(kernel, body, &mut |op| inside.set(op, true));
     let mut copies = ValueMap::new();
-    let path: Vec<_> =
-        group.path.iter().map(|&index| hoisted(kernel, region, index, &inside, &mut copies)).collect();
-    let operands = 1 + path.len() as u8;
-    kernel.ops[op].operands.push(group.base);
-    kernel.ops[op].operands.extend(path);
-    if let OpKind::ParallelFor(attributes) = &mut kernel.ops[op].kind {
-        attributes.reductions.push(Reduction { op: group.reduction, operands });
-    }
-    let first = group.updates[0];
-    let ty = kernel.ty(kernel.ops[first].results[0]);
-    let data = ty.data().expect("an update gives data");
-    let begin = kernel.add_region_param(body, ty);
-
     let rest = std::mem::take(&mut kernel.regions[body].ops);
-    let mut b = Builder::at(kernel, body, loc);
-    let accumulator = b.local(data);
-    b.store(accumulator, &[], begin);
+    let mut accumulators = Vec::with_capacity(groups.len());
+    let mut accumulator_of = SideTable::new(None);
+    for group in groups {
+        let path: Vec<_> =
+            group.path.iter().map(|&index| hoisted(kernel, region, index, &inside, &mut copies)).collect();
+        let operands = 1 + path.len() as u8;
+        kernel.ops[op].operands.push(group.base);
+        kernel.ops[op].operands.extend(path);
+        if let OpKind::ParallelFor(attributes) = &mut kernel.ops[op].kind {
+            attributes.reductions.push(Reduction { op: group.reduction, operands });
+        }
+        let ty = kernel.ty(kernel.ops[group.updates[0]].results[0]);
+        let data = ty.data().expect("an update gives data");
+        let begin = kernel.add_region_param(body, ty);
+        let mut b = Builder::at(kernel, body, loc);
+        let accumulator = b.local(data);
+        b.store(accumulator, &[], begin);
+        accumulators.push(accumulator);
+        for &update in &group.updates {
+            accumulator_of.set(update, Some(accumulator));
+        }
+    }
     kernel.regions[body].ops.extend(rest);
-    accumulate(kernel, body, &group.updates, accumulator);
+    accumulate(kernel, body, &accumulator_of);
 
     let end = kernel.regions[body].ops.pop().expect("a region ends in a terminator");
-    let total = Builder::at(kernel, body, loc).load(accumulator, &[]);
-    kernel.ops[end].operands.push(total);
+    for accumulator in accumulators {
+        let total = Builder::at(kernel, body, loc).load(accumulator, &[]);
+        kernel.ops[end].operands.push(total);
+    }
     kernel.regions[body].ops.push(end);
 }
 
-/// The updates become updates of the accumulator.
-fn accumulate(kernel: &mut Kernel, region: Region, updates: &[Op], accumulator: Value) {
+/// The updates become updates of their accumulators.
+fn accumulate(kernel: &mut Kernel, region: Region, accumulator_of: &SideTable<Op, Option<Value>>) {
     for op in std::mem::take(&mut kernel.regions[region].ops) {
-        if updates.contains(&op) {
+        if let Some(accumulator) = accumulator_of[op] {
             let loc = kernel.ops[op].loc;
             let mut b = Builder::at(kernel, region, loc);
             let old = b.load(accumulator, &[]);
@@ -266,7 +270,7 @@ fn accumulate(kernel: &mut Kernel, region: Region, updates: &[Op], accumulator: 
         }
         kernel.regions[region].ops.push(op);
         for inner in kernel.ops[op].regions.clone() {
-            accumulate(kernel, inner, updates, accumulator);
+            accumulate(kernel, inner, accumulator_of);
         }
     }
 }

@@ -412,6 +412,17 @@ impl<'py> Host for PyHost<'py> {
         methods.get_item(name).ok()
     }
 
+    fn items(&self, object: &Object<'py>) -> Vec<Object<'py>> {
+        if let Ok(items) = object.cast::<PyTuple>() {
+            return items.iter().collect();
+        }
+        object.cast::<PyList>().map_or_else(|_| Vec::new(), |items| items.iter().collect())
+    }
+
+    fn pairs(&self, object: &Object<'py>) -> Vec<(Object<'py>, Object<'py>)> {
+        object.cast::<PyDict>().map_or_else(|_| Vec::new(), |items| items.iter().collect())
+    }
+
     fn meaning(&self, object: &Object<'py>) -> Meaning<Object<'py>> {
         if object.is_none() {
             return Meaning::None;
@@ -428,14 +439,14 @@ impl<'py> Host for PyHost<'py> {
         if let Ok(value) = object.cast::<PyString>() {
             return value.to_str().map_or(Meaning::Other, |text| Meaning::Str(text.to_owned()));
         }
-        if let Ok(items) = object.cast::<PyTuple>() {
-            return Meaning::Tuple(items.iter().collect());
+        if object.is_instance_of::<PyTuple>() {
+            return Meaning::Tuple;
         }
-        if let Ok(items) = object.cast::<PyList>() {
-            return Meaning::List(items.iter().collect());
+        if object.is_instance_of::<PyList>() {
+            return Meaning::List;
         }
-        if let Ok(items) = object.cast::<PyDict>() {
-            return Meaning::Dict(items.iter().collect());
+        if object.is_instance_of::<PyDict>() {
+            return Meaning::Dict;
         }
         if let Ok(dtype) = object.cast::<DataType>() {
             return Meaning::Dtype(dtype.get().scalar);

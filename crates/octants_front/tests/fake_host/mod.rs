@@ -232,8 +232,8 @@ impl Host for FakeHost {
             Object::Int(value) => Meaning::Int(value),
             Object::Float(value) => Meaning::Float(value),
             Object::Str(text) => Meaning::Str(text),
-            Object::Tuple(items) => Meaning::Tuple(items),
-            Object::List(items) => Meaning::List(items),
+            Object::Tuple(_) => Meaning::Tuple,
+            Object::List(_) => Meaning::List,
             Object::Dtype(scalar) => Meaning::Dtype(scalar),
             Object::Intrinsic(intrinsic) => Meaning::Intrinsic(intrinsic),
             Object::Func(_) => Meaning::Func { receiver: None },
@@ -245,6 +245,17 @@ impl Host for FakeHost {
             Object::Annotation(_) => Meaning::Other,
             Object::Expr(id) => Meaning::Expr(id),
         }
+    }
+
+    fn items(&self, object: &Object) -> Vec<Object> {
+        match object {
+            Object::Tuple(items) | Object::List(items) => items.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn pairs(&self, _object: &Object) -> Vec<(Object, Object)> {
+        Vec::new()
     }
 
     fn repr(&self, object: &Object) -> String {

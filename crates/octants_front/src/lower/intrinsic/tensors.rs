@@ -128,7 +128,7 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn sequence_tensor(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<Option<Value>> {
         let is_sequence = match term {
             Term::Tuple(_) | Term::List(_) => true,
-            Term::Object(object) => matches!(self.host.meaning(object), Meaning::Tuple(_) | Meaning::List(_)),
+            Term::Object(object) => matches!(self.host.meaning(object), Meaning::Tuple | Meaning::List),
             _ => false,
         };
         if !is_sequence {

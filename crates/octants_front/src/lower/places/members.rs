@@ -45,7 +45,7 @@ impl<H: Host> Lowerer<'_, H> {
                 ArgSpec::Template(object) => {
                     // Items of a container are read one by one.
                     let role = match self.host.meaning(object) {
-                        Meaning::Tuple(_) | Meaning::List(_) | Meaning::Dict(_) => Role::Walked,
+                        Meaning::Tuple | Meaning::List | Meaning::Dict => Role::Walked,
                         Meaning::Field => Role::Field { pinned: false },
                         _ => Role::Constant,
                     };
@@ -111,7 +111,7 @@ impl<H: Host> Lowerer<'_, H> {
     /// As [`Self::member_of`], for objects that are not shared by chance as small numbers are.
     fn alias_of(&self, object: &H::Object) -> Option<usize> {
         match self.host.meaning(object) {
-            Meaning::Other | Meaning::List(_) | Meaning::Dict(_) | Meaning::Field => self.member_of(object),
+            Meaning::Other | Meaning::List | Meaning::Dict | Meaning::Field => self.member_of(object),
             _ => None,
         }
     }
@@ -337,7 +337,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Some(receiver) if self.is_object(of, &receiver) => None,
                 _ => Some(constant),
             },
-            Meaning::Tuple(_) | Meaning::List(_) | Meaning::Dict(_) => {
+            Meaning::Tuple | Meaning::List | Meaning::Dict => {
                 Some(self.object_member(child.clone(), Role::Walked))
             }
             Meaning::Field => Some(self.object_member(child.clone(), Role::Field { pinned: false })),
@@ -459,10 +459,12 @@ impl<H: Host> Lowerer<'_, H> {
         };
         let Some(of) = self.member_of(object) else { return Ok(term.clone()) };
         match self.host.meaning(object) {
-            Meaning::Tuple(_) => Ok(Term::Tuple(self.items(term, span)?.unwrap_or_default())),
-            Meaning::List(_) => Ok(Term::List(self.items(term, span)?.unwrap_or_default())),
-            Meaning::Dict(pairs) => {
-                let pairs = pairs
+            Meaning::Tuple => Ok(Term::Tuple(self.items(term, span)?.unwrap_or_default())),
+            Meaning::List => Ok(Term::List(self.items(term, span)?.unwrap_or_default())),
+            Meaning::Dict => {
+                let pairs = self
+                    .host
+                    .pairs(object)
                     .into_iter()
                     .map(|(key, _)| Ok((Term::Object(key.clone()), self.member_item(of, key, span)?)));
                 Ok(Term::Dict(pairs.collect::<Fallible<_>>()?))

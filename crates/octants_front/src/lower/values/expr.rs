@@ -150,9 +150,13 @@ impl<H: Host> Lowerer<'_, H> {
             return Ok(entries);
         }
         if let Term::Object(object) = &exposed
-            && let Meaning::Dict(entries) = self.host.meaning(object)
+            && let Meaning::Dict = self.host.meaning(object)
         {
-            let terms = entries.into_iter().map(|(key, value)| (Term::Object(key), Term::Object(value)));
+            let terms = self
+                .host
+                .pairs(object)
+                .into_iter()
+                .map(|(key, value)| (Term::Object(key), Term::Object(value)));
             return Ok(terms.collect());
         }
         let what = self.describe(&exposed);

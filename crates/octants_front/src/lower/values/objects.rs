@@ -198,7 +198,8 @@ impl<H: Host> Lowerer<'_, H> {
                 self.tensor_items(value, span)
             }
             Term::Object(object) => match self.host.meaning(object) {
-                Meaning::Tuple(items) | Meaning::List(items) => {
+                Meaning::Tuple | Meaning::List => {
+                    let items = self.host.items(object);
                     if let Some(of) = self.member_of(object) {
                         let keys = (0..items.len()).map(|at| self.host.make_int(at as i128));
                         let keys: Vec<_> = keys.collect();
@@ -207,7 +208,9 @@ impl<H: Host> Lowerer<'_, H> {
                     }
                     Some(items.into_iter().map(Term::Object).collect())
                 }
-                Meaning::Dict(items) => Some(items.into_iter().map(|(key, _)| Term::Object(key)).collect()),
+                Meaning::Dict => {
+                    Some(self.host.pairs(object).into_iter().map(|(key, _)| Term::Object(key)).collect())
+                }
                 Meaning::Expr(id) => {
                     let inner = self.expression(id, span)?;
                     self.items(&inner, span)?

@@ -20,8 +20,7 @@ impl<H: Host> Lowerer<'_, H> {
     fn named(&mut self, object: &H::Object, attribute: &str, span: Span) -> Fallible<Vec<(Name, H::Object)>> {
         let host = self.host;
         let dict = host.getattr(object, attribute, self).map_err(|e| self.host_error(e, span))?;
-        let Meaning::Dict(items) = host.meaning(&dict) else { return Ok(Vec::new()) };
-        let named = items.into_iter().filter_map(|(key, value)| match host.meaning(&key) {
+        let named = host.pairs(&dict).into_iter().filter_map(|(key, value)| match host.meaning(&key) {
             Meaning::Str(name) => Some((Name::from(name), value)),
             _ => None,
         });
@@ -115,9 +114,12 @@ impl<H: Host> Lowerer<'_, H> {
                     let named = members.into_iter().map(|(name, member)| (name.into(), Term::Object(member)));
                     Ok(Some(named.collect()))
                 }
-                Meaning::Dict(items) => {
-                    let items =
-                        items.into_iter().map(|(key, value)| (Term::Object(key), Term::Object(value)));
+                Meaning::Dict => {
+                    let items = self
+                        .host
+                        .pairs(object)
+                        .into_iter()
+                        .map(|(key, value)| (Term::Object(key), Term::Object(value)));
                     self.struct_members(&Term::Dict(items.collect()), span)
                 }
                 _ => Ok(None),
