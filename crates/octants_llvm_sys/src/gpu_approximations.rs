@@ -5,6 +5,7 @@
 //! optimiser has done what it can:
 //!
 //! ```text
+//! x / √x         becomes  √x
 //! a / √x         becomes  a · rsqrt.approx(x)      1.5 ULP
 //! a / (x · √x)   becomes  a · r · r · r            where r = rsqrt.approx(x)
 //! 1 / b          becomes  rcp.approx(b)            1 ULP
@@ -109,7 +110,10 @@ impl<'a> Rewriter<'a> {
             let flags = LLVMGetFastMathFlags(quotient);
             let (a, b) = (LLVMGetOperand(quotient, 0), LLVMGetOperand(quotient, 1));
             let is_one = a == LLVMConstReal(self.real, 1.0);
-            let new = if let Some(x) = self.argument_of_root(b) {
+            let new = if self.argument_of_root(b) == Some(a) {
+                // At zero and infinity, too.
+                b
+            } else if let Some(x) = self.argument_of_root(b) {
                 let reciprocal = self.call(c"llvm.nvvm.rsqrt.approx.f", x);
                 if is_one { reciprocal } else { self.product(a, reciprocal, flags) }
             } else if let Some(x) = self.argument_of_power(b) {

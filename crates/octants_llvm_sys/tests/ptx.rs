@@ -125,6 +125,7 @@ fn arithmetic_is_approximated_only_where_that_is_allowed() {
             "div.rn.f32",
             "rsqrt.approx.f32",
         ),
+        (&format!("{root} %r = fdiv OP float %x, %s"), "div.rn.f32", "\tsqrt.approx.f32"),
         ("%s = fmul OP float %x, %y %r = fadd OP float %s, %x", "mul.rn.f32", "fma.rn.f32"),
     ];
     for (body, exact, fast) in cases {

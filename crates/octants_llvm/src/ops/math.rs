@@ -31,6 +31,12 @@ impl Emitter<'_> {
             MathUnary::Floor => self.intrinsic("llvm.floor", &[a], ""),
             MathUnary::Ceil => self.intrinsic("llvm.ceil", &[a], ""),
             MathUnary::Round => self.intrinsic("llvm.round", &[a], ""),
+            MathUnary::Rsqrt if a.ty == Scalar::F16 => {
+                // Rounded once.
+                let wide = self.cast(a, Scalar::F32);
+                let result = self.math_unary(op, wide);
+                self.cast(result, Scalar::F16)
+            }
             MathUnary::Rsqrt => {
                 let root = self.intrinsic("llvm.sqrt", &[a], "");
                 self.real_binary("fdiv", Val::real(a.ty, 1.0), root)
