@@ -109,6 +109,27 @@ fn arithmetic(body: &str, fast: bool) -> String {
     String::from_utf8(compile(&text, &options).unwrap().bytes).unwrap()
 }
 
+/// The instruction for reciprocal roots that takes subnormal numbers for zeros is for arguments that are none.
+#[test]
+fn reciprocal_roots_flush_only_what_is_no_subnormal_number() {
+    let of_squares = |softening: &str| {
+        format!(
+            "%a = fmul OP float %x, %x
+             %b = fmul OP float %y, %y
+             %c = fadd OP float %a, {softening}
+             %d = fadd OP float %b, %c
+             %s = call OP float @llvm.sqrt.f32(float %d)
+             %r = fdiv OP float 1.0, %s"
+        )
+    };
+    let flushes = |body: &str| arithmetic(body, true).contains("rsqrt.approx.ftz.f32");
+    assert!(flushes(&of_squares("0x3F1A36E2E0000000")));
+    assert!(!flushes(&of_squares("0.0")) && !flushes(&of_squares("-1.0")) && !flushes(&of_squares("%x")));
+    // 2^-140 is subnormal.
+    assert!(!flushes(&of_squares("0x3730000000000000")));
+    assert!(!flushes(&of_squares("1.0").replace("%y, %y", "%x, %y")));
+}
+
 /// Quotients and roots are correctly rounded, and products are not fused with sums, unless the text allows it. The assembler fuses
 /// what has no rounding mode (`mul.f32`), too.
 #[test]
