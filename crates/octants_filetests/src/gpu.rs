@@ -26,7 +26,7 @@ pub fn kernels_of(path: &Path) -> Result<Vec<Kernel>, String> {
 
 /// The PTX of a kernel's tasks.
 pub fn compile(kernel: Kernel, target: PtxTarget) -> Result<Vec<CompiledTask>, String> {
-    let (kernel, plan) = planned(kernel, Assumptions { noalias: true, copies: false });
+    let (kernel, plan) = planned(kernel, Assumptions { noalias: true, copies: true });
     let gpu = GpuOptions::default();
     let options = PtxOptions { target, gpu, noalias: true, optimise: true, threads: 1 };
     let code = compile_ptx(&kernel, &plan, options, &Cancel::new());

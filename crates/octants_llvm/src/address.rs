@@ -115,6 +115,7 @@ impl Emitter<'_> {
         match self.options.noalias {
             // What a function is passed may be any array.
             _ if self.body != self.kernel.body => Class::Unknown,
+            _ if self.shared.contains(&param) => Class::Shared(param),
             _ if self.copied.contains(&param) => Class::Copied(param),
             true if self.plan.access[param].written => Class::Array(param),
             true => Class::ReadOnly,

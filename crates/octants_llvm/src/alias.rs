@@ -16,6 +16,8 @@ pub(crate) enum Class {
     Arrays,
     /// A thread's own copy of a parameter's array. Iterations on one thread share it.
     Copied(usize),
+    /// A copy of a parameter's array that the threads of a block share.
+    Shared(usize),
     /// The slot of a temporary.
     Temp(usize),
     Results,

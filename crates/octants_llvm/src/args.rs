@@ -48,6 +48,11 @@ impl Emitter<'_> {
         base
     }
 
+    /// From here on an array lies there.
+    pub(crate) fn set_array_base(&mut self, param: usize, base: Ptr) {
+        self.params[param].base = Some(base);
+    }
+
     /// An extent of an array parameter, as `i32` and as `i64`.
     pub(crate) fn extent(&mut self, param: usize, axis: u8) -> (Val, Val) {
         let extents = &mut self.params[param].extents;

@@ -3,7 +3,7 @@
 //! Every instruction here takes scalars or vectors alike: an operand that is the same for all lanes is spread where another
 //! is a vector, so an op family says what it means once, for the scalar and for the widened loop.
 
-use octants_ir::plan::Plan;
+use octants_ir::plan::{Plan, Task};
 use octants_ir::{Const, Func, Kernel, Op, Region, Scalar, SideTable, SiteNumbers, SiteScope, Value};
 
 use crate::EmitOptions;
@@ -72,6 +72,8 @@ pub(crate) struct Emitter<'k> {
     pub params: Vec<ParamRegisters>,
     /// Parameters whose array is a copy that no other thread sees.
     pub copied: Vec<usize>,
+    /// Parameters whose array is a copy that the threads of a block share.
+    pub shared: Vec<usize>,
     pub temps: Option<Ptr>,
     pub results: Option<Ptr>,
     pub cancel: Option<Ptr>,
@@ -108,6 +110,7 @@ impl<'k> Emitter<'k> {
             locals: SideTable::new(None),
             params: vec![ParamRegisters::default(); kernel.params.len()],
             copied: Vec::new(),
+            shared: Vec::new(),
             temps: None,
             results: None,
             cancel: None,
@@ -119,6 +122,12 @@ impl<'k> Emitter<'k> {
             lanes: Lanes::default(),
             stop: None,
         }
+    }
+
+    /// What the plan says of a task.
+    pub fn task_of(&self, op: Op) -> &'k Task {
+        let number = self.facts.tasks.iter().position(|&task| task == op);
+        &self.plan.tasks[number.unwrap_or_else(|| panic!("{op} is no task"))]
     }
 
     /// What stands for a value.

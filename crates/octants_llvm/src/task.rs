@@ -28,10 +28,7 @@ pub(crate) fn emit(
             e.shape.serial(&mut e, kernel.ops[task].regions[0]);
             Dealt { lanes: 1, shape: LaunchShape { block: 1, ..LaunchShape::default() } }
         }
-        Task::Range { copied, .. } => {
-            e.copied = copied.iter().map(|copied| copied.param).collect();
-            e.shape.range(&mut e, task)
-        }
+        Task::Range { .. } => e.shape.range(&mut e, task),
     };
     e.finish_blocks();
     e.finish_functions();

@@ -2,8 +2,9 @@
 
 mod harness;
 
-use harness::oracle::{Input, Random, check_gpu};
+use harness::oracle::{Input, Random, check_gpu, check_gpu_sums};
 use octants_hal::{Dealing, Grid};
+use octants_ir::plan::Copied;
 use octants_ir::{Const, Kernel, Scalar};
 use octants_llvm::{EmitOptions, GpuOptions, Target, TaskText, emit};
 
@@ -281,5 +282,37 @@ kernel @fold(%x "x": array<f32, 1>, %m "m": array<f32, 2>, %y "y": array<f32, 1>
             let inputs = [x, input(Scalar::F32, &[n, n]), input(Scalar::F32, &[n]), lo];
             check_gpu(&kernel, &inputs, |_| 0.0);
         }
+    }
+}
+
+#[test]
+fn blocks_add_to_copies_of_small_arrays() {
+    let text = r#"
+kernel @histogram(%x "x": array<i32, 1>, %count "count": array<i32, 2>, %sum "sum": array<f32, 1>) {
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %x
+  parallel_for (%i: i32) in (%zero..%n) {
+    %none: i32 = const 0
+    %one: i32 = const 1
+    %three: i32 = const 3
+    %v: i32 = load %x[%i]
+    %c: i32 = mod %v, %three
+    %old: i32 = atomic_add %count[%v, %c], %one
+    %older: i32 = atomic_sub %count[%none, %none], %v
+    %w: f32 = cast %v
+    %p: f32 = atomic_add %sum[%v], %w
+  }
+  return
+}"#;
+    let sum = |param, scalar| Copied { param, scalar, updates: 1, span: None };
+    let sums = [sum(1, Scalar::I32), sum(2, Scalar::F32)];
+    // In shared memory, or too large for it.
+    for bins in [100, 4000] {
+        let values: Vec<_> = (0..5000).map(|i| Const::i32(i * i % 97)).collect();
+        let x = Input::array(Scalar::I32, &values, &[5000]);
+        let mut sum_of_nothing = whole_numbers(Scalar::F32, bins as usize);
+        sum_of_nothing[99] = Const::f32(-0.0);
+        let inputs = [x, input(Scalar::I32, &[bins, 3]), Input::array(Scalar::F32, &sum_of_nothing, &[bins])];
+        check_gpu_sums(&kernel(text), &inputs, |_| 0.0, &sums);
     }
 }

@@ -3,6 +3,7 @@
 use octants_codegen::{GpuOptions, PtxOptions, PtxTarget, compile_ptx, ptx_text};
 use octants_cuda::CudaDevice;
 use octants_hal::Cancel;
+use octants_ir::plan::Task;
 use octants_runtime::{Assumptions, Code};
 
 use super::{Backend, Compiler, generated};
@@ -30,13 +31,20 @@ impl Compiler for Cuda {
         assume: Assumptions,
         cancel: &Cancel,
     ) -> Result<Code<VersionInfo>, Error> {
-        generated::make(source, assume, cancel, |kernel, plan| {
+        let mut code = generated::make(source, with_copies(assume), cancel, |kernel, plan| {
             compile_ptx(kernel, plan, self.options(source, assume), cancel)
-        })
+        })?;
+        // The code makes its copies itself.
+        for task in &mut code.plan.tasks {
+            if let Task::Range { copied, .. } = task {
+                copied.clear();
+            }
+        }
+        Ok(code)
     }
 
     fn dump(&self, source: &KernelSource, what: Dump, assume: Assumptions) -> Result<Option<String>, Error> {
-        generated::dump(source, what, assume, |kernel, plan, text| {
+        generated::dump(source, what, with_copies(assume), |kernel, plan, text| {
             ptx_text(kernel, plan, self.options(source, assume), text)
         })
     }
@@ -48,6 +56,11 @@ impl Compiler for Cuda {
     fn reports_accesses(&self) -> bool {
         false
     }
+}
+
+/// Whether copies of arrays fit into a block's memory is asked by the code itself.
+fn with_copies(assume: Assumptions) -> Assumptions {
+    Assumptions { copies: assume.noalias, ..assume }
 }
 
 impl Cuda {

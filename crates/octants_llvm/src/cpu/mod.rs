@@ -65,6 +65,9 @@ impl Shape for CpuOptions {
     }
 
     fn range(&self, e: &mut Emitter<'_>, op: Op) -> Dealt {
+        if let Task::Range { copied, .. } = e.task_of(op) {
+            e.copied = copied.iter().map(|copied| copied.param).collect();
+        }
         Dealt { lanes: e.range(op, *self), shape: LaunchShape::default() }
     }
 

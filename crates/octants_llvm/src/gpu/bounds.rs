@@ -1,7 +1,6 @@
 //! The bounds of a range's axes: constants where the kernel has them, else what the launch computed. Bounds that an earlier task left
 //! in the device's memory are computed here, where they lie.
 
-use octants_ir::plan::Task;
 use octants_ir::{Const, Op, Scalar, Value};
 
 use super::abi::GpuFrame;
@@ -36,12 +35,6 @@ impl Emitter<'_> {
             });
         }
         axes
-    }
-
-    /// What the plan says of a task.
-    pub(super) fn task_of(&self, op: Op) -> &Task {
-        let number = self.facts.tasks.iter().position(|&task| task == op);
-        &self.plan.tasks[number.unwrap_or_else(|| panic!("{op} is no task"))]
     }
 
     fn bound(&mut self, bound: Value, number: usize, computed: bool) -> Val {

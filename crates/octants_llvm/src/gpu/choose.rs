@@ -5,11 +5,13 @@
 //! | runs through arrays, few ops | 4 neighbouring points a thread, 128-bit accesses, a block for each tile | fill 4500 GB/s, saxpy 4340 |
 //! | two axes or more | tiles of 32 × 8 threads; 4 columns a thread where it runs through arrays | 5-point stencil 4065 to 4160 GB/s |
 //! | has reductions | as above, with one wave of blocks, each of which ends in one atomic update | sum 4450 GB/s |
+//! | adds to small arrays | one wave of blocks of 1024, each with copies in shared memory | histogram 3820 GB/s |
 //! | has loops inside | one point a thread, blocks of 128: the last ones to end leave less idle; tiles of 8 × 16 if points diverge | – |
 //! | at most so many threads | one point a thread, by its number: any grid is right | – |
 
 use octants_hal::{Grid, LaunchShape};
 use octants_ir::ops::ParallelFor;
+use octants_ir::plan::{Copied, Task};
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Kernel, Op, OpKind, Region, Type, Value};
 
@@ -22,6 +24,12 @@ const MOST_THREADS: u32 = 1024;
 const SHORT_BLOCK: u32 = 256;
 /// Threads of a block of a body with loops.
 const LONG_BLOCK: u32 = 128;
+/// Threads of a block that has copies: the more share one, the fewer are filled and added up. On an H200, a histogram of 1024 bins.
+const COPIES_BLOCK: u32 = 1024;
+/// Bytes of a block's copies: as many blocks of 1024 threads as a multiprocessor runs at once have room on every GPU since 2017.
+pub(super) const SHARED_BYTES: u64 = 32 << 10;
+/// Ops of a body that is written twice, with copies and without, at most.
+const MOST_OPS_TWICE: usize = 64;
 /// Threads of a tile along the last axis, at most: a warp.
 const ACROSS: u32 = 32;
 /// The same for bodies whose points run for different times: a warp of 8 × 4 points has fewer neighbours outside than one of 32 × 1, so
@@ -36,10 +44,13 @@ const MOST_POINTS: u64 = 16;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Choice {
     /// By their numbers, one to a thread.
-    Points {
-        block: u32,
+    Points { block: u32 },
+    Tiles {
+        tiling: Tiling,
+        grouping: Grouping,
+        /// Arrays that blocks may have copies of.
+        copied: Vec<Copied>,
     },
-    Tiles(Tiling, Grouping),
 }
 
 /// What groups of neighbouring points ask for.
@@ -66,7 +77,7 @@ impl Choice {
     pub fn launch_shape(&self) -> LaunchShape {
         match self {
             Self::Points { block } => LaunchShape { block: *block, ..LaunchShape::default() },
-            Self::Tiles(tiling, _) => LaunchShape {
+            Self::Tiles { tiling, .. } => LaunchShape {
                 block: tiling.block,
                 dealing: tiling.dealing(),
                 grid: tiling.grid,
@@ -76,22 +87,44 @@ impl Choice {
     }
 }
 
-pub(super) fn choose_shape(kernel: &Kernel, op: Op) -> Choice {
+pub(super) fn choose_shape(kernel: &Kernel, task: &Task, op: Op) -> Choice {
     let OpKind::ParallelFor(attributes) = &kernel.ops[op].kind else { panic!("{op} is no parallel loop") };
     let body = kernel.ops[op].regions[0];
     let long = ops_in(kernel, body).iter().any(|&op| is_long(&kernel.ops[op].kind));
-    let block = attributes.block_dim.unwrap_or(if long { LONG_BLOCK } else { SHORT_BLOCK });
-    let block = block.clamp(1, MOST_THREADS);
+    let copied = if long { Vec::new() } else { copied_arrays(kernel, task, body) };
+    let preferred = if long {
+        LONG_BLOCK
+    } else if copied.is_empty() {
+        SHORT_BLOCK
+    } else {
+        COPIES_BLOCK
+    };
+    let block = attributes.block_dim.unwrap_or(preferred).clamp(1, MOST_THREADS);
     if attributes.max_threads.is_some() {
         return Choice::Points { block };
     }
-    let grid = if attributes.reductions.is_empty() { Grid::Cover } else { Grid::Resident };
+    let resident = !attributes.reductions.is_empty() || !copied.is_empty();
+    let grid = if resident { Grid::Resident } else { Grid::Cover };
     let (points, grouping) =
         if long { (1, Grouping::default()) } else { points_of_thread(kernel, attributes, body) };
     let across = if is_divergent(kernel, body) { DIVERGENT_ACROSS } else { ACROSS };
     // The greatest power of two that the block has threads for.
     let most_across = across.min(1 << block.ilog2());
-    Choice::Tiles(Tiling { block, points, most_across, grid }, grouping)
+    Choice::Tiles { tiling: Tiling { block, points, most_across, grid }, grouping, copied }
+}
+
+/// Arrays that the loop only adds to, if all of them may fit into shared memory. Those of arrays are known at launch; the body is then written
+/// with copies and without.
+fn copied_arrays(kernel: &Kernel, task: &Task, body: Region) -> Vec<Copied> {
+    let Task::Range { copied, .. } = task else { return Vec::new() };
+    let spans: Option<u64> = copied.iter().map(|array| array.span).sum();
+    // Each is rounded up.
+    let known = spans.map(|bytes| bytes + WIDEST * copied.len() as u64);
+    let worthwhile = match known {
+        Some(bytes) => bytes <= SHARED_BYTES,
+        None => ops_in(kernel, body).len() <= MOST_OPS_TWICE,
+    };
+    if worthwhile { copied.clone() } else { Vec::new() }
 }
 
 /// Whether a point runs as long as its values say.

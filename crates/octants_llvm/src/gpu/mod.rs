@@ -1,7 +1,7 @@
 //! Tasks of a GPU: a kernel of which each thread runs some of the iterations.
 //!
 //! What only a GPU wants stands here: the [parameters](abi), how points are dealt to threads ([`choose`] decides; [`points`], [`tile`],
-//! [`group`], [`guards`], [`runs`]), loops inside a body ([`inner`]), the reductions of a block ([`reduce`]), the library of device functions ([`library`]), and reports to the host
+//! [`group`], [`guards`], [`runs`]), loops inside a body ([`inner`]), the reductions of a block ([`reduce`]) and its copies of small arrays ([`scatter`]), the library of device functions ([`library`]), and reports to the host
 //! ([`report`]).
 
 pub mod abi;
@@ -16,6 +16,7 @@ mod reduce;
 mod registers;
 mod report;
 pub(crate) mod runs;
+mod scatter;
 mod tile;
 
 use octants_hal::LaunchShape;
@@ -74,11 +75,15 @@ impl Shape for GpuOptions {
     }
 
     fn range(&self, e: &mut Emitter<'_>, op: Op) -> Dealt {
-        let choice = choose_shape(e.kernel, op);
+        let choice = choose_shape(e.kernel, e.task_of(op), op);
         match &choice {
             Choice::Points { .. } => e.numbered_range(op),
-            Choice::Tiles(tiling, grouping) => {
-                let totals = e.tiled_range(op, *tiling, grouping);
+            Choice::Tiles { tiling, grouping, copied } => {
+                let totals = if copied.is_empty() {
+                    e.tiled_range(op, *tiling, grouping)
+                } else {
+                    e.scattered_range(op, *tiling, grouping, copied)
+                };
                 e.combine_block_totals(op, &totals, tiling.block);
             }
         }

@@ -60,7 +60,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn atomic_at(&mut self, op: AtomicOp, address: Address, value: Val) -> Val {
+    pub(crate) fn atomic_at(&mut self, op: AtomicOp, address: Address, value: Val) -> Val {
         if matches!(address.class, Class::Local | Class::Copied(_)) {
             // Nobody else sees it.
             let old = self.load_at(address);

@@ -8,7 +8,7 @@ use std::sync::{Barrier, Mutex};
 
 use octants_hal::LaunchShape;
 use octants_ir::Kernel;
-use octants_ir::plan::{Plan, Task};
+use octants_ir::plan::{Copied, Plan, Task};
 use octants_llvm::gpu_abi::GpuFrame;
 use octants_llvm::{EmitOptions, GpuOptions, Target, emit};
 use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
@@ -106,9 +106,14 @@ struct GpuTask {
 }
 
 impl GpuProgram {
-    /// `None` if the kernel calls functions that only the device's library has.
-    pub fn new(kernel: &Kernel, noalias: bool) -> Option<Self> {
-        let plan = plan_of(kernel);
+    /// `None` if the kernel calls functions that only the device's library has. Its loops only add to these arrays.
+    pub fn new(kernel: &Kernel, noalias: bool, sums: &[Copied]) -> Option<Self> {
+        let mut plan = plan_of(kernel);
+        for task in &mut plan.tasks {
+            if let Task::Range { copied, .. } = task {
+                *copied = sums.to_vec();
+            }
+        }
         let target = Target::Gpu(GpuOptions::default());
         let mut tasks = Vec::new();
         for task in emit(kernel, &plan, &EmitOptions { noalias, target, ..EmitOptions::default() }) {
@@ -205,6 +210,7 @@ impl GpuTask {
 /// The same text with parameters by address, one memory, and this file's functions.
 fn for_host(text: &str) -> String {
     let mut text = text.replace("addrspace(3) ", "").replace(" addrspace(3)", "");
+    text = text.replace("addrspacecast ptr ", "bitcast ptr ");
     while let Some(begin) = text.find("byval(") {
         let end = begin + text[begin..].find(") ").expect("it is closed") + 2;
         text.replace_range(begin..end, "");

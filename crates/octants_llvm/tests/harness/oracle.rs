@@ -1,6 +1,7 @@
 //! Holds compiled kernels against the interpreter.
 
 use octants_interp::{AddressSpace, Buffers, Datum, Limits};
+use octants_ir::plan::Copied;
 use octants_ir::{Const, Kernel, Scalar};
 use octants_llvm::{CpuOptions, EmitOptions};
 use octants_llvm_sys::OptLevel;
@@ -113,8 +114,13 @@ pub fn check(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance) {
 
 /// Runs the kernel as a GPU would, with arrays that lie well and with arrays that do not, and with few blocks and as many as it wants.
 pub fn check_gpu(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance) {
+    check_gpu_sums(kernel, inputs, tolerance, &[]);
+}
+
+/// Likewise, for a kernel whose loops only add to these arrays.
+pub fn check_gpu_sums(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance, sums: &[Copied]) {
     let expected = interpret(kernel, inputs);
-    let Some(program) = GpuProgram::new(kernel, true) else { return };
+    let Some(program) = GpuProgram::new(kernel, true, sums) else { return };
     for shift in [0, 1] {
         for most_blocks in [u64::MAX, 1, 3] {
             let what = format!("{} on a GPU, {shift} past 16 bytes, {most_blocks} blocks", kernel.name);
