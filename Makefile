@@ -21,7 +21,7 @@ WHEEL_INPUTS := $(wildcard $(WHEEL_INPUTS))
 
 .PHONY: help
 help: ## Show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: build ## Build, then render pictures with kernels on all cores (into out/)
@@ -49,6 +49,10 @@ format: $(VENV)/.packages ## Format Rust and Python
 bench: build ## Run the side-by-side benchmarks (makes a virtual environment per peer)
 	$(BIN)/python benches/run.py
 	$(BIN)/python scripts/fill_benchmark_table.py
+
+.PHONY: gpu-bundle
+gpu-bundle: dist/.built ## Pack wheel, tests and benchmarks for an offline CUDA machine (PEER=WHEEL takes a peer along)
+	@$(BIN)/python scripts/build_gpu_bundle.py $(PEER)
 
 .PHONY: build
 build: $(VENV)/.installed ## Build the release wheel and install it into .venv

@@ -7,6 +7,7 @@ before anything is timed.
     python benches/gpu.py                            every figure, into benches/results/gpu.{txt,md,json}
     python benches/gpu.py --only launch --only sum   figures whose name contains a word
     python benches/gpu.py --peer FOLDER              quadrants, from a folder that its wheel was unpacked into
+    python benches/gpu.py --table bench.json         the tables of a result that was brought from elsewhere
     python benches/gpu.py --arch cpu --size quick    does it run, on a machine without a GPU
 """
 
@@ -47,12 +48,16 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--peer", metavar="FOLDER", help="a folder that quadrants is imported from")
     parser.add_argument("--out", type=Path, default=BENCHES / "results", metavar="FOLDER")
     parser.add_argument("--name", default="gpu", help="name of the result files")
+    parser.add_argument("--table", type=Path, metavar="JSON", help="only write the tables of an earlier result")
     parser.add_argument("--list", action="store_true", help="list the figures and leave")
     return parser.parse_args()
 
 
 def main() -> int:
     args = arguments()
+    if args.table:
+        publish(json.loads(args.table.read_text()), args.out, args.name)
+        return 0
     rows = [row for row in ROWS if not args.only or any(word in row.name for word in args.only)]
     if args.list or not rows:
         print("\n".join(f"{row.name:20} {row.title}" for row in ROWS))
@@ -83,12 +88,7 @@ def main() -> int:
         "missing": missing | dict.fromkeys(late, "not begun in time"),
         "figures": [row.to_json(args.size) for row in measured],
     }
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / f"{args.name}.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-    (args.out / f"{args.name}.md").write_text(markdown(document))
-    text = terminal(document)
-    (args.out / f"{args.name}.txt").write_text(text)
-    print(f"\n{text}", flush=True)
+    publish(document, args.out, args.name)
     return 1 if any(row.figure.failures for row in measured) else 0
 
 
@@ -157,6 +157,15 @@ def describe_gpu() -> str | None:
         return subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def publish(document: dict, folder: Path, name: str) -> None:
+    """The document itself, and its table for the terminal and in Markdown."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    (folder / f"{name}.md").write_text(markdown(document))
+    (folder / f"{name}.txt").write_text(terminal(document))
+    print(f"\n{terminal(document)}", flush=True)
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""Copies the table that the benchmarks wrote (benches/results/table.md) into the README, between its two marks."""
+"""Copies the tables that the benchmarks wrote into the documents, each between its two marks.
+
+`benches/results/table.md` goes into the README; `benches/results/gpu.md`, if there is one, into the guide's page on GPUs.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,24 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MARKS = re.compile(r"(<!-- benchmarks:.*?-->\n).*?(<!-- end of benchmarks -->)", re.DOTALL)
+RESULTS = ROOT / "benches" / "results"
+
+
+def fill(table: Path, document: Path, mark: str) -> None:
+    marks = re.compile(rf"(<!-- {mark}:.*?-->\n).*?(<!-- end of {mark} -->)", re.DOTALL)
+    body = table.read_text(encoding="utf-8").strip()
+    text, count = marks.subn(lambda found: f"{found[1]}{body}\n{found[2]}", document.read_text(encoding="utf-8"))
+    if count != 1:
+        sys.exit(f"{document.relative_to(ROOT)} does not have the two marks of {mark}, once")
+    document.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
-    table = ROOT / "benches" / "results" / "table.md"
-    if not table.exists():
-        sys.exit(f"{table.relative_to(ROOT)} does not exist; run the benchmarks first")
-    readme = ROOT / "README.md"
-    body = table.read_text(encoding="utf-8").strip()
-    text, count = MARKS.subn(lambda marks: f"{marks[1]}{body}\n{marks[2]}", readme.read_text(encoding="utf-8"))
-    if count != 1:
-        sys.exit("README.md does not have the two marks of the benchmark table, once")
-    readme.write_text(text, encoding="utf-8")
+    if not (RESULTS / "table.md").exists():
+        sys.exit("benches/results/table.md does not exist; run the benchmarks first")
+    fill(RESULTS / "table.md", ROOT / "README.md", "benchmarks")
+    if (RESULTS / "gpu.md").exists():
+        fill(RESULTS / "gpu.md", ROOT / "docs" / "guide" / "gpu.md", "gpu benchmarks")
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ def array(dtype):
     return oc.types.ndarray(dtype=dtype, ndim=1)
 
 
+@pytest.mark.sanitizer_core
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [(name, dtype) for name in ARITHMETIC for dtype in NUMPY]
@@ -68,6 +69,7 @@ def test_one_after_another(arch, name, dtype):
     assert x[0] == value
 
 
+@pytest.mark.sanitizer_core
 @pytest.mark.parametrize("dtype", NUMPY, ids=str)
 def test_every_addition_of_many_threads_counts(dtype):
     n = 200_000
@@ -162,6 +164,7 @@ def test_nan_loses_against_numbers(arch, dtype):
     assert x.tolist() == [2, 2, 1, 1]
 
 
+@pytest.mark.sanitizer_core
 @pytest.mark.parametrize("dtype", [oc.f32, oc.f64, oc.i32], ids=str)
 def test_vectors_component_by_component(arch, dtype):
     vector = oc.types.vector(3, dtype)
@@ -209,6 +212,7 @@ def test_local_variables(arch):
     assert out.tolist() == [n for i in range(4) for n in (i, i + 5, 2 * i, max(2 * i, 3))]
 
 
+@pytest.mark.sanitizer_core
 @pytest.mark.parametrize("dtype", NUMPY, ids=str)
 def test_reductions_of_a_loop(arch, dtype):
     real = NUMPY[dtype]
@@ -237,6 +241,7 @@ def test_reductions_of_a_loop(arch, dtype):
     assert out.tolist() == np.array(expected, dtype=real).tolist()
 
 
+@pytest.mark.sanitizer_core
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_bit_reductions_of_a_loop(arch, dtype):
     real = NUMPY[dtype]
@@ -255,6 +260,7 @@ def test_bit_reductions_of_a_loop(arch, dtype):
     assert out.tolist() == [np.bitwise_and.reduce(x), np.bitwise_or.reduce(x), np.bitwise_xor.reduce(x)]
 
 
+@pytest.mark.sanitizer_core
 def test_reductions_into_kernel_variables_flow_to_later_loops(arch):
     @oc.kernel
     def k(x: array(oc.f64), out: array(oc.f64)) -> oc.f64:
@@ -317,6 +323,7 @@ def test_reading_the_target_in_the_loop_sees_the_sum_grow(arch):
 SUMMANDS = [oc.i32, oc.u32, oc.i64, oc.u64, oc.f32, oc.f64]
 
 
+@pytest.mark.sanitizer_core
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("dtype", SUMMANDS, ids=str)
 def test_histograms_of_few_and_of_many_bins(dtype, threads):
@@ -340,6 +347,7 @@ def test_histograms_of_few_and_of_many_bins(dtype, threads):
         assert np.array_equal(other, (90_000 - counts * (np.arange(size) % 2)).astype(NUMPY[dtype]))
 
 
+@pytest.mark.sanitizer_core
 def test_sums_of_vectors_and_matrices_by_index():
     vectors, matrices = oc.types.vector(3, oc.f32), oc.types.matrix(2, 2, oc.f64)
 
@@ -360,6 +368,7 @@ def test_sums_of_vectors_and_matrices_by_index():
     assert np.array_equal(m.to_numpy(), counts[:, None, None] * np.array([[-1, 0], [0, 1]]))
 
 
+@pytest.mark.sanitizer_core
 def test_sums_into_fields_of_every_layout():
     # Members of one cell, entries side by side and apart, blocks, and indices that begin below zero.
     a, b, c = oc.field(oc.f32), oc.field(oc.f64), oc.field(oc.i32)
@@ -482,6 +491,7 @@ def test_the_target_must_be_writable(arch):
         k(np.zeros(1, dtype=np.int32))
 
 
+@pytest.mark.sanitizer_core
 @pytest.mark.parametrize("layout", ["neighbour_first", "neighbour_last", "wide", "odd"])
 def test_sums_leave_neighbouring_members_alone(arch, layout):
     """Bits beside a sum that any addition of reals would change: signalling NaNs."""

@@ -46,6 +46,7 @@ def numbers(n, dtype=np.int32, low=-1000, high=1000):
 # ---- reductions -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sanitizer_core
 def test_sums_by_assignment(device, quiet):
     @oc.kernel
     def sums(x: oc.types.ndarray(dtype=oc.i32, ndim=1)) -> oc.types.vector(7, oc.i32):
@@ -228,6 +229,7 @@ def test_minima_by_assignment(device, quiet, form, tmp_path):
     assert out.tolist() == [0, expected, 0]
 
 
+@pytest.mark.sanitizer_core
 def test_elements_of_fields_and_vectors(device, quiet):
     total, best = oc.field(oc.i32, shape=()), oc.field(oc.i32, shape=4)
     box = oc.Vector.field(2, oc.i32, shape=())
@@ -336,6 +338,7 @@ def test_truths_by_assignment(device, quiet):
     assert ask(x, 42).to_numpy().tolist() == [0, 1, 0, 1]
 
 
+@pytest.mark.sanitizer_core
 def test_several_loops_and_axes(device, quiet):
     @oc.kernel
     def spread(x: oc.types.ndarray(dtype=oc.f32, ndim=2)) -> oc.f32:

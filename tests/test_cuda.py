@@ -1,0 +1,145 @@
+"""NVIDIA's GPUs: several of them, their memory, faults, torch's tensors, and Ctrl-C."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import octants as oc
+
+pytestmark = pytest.mark.cuda_only
+
+Floats = oc.types.ndarray(dtype=oc.f32, ndim=1)
+
+
+@oc.kernel
+def add(x: Floats, value: oc.f32):
+    for i in x:
+        x[i] += value
+
+
+def run(folder, program: str, timeout=120) -> subprocess.CompletedProcess:
+    path = folder / "program.py"
+    head = "import octants as oc\noc.init(arch=oc.cuda, enable_fallback=False, log_level='error')\n"
+    path.write_text(head + textwrap.dedent(program))
+    return subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=timeout, env=os.environ)
+
+
+def test_a_device_that_is_not_there_is_named():
+    with pytest.raises(oc.OctantsDeviceUnavailable, match="99"):
+        oc.init(arch=oc.cuda, device_id=99, enable_fallback=False)
+    oc.init(arch=oc.cuda, device_id=0, enable_fallback=False, log_level="error")
+    a = oc.ndarray(oc.f32, 3)
+    add(a, 1.0)
+    assert a[2] == 1
+
+
+def test_memory_that_does_not_fit_is_refused_and_the_rest_stays_usable():
+    a = oc.ndarray(oc.f32, 1000)
+    with pytest.raises(MemoryError, match="out of memory"):
+        oc.ndarray(oc.f32, (1 << 20, 1 << 20))
+    kept = []
+    with pytest.raises(MemoryError):
+        for _ in range(1000):
+            kept.append(oc.ndarray(oc.f32, 1 << 30))
+    assert kept
+    del kept
+    again = oc.ndarray(oc.f32, 1 << 30)
+    add(a, 1.0)
+    add(again, 2.0)
+    assert a[999] == 1 and again[(1 << 30) - 1] == 2
+
+
+def test_more_elements_than_32_bits_of_bytes():
+    a = oc.ndarray(oc.u8, (3 << 30) // 2)
+
+    @oc.kernel
+    def mark(a: oc.types.ndarray(dtype=oc.u8, ndim=1)):
+        for i in a:
+            a[i] = oc.cast(i % 251, oc.u8)
+
+    mark(a)
+    for i in (0, 1, 2**30 + 7, (3 << 30) // 2 - 1):
+        assert a[i] == i % 251
+
+
+def test_a_fault_loses_the_session_and_a_new_one_works(tmp_path):
+    done = run(
+        tmp_path,
+        """
+        @oc.kernel
+        def beyond(x: oc.types.ndarray(dtype=oc.f64, ndim=1), at: oc.i32):
+            for i in range(64):
+                x[at - i] = 1.0
+
+        a = oc.ndarray(oc.f64, 4)
+        for use in (lambda: (beyond(a, 2**31 - 1), oc.sync()), lambda: a.to_numpy(), lambda: oc.ndarray(oc.f32, 3).fill(1)):
+            try:
+                use()
+                print("no error")
+            except oc.OctantsRuntimeError as error:
+                print("lost" if "lost" in str(error) else error)
+        oc.init(arch=oc.cuda, enable_fallback=False, log_level="error")
+        b = oc.ndarray(oc.f64, 100)
+        beyond(b, 80)
+        print(b.to_numpy().sum())
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["lost", "lost", "lost", "64.0"], done.stderr
+
+
+def test_ctrl_c_is_raised_when_the_kernel_that_runs_has_ended(tmp_path):
+    done = run(
+        tmp_path,
+        """
+        import os, signal, threading, time
+
+        @oc.kernel
+        def spin(n: oc.i32) -> oc.i64:
+            total = oc.i64(0)
+            for i in range(64):
+                x = oc.i64(i)
+                for k in range(n):
+                    x = x * 6364136223846793005 + k
+                total += x
+            return total
+
+        spin(1)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            begin = time.perf_counter()
+            while time.perf_counter() - begin < 30:
+                spin(20_000_000)
+            print("no interrupt")
+        except KeyboardInterrupt:
+            print("interrupted", time.perf_counter() - begin < 20)
+        print(spin(1) == spin(1))
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["interrupted True", "True"], done.stderr
+
+
+def test_tensors_of_torch_are_used_in_place():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch sees no GPU")
+    x = torch.arange(1 << 20, dtype=torch.float32, device="cuda")
+    expected = np.arange(1 << 20, dtype=np.float32)
+    where = x.data_ptr()
+    for _ in range(10):
+        x.mul_(0.5)  # queued in torch's stream
+        add(x, 3.0)
+        expected = expected * np.float32(0.5) + np.float32(3)
+    x.add_(1.0)
+    assert x.data_ptr() == where
+    np.testing.assert_array_equal(x.cpu().numpy(), expected + 1)
+
+
+def test_what_was_asked_for_is_what_runs():
+    assert oc.cfg.arch is oc.cuda and oc._session.runtime.arch == "cuda"
