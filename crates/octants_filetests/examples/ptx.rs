@@ -1,15 +1,31 @@
+//! Prints the PTX of a file's kernels, with what the assembler says of them.
+//!
+//! `cargo run -p octants_filetests --example ptx -- FILE.oir [CAPABILITY [PART OF A NAME]]`
+
+use std::path::Path;
+
 use octants_codegen::PtxTarget;
-use octants_filetests::gpu;
+use octants_filetests::gpu::{Assembler, Module, compile, kernels_of};
+
 fn main() {
-    let args: Vec<String> = std::env::args().collect();
-    for kernel in gpu::kernels_of(std::path::Path::new(&args[1])).unwrap() {
-        if args.len() > 2 && !kernel.name.contains(&args[2]) {
-            continue;
-        }
-        for task in gpu::compile(kernel, PtxTarget { capability: 90, version: 78 }).unwrap() {
-            println!("; {} {:?}", task.symbol, task.shape);
-            std::fs::write(format!("/tmp/shapes_{}.ptx", task.symbol), &task.bytes).unwrap();
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().expect("a file of IR text");
+    let capability = arguments.next().map_or(90, |text| text.parse().expect("a number such as 90"));
+    let part = arguments.next().unwrap_or_default();
+    let assembler = Assembler::find(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    let kernels = kernels_of(Path::new(&path)).expect("a test file");
+    for kernel in kernels.into_iter().filter(|kernel| kernel.name.contains(&part)) {
+        let tasks = compile(kernel, PtxTarget { capability, version: 78 });
+        for task in tasks.expect("a kernel that compiles") {
+            println!("// {} {:?}", task.symbol, task.shape);
             println!("{}", String::from_utf8_lossy(&task.bytes));
+            if let Some(assembler) = &assembler {
+                let module = Module { name: task.symbol.clone(), task };
+                match assembler.statistics(capability, &module) {
+                    Ok(statistics) => println!("// {}: {statistics}", module.name),
+                    Err(error) => println!("// {error}"),
+                }
+            }
         }
     }
 }
