@@ -103,3 +103,9 @@ def fresh_session(request):
 def arch(fresh_session):
     """Runs a test once on every device; the device's name."""
     return fresh_session
+
+
+@pytest.fixture(params=["unchecked", "debug"])
+def mode(arch, request):
+    """Every device, with and without checks."""
+    oc.init(arch=getattr(oc, arch), debug=request.param == "debug", log_level="error")
