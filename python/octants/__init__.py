@@ -90,6 +90,7 @@ from ._logging import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effe
 from ._matrix import Matrix, Vector
 from ._octants import BufferView, Ndarray, explain
 from ._octants import __version__ as __version_str__
+from ._primitive_types import *  # noqa: F403
 from ._pyfunc import pyfunc
 from ._random import randn
 from ._session import (
@@ -136,35 +137,7 @@ from .exceptions import (
     QuadrantsTypeError,
 )
 from .types import Ref as ref
-from .types import (
-    Template,
-    Tensor,
-    f16,
-    f32,
-    f64,
-    float16,
-    float32,
-    float64,
-    i8,
-    i16,
-    i32,
-    i64,
-    int8,
-    int16,
-    int32,
-    int64,
-    template,
-    u1,
-    u8,
-    u16,
-    u32,
-    u64,
-    uint1,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from .types import Template, Tensor, template
 
 setattr(Matrix, "field", staticmethod(matrix_field))  # noqa: B010
 setattr(Vector, "field", staticmethod(vector_field))  # noqa: B010

@@ -30,3 +30,9 @@ all_types = real_types + integer_types
 real_type_ids = [id(dtype) for dtype in real_types]
 integer_type_ids = [id(dtype) for dtype in integer_types]
 type_ids = [id(dtype) for dtype in all_types]
+
+#: What ``oc`` and ``oc.types`` have of these.
+__all__ = [
+    "f16", "f32", "f64", "float16", "float32", "float64", "i16", "i32", "i64", "i8", "int16", "int32", "int64", "int8",
+    "u1", "u16", "u32", "u64", "u8", "uint1", "uint16", "uint32", "uint64", "uint8",
+]  # fmt: skip

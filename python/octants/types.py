@@ -5,32 +5,7 @@ from __future__ import annotations
 from . import _primitive_types as primitive_types
 from ._matrix_types import MatrixType, VectorType, matrix, vector
 from ._octants import DataType
-from ._primitive_types import (
-    f16,
-    f32,
-    f64,
-    float16,
-    float32,
-    float64,
-    i8,
-    i16,
-    i32,
-    i64,
-    int8,
-    int16,
-    int32,
-    int64,
-    u1,
-    u8,
-    u16,
-    u32,
-    u64,
-    uint1,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from ._primitive_types import *  # noqa: F403
 from ._promotion import numpy_type
 from ._struct import StructType, struct
 
@@ -195,9 +170,7 @@ class Ref:
 
 
 __all__ = [
-    "BufferViewType", "MatrixType", "NDArray", "StructType", "Template", "Tensor", "VectorType", "f16", "f32", "f64", "float16", "float32", "float64",
-    "i16", "i32", "i64", "i8", "int16", "int32", "int64", "int8", "is_integral", "is_real", "is_signed", "is_tensor",
-    "matrix", "ndarray", "struct", "template", "u1", "u16", "u32", "u64", "u8", "uint1", "uint16", "uint32", "uint64",
-    "uint8", "vector",
-    "primitive_types",
+    "BufferViewType", "MatrixType", "NDArray", "StructType", "Template", "Tensor", "VectorType", "is_integral", "is_real", "is_signed",
+    "is_tensor", "matrix", "ndarray", "primitive_types", "struct", "template", "vector",
 ]  # fmt: skip
+__all__ += primitive_types.__all__

@@ -220,14 +220,23 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
+        self.host_result(callee, arguments, span)?.map_err(|exception| self.host_error(exception, span))
+    }
+
+    /// What host code gives, or raises.
+    pub(crate) fn host_result(
+        &mut self,
+        callee: &H::Object,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Result<Term<H::Object>, HostException>> {
         let (positional, named) = self.host_arguments(callee, arguments, span)?;
         let host = self.host;
-        let result = host.call(callee, &positional, &named, self);
-        result.map(Term::Object).map_err(|exception| self.host_error(exception, span))
+        Ok(host.call(callee, &positional, &named, self).map(Term::Object))
     }
 
     /// Positional and named arguments, as host code sees them.
-    pub(crate) fn host_arguments(
+    fn host_arguments(
         &mut self,
         callee: &H::Object,
         arguments: &[Argument<H::Object>],

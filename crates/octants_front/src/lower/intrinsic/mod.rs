@@ -53,10 +53,8 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let (positional, named) = self.host_arguments(callee, arguments, span)?;
-        let host = self.host;
-        let result = host.call(callee, &positional, &named, self);
-        result.map(Term::Object).map_err(|exception| self.intrinsic_error(intrinsic, exception, span))
+        let result = self.host_result(callee, arguments, span)?;
+        result.map_err(|exception| self.intrinsic_error(intrinsic, exception, span))
     }
 
     /// What an intrinsic refuses is the same mistake inside of `oc.static` as outside.

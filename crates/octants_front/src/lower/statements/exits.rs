@@ -4,30 +4,32 @@ use crate::ast::{Stmt, StmtKind};
 
 /// Whether some statement may leave the enclosing loop or its iteration.
 pub(crate) fn may_leave(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Break | StmtKind::Continue => true,
-        StmtKind::If { body, orelse, .. } => may_leave(body) || may_leave(orelse),
-        StmtKind::With { body, .. } => may_leave(body),
-        // What leaves a loop inside leaves that one.
-        StmtKind::For { .. } | StmtKind::While { .. } | StmtKind::Return(_) => false,
-        StmtKind::Expr(_)
-        | StmtKind::Assign { .. }
-        | StmtKind::AugAssign { .. }
-        | StmtKind::AnnAssign { .. }
-        | StmtKind::Assert { .. }
-        | StmtKind::Pass
-        | StmtKind::Unsupported(_) => false,
-    })
+    // What leaves a loop inside leaves that one.
+    some(stmts, false, |kind| matches!(kind, StmtKind::Break | StmtKind::Continue))
 }
 
 /// Whether some statement may leave the enclosing loop for good.
 pub(crate) fn may_break(stmts: &[Stmt]) -> bool {
+    some(stmts, false, |kind| matches!(kind, StmtKind::Break))
+}
+
+/// Whether some statement returns.
+pub(crate) fn may_return(stmts: &[Stmt]) -> bool {
+    some(stmts, true, |kind| matches!(kind, StmtKind::Return(_)))
+}
+
+/// Whether some statement is of this kind: one of a block, of a block in it, or of a loop in it if `in_loops`.
+fn some(stmts: &[Stmt], in_loops: bool, is: fn(&StmtKind) -> bool) -> bool {
+    let inside = |block: &[Stmt]| some(block, in_loops, is);
     stmts.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Break => true,
-        StmtKind::If { body, orelse, .. } => may_break(body) || may_break(orelse),
-        StmtKind::With { body, .. } => may_break(body),
-        StmtKind::For { .. } | StmtKind::While { .. } | StmtKind::Return(_) | StmtKind::Continue => false,
-        StmtKind::Expr(_)
+        kind if is(kind) => true,
+        StmtKind::If { body, orelse, .. } => inside(body) || inside(orelse),
+        StmtKind::With { body, .. } => inside(body),
+        StmtKind::For { body, .. } | StmtKind::While { body, .. } => in_loops && inside(body),
+        StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_)
+        | StmtKind::Expr(_)
         | StmtKind::Assign { .. }
         | StmtKind::AugAssign { .. }
         | StmtKind::AnnAssign { .. }
@@ -50,23 +52,4 @@ pub(crate) fn always_leaves(stmts: &[Stmt], returns: bool) -> bool {
         }
         [] => false,
     }
-}
-
-/// Whether some statement returns.
-pub(crate) fn may_return(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Return(_) => true,
-        StmtKind::If { body, orelse, .. } => may_return(body) || may_return(orelse),
-        StmtKind::For { body, .. } | StmtKind::While { body, .. } | StmtKind::With { body, .. } => {
-            may_return(body)
-        }
-        StmtKind::Break | StmtKind::Continue => false,
-        StmtKind::Expr(_)
-        | StmtKind::Assign { .. }
-        | StmtKind::AugAssign { .. }
-        | StmtKind::AnnAssign { .. }
-        | StmtKind::Assert { .. }
-        | StmtKind::Pass
-        | StmtKind::Unsupported(_) => false,
-    })
 }

@@ -306,8 +306,9 @@ impl<H: Host> Lowerer<'_, H> {
             CompareOp::Ge => IrCompare::Ge,
             CompareOp::Eq => IrCompare::Eq,
             CompareOp::Ne => IrCompare::Ne,
-            CompareOp::Is | CompareOp::IsNot => return self.identity(op, &a, &b, span),
-            CompareOp::In | CompareOp::NotIn => return self.membership(op, &a, &b, span),
+            CompareOp::Is | CompareOp::IsNot | CompareOp::In | CompareOp::NotIn => {
+                return self.static_comparison(op, &a, &b, span);
+            }
         };
         if a.is_static() && b.is_static() {
             if let Some(holds) = fold::compare(op, &a, &b) {
@@ -339,47 +340,33 @@ impl<H: Host> Lowerer<'_, H> {
         self.resolve(object, span)
     }
 
-    fn identity(
+    /// `is` and `in`, which compare what is known while compiling.
+    fn static_comparison(
         &mut self,
         op: CompareOp,
         a: &Term<H::Object>,
         b: &Term<H::Object>,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
+        let is_membership = matches!(op, CompareOp::In | CompareOp::NotIn);
         if !self.in_static {
-            return Err(self.error_with_help(
-                Code::IsOperator,
-                span,
-                "Operator \"is\" is supported inside `oc.static` only",
-                "use `==` to compare values, or `oc.static(x is None)`",
-            ));
+            let (code, word, help) = if is_membership {
+                let help = "compare with each item, or write `oc.static(x in xs)` for compile-time values";
+                (Code::InOperator, "in", help)
+            } else {
+                (Code::IsOperator, "is", "use `==` to compare values, or `oc.static(x is None)`")
+            };
+            let message = format!("Operator \"{word}\" is supported inside `oc.static` only");
+            return Err(self.error_with_help(code, span, message, help));
         }
-        // An argument that is an array or a number is not None, and not any other object either.
-        if !a.is_static() || !b.is_static() {
-            return Ok(Term::Bool(op == CompareOp::IsNot));
+        if a.is_static() && b.is_static() {
+            return self.host_compare(op, a, b, span);
         }
-        self.host_compare(op, a, b, span)
-    }
-
-    fn membership(
-        &mut self,
-        op: CompareOp,
-        a: &Term<H::Object>,
-        b: &Term<H::Object>,
-        span: Span,
-    ) -> Fallible<Term<H::Object>> {
-        if !self.in_static {
-            return Err(self.error_with_help(
-                Code::InOperator,
-                span,
-                "Operator \"in\" is supported inside `oc.static` only",
-                "compare with each item, or write `oc.static(x in xs)` for compile-time values",
-            ));
-        }
-        if !a.is_static() || !b.is_static() {
+        if is_membership {
             return Err(self.must_be_constant("operands of `in`", span));
         }
-        self.host_compare(op, a, b, span)
+        // An argument that is an array or a number is not None, and not any other object either.
+        Ok(Term::Bool(op == CompareOp::IsNot))
     }
 }
 
