@@ -10,6 +10,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.host_access
+
 
 class Mode(enum.IntEnum):
     FAST = 3

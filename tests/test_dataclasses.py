@@ -8,6 +8,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.host_access
+
 Floats = oc.types.ndarray(dtype=oc.f32, ndim=1)
 
 

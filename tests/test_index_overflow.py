@@ -5,6 +5,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.host_access
+
 Ints = oc.types.ndarray(dtype=oc.i32, ndim=1)
 Table = oc.types.ndarray(dtype=oc.i32, ndim=2)
 

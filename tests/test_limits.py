@@ -8,7 +8,7 @@ import pytest
 
 import octants as oc
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.host_access, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture

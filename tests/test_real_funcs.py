@@ -7,7 +7,7 @@ import pytest
 
 import octants as oc
 
-pytestmark = pytest.mark.sanitizer_core
+pytestmark = [pytest.mark.host_access, pytest.mark.sanitizer_core]
 
 vec2 = oc.types.vector(2, oc.f32)
 Pair = oc.types.struct(a=oc.i32, v=vec2)

@@ -5,6 +5,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.host_access
+
 I32 = oc.types.ndarray(dtype=oc.i32, ndim=1)
 
 

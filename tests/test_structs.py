@@ -7,7 +7,7 @@ import pytest
 
 import octants as oc
 
-pytestmark = pytest.mark.sanitizer_core
+pytestmark = [pytest.mark.host_access, pytest.mark.sanitizer_core]
 
 vec2 = oc.types.vector(2, oc.f32)
 vec3 = oc.types.vector(3, oc.f32)
