@@ -141,5 +141,52 @@ def test_tensors_of_torch_are_used_in_place():
     np.testing.assert_array_equal(x.cpu().numpy(), expected + 1)
 
 
+def test_tensors_keep_the_order_of_the_stream_that_torch_works_in():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch sees no GPU")
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        x = torch.zeros(1 << 24, device="cuda")
+        y = torch.ones(1 << 24, device="cuda")
+        for _ in range(10):
+            x.add_(y)
+            add(x, 1.0)
+            y.copy_(x)
+    side.synchronize()
+    # x doubles and gains one, each time.
+    expected = 0.0
+    seen = 1.0
+    for _ in range(10):
+        expected = expected + seen + 1.0
+        seen = expected
+    assert (x == expected).all()
+
+
+def test_tensors_of_every_kind_and_shape():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch sees no GPU")
+
+    @oc.kernel
+    def count(x: oc.types.ndarray()):
+        for index in oc.grouped(x):
+            x[index] += 1
+
+    for dtype in (torch.int8, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64):
+        for shape in ((7,), (3, 5), (2, 3, 4)):
+            x = torch.ones(shape, dtype=dtype, device="cuda")
+            count(x)
+            assert (x == 2).all()
+    flipped = torch.zeros(4, 6, device="cuda").t()
+    count(flipped)
+    assert (flipped == 1).all()
+    with pytest.raises(ValueError, match="contiguous"):
+        count(torch.zeros(8, device="cuda")[::2])
+    x = torch.zeros(4)  # the host's
+    count(x)
+    assert x.tolist() == [1, 1, 1, 1]
+
+
 def test_what_was_asked_for_is_what_runs():
     assert oc.cfg.arch is oc.cuda and oc._session.runtime.arch == "cuda"
