@@ -22,7 +22,7 @@ LIMIT = 60e6
 FOLDERS = ("tests", "benches", "examples", "docs/guide", "docs/reference", "scripts/run_gpu.py", "README.md", "LICENSE")
 
 #: What pytest is made of, for a machine that has none: pure Python.
-PYTEST = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
+PYTEST = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
 
 
 def copy_files() -> None:
@@ -45,6 +45,9 @@ def copy_pytest() -> None:
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
             sys.exit(f"the environment that builds the bundle has no {name}")
+        if not spec.submodule_search_locations:
+            shutil.copy2(spec.origin, BUNDLE / "vendor")
+            continue
         origin = Path(spec.origin).parent
         shutil.copytree(origin, BUNDLE / "vendor" / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
         for described in origin.parent.glob(f"{name}-*.dist-info"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 
 import octants as oc
+from octants import _options
+from octants._octants import Runtime
 
 #: In the order that a test runs on them.
 DEVICES = ("cpu", "reference", "remote", "cuda")
@@ -23,4 +25,16 @@ def missing(device: str) -> str | None:
     except oc.OctantsDeviceUnavailable as error:
         return str(error)
     oc.reset()
+    if device == "cuda":
+        _keep_open(device)
     return None
+
+
+#: Sessions that no test uses. While there is one, the driver keeps the GPU's context, which takes tenths of a second to make.
+_kept: list[Runtime] = []
+
+
+def _keep_open(device: str) -> None:
+    runtime = Runtime()
+    runtime.start(device, oc.f32, oc.i32, _options.resolve({}))
+    _kept.append(runtime)
