@@ -429,3 +429,57 @@ def test_a_global_field_stays_itself_where_an_argument_leads_to_it_too(arch, fir
         return of_member(Outer(Inner(field))) if held else of_template(field)
 
     assert [call(f), call(g), call(f)] == [11, 21, 11]
+
+
+def test_inner_loops_over_fields_run_in_storage_order_and_may_be_left():
+    blocked = oc.field(oc.i32)
+    oc.root.dense(oc.i, 2).dense(oc.j, 3).dense(oc.i, 2).place(blocked, offset=(5, -1))
+    row = oc.field(oc.i32, shape=4)
+    one = oc.field(oc.i32, shape=())
+    visited = oc.field(oc.i32, shape=(3, 12))
+
+    @oc.func
+    def first_above(limit):
+        found = 100
+        for i, j in blocked:
+            if blocked[i, j] > limit:
+                found = 10 * i + j
+                break
+        return found
+
+    @oc.kernel
+    def number_cells():
+        n = 0
+        oc.loop_config(serialize=True)
+        for i, j in blocked:
+            blocked[i, j] = n
+            n += 1
+
+    @oc.kernel
+    def visit():
+        for t in range(3):
+            n = 0
+            for i, j in blocked:
+                if blocked[i, j] % 4 == 3:
+                    continue
+                visited[t, n] = 10 * i + j
+                n += 1
+                if n > 3 * t + 2:
+                    break
+            for I in oc.grouped(row):
+                row[I] += n * I[0]
+            for _ in one:
+                one[None] += first_above(3 * t)
+
+    number_cells()
+    order = [(i, j) for block in (0, 2) for j in range(3) for i in (block, block + 1)]
+    for n, (i, j) in enumerate(order):
+        assert blocked[5 + i, j - 1] == n
+    visit()
+    kept = [10 * (5 + i) + j - 1 for n, (i, j) in enumerate(order) if n % 4 != 3]
+    for t in range(3):
+        count = min(3 * t + 3, 9)
+        assert visited.to_numpy()[t].tolist() == kept[:count] + [0] * (12 - count)
+    assert row.to_numpy().tolist() == [(3 + 6 + 9) * i for i in range(4)]
+    cells = [10 * (5 + i) + j - 1 for i, j in order]
+    assert one[None] == cells[1] + cells[4] + cells[7]

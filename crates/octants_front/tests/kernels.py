@@ -132,6 +132,17 @@ def checked(x: oc.types.ndarray()):
 
 
 @oc.kernel
+def search(n: oc.i32) -> oc.i32:
+    found = 0
+    for t in range(n):
+        for i, j in grid:
+            if grid[i, j] > t:
+                found += i
+                break
+    return found
+
+
+@oc.kernel
 def blur():
     for i, j in grid:
         blurred[i, j] = grid[i - 1, j] + grid[i, j]

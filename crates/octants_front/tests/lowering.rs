@@ -101,6 +101,14 @@ fn fields_become_parameters_and_loops_run_in_storage_order() {
 }
 
 #[test]
+fn a_serial_loop_over_a_field_stays_one_over_its_layout() {
+    let host = FakeHost::new(KERNELS);
+    host.set("grid", Object::Field(leaf(Layout::row_major(&[5, 4], 4)).into()));
+    let lowered = lower_with(&host, "search", &[ArgSpec::Scalar(Scalar::I32)], &LowerOptions::default());
+    insta::assert_snapshot!(text::print(&lowered.kernel));
+}
+
+#[test]
 fn entries_of_a_field_may_lie_apart() {
     let entry = Arc::new(leaf(Layout::row_major(&[7], 4)));
     let entries = vec![entry.clone(), entry];

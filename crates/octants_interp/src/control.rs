@@ -2,7 +2,7 @@
 //! of the text.
 
 use octants_ir::ops::Domain;
-use octants_ir::{Const, Data, Layout, Op, Value};
+use octants_ir::{Const, Data, Layout, LayoutId, Op, Value};
 
 use crate::arith;
 use crate::datum::Datum;
@@ -47,6 +47,22 @@ impl Machine<'_> {
         Ok(())
     }
 
+    pub fn for_cells(&mut self, op: Op, layout: LayoutId) -> Result<(), Trap> {
+        let kernel = self.kernel;
+        let (data, layout) = (&kernel.ops[op], &kernel.layouts[layout]);
+        let ranges: Vec<_> = layout.digits().map(|digit| (0, digit.extent.into())).collect();
+        let mut at = first_point(&ranges);
+        while let Some(digits) = at {
+            if data.operands.first().is_some_and(|&left| self.cell(left).is_true()) {
+                break;
+            }
+            let index = cell_index(layout, &digits).into_iter().map(|index| Datum::Scalar(Const::i32(index)));
+            self.region(data.regions[0], index)?;
+            at = next_point(digits, &ranges);
+        }
+        Ok(())
+    }
+
     pub fn while_op(&mut self, op: Op) -> Result<(), Trap> {
         let data = &self.kernel.ops[op];
         let (cond, body) = (data.regions[0], data.regions[1]);
@@ -87,32 +103,23 @@ impl Machine<'_> {
         let outer = self.stream;
         let number = self.loop_number(op);
         let mut iteration = 0;
-        if ranges.iter().all(|&(lo, hi)| lo < hi) {
-            let mut at: Vec<_> = ranges.iter().map(|&(lo, _)| lo).collect();
-            'points: loop {
-                for ((&index, (lo, _)), &param) in at.iter().zip(parallel.bounds()).zip(parallel.indices()) {
-                    self.set(param, self.index(lo, index));
-                }
-                if let Some(layout) = layout {
-                    for (&index, &param) in cell_index(layout, &at).iter().zip(parallel.indices()) {
-                        self.set(param, Datum::Scalar(Const::i32(index)));
-                    }
-                }
-                for (&param, accumulator) in parallel.accumulators().iter().zip(accumulated) {
-                    self.set(param, accumulator);
-                }
-                self.stream = Stream::new(number, iteration);
-                iteration += 1;
-                accumulated = self.region(parallel.body, [])?;
-                for (index, &(lo, hi)) in at.iter_mut().zip(&ranges).rev() {
-                    *index += 1;
-                    if *index < hi {
-                        continue 'points;
-                    }
-                    *index = lo;
-                }
-                break;
+        let mut at = first_point(&ranges);
+        while let Some(point) = at {
+            for ((&index, (lo, _)), &param) in point.iter().zip(parallel.bounds()).zip(parallel.indices()) {
+                self.set(param, self.index(lo, index));
             }
+            if let Some(layout) = layout {
+                for (&index, &param) in cell_index(layout, &point).iter().zip(parallel.indices()) {
+                    self.set(param, Datum::Scalar(Const::i32(index)));
+                }
+            }
+            for (&param, accumulator) in parallel.accumulators().iter().zip(accumulated) {
+                self.set(param, accumulator);
+            }
+            self.stream = Stream::new(number, iteration);
+            iteration += 1;
+            accumulated = self.region(parallel.body, [])?;
+            at = next_point(point, &ranges);
         }
         self.stream = outer;
         let totals = accumulated.into_iter().zip(identities);
@@ -141,6 +148,23 @@ impl Machine<'_> {
         let arguments = self.kernel.ops[op].operands[1..].iter().map(|&v| self.get(v).scalar()).collect();
         self.trap(op, TrapKind::Assert { message: message.into(), arguments })
     }
+}
+
+/// The first point of ranges, if none of them is empty.
+fn first_point(ranges: &[(i128, i128)]) -> Option<Vec<i128>> {
+    ranges.iter().map(|&(lo, hi)| (lo < hi).then_some(lo)).collect()
+}
+
+/// The point after this one, the last axis fastest.
+fn next_point(mut point: Vec<i128>, ranges: &[(i128, i128)]) -> Option<Vec<i128>> {
+    for (index, &(lo, hi)) in point.iter_mut().zip(ranges).rev() {
+        *index += 1;
+        if *index < hi {
+            return Some(point);
+        }
+        *index = lo;
+    }
+    None
 }
 
 /// The index of the cell that digits in storage order count to.

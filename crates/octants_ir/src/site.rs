@@ -214,6 +214,7 @@ fn is_site(kind: &OpKind, scope: SiteScope) -> bool {
         | OpKind::Random
         | OpKind::If
         | OpKind::For
+        | OpKind::ForCells(_)
         | OpKind::While
         | OpKind::ParallelFor(_)
         | OpKind::Serial

@@ -1,5 +1,6 @@
-//! Turns a loop over the cells of a layout into a loop over ranges, in storage order: over the axes where each is one digit, else over
+//! Turns a loop over the cells of a layout into one over ranges, in storage order: over the axes where each is one digit, else over
 //! the digits, from which the body puts the index together. What else than dense nodes a loop has to visit is decided here.
+//! A serial loop becomes one loop inside another; where a variable may end it, each of them looks at that variable.
 //!
 //! Before:
 //! ```text
@@ -21,20 +22,29 @@
 //!
 //! Expects and leaves the structured phase.
 
-use octants_ir::ops::{ArithOp, Domain};
-use octants_ir::rewrite::{ValueMap, replace_values};
-use octants_ir::{Builder, Kernel, Layout, NodeKind, Op, OpKind, Region, Type, Value};
+use octants_ir::ops::{ArithOp, BitOp, BitUnary, CompareOp, Domain};
+use octants_ir::rewrite::{ValueMap, regions_in, replace_values};
+use octants_ir::{Builder, Data, Kernel, Layout, Loc, NodeKind, Op, OpKind, Region, Scalar, Type, Value};
 
 use crate::slots::set_params;
 
 pub fn expand_field_loops(kernel: &mut Kernel) {
-    for region in kernel.top_regions() {
+    let bodies = kernel.bodies();
+    let regions: Vec<_> = bodies.into_iter().flat_map(|body| regions_in(kernel, body)).collect();
+    for region in regions {
         for op in std::mem::take(&mut kernel.regions[region].ops) {
-            if let OpKind::ParallelFor(attributes) = &kernel.ops[op].kind
-                && let Domain::Cells(layout) = attributes.domain
-            {
-                let layout = kernel.layouts[layout].clone();
-                expand(kernel, region, op, &layout);
+            match &kernel.ops[op].kind {
+                OpKind::ParallelFor(attributes) => {
+                    if let Domain::Cells(layout) = attributes.domain {
+                        let layout = kernel.layouts[layout].clone();
+                        expand_parallel(kernel, region, op, &layout);
+                    }
+                }
+                OpKind::ForCells(layout) => {
+                    let layout = kernel.layouts[*layout].clone();
+                    expand_serial(kernel, region, op, &layout);
+                }
+                _ => {}
             }
             kernel.regions[region].ops.push(op);
         }
@@ -74,20 +84,21 @@ fn storage_order(layout: &Layout) -> (Vec<Axis>, Vec<i32>) {
     (order.map(whole_axis).collect(), vec![0; layout.rank()])
 }
 
-fn expand(kernel: &mut Kernel, region: Region, op: Op, layout: &Layout) {
+/// `lo, hi` of each axis, in the region around the loop.
+fn bounds(kernel: &mut Kernel, region: Region, loc: Loc, axes: &[Axis]) -> Vec<[Value; 2]> {
+    let mut b = Builder::at(kernel, region, loc);
+    axes.iter().map(|axis| [b.i32(axis.lo), b.i32(axis.hi)]).collect()
+}
+
+fn expand_parallel(kernel: &mut Kernel, region: Region, op: Op, layout: &Layout) {
     let loc = kernel.ops[op].loc;
     let parallel = kernel.parallel_loop(op).expect("the caller saw a parallel loop");
     let (body, indices) = (parallel.body, parallel.indices().to_vec());
     let accumulators = parallel.accumulators().to_vec();
     let places = parallel.place_operands().to_vec();
     let (axes, origin) = storage_order(layout);
-    let mut operands = Vec::new();
-    for axis in &axes {
-        let mut b = Builder::at(kernel, region, loc);
-        operands.extend([b.i32(axis.lo), b.i32(axis.hi)]);
-    }
-    operands.extend(places);
-    kernel.ops[op].operands = operands.into();
+    let bounds = bounds(kernel, region, loc, &axes);
+    kernel.ops[op].operands = bounds.into_iter().flatten().chain(places).collect();
     if let OpKind::ParallelFor(attributes) = &mut kernel.ops[op].kind {
         attributes.domain = Domain::Ranges;
         attributes.axes = axes.len() as u8;
@@ -95,14 +106,105 @@ fn expand(kernel: &mut Kernel, region: Region, op: Op, layout: &Layout) {
     let counted: Vec<_> = axes.iter().map(|_| kernel.add_region_param(body, Type::I32)).collect();
     set_params(kernel, body, counted.iter().copied().chain(accumulators).collect());
     let rest = std::mem::take(&mut kernel.regions[body].ops);
+    let names = indices_of(kernel, body, loc, &indices, &axes, &counted, &origin);
+    kernel.regions[body].ops.extend(rest);
+    replace_values(kernel, body, &names);
+}
+
+fn expand_serial(kernel: &mut Kernel, region: Region, op: Op, layout: &Layout) {
+    let loc = kernel.ops[op].loc;
+    let body = kernel.ops[op].regions[0];
+    let indices = kernel.regions[body].params.clone();
+    let (mut axes, origin) = storage_order(layout);
+    let mut left = kernel.ops[op].operands.first().copied();
+    if axes.is_empty() {
+        // No axes: exactly one cell, and so nothing to leave out.
+        axes.push(Axis { lo: 0, hi: 1, of: usize::MAX, weight: 1 });
+        left = None;
+    }
+    let bounds = bounds(kernel, region, loc, &axes);
+    set_params(kernel, body, Vec::new());
+    let rest = std::mem::take(&mut kernel.regions[body].ops);
+    let (mut around, mut counted, mut nest) = (region, Vec::new(), Vec::new());
+    for (level, &[lo, hi]) in bounds.iter().enumerate() {
+        let inner = if level + 1 == bounds.len() { body } else { kernel.add_region() };
+        let counter = left.map(|left| Counter::declare(kernel, around, loc, lo, hi, left));
+        let (kind, operands, regions) = match &counter {
+            None => (OpKind::For, vec![lo, hi], vec![inner]),
+            Some(counter) => (OpKind::While, Vec::new(), vec![counter.condition, inner]),
+        };
+        if level == 0 {
+            let data = &mut kernel.ops[op];
+            (data.kind, data.operands, data.regions) = (kind, operands.into(), regions.into());
+        } else {
+            Builder::at(kernel, around, loc).op(kind, operands, [], regions);
+        }
+        counted.push(match &counter {
+            None => kernel.add_region_param(inner, Type::I32),
+            Some(counter) => Builder::at(kernel, inner, loc).load(counter.local, &[]),
+        });
+        nest.push((inner, counter));
+        around = inner;
+    }
+    let names = indices_of(kernel, body, loc, &indices, &axes, &counted, &origin);
+    kernel.regions[body].ops.extend(rest);
+    let end = kernel.regions[body].ops.pop();
+    for ((inner, counter), &index) in nest.iter().zip(&counted) {
+        let mut b = Builder::at(kernel, *inner, loc);
+        if let Some(counter) = counter {
+            let one = b.i32(1);
+            let next = b.arith(ArithOp::Add, index, one);
+            b.store(counter.local, &[], next);
+        }
+        if *inner != body {
+            b.yields(&[]);
+        }
+    }
+    kernel.regions[body].ops.extend(end);
+    replace_values(kernel, body, &names);
+}
+
+/// What counts a loop that a variable may end.
+struct Counter {
+    local: Value,
+    /// That the loop goes on.
+    condition: Region,
+}
+
+impl Counter {
+    fn declare(kernel: &mut Kernel, around: Region, loc: Loc, lo: Value, hi: Value, left: Value) -> Self {
+        let mut b = Builder::at(kernel, around, loc);
+        let local = b.local(Data::Scalar(Scalar::I32));
+        b.store(local, &[], lo);
+        let condition = kernel.add_region();
+        let mut b = Builder::at(kernel, condition, loc);
+        let index = b.load(local, &[]);
+        let inside = b.compare(CompareOp::Lt, index, hi);
+        let left = b.load(left, &[]);
+        let staying = b.bit_unary(BitUnary::Not, left);
+        let goes_on = b.bit(BitOp::And, staying, inside);
+        b.yields(&[goes_on]);
+        Self { local, condition }
+    }
+}
+
+/// Ops, at the end of the body's, for what each index is.
+fn indices_of(
+    kernel: &mut Kernel,
+    body: Region,
+    loc: Loc,
+    indices: &[Value],
+    axes: &[Axis],
+    counted: &[Value],
+    origin: &[i32],
+) -> ValueMap {
     let mut b = Builder::at(kernel, body, loc);
     let mut names = ValueMap::new();
     for (axis, &index) in indices.iter().enumerate() {
-        let parts = axes.iter().zip(&counted).filter(|(part, _)| part.of == axis);
+        let parts = axes.iter().zip(counted).filter(|(part, _)| part.of == axis);
         names.insert(index, sum(&mut b, parts.map(|(part, &value)| (value, part.weight)), origin[axis]));
     }
-    kernel.regions[body].ops.extend(rest);
-    replace_values(kernel, body, &names);
+    names
 }
 
 fn sum(b: &mut Builder<'_>, parts: impl Iterator<Item = (Value, u32)>, origin: i32) -> Value {

@@ -25,7 +25,7 @@ pub use print::{Conversion, Format, PrintPiece, PrintSpec};
 pub use tensor::TensorOp;
 
 use crate::constant::Const;
-use crate::ids::Func;
+use crate::ids::{Func, LayoutId};
 use crate::types::Scalar;
 
 /// Which scalar types (or tensors of which entries) an op takes.
@@ -159,6 +159,9 @@ pub enum OpKind {
     If,
     /// `(lo, hi, carried…) → carried…`; region `body(i, carried…)` yields the next carried values. Runs while `i < hi`, step 1.
     For,
+    /// `()` or `(left)`; region `body(i₀, i₁, …)` with an `i32` for each axis of the layout. Runs once for each cell, in storage order, from the
+    /// layout's origin on; before a cell for which the variable `left` holds, the loop is over. Only in the structured phase.
+    ForCells(LayoutId),
     /// `(carried…) → carried…`; region `cond(carried…)` yields `u1, carried…`; region `body(carried…)` yields `carried…`.
     /// Results are what `cond` yielded when it yielded false.
     While,
@@ -236,6 +239,7 @@ impl OpKind {
             Self::Address => "address",
             Self::If => "if",
             Self::For => "for",
+            Self::ForCells(_) => "for_cells",
             Self::While => "while",
             Self::ParallelFor(_) => "parallel_for",
             Self::Serial => "serial",
@@ -272,6 +276,8 @@ impl OpKind {
             | Self::LaunchKey => Effects::empty(),
             // A place has an identity: two `local` ops are two variables, though an unused one may go.
             Self::Local | Self::Temp | Self::Load => Effects::READS,
+            // It may read its variable.
+            Self::ForCells(_) => Effects::READS,
             Self::Store | Self::StoreResult(_) | Self::Print(_) => Effects::WRITES,
             Self::VolatileLoad | Self::Atomic(_) | Self::AtomicCas | Self::Random | Self::Clock => {
                 Effects::READS | Effects::WRITES
@@ -288,7 +294,16 @@ impl OpKind {
 
     /// Whether ops of this kind own regions.
     pub fn has_regions(&self) -> bool {
-        matches!(self, Self::If | Self::For | Self::While | Self::ParallelFor(_) | Self::Serial | Self::Fork)
+        matches!(
+            self,
+            Self::If
+                | Self::For
+                | Self::ForCells(_)
+                | Self::While
+                | Self::ParallelFor(_)
+                | Self::Serial
+                | Self::Fork
+        )
     }
 
     /// Whether it only gives a value: may be moved, merged, repeated, or removed when unused.

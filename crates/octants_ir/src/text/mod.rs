@@ -22,6 +22,7 @@
 //!   it was made: it is what caches are keyed by. Text that is read may name values freely (`%len`), each once in a kernel.
 //! * A place is its base with indices and components in brackets, where it has any: `load %x[%i, %j]`, `store %v, %a`.
 //! * `while carry (%a: i32 = %0) { … yield %cond, %a } do (%b: i32) { … yield %c }`: condition, then body.
+//! * `for_cells (%i: i32, %j: i32) over layout0 until %left { … }`, where `until` and a variable stand only if it may end early
 //! * `parallel_for (%i: i32, %j: i32) in (%a..%b, %c..%d) reduce (%s: f32 = atomic_add %sum[%k]) block_dim 64 max_threads 1
 //!   in_order name "label" { … yield %t }`; all but the axes is left out where absent.
 //! * A `yield` of nothing at the end of a region is left out, and so is an `else` with nothing in it.

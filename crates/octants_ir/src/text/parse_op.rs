@@ -71,6 +71,7 @@ impl Parser {
             "const" => return self.constant(stated).map(OpKind::Const),
             "if" => return self.if_op(rest),
             "for" => return self.for_op(rest),
+            "for_cells" => return self.for_cells(rest),
             "while" => return self.while_op(rest),
             "parallel_for" => return self.parallel_for(rest),
             "serial" => {
@@ -223,6 +224,22 @@ impl Parser {
         self.carried(body, rest)?;
         self.block(body)?;
         Ok(OpKind::For)
+    }
+
+    /// `for_cells (%i: i32, …) over layout0 until %left { … }`, where nothing may end it without `until`.
+    fn for_cells(&mut self, rest: &mut Rest) -> Parsed<OpKind> {
+        let body = self.kernel.add_region();
+        rest.regions.push(body);
+        self.mark("(")?;
+        self.list(")", |p| p.typed_param(body))?;
+        self.word("over")?;
+        let layout = self.layout_name()?;
+        if self.eat_word("until") {
+            rest.operands.push(self.value()?);
+        }
+        rest.loc = Some(self.optional_loc()?);
+        self.block(body)?;
+        Ok(OpKind::ForCells(layout))
     }
 
     fn while_op(&mut self, rest: &mut Rest) -> Parsed<OpKind> {

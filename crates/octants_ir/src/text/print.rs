@@ -381,6 +381,19 @@ impl<'k> Printer<'k> {
                 self.push(" ");
                 self.block(body);
             }
+            (OpKind::ForCells(layout), &[body]) if operands.len() <= 1 => {
+                self.push("for_cells (");
+                self.typed_list(&kernel.regions[body].params);
+                self.push(") over ");
+                self.show(*layout);
+                if let [left] = *operands {
+                    self.push(" until ");
+                    self.value(left);
+                }
+                self.line_end(op, start);
+                self.push(" ");
+                self.block(body);
+            }
             (OpKind::While, &[cond, body]) if kernel.regions[cond].params.len() == operands.len() => {
                 self.push("while");
                 self.carried(&kernel.regions[cond].params, operands);
@@ -420,6 +433,7 @@ impl<'k> Printer<'k> {
             (
                 OpKind::If
                 | OpKind::For
+                | OpKind::ForCells(_)
                 | OpKind::While
                 | OpKind::ParallelFor(_)
                 | OpKind::Serial

@@ -1,11 +1,11 @@
 //! Control: conditions, bounds, carried values, reductions, and what ends a kernel.
 
 use super::{Law, Verifier};
-use crate::ids::{Func, Op, Region, Value};
+use crate::ids::{Func, LayoutId, Op, Region, Value};
 use crate::kernel::Phase;
 use crate::layout::Layout;
 use crate::ops::{AtomicOp, Domain, ParallelFor, PrintPiece, PrintSpec};
-use crate::types::{Scalar, Type};
+use crate::types::{Data, Scalar, Type};
 
 fn list(types: &[Type]) -> String {
     let names: Vec<_> = types.iter().map(ToString::to_string).collect();
@@ -61,6 +61,28 @@ impl Verifier<'_> {
         self.carries(op, "results", &self.types(self.results(op)), &carried);
     }
 
+    pub(super) fn for_cells(&mut self, op: Op, layout: LayoutId) {
+        self.gives(op, 0);
+        let body = self.kernel.ops[op].regions[0];
+        self.cell_indices(op, layout, &self.params(body));
+        self.carries(op, "the body yields", &self.yielded(body), &[]);
+        match *self.operands(op) {
+            [] => {}
+            [left] => {
+                self.is_type(Law::Condition, op, "what ends it", left, Type::Local(Data::Scalar(Scalar::U1)));
+            }
+            [..] => self.breaks(Law::OperandCount, op, "takes one variable at most"),
+        }
+    }
+
+    /// One `i32` for each axis of the layout.
+    fn cell_indices(&mut self, op: Op, layout: LayoutId, indices: &[Type]) {
+        let rank = self.kernel.layouts.get(layout).map(Layout::rank);
+        if rank != Some(indices.len()) || indices.iter().any(|&ty| ty != Type::I32) {
+            self.breaks(Law::Bounds, op, format!("{} indices over {layout}", indices.len()));
+        }
+    }
+
     pub(super) fn while_op(&mut self, op: Op) {
         let carried = self.types(self.operands(op));
         let &[cond, body] = &self.kernel.ops[op].regions[..] else { return };
@@ -96,10 +118,7 @@ impl Verifier<'_> {
             self.axis(op, bounds[0], bounds[1], params.get(axis).copied());
         }
         if let Domain::Cells(id) = attributes.domain {
-            let rank = self.kernel.layouts.get(id).map(Layout::rank);
-            if rank != Some(axes) || params.iter().take(axes).any(|&ty| ty != Type::I32) {
-                self.breaks(Law::Bounds, op, format!("{axes} indices over {id}"));
-            }
+            self.cell_indices(op, id, params.get(..axes).unwrap_or_default());
         }
         let accumulators = params.get(axes..).unwrap_or_default();
         let mut cells = Vec::new();

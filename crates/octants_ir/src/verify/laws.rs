@@ -20,7 +20,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     16 Convert "A conversion keeps the shape; `bit_cast` keeps the width too.";
     17 Tensor "A tensor is made of as many scalars of its type as it has entries; components are as many integers as its rank.";
     18 Struct "Members exist, and have the types that their struct says.";
-    19 PlaceUse "A place is only ever the base of an access, of `extent` or `address`, or of a reduction, or passed to a function.";
+    19 PlaceUse "A place is only ever the base of an access, of `extent` or `address`, or of a reduction, or ends a `for_cells`, or is passed to a function.";
     20 Path "A base is a place; its path is one integer per index, and then none or one integer per component.";
     21 Cell "What is loaded, stored or updated has the type of the addressed cell.";
     22 Atomic "An atomic update takes what its table names; `atomic_cas` takes integers, one scalar at a time.";

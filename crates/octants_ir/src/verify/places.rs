@@ -16,7 +16,8 @@ impl Verifier<'_> {
             | OpKind::Atomic(_)
             | OpKind::AtomicCas
             | OpKind::Extent(_)
-            | OpKind::Address => vec![0],
+            | OpKind::Address
+            | OpKind::ForCells(_) => vec![0],
             OpKind::ParallelFor(attributes) => attributes.place_starts(),
             OpKind::Call(_) => (0..data.operands.len()).collect(),
             _ => Vec::new(),

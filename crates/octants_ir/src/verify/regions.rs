@@ -132,7 +132,7 @@ impl Checker<'_, '_> {
         let expected = match data.kind {
             OpKind::Fork => data.regions.len().max(1),
             OpKind::If | OpKind::While => 2,
-            OpKind::For | OpKind::ParallelFor(_) | OpKind::Serial => 1,
+            OpKind::For | OpKind::ForCells(_) | OpKind::ParallelFor(_) | OpKind::Serial => 1,
             _ => 0,
         };
         if data.regions.len() != expected {

@@ -87,11 +87,14 @@ fn task_values(verifier: &mut Verifier, op: Op, body: Region) {
     }
 }
 
-/// Nothing computes with tensors or structs: they are only taken apart and put together, where memory or the kernel's head
-/// has them whole.
+/// Nothing runs over a layout or computes with tensors or structs: they are only taken apart and put together, where memory or the
+/// kernel's head has them whole.
 fn scalars(verifier: &mut Verifier, op: Op) {
     let kernel = verifier.kernel;
     let data = &kernel.ops[op];
+    if let OpKind::ForCells(layout) = data.kind {
+        verifier.breaks(Law::Digits, op, format!("runs over {layout}"));
+    }
     for &value in data.results.iter().chain(&data.operands) {
         let fits = match kernel.ty(value).data() {
             None | Some(Data::Scalar(_)) => true,

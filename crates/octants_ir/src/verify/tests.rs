@@ -128,6 +128,13 @@ const BAD: &[(Law, &str)] = &[
     (Law::Bounds, "parallel_for (%j: i32) over layout0 { }\nreturn"),
     (Law::Bounds, "parallel_for (%j: i32, %m: i64) over layout0 { }\nreturn"),
     (Law::Bounds, "parallel_for () over layout1 { }\nreturn"),
+    (Law::Bounds, "for_cells (%j: i32) over layout0 { }\nreturn"),
+    (Law::Bounds, "for_cells (%j: i32, %m: i64) over layout0 { }\nreturn"),
+    (
+        Law::Condition,
+        "%b: local<i32> = local\nfor_cells (%j: i32, %m: i32) over layout0 until %b { }\nreturn",
+    ),
+    (Law::Carried, "for_cells (%j: i32, %m: i32) over layout0 { yield %j }\nreturn"),
     (Law::Digits, "serial { }\nparallel_for (%j: i32, %m: i32) over layout0 { }\nreturn"),
     (Law::Attributes, "parallel_for (%j: i32) in (%i..%i) max_threads 0 { }\nreturn"),
     (Law::Top, "if %c { parallel_for (%j: i32) in (%i..%i) { } }\nreturn"),

@@ -121,6 +121,7 @@ impl Emitter<'_> {
                 return self.assembly(op);
             }
             OpKind::Random => panic!("{op} (random) should have become integer ops"),
+            OpKind::ForCells(_) => panic!("{op} (for_cells) should have become loops over ranges"),
             // The laws of the tasks phase: tasks stand at the top.
             OpKind::Temp
             | OpKind::Serial

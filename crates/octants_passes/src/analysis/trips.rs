@@ -13,7 +13,7 @@ pub const CAUTIOUS_TRIPS: u32 = 4;
 /// The trips of a `for` with constant bounds, else `assumed` for a serial loop; 1 for any other op.
 pub fn trips(kernel: &Kernel, op: Op, assumed: u32) -> u32 {
     match kernel.ops[op].kind {
-        OpKind::For | OpKind::While => match kernel.constant_trips(op) {
+        OpKind::For | OpKind::ForCells(_) | OpKind::While => match kernel.constant_trips(op) {
             Some(trips) => u32::try_from(trips).unwrap_or(u32::MAX),
             None => assumed,
         },

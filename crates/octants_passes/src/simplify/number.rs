@@ -78,6 +78,7 @@ fn number(kind: &OpKind) -> Option<(u8, u64)> {
         | OpKind::AtomicCas
         | OpKind::If
         | OpKind::For
+        | OpKind::ForCells(_)
         | OpKind::While
         | OpKind::ParallelFor(_)
         | OpKind::Serial

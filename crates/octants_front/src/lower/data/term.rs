@@ -133,33 +133,18 @@ pub(crate) struct Ndrange {
     pub bounds: Vec<(Value, Value)>,
     /// Which axis each nesting level runs over, outermost first.
     pub order: Vec<usize>,
-    /// Of a field in blocks: the bounds are those of digits that make up the index.
-    pub digits: Option<Digits>,
     /// Of the elements of a field or the cells of a node: how they lie. It has no bounds then.
     pub layout: Option<Arc<Layout>>,
 }
 
-/// How an index is put together from digits that are counted apart.
-#[derive(Clone, Debug)]
-pub(crate) struct Digits {
-    /// The index of the first element, by axis.
-    pub origin: Vec<i32>,
-    /// Of each digit its axis, and how much it counts there.
-    pub weights: Vec<(usize, u32)>,
-}
-
 impl Ndrange {
     pub(crate) fn new(bounds: Vec<(Value, Value)>) -> Self {
-        Self { order: (0..bounds.len()).collect(), bounds, digits: None, layout: None }
+        Self { order: (0..bounds.len()).collect(), bounds, layout: None }
     }
 
     /// How many indices an iteration has.
     pub(crate) fn rank(&self) -> usize {
-        match (&self.layout, &self.digits) {
-            (Some(layout), _) => layout.rank(),
-            (None, Some(digits)) => digits.origin.len(),
-            (None, None) => self.bounds.len(),
-        }
+        self.layout.as_ref().map_or(self.bounds.len(), |layout| layout.rank())
     }
 }
 

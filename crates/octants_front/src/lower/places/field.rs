@@ -6,14 +6,14 @@
 use std::sync::Arc;
 
 use octants_diag::{Code, Span};
-use octants_ir::ops::{ASSERT_ARGUMENTS, ArithOp, AssertKind, BitOp, CompareOp};
+use octants_ir::ops::{ASSERT_ARGUMENTS, AssertKind, BitOp, CompareOp};
 use octants_ir::{ArrayType, Boundary, Layout, OpKind, Type, Value};
 
 use crate::ast::Expr;
 use crate::dependency::{Dependency, FieldParam, Origin, Role};
 use crate::host::{FieldKind, Host, Meaning};
 use crate::lower::Lowerer;
-use crate::lower::data::term::{Digits, Entries, Ndrange, Place, Struct, Term};
+use crate::lower::data::term::{Entries, Ndrange, Place, Struct, Term};
 use crate::lower::error::Fallible;
 
 /// What follows from a field's kind: reading it ties a kernel to no one field.
@@ -251,53 +251,5 @@ impl<H: Host> Lowerer<'_, H> {
             }
             _ => Ok(None),
         }
-    }
-
-    /// The ranges of a serial loop in storage order: over the axes, or over the digits of a layout in blocks.
-    pub(crate) fn layout_ranges(&mut self, layout: &Layout, span: Span) -> Ndrange {
-        let mut builder = self.at(span);
-        if layout.digits().any(|digit| digit.below != 1) {
-            let bounds =
-                layout.digits().map(|digit| (builder.i32(0), builder.i32(digit.extent as i32))).collect();
-            let weights = layout.digits().map(|digit| (usize::from(digit.axis), digit.below)).collect();
-            let digits = Some(Digits { origin: layout.origin.clone(), weights });
-            return Ndrange { digits, ..Ndrange::new(bounds) };
-        }
-        let axes = layout.shape.iter().zip(&layout.origin);
-        let bounds = axes
-            .map(|(&extent, &origin)| (builder.i32(origin), builder.i32(origin.wrapping_add(extent as i32))));
-        let bounds = bounds.collect();
-        // Axes of one element have no digit.
-        let single = (0..layout.rank()).filter(|&axis| layout.digits_of(axis).next().is_none());
-        let order = single.chain(layout.digits().map(|digit| usize::from(digit.axis))).collect();
-        Ndrange { order, ..Ndrange::new(bounds) }
-    }
-
-    /// The indices of an iteration from what its loops count.
-    pub(crate) fn put_together(&mut self, range: &Ndrange, counted: Vec<Value>, span: Span) -> Vec<Value> {
-        let Some(digits) = &range.digits else { return counted };
-        let mut indices: Vec<Option<Value>> = vec![None; digits.origin.len()];
-        let mut builder = self.at(span);
-        for (&(axis, weight), &digit) in digits.weights.iter().zip(&counted) {
-            let weighted = if weight == 1 {
-                digit
-            } else {
-                let weight = builder.i32(weight as i32);
-                builder.arith(ArithOp::Mul, digit, weight)
-            };
-            indices[axis] = Some(match indices[axis] {
-                None => weighted,
-                Some(so_far) => builder.arith(ArithOp::Add, so_far, weighted),
-            });
-        }
-        let put = indices.into_iter().zip(&digits.origin).map(|(index, &origin)| match index {
-            None => builder.i32(origin),
-            Some(index) if origin == 0 => index,
-            Some(index) => {
-                let origin = builder.i32(origin);
-                builder.arith(ArithOp::Add, index, origin)
-            }
-        });
-        put.collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, BitOp, BitUnary, CompareOp, Domain, ParallelFor};
-use octants_ir::{Builder, Const, OpKind, Scalar, Type, Value};
+use octants_ir::{Builder, Const, Layout, OpKind, Scalar, Type, Value};
 
 use super::exits::{may_break, may_return};
 use crate::ast::{Expr, ExprKind, Name, Stmt};
@@ -20,7 +20,6 @@ struct Nest<'s> {
     span: Span,
 }
 
-#[derive(Clone)]
 enum Targets<'s> {
     /// One name per axis.
     Each(Vec<(&'s Name, Span)>),
@@ -208,14 +207,30 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn serial_loop(&mut self, nest: &Nest<'_>) -> Fallible<()> {
-        if let Some(layout) = &nest.range.layout {
-            let range = self.layout_ranges(layout, nest.span);
-            let Nest { targets, body, span, .. } = nest;
-            return self.serial_loop(&Nest { range, targets: targets.clone(), body, span: *span });
-        }
         let broken = self.may_end_early(nest.body).then(|| self.new_flag(nest.span));
+        if let Some(layout) = &nest.range.layout {
+            return self.serial_cells(nest, layout, broken);
+        }
         let mut indices: Vec<Option<Value>> = vec![None; nest.range.bounds.len()];
         self.serial_level(nest, 0, broken, &mut indices)
+    }
+
+    /// A serial loop over a layout.
+    fn serial_cells(&mut self, nest: &Nest<'_>, layout: &Layout, broken: Option<Value>) -> Fallible<()> {
+        // It becomes as many loops inside each other as there are digits and axes of one element.
+        let levels = layout.digits().count().max(layout.rank());
+        self.nesting += levels.saturating_sub(1);
+        let types = vec![Type::I32; layout.rank()];
+        let opened = self.open_region(&types, |inner, indices| {
+            let indices = indices.to_vec();
+            inner.loop_body(nest, LoopKind::Serial { broken }, &indices)
+        });
+        self.nesting -= levels.saturating_sub(1);
+        let (region, ()) = opened?;
+        self.end_region(region, nest.span, &[]);
+        let layout = self.kernel.intern_layout(layout.clone());
+        self.at(nest.span).op(OpKind::ForCells(layout), broken, [], [region]);
+        Ok(())
     }
 
     /// One nesting level of a serial loop, and those inside.
@@ -239,7 +254,6 @@ impl<H: Host> Lowerer<'_, H> {
                 self.at(span).op(OpKind::For, [lo, hi], [], [region]);
                 return Ok(());
             }
-            let indices = self.put_together(&nest.range, indices, span);
             return self.loop_body(nest, LoopKind::Serial { broken }, &indices);
         };
         let (lo, hi) = nest.range.bounds[axis];
