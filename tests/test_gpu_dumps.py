@@ -80,3 +80,8 @@ def test_machine_code_without_the_tools_names_them(monkeypatch):
     monkeypatch.setattr("sys.path", [])
     with pytest.raises(RuntimeError, match="nvidia-cuda-nvdisasm"):
         scale.dump("sass")
+
+
+def test_a_cpu_has_no_resources_to_count():
+    scale = compiled()
+    assert scale.resources() == []

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use octants_hal::{Cancel, Capabilities};
-use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout};
+use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout, Task};
 use octants_ir::{Loc, LocData};
 use octants_runtime::{
     Arguments, Assumptions, Context, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan, Mirror,
@@ -16,7 +16,7 @@ use crate::gpu_code::PtxModule;
 use crate::kernel_source::{KernelSource, VersionInfo};
 use crate::launch_keys::LaunchKeys;
 use crate::output::{Locate, Output};
-use crate::report::{CompileStatistics, Dump};
+use crate::report::{CompileStatistics, Dump, TaskResources};
 use crate::short_launch::is_short;
 
 /// A kernel compiled in a session.
@@ -105,6 +105,20 @@ impl CompiledKernel {
     /// Of the version that is made first: for arrays that do not overlap.
     pub fn statistics(&self) -> CompileStatistics {
         self.version().1.statistics
+    }
+
+    /// What each task of that version takes of the device; empty where there is nothing to count.
+    pub fn resources(&self) -> Result<Vec<TaskResources>, Error> {
+        self.context().check().map_err(|_| Error::Stale { what: "kernel" })?;
+        let first = self.plan.first();
+        let usage = first.usage().map_err(Error::of_device)?;
+        let tasks = usage.into_iter().zip(&first.plan().tasks);
+        let of = |((symbol, usage), task): ((&str, _), _)| TaskResources {
+            symbol: symbol.to_owned(),
+            parallel: matches!(task, &Task::Range { .. }),
+            usage,
+        };
+        Ok(tasks.map(of).collect())
     }
 
     /// Where assignments in parallel loops are races: each with the calls that were inlined, the innermost first.

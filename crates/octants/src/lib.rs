@@ -61,12 +61,12 @@ pub use octants_codegen::{llvm_version, wait_for_compilations};
 pub use octants_diag as diag;
 pub use octants_front as front;
 pub use octants_front::FieldKind;
-pub use octants_hal::{Cancel, Confirm};
+pub use octants_hal::{Cancel, Confirm, FunctionUsage};
 pub use octants_ir as ir;
 pub use octants_runtime::{Arguments, ExternalStream, HostRange, Memory, Mirror};
 pub use options::{Arch, SessionOptions};
 pub use output::Locate;
-pub use report::{CompileStatistics, Dump};
+pub use report::{CompileStatistics, Dump, TaskResources};
 pub use session::Session;
 pub use tree::{
     AxisSplit, Child, Leaf, LeafId, MAX_AXES, Node, NodeId, Outline, Sizes, not_positive, too_long,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use octants_hal::FunctionUsage;
+
 /// Where the time of a compilation went.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CompileStatistics {
@@ -24,6 +26,16 @@ impl CompileStatistics {
     pub fn total(&self) -> Duration {
         self.lower + self.passes + self.emit + self.llvm + self.load
     }
+}
+
+/// What one task takes of a GPU.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TaskResources {
+    /// The name of its code, as profilers show it.
+    pub symbol: String,
+    /// Whether it is a parallel loop; otherwise one thread runs it.
+    pub parallel: bool,
+    pub usage: FunctionUsage,
 }
 
 /// A text that shows a kernel at one stage of its compilation.

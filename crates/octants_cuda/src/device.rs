@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use octants_hal::{
-    Address, Capabilities, Device, DeviceError, Domain, Event, Function, Image, ImagePart, Launch,
-    LaunchContext, Module, SharedMemory, Stream,
+    Address, Capabilities, Device, DeviceError, Domain, Event, Function, FunctionUsage, Image, ImagePart,
+    Launch, LaunchContext, Module, SharedMemory, Stream,
 };
 use octants_llvm::gpu_abi::GpuFrame;
 
@@ -25,6 +25,12 @@ mod attribute {
     pub const THREADS_PER_MULTIPROCESSOR: i32 = 39;
     pub const MAJOR: i32 = 75;
     pub const MINOR: i32 = 76;
+}
+
+mod function_attribute {
+    pub const SHARED_BYTES: i32 = 1;
+    pub const LOCAL_BYTES: i32 = 3;
+    pub const REGISTERS: i32 = 4;
 }
 
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`
@@ -610,6 +616,34 @@ unsafe impl Device for CudaDevice {
         let module = unsafe { &*(module.0 as *const LoadedModule) };
         let function = module.functions.iter().find(|function| function.symbol == symbol)?;
         Some(Function(ptr::from_ref(function) as u64))
+    }
+
+    unsafe fn function_usage(&self, function: Function) -> Result<Option<FunctionUsage>, DeviceError> {
+        let table = self.enter()?;
+        // SAFETY: made by `function`, whose module is loaded.
+        let function = unsafe { &*(function.0 as *const LoadedFunction) };
+        let ask = |attribute: c_int| {
+            let mut value = 0;
+            // SAFETY: writes one integer; the function is loaded.
+            let status = unsafe { (table.function_attribute)(&raw mut value, attribute, function.handle) };
+            self.check("function_usage", status).map(|()| value as u32)
+        };
+        let mut most = 0;
+        // SAFETY: writes one integer.
+        let status = unsafe {
+            (table.device_attribute)(&raw mut most, attribute::THREADS_PER_MULTIPROCESSOR, self.ordinal)
+        };
+        self.check("function_usage", status)?;
+        let FunctionShape { shape, resident } = function.shape;
+        let blocks = (resident / u64::from(self.multiprocessors)) as u32;
+        Ok(Some(FunctionUsage {
+            registers: ask(function_attribute::REGISTERS)?,
+            local_bytes: ask(function_attribute::LOCAL_BYTES)?,
+            shared_bytes: ask(function_attribute::SHARED_BYTES)? + shape.shared_bytes,
+            block: shape.block,
+            resident_threads: blocks * shape.block,
+            max_resident_threads: most as u32,
+        }))
     }
 
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {

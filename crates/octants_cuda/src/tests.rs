@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use octants_hal::{
-    Address, Cancel, Dealing, Device, DeviceError, Domain, Function, Grid, Image, ImagePart, Launch,
-    LaunchContext, LaunchMemory, LaunchShape, RangeDomain,
+    Address, Cancel, Dealing, Device, DeviceError, Domain, Function, FunctionUsage, Grid, Image, ImagePart,
+    Launch, LaunchContext, LaunchMemory, LaunchShape, RangeDomain,
 };
 
 use crate::device::CudaDevice;
@@ -40,13 +40,17 @@ fn with_fake<R>(
                 "device_count" => write(words[0], 1, 4),
                 "device_attribute" => write(
                     words[0],
-                    [(16, 132), (75, 9), (76, 0)].iter().find(|(a, _)| *a == words[1]).map_or(0, |(_, v)| *v),
+                    [(16, 132), (39, 2048), (75, 9), (76, 0)]
+                        .iter()
+                        .find(|(a, _)| *a == words[1])
+                        .map_or(0, |(_, v)| *v),
                     4,
                 ),
                 "context_retain" => write(words[0], 0xC0, 8),
                 "pool_create" => write(words[0], 0xB0, 8),
                 "stream_create" => write(words[0], 0x50, 8),
                 "resident_blocks" => write(words[0], 8, 4),
+                "function_attribute" => write(words[0], 10 * words[1], 4),
                 "allocate_async" => write(words[0], 0x7000, 8),
                 "host_allocate" => write(
                     words[0],
@@ -190,6 +194,33 @@ fn grids_follow_the_points_and_what_is_resident() {
             "1056 x 256 on 0x0",
         ]
     );
+}
+
+#[test]
+fn what_a_function_takes_is_what_the_driver_says() {
+    let shape = LaunchShape { block: 128, shared_bytes: 1000, ..LaunchShape::default() };
+    let (usage, _) = with_fake(nothing, || {
+        let device = open().unwrap();
+        let part = ImagePart { symbol: "k_t0", bytes: b"code", shape };
+        // SAFETY: the driver only records, and loads anything.
+        unsafe {
+            let module = device.load_module(&Image { name: "k", parts: &[part] }).unwrap();
+            let function = device.function(module, "k_t0").unwrap();
+            let usage = device.function_usage(function).unwrap().unwrap();
+            device.unload_module(module);
+            usage
+        }
+    });
+    let expected = FunctionUsage {
+        registers: 40,
+        local_bytes: 30,
+        shared_bytes: 1010,
+        block: 128,
+        resident_threads: 1024,
+        max_resident_threads: 2048,
+    };
+    assert_eq!(usage, expected);
+    assert!((usage.occupancy() - 0.5).abs() < 1e-9);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::capabilities::Capabilities;
 use crate::error::DeviceError;
 use crate::image::Image;
 use crate::launch::Launch;
+use crate::usage::FunctionUsage;
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $name:ident;)*) => {
@@ -243,6 +244,14 @@ pub unsafe trait Device: Send + Sync {
     /// # Safety
     /// `module` is live.
     unsafe fn function(&self, module: Module, symbol: &str) -> Option<Function>;
+
+    /// What a function takes of the processor; `None` where there is nothing to count.
+    ///
+    /// # Safety
+    /// The function's module is live.
+    unsafe fn function_usage(&self, _function: Function) -> Result<Option<FunctionUsage>, DeviceError> {
+        Ok(None)
+    }
 
     /// Runs one task. On a stream that is not immediate it only joins the queue.
     ///

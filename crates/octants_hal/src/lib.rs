@@ -37,6 +37,7 @@ mod launch;
 pub mod null;
 mod prints;
 mod shape;
+mod usage;
 
 pub use cancel::{Cancel, Confirm};
 pub use capabilities::Capabilities;
@@ -49,3 +50,4 @@ pub use launch::{
 };
 pub use prints::{PrintQueue, PrintRing, PushError, RING_HEADER};
 pub use shape::{Dealing, Grid, LaunchShape};
+pub use usage::FunctionUsage;

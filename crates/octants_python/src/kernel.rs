@@ -368,6 +368,29 @@ impl Kernel {
         PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
     }
 
+    /// What each task of the newest compilation takes of the GPU: a list of dicts. Empty on a device without registers to count.
+    fn resources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let newest = self.specialisations().first().cloned();
+        let tasks = match newest {
+            Some(newest) => {
+                py.detach(|| newest.compiled.resources()).map_err(|error| errors::from_error(py, &error))?
+            }
+            None => Vec::new(),
+        };
+        let dicts = tasks.iter().map(|task| {
+            let usage = &task.usage;
+            let dict = PyDict::new(py);
+            dict.set_item("task", &task.symbol)?;
+            dict.set_item("registers", usage.registers)?;
+            dict.set_item("local_bytes", usage.local_bytes)?;
+            dict.set_item("shared_bytes", usage.shared_bytes)?;
+            dict.set_item("block", if task.parallel { usage.block } else { 1 })?;
+            dict.set_item("occupancy", task.parallel.then(|| usage.occupancy()))?;
+            Ok(dict)
+        });
+        PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
+    }
+
     /// A text that shows the newest compilation at some stage: "ir", "tasks", "llvm", "llvm-optimised", "asm", "ptx" or "sass". The last
     /// two are for NVIDIA's GPUs of a compute capability, the session's device or 90.
     #[pyo3(signature = (stage, *, capability=None))]

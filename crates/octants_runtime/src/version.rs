@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use octants_hal::{Cancel, DeviceError, Function, Image, ImagePart, LaunchShape, Module};
+use octants_hal::{Cancel, DeviceError, Function, FunctionUsage, Image, ImagePart, LaunchShape, Module};
 use octants_ir::plan::Plan;
 
 use crate::context::Context;
@@ -61,6 +61,8 @@ pub struct Version<I> {
     module: Module,
     /// By task number; and how many points each runs at once.
     functions: Vec<(Function, u32)>,
+    /// The functions' names.
+    symbols: Vec<String>,
     name: Arc<str>,
     plan: Plan,
     info: I,
@@ -76,8 +78,15 @@ impl<I> Version<I> {
         // SAFETY: the maker compiled it for this device.
         let module = unsafe { context.device().load_module(&Image { name: &name, parts: &parts })? };
         let label = name.as_str().into();
-        let mut version =
-            Self { context: Arc::clone(context), module, functions: Vec::new(), name: label, plan, info };
+        let mut version = Self {
+            context: Arc::clone(context),
+            module,
+            functions: Vec::new(),
+            symbols: tasks.iter().map(|task| task.symbol.clone()).collect(),
+            name: label,
+            plan,
+            info,
+        };
         for task in &tasks {
             // SAFETY: the module was just loaded.
             let function = unsafe { context.device().function(module, &task.symbol) };
@@ -114,6 +123,19 @@ impl<I> Version<I> {
 
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.context
+    }
+
+    /// The name of each task's code, and what it takes of the device, by task number; empty where there is nothing to count.
+    pub fn usage(&self) -> Result<Vec<(&str, FunctionUsage)>, DeviceError> {
+        let mut list = Vec::new();
+        for (symbol, &(function, _)) in self.symbols.iter().zip(&self.functions) {
+            // SAFETY: the module is loaded as long as the version is there.
+            match unsafe { self.context.device().function_usage(function)? } {
+                Some(usage) => list.push((symbol.as_str(), usage)),
+                None => return Ok(Vec::new()),
+            }
+        }
+        Ok(list)
     }
 
     /// The code of a task, and how many points it runs at once; it is there for every task of the plan.

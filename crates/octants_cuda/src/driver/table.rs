@@ -105,6 +105,7 @@ driver_table! {
     module_load = "cuModuleLoadData"(module: *mut Handle, image: *const c_void);
     module_unload = "cuModuleUnload"(module: Handle);
     module_function = "cuModuleGetFunction"(function: *mut Handle, module: Handle, name: *const c_char);
+    function_attribute = "cuFuncGetAttribute"(value: *mut c_int, attribute: c_int, function: Handle);
     /// How many blocks of a function one multiprocessor runs at once.
     resident_blocks = "cuOccupancyMaxActiveBlocksPerMultiprocessor"(
         blocks: *mut c_int, function: Handle, threads: c_int, shared_bytes: usize
