@@ -169,3 +169,12 @@ def test_many_returns_of_a_real_function(arch):
     )
     k = kernel_of("    return f(a)", before=function)
     assert [k(0), k(31), k(32), k(999), k(1000), k(6000)] == [0, 155, 160, 4995, -1, -5]
+
+
+def test_many_static_conditions_leave_an_unrolled_loop(arch):
+    function = (
+        "@oc.real_func\ndef f(a: oc.i32) -> oc.i32:\n    r = a\n    for k in oc.static(range(5)):\n"
+        + lines(100, "r += {i}\nif oc.static(k == {i} + 7):\n    return -1", "        ")
+        + "        if oc.static(k == 2):\n            break\n    return r\n"
+    )
+    assert kernel_of("    return f(a)", before=function)(1) == 1 + 3 * sum(range(100))

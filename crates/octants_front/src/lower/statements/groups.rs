@@ -34,11 +34,12 @@ const IN_A_GROUP: usize = 32;
 impl<H: Host> Lowerer<'_, H> {
     /// The groups of a block in which many statements may leave.
     pub(crate) fn groups<'s>(&self, stmts: &'s [Stmt]) -> Option<Vec<&'s [Stmt]>> {
-        if stmts.len() <= MOST_NESTED {
+        let innermost = self.frame().loops.last();
+        // Nothing that is decided while running leaves an unrolled loop.
+        if stmts.len() <= MOST_NESTED || innermost.is_some_and(Loop::is_static) {
             return None;
         }
-        let returns = self.frame().exit.is_some();
-        let leaves = !self.frame().loops.last().is_none_or(Loop::is_static);
+        let (leaves, returns) = (innermost.is_some(), self.frame().exit.is_some());
         let nests = |stmt: &Stmt| {
             let block = std::slice::from_ref(stmt);
             match stmt.kind {
