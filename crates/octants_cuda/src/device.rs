@@ -1,6 +1,6 @@
 //! The verbs over the driver's table.
 
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,6 +32,13 @@ mod function_attribute {
     pub const LOCAL_BYTES: i32 = 3;
     pub const REGISTERS: i32 = 4;
 }
+
+mod load_option {
+    pub const ERROR_LOG: i32 = 5;
+    pub const ERROR_LOG_BYTES: i32 = 6;
+}
+/// Bytes of what the driver's compiler says of code that it refuses. Chosen: some twenty lines.
+const ERROR_LOG_BYTES: usize = 4096;
 
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`
 const RELEASE_THRESHOLD: c_int = 4;
@@ -577,7 +584,7 @@ unsafe impl Device for CudaDevice {
     }
 
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
-        let table = self.enter()?;
+        self.enter()?;
         if image.parts.iter().any(|part| part.shape.deep_stack) {
             self.deepen_stack()?;
         }
@@ -586,14 +593,14 @@ unsafe impl Device for CudaDevice {
             let text = CString::new(part.bytes).map_err(|_| DeviceError::BadImage {
                 message: format!("`{}` has a zero inside", part.symbol),
             })?;
-            let mut loaded = ptr::null_mut();
-            // SAFETY: a text that ends with a zero.
-            let status = unsafe { (table.module_load)(&raw mut loaded, text.as_ptr().cast()) };
-            if let Err(error) = self.check("load_module", status) {
-                self.unload(&module);
-                return Err(error);
+            match self.compile_part(part.symbol, &text) {
+                Ok(loaded) => module.parts.push(loaded),
+                Err(error) => {
+                    self.unload(&module);
+                    return Err(error);
+                }
             }
-            module.parts.push(loaded);
+            let loaded = module.parts[module.parts.len() - 1];
             match self.loaded_function(loaded, part) {
                 Ok(function) => module.functions.push(function),
                 Err(error) => {
@@ -678,6 +685,30 @@ unsafe impl Device for CudaDevice {
 }
 
 impl CudaDevice {
+    /// Has the driver compile a part. If it refuses, the error has its compiler's words.
+    fn compile_part(&self, symbol: &str, text: &CStr) -> Result<Handle, DeviceError> {
+        let (table, mut loaded) = (self.enter()?, ptr::null_mut());
+        let mut log = [0_u8; ERROR_LOG_BYTES];
+        let mut options = [load_option::ERROR_LOG, load_option::ERROR_LOG_BYTES];
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(ERROR_LOG_BYTES)];
+        // SAFETY: a text that ends with a zero, and as many options with values as it says; the log outlives the call.
+        let status = unsafe {
+            let (count, options) = (options.len() as u32, options.as_mut_ptr());
+            (table.module_load)(&raw mut loaded, text.as_ptr().cast(), count, options, values.as_mut_ptr())
+        };
+        self.check("load_module", status).map_err(|error| match error {
+            DeviceError::BadImage { message } => {
+                let length = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
+                let said = String::from_utf8_lossy(&log[..length]);
+                DeviceError::BadImage {
+                    message: format!("`{symbol}`: {message} {}", said.trim()).trim_end().to_owned(),
+                }
+            }
+            other => other,
+        })?;
+        Ok(loaded)
+    }
+
     /// What a launch wants to know of the function of a part, asked once.
     fn loaded_function(&self, module: Handle, part: &ImagePart<'_>) -> Result<LoadedFunction, DeviceError> {
         let table = self.enter()?;

@@ -197,6 +197,31 @@ fn grids_follow_the_points_and_what_is_resident() {
 }
 
 #[test]
+fn code_that_the_driver_refuses_is_told_of_in_its_words() {
+    let refuse = |name: &str, words: &[u64]| {
+        (name == "module_load").then(|| {
+            // SAFETY: options and values are arrays of two; the first value is the address of the log.
+            unsafe {
+                assert_eq!((words[2], *(words[3] as *const [i32; 2])), (2, [5, 6]));
+                let [log, bytes] = *(words[4] as *const [u64; 2]);
+                let text = b"ptxas : too much shared memory\0";
+                assert!(bytes as usize > text.len());
+                std::ptr::copy_nonoverlapping(text.as_ptr(), log as *mut u8, text.len());
+            }
+            218
+        })
+    };
+    let (error, _) = with_fake(refuse, || {
+        let device = open().unwrap();
+        let part = ImagePart { symbol: "k_t0", bytes: b"code", shape: LaunchShape::default() };
+        // SAFETY: the driver only records.
+        unsafe { device.load_module(&Image { name: "k", parts: &[part] }).unwrap_err() }
+    });
+    let DeviceError::BadImage { message } = error else { panic!("{error:?}") };
+    assert!(message.starts_with("`k_t0`: ") && message.ends_with("too much shared memory"), "{message}");
+}
+
+#[test]
 fn what_a_function_takes_is_what_the_driver_says() {
     let shape = LaunchShape { block: 128, shared_bytes: 1000, ..LaunchShape::default() };
     let (usage, _) = with_fake(nothing, || {

@@ -102,7 +102,10 @@ driver_table! {
     event_query = "cuEventQuery"(event: Handle);
     event_record = "cuEventRecord"(event: Handle, stream: Handle);
 
-    module_load = "cuModuleLoadData"(module: *mut Handle, image: *const c_void);
+    /// Compiles PTX. Options are numbers, each with a value that is a pointer or fits one.
+    module_load = "cuModuleLoadDataEx"(
+        module: *mut Handle, image: *const c_void, count: c_uint, options: *mut c_int, values: *mut *mut c_void
+    );
     module_unload = "cuModuleUnload"(module: Handle);
     module_function = "cuModuleGetFunction"(function: *mut Handle, module: Handle, name: *const c_char);
     function_attribute = "cuFuncGetAttribute"(value: *mut c_int, attribute: c_int, function: Handle);
