@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use octants_codegen::{GpuOptions, PtxOptions, PtxTarget, compile_ptx};
+use octants_codegen::{PtxOptions, PtxTarget, compile_ptx};
 use octants_hal::Cancel;
 use octants_passes::Outcome;
 use octants_runtime::Assumptions;
@@ -46,7 +46,6 @@ impl KernelSource {
         let Outcome { kernel, plan, .. } = self.run_passes(Assumptions { copies: false, ..assume }).0;
         let options = PtxOptions {
             target,
-            gpu: GpuOptions::default(),
             noalias: assume.noalias,
             optimise: self.options.opt_level > 0,
             threads: compile_threads(self),

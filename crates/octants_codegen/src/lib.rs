@@ -9,7 +9,6 @@ mod ptx_target;
 
 pub use driver::{CodegenError, CompiledTask, KernelCode, KernelText};
 pub use native::{NativeOptions, compile_native, native_text};
-pub use octants_llvm::GpuOptions;
 pub use ptx::{PtxOptions, compile_ptx, ptx_text};
 pub use ptx_target::{DriverTooOld, PtxTarget};
 

@@ -14,8 +14,6 @@ use crate::ptx_target::PtxTarget;
 pub struct PtxOptions {
     /// The device and the driver that code is for.
     pub target: PtxTarget,
-    /// What the emitter chooses a task's code by.
-    pub gpu: GpuOptions,
     /// No two array arguments overlap, unless both are only read.
     pub noalias: bool,
     pub optimise: bool,
@@ -49,13 +47,11 @@ fn recipe(options: PtxOptions) -> Result<Recipe, CodegenError> {
     let target = Target::nvptx(capability, version).ok_or_else(|| CodegenError::Unsupported {
         message: "LLVM was built without its target for NVIDIA's GPUs".to_owned(),
     })?;
+    // Vector forms of `red`: PTX ISA 8.1, on sm_90.
+    let gpu = GpuOptions { vector_sums: capability >= 90 && version >= 81 };
     let opt = if options.optimise { OptLevel::Default } else { OptLevel::None };
     Ok(Recipe {
-        emit: EmitOptions {
-            noalias: options.noalias,
-            target: Machine::Gpu(options.gpu),
-            ..EmitOptions::default()
-        },
+        emit: EmitOptions { noalias: options.noalias, target: Machine::Gpu(gpu), ..EmitOptions::default() },
         llvm: Options { target, opt, output: Output::Assembly, vector_math: false, ..Options::default() },
         threads: options.threads,
     })

@@ -15,7 +15,7 @@ fn main() {
     let assembler = Assembler::find(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
     let kernels = kernels_of(Path::new(&path)).expect("a test file");
     for kernel in kernels.into_iter().filter(|kernel| kernel.name.contains(&part)) {
-        let tasks = compile(kernel, PtxTarget { capability, version: 78 });
+        let tasks = compile(kernel, PtxTarget { capability, version: 83 });
         for task in tasks.expect("a kernel that compiles") {
             println!("// {} {:?}", task.symbol, task.shape);
             println!("{}", String::from_utf8_lossy(&task.bytes));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use octants_codegen::{CompiledTask, GpuOptions, PtxOptions, PtxTarget, compile_ptx};
+use octants_codegen::{CompiledTask, PtxOptions, PtxTarget, compile_ptx};
 use octants_hal::Cancel;
 use octants_ir::{Kernel, text, verify};
 use octants_passes::Assumptions;
@@ -27,8 +27,7 @@ pub fn kernels_of(path: &Path) -> Result<Vec<Kernel>, String> {
 /// The PTX of a kernel's tasks.
 pub fn compile(kernel: Kernel, target: PtxTarget) -> Result<Vec<CompiledTask>, String> {
     let (kernel, plan) = planned(kernel, Assumptions { noalias: true, copies: true });
-    let gpu = GpuOptions::default();
-    let options = PtxOptions { target, gpu, noalias: true, optimise: true, threads: 1 };
+    let options = PtxOptions { target, noalias: true, optimise: true, threads: 1 };
     let code = compile_ptx(&kernel, &plan, options, &Cancel::new());
     code.map(|code| code.tasks).map_err(|error| format!("{}: {error}", kernel.name))
 }

@@ -6,11 +6,12 @@ use octants_codegen::PtxTarget;
 use octants_filetests::gpu::{Assembler, Module, compile, kernels_of};
 use octants_filetests::test_files;
 
-/// Architectures, each with a version of PTX that the oldest driver reads.
-const TARGETS: [PtxTarget; 3] = [
+/// Architectures, each with a version of PTX that the oldest driver reads, and one that has more.
+const TARGETS: [PtxTarget; 4] = [
     PtxTarget { capability: 75, version: 78 },
     PtxTarget { capability: 80, version: 78 },
     PtxTarget { capability: 90, version: 78 },
+    PtxTarget { capability: 90, version: 83 },
 ];
 
 fn root() -> PathBuf {

@@ -29,6 +29,8 @@ pub(crate) struct KernelFacts {
     pub sites: SiteNumbers,
     /// The positions of temporaries in the plan's layout.
     pub temps: SideTable<Value, Option<usize>>,
+    /// Values that some op uses.
+    pub used: SideTable<Value, bool>,
     /// The op of each task, by number.
     pub tasks: Vec<Op>,
 }
@@ -39,7 +41,14 @@ impl KernelFacts {
         for (slot, place) in kernel.temps().enumerate() {
             temps.set(place, Some(slot));
         }
+        let mut used = SideTable::new(false);
+        octants_ir::rewrite::walk_all(kernel, &mut |op| {
+            for &operand in &kernel.ops[op].operands {
+                used.set(operand, true);
+            }
+        });
         Self {
+            used,
             functions: call_facts::facts(kernel),
             sites: SiteNumbers::of(kernel, SiteScope::Reports),
             temps,
@@ -72,6 +81,8 @@ pub(crate) struct Emitter<'k> {
     pub params: Vec<ParamRegisters>,
     /// Parameters whose array is a copy that no other thread sees.
     pub copied: Vec<usize>,
+    /// Parameters whose array the task does not write, and no other array shares memory with, as far as it is written.
+    pub unwritten: Vec<usize>,
     /// Parameters whose array is a copy that the threads of a block share.
     pub shared: Vec<usize>,
     pub temps: Option<Ptr>,
@@ -110,6 +121,7 @@ impl<'k> Emitter<'k> {
             locals: SideTable::new(None),
             params: vec![ParamRegisters::default(); kernel.params.len()],
             copied: Vec::new(),
+            unwritten: Vec::new(),
             shared: Vec::new(),
             temps: None,
             results: None,

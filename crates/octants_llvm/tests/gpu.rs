@@ -13,8 +13,12 @@ fn kernel(text: &str) -> Kernel {
 }
 
 fn tasks(text: &str) -> Vec<TaskText> {
+    tasks_for(text, GpuOptions::default())
+}
+
+fn tasks_for(text: &str, options: GpuOptions) -> Vec<TaskText> {
     let kernel = kernel(text);
-    let target = Target::Gpu(GpuOptions::default());
+    let target = Target::Gpu(options);
     emit(&kernel, &harness::plan_of(&kernel), &EmitOptions { target, ..EmitOptions::default() })
 }
 
@@ -315,4 +319,77 @@ kernel @histogram(%x "x": array<i32, 1>, %count "count": array<i32, 2>, %sum "su
         let inputs = [x, input(Scalar::I32, &[bins, 3]), Input::array(Scalar::F32, &sum_of_nothing, &[bins])];
         check_gpu_sums(&kernel(text), &inputs, |_| 0.0, &sums);
     }
+}
+
+#[test]
+fn entries_of_a_vector_are_joined_where_the_array_is_aligned() {
+    let text = r#"
+kernel @gather(%x "x": array<tensor<f32, 2>, 2>, %k "k": array<i32, 1>, %y "y": array<tensor<f64, 2>, 1>, %lo "lo": i32) {
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %y
+  parallel_for (%i: i32) in (%zero..%n) {
+    %none: i32 = const 0
+    %one: i32 = const 1
+    %at: i32 = load %k[%i]
+    %p: f32 = load %x[%at, %at, %none]
+    %q: f32 = load %x[%at, %at, %one]
+    %a: f64 = cast %p
+    %b: f64 = cast %q
+    %s: f64 = for %j: i32 in %lo..%at carry (%c: f64 = %a) {
+      %u: f32 = load %x[%at, %j, %one]
+      %v: f32 = load %x[%at, %j, %none]
+      %w: f32 = sub %u, %v
+      %d: f64 = cast %w
+      %e: f64 = add %c, %d
+      yield %e
+    }
+    store %y[%i, %none], %s
+    store %y[%i, %one], %b
+  }
+  return
+}"#;
+    let emitted = &tasks(text)[0];
+    assert_eq!(emitted.shape.dealing, Dealing::Tiles { across: 32, points: 1 });
+    assert!(emitted.text.lines().any(|line| line.contains("load float") && line.contains("align 8")));
+    for (n, lo) in [(9, 0), (8, 3)] {
+        let entries = |ty, count| whole_numbers(ty, count as usize);
+        let inputs = [
+            Input::array(Scalar::F32, &entries(Scalar::F32, 2 * n * n), &[n, n]),
+            Input::array(Scalar::I32, &(0..300).map(|i| Const::i32(i % n)).collect::<Vec<_>>(), &[300]),
+            Input::array(Scalar::F64, &entries(Scalar::F64, 600), &[300]),
+            Input::Scalar(Const::i32(lo)),
+        ];
+        check_gpu(&kernel(text), &inputs, |_| 0.0);
+    }
+}
+
+#[test]
+fn two_entries_of_a_vector_are_added_by_one_instruction() {
+    let text = r#"
+kernel @scatter(%x "x": array<tensor<f32, 2>, 1>, %k "k": array<i32, 1>) {
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %k
+  parallel_for (%i: i32) in (%zero..%n) {
+    %none: i32 = const 0
+    %one: i32 = const 1
+    %at: i32 = load %k[%i]
+    %v: f32 = cast %i
+    %a: f32 = atomic_add %x[%at, %none], %v
+    %b: f32 = atomic_add %x[%at, %one], %v
+  }
+  return
+}"#;
+    let count = |text: &str, sums| {
+        tasks_for(text, GpuOptions { vector_sums: sums })[0]
+            .text
+            .matches("red.relaxed.gpu.global.add.v2")
+            .count()
+    };
+    assert!(count(text, true) > 0);
+    assert_eq!(count(text, false), 0, "older GPUs have no such instruction");
+    let asks = text.replace("%v: f32 = cast %i", "%v: f32 = const 1.0").replace(
+        "%b: f32 = atomic_add %x[%at, %one], %v",
+        "%b: f32 = atomic_add %x[%at, %one], %v\n store %x[%i, %none], %b",
+    );
+    assert_eq!(count(&asks, true), 0, "it gives no old value");
 }

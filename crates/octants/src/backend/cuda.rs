@@ -1,6 +1,6 @@
 //! NVIDIA's GPUs: LLVM's PTX, which the driver compiles for the device.
 
-use octants_codegen::{GpuOptions, PtxOptions, PtxTarget, compile_ptx, ptx_text};
+use octants_codegen::{PtxOptions, PtxTarget, compile_ptx, ptx_text};
 use octants_cuda::CudaDevice;
 use octants_hal::Cancel;
 use octants_ir::plan::Task;
@@ -67,7 +67,6 @@ impl Cuda {
     fn options(&self, source: &KernelSource, assume: Assumptions) -> PtxOptions {
         PtxOptions {
             target: self.target,
-            gpu: GpuOptions::default(),
             noalias: assume.noalias,
             optimise: source.options.opt_level > 0,
             threads: generated::compile_threads(source),

@@ -32,7 +32,7 @@ impl Emitter<'_> {
     }
 
     /// What both updates do, where they are alike, of the same element, and of neighbouring components from an even one.
-    fn updates_a_word(&self, first: Op, second: Op) -> Option<AtomicOp> {
+    pub(crate) fn updates_a_word(&self, first: Op, second: Op) -> Option<AtomicOp> {
         let (a, b) = (&self.kernel.ops[first], &self.kernel.ops[second]);
         let (&OpKind::Atomic(op), &OpKind::Atomic(other)) = (&a.kind, &b.kind) else { return None };
         let Type::Array(array) = self.kernel.ty(a.operands[0]) else { return None };

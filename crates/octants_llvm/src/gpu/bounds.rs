@@ -1,7 +1,8 @@
 //! The bounds of a range's axes: constants where the kernel has them, else what the launch computed. Bounds that an earlier task left
 //! in the device's memory are computed here, where they lie.
 
-use octants_ir::{Const, Op, Scalar, Value};
+use octants_ir::rewrite::ops_in;
+use octants_ir::{Const, Op, OpKind, Scalar, Value};
 
 use super::abi::GpuFrame;
 use crate::address::Index;
@@ -46,6 +47,21 @@ impl Emitter<'_> {
             return self.resize(bound, Scalar::I64);
         }
         self.load_entry("%frame", GpuFrame::BOUNDS + 8 * number, Scalar::I64)
+    }
+
+    /// Arrays that a task's region loads and does not write: their memory does not change while it runs, as no other array that it writes
+    /// shares it. Functions of the kernel's own may write what they are passed.
+    pub(super) fn unwritten_arrays(&self, op: Op) -> Vec<usize> {
+        let body = self.kernel.ops[op].regions[0];
+        let mut written = vec![!self.options.noalias; self.kernel.params.len()];
+        for op in ops_in(self.kernel, body).into_iter().chain([op]) {
+            let data = &self.kernel.ops[op];
+            let only_reads = matches!(data.kind, OpKind::Load | OpKind::VolatileLoad | OpKind::Extent(_));
+            for param in data.operands.iter().filter_map(|&operand| self.kernel.as_param(operand)) {
+                written[param] |= !only_reads;
+            }
+        }
+        (0..written.len()).filter(|&param| !written[param]).collect()
     }
 
     /// Whether a range whose bounds the host does not know has points; `None` if it has them for sure.

@@ -10,13 +10,13 @@
 //! | at most so many threads | one point a thread, by its number: any grid is right | – |
 
 use octants_hal::{Grid, LaunchShape};
-use octants_ir::ops::ParallelFor;
+use octants_ir::ops::{AtomicOp, ParallelFor};
 use octants_ir::plan::{Copied, Task};
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Kernel, Op, OpKind, Region, Type, Value};
 
 use super::guards::Guards;
-use super::runs::{Run, WIDEST, run_along};
+use super::runs::{Run, WIDEST, cell_of, gcd, run_along};
 
 /// Threads of a block, at most, on every GPU.
 const MOST_THREADS: u32 = 1024;
@@ -28,6 +28,8 @@ const LONG_BLOCK: u32 = 128;
 const COPIES_BLOCK: u32 = 1024;
 /// Bytes of a block's copies: as many blocks of 1024 threads as a multiprocessor runs at once have room on every GPU since 2017.
 pub(super) const SHARED_BYTES: u64 = 32 << 10;
+/// Ops of a body that is written twice, for arrays that are aligned and for others, at most.
+const MOST_OPS_ALIGNED: usize = 512;
 /// Ops of a body that is written twice, with copies and without, at most.
 const MOST_OPS_TWICE: usize = 64;
 /// Threads of a tile along the last axis, at most: a warp.
@@ -105,8 +107,8 @@ pub(super) fn choose_shape(kernel: &Kernel, task: &Task, op: Op) -> Choice {
     }
     let resident = !attributes.reductions.is_empty() || !copied.is_empty();
     let grid = if resident { Grid::Resident } else { Grid::Cover };
-    let (points, grouping) =
-        if long { (1, Grouping::default()) } else { points_of_thread(kernel, attributes, body) };
+    let (points, grouping) = if long { None } else { points_of_thread(kernel, attributes, body) }
+        .unwrap_or_else(|| (1, Grouping { aligned: arrays_of_vectors(kernel, body), ..Grouping::default() }));
     let across = if is_divergent(kernel, body) { DIVERGENT_ACROSS } else { ACROSS };
     // The greatest power of two that the block has threads for.
     let most_across = across.min(1 << block.ilog2());
@@ -142,21 +144,20 @@ pub(super) fn is_long(kind: &OpKind) -> bool {
 
 /// How many neighbouring points a thread takes so that its accesses have 128 bits, and the arrays whose alignment that asks for. 1 where
 /// less than half of the accesses run along the last axis, or memory is touched under a condition.
-fn points_of_thread(kernel: &Kernel, attributes: &ParallelFor, body: Region) -> (u32, Grouping) {
-    let none = (1, Grouping::default());
+fn points_of_thread(kernel: &Kernel, attributes: &ParallelFor, body: Region) -> Option<(u32, Grouping)> {
     if attributes.in_order {
-        return none;
+        return None;
     }
     let axis = kernel.regions[body].params[usize::from(attributes.axes) - 1];
     let ops = ops_in(kernel, body);
     let (accesses, runs) = runs_along(kernel, axis, &ops);
     let ops = ops.iter().filter(|&&op| !matches!(kernel.ops[op].kind, OpKind::Const(_))).count();
     if runs.is_empty() || 2 * runs.len() < accesses || ops > MOST_OPS {
-        return none;
+        return None;
     }
     let guards = Guards::of(kernel, body);
     if has_conditional_accesses(kernel, body, &guards) {
-        return none;
+        return None;
     }
     // So many points that each run covers a multiple of 16 bytes.
     let wanted = runs.iter().map(|run: &Run| WIDEST / gcd(WIDEST, run.stride)).max().unwrap_or(1);
@@ -167,7 +168,29 @@ fn points_of_thread(kernel: &Kernel, attributes: &ParallelFor, body: Region) -> 
     let mut aligned: Vec<_> = runs.iter().map(|run| run.param).collect();
     aligned.sort_unstable();
     aligned.dedup();
-    if points > 1 { (points as u32, Grouping { aligned, guards }) } else { none }
+    (points > 1).then_some((points as u32, Grouping { aligned, guards }))
+}
+
+/// Arrays of vectors whose entries are joined to accesses of 64 or 128 bits if the arrays are aligned. The body is then written twice: none if
+/// that is too much.
+fn arrays_of_vectors(kernel: &Kernel, body: Region) -> Vec<usize> {
+    let ops = ops_in(kernel, body);
+    if ops.len() > MOST_OPS_ALIGNED {
+        return Vec::new();
+    }
+    let mut entries: Vec<_> = ops
+        .iter()
+        .filter_map(|&op| {
+            let path = plain_path(kernel, op).or_else(|| sum_path(kernel, op))?;
+            let entries = kernel.ty(path[0]).place()?.0.tensor_shape()?.count();
+            let first = cell_of(kernel, path)?.alignment();
+            let scalar = u64::from(kernel.ty(path[0]).place()?.0.elem()?.bytes());
+            (entries > 1 && first > scalar).then(|| kernel.as_param(path[0]))?
+        })
+        .collect();
+    entries.sort_unstable();
+    entries.dedup();
+    entries
 }
 
 /// How many plain accesses of arrays there are among ops, and those that run along an axis.
@@ -185,13 +208,26 @@ pub(super) fn runs_along(kernel: &Kernel, axis: Value, ops: &[Op]) -> (usize, Ve
 /// An access of an array, and how it runs along the axis, if it does. An atomic update is one cell at a time anyway.
 #[expect(clippy::option_option, reason = "no access, or one that does not run")]
 fn plain_access(kernel: &Kernel, axis: Value, op: Op) -> Option<Option<Run>> {
+    plain_path(kernel, op).map(|path| run_along(kernel, axis, path))
+}
+
+/// The cell of an array that an op adds to.
+fn sum_path(kernel: &Kernel, op: Op) -> Option<&[Value]> {
+    let data = &kernel.ops[op];
+    let OpKind::Atomic(AtomicOp::Add | AtomicOp::Sub) = data.kind else { return None };
+    let path = &data.operands[..data.operands.len() - 1];
+    matches!(kernel.ty(path[0]), Type::Array(_)).then_some(path)
+}
+
+/// The cell of an array that an op loads or stores.
+fn plain_path(kernel: &Kernel, op: Op) -> Option<&[Value]> {
     let data = &kernel.ops[op];
     let path = match data.kind {
         OpKind::Load => &data.operands[..],
         OpKind::Store => &data.operands[..data.operands.len() - 1],
         _ => return None,
     };
-    matches!(kernel.ty(path[0]), Type::Array(_)).then(|| run_along(kernel, axis, path))
+    matches!(kernel.ty(path[0]), Type::Array(_)).then_some(path)
 }
 
 /// Whether an access of an array stands inside an `if` that is no guard: it is not joined with those of other points.
@@ -206,8 +242,4 @@ fn has_conditional_accesses(kernel: &Kernel, body: Region, guards: &Guards) -> b
             place.is_some_and(|place| !matches!(place, Type::Local(_)))
         })
     })
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

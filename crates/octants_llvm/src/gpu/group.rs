@@ -20,12 +20,51 @@ const NUMBER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 impl Emitter<'_> {
     /// The whole task of a `parallel_for` whose blocks take tiles. Gives the thread's totals.
     pub(super) fn tiled_range(&mut self, op: Op, tiling: Tiling, grouping: &Grouping) -> Vec<Val> {
+        let several = tiling.points > 1;
+        let aligned = self.arrays_are_aligned(&grouping.aligned, several);
+        if let (Some(aligned), false) = (aligned, several) {
+            let with = |e: &mut Self| e.loop_over_tiles(op, tiling, (grouping, None));
+            let none = Grouping::default();
+            let without = |e: &mut Self| e.loop_over_tiles(op, tiling, (&none, None));
+            return self.either(aligned, with, without);
+        }
+        self.loop_over_tiles(op, tiling, (grouping, aligned))
+    }
+
+    /// Runs one or the other, whose totals are alike.
+    pub(super) fn either(
+        &mut self,
+        condition: Val,
+        run: impl FnOnce(&mut Self) -> Vec<Val>,
+        otherwise: impl FnOnce(&mut Self) -> Vec<Val>,
+    ) -> Vec<Val> {
+        let (yes, no, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
+        self.f.branch(condition, yes, no);
+        self.f.begin(yes);
+        let from_yes = run(self);
+        let after_yes = self.f.block();
+        self.f.jump(done);
+        self.f.begin(no);
+        let from_no = otherwise(self);
+        let after_no = self.f.block();
+        self.f.jump(done);
+        self.f.begin(done);
+        let incoming = from_yes.iter().zip(&from_no);
+        incoming.map(|(&a, &b)| self.f.join(a.ty(), &[(a, after_yes), (b, after_no)])).collect()
+    }
+
+    /// The loop over the tiles of a block. A single point of a thread has its arrays aligned; whether those of several points are, is asked.
+    fn loop_over_tiles(
+        &mut self,
+        op: Op,
+        tiling: Tiling,
+        (grouping, aligned_arrays): (&Grouping, Option<Val>),
+    ) -> Vec<Val> {
         let kernel = self.kernel;
         let parallel = kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
         let tiles = self.tiles(op, tiling);
         let count = self.tile_count(op, &tiles);
         let (block, blocks) = (self.wide_register(Register::Block), self.wide_register(Register::Blocks));
-        let aligned_arrays = self.arrays_are_aligned(&grouping.aligned);
         let initial = self.identities(&parallel);
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
@@ -43,7 +82,7 @@ impl Emitter<'_> {
         let next = self.if_inside(piece.inside, &totals, |e| {
             if tiling.points == 1 {
                 let column = e.binary("add nsw", piece.column, tiles.x);
-                e.one_point(&tiles, parallel.body, column, &totals)
+                e.one_point(&tiles, parallel.body, column, &grouping.aligned, &totals)
             } else {
                 let group = (tiling.points, grouping, aligned_arrays);
                 e.points_of_tile(&tiles, &piece, parallel.body, group, &totals)
@@ -80,14 +119,31 @@ impl Emitter<'_> {
         incoming.map(|(&old, &new)| self.f.join(old.ty(), &[(old, before), (new, after)])).collect()
     }
 
-    /// The body for one column, if the axis has it.
-    fn one_point(&mut self, tiles: &Tiles, body: Region, column: Val, totals: &[Val]) -> Vec<Val> {
+    /// The body for one column, if the axis has it, with these arrays aligned.
+    fn one_point(
+        &mut self,
+        tiles: &Tiles,
+        body: Region,
+        column: Val,
+        aligned: &[usize],
+        totals: &[Val],
+    ) -> Vec<Val> {
         let axis = tiles.axes[tiles.axes.len() - 1];
         // From `lo` on, as an unsigned number.
         let position = self.binary("sub", column, axis.lo);
         let extent = self.binary("sub", axis.hi, axis.lo);
         let inside = self.compare("ult", position, extent);
-        self.if_inside(Some(inside), totals, |e| e.body_at(tiles, body, column, totals))
+        self.if_inside(Some(inside), totals, |e| {
+            e.group = (!aligned.is_empty()).then(|| Group {
+                axis: axis.index,
+                lane: 0,
+                points: 1,
+                aligned: aligned.to_vec(),
+            });
+            let next = e.body_at(tiles, body, column, totals);
+            e.group = None;
+            next
+        })
     }
 
     fn body_at(&mut self, tiles: &Tiles, body: Region, column: Val, totals: &[Val]) -> Vec<Val> {
@@ -197,7 +253,7 @@ impl Emitter<'_> {
         self.f.branch(more, inside, done);
 
         self.f.begin(inside);
-        let next = self.one_point(tiles, body, column.value, &so_far);
+        let next = self.one_point(tiles, body, column.value, &[], &so_far);
         let next_turn = self.binary("add", turn.value, Val::i64(1));
         let next_column = self.binary("add nsw", column.value, step);
         let latch = self.f.block();

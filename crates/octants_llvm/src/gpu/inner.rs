@@ -55,7 +55,7 @@ impl Emitter<'_> {
             let end = self.intrinsic("llvm.smax", &[lo, down], "");
             let first = self.binary("and", lo, mask);
             let mut whole = self.compare("eq", first, lo);
-            if let Some(aligned) = self.arrays_are_aligned(&unrolling.aligned) {
+            if let Some(aligned) = self.arrays_are_aligned(&unrolling.aligned, true) {
                 whole = self.binary("and", whole, aligned);
             }
             let end = self.select(whole, end, lo);
@@ -75,8 +75,7 @@ impl Emitter<'_> {
         let index = self.kernel.regions[body].params[0];
         let ops = ops_in(self.kernel, body);
         let long = ops.iter().any(|&op| is_long(&self.kernel.ops[op].kind));
-        // A loop inside a group of points is one of several copies already.
-        if long || is_short(self.kernel, op) || self.kernel.ty(index) != Type::I32 || self.group.is_some() {
+        if long || is_short(self.kernel, op) || self.kernel.ty(index) != Type::I32 {
             return None;
         }
         let weight = ops.iter().filter(|&&op| !matches!(self.kernel.ops[op].kind, OpKind::Const(_))).count();
@@ -121,6 +120,7 @@ impl Emitter<'_> {
         let params = &self.kernel.regions[body].params;
         let (&index, accumulators) = params.split_first().expect("a loop's body has an index");
         let mut next = carried.clone();
+        let outer = self.group.clone();
         for lane in 0..points {
             let exact = match lane {
                 0 => counter.value,
@@ -131,11 +131,14 @@ impl Emitter<'_> {
                 self.set(accumulator, value);
             }
             if points > 1 {
-                self.group = Some(Group { axis: index, lane, points, aligned: unrolling.aligned.clone() });
+                // What is aligned around the loop is aligned in it, too.
+                let around = outer.iter().flat_map(|group| &group.aligned);
+                let aligned = unrolling.aligned.iter().chain(around).copied().collect();
+                self.group = Some(Group { axis: index, lane, points, aligned });
             }
             next = self.region(body);
         }
-        self.group = None;
+        self.group = outer;
         let stepped = self.binary("add nsw", counter.value, Val::i64(points.into()));
         let latch = self.f.block();
         // What is left of a loop whose iterations are grouped is short.

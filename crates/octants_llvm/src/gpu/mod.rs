@@ -18,6 +18,7 @@ mod report;
 pub(crate) mod runs;
 mod scatter;
 mod tile;
+mod vector_update;
 
 use octants_hal::LaunchShape;
 use octants_ir::plan::{Plan, Task};
@@ -32,7 +33,10 @@ use choose::{Choice, choose_shape};
 
 /// What code for a GPU is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct GpuOptions {}
+pub struct GpuOptions {
+    /// Two neighbouring reals of 32 bits are added to memory by one instruction.
+    pub vector_sums: bool,
+}
 
 impl Shape for GpuOptions {
     fn head(&self, plan: &Plan, task: &Task, symbol: &str) -> String {
@@ -75,6 +79,7 @@ impl Shape for GpuOptions {
     }
 
     fn range(&self, e: &mut Emitter<'_>, op: Op) -> Dealt {
+        e.unwritten = e.unwritten_arrays(op);
         let choice = choose_shape(e.kernel, e.task_of(op), op);
         match &choice {
             Choice::Points { .. } => e.numbered_range(op),
@@ -135,8 +140,8 @@ impl Shape for GpuOptions {
         panic!("a GPU has no private copies")
     }
 
-    fn fuse(&self, _: &mut Emitter<'_>, _: Op, _: Op) -> bool {
-        false
+    fn fuse(&self, e: &mut Emitter<'_>, first: Op, second: Op) -> bool {
+        self.vector_sums && e.vector_update(first, second)
     }
 
     fn has_min_max(&self) -> bool {

@@ -9,7 +9,8 @@
 //!
 //! Where base and row are multiples of 16 bytes (asked at launch), and so is `first * stride`, it lies `(lane + c) * stride + entry` bytes
 //! behind a multiple of 16. An index that wraps around 32 bits moves by a multiple of 2³² elements, which changes nothing here. LLVM joins
-//! accesses of neighbouring cells to one of 128 bits if it is told so.
+//! accesses of neighbouring cells to one of 128 bits if it is told so. Entries of one element (a vector's) are joined in the same way,
+//! whatever the element's index is: elements lie at multiples of their size.
 
 use octants_ir::ops::ArithOp;
 use octants_ir::{Boundary, Const, Data, Kernel, OpKind, TensorShape, Type, Value};
@@ -41,6 +42,44 @@ pub(super) struct Run {
     pub stride: u64,
     /// Bytes of the cell of point 0, up to a multiple of 16.
     pub first: u64,
+}
+
+/// Where the cell of an access lies: so many bytes behind a multiple of a power of two.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Cell {
+    multiple: u64,
+    offset: u64,
+}
+
+impl Cell {
+    pub fn alignment(self) -> u64 {
+        let offset = self.offset % self.multiple;
+        if offset == 0 { self.multiple } else { offset & offset.wrapping_neg() }
+    }
+}
+
+/// Where the cell of an access lies, whatever its indices are, in an array whose base is aligned: elements lie behind each other.
+pub(super) fn cell_of(kernel: &Kernel, path: &[Value]) -> Option<Cell> {
+    let (&base, path) = path.split_first()?;
+    let Type::Array(array) = kernel.ty(base) else { return None };
+    if matches!(array.elem, Data::Struct(_)) {
+        return None;
+    }
+    let scalar = u64::from(in_memory(elem_of(array.elem)).bytes());
+    let entries = u64::from(array.elem.tensor_shape().map_or(1, TensorShape::count));
+    let offset = u64::from(entry(kernel, array.elem, &path[usize::from(array.rank)..])?) * scalar;
+    let multiple = match kernel.layout(array) {
+        Some(layout) => {
+            let digits = (0..layout.shape.len()).flat_map(|axis| layout.digits_of(axis));
+            digits.fold(WIDEST, |multiple, digit| gcd(multiple, digit.stride))
+        }
+        None => gcd(WIDEST, scalar * entries),
+    };
+    Some(Cell { multiple, offset })
+}
+
+pub(super) fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// How an access runs along an axis, if one of its indices is the axis and a constant. Rows of a field have to be aligned.
@@ -110,19 +149,23 @@ fn entry(kernel: &Kernel, data: Data, components: &[Value]) -> Option<u32> {
 impl Emitter<'_> {
     /// The alignment in bytes of an access of the group's point that is written; that of a scalar where no more is known.
     pub(crate) fn group_alignment(&self, path: &[Value], scalar: u32) -> u32 {
-        let run = self.group.as_ref().and_then(|group| {
-            let run = run_along(self.kernel, group.axis, path)?;
-            let whole = (u64::from(group.points) * run.stride).is_multiple_of(WIDEST);
-            (whole && group.aligned.contains(&run.param)).then_some((run, group.lane))
+        let Some(group) = &self.group else { return scalar };
+        if !self.kernel.as_param(path[0]).is_some_and(|param| group.aligned.contains(&param)) {
+            return scalar;
+        }
+        let points = u64::from(group.points);
+        // Rows are aligned only where there are several points.
+        let run = run_along(self.kernel, group.axis, path).filter(|_| points > 1).map(|run| {
+            let offset = run.first + u64::from(group.lane) * run.stride;
+            Cell { multiple: gcd(WIDEST, points * run.stride), offset }
         });
-        let Some((run, lane)) = run else { return scalar };
-        let offset = (run.first + u64::from(lane) * run.stride) % WIDEST;
-        let aligned = if offset == 0 { WIDEST } else { offset & offset.wrapping_neg() };
+        let cells = [run, cell_of(self.kernel, path)];
+        let aligned = cells.into_iter().flatten().map(Cell::alignment).max().unwrap_or(1);
         (aligned as u32).max(scalar)
     }
 
-    /// Whether the bases and the rows of these arrays are multiples of 16 bytes; `None` if there is nothing to ask.
-    pub(super) fn arrays_are_aligned(&mut self, params: &[usize]) -> Option<Val> {
+    /// Whether the bases of these arrays, and their rows if these matter, are multiples of 16 bytes; `None` if there is nothing to ask.
+    pub(super) fn arrays_are_aligned(&mut self, params: &[usize], rows: bool) -> Option<Val> {
         let mut bits: Option<Val> = None;
         for &param in params {
             let base = self.array_base(param);
@@ -130,7 +173,7 @@ impl Emitter<'_> {
             let address = self.f.value(ty, format_args!("ptrtoint ptr {base} to i64"));
             bits = Some(self.joined_bits(bits, address));
             let Some(array) = self.plan.args.slots[param].array() else { continue };
-            if self.kernel.layout(array).is_some() || array.rank < 2 {
+            if !rows || self.kernel.layout(array).is_some() || array.rank < 2 {
                 continue;
             }
             let fastest = array.order.axes(array.rank.into()).last().unwrap_or_default();

@@ -51,22 +51,8 @@ impl Emitter<'_> {
             return self.range_with_copies(op, tiling, grouping, &copies);
         }
         let fit = self.compare("ule", bytes, Val::i64(SHARED_BYTES as i64));
-        let (shared, plain, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
-        self.f.branch(fit, shared, plain);
-
-        self.f.begin(shared);
-        let with_copies = self.range_with_copies(op, tiling, grouping, &copies);
-        let after_shared = self.f.block();
-        self.f.jump(done);
-
-        self.f.begin(plain);
-        let without = self.tiled_range(op, tiling, grouping);
-        let after_plain = self.f.block();
-        self.f.jump(done);
-
-        self.f.begin(done);
-        let incoming = with_copies.iter().zip(&without);
-        incoming.map(|(&a, &b)| self.f.join(a.ty(), &[(a, after_shared), (b, after_plain)])).collect()
+        let with = |e: &mut Self| e.range_with_copies(op, tiling, grouping, &copies);
+        self.either(fit, with, |e| e.tiled_range(op, tiling, grouping))
     }
 
     /// Where the copies lie, and how many bytes they take together: a constant, if all are known.

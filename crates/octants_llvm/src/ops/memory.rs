@@ -31,7 +31,12 @@ impl Emitter<'_> {
         let scalar = in_memory(address.scalar);
         let align = address.align;
         let mut suffix = self.scopes.suffix(&mut self.module, address.class);
-        if address.class == Class::ReadOnly && self.shape.marks_read_only_loads() {
+        let never_written = match address.class {
+            Class::ReadOnly => self.shape.marks_read_only_loads(),
+            Class::Array(param) => self.unwritten.contains(&param),
+            _ => false,
+        };
+        if never_written {
             let never_changes = self.module.empty_node();
             suffix = format!("{suffix}, !invariant.load {never_changes}");
         }
