@@ -32,6 +32,23 @@ impl Class {
             _ => Severity::Error,
         }
     }
+
+    /// The name of the exception or warning that Python sees.
+    pub fn exception_name(self) -> &'static str {
+        match self {
+            Self::Compilation => "OctantsCompilationError",
+            Self::Syntax => "OctantsSyntaxError",
+            Self::Name => "OctantsNameError",
+            Self::Type => "OctantsTypeError",
+            Self::Index => "OctantsIndexError",
+            Self::Runtime => "OctantsRuntimeError",
+            Self::RuntimeType => "OctantsRuntimeTypeError",
+            Self::Assertion => "OctantsAssertionError",
+            Self::Value => "ValueError",
+            Self::SyntaxWarning => "SyntaxWarning",
+            Self::UserWarning => "UserWarning",
+        }
+    }
 }
 
 macro_rules! codes {

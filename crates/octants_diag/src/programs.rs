@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::code::{Class, Code};
+use crate::code::Code;
 use crate::diagnostic::Severity;
 
 /// What every program begins with.
@@ -62,7 +62,7 @@ pub fn reference() -> String {
                 "\n### {}: {}\n\n{kind}: `{}`. ",
                 code.name(),
                 code.title(),
-                exception(code.class())
+                code.class().exception_name()
             );
             text += code.explanation();
             text += "\n";
@@ -76,23 +76,6 @@ pub fn reference() -> String {
         }
     }
     text
-}
-
-/// The name of the exception or warning that Python sees.
-fn exception(class: Class) -> &'static str {
-    match class {
-        Class::Compilation => "OctantsCompilationError",
-        Class::Syntax => "OctantsSyntaxError",
-        Class::Name => "OctantsNameError",
-        Class::Type => "OctantsTypeError",
-        Class::Index => "OctantsIndexError",
-        Class::Runtime => "OctantsRuntimeError",
-        Class::RuntimeType => "OctantsRuntimeTypeError",
-        Class::Assertion => "OctantsAssertionError",
-        Class::Value => "ValueError",
-        Class::SyntaxWarning => "SyntaxWarning",
-        Class::UserWarning => "UserWarning",
-    }
 }
 
 #[cfg(test)]

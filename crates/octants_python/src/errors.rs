@@ -11,23 +11,6 @@ use pyo3::types::PyType;
 
 use crate::interrupt;
 
-/// The name of the exception class for a class of diagnostics.
-pub fn class_name(class: Class) -> &'static str {
-    match class {
-        Class::Syntax => "OctantsSyntaxError",
-        Class::Type => "OctantsTypeError",
-        Class::Compilation => "OctantsCompilationError",
-        Class::Name => "OctantsNameError",
-        Class::Index => "OctantsIndexError",
-        Class::Runtime => "OctantsRuntimeError",
-        Class::RuntimeType => "OctantsRuntimeTypeError",
-        Class::Assertion => "OctantsAssertionError",
-        Class::Value => "ValueError",
-        Class::SyntaxWarning => "SyntaxWarning",
-        Class::UserWarning => "UserWarning",
-    }
-}
-
 /// An exception of the package's own, by its class's name.
 pub fn exception(py: Python<'_>, class: &str, message: &str) -> PyErr {
     let found = py
@@ -41,7 +24,7 @@ pub fn exception(py: Python<'_>, class: &str, message: &str) -> PyErr {
 }
 
 pub fn trace_error(py: Python<'_>, error: &TraceError) -> PyErr {
-    exception(py, class_name(error.class), &error.message)
+    exception(py, error.class.exception_name(), &error.message)
 }
 
 /// The exception for a refused program: the class of the first diagnostic, the text of all.
@@ -60,7 +43,7 @@ pub fn from_diagnostics(py: Python<'_>, diagnostics: &[Diagnostic], map: &Source
         return cause.clone_ref(py);
     }
     let text = render_all(diagnostics, map, Style::Plain);
-    let error = exception(py, class_name(first.class()), &text);
+    let error = exception(py, first.class().exception_name(), &text);
     error.set_cause(py, cause);
     let value = error.value(py);
     // The exception is whole without the attribute, which is for programs that look.

@@ -211,51 +211,31 @@ impl Emitter<'_> {
 
     fn scalar_row(&mut self, domain: &Domain<'_>, begin: Val, end: Val, totals: &[Val]) -> Vec<Val> {
         let (axes, accumulators) = (domain.parallel.indices(), domain.parallel.accumulators());
-        let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
-        let before = self.f.block();
-        self.f.jump(head);
-
-        self.f.begin(head);
-        let counter = self.f.phi(COUNTER);
-        let phis: Vec<_> = totals.iter().map(|value| self.f.phi(value.ty())).collect();
-        let more = self.compare("slt", counter.value, end);
-        self.f.branch(more, inside, done);
-
-        self.f.begin(inside);
-        if domain.merged.is_empty() {
-            let index = axes[axes.len() - 1];
-            let narrow = self.resize(counter.value, self.scalar(index));
-            self.set(index, narrow);
-            let range = domain.ranges[axes.len() - 1];
-            self.counters.set(index, Some(Counter { index: Index::uniform(counter.value), range }));
-        } else {
-            self.split_counter(&axes[axes.len() - domain.merged.len()..], &domain.merged, counter.value);
-        }
-        for (&accumulator, phi) in accumulators.iter().zip(&phis) {
-            self.set(accumulator, phi.value);
-        }
-        let next = self.region(domain.parallel.body);
-        if domain.polls {
-            self.poll_cancel();
-        }
-        let stepped = self.binary("add nsw", counter.value, Val::i64(1));
-        let latch = self.f.block();
-        self.close_loop(domain, head);
-        self.f.fill(counter, &[(begin, before), (stepped, latch)]);
-        self.fill_phis(&phis, totals, before, &next, latch);
-
-        self.f.begin(done);
-        phis.iter().map(|phi| phi.value).collect()
+        self.row_loop(domain, (begin, end), 1, totals, |e, counter, held| {
+            if domain.merged.is_empty() {
+                let index = axes[axes.len() - 1];
+                let narrow = e.resize(counter, e.scalar(index));
+                e.set(index, narrow);
+                let range = domain.ranges[axes.len() - 1];
+                e.counters.set(index, Some(Counter { index: Index::uniform(counter), range }));
+            } else {
+                e.split_counter(&axes[axes.len() - domain.merged.len()..], &domain.merged, counter);
+            }
+            for (&accumulator, &total) in accumulators.iter().zip(held) {
+                e.set(accumulator, total);
+            }
+            e.region(domain.parallel.body)
+        })
     }
 
-    /// A row, or part of one, several iterations at a time; the last ones under a mask if there may be fewer.
-    fn wide_row(
+    /// A loop over part of a row, by steps of so many iterations. The body is given the counter and the accumulators, and gives the next ones.
+    fn row_loop(
         &mut self,
         domain: &Domain<'_>,
-        widening: &Widening,
         (begin, end): (Val, Val),
+        step: u32,
         totals: &[Val],
-        masked: bool,
+        body: impl FnOnce(&mut Self, Val, &[Val]) -> Vec<Val>,
     ) -> Vec<Val> {
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
@@ -269,11 +249,11 @@ impl Emitter<'_> {
         self.f.branch(more, inside, done);
 
         self.f.begin(inside);
-        let next = self.wide_body(domain, widening, counter.value, masked.then_some(end), &held);
+        let next = body(self, counter.value, &held);
         if domain.polls {
             self.poll_cancel();
         }
-        let stepped = self.binary("add nsw", counter.value, Val::i64(widening.lanes.into()));
+        let stepped = self.binary("add nsw", counter.value, Val::i64(step.into()));
         let latch = self.f.block();
         self.close_loop(domain, head);
         self.f.fill(counter, &[(begin, before), (stepped, latch)]);
@@ -281,6 +261,20 @@ impl Emitter<'_> {
 
         self.f.begin(done);
         held
+    }
+
+    /// A row, or part of one, several iterations at a time; the last ones under a mask if there may be fewer.
+    fn wide_row(
+        &mut self,
+        domain: &Domain<'_>,
+        widening: &Widening,
+        (begin, end): (Val, Val),
+        totals: &[Val],
+        masked: bool,
+    ) -> Vec<Val> {
+        self.row_loop(domain, (begin, end), widening.lanes, totals, |e, counter, held| {
+            e.wide_body(domain, widening, counter, masked.then_some(end), held)
+        })
     }
 
     /// The body for as many iterations as there are lanes; only those before the end, if one is given. Gives the next

@@ -20,10 +20,7 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let [Some(target), Some(operand)] = self.parameters(intrinsic, arguments, ["x", "y"], 2, span)?
-        else {
-            return Err(self.bad_arguments(intrinsic, span));
-        };
+        let [target, operand] = self.required(intrinsic, arguments, ["x", "y"], span)?;
         let place = self.atomic_target(intrinsic, &target)?;
         let data = self.place_data(&place);
         let Some(elem) = data.elem() else { return Err(self.bad_arguments(intrinsic, target.span)) };
@@ -60,11 +57,8 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let intrinsic = Intrinsic::AtomicCas;
-        let [Some(target), Some(expected), Some(desired)] =
-            self.parameters(intrinsic, arguments, ["x", "expected", "desired"], 3, span)?
-        else {
-            return Err(self.bad_arguments(intrinsic, span));
-        };
+        let [target, expected, desired] =
+            self.required(intrinsic, arguments, ["x", "expected", "desired"], span)?;
         let place = self.atomic_target(intrinsic, &target)?;
         let elem = match self.place_data(&place) {
             Data::Scalar(elem @ (Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64)) => elem,
@@ -99,9 +93,7 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let [Some(target)] = self.parameters(Intrinsic::VolatileLoad, arguments, ["x"], 1, span)? else {
-            return Err(self.bad_arguments(Intrinsic::VolatileLoad, span));
-        };
+        let [target] = self.required(Intrinsic::VolatileLoad, arguments, ["x"], span)?;
         match &target.term {
             Term::Place(place) if matches!(self.kernel.ty(place.base), Type::Array(_)) => {
                 Ok(Term::Value(self.volatile_load_place(place, span)))

@@ -19,10 +19,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let intrinsic = Intrinsic::GetAddr;
-        let [Some(of), Some(index)] = self.parameters(intrinsic, arguments, ["f", "indices"], 2, span)?
-        else {
-            return Err(self.bad_arguments(intrinsic, span));
-        };
+        let [of, index] = self.required(intrinsic, arguments, ["f", "indices"], span)?;
         let of = self.placed_field(of)?;
         let object = self.field_argument(intrinsic, &of)?;
         let name = self.text(of.span);
@@ -105,11 +102,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let intrinsic = Intrinsic::RescaleIndex;
-        let [Some(a), Some(b), Some(index)] =
-            self.parameters(intrinsic, arguments, ["a", "b", "I"], 3, span)?
-        else {
-            return Err(self.bad_arguments(intrinsic, span));
-        };
+        let [a, b, index] = self.required(intrinsic, arguments, ["a", "b", "I"], span)?;
         let from = self.field_or_node_shape(intrinsic, &a)?;
         let to = self.field_or_node_shape(intrinsic, &b)?;
         let mut indices = Vec::new();
@@ -134,11 +127,8 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let intrinsic = Intrinsic::AssumeInRange;
-        let [Some(val), Some(base), Some(low), Some(high)] =
-            self.parameters(intrinsic, arguments, ["val", "base", "low", "high"], 4, span)?
-        else {
-            return Err(self.bad_arguments(intrinsic, span));
-        };
+        let [val, base, low, high] =
+            self.required(intrinsic, arguments, ["val", "base", "low", "high"], span)?;
         let value = self.index_value_of(&val)?;
         let base = self.index_value_of(&base)?;
         let (low, high) = (self.index_value_of(&low)?, self.index_value_of(&high)?);

@@ -100,9 +100,7 @@ impl<H: Host> Lowerer<'_, H> {
         use Intrinsic as I;
         match intrinsic {
             I::Abs => {
-                let [Some(x)] = self.parameters(intrinsic, arguments, ["x"], 1, span)? else {
-                    return Err(self.bad_arguments(intrinsic, span));
-                };
+                let [x] = self.required(intrinsic, arguments, ["x"], span)?;
                 match x.term {
                     Term::Int(value) => Ok(Term::Int(value.abs())),
                     Term::Float(value) => Ok(Term::Float(value.abs())),
@@ -114,9 +112,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             I::Min | I::Max => self.extremum(intrinsic, arguments, span),
             _ => {
-                let [Some(a), Some(b)] = self.parameters(intrinsic, arguments, ["a", "b"], 2, span)? else {
-                    return Err(self.bad_arguments(intrinsic, span));
-                };
+                let [a, b] = self.required(intrinsic, arguments, ["a", "b"], span)?;
                 if intrinsic == I::Pow {
                     return self.binary(BinaryOp::Pow, (a.term, a.span), (b.term, b.span), span);
                 }
@@ -190,9 +186,7 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let [Some(x)] = self.parameters(Intrinsic::Frexp, arguments, ["x"], 1, span)? else {
-            return Err(self.bad_arguments(Intrinsic::Frexp, span));
-        };
+        let [x] = self.required(Intrinsic::Frexp, arguments, ["x"], span)?;
         let value = self.value(x.term, x.span)?;
         let ty = self.elem(value);
         if ty.is_integral() {
@@ -210,11 +204,7 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let [Some(cond), Some(a), Some(b)] =
-            self.parameters(Intrinsic::Select, arguments, ["cond", "x1", "x2"], 3, span)?
-        else {
-            return Err(self.bad_arguments(Intrinsic::Select, span));
-        };
+        let [cond, a, b] = self.required(Intrinsic::Select, arguments, ["cond", "x1", "x2"], span)?;
         let cond_value = self.value(cond.term, cond.span)?;
         let condition = self.cast(cond_value, Scalar::U1, cond.span);
         let (a, b) = (self.number_or_tensor(a.term, a.span)?, self.number_or_tensor(b.term, b.span)?);
@@ -253,9 +243,7 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let [Some(x)] = self.parameters(intrinsic, arguments, ["x"], 1, span)? else {
-            return Err(self.bad_arguments(intrinsic, span));
-        };
+        let [x] = self.required(intrinsic, arguments, ["x"], span)?;
         let number = i128::from(intrinsic == Intrinsic::One);
         match x.term {
             Term::Int(_) => Ok(Term::Int(number)),
@@ -273,9 +261,7 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let [Some(x), Some(dtype)] = self.parameters(intrinsic, arguments, ["obj", "dtype"], 2, span)? else {
-            return Err(self.bad_arguments(intrinsic, span));
-        };
+        let [x, dtype] = self.required(intrinsic, arguments, ["obj", "dtype"], span)?;
         let to = self.dtype(&dtype.term, dtype.span)?;
         if intrinsic == Intrinsic::Cast {
             return self.convert(x.term, to, span).map(Term::Value);
@@ -299,9 +285,7 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let [Some(x)] = self.parameters(intrinsic, arguments, ["x"], 1, span)? else {
-            return Err(self.bad_arguments(intrinsic, span));
-        };
+        let [x] = self.required(intrinsic, arguments, ["x"], span)?;
         let value = self.value(x.term, x.span)?;
         let ty = self.elem(value);
         if ty.is_real() {

@@ -185,6 +185,19 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(slots)
     }
 
+    /// Arguments by parameter, all of which must be there.
+    fn required<const N: usize>(
+        &self,
+        intrinsic: Intrinsic,
+        arguments: &[Argument<H::Object>],
+        names: [&str; N],
+        span: Span,
+    ) -> Fallible<[Argument<H::Object>; N]> {
+        let slots = self.parameters(intrinsic, arguments, names, N, span)?;
+        let found: Vec<_> = slots.into_iter().flatten().collect();
+        <[_; N]>::try_from(found).map_err(|_| self.bad_arguments(intrinsic, span))
+    }
+
     fn bad_arguments(&self, intrinsic: Intrinsic, span: Span) -> Box<octants_diag::Diagnostic> {
         self.error_with_help(
             Code::IntrinsicArguments,
@@ -204,9 +217,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn length(&mut self, arguments: &[Argument<H::Object>], span: Span) -> Fallible<Term<H::Object>> {
-        let [Some(of)] = self.parameters(Intrinsic::Len, arguments, ["obj"], 1, span)? else {
-            return Err(self.bad_arguments(Intrinsic::Len, span));
-        };
+        let [of] = self.required(Intrinsic::Len, arguments, ["obj"], span)?;
         if let Some(items) = self.count(&of.term, of.span)? {
             return Ok(Term::Int(items as i128));
         }
@@ -240,9 +251,7 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let [Some(of)] = self.parameters(intrinsic, arguments, ["values"], 1, span)? else {
-            return Err(self.bad_arguments(intrinsic, span));
-        };
+        let [of] = self.required(intrinsic, arguments, ["values"], span)?;
         let count = self.count(&of.term, of.span)?.ok_or_else(|| self.bad_arguments(intrinsic, of.span))?;
         let items = self.unpack(&of.term, count, of.span, of.span)?;
         let mut result = self.condition(Term::Bool(intrinsic == Intrinsic::All), span)?;

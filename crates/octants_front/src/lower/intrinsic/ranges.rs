@@ -137,9 +137,7 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let [Some(of)] = self.parameters(Intrinsic::Grouped, arguments, ["x"], 1, span)? else {
-            return Err(self.bad_arguments(Intrinsic::Grouped, span));
-        };
+        let [of] = self.required(Intrinsic::Grouped, arguments, ["x"], span)?;
         match of.term {
             Term::Array(_) | Term::View(_) | Term::Ndrange(_) => Ok(Term::Grouped(Box::new(of.term))),
             Term::Grouped(_) | Term::Static(_) => {

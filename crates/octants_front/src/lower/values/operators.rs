@@ -31,10 +31,7 @@ impl<H: Host> Lowerer<'_, H> {
             self.refuse_operand(&a, a_span)?;
             self.refuse_operand(&b, b_span)?;
             let (a, b) = (self.host_object(&a)?, self.host_object(&b)?);
-            let host = self.host;
-            let result = host.binary(op, &a, &b, self);
-            let object = result.map_err(|exception| self.host_error(exception, span))?;
-            return self.resolve(object, span);
+            return self.host_binary(op, &a, &b, span);
         }
         if let (BinaryOp::Mod, Term::Str(template)) = (op, &a) {
             return self.percent_format(template, b, b_span, span);
@@ -46,13 +43,24 @@ impl<H: Host> Lowerer<'_, H> {
             && (a.1 || b.1)
         {
             // One side is an object of a user's class: its operators decide.
-            let host = self.host;
-            let result = host.binary(op, &a.0, &b.0, self);
-            let object = result.map_err(|exception| self.host_error(exception, span))?;
-            return self.resolve(object, span);
+            return self.host_binary(op, &a.0, &b.0, span);
         }
         let (a, b) = self.operand_values((a, a_span), (b, b_span))?;
         self.binary_values(op, a, b, span).map(Term::Value)
+    }
+
+    /// The operator of the host's objects.
+    fn host_binary(
+        &mut self,
+        op: BinaryOp,
+        a: &H::Object,
+        b: &H::Object,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let host = self.host;
+        let result = host.binary(op, a, b, self);
+        let object = result.map_err(|exception| self.host_error(exception, span))?;
+        self.resolve(object, span)
     }
 
     /// Two operands in registers: a list or tuple beside a tensor is one, too.
