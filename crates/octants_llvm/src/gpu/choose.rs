@@ -39,6 +39,8 @@ const ACROSS: u32 = 32;
 const DIVERGENT_ACROSS: u32 = 8;
 /// Ops that the points of a thread have together, at most: beyond, the body is bound by arithmetic, and its registers are short.
 const MOST_OPS: usize = 256;
+/// Groups of points of a thread, at most: with four loads of 16 bytes in each of 2048 threads, a multiprocessor waits for 128 KiB at once.
+const MOST_GROUPS: u32 = 4;
 /// Points of a thread, at most.
 const MOST_POINTS: u64 = 16;
 
@@ -70,6 +72,8 @@ pub(super) struct Tiling {
     pub block: u32,
     /// Neighbouring points of the last axis that a thread takes; a power of two.
     pub points: u32,
+    /// Groups of so many points that a thread takes of a tile, as far apart as all threads of a row have points; a power of two.
+    pub groups: u32,
     /// Threads along the last axis, at most, where there are others; a power of two.
     pub most_across: u32,
     pub grid: Grid,
@@ -112,7 +116,10 @@ pub(super) fn choose_shape(kernel: &Kernel, task: &Task, op: Op) -> Choice {
     let across = if is_divergent(kernel, body) { DIVERGENT_ACROSS } else { ACROSS };
     // The greatest power of two that the block has threads for.
     let most_across = across.min(1 << block.ilog2());
-    Choice::Tiles { tiling: Tiling { block, points, most_across, grid }, grouping, copied }
+    // A thread whose guards do not hold runs its points one behind the other.
+    let several = !attributes.reductions.is_empty() && grouping.guards.ifs.is_empty();
+    let groups = if several { groups_of_thread(kernel, body, points) } else { 1 };
+    Choice::Tiles { tiling: Tiling { block, points, groups, most_across, grid }, grouping, copied }
 }
 
 /// Arrays that the loop only adds to, if all of them may fit into shared memory. Those of arrays are known at launch; the body is then written
@@ -169,6 +176,17 @@ fn points_of_thread(kernel: &Kernel, attributes: &ParallelFor, body: Region) -> 
     aligned.sort_unstable();
     aligned.dedup();
     (points > 1).then_some((points as u32, Grouping { aligned, guards }))
+}
+
+/// How many groups of points a thread of a reduction takes at once: it waits for its loads, so it begins several before the first is used.
+fn groups_of_thread(kernel: &Kernel, body: Region, points: u32) -> u32 {
+    let ops = ops_in(kernel, body);
+    let ops = ops.iter().filter(|&&op| !matches!(kernel.ops[op].kind, OpKind::Const(_))).count();
+    let mut groups = if points > 1 { MOST_GROUPS } else { 1 };
+    while groups > 1 && (points * groups) as usize * ops > MOST_OPS {
+        groups /= 2;
+    }
+    groups
 }
 
 /// Arrays of vectors whose entries are joined to accesses of 64 or 128 bits if the arrays are aligned. The body is then written twice: none if

@@ -84,7 +84,7 @@ impl Emitter<'_> {
                 let column = e.binary("add nsw", piece.column, tiles.x);
                 e.one_point(&tiles, parallel.body, column, &grouping.aligned, &totals)
             } else {
-                let group = (tiling.points, grouping, aligned_arrays);
+                let group = (tiling, grouping, aligned_arrays);
                 e.points_of_tile(&tiles, &piece, parallel.body, group, &totals)
             }
         });
@@ -161,7 +161,7 @@ impl Emitter<'_> {
         tiles: &Tiles,
         piece: &Piece,
         body: Region,
-        (points, grouping, aligned_arrays): (u32, &Grouping, Option<Val>),
+        (tiling, grouping, aligned_arrays): (Tiling, &Grouping, Option<Val>),
         totals: &[Val],
     ) -> Vec<Val> {
         let axis = tiles.axes[tiles.axes.len() - 1];
@@ -172,10 +172,18 @@ impl Emitter<'_> {
         if let Some(aligned) = aligned_arrays {
             whole = self.binary("and", whole, aligned);
         }
+        let points = tiling.points;
         let shift = self.binary("mul", tiles.x, Val::i64(points.into()));
         let first = self.binary("add nsw", piece.column, shift);
-        let columns: Vec<_> =
-            (0..points).map(|lane| self.binary("add nsw", first, Val::i64(lane.into()))).collect();
+        let apart = self.binary("mul", tiles.across, Val::i64(points.into()));
+        let mut columns = Vec::new();
+        let mut group_at = first;
+        for group in 0..tiling.groups {
+            if group > 0 {
+                group_at = self.binary("add nsw", group_at, apart);
+            }
+            columns.extend((0..points).map(|lane| self.binary("add nsw", group_at, Val::i64(lane.into()))));
+        }
         // Where the tile is whole, a thread's own points, one behind the other; else all threads side by side.
         let mut turns_from = (self.binary("add nsw", piece.column, tiles.x), tiles.across);
         let (mut group, turns, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
@@ -193,7 +201,7 @@ impl Emitter<'_> {
         self.f.begin(group);
         let mut grouped = totals.to_vec();
         self.taken.clone_from(&grouping.guards.ifs);
-        for (&column, lane) in columns.iter().zip(0..) {
+        for (&column, lane) in columns.iter().zip((0..points).cycle()) {
             let aligned = grouping.aligned.clone();
             self.group = Some(Group { axis: axis.index, lane, points, aligned });
             grouped = self.body_at(tiles, body, column, &grouped);
@@ -211,7 +219,7 @@ impl Emitter<'_> {
                 self.f.join(step.ty(), &[(step, before), (Val::i64(1), guarded)]),
             );
         }
-        let in_turn = self.points_in_turn(tiles, body, turns_from, points, totals);
+        let in_turn = self.points_in_turn(tiles, body, turns_from, tiling.columns(), totals);
         let after_turns = self.f.block();
         self.f.jump(done);
 

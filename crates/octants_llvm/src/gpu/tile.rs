@@ -56,9 +56,9 @@ impl Emitter<'_> {
         let length = self.binary("sub nsw", last.hi, start);
         let thread = self.wide_register(Register::Thread);
         let block = Val::i64(tiling.block.into());
-        let points = Val::i64(tiling.points.into());
+        let points = Val::i64(tiling.columns().into());
         if axes.len() == 1 {
-            let width = Val::i64((tiling.block * tiling.points).into());
+            let width = Val::i64((tiling.block * tiling.columns()).into());
             let columns = self.quotient_up(length, width);
             let one = Val::i64(1);
             let (x, y) = (thread, Val::i64(0));
@@ -84,7 +84,7 @@ impl Emitter<'_> {
         let bits = self.intrinsic("llvm.umin", &[bits, Val::i64(tiling.most_across.ilog2().into())], "");
         let across = self.binary("shl", Val::i64(1), bits);
         let width = self.binary("mul", across, points);
-        let width_bits = self.binary("add", bits, Val::i64(tiling.points.ilog2().into()));
+        let width_bits = self.binary("add", bits, Val::i64(tiling.columns().ilog2().into()));
         let columns = self.shifted_up(length, width, width_bits);
         let height = self.binary("lshr", block, bits);
         let row_axis = axes[axes.len() - 2];
@@ -186,6 +186,11 @@ impl Emitter<'_> {
 impl Tiling {
     /// What the device is told of the tiles.
     pub(super) fn dealing(self) -> Dealing {
-        Dealing::Tiles { across: self.most_across, points: self.points }
+        Dealing::Tiles { across: self.most_across, points: self.columns() }
+    }
+
+    /// Columns of a tile that a thread takes.
+    pub(super) fn columns(self) -> u32 {
+        self.points * self.groups
     }
 }
