@@ -62,13 +62,13 @@ fn margin(bytes: usize) -> usize {
 
 /// The part of the device's memory that stacks of recursive functions may take, all threads together: 1/16, which is 32 KiB for each
 /// thread of a device with 140 GiB.
-const STACKS_PART: u64 = 16;
-/// Bytes of such a stack.
-const LEAST_STACK: u64 = 4 << 10;
-const MOST_STACK: u64 = 256 << 10;
+const STACKS_DIVISOR: u64 = 16;
+/// Bytes of such a stack. Chosen, not measured.
+const MIN_STACK_BYTES: u64 = 4 << 10;
+const MAX_STACK_BYTES: u64 = 256 << 10;
 
 /// Devices whose context the process keeps until it ends.
-static KEPT: Mutex<Vec<c_int>> = Mutex::new(Vec::new());
+static RETAINED_DEVICES: Mutex<Vec<c_int>> = Mutex::new(Vec::new());
 
 /// What the driver aligns memory to.
 const ALIGN: usize = 256;
@@ -122,13 +122,13 @@ impl CudaDevice {
     pub fn open(ordinal: u32) -> Result<Self, Unavailable> {
         let device = Self::over(Driver::load()?, ordinal)?;
         // To begin and to end a context takes the driver a third of a second; a process does it once.
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        if !kept.contains(&device.ordinal) {
+        let mut retained = RETAINED_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+        if !retained.contains(&device.ordinal) {
             let mut context = ptr::null_mut();
             // SAFETY: writes the handle, which is the device's own.
             let status = unsafe { (device.driver.table.context_retain)(&raw mut context, device.ordinal) };
             if status == 0 {
-                kept.push(device.ordinal);
+                retained.push(device.ordinal);
             }
         }
         Ok(device)
@@ -149,7 +149,8 @@ impl CudaDevice {
             self.check("load_module", status)?;
             self.check("load_module", (table.memory_info)(&raw mut free, &raw mut total))?;
             let resident = u64::from(self.multiprocessors) * threads.max(1) as u64;
-            let bytes = (total as u64 / STACKS_PART / resident).clamp(LEAST_STACK, MOST_STACK) & !1023;
+            let bytes =
+                (total as u64 / STACKS_DIVISOR / resident).clamp(MIN_STACK_BYTES, MAX_STACK_BYTES) & !1023;
             if bytes > self.stack.load(Ordering::Relaxed) {
                 self.check("load_module", (table.context_set_limit)(STACK_SIZE, bytes as usize))?;
                 self.stack.store(bytes, Ordering::Relaxed);

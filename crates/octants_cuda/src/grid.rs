@@ -3,7 +3,7 @@
 use octants_hal::{Dealing, DeviceRangeDomain, Grid, LaunchShape, RangeDomain};
 
 /// Blocks of a grid, at most, as the driver says for its first axis.
-const MOST_BLOCKS: u64 = i32::MAX as u64;
+const MAX_BLOCKS: u64 = i32::MAX as u64;
 
 /// A loaded function as a launch needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +43,7 @@ impl FunctionShape {
     fn limited(&self, blocks: u64, max_threads: Option<u32>) -> GridSize {
         let block = self.shape.block;
         let (most, threads) = match (max_threads, self.shape.dealing) {
-            (None, _) => (MOST_BLOCKS, block),
+            (None, _) => (MAX_BLOCKS, block),
             (Some(most), Dealing::Points) => ((most / block).max(1).into(), most.clamp(1, block)),
             (Some(most), Dealing::Tiles { .. }) => ((most / block).max(1).into(), block),
         };

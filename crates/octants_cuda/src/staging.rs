@@ -16,13 +16,13 @@ use crate::driver::table::Handle;
 use crate::driver::{Driver, NOT_READY};
 
 /// Bytes of a chunk: the bus takes 20 µs for it, far longer than it takes to tell it.
-const CHUNK: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// Chunks that wait for the bus before a copy waits for the oldest instead of allocating another.
-const CHUNKS: usize = 16;
+const MAX_CHUNKS: usize = 16;
 
 /// A copy of fewer bytes is not worth other threads, which take 50 µs to begin.
-const WORTH_THREADS: usize = 8 << 20;
+const MIN_BYTES_FOR_THREADS: usize = 8 << 20;
 
 /// Threads of a long copy.
 const THREADS: usize = 8;
@@ -92,7 +92,7 @@ impl Staging {
         by_threads(transfer, |transfer, offsets| {
             let driver = transfer.driver;
             for offset in offsets {
-                let bytes = CHUNK.min(transfer.bytes - offset);
+                let bytes = CHUNK_BYTES.min(transfer.bytes - offset);
                 let chunk = self.take(driver)?;
                 // SAFETY: the piece lies inside both ranges, and the chunk is no longer in use.
                 unsafe {
@@ -124,7 +124,7 @@ impl Staging {
                 let next = match offsets.next() {
                     None => None,
                     Some(offset) => {
-                        let bytes = CHUNK.min(transfer.bytes - offset);
+                        let bytes = CHUNK_BYTES.min(transfer.bytes - offset);
                         let chunk = self.take(driver)?;
                         // SAFETY: the piece lies inside the range, and the chunk is no longer in use.
                         let told = unsafe {
@@ -137,7 +137,7 @@ impl Staging {
                     }
                 };
                 if let Some((chunk, offset)) = under_way {
-                    let bytes = CHUNK.min(transfer.bytes - offset);
+                    let bytes = CHUNK_BYTES.min(transfer.bytes - offset);
                     // SAFETY: once the event is passed the piece is in the chunk.
                     unsafe {
                         driver.check("copy_to_host", (driver.table.event_synchronise)(chunk.event))?;
@@ -165,7 +165,7 @@ impl Staging {
             if status != NOT_READY {
                 return driver.check("staging", status).map(|()| chunk);
             }
-            if count + 1 >= CHUNKS {
+            if count + 1 >= MAX_CHUNKS {
                 // SAFETY: as above.
                 let status = unsafe { (driver.table.event_synchronise)(chunk.event) };
                 return driver.check("staging", status).map(|()| chunk);
@@ -176,7 +176,7 @@ impl Staging {
         let mut event = ptr::null_mut();
         // SAFETY: both write their new handle.
         unsafe {
-            driver.check("staging", (driver.table.host_allocate)(&raw mut host, CHUNK, PINNED))?;
+            driver.check("staging", (driver.table.host_allocate)(&raw mut host, CHUNK_BYTES, PINNED))?;
             driver.check("staging", (driver.table.event_create)(&raw mut event, WITHOUT_TIMING))?;
         }
         Ok(Chunk { host: host.cast(), event })
@@ -203,16 +203,16 @@ fn by_threads(
     transfer: Transfer<'_>,
     pieces: impl Fn(&Transfer<'_>, StepBy<Range<usize>>) -> Result<(), DeviceError> + Sync,
 ) -> Result<(), DeviceError> {
-    let threads = if transfer.bytes < WORTH_THREADS {
+    let threads = if transfer.bytes < MIN_BYTES_FOR_THREADS {
         1
     } else {
         std::thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS))
     };
     if threads == 1 {
-        return pieces(&transfer, (0..transfer.bytes).step_by(CHUNK));
+        return pieces(&transfer, (0..transfer.bytes).step_by(CHUNK_BYTES));
     }
     let bytes = transfer.bytes;
-    let share = move |number: usize| (number * CHUNK..bytes).step_by(threads * CHUNK);
+    let share = move |number: usize| (number * CHUNK_BYTES..bytes).step_by(threads * CHUNK_BYTES);
     std::thread::scope(|scope| {
         let (pieces, transfer) = (&pieces, &transfer);
         let others: Vec<_> = (1..threads)

@@ -11,10 +11,10 @@ use crate::launch_log::LaunchLog;
 use crate::shared_pool::SharedPool;
 use crate::stream_pool::StreamPool;
 
-/// How long a wait asks without a pause: what takes longer is not noticeably later for a nap.
-const SPINNING: Duration = Duration::from_millis(2);
-/// Of a wait that takes longer. The scheduler adds about as much.
-const NAP: Duration = Duration::from_micros(50);
+/// How long a wait polls without a pause: what takes longer is not noticeably later for a sleep. Chosen, not measured.
+const SPIN_TIME: Duration = Duration::from_millis(2);
+/// Between two polls of a wait that takes longer. Chosen, not measured: the scheduler adds about as much.
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
 /// A device, whether its session still lives, and what is allocated on it. Handles hold it by [`Arc`], so that the device outlives
 /// them; two handles belong together if they hold the same one.
@@ -102,8 +102,8 @@ impl Context {
                 return Ok(false);
             }
             meanwhile();
-            if begin.elapsed() > SPINNING {
-                std::thread::sleep(NAP);
+            if begin.elapsed() > SPIN_TIME {
+                std::thread::sleep(POLL_INTERVAL);
             } else {
                 std::hint::spin_loop();
             }

@@ -4,8 +4,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Names that are kept. A queue may be longer; who looks for the culprit turns on checks, which name it.
-const KEPT: usize = 4;
+/// Names that are kept. Chosen, not measured. A queue may be longer; who looks for the culprit turns on checks, which name it.
+const MAX_NAMES: usize = 4;
 
 /// The last launches, the latest last.
 #[derive(Default)]
@@ -19,7 +19,7 @@ impl LaunchLog {
         if names.last().is_some_and(|last| Arc::ptr_eq(last, name)) {
             return;
         }
-        if names.len() == KEPT {
+        if names.len() == MAX_NAMES {
             names.remove(0);
         }
         names.push(Arc::clone(name));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use octants_hal::{Address, Device, DeviceError, SharedMemory};
 
 /// The smallest block, in bytes: a page.
-const SMALLEST: usize = 4096;
+const MIN_BLOCK_BYTES: usize = 4096;
 
 pub(crate) struct SharedPool {
     device: Arc<dyn Device>,
@@ -31,7 +31,7 @@ impl SharedPool {
         });
         let memory = match idle {
             Some(Owned(memory)) => memory,
-            None => self.device.allocate_shared(bytes.next_power_of_two().max(SMALLEST))?,
+            None => self.device.allocate_shared(bytes.next_power_of_two().max(MIN_BLOCK_BYTES))?,
         };
         // SAFETY: as many bytes are there, and nobody else has the block.
         unsafe { memory.host.write_bytes(0, bytes) };

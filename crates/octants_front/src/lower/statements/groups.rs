@@ -27,16 +27,17 @@ use crate::lower::data::scope::Binding;
 use crate::lower::error::Fallible;
 
 /// A block in which more statements may leave is cut into groups. Below, nested blocks are quicker: no flag is tested.
-const MOST_NESTED: usize = 64;
-/// How many such statements a group has: so deep do its blocks nest.
-const IN_A_GROUP: usize = 32;
+/// Chosen, not measured: a third of the regions that may nest.
+const MAX_UNGROUPED_EXITS: usize = 64;
+/// How many such statements a group has: so deep do its blocks nest. Chosen, not measured.
+const EXITS_PER_GROUP: usize = 32;
 
 impl<H: Host> Lowerer<'_, H> {
     /// The groups of a block in which many statements may leave.
     pub(crate) fn groups<'s>(&self, stmts: &'s [Stmt]) -> Option<Vec<&'s [Stmt]>> {
         let innermost = self.frame().loops.last();
         // Nothing that is decided while running leaves an unrolled loop.
-        if stmts.len() <= MOST_NESTED || innermost.is_some_and(Loop::is_static) {
+        if stmts.len() <= MAX_UNGROUPED_EXITS || innermost.is_some_and(Loop::is_static) {
             return None;
         }
         let (leaves, returns) = (innermost.is_some(), self.frame().exit.is_some());
@@ -48,11 +49,11 @@ impl<H: Host> Lowerer<'_, H> {
                 _ => false,
             }
         };
-        stmts.iter().filter(|stmt| nests(stmt)).nth(MOST_NESTED)?;
+        stmts.iter().filter(|stmt| nests(stmt)).nth(MAX_UNGROUPED_EXITS)?;
         let mut nested = 0;
         let ends_group = |stmt: &Stmt| {
             nested += usize::from(nests(stmt));
-            let is_full = nested == IN_A_GROUP;
+            let is_full = nested == EXITS_PER_GROUP;
             if is_full {
                 nested = 0;
             }
