@@ -67,8 +67,8 @@ impl fmt::Display for CodegenError {
 
 impl std::error::Error for CodegenError {}
 
-/// How one target's code is made.
-pub(crate) struct Recipe {
+/// What one target's code is made with.
+pub(crate) struct CompileOptions {
     pub emit: EmitOptions,
     pub llvm: Options,
     /// Tasks that compile at the same time; at least 1.
@@ -79,16 +79,16 @@ pub(crate) struct Recipe {
 pub(crate) fn compile(
     kernel: &Kernel,
     plan: &Plan,
-    recipe: &Recipe,
+    options: &CompileOptions,
     cancel: &Cancel,
 ) -> Result<KernelCode, CodegenError> {
     let begin = Instant::now();
-    let texts = emit(kernel, plan, &recipe.emit);
+    let texts = emit(kernel, plan, &options.emit);
     let emitted = Instant::now();
     if cancel.is_wanted() {
         return Err(CodegenError::Cancelled);
     }
-    let compiled = compile_all(&texts, &recipe.llvm, recipe.threads, cancel)?;
+    let compiled = compile_all(&texts, &options.llvm, options.threads, cancel)?;
     let tasks = texts
         .into_iter()
         .zip(compiled)
@@ -106,16 +106,16 @@ pub(crate) fn compile(
 pub(crate) fn text(
     kernel: &Kernel,
     plan: &Plan,
-    recipe: &Recipe,
+    options: &CompileOptions,
     what: KernelText,
 ) -> Result<String, CodegenError> {
-    let texts = emit(kernel, plan, &recipe.emit);
+    let texts = emit(kernel, plan, &options.emit);
     if what == KernelText::Llvm {
         return Ok(texts.into_iter().map(|task| task.text).collect::<Vec<_>>().join("\n"));
     }
     let (keep_ir, keep_assembly) = (what == KernelText::OptimisedLlvm, what == KernelText::Assembly);
-    let llvm = Options { keep_ir, keep_assembly, ..recipe.llvm.clone() };
-    let compiled = compile_all(&texts, &llvm, recipe.threads, &Cancel::new())?;
+    let llvm = Options { keep_ir, keep_assembly, ..options.llvm.clone() };
+    let compiled = compile_all(&texts, &llvm, options.threads, &Cancel::new())?;
     let texts = compiled.into_iter().filter_map(|compiled| compiled.ir.or(compiled.assembly));
     Ok(texts.collect::<Vec<_>>().join("\n"))
 }

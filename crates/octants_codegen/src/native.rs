@@ -6,7 +6,7 @@ use octants_ir::plan::Plan;
 use octants_llvm::{CpuOptions, EmitOptions};
 use octants_llvm_sys::{OptLevel, Options, Target};
 
-use crate::driver::{CodegenError, KernelCode, KernelText, Recipe, compile, text};
+use crate::driver::{CodegenError, CompileOptions, KernelCode, KernelText, compile, text};
 
 /// How to compile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +25,7 @@ pub fn compile_native(
     options: NativeOptions,
     cancel: &Cancel,
 ) -> Result<KernelCode, CodegenError> {
-    compile(kernel, plan, &recipe(options), cancel)
+    compile(kernel, plan, &compile_options(options), cancel)
 }
 
 /// The code of all tasks as text, one after another.
@@ -35,13 +35,13 @@ pub fn native_text(
     options: NativeOptions,
     what: KernelText,
 ) -> Result<String, CodegenError> {
-    text(kernel, plan, &recipe(options), what)
+    text(kernel, plan, &compile_options(options), what)
 }
 
-fn recipe(options: NativeOptions) -> Recipe {
+fn compile_options(options: NativeOptions) -> CompileOptions {
     let cpu = CpuOptions { vector_bits: Target::host().vector_bits(), ..CpuOptions::default() };
     let opt = if options.optimise { OptLevel::Default } else { OptLevel::None };
-    Recipe {
+    CompileOptions {
         emit: EmitOptions { noalias: options.noalias, ..EmitOptions::for_cpu(cpu) },
         llvm: Options { opt, ..Options::default() },
         threads: options.threads,

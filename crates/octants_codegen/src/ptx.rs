@@ -6,7 +6,7 @@ use octants_ir::plan::Plan;
 use octants_llvm::{EmitOptions, GpuOptions, Target as Machine};
 use octants_llvm_sys::{OptLevel, Options, Output, Target};
 
-use crate::driver::{CodegenError, KernelCode, KernelText, Recipe, compile, text};
+use crate::driver::{CodegenError, CompileOptions, KernelCode, KernelText, compile, text};
 use crate::ptx_target::PtxTarget;
 
 /// How to compile.
@@ -29,7 +29,7 @@ pub fn compile_ptx(
     options: PtxOptions,
     cancel: &Cancel,
 ) -> Result<KernelCode, CodegenError> {
-    compile(kernel, plan, &recipe(options)?, cancel)
+    compile(kernel, plan, &compile_options(options)?, cancel)
 }
 
 /// The code of all tasks as text, one after another.
@@ -39,10 +39,10 @@ pub fn ptx_text(
     options: PtxOptions,
     what: KernelText,
 ) -> Result<String, CodegenError> {
-    text(kernel, plan, &recipe(options)?, what)
+    text(kernel, plan, &compile_options(options)?, what)
 }
 
-fn recipe(options: PtxOptions) -> Result<Recipe, CodegenError> {
+fn compile_options(options: PtxOptions) -> Result<CompileOptions, CodegenError> {
     let PtxTarget { capability, version } = options.target;
     let target = Target::nvptx(capability, version).ok_or_else(|| CodegenError::Unsupported {
         message: "LLVM was built without its target for NVIDIA's GPUs".to_owned(),
@@ -50,7 +50,7 @@ fn recipe(options: PtxOptions) -> Result<Recipe, CodegenError> {
     // Vector forms of `red`: PTX ISA 8.1, on sm_90.
     let gpu = GpuOptions { vector_sums: capability >= 90 && version >= 81 };
     let opt = if options.optimise { OptLevel::Default } else { OptLevel::None };
-    Ok(Recipe {
+    Ok(CompileOptions {
         emit: EmitOptions { noalias: options.noalias, target: Machine::Gpu(gpu), ..EmitOptions::default() },
         llvm: Options { target, opt, output: Output::Assembly, vector_math: false, ..Options::default() },
         threads: options.threads,
