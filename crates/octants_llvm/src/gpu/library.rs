@@ -6,6 +6,9 @@ use crate::emitter::Emitter;
 use crate::shape::LibraryFunction;
 use crate::value::{Ty, Typed, Val};
 
+/// From this angle on, 105615, the library reduces with as many digits of π as it takes, in 150 lines of PTX: without them sine takes 30.
+const LARGE_ANGLE: &str = "0x40F9C8F000000000";
+
 impl Emitter<'_> {
     /// On scalars of 32 or 64 bits; halves are computed in 32.
     pub(super) fn device_function(&mut self, function: LibraryFunction, operands: &[Val]) -> Val {
@@ -39,11 +42,46 @@ impl Emitter<'_> {
         };
         let symbol = format!("__nv_{name}{}", if scalar == Scalar::F32 { "f" } else { "" });
         let ty = Ty::new(scalar, 1);
+        let typed: Vec<_> = operands.iter().map(|&operand| Typed(operand).to_string()).collect();
         self.module.declare(&symbol, || {
             let types = vec![ty.to_string(); operands.len()];
             format!("declare {ty} @{symbol}({}) #1", types.join(", "))
         });
-        let typed: Vec<_> = operands.iter().map(|&operand| Typed(operand).to_string()).collect();
-        self.f.value(ty, format_args!("call {ty} @{symbol}({})", typed.join(", ")))
+        let trigonometric =
+            matches!(function, LibraryFunction::Sin | LibraryFunction::Cos | LibraryFunction::Tan);
+        let callee = if trigonometric && scalar == Scalar::F32 { self.split_angles(name) } else { symbol };
+        self.f.value(ty, format_args!("call {ty} @{callee}({})", typed.join(", ")))
+    }
+
+    /// A function of an angle whose code for large ones is no part of each call. The library decides by the same comparison, so that of
+    /// its code only that for other angles remains beside it.
+    fn split_angles(&mut self, name: &str) -> String {
+        let symbol = format!("octants.{name}");
+        // The intrinsic that the library takes, too: LLVM does not know that others are the same.
+        self.module.declare("llvm.nvvm.fabs.f", || "declare float @llvm.nvvm.fabs.f(float) #1".to_owned());
+        self.module.add_function_once(&symbol, || {
+            format!(
+                "\
+define internal float @{symbol}(float %x) alwaysinline nounwind willreturn memory(none) {{
+entry:
+  %magnitude = call float @llvm.nvvm.fabs.f(float %x)
+  %large = fcmp oge float %magnitude, {LARGE_ANGLE}
+  br i1 %large, label %reduce, label %direct
+direct:
+  %near = call float @__nv_{name}f(float %x)
+  ret float %near
+reduce:
+  %far = call float @{symbol}.large(float %x)
+  ret float %far
+}}
+
+define internal float @{symbol}.large(float %x) noinline nounwind willreturn memory(none) {{
+  %far = call float @__nv_{name}f(float %x)
+  ret float %far
+}}
+"
+            )
+        });
+        symbol
     }
 }
