@@ -203,34 +203,34 @@ impl<'k> Emitter<'k> {
     }
 
     /// Both with as many lanes as the wider one.
-    pub fn alike(&mut self, a: Val, b: Val) -> (Val, Val) {
+    pub fn same_lanes(&mut self, a: Val, b: Val) -> (Val, Val) {
         let lanes = a.lanes.max(b.lanes);
         (self.spread(a, lanes), self.spread(b, lanes))
     }
 
     /// An instruction on two integers or bit patterns; the result has the type of `a`.
     pub fn binary(&mut self, instruction: &str, a: Val, b: Val) -> Val {
-        let (a, b) = self.alike(a, b);
+        let (a, b) = self.same_lanes(a, b);
         self.f.value(a.ty(), format_args!("{instruction} {} {a}, {b}", a.ty()))
     }
 
     /// An instruction on two reals, with the task's flags.
     pub fn real_binary(&mut self, instruction: &str, a: Val, b: Val) -> Val {
-        let (a, b) = self.alike(a, b);
+        let (a, b) = self.same_lanes(a, b);
         let flags = self.flags();
         self.f.value(a.ty(), format_args!("{instruction} {flags}{} {a}, {b}", a.ty()))
     }
 
     /// `icmp` or `fcmp`, as the operands' type says.
     pub fn compare(&mut self, predicate: &str, a: Val, b: Val) -> Val {
-        let (a, b) = self.alike(a, b);
+        let (a, b) = self.same_lanes(a, b);
         let instruction = if a.ty.is_real() { "fcmp" } else { "icmp" };
         let ty = Ty::new(Scalar::U1, a.lanes);
         self.f.value(ty, format_args!("{instruction} {predicate} {} {a}, {b}", a.ty()))
     }
 
     pub fn select(&mut self, c: Val, a: Val, b: Val) -> Val {
-        let (a, b) = self.alike(a, b);
+        let (a, b) = self.same_lanes(a, b);
         let (a, b) = (self.spread(a, a.lanes.max(c.lanes)), self.spread(b, b.lanes.max(c.lanes)));
         self.f.value(a.ty(), format_args!("select {}, {}, {}", Typed(c), Typed(a), Typed(b)))
     }

@@ -137,7 +137,7 @@ impl Emitter<'_> {
         };
         let (to, from) = if signed { ("sitofp", "fptosi") } else { ("uitofp", "fptoui") };
         let (x, y) = (self.convert(to, a, real), self.convert(to, b, real));
-        let (x, y) = self.alike(x, y);
+        let (x, y) = self.same_lanes(x, y);
         let divided = self.f.value(x.ty(), format_args!("fdiv {} {x}, {y}", x.ty()));
         self.convert(from, divided, a.ty)
     }

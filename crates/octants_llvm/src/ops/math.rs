@@ -78,7 +78,7 @@ impl Emitter<'_> {
         let subnormal = self.compare("ult", magnitude, Val::int(int, 1 << format.fraction));
         let scale = Val::real(a.ty, 2.0_f64.powi(format.fraction as i32));
         // Exact, and no flags: it must not be merged with anything.
-        let (x, by) = self.alike(a, scale);
+        let (x, by) = self.same_lanes(a, scale);
         let scaled = self.f.value(x.ty(), format_args!("fmul {} {x}, {by}", x.ty()));
         let scaled = self.bits(scaled);
         let normal = self.select(subnormal, scaled, bits);
@@ -129,7 +129,7 @@ impl Emitter<'_> {
 
     /// Repeated squaring on the magnitude of the exponent, until no lane has bits left.
     fn power(&mut self, a: Val, b: Val) -> Val {
-        let (a, b) = self.alike(a, b);
+        let (a, b) = self.same_lanes(a, b);
         let count = bits_of(b.ty);
         let magnitude = if b.ty.is_signed() { self.intrinsic("llvm.abs", &[b], ", i1 false") } else { b };
         let magnitude = magnitude.read_as(count);

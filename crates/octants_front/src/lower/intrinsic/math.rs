@@ -133,7 +133,7 @@ impl<H: Host> Lowerer<'_, H> {
             _ => {
                 let wide = ta == Scalar::F64 || tb == Scalar::F64;
                 let meet = if wide { Scalar::F64 } else { Scalar::F32 };
-                let (a, b) = self.meet("atan2", a, b, meet, span)?;
+                let (a, b) = self.unify("atan2", a, b, meet, span)?;
                 Ok(self.at(span).math(MathOp::Atan2, a, b))
             }
         }
@@ -165,7 +165,7 @@ impl<H: Host> Lowerer<'_, H> {
             if fold::is_number(&best.0) && fold::is_number(&term) {
                 let wins = fold::compare(order, &term, &best.0) == Some(true);
                 let (winner, loser) = if wins { ((term, at), best.0) } else { (best, term) };
-                best = (fold::alike(winner.0, &loser), winner.1);
+                best = (fold::promoted_beside(winner.0, &loser), winner.1);
                 continue;
             }
             let op = if intrinsic == Intrinsic::Min { ArithOp::Min } else { ArithOp::Max };
@@ -220,7 +220,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Value> {
         let meet = promote(self.elem(a), self.elem(b));
-        let (mut a, mut b) = self.meet("select", a, b, meet, span)?;
+        let (mut a, mut b) = self.unify("select", a, b, meet, span)?;
         if let Data::Tensor(of) = self.data(condition) {
             match self.data(a).tensor_shape() {
                 None => {

@@ -172,7 +172,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A window that may reach outside: cut off where indices are clamped, else checked in debug mode. The text shows the
     /// window's offset and size and the length.
-    fn fitting(
+    fn bounded_window(
         &mut self,
         array: Value,
         (begin, size): (Value, Value),
@@ -215,7 +215,7 @@ impl<H: Host> Lowerer<'_, H> {
         let part = self.window_arguments(view.array, &begin, &size)?;
         let parent = self.view_size(view, span);
         let text = "BufferView subview Out Of Range: kernel[%] tid={}, subview offset={}, subview size={}, parent size={}.";
-        let (begin, size) = self.fitting(view.array, part, parent, text, span);
+        let (begin, size) = self.bounded_window(view.array, part, parent, text, span);
         Ok(Term::View(self.window(view, begin, size, span)))
     }
 
@@ -244,7 +244,7 @@ impl<H: Host> Lowerer<'_, H> {
         let length = self.at(span).extent(value, 0);
         let text =
             "BufferView construction Out Of Range: kernel[%] tid={}, offset={}, size={}, ndarray length={}.";
-        let window = self.fitting(value, part, length, text, span);
+        let window = self.bounded_window(value, part, length, text, span);
         Ok(Term::View(View { array: value, window: Some(window), offset: None }))
     }
 

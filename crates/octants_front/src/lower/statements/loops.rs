@@ -329,10 +329,10 @@ impl<H: Host> Lowerer<'_, H> {
         let broken = self.may_end_early(body).then(|| self.new_flag(span));
         let (cond, going) = match (broken, &test.kind) {
             (Some(flag), ExprKind::Bool(true)) => {
-                self.open_region(&[], |inner, _| Ok(inner.staying(flag, span)))?
+                self.open_region(&[], |inner, _| Ok(inner.not_left(flag, span)))?
             }
             (Some(flag), _) => self.open_region(&[], |inner, _| {
-                let staying = inner.staying(flag, span);
+                let staying = inner.not_left(flag, span);
                 // The condition is not evaluated again after a `break`.
                 let (evaluated, value) = inner.open_region(&[], |test_region, _| {
                     let term = test_region.expr(test)?;
@@ -365,7 +365,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// That a loop was not left.
-    fn staying(&mut self, flag: Value, span: Span) -> Value {
+    fn not_left(&mut self, flag: Value, span: Span) -> Value {
         let mut builder: Builder<'_> = self.at(span);
         let left = builder.load(flag, &[]);
         builder.bit_unary(BitUnary::Not, left)

@@ -134,7 +134,7 @@ pub(crate) fn compare<O>(op: CompareOp, a: &Term<O>, b: &Term<O>) -> Option<bool
 }
 
 /// A number as the promoted type of it and another one: an integer beside a real is a real.
-pub(crate) fn alike<O>(number: Term<O>, other: &Term<O>) -> Term<O> {
+pub(crate) fn promoted_beside<O>(number: Term<O>, other: &Term<O>) -> Term<O> {
     match (&number, other) {
         (Term::Int(value), Term::Float(_)) => Term::Float(*value as f64),
         (Term::Bool(value), Term::Float(_)) => Term::Float(f64::from(*value)),

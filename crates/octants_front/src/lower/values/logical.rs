@@ -154,7 +154,7 @@ impl<H: Host> Lowerer<'_, H> {
     /// The truths of two operands that are joined, entry by entry.
     fn truths(&mut self, decided_by: bool, a: Value, b: Value, span: Span) -> Fallible<Value> {
         let bit = if decided_by { BitOp::Or } else { BitOp::And };
-        let (a, b) = self.meet(bit.name(), a, b, Scalar::U1, span)?;
+        let (a, b) = self.unify(bit.name(), a, b, Scalar::U1, span)?;
         Ok(self.at(span).bit(bit, a, b))
     }
 

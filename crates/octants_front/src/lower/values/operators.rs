@@ -127,12 +127,12 @@ impl<H: Host> Lowerer<'_, H> {
         meet: Scalar,
         span: Span,
     ) -> Fallible<Value> {
-        let (a, b) = self.meet(op.name(), a, b, meet, span)?;
+        let (a, b) = self.unify(op.name(), a, b, meet, span)?;
         Ok(self.at(span).arith(op, a, b))
     }
 
     /// Both operands with entries of one type and one shape: a scalar is spread over the other's entries.
-    pub(crate) fn meet(
+    pub(crate) fn unify(
         &mut self,
         name: &str,
         a: Value,
@@ -167,7 +167,7 @@ impl<H: Host> Lowerer<'_, H> {
             let (a, b) = (self.cast(a, base, span), self.cast(b, exponent, span));
             self.spread("**", a, b, span)?
         } else {
-            self.meet("**", a, b, promote(ta, tb), span)?
+            self.unify("**", a, b, promote(ta, tb), span)?
         };
         Ok(self.at(span).math(MathOp::Pow, a, b))
     }
@@ -186,7 +186,7 @@ impl<H: Host> Lowerer<'_, H> {
         if ta.is_real() || tb.is_real() {
             return Err(self.unsupported_operands(name, a, b, span));
         }
-        let (a, b) = self.meet(name, a, b, promote(ta, tb), span)?;
+        let (a, b) = self.unify(name, a, b, promote(ta, tb), span)?;
         Ok(self.at(span).bit(op, a, b))
     }
 
@@ -330,7 +330,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let (a, b) = self.operand_values((a, a_span), (b, b_span))?;
         let meet = promote(self.elem(a), self.elem(b));
-        let (a, b) = self.meet(ir.name(), a, b, meet, span)?;
+        let (a, b) = self.unify(ir.name(), a, b, meet, span)?;
         Ok(Term::Value(self.at(span).compare(ir, a, b)))
     }
 
