@@ -393,3 +393,29 @@ kernel @scatter(%x "x": array<tensor<f32, 2>, 1>, %k "k": array<i32, 1>) {
     );
     assert_eq!(count(&asks, true), 0, "it gives no old value");
 }
+
+#[test]
+fn short_last_axes_are_numbered() {
+    let text = r#"
+kernel @entries(%x "x": array<f32, 3>, %s "s": array<f32, 1>, %n "n": i32) {
+  %zero: i32 = const 0
+  %one: i32 = const 1
+  %three: i32 = const 3
+  %four: i32 = const 4
+  parallel_for (%i: i32, %j: i32, %k: i32) in (%one..BOUND, %zero..%three, %one..%four) reduce (%a: f32 = atomic_add %s[%zero]) {
+    %v: f32 = load %x[%i, %j, %k]
+    %b: f32 = add %a, %v
+    %w: f32 = cast %k
+    store %x[%i, %j, %k], %w
+    yield %b
+  }
+  return
+}"#;
+    for bound in ["%n", "%four"] {
+        let text = text.replace("BOUND", bound);
+        let shape = tasks(&text)[0].shape;
+        assert_eq!((shape.dealing, shape.grid), (Dealing::Points, Grid::Resident));
+        let n = Input::Scalar(Const::i32(99));
+        check_gpu(&kernel(&text), &[input(Scalar::F32, &[100, 3, 4]), input(Scalar::F32, &[1]), n], |_| 0.0);
+    }
+}

@@ -7,13 +7,14 @@
 //! | has reductions | as above, with one wave of blocks, each of which ends in one atomic update | sum 4450 GB/s |
 //! | adds to small arrays | one wave of blocks of 1024, each with copies in shared memory | histogram 3820 GB/s |
 //! | has loops inside | one point a thread, blocks of 128: the last ones to end leave less idle; tiles of 8 × 16 if points diverge | – |
+//! | has short last axes | one point a thread, by its number | – |
 //! | at most so many threads | one point a thread, by its number: any grid is right | – |
 
 use octants_hal::{Grid, LaunchShape};
 use octants_ir::ops::{AtomicOp, ParallelFor};
 use octants_ir::plan::{Copied, Task};
 use octants_ir::rewrite::ops_in;
-use octants_ir::{Kernel, Op, OpKind, Region, Type, Value};
+use octants_ir::{Const, Kernel, Op, OpKind, Region, Type, Value};
 
 use super::guards::Guards;
 use super::runs::{Run, WIDEST, cell_of, gcd, run_along};
@@ -48,7 +49,12 @@ const MOST_POINTS: u64 = 16;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Choice {
     /// By their numbers, one to a thread.
-    Points { block: u32 },
+    Points {
+        block: u32,
+        grid: Grid,
+        /// Blocks may be smaller.
+        limited: bool,
+    },
     Tiles {
         tiling: Tiling,
         grouping: Grouping,
@@ -82,7 +88,9 @@ pub(super) struct Tiling {
 impl Choice {
     pub fn launch_shape(&self) -> LaunchShape {
         match self {
-            Self::Points { block } => LaunchShape { block: *block, ..LaunchShape::default() },
+            Self::Points { block, grid, .. } => {
+                LaunchShape { block: *block, grid: *grid, ..LaunchShape::default() }
+            }
             Self::Tiles { tiling, .. } => LaunchShape {
                 block: tiling.block,
                 dealing: tiling.dealing(),
@@ -107,10 +115,13 @@ pub(super) fn choose_shape(kernel: &Kernel, task: &Task, op: Op) -> Choice {
     };
     let block = attributes.block_dim.unwrap_or(preferred).clamp(1, MOST_THREADS);
     if attributes.max_threads.is_some() {
-        return Choice::Points { block };
+        return Choice::Points { block, grid: Grid::Cover, limited: true };
     }
     let resident = !attributes.reductions.is_empty() || !copied.is_empty();
     let grid = if resident { Grid::Resident } else { Grid::Cover };
+    if copied.is_empty() && has_short_rows(kernel, op) {
+        return Choice::Points { block, grid, limited: false };
+    }
     let (points, grouping) = if long { None } else { points_of_thread(kernel, attributes, body) }
         .unwrap_or_else(|| (1, Grouping { aligned: arrays_of_vectors(kernel, body), ..Grouping::default() }));
     let across = if is_divergent(kernel, body) { DIVERGENT_ACROSS } else { ACROSS };
@@ -134,6 +145,20 @@ fn copied_arrays(kernel: &Kernel, task: &Task, body: Region) -> Vec<Copied> {
         None => ops_in(kernel, body).len() <= MOST_OPS_TWICE,
     };
     if worthwhile { copied.clone() } else { Vec::new() }
+}
+
+/// Whether the last axes are so short that a tile of them leaves threads without a point: digits of nested nodes, or entries that are looped
+/// over. Their extents are constants, so numbers are taken apart without a division.
+fn has_short_rows(kernel: &Kernel, op: Op) -> bool {
+    let Some(parallel) = kernel.parallel_loop(op) else { return false };
+    let known = |value: Value| kernel.as_const(value).and_then(Const::as_i128);
+    let mut extents = parallel.bounds().map(|(lo, hi)| Some((known(hi)? - known(lo)?).max(0))).rev();
+    match (extents.next().flatten(), extents.next()) {
+        (Some(last), Some(row)) => {
+            last < ACROSS.into() || row.is_some_and(|row| row * last < SHORT_BLOCK.into())
+        }
+        _ => false,
+    }
 }
 
 /// Whether a point runs as long as its values say.

@@ -82,7 +82,14 @@ impl Shape for GpuOptions {
         e.unwritten = e.unwritten_arrays(op);
         let choice = choose_shape(e.kernel, e.task_of(op), op);
         match &choice {
-            Choice::Points { .. } => e.numbered_range(op),
+            Choice::Points { limited: true, .. } => {
+                let totals = e.numbered_range(op);
+                e.combine_totals(op, &totals);
+            }
+            Choice::Points { limited: false, block, .. } => {
+                let totals = e.numbered_range(op);
+                e.combine_block_totals(op, &totals, *block);
+            }
             Choice::Tiles { tiling, grouping, copied } => {
                 let totals = if copied.is_empty() {
                     e.tiled_range(op, *tiling, grouping)

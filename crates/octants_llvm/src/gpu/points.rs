@@ -1,7 +1,7 @@
 //! Points dealt to threads one by one, by their numbers along the flattened iteration space.
 //!
 //! A thread takes the point of its own number, then the one a whole grid further, and so on: any grid is right, one thread included,
-//! which then runs all points in order. Loops whose number of threads the user limits are written so.
+//! which then runs all points in order. Loops whose number of threads the user limits are written so, and loops with short last axes.
 
 use octants_ir::{Op, Scalar};
 
@@ -14,8 +14,8 @@ use crate::value::{Ty, Val};
 const NUMBER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 
 impl Emitter<'_> {
-    /// The whole task of a `parallel_for`. Each thread combines its own totals into their places.
-    pub(super) fn numbered_range(&mut self, op: Op) {
+    /// The iterations of a `parallel_for`. Gives the thread's totals.
+    pub(super) fn numbered_range(&mut self, op: Op) -> Vec<Val> {
         let kernel = self.kernel;
         let parallel = kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
         let axes = self.axes(op);
@@ -51,8 +51,7 @@ impl Emitter<'_> {
         self.fill_phis(&totals, &initial, before, &next, latch);
 
         self.f.begin(done);
-        let totals: Vec<_> = totals.iter().map(|phi| phi.value).collect();
-        self.combine_totals(op, &totals);
+        totals.iter().map(|phi| phi.value).collect()
     }
 
     /// How many points a range has.
@@ -70,16 +69,26 @@ impl Emitter<'_> {
 
     /// The indices of a point.
     fn place_point(&mut self, axes: &[Axis], point: Val) {
-        let mut rest = point;
+        // Numbers of 32 bits, where all of them have no more.
+        let mut points = Some(1_i128);
+        for axis in axes {
+            let extent = axis.hi.as_int().zip(axis.lo.as_int()).map(|(hi, lo)| (hi - lo).max(0));
+            points = points.zip(extent).and_then(|(points, extent)| points.checked_mul(extent));
+        }
+        let narrow = points.is_some_and(|points| points <= i32::MAX.into());
+        let width = if narrow { Scalar::U32 } else { Scalar::I64 };
+        let mut rest = self.resize(point, width);
         for (number, axis) in axes.iter().enumerate().rev() {
             let digit = if number == 0 {
                 rest
             } else {
                 let extent = self.binary("sub", axis.hi, axis.lo);
+                let extent = self.resize(extent, width);
                 let digit = self.binary("urem", rest, extent);
                 rest = self.binary("udiv", rest, extent);
                 digit
             };
+            let digit = self.resize(digit, Scalar::I64);
             let exact = self.binary("add nsw", axis.lo, digit);
             self.place_index(axis, exact);
         }
