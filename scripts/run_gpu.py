@@ -232,7 +232,11 @@ def version(device: str) -> str:
     """Octants' version, or why it cannot open the device."""
     code = f"import octants as oc; oc.init(arch=oc.{device}, enable_fallback=False); print(oc.__version_str__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    return done.stdout.strip().splitlines()[-1] if done.returncode == 0 else f"FAILED: {done.stderr.strip().splitlines()[-1]}"
+    return (
+        done.stdout.strip().splitlines()[-1]
+        if done.returncode == 0
+        else f"FAILED: {done.stderr.strip().splitlines()[-1]}"
+    )
 
 
 if __name__ == "__main__":

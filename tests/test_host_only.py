@@ -7,6 +7,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.host_access
+
 #: What a kernel may call of a field, a node, an array and a view. ``fill`` is part of the kernel.
 QUERIES = {
     "parent",

@@ -207,6 +207,7 @@ impl BufferView {
     #[pyo3(signature = (*, copy=Some(true)))]
     fn to_numpy<'py>(slf: &Bound<'py, Self>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
+        host_only::guard(py, "to_numpy")?;
         let array = &this.ndarray.get().array;
         if !matches!(array.host_pointer(), Err(octants::Error::Unsupported { .. })) {
             let shared = py.import("numpy")?.call_method1("asarray", (slf,))?;
