@@ -1,6 +1,6 @@
 """Copies the tables that the benchmarks wrote into the documents, each between its two marks.
 
-`benches/results/table.md` goes into the README; `benches/results/gpu.md`, if there is one, into the guide's page on GPUs.
+`benches/results/table.md` goes into the README; `benches/results/gpu.md`, if there is one, into the README and the guide's page on GPUs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def main() -> None:
         sys.exit("benches/results/table.md does not exist; run the benchmarks first")
     fill(RESULTS / "table.md", ROOT / "README.md", "benchmarks")
     if (RESULTS / "gpu.md").exists():
-        fill(RESULTS / "gpu.md", ROOT / "docs" / "guide" / "gpu.md", "gpu benchmarks")
+        for document in (ROOT / "README.md", ROOT / "docs" / "guide" / "gpu.md"):
+            fill(RESULTS / "gpu.md", document, "gpu benchmarks")
 
 
 if __name__ == "__main__":
