@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use octants_hal::{
-    Address, Cancel, Dealing, Device, DeviceError, Domain, Function, FunctionUsage, Grid, Image, ImagePart,
-    Launch, LaunchContext, LaunchMemory, LaunchShape, RangeDomain,
+    Address, Cancel, Capabilities, Dealing, Device, DeviceBound, DeviceError, DeviceRangeDomain, Domain,
+    Function, FunctionUsage, Grid, Image, ImagePart, Launch, LaunchContext, LaunchMemory, LaunchShape,
+    RangeDomain,
 };
 
 use crate::device::CudaDevice;
@@ -86,6 +87,10 @@ fn launch_over(device: &CudaDevice, function: Function, points: i64, max_threads
         lanes: 1,
         copied: &[],
     });
+    launch_in(device, function, domain);
+}
+
+fn launch_in(device: &CudaDevice, function: Function, domain: Domain<'_>) {
     let memory = LaunchMemory::NONE;
     let cancel = Cancel::new();
     let context = LaunchContext {
@@ -246,6 +251,33 @@ fn what_a_function_takes_is_what_the_driver_says() {
     };
     assert_eq!(usage, expected);
     assert!((usage.occupancy() - 0.5).abs() < 1e-9);
+}
+
+#[test]
+fn bounds_on_the_device_take_one_wave_of_blocks() {
+    let shape = LaunchShape {
+        block: 128,
+        dealing: Dealing::Tiles { across: 32, points: 1 },
+        grid: Grid::Cover,
+        ..LaunchShape::default()
+    };
+    let ((), log) = with_fake(nothing, || {
+        let device = open().unwrap();
+        assert!(device.capabilities().has(Capabilities::DEVICE_BOUNDS));
+        let part = ImagePart { symbol: "k_t1", bytes: b"code", shape };
+        let at = DeviceBound::InMemory { at: Address(0x7000), bits: 32, signed: true };
+        let bounds = [DeviceBound::Known(0), at];
+        let range = DeviceRangeDomain { bounds: &bounds, max_threads: None, block: None, cost: 1, lanes: 1 };
+        // SAFETY: the driver only records, and loads anything.
+        unsafe {
+            let module = device.load_module(&Image { name: "k", parts: &[part] }).unwrap();
+            let function = device.function(module, "k_t1").unwrap();
+            launch_in(&device, function, Domain::DeviceRange(range));
+            device.unload_module(module);
+        }
+    });
+    let launches: Vec<_> = log.iter().filter_map(|call| call.strip_prefix("launch ")).collect();
+    assert_eq!(launches, ["1056 x 128 on 0x0"]);
 }
 
 #[test]

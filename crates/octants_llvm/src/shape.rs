@@ -115,6 +115,16 @@ pub(crate) trait Shape {
         false
     }
 
+    /// Whether memory is updated with the least or the greatest of integers by one instruction.
+    fn has_atomic_extremes(&self) -> bool {
+        false
+    }
+
+    /// Whether loops of a few iterations are unrolled wholly, whatever LLVM thinks of it.
+    fn unrolls_short_loops(&self) -> bool {
+        false
+    }
+
     /// Whether the lesser and the greater of two reals, of which a NaN loses, are one instruction.
     fn has_min_max(&self) -> bool;
 

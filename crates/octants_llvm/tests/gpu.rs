@@ -419,3 +419,35 @@ kernel @entries(%x "x": array<f32, 3>, %s "s": array<f32, 1>, %n "n": i32) {
         check_gpu(&kernel(&text), &[input(Scalar::F32, &[100, 3, 4]), input(Scalar::F32, &[1]), n], |_| 0.0);
     }
 }
+
+#[test]
+fn least_and_greatest_integers_are_one_instruction() {
+    for (ty, update) in
+        [(Scalar::I32, "min"), (Scalar::U32, "max"), (Scalar::I64, "max"), (Scalar::U64, "min")]
+    {
+        let name = ty.name();
+        let text = format!(
+            r#"
+kernel @extreme(%x "x": array<{name}, 1>, %k "k": array<i32, 1>, %v "v": array<{name}, 1>) {{
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %v
+  parallel_for (%i: i32) in (%zero..%n) {{
+    %at: i32 = load %k[%i]
+    %a: {name} = load %v[%i]
+    %old: {name} = atomic_{update} %x[%at], %a
+  }}
+  return
+}}"#
+        );
+        let emitted = &tasks(&text)[0].text;
+        assert!(emitted.contains("atomicrmw") && !emitted.contains("cmpxchg"), "{emitted}");
+        let mut random = Random(5);
+        let places: Vec<_> = (0..500).map(|i| Const::i32(i % 7)).collect();
+        let inputs = [
+            Input::array(ty, &random.values(ty, 7), &[7]),
+            Input::array(Scalar::I32, &places, &[500]),
+            Input::array(ty, &random.values(ty, 500), &[500]),
+        ];
+        check_gpu(&kernel(&text), &inputs, |_| 0.0);
+    }
+}

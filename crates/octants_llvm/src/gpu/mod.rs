@@ -114,6 +114,15 @@ impl Shape for GpuOptions {
         e.unrolled_for(op)
     }
 
+    fn has_atomic_extremes(&self) -> bool {
+        true
+    }
+
+    /// A variable whose entries are named by a loop's index has registers only if the loop is unrolled.
+    fn unrolls_short_loops(&self) -> bool {
+        true
+    }
+
     fn can_stop(&self) -> bool {
         false
     }

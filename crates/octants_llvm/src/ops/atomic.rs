@@ -71,7 +71,8 @@ impl Emitter<'_> {
         let pointer = address.one_cell();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
         let align = address.scalar.bytes();
-        let Some(instruction) = instruction(op, address.scalar) else {
+        let extreme = self.shape.has_atomic_extremes().then(|| extreme(op, address.scalar)).flatten();
+        let Some(instruction) = extreme.or_else(|| instruction(op, address.scalar)) else {
             return self.exchange_loop(op, address, value);
         };
         let value = self.memory_form(value);
@@ -176,8 +177,19 @@ impl Emitter<'_> {
     }
 }
 
-/// LLVM's instruction for an update, where it has one that is as good as a loop. Least and greatest go by a loop of ours: it
-/// writes nothing where the cell stays as it is.
+/// LLVM's instruction for the least or the greatest of integers that are as wide as a register.
+fn extreme(op: AtomicOp, scalar: Scalar) -> Option<&'static str> {
+    match (op, scalar) {
+        (AtomicOp::Min, Scalar::I32 | Scalar::I64) => Some("min"),
+        (AtomicOp::Max, Scalar::I32 | Scalar::I64) => Some("max"),
+        (AtomicOp::Min, Scalar::U32 | Scalar::U64) => Some("umin"),
+        (AtomicOp::Max, Scalar::U32 | Scalar::U64) => Some("umax"),
+        _ => None,
+    }
+}
+
+/// LLVM's instruction for an update, where it has one that is as good as a loop. Least and greatest go by a loop of ours, unless the target
+/// has instructions for them: it writes nothing where the cell stays as it is.
 fn instruction(op: AtomicOp, scalar: Scalar) -> Option<&'static str> {
     if scalar == Scalar::U1 {
         return match op {

@@ -259,12 +259,20 @@ impl Emitter<'_> {
         }
     }
 
-    /// In widened code an iteration is long already; only loops of a few short iterations are unrolled, fully.
+    /// In widened code an iteration is long already; only loops of a few short iterations are unrolled, fully. In scalar code LLVM decides, unless
+    /// the target wants such loops unrolled.
     fn loop_facts(&mut self, op: Op) -> Vec<Node> {
         let whole = self.kernel.ops[op].kind == OpKind::For
             && is_short(self.kernel, op)
             && unrolled_ops(self.kernel, op) <= MAX_UNROLLED_OPS;
-        if self.lanes.count == 1 || whole { Vec::new() } else { vec![self.module.not_unrolled()] }
+        match self.lanes.count {
+            1 if whole && self.shape.unrolls_short_loops() => {
+                vec![self.module.node("!{!\"llvm.loop.unroll.full\"}".to_owned())]
+            }
+            1 => Vec::new(),
+            _ if whole => Vec::new(),
+            _ => vec![self.module.not_unrolled()],
+        }
     }
 
     pub(crate) fn fill_phis(
