@@ -104,7 +104,7 @@ def test_ctrl_c_is_raised_when_the_kernel_that_runs_has_ended(tmp_path):
             for i in range(64):
                 x = oc.i64(i)
                 for k in range(n):
-                    x = x * 6364136223846793005 + k
+                    x = x * 1664525 + k
                 total += x
             return total
 

@@ -26,8 +26,8 @@ def test_resources_of_each_task(fresh_session):
     assert loop["block"] >= 32
     assert 0 < loop["occupancy"] <= 1
     assert (end["block"], end["occupancy"]) == (1, None)
-    # The reduction of large angles has a small array.
-    assert 0 < loop["local_bytes"] < 200
+    # The reduction of large angles, which has a small array, is a function of its own.
+    assert loop["local_bytes"] < 200
 
 
 def test_resources_after_a_reset(fresh_session):

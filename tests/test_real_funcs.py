@@ -64,6 +64,7 @@ def test_endless_recursion_fails_on_a_thread_with_a_small_stack(arch, stack):
     assert all("calls of `down` are nested too deep" in error for error in errors), errors
 
 
+@pytest.mark.host_devices("a GPU's threads have a few KiB of stack each")
 def test_recursion_may_use_most_of_the_stack(arch):
     @oc.real_func
     def count(n: oc.i32) -> oc.i32:

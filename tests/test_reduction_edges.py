@@ -92,11 +92,12 @@ def results(arch, dtype, numpy_dtype, update, cases, fast_math=False):
 def test_reals_are_reduced_as_the_interpreter_does(dtype, update):
     numpy_dtype, word = REALS[dtype]
     cases = [(cell, part, NAN) for cell, part in itertools.product(CELLS, [[], *CONTRIBUTIONS])]
-    code = results(oc.cfg.arch, dtype, numpy_dtype, update, cases)
+    device = oc.cfg.arch
+    code = results(device, dtype, numpy_dtype, update, cases)
     meant = results(oc.reference, dtype, numpy_dtype, update, cases)
     for case, one, other in zip(cases, code, meant, strict=True):
         np.testing.assert_array_equal(np.isnan(one), np.isnan(other), err_msg=str(case))
-        if oc.cfg.arch is oc.cuda and update in ("least", "greatest"):
+        if device is oc.cuda and update in ("least", "greatest"):
             # Which of two zeros is the lesser is the processor's own choice; one that compares their signs gives another.
             one, other = one + 0.0, other + 0.0
         number = ~np.isnan(one)

@@ -5,6 +5,7 @@
 mod driver;
 mod native;
 mod ptx;
+mod ptx_mends;
 mod ptx_target;
 
 pub use driver::{CodegenError, CompiledTask, KernelCode, KernelText};

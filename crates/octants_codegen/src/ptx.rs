@@ -7,6 +7,7 @@ use octants_llvm::{EmitOptions, GpuOptions, Target as Machine};
 use octants_llvm_sys::{OptLevel, Options, Output, Target};
 
 use crate::driver::{CodegenError, CompileOptions, KernelCode, KernelText, compile, text};
+use crate::ptx_mends::mend;
 use crate::ptx_target::PtxTarget;
 
 /// How to compile.
@@ -29,7 +30,11 @@ pub fn compile_ptx(
     options: PtxOptions,
     cancel: &Cancel,
 ) -> Result<KernelCode, CodegenError> {
-    compile(kernel, plan, &compile_options(options)?, cancel)
+    let mut code = compile(kernel, plan, &compile_options(options)?, cancel)?;
+    for task in &mut code.tasks {
+        task.bytes = mend(&String::from_utf8_lossy(&task.bytes)).into_bytes();
+    }
+    Ok(code)
 }
 
 /// The code of all tasks as text, one after another.
@@ -39,7 +44,8 @@ pub fn ptx_text(
     options: PtxOptions,
     what: KernelText,
 ) -> Result<String, CodegenError> {
-    text(kernel, plan, &compile_options(options)?, what)
+    let text = text(kernel, plan, &compile_options(options)?, what)?;
+    Ok(if what == KernelText::Assembly { mend(&text) } else { text })
 }
 
 fn compile_options(options: PtxOptions) -> Result<CompileOptions, CodegenError> {

@@ -197,7 +197,8 @@ impl CudaDevice {
             if driver.is_lost((table.context_synchronise)()) {
                 // A fault of an earlier session. All that was in the context is gone anyway.
                 RESETS.fetch_add(1, Ordering::AcqRel);
-                started((table.context_reset)(device))?;
+                // It may say once more what the context died of.
+                (table.context_reset)(device);
                 started((table.context_retain)(&raw mut context, device))?;
                 started((table.context_set_current)(context))?;
             }
