@@ -451,3 +451,34 @@ kernel @extreme(%x "x": array<{name}, 1>, %k "k": array<i32, 1>, %v "v": array<{
         check_gpu(&kernel(&text), &inputs, |_| 0.0);
     }
 }
+
+#[test]
+fn many_reductions_go_in_batches() {
+    use std::fmt::Write;
+    let (mut heads, mut body, mut yields) = (String::new(), String::new(), Vec::new());
+    let mut places = String::new();
+    for n in 0..35 {
+        writeln!(places, "  %k{n}: i32 = const {n}").unwrap();
+        write!(heads, "{}%a{n}: i32 = atomic_add %s[%k{n}]", if n == 0 { "" } else { ", " }).unwrap();
+        writeln!(
+            body,
+            "    %c{n}: i32 = const {n}\n    %p{n}: i32 = mul %v, %c{n}\n    %b{n}: i32 = add %a{n}, %p{n}"
+        )
+        .unwrap();
+        yields.push(format!("%b{n}"));
+    }
+    let text = format!(
+        "kernel @many(%x \"x\": array<i32, 1>, %s \"s\": array<i32, 1>) {{
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %x
+{places}  parallel_for (%i: i32) in (%zero..%n) reduce ({heads}) {{
+    %v: i32 = load %x[%i]
+{body}    yield {}
+  }}
+  return
+}}",
+        yields.join(", ")
+    );
+    assert!(tasks(&text)[0].text.contains("global [512 x i64]"));
+    check_gpu(&kernel(&text), &[input(Scalar::I32, &[700]), input(Scalar::I32, &[35])], |_| 0.0);
+}

@@ -2,7 +2,7 @@
 //! of a chunk.
 
 use octants_ir::ops::AtomicOp;
-use octants_ir::views::ParallelLoop;
+use octants_ir::views::{ParallelLoop, ReductionView};
 use octants_ir::{Const, Op, Scalar};
 
 use crate::emitter::Emitter;
@@ -19,15 +19,20 @@ impl Emitter<'_> {
     pub(crate) fn combine_totals(&mut self, op: Op, totals: &[Val]) {
         let parallel = self.kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
         for (reduction, &total) in parallel.reductions().zip(totals) {
-            let total = self.reduce_lanes(reduction.op, total);
-            let contributed = self.differs_from_identity(reduction.op, total);
-            let (combine, done) = (self.f.new_label(), self.f.new_label());
-            self.f.branch(contributed, combine, done);
-            self.f.begin(combine);
-            self.atomic(reduction.op, reduction.place.operands(), total);
-            self.f.jump(done);
-            self.f.begin(done);
+            self.combine_total(&reduction, total);
         }
+    }
+
+    /// Combines one total into its place.
+    pub(crate) fn combine_total(&mut self, reduction: &ReductionView<'_>, total: Val) {
+        let total = self.reduce_lanes(reduction.op, total);
+        let contributed = self.differs_from_identity(reduction.op, total);
+        let (combine, done) = (self.f.new_label(), self.f.new_label());
+        self.f.branch(contributed, combine, done);
+        self.f.begin(combine);
+        self.atomic(reduction.op, reduction.place.operands(), total);
+        self.f.jump(done);
+        self.f.begin(done);
     }
 
     /// Whether a total has other bits than the identity. -0.0 and 0.0 differ, and no NaN equals itself but by its bits.

@@ -7,17 +7,20 @@
 //! ```
 //!
 //! What a lane takes from beyond the last thread is the identity, for which `op(x, identity)` is `x`, bit by bit. A place that nothing was
-//! contributed to is not touched. A thread that failed has left; its block's totals are of no meaning then, as the launch is a
+//! contributed to is not touched. Many reductions go through shared memory in batches. A thread that failed has left; its block's totals are of no meaning then, as the launch is a
 //! failure.
 
 use octants_ir::ops::AtomicOp;
+use octants_ir::views::ReductionView;
 use octants_ir::{Op, Scalar};
 
 use super::registers::Register;
 use crate::emitter::Emitter;
-use crate::value::{Ty, Typed, Val};
+use crate::value::{Ptr, Ty, Typed, Val, in_memory};
 
 const WARP: u32 = 32;
+/// Reductions whose totals lie in shared memory at once: 4 KiB, which leave room for copies of arrays.
+const BATCH: usize = 16;
 const BARRIER: &str = "llvm.nvvm.barrier0";
 const SHUFFLE: &str = "llvm.nvvm.shfl.sync.down.i32";
 const WORD: Ty = Ty { scalar: Scalar::U32, lanes: 1 };
@@ -27,26 +30,33 @@ impl Emitter<'_> {
     pub(super) fn combine_block_totals(&mut self, op: Op, totals: &[Val], block: u32) {
         let kernel = self.kernel;
         let parallel = kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
-        if totals.is_empty() {
-            return;
+        let reductions: Vec<_> = parallel.reductions().zip(totals.iter().copied()).collect();
+        for (number, batch) in reductions.chunks(BATCH).enumerate() {
+            if number > 0 {
+                // The batch before has been read.
+                self.barrier();
+            }
+            self.combine_batch(batch, block);
         }
+    }
+
+    fn combine_batch(&mut self, batch: &[(ReductionView<'_>, Val)], block: u32) {
         let thread = self.register(Register::Thread);
         let lane = self.binary("and", thread, word(WARP - 1));
         let warp = self.binary("lshr", thread, word(WARP.ilog2()));
         let warps = block.div_ceil(WARP);
-        let mut totals = totals.to_vec();
-        let ops: Vec<_> = parallel.reductions().map(|reduction| reduction.op).collect();
-        for (&op, total) in ops.iter().zip(&mut totals) {
-            // Threads of this warp: all, but for the last warp of a block of another size.
-            let threads = if block.is_multiple_of(WARP) {
-                word(WARP)
-            } else {
-                let first = self.binary("and", thread, word(!(WARP - 1)));
-                let rest = self.binary("sub", word(block), first);
-                self.intrinsic("llvm.umin", &[rest, word(WARP)], "")
-            };
-            *total = self.warp_total(op, *total, lane, threads, WARP.min(block));
-        }
+        // Threads of this warp: all, but for the last warp of a block of another size.
+        let threads = if block.is_multiple_of(WARP) {
+            word(WARP)
+        } else {
+            let first = self.binary("and", thread, word(!(WARP - 1)));
+            let rest = self.binary("sub", word(block), first);
+            self.intrinsic("llvm.umin", &[rest, word(WARP)], "")
+        };
+        let totals = batch
+            .iter()
+            .map(|(reduction, total)| self.warp_total(reduction.op, *total, lane, threads, WARP.min(block)));
+        let mut totals: Vec<_> = totals.collect();
         if warps > 1 {
             self.write_warp_totals(&totals, warp, lane);
             self.barrier();
@@ -57,7 +67,8 @@ impl Emitter<'_> {
 
         self.f.begin(first);
         if warps > 1 {
-            for (number, (&op, total)) in ops.iter().zip(&mut totals).enumerate() {
+            for (number, ((reduction, _), total)) in batch.iter().zip(&mut totals).enumerate() {
+                let op = reduction.op;
                 *total = self.read_warp_total(op, (number, total.ty), lane, warps);
                 *total = self.warp_total(op, *total, lane, word(WARP.min(block)), warps.next_power_of_two());
             }
@@ -66,7 +77,9 @@ impl Emitter<'_> {
         let is_leader = self.compare("eq", lane, word(0));
         self.f.branch(is_leader, update, done);
         self.f.begin(update);
-        self.combine_totals(op, &totals);
+        for ((reduction, _), &total) in batch.iter().zip(&totals) {
+            self.combine_total(reduction, total);
+        }
         self.f.jump(done);
         self.f.begin(done);
     }
@@ -141,8 +154,8 @@ impl Emitter<'_> {
         warps: u32,
     ) -> Val {
         // A slot is there for each lane.
-        let slot = self.total_slot(number, 0, lane);
-        let ty = Ty::new(crate::value::in_memory(scalar), 1);
+        let slot = self.total_slot(number, BATCH, lane);
+        let ty = Ty::new(in_memory(scalar), 1);
         let total = self.f.value(ty, format_args!("load {ty}, ptr addrspace(3) {slot}, align 8"));
         let total = self.read_memory(total, scalar);
         if warps == WARP {
@@ -153,8 +166,9 @@ impl Emitter<'_> {
         self.select(there, total, identity)
     }
 
-    fn total_slot(&mut self, number: usize, count: usize, warp: Val) -> crate::value::Ptr {
-        let slots = count * WARP as usize;
+    /// Whoever asks first has the largest batch.
+    fn total_slot(&mut self, number: usize, batch: usize, warp: Val) -> Ptr {
+        let slots = batch * WARP as usize;
         self.module.declare("octants.totals", || {
             format!("@octants.totals = internal addrspace(3) global [{slots} x i64] undef, align 8")
         });

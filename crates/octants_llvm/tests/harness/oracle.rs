@@ -120,9 +120,12 @@ pub fn check_gpu(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance) {
 /// Likewise, for a kernel whose loops only add to these arrays.
 pub fn check_gpu_sums(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance, sums: &[Copied]) {
     let expected = interpret(kernel, inputs);
-    let Some(program) = GpuProgram::new(kernel, true, sums) else { return };
-    for shift in [0, 1] {
-        for most_blocks in [u64::MAX, 1, 3] {
+    // Arrays that may overlap are not copied.
+    for (noalias, sums, grids) in [(true, sums, &[u64::MAX, 1, 3][..]), (false, &[], &[2])] {
+        let Some(program) = GpuProgram::new(kernel, noalias, sums) else { return };
+        for (shift, &most_blocks) in
+            [0, 1].into_iter().flat_map(|shift| grids.iter().map(move |grid| (shift, grid)))
+        {
             let what = format!("{} on a GPU, {shift} past 16 bytes, {most_blocks} blocks", kernel.name);
             let found = execute_gpu(kernel, &program, inputs, shift, most_blocks);
             compare(kernel, inputs, &expected, &found, tolerance, &what);
