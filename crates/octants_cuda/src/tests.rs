@@ -152,7 +152,7 @@ fn what_is_missing_is_said() {
 
 #[test]
 fn grids_follow_the_points_and_what_is_resident() {
-    let tiles = Dealing::Tiles { across: 32, points: 4 };
+    let tiles = Dealing::Tiles { across: 32, points: 4, rows: 1 };
     let cover = LaunchShape {
         block: 256,
         dealing: Dealing::Points,
@@ -257,7 +257,7 @@ fn what_a_function_takes_is_what_the_driver_says() {
 fn bounds_on_the_device_take_one_wave_of_blocks() {
     let shape = LaunchShape {
         block: 128,
-        dealing: Dealing::Tiles { across: 32, points: 1 },
+        dealing: Dealing::Tiles { across: 32, points: 1, rows: 1 },
         grid: Grid::Cover,
         ..LaunchShape::default()
     };

@@ -21,11 +21,11 @@ pub struct LaunchShape {
 pub enum Dealing {
     /// One for each of its threads, numbered along the flattened iteration space. The code is right for blocks of any size.
     Points,
-    /// A tile: a rectangle of the last two axes, or a piece of a single one. Each thread has so many `points` of the last axis, and so
-    /// many threads, at most, lie `across`: as many as the axis needs, rounded up to a power of two; of a single axis all threads.
+    /// A tile: a rectangle of the last two axes, or a piece of a single one. Each thread has so many `points` of the last axis in so many
+    /// `rows` of the one before it, and so many threads, at most, lie `across`: as many as the axis needs, rounded up to a power of two; of a single axis all threads.
     /// Columns are counted from a multiple of [`LaunchShape::COLUMN_ALIGNMENT`] on. The code is right only for blocks of exactly the
     /// shape's size.
-    Tiles { across: u32, points: u32 },
+    Tiles { across: u32, points: u32, rows: u32 },
 }
 
 /// How many blocks are best.
@@ -49,7 +49,7 @@ impl LaunchShape {
 
     /// How many blocks there is work for; `bounds` has `lo` and `hi` of each axis, and no axis is empty.
     pub fn blocks(&self, bounds: &[i64], points: u64) -> u64 {
-        let Dealing::Tiles { across: most_across, points } = self.dealing else {
+        let Dealing::Tiles { across: most_across, points, rows } = self.dealing else {
             return points.div_ceil(self.block.into());
         };
         let extent = |axis: &[i64]| axis[1].abs_diff(axis[0]);
@@ -62,7 +62,7 @@ impl LaunchShape {
         let groups = length.div_ceil(points.into());
         let across = groups.next_power_of_two().min(most_across.into());
         let columns = groups.div_ceil(across);
-        let rows = extent(row_axis).div_ceil((u64::from(self.block) / across).max(1));
+        let rows = extent(row_axis).div_ceil((u64::from(self.block) / across).max(1) * u64::from(rows));
         axes.fold(columns.saturating_mul(rows), |blocks, axis| blocks.saturating_mul(extent(axis)))
     }
 }
@@ -75,7 +75,7 @@ mod tests {
     fn blocks_cover_the_points() {
         let points = LaunchShape::default();
         assert_eq!(points.blocks(&[0, 1000], 1000), 4);
-        let line = LaunchShape { dealing: Dealing::Tiles { across: 32, points: 4 }, ..points };
+        let line = LaunchShape { dealing: Dealing::Tiles { across: 32, points: 4, rows: 1 }, ..points };
         assert_eq!(line.blocks(&[0, 1024], 1024), 1);
         assert_eq!(line.blocks(&[0, 1025], 1025), 2);
         assert_eq!(line.blocks(&[1, 1025], 1024), 2, "columns are counted from 0");
@@ -85,11 +85,15 @@ mod tests {
 
     #[test]
     fn tiles_of_short_rows_have_more_of_them() {
-        let tiles =
-            LaunchShape { dealing: Dealing::Tiles { across: 32, points: 4 }, ..LaunchShape::default() };
+        let tiles = LaunchShape {
+            dealing: Dealing::Tiles { across: 32, points: 4, rows: 1 },
+            ..LaunchShape::default()
+        };
         assert_eq!(tiles.blocks(&[1, 16383, 1, 16383], 16382 * 16382), 2048 * 128);
         assert_eq!(tiles.blocks(&[3, 5, 0, 9, 0, 129], 2 * 9 * 129), 2 * 2 * 2);
         assert_eq!(tiles.blocks(&[0, 1000, 0, 3], 3000), 4);
         assert_eq!(tiles.blocks(&[0, 1000, 0, 5], 5000), 8);
+        let twice = LaunchShape { dealing: Dealing::Tiles { across: 32, points: 4, rows: 2 }, ..tiles };
+        assert_eq!(twice.blocks(&[0, 33, 0, 129], 33 * 129), 3 * 2);
     }
 }

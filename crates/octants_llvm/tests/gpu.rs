@@ -53,7 +53,7 @@ kernel @shift(%x "x": array<{name}, 1>, %y "y": array<{name}, 1>, %lo "lo": i32,
 }}"#
         );
         let shape = tasks(&text)[0].shape;
-        assert_eq!(shape.dealing, Dealing::Tiles { across: 32, points }, "of {name}");
+        assert_eq!(shape.dealing, Dealing::Tiles { across: 32, points, rows: 1 }, "of {name}");
         let n = 256 * points as i32 * 3;
         for (lo, hi) in [(1, n - 1), (1, 2), (n / 3, 2 * n / 3), (5, n / 2 + 3), (3, 3)] {
             let bounds = [Input::Scalar(Const::i32(lo)), Input::Scalar(Const::i32(hi))];
@@ -245,13 +245,13 @@ kernel @inner(%x "x": array<f32, 2>, %y "y": array<f32, 2>) {
   }
   return
 }"#;
-    assert_eq!(tasks(text)[0].shape.dealing, Dealing::Tiles { across: 32, points: 4 });
+    assert_eq!(tasks(text)[0].shape.dealing, Dealing::Tiles { across: 32, points: 4, rows: 2 });
     for shape in [[12, 384], [5, 40], [9, 130], [4, 4]] {
         check_gpu(&kernel(text), &[input(Scalar::F32, &shape), input(Scalar::F32, &shape)], |_| 0.0);
     }
     // Every second point: no group would be whole.
     let checkered = text.replace("%s: u1 = ne %j, %odd", "%t: i32 = mod %j, %odd\n %s: u1 = ne %t, %none");
-    assert_eq!(tasks(&checkered)[0].shape.dealing, Dealing::Tiles { across: 32, points: 1 });
+    assert_eq!(tasks(&checkered)[0].shape.dealing, Dealing::Tiles { across: 32, points: 1, rows: 1 });
 }
 
 #[test]
@@ -276,7 +276,7 @@ kernel @fold(%x "x": array<f32, 1>, %m "m": array<f32, 2>, %y "y": array<f32, 1>
   }
   return
 }"#;
-    assert_eq!(tasks(text)[0].shape.dealing, Dealing::Tiles { across: 32, points: 1 });
+    assert_eq!(tasks(text)[0].shape.dealing, Dealing::Tiles { across: 32, points: 1, rows: 1 });
     let kernel = kernel(text);
     for n in [40, 37] {
         for lo in [0, 4, 3] {
@@ -349,7 +349,7 @@ kernel @gather(%x "x": array<tensor<f32, 2>, 2>, %k "k": array<i32, 1>, %y "y": 
   return
 }"#;
     let emitted = &tasks(text)[0];
-    assert_eq!(emitted.shape.dealing, Dealing::Tiles { across: 32, points: 1 });
+    assert_eq!(emitted.shape.dealing, Dealing::Tiles { across: 32, points: 1, rows: 1 });
     assert!(emitted.text.lines().any(|line| line.contains("load float") && line.contains("align 8")));
     for (n, lo) in [(9, 0), (8, 3)] {
         let entries = |ty, count| whole_numbers(ty, count as usize);

@@ -3,7 +3,7 @@
 //! | what the loop does | shape | measured on an H200 with kernels written by hand |
 //! |---|---|---|
 //! | runs through arrays, few ops | 4 neighbouring points a thread, 128-bit accesses, a block for each tile | fill 4500 GB/s, saxpy 4340 |
-//! | two axes or more | tiles of 32 × 8 threads; 4 columns a thread where it runs through arrays | 5-point stencil 4065 to 4160 GB/s |
+//! | two axes or more | tiles of 32 × 8 threads; 4 columns and 2 rows a thread where it runs through arrays | 5-point stencil 4065 with a row, 4160 with two |
 //! | has reductions | as above, with one wave of blocks, each of which ends in one atomic update | sum 4450 GB/s |
 //! | adds to small arrays | one wave of blocks of 1024, each with copies in shared memory | histogram 3820 GB/s |
 //! | has loops inside | one point a thread, blocks of 128: the last ones to end leave less idle; tiles of 8 × 16 if points diverge | – |
@@ -80,6 +80,8 @@ pub(super) struct Tiling {
     pub points: u32,
     /// Groups of so many points that a thread takes of a tile, as far apart as all threads of a row have points; a power of two.
     pub groups: u32,
+    /// Neighbouring rows that a thread takes, where there are several axes; a power of two.
+    pub rows: u32,
     /// Threads along the last axis, at most, where there are others; a power of two.
     pub most_across: u32,
     pub grid: Grid,
@@ -130,7 +132,9 @@ pub(super) fn choose_shape(kernel: &Kernel, task: &Task, op: Op) -> Choice {
     // A thread whose guards do not hold runs its points one behind the other.
     let several = !attributes.reductions.is_empty() && grouping.guards.ifs.is_empty();
     let groups = if several { groups_of_thread(kernel, body, points) } else { 1 };
-    Choice::Tiles { tiling: Tiling { block, points, groups, most_across, grid }, grouping, copied }
+    // Neighbouring rows of a stencil share loads, and what a thread does for its place in a tile is done once for both.
+    let rows = if attributes.axes > 1 && groups == 1 && may_repeat(kernel, body, points, 2) { 2 } else { 1 };
+    Choice::Tiles { tiling: Tiling { block, points, groups, rows, most_across, grid }, grouping, copied }
 }
 
 /// Arrays that the loop only adds to, if all of them may fit into shared memory. Those of arrays are known at launch; the body is then written
@@ -205,13 +209,18 @@ fn points_of_thread(kernel: &Kernel, attributes: &ParallelFor, body: Region) -> 
 
 /// How many groups of points a thread of a reduction takes at once: it waits for its loads, so it begins several before the first is used.
 fn groups_of_thread(kernel: &Kernel, body: Region, points: u32) -> u32 {
-    let ops = ops_in(kernel, body);
-    let ops = ops.iter().filter(|&&op| !matches!(kernel.ops[op].kind, OpKind::Const(_))).count();
-    let mut groups = if points > 1 { MOST_GROUPS } else { 1 };
-    while groups > 1 && (points * groups) as usize * ops > MOST_OPS {
+    let mut groups = MOST_GROUPS;
+    while groups > 1 && !may_repeat(kernel, body, points, groups) {
         groups /= 2;
     }
     groups
+}
+
+/// Whether a thread's several points may be written so many times.
+fn may_repeat(kernel: &Kernel, body: Region, points: u32, times: u32) -> bool {
+    let ops = ops_in(kernel, body);
+    let ops = ops.iter().filter(|&&op| !matches!(kernel.ops[op].kind, OpKind::Const(_))).count();
+    points > 1 && (points * times) as usize * ops <= MOST_OPS
 }
 
 /// Arrays of vectors whose entries are joined to accesses of 64 or 128 bits if the arrays are aligned. The body is then written twice: none if

@@ -8,6 +8,7 @@
 
 use octants_ir::{Const, Op, Region, Scalar};
 
+use super::bounds::Axis;
 use super::choose::{Grouping, Tiling};
 use super::registers::Register;
 use super::runs::Group;
@@ -172,6 +173,11 @@ impl Emitter<'_> {
         if let Some(aligned) = aligned_arrays {
             whole = self.binary("and", whole, aligned);
         }
+        let rows = self.rows_of_piece(tiles, piece);
+        if let Some(&(axis, last)) = rows.last().filter(|_| rows.len() > 1) {
+            let there = self.compare("slt", last, axis.hi);
+            whole = self.binary("and", whole, there);
+        }
         let points = tiling.points;
         let shift = self.binary("mul", tiles.x, Val::i64(points.into()));
         let first = self.binary("add nsw", piece.column, shift);
@@ -193,7 +199,14 @@ impl Emitter<'_> {
         if !grouping.guards.ifs.is_empty() {
             self.f.begin(group);
             group = self.f.new_label();
-            let hold = self.all_guards_hold(tiles, grouping, &columns);
+            let mut hold = Val::constant(Const::bool(true));
+            for &(row_axis, row) in &rows {
+                self.place_index(&row_axis, row);
+                hold = self.all_guards_hold(tiles, grouping, &columns, hold);
+            }
+            if rows.is_empty() {
+                hold = self.all_guards_hold(tiles, grouping, &columns, hold);
+            }
             guarded = Some(self.f.block());
             self.f.branch(hold, group, turns);
         }
@@ -201,10 +214,15 @@ impl Emitter<'_> {
         self.f.begin(group);
         let mut grouped = totals.to_vec();
         self.taken.clone_from(&grouping.guards.ifs);
-        for (&column, lane) in columns.iter().zip((0..points).cycle()) {
-            let aligned = grouping.aligned.clone();
-            self.group = Some(Group { axis: axis.index, lane, points, aligned });
-            grouped = self.body_at(tiles, body, column, &grouped);
+        for row in 0..rows.len().max(1) {
+            if let Some(&(row_axis, row)) = rows.get(row) {
+                self.place_index(&row_axis, row);
+            }
+            for (&column, lane) in columns.iter().zip((0..points).cycle()) {
+                let aligned = grouping.aligned.clone();
+                self.group = Some(Group { axis: axis.index, lane, points, aligned });
+                grouped = self.body_at(tiles, body, column, &grouped);
+            }
         }
         self.group = None;
         self.taken.clear();
@@ -219,7 +237,9 @@ impl Emitter<'_> {
                 self.f.join(step.ty(), &[(step, before), (Val::i64(1), guarded)]),
             );
         }
-        let in_turn = self.points_in_turn(tiles, body, turns_from, tiling.columns(), totals);
+        let in_turn = self.rows_in_turn(tiles, &rows, totals, |e, totals| {
+            e.points_in_turn(tiles, body, turns_from, tiling.columns(), totals)
+        });
         let after_turns = self.f.block();
         self.f.jump(done);
 
@@ -228,9 +248,57 @@ impl Emitter<'_> {
         incoming.map(|(&a, &b)| self.f.join(a.ty(), &[(a, after_group), (b, after_turns)])).collect()
     }
 
-    /// Whether the guards hold for the points of all these columns.
-    fn all_guards_hold(&mut self, tiles: &Tiles, grouping: &Grouping, columns: &[Val]) -> Val {
-        let mut all = Val::constant(Const::bool(true));
+    /// The rows that a thread has of a tile, the first of which is inside its axis; none where there is one axis.
+    fn rows_of_piece(&mut self, tiles: &Tiles, piece: &Piece) -> Vec<(Axis, Val)> {
+        let Some(first) = piece.row else { return Vec::new() };
+        let axis = tiles.axes[tiles.axes.len() - 2];
+        let rows = 0..i64::from(tiles.rows_of_thread);
+        rows.map(|row| (axis, self.binary("add nsw", first, Val::i64(row)))).collect()
+    }
+
+    /// Runs something for each of these rows that is inside its axis, or once, where there are none.
+    fn rows_in_turn(
+        &mut self,
+        tiles: &Tiles,
+        rows: &[(Axis, Val)],
+        totals: &[Val],
+        run: impl FnOnce(&mut Self, &[Val]) -> Vec<Val>,
+    ) -> Vec<Val> {
+        let Some(&(axis, first)) = rows.first() else { return run(self, totals) };
+        if rows.len() == 1 {
+            self.place_index(&axis, first);
+            return run(self, totals);
+        }
+        let end = self.binary("add nsw", first, Val::i64(tiles.rows_of_thread.into()));
+        let end = self.intrinsic("llvm.smin", &[end, axis.hi], "");
+        let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
+        let before = self.f.block();
+        self.f.jump(head);
+
+        self.f.begin(head);
+        let row = self.f.phi(NUMBER);
+        let phis: Vec<_> = totals.iter().map(|value| self.f.phi(value.ty())).collect();
+        let so_far: Vec<_> = phis.iter().map(|phi| phi.value).collect();
+        let more = self.compare("slt", row.value, end);
+        self.f.branch(more, inside, done);
+
+        self.f.begin(inside);
+        self.place_index(&axis, row.value);
+        let next = run(self, &so_far);
+        let next_row = self.binary("add nsw", row.value, Val::i64(1));
+        let latch = self.f.block();
+        let facts = [self.module.not_unrolled()];
+        self.back_edge(head, &facts);
+        self.f.fill(row, &[(first, before), (next_row, latch)]);
+        self.fill_phis(&phis, totals, before, &next, latch);
+
+        self.f.begin(done);
+        so_far
+    }
+
+    /// Whether the guards hold for the points of all these columns, and others did before.
+    fn all_guards_hold(&mut self, tiles: &Tiles, grouping: &Grouping, columns: &[Val], others: Val) -> Val {
+        let mut all = others;
         for &column in columns {
             self.place_index(&tiles.axes[tiles.axes.len() - 1], column);
             if let Some(hold) = self.guards_hold(&grouping.guards) {

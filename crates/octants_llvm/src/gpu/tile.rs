@@ -35,6 +35,8 @@ pub(super) struct Tiles {
     /// The thread's place in a tile.
     pub x: Val,
     y: Val,
+    /// Rows that a thread has.
+    pub rows_of_thread: u32,
     /// Whether the thread has a row in a tile, where some have none.
     has_row: Option<Val>,
 }
@@ -43,7 +45,9 @@ pub(super) struct Tiles {
 pub(super) struct Piece {
     /// The first column of the tile.
     pub column: Val,
-    /// Whether the thread's row is inside its axis, where there are rows.
+    /// The thread's first row.
+    pub row: Option<Val>,
+    /// Whether that row is inside its axis, where there are rows.
     pub inside: Option<Val>,
 }
 
@@ -63,6 +67,7 @@ impl Emitter<'_> {
             let one = Val::i64(1);
             let (x, y) = (thread, Val::i64(0));
             let has_row = None;
+            let rows_of_thread = 1;
             return Tiles {
                 axes,
                 start,
@@ -73,6 +78,7 @@ impl Emitter<'_> {
                 across: block,
                 x,
                 y,
+                rows_of_thread,
                 has_row,
             };
         }
@@ -86,11 +92,12 @@ impl Emitter<'_> {
         let width = self.binary("mul", across, points);
         let width_bits = self.binary("add", bits, Val::i64(tiling.columns().ilog2().into()));
         let columns = self.shifted_up(length, width, width_bits);
-        let height = self.binary("lshr", block, bits);
+        let down = self.binary("lshr", block, bits);
+        let height = self.binary("mul", down, Val::i64(tiling.rows.into()));
         let row_axis = axes[axes.len() - 2];
         let extent = self.binary("sub nsw", row_axis.hi, row_axis.lo);
         let rows = if tiling.block.is_power_of_two() {
-            let height_bits = self.binary("sub", Val::i64(tiling.block.ilog2().into()), bits);
+            let height_bits = self.binary("sub", Val::i64((tiling.block * tiling.rows).ilog2().into()), bits);
             self.shifted_up(extent, height, height_bits)
         } else {
             self.quotient_up(extent, height)
@@ -99,8 +106,9 @@ impl Emitter<'_> {
         let x = self.binary("and", thread, mask);
         let y = self.binary("lshr", thread, bits);
         let has_row =
-            (!tiling.block.is_multiple_of(tiling.most_across)).then(|| self.compare("ult", y, height));
-        Tiles { axes, start, columns, rows, width, height, across, x, y, has_row }
+            (!tiling.block.is_multiple_of(tiling.most_across)).then(|| self.compare("ult", y, down));
+        let rows_of_thread = tiling.rows;
+        Tiles { axes, start, columns, rows, width, height, across, x, y, rows_of_thread, has_row }
     }
 
     /// How many tiles there are.
@@ -121,7 +129,7 @@ impl Emitter<'_> {
     pub(super) fn enter_tile(&mut self, tiles: &Tiles, tile: Val) -> Piece {
         let axes = tiles.axes.len();
         if axes == 1 {
-            return Piece { column: self.column_of(tiles, tile), inside: None };
+            return Piece { column: self.column_of(tiles, tile), row: None, inside: None };
         }
         let (column, mut rest) = self.digit(tile, tiles.columns);
         let mut row = rest;
@@ -140,13 +148,14 @@ impl Emitter<'_> {
         let axis = tiles.axes[axes - 2];
         let first = self.binary("mul", row, tiles.height);
         let first = self.binary("add nsw", axis.lo, first);
-        let exact = self.binary("add nsw", first, tiles.y);
+        let shift = self.binary("mul", tiles.y, Val::i64(tiles.rows_of_thread.into()));
+        let exact = self.binary("add nsw", first, shift);
         self.place_index(&axis, exact);
         let mut inside = self.compare("slt", exact, axis.hi);
         if let Some(has_row) = tiles.has_row {
             inside = self.binary("and", inside, has_row);
         }
-        Piece { column: self.column_of(tiles, column), inside: Some(inside) }
+        Piece { column: self.column_of(tiles, column), row: Some(exact), inside: Some(inside) }
     }
 
     fn column_of(&mut self, tiles: &Tiles, number: Val) -> Val {
@@ -186,7 +195,7 @@ impl Emitter<'_> {
 impl Tiling {
     /// What the device is told of the tiles.
     pub(super) fn dealing(self) -> Dealing {
-        Dealing::Tiles { across: self.most_across, points: self.columns() }
+        Dealing::Tiles { across: self.most_across, points: self.columns(), rows: self.rows }
     }
 
     /// Columns of a tile that a thread takes.
