@@ -50,10 +50,6 @@ const NON_BLOCKING: u32 = 1;
 /// The stream that libraries of a process share unless they say otherwise: work of ours is in order with theirs without a word.
 const LEGACY_STREAM: Handle = ptr::null_mut();
 
-/// Counts how often a context was reset after it was lost. Handles of an earlier one are void: the driver may give the same ones to
-/// others. The context is the process's, so this is, too.
-static RESETS: AtomicU64 = AtomicU64::new(0);
-
 /// Bytes before and behind an allocation that are its own. Programs that look one row beyond the edge of a grid, without a check, find
 /// zeros there, and what they write there is nobody else's.
 fn margin(bytes: usize) -> usize {
@@ -196,7 +192,7 @@ impl CudaDevice {
             started((table.context_set_current)(context))?;
             if driver.is_lost((table.context_synchronise)()) {
                 // A fault of an earlier session. All that was in the context is gone anyway.
-                RESETS.fetch_add(1, Ordering::AcqRel);
+                driver.resets.fetch_add(1, Ordering::AcqRel);
                 // It may say once more what the context died of.
                 (table.context_reset)(device);
                 started((table.context_retain)(&raw mut context, device))?;
@@ -207,6 +203,7 @@ impl CudaDevice {
             started((table.event_create)(&raw mut fence, WITHOUT_TIMING))?;
             started((table.context_limit)(&raw mut stack, STACK_SIZE))?;
         }
+        let resets = driver.resets.load(Ordering::Acquire);
         Ok(Self {
             driver,
             ordinal: device,
@@ -215,7 +212,7 @@ impl CudaDevice {
             fence: Shared(fence),
             others: Mutex::default(),
             staging: Staging::default(),
-            resets: RESETS.load(Ordering::Acquire),
+            resets,
             lost: AtomicBool::new(false),
             name,
             capability: (10 * major + minor) as u32,
@@ -236,7 +233,7 @@ impl CudaDevice {
 
     /// The driver's functions, with the context current on this thread.
     fn enter(&self) -> Result<&crate::driver::table::DriverTable, DeviceError> {
-        if self.lost.load(Ordering::Relaxed) || self.resets != RESETS.load(Ordering::Relaxed) {
+        if self.lost.load(Ordering::Relaxed) || self.resets != self.driver.resets.load(Ordering::Relaxed) {
             let message = "it failed before, and is to be opened again".to_owned();
             return Err(DeviceError::Lost { message });
         }
@@ -318,10 +315,35 @@ impl CudaDevice {
         function: &LoadedFunction,
         grid: GridSize,
     ) -> Result<(), DeviceError> {
+        let (args, stream) = (launch.context.args, launch.context.stream);
+        if args.len() <= GpuFrame::MAX_ARGS_BY_VALUE {
+            let empty = [0_u64];
+            let args = if args.is_empty() { empty.as_ptr().cast() } else { args.as_ptr() };
+            // SAFETY: the caller says so.
+            return unsafe { self.start_with(launch, args, frame, function, grid) };
+        }
+        // SAFETY: the stream is live; the copy is there before the launch, and goes when the stream is past it.
+        unsafe {
+            let copy = self.allocate_scratch(stream, args.len())?;
+            let copied = self.copy_to_device(stream, copy, args.as_ptr(), args.len());
+            let parameter = (&raw const copy.0).cast();
+            let started = copied.and_then(|()| self.start_with(launch, parameter, frame, function, grid));
+            self.free_scratch(stream, copy, args.len());
+            started
+        }
+    }
+
+    /// # Safety
+    /// As for `start`; `args` is the address of the first parameter.
+    unsafe fn start_with(
+        &self,
+        launch: &Launch<'_>,
+        args: *const u8,
+        frame: &[u64],
+        function: &LoadedFunction,
+        grid: GridSize,
+    ) -> Result<(), DeviceError> {
         let table = self.enter()?;
-        let empty = [0_u64];
-        let args =
-            if launch.context.args.is_empty() { empty.as_ptr().cast() } else { launch.context.args.as_ptr() };
         let mut parameters: [*mut c_void; 2] = [args.cast_mut().cast(), frame.as_ptr().cast_mut().cast()];
         // SAFETY: the caller vouches for the function and the arguments; parameters are copied before the call returns.
         let status = unsafe {

@@ -30,6 +30,9 @@ fn with_fake<R>(
             calls.borrow_mut().push(match name {
                 "launch" => format!("launch {} x {} on {:#x}", words[1], words[4], words[8]),
                 "allocate_async" => format!("allocate {} on {:#x}", words[1], words[3]),
+                "free_async" => format!("free on {:#x}", words[1]),
+                "event_record" => format!("record on {:#x}", words[1]),
+                "stream_wait" => format!("wait on {:#x}", words[0]),
                 "fill_8" | "fill_16" | "fill_32" => format!("{name} {:#x} times {}", words[1], words[2]),
                 other => other.to_owned(),
             });
@@ -68,8 +71,13 @@ fn with_fake<R>(
     (result, log)
 }
 
+/// With a count of resets of its own: other tests run at the same time.
+fn driver() -> Result<Driver, Unavailable> {
+    Driver::over(recorded::TABLE, Box::leak(Box::default()))
+}
+
 fn open() -> Result<CudaDevice, Unavailable> {
-    CudaDevice::over(Driver::over(recorded::TABLE)?, 0)
+    CudaDevice::over(driver()?, 0)
 }
 
 fn nothing(_: &str, _: &[u64]) -> Option<i32> {
@@ -145,8 +153,7 @@ fn what_is_missing_is_said() {
         (name == "device_attribute").then(|| unsafe { *(words[0] as *mut i32) = 6 }).map(|()| 0)
     });
     assert!(old_device.contains("compute capability 6.6, and 7.0 is needed"), "{old_device}");
-    let (another, _) =
-        with_fake(nothing, || CudaDevice::over(Driver::over(recorded::TABLE).unwrap(), 3).err().unwrap());
+    let (another, _) = with_fake(nothing, || CudaDevice::over(driver().unwrap(), 3).err().unwrap());
     assert_eq!(another, Unavailable::NoSuchDevice { ordinal: 3, count: 1 });
 }
 
@@ -326,4 +333,94 @@ fn errors_say_whether_the_device_can_go_on() {
     assert_eq!(fail("allocate_async", 2), DeviceError::OutOfMemory { bytes: 64 });
     assert!(matches!(fail("allocate_async", 700), DeviceError::Lost { .. }));
     assert!(matches!(fail("fill_8", 1), DeviceError::Failed { verb: "allocate", .. }));
+}
+
+/// Memory comes and goes on the default stream: others wait for it to come, and it waits for them before it goes.
+#[test]
+fn memory_is_ordered_with_all_streams_without_the_host_waiting() {
+    let ((), log) = with_fake(nothing, || {
+        let device = open().unwrap();
+        let one = device.allocate(64).unwrap();
+        let stream = device.create_stream().unwrap();
+        let two = device.allocate(64).unwrap();
+        // SAFETY: the driver only records.
+        unsafe {
+            device.free(one, 64);
+            device.free(two, 64);
+            device.destroy_stream(stream);
+        }
+    });
+    let first = log.iter().position(|call| call.starts_with("allocate")).unwrap();
+    let order: Vec<_> = log[first..].iter().filter(|call| *call != "context_set_current").collect();
+    assert_eq!(
+        order[..order.len() - 4],
+        [
+            "allocate 768 on 0x0",
+            "fill_8 0x0 times 768",
+            "stream_create",
+            "record on 0x0",
+            "wait on 0x50",
+            "allocate 768 on 0x0",
+            "fill_8 0x0 times 768",
+            "record on 0x0",
+            "wait on 0x50",
+            "record on 0x50",
+            "wait on 0x0",
+            "free on 0x0",
+            "record on 0x50",
+            "wait on 0x0",
+            "free on 0x0",
+            "stream_synchronise",
+            "stream_destroy",
+        ]
+    );
+}
+
+#[test]
+fn a_lost_device_calls_the_driver_no_more_and_a_new_one_begins_with_a_reset() {
+    let faults = |name: &str, _: &[u64]| matches!(name, "stream_query").then_some(700);
+    let (address, log) = with_fake(faults, || {
+        let device = open().unwrap();
+        let address = device.allocate(64).unwrap();
+        // SAFETY: the driver only records.
+        unsafe {
+            assert!(matches!(device.is_idle(device.default_stream()), Err(DeviceError::Lost { .. })));
+            device.free(address, 64);
+            assert!(matches!(device.synchronise(device.default_stream()), Err(DeviceError::Lost { .. })));
+        }
+        address
+    });
+    assert_ne!(address, Address::NULL);
+    assert_eq!(log.last().unwrap(), "error_name", "nothing after the fault: {log:?}");
+    let (_, log) = with_fake(|name, _| (name == "context_synchronise").then_some(700), || open().map(drop));
+    assert!(log.iter().any(|call| call == "context_reset"), "{log:?}");
+}
+
+#[test]
+fn more_arguments_than_parameters_hold_go_through_memory() {
+    let many = vec![0; 5000];
+    let ((), log) = with_fake(nothing, move || {
+        let device = open().unwrap();
+        let part = ImagePart { symbol: "k_t0", bytes: b"code", shape: LaunchShape::default() };
+        let cancel = Cancel::new();
+        // SAFETY: the driver only records, and loads anything.
+        unsafe {
+            let module = device.load_module(&Image { name: "k", parts: &[part] }).unwrap();
+            let function = device.function(module, "k_t0").unwrap();
+            let context = LaunchContext {
+                stream: device.default_stream(),
+                args: &many,
+                memory: LaunchMemory::NONE,
+                cancel: &cancel,
+                key: 0,
+                prints: None,
+            };
+            device.launch(&Launch { function, domain: Domain::Once, context }).unwrap();
+            device.unload_module(module);
+        }
+    });
+    let from = log.iter().position(|call| call == "allocate 5000 on 0x0").unwrap();
+    let wanted = ["copy_to_device", "launch 1 x 1 on 0x0", "free on 0x0"];
+    let found: Vec<_> = log[from..].iter().filter(|call| wanted.contains(&call.as_str())).collect();
+    assert_eq!(found, wanted);
 }

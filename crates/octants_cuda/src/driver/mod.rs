@@ -9,6 +9,7 @@ pub mod table;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
 use std::ptr;
+use std::sync::atomic::AtomicU64;
 
 use octants_hal::DeviceError;
 
@@ -87,7 +88,13 @@ pub struct Driver {
     pub table: DriverTable,
     /// In the driver's own numbering: 12040 for CUDA 12.4.
     pub version: u32,
+    /// Counts how often a context was reset after it was lost. Handles of an earlier one are void: the driver may give the same ones to
+    /// others.
+    pub resets: &'static AtomicU64,
 }
+
+/// Of the process, as its contexts are.
+static RESETS: AtomicU64 = AtomicU64::new(0);
 
 impl Driver {
     /// Loads and starts the driver.
@@ -108,12 +115,12 @@ impl Driver {
         };
         // SAFETY: these are the driver's own names, and their signatures are stable.
         let table = unsafe { DriverTable::resolve(find) };
-        Self::over(table.map_err(|symbol| Unavailable::MissingSymbol { symbol })?)
+        Self::over(table.map_err(|symbol| Unavailable::MissingSymbol { symbol })?, &RESETS)
     }
 
     /// Starts a driver whose functions were found already.
-    pub fn over(table: DriverTable) -> Result<Self, Unavailable> {
-        let mut driver = Self { table, version: 0 };
+    pub fn over(table: DriverTable, resets: &'static AtomicU64) -> Result<Self, Unavailable> {
+        let mut driver = Self { table, version: 0, resets };
         // SAFETY: the first call, as the driver asks for.
         let status = unsafe { (driver.table.init)(0) };
         match status {

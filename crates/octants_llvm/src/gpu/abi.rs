@@ -42,6 +42,10 @@ impl GpuFrame {
         [self.temps, self.results, self.fault, self.prints, self.key, self.points, self.stack]
     }
 
+    /// Bytes of arguments that are parameters by value. All parameters together have 4352 bytes at most where PTX is older than 8.1; a frame
+    /// of twelve axes takes 256. More arguments are in the device's memory, and the parameter is their address.
+    pub const MAX_ARGS_BY_VALUE: usize = 4000;
+
     /// Bytes of a frame with the bounds of so many axes.
     pub const fn bytes(axes: usize) -> usize {
         Self::BOUNDS + 16 * axes

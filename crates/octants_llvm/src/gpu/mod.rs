@@ -46,9 +46,12 @@ impl Shape for GpuOptions {
         };
         // A parameter without bytes is none.
         let (args, frame) = (plan.args.bytes.max(8), GpuFrame::bytes(axes));
-        format!(
-            "define void @{symbol}(ptr byval([{args} x i8]) align 8 %args, ptr byval([{frame} x i8]) align 8 %frame) #0"
-        )
+        let args = if args as usize > GpuFrame::MAX_ARGS_BY_VALUE {
+            "ptr noundef nonnull readonly align 8 %args".to_owned()
+        } else {
+            format!("ptr byval([{args} x i8]) align 8 %args")
+        };
+        format!("define void @{symbol}({args}, ptr byval([{frame} x i8]) align 8 %frame) #0")
     }
 
     fn context_param(&self) -> &'static str {
