@@ -482,3 +482,47 @@ fn many_reductions_go_in_batches() {
     assert!(tasks(&text)[0].text.contains("global [512 x i64]"));
     check_gpu(&kernel(&text), &[input(Scalar::I32, &[700]), input(Scalar::I32, &[35])], |_| 0.0);
 }
+
+#[test]
+fn groups_of_fields_are_aligned_as_their_layouts_say() {
+    // Rows that are aligned, with an origin; rows that are not; cells that hold another field too; vectors.
+    let layouts = [
+        "layout [20, 264] from [-2, -5] { dense (axis 0 below 1 extent 20 stride 1056, axis 1 below 1 extent 264 stride 4) }",
+        "layout [20, 265] from [-2, -5] { dense (axis 0 below 1 extent 20 stride 1060, axis 1 below 1 extent 265 stride 4) }",
+        "layout [20, 264] from [-2, -5] { dense (axis 0 below 1 extent 20 stride 2112, axis 1 below 1 extent 264 stride 8) }",
+    ];
+    for layout in layouts {
+        let text = format!(
+            r#"layout0 = {layout}
+
+kernel @stencil(%x "x": field<f32, layout0>, %y "y": field<f32, layout0>) {{
+  %i0: i32 = const -1
+  %i1: i32 = const 17
+  %j0: i32 = const -4
+  %j1: i32 = const 258
+  parallel_for (%i: i32, %j: i32) in (%i0..%i1, %j0..%j1) {{
+    %one: i32 = const 1
+    %seven: i32 = const 7
+    %up: i32 = sub %i, %one
+    %left: i32 = sub %j, %one
+    %right: i32 = add %j, %one
+    %a: f32 = load %x[%up, %j]
+    %b: f32 = load %x[%i, %left]
+    %c: f32 = load %x[%i, %right]
+    %d: f32 = add %a, %b
+    %e: f32 = sub %d, %c
+    %in: u1 = ge %j, %seven
+    if %in {{
+      store %y[%i, %j], %e
+    }}
+  }}
+  return
+}}"#
+        );
+        let memory = || {
+            let scalars = whole_numbers(Scalar::F32, 20 * 265 * 2);
+            Input::array(Scalar::F32, &scalars, &[])
+        };
+        check_gpu(&kernel(&text), &[memory(), memory()], |_| 0.0);
+    }
+}

@@ -4,6 +4,7 @@
 //! that a block shares is a variable. A lane that a shuffle must not read gives a value that no program expects.
 
 use std::cell::Cell;
+use std::fmt::Write;
 use std::sync::{Barrier, Mutex};
 
 use octants_hal::LaunchShape;
@@ -65,6 +66,15 @@ extern "C" fn barrier() {
 
 extern "C" fn fence() {}
 
+/// Code claims that an address is a multiple of so many bytes.
+extern "C" fn claim_alignment(address: usize, bytes: usize) {
+    if !address.is_multiple_of(bytes) {
+        // Generated code does not unwind.
+        eprintln!("{address:#x} is no multiple of {bytes}");
+        std::process::abort();
+    }
+}
+
 extern "C" fn shuffle_down(mask: u32, value: u32, distance: u32, last: u32) -> u32 {
     let place = PLACE.get();
     let (warp, lane) = (place.thread / WARP, place.thread % WARP);
@@ -81,14 +91,17 @@ extern "C" fn shuffle_down(mask: u32, value: u32, distance: u32, last: u32) -> u
     value
 }
 
+const CLAIM: &str = "test_claim_alignment";
+
 /// What stands for each intrinsic.
-const STAND_INS: [(&str, &str, *const ()); 7] = [
+const STAND_INS: [(&str, &str, *const ()); 8] = [
     ("llvm.nvvm.read.ptx.sreg.tid.x", "test_thread", thread_number as *const ()),
     ("llvm.nvvm.read.ptx.sreg.ntid.x", "test_threads", thread_count as *const ()),
     ("llvm.nvvm.read.ptx.sreg.ctaid.x", "test_block", block_number as *const ()),
     ("llvm.nvvm.read.ptx.sreg.nctaid.x", "test_blocks", block_count as *const ()),
     ("llvm.nvvm.barrier0", "test_barrier", barrier as *const ()),
     ("llvm.nvvm.membar.sys", "test_fence", fence as *const ()),
+    ("claim_alignment", CLAIM, claim_alignment as *const ()),
     ("llvm.nvvm.shfl.sync.down.i32", "test_shuffle_down", shuffle_down as *const ()),
 ];
 
@@ -121,7 +134,7 @@ impl GpuProgram {
                 return None;
             }
             let together = task.text.contains("llvm.nvvm.barrier0") || task.text.contains("llvm.nvvm.shfl");
-            let text = for_host(&task.text);
+            let text = with_claims(&for_host(&task.text));
             let options = Options { opt: OptLevel::Default, ..Options::default() };
             let object = compile(&text, &options).unwrap_or_else(|error| panic!("{error}\n{text}"));
             let symbols = STAND_INS.map(|(_, name, address)| (name, address));
@@ -205,6 +218,24 @@ impl GpuTask {
             }
         });
     }
+}
+
+/// The same text, in which each load and store of more than natural alignment is checked.
+fn with_claims(text: &str) -> String {
+    let mut checked = String::new();
+    for line in text.lines() {
+        let access = line.contains("= load ") || line.trim_start().starts_with("store ");
+        if let (true, Some((before, after))) = (access, line.split_once(", align ")) {
+            let pointer = before.rsplit_once("ptr ").expect("an access has an address").1;
+            // Behind the address of an atomic one stands its ordering.
+            let pointer = pointer.split(' ').next().unwrap_or(pointer);
+            let bytes: String = after.chars().take_while(char::is_ascii_digit).collect();
+            writeln!(checked, "  call void @{CLAIM}(ptr {pointer}, i64 {bytes})").unwrap();
+        }
+        checked.push_str(line);
+        checked.push('\n');
+    }
+    checked + &format!("declare void @{CLAIM}(ptr, i64)\n")
 }
 
 /// The same text with parameters by address, one memory, and this file's functions.

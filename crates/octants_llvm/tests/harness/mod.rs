@@ -203,7 +203,8 @@ pub fn argument_block(kernel: &Kernel, plan: &Plan, arguments: &mut [Arg<'_>]) -
                 put(block, slot.offset, &c.bits().to_le_bytes()[..ty.bytes() as usize]);
             }
             (ArgKind::Array(array), Arg::Array(bytes, extents)) => {
-                assert_eq!(extents.len(), usize::from(array.rank));
+                // A field has its extents in its layout.
+                assert_eq!(extents.len(), if array.layout.is_some() { 0 } else { usize::from(array.rank) });
                 put(block, slot.offset, &(bytes.as_mut_ptr() as u64).to_le_bytes());
                 for (axis, extent) in extents.iter().enumerate() {
                     put(block, slot.extent_offset(axis as u8), &extent.to_le_bytes());

@@ -13,7 +13,7 @@ use super::{Arg, Program, argument_block, read};
 #[derive(Clone)]
 pub enum Input {
     Scalar(Const),
-    /// Scalars in row-major order, tensor entries innermost.
+    /// Scalars in row-major order, tensor entries innermost. Without a shape, the memory of a field.
     Array {
         ty: Scalar,
         bytes: Vec<u8>,
@@ -48,7 +48,11 @@ fn interpret(kernel: &Kernel, inputs: &[Input]) -> Memory {
             Input::Array { bytes, shape, .. } => {
                 let address = memory.add(bytes.clone());
                 addresses.push((address, bytes.len()));
-                octants_interp::Arg::Array { address, shape: shape.clone() }
+                if shape.is_empty() {
+                    octants_interp::Arg::Field { address }
+                } else {
+                    octants_interp::Arg::Array { address, shape: shape.clone() }
+                }
             }
         })
         .collect();
