@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use octants_hal::Stream;
+use octants_hal::{Cancel, Stream};
 use octants_ir::{Const, Data, Scalar, TensorShape};
 use octants_runtime::{Context, Memory, MemoryError};
 
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
 use crate::session::Session;
+use crate::wait::{runs_at_once, wait};
 
 /// An array of scalars or small tensors, row-major, tensor entries innermost. Its memory is given back when it is dropped.
 ///
@@ -113,6 +114,16 @@ impl NdArray {
             )));
         }
         self.memory.copy_from(self.stream(), &other.memory).map_err(refused)
+    }
+
+    /// Whether copies to the host wait for work that is still under way.
+    pub fn runs_at_once(&self) -> bool {
+        runs_at_once(self.memory.context())
+    }
+
+    /// Waits for what was launched before, so that a copy to the host is soon over. Raising `cancel` ends the wait.
+    pub fn wait(&self, cancel: &Cancel) -> Result<(), Error> {
+        wait(self.memory.context(), cancel)
     }
 
     /// Copies all bytes from the host.

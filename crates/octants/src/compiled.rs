@@ -18,6 +18,7 @@ use crate::launch_keys::LaunchKeys;
 use crate::output::{Locate, Output};
 use crate::report::{CompileStatistics, Dump, TaskResources};
 use crate::short_launch::is_short;
+use crate::wait::{runs_at_once, wait};
 
 /// A kernel compiled in a session.
 pub struct CompiledKernel {
@@ -67,9 +68,13 @@ impl CompiledKernel {
 
     /// Whether a launch is over when it returns.
     #[inline]
-    fn runs_at_once(&self) -> bool {
-        let device = self.context().device();
-        device.is_immediate(device.default_stream())
+    pub fn runs_at_once(&self) -> bool {
+        runs_at_once(self.context())
+    }
+
+    /// Waits for all launches until now. Raising `cancel` ends the wait, not the launches.
+    pub fn wait(&self, cancel: &Cancel) -> Result<(), Error> {
+        wait(self.context(), cancel)
     }
 
     /// Arrays of the host on the device, for one launch.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use octants_front::FieldKind;
-use octants_hal::Stream;
+use octants_hal::{Cancel, Stream};
 use octants_ir::{Const, Data, Layout, Scalar, TensorShape};
 use octants_runtime::{Context, Memory, MemoryError, Stride, Strided};
 
@@ -13,6 +13,7 @@ use crate::compiled::CompiledKernel;
 use crate::error::Error;
 use crate::session::Session;
 use crate::tree::{LeafId, Outline, Sizes, element_bytes};
+use crate::wait::{runs_at_once, wait};
 
 /// A tree with its memory: one zeroed allocation of the session, given back when nothing refers to the tree, or by
 /// [`Tree::destroy`].
@@ -158,6 +159,16 @@ impl FieldLeaf {
     /// The element's offset in the tree, if the index lies inside the shape.
     pub fn place(&self, index: &[i64]) -> Option<Place> {
         self.layout.offset_of(index).map(|offset| Place((self.offset + offset) as usize))
+    }
+
+    /// Whether copies to the host wait for work that is still under way.
+    pub fn runs_at_once(&self) -> bool {
+        runs_at_once(&self.tree.context)
+    }
+
+    /// Waits for what was launched before, so that a copy to the host is soon over. Raising `cancel` ends the wait.
+    pub fn wait(&self, cancel: &Cancel) -> Result<(), Error> {
+        wait(&self.tree.context, cancel)
     }
 
     /// The stream that the host's copies and fills join.

@@ -50,6 +50,7 @@ mod report;
 mod session;
 mod short_launch;
 mod tree;
+mod wait;
 
 pub use array::NdArray;
 pub use compiled::CompiledKernel;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use octants_front::FieldKind;
 use octants_hal::null::NullDevice;
-use octants_hal::{Cancel, Capabilities, DeviceError};
+use octants_hal::{Cancel, Capabilities};
 use octants_ir::{Kernel, Layout, OpKind, text, verify};
 use octants_runtime::Context;
 
@@ -17,6 +17,7 @@ use crate::intern::Interner;
 use crate::kernel_source::KernelSource;
 use crate::launch_keys::LaunchKeys;
 use crate::options::{Arch, SessionOptions};
+use crate::wait::wait;
 
 /// A device in use. Cloning gives another handle of the same session.
 #[derive(Clone)]
@@ -71,17 +72,7 @@ impl Session {
     /// Waits until the device has done everything that it was told to. Raising `cancel` ends the wait, not the work.
     pub fn sync(&self, cancel: &Cancel) -> Result<(), Error> {
         self.inner.context.check().map_err(|_| Error::SessionEnded)?;
-        let context = &self.inner.context;
-        match context.wait(context.default_stream(), cancel, &mut || {}) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Error::Cancelled),
-            Err(error) => Err(self.explain(error)),
-        }
-    }
-
-    /// A device's error, with the kernels that may have caused it.
-    fn explain(&self, error: DeviceError) -> Error {
-        Error::after_launches(error, &self.inner.context)
+        wait(&self.inner.context, cancel)
     }
 
     /// The name of the device, for people.

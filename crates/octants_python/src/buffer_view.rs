@@ -216,6 +216,7 @@ impl BufferView {
         if copy == Some(false) {
             return Err(PyValueError::new_err("Zero-copy not available: the memory is the device's own"));
         }
+        this.ndarray.get().wait(py)?;
         let out = numpy::empty(py, &this.extents(), array.scalar())?;
         let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
         let (data, bytes, first) = (view.data() as usize, view.bytes(), this.first_byte());

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::field_index::{numbers, place};
 use crate::tree::Tree;
-use crate::{dtype, element, errors, host_only, numpy};
+use crate::{dtype, element, errors, host_only, interrupt, numpy};
 
 /// A field: scalars, vectors or matrices, or structs of fields. The base of the classes that users see.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -50,6 +50,15 @@ impl Field {
     fn data<'a>(slf: &'a Bound<'_, Self>, method: &str) -> PyResult<&'a FieldLeaf> {
         host_only::guard(slf.py(), method)?;
         Self::leaf(slf)
+    }
+
+    /// As [`Field::data`], for a copy to the host: waits for a device that still works on it; Ctrl-C ends the wait.
+    fn data_at_rest<'a>(slf: &'a Bound<'_, Self>, method: &str) -> PyResult<&'a FieldLeaf> {
+        let leaf = Self::data(slf, method)?;
+        if !leaf.runs_at_once() {
+            interrupt::waiting(slf.py(), |cancel| leaf.wait(cancel))?;
+        }
+        Ok(leaf)
     }
 
     fn bind(&self, bound: BoundField) -> PyResult<()> {
@@ -182,7 +191,7 @@ impl Field {
 
     /// The scalars of one element.
     fn _get<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let (py, leaf) = (slf.py(), Self::data(slf, "__getitem__")?);
+        let (py, leaf) = (slf.py(), Self::data_at_rest(slf, "__getitem__")?);
         let found = leaf.get(place(leaf, index)?).map_err(|error| failed(py, &error))?;
         found.into_iter().map(|one| dtype::constant_to(py, one)).collect()
     }
@@ -201,7 +210,7 @@ impl Field {
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, leaf) = (slf.py(), Self::data(slf, "__getitem__")?);
+        let (py, leaf) = (slf.py(), Self::data_at_rest(slf, "__getitem__")?);
         let found = leaf.get(place(leaf, index)?).map_err(|error| failed(py, &error))?;
         dtype::constant_to(py, found[0])
     }
@@ -227,7 +236,7 @@ impl Field {
 
     /// A new numpy array with all elements.
     fn _read<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, leaf) = (slf.py(), Self::data(slf, "to_numpy")?);
+        let (py, leaf) = (slf.py(), Self::data_at_rest(slf, "to_numpy")?);
         let out = numpy::empty(py, &extents(leaf), leaf.scalar())?;
         let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
         let (data, bytes) = (view.data() as usize, leaf.bytes() as usize);
@@ -262,7 +271,7 @@ impl Field {
         count: usize,
         to_array: bool,
     ) -> PyResult<()> {
-        let (py, leaf) = (slf.py(), Self::data(slf, "to_numpy")?);
+        let (py, leaf) = (slf.py(), Self::data_at_rest(slf, "to_numpy")?);
         let view = numpy::View::of(array).filter(|view| {
             view.is_c_contiguous()
                 && view.scalar() == Some(leaf.scalar())

@@ -14,8 +14,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use octants::Cancel;
+use octants::{Cancel, Error};
 use pyo3::prelude::*;
+
+use crate::errors;
 
 static REQUEST: Cancel = Cancel::confirmed_by(confirm);
 static NEVER: Cancel = Cancel::new();
@@ -158,6 +160,12 @@ impl Drop for SignalScope {
             watcher::end();
         }
     }
+}
+
+/// Runs a wait for a device. Signals are handled meanwhile; a handler's exception ends it.
+pub fn waiting(py: Python<'_>, wait: impl FnOnce(&Cancel) -> Result<(), Error> + Send) -> PyResult<()> {
+    let signals = SignalScope::begin(py)?;
+    py.detach(|| wait(signals.request())).map_err(|error| errors::from_error(py, &error))
 }
 
 /// The request that a launch looks at which is over before anybody could raise it.

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType};
 use crate::runtime::Runtime;
-use crate::{aggregate, element, errors, host_only, number, numpy};
+use crate::{aggregate, element, errors, host_only, interrupt, number, numpy};
 
 /// An array of scalars in the memory of the current session. Freed when nothing refers to it.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -51,6 +51,14 @@ impl Ndarray {
     /// The extents of an element: none for a scalar.
     fn element_extents(&self) -> Vec<u32> {
         self.array.element().tensor_shape().map_or_else(Vec::new, TensorShape::dims)
+    }
+
+    /// Waits for a device that still works on it, if it does; Ctrl-C ends the wait.
+    pub fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        if self.array.runs_at_once() {
+            return Ok(());
+        }
+        interrupt::waiting(py, |cancel| self.array.wait(cancel))
     }
 
     /// The element that a host index means, checked.
@@ -214,6 +222,7 @@ impl Ndarray {
                 if in_place { "the data type is to be converted" } else { "the memory is the device's own" };
             return Err(PyValueError::new_err(format!("Zero-copy not available: {why}")));
         }
+        this.wait(py)?;
         let out = numpy::empty(py, &this.extents(), this.array.scalar())?;
         let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
         let (data, bytes) = (view.data() as usize, this.array.bytes());
@@ -289,6 +298,7 @@ impl Ndarray {
             return Ok(Bound::new(py, BufferView::slice(slf, slice)?)?.into_any());
         }
         let position = this.index(index)?;
+        this.wait(py)?;
         let found = this.array.get(&position).map_err(|error| Self::failed(py, &error))?;
         if let Data::Tensor(_) = this.array.element() {
             let numbers =

@@ -12,8 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::dtype::{self, DataType, TypeLike};
-use crate::interrupt::{self, SignalScope};
-use crate::{errors, host_only};
+use crate::{errors, host_only, interrupt};
 
 /// How often a thread that needs a session starts one, if others reset it meanwhile. Chosen, not measured: it bounds what would be an endless
 /// loop.
@@ -224,8 +223,7 @@ impl Runtime {
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         host_only::guard(py, "sync")?;
         let Some(current) = self.get() else { return Ok(()) };
-        let watched = SignalScope::begin(py)?;
-        py.detach(|| current.session.sync(watched.request())).map_err(|error| errors::from_error(py, &error))
+        interrupt::waiting(py, |cancel| current.session.sync(cancel))
     }
 
     #[getter]

@@ -83,6 +83,11 @@ impl Mirror {
         part.map_or(Address::NULL, |part| part.device.offset((host - part.host.start) as usize))
     }
 
+    /// Whether there is something to copy back.
+    pub fn is_written(&self) -> bool {
+        !self.written.is_empty()
+    }
+
     /// Copies back what the kernel may have written, and waits for it.
     pub fn copy_back(&self) -> Result<(), DeviceError> {
         for range in &self.written {

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::block::Words;
 use super::staging::{self, StagingCopy};
-use crate::{errors, numpy};
+use crate::{errors, interrupt, numpy};
 
 /// Members that were read for a launch. Their memory must live until it is over, whatever happens to the objects that had them.
 pub type Members<'py> = SmallVec<[Bound<'py, PyAny>; 16]>;
@@ -105,7 +105,10 @@ impl<'py> LaunchArguments<'py> {
         if let Some(stream) = self.stream {
             compiled.launch_before(stream).map_err(|error| errors::from_error(py, &error))?;
         }
-        if let Some(mirror) = mirror {
+        if let Some(mirror) = mirror.filter(Mirror::is_written) {
+            if !compiled.runs_at_once() {
+                interrupt::waiting(py, |cancel| compiled.wait(cancel))?;
+            }
             let copied = py.detach(|| compiled.copy_back(&mirror));
             copied.map_err(|error| errors::from_error(py, &error))?;
         }
