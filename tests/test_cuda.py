@@ -92,7 +92,7 @@ def test_a_fault_loses_the_session_and_a_new_one_works(tmp_path):
     assert done.stdout.splitlines() == ["lost", "lost", "lost", "64.0"], done.stderr
 
 
-def test_ctrl_c_is_raised_when_the_kernel_that_runs_has_ended(tmp_path):
+def test_ctrl_c_ends_the_wait_for_a_kernel(tmp_path):
     done = run(
         tmp_path,
         """
@@ -114,10 +114,10 @@ def test_ctrl_c_is_raised_when_the_kernel_that_runs_has_ended(tmp_path):
         try:
             begin = time.perf_counter()
             while time.perf_counter() - begin < 30:
-                spin(20_000_000)
+                spin(50_000_000)
             print("no interrupt")
         except KeyboardInterrupt:
-            print("interrupted", time.perf_counter() - begin < 20)
+            print("interrupted", time.perf_counter() - begin < 0.8)
         print(spin(1) == spin(1))
         """,
     )
