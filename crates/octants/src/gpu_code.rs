@@ -42,8 +42,9 @@ impl KernelSource {
             (None, Some(own)) => own,
             (capability, _) => PtxTarget::newest(capability.unwrap_or(DEFAULT_CAPABILITY)),
         };
-        // Private copies are a CPU's.
-        let Outcome { kernel, plan, .. } = self.run_passes(Assumptions { copies: false, ..assume }).0;
+        // Whether copies of arrays fit into a block's memory is asked by the code itself.
+        let copies = assume.noalias;
+        let Outcome { kernel, plan, .. } = self.run_passes(Assumptions { copies, ..assume }).0;
         let options = PtxOptions {
             target,
             noalias: assume.noalias,
