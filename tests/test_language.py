@@ -530,7 +530,9 @@ def test_funcs_take_arguments_by_value_and_templates_by_reference(arch):
     assert call() == (36.0, 4, 5, 3)
 
 
-@pytest.mark.host_devices("so few iterations run on one thread there; elsewhere the loop is a race, as the warning says")
+@pytest.mark.host_devices(
+    "so few iterations run on one thread there; elsewhere the loop is a race, as the warning says"
+)
 def test_tuples_swap_and_unpack(arch):
     @oc.kernel
     def fib(n: int) -> oc.i32:
