@@ -10,6 +10,7 @@ use octants_ir::{Const, Op, Region, Scalar};
 
 use super::bounds::Axis;
 use super::choose::{Grouping, Tiling};
+use super::exchange::Exchanges;
 use super::registers::Register;
 use super::runs::Group;
 use super::tile::{Piece, Tiles};
@@ -65,6 +66,7 @@ impl Emitter<'_> {
         let parallel = kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
         let tiles = self.tiles(op, tiling);
         let count = self.tile_count(op, &tiles);
+        let exchanges = Exchanges::of(kernel, self.task_of(op), op, tiling);
         let (block, blocks) = (self.wide_register(Register::Block), self.wide_register(Register::Blocks));
         let initial = self.identities(&parallel);
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
@@ -81,7 +83,10 @@ impl Emitter<'_> {
         self.f.begin(inside);
         let piece = self.enter_tile(&tiles, tile.value);
         let next = self.if_inside(piece.inside, &totals, |e| {
-            if tiling.points == 1 {
+            if let Some(exchanges) = &exchanges {
+                let body = (parallel.body, exchanges);
+                e.point_with_exchanges(&tiles, &piece, body, &grouping.aligned, &totals)
+            } else if tiling.points == 1 {
                 let column = e.binary("add nsw", piece.column, tiles.x);
                 e.one_point(&tiles, parallel.body, column, &grouping.aligned, &totals)
             } else {
@@ -101,7 +106,7 @@ impl Emitter<'_> {
     }
 
     /// Runs something where a condition holds; otherwise the totals stay.
-    fn if_inside(
+    pub(super) fn if_inside(
         &mut self,
         condition: Option<Val>,
         totals: &[Val],

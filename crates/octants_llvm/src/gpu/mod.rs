@@ -1,12 +1,14 @@
 //! Tasks of a GPU: a kernel of which each thread runs some of the iterations.
 //!
 //! What only a GPU wants stands here: the [parameters](abi), how points are dealt to threads ([`choose`] decides; [`points`], [`tile`],
-//! [`group`], [`guards`], [`runs`]), loops inside a body ([`inner`]), the reductions of a block ([`reduce`]) and its copies of small arrays ([`scatter`]), the library of device functions ([`library`]), and reports to the host
+//! [`group`], [`guards`], [`runs`]), loops inside a body ([`inner`]), elements that a
+//! warp loads and stores together ([`exchange`]), the reductions of a block ([`reduce`]) and its copies of small arrays ([`scatter`]), the library of device functions ([`library`]), and reports to the host
 //! ([`report`]).
 
 pub mod abi;
 mod bounds;
 mod choose;
+mod exchange;
 mod group;
 mod guards;
 mod inner;

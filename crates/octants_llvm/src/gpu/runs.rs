@@ -136,7 +136,7 @@ fn distance(kernel: &Kernel, index: Value, axis: Value) -> Option<i128> {
 }
 
 /// Which entry of a cell components name, if they are constants inside its shape.
-fn entry(kernel: &Kernel, data: Data, components: &[Value]) -> Option<u32> {
+pub(super) fn entry(kernel: &Kernel, data: Data, components: &[Value]) -> Option<u32> {
     let Some(shape) = data.tensor_shape() else { return Some(0) };
     let mut entry = 0;
     for (&component, extent) in components.iter().zip(shape.dims()) {

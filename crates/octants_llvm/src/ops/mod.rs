@@ -24,6 +24,12 @@ impl Emitter<'_> {
     pub(crate) fn region(&mut self, region: Region) -> Vec<Val> {
         let ops = &self.kernel.regions[region].ops;
         let (last, ops) = ops.split_last().expect("a region ends in a terminator");
+        self.ops(ops);
+        self.kernel.ops[*last].operands.iter().map(|&value| self.get(value)).collect()
+    }
+
+    /// Emits ops that stand one behind the other.
+    pub(crate) fn ops(&mut self, ops: &[Op]) {
         let mut ops = ops.iter();
         while let Some(&op) = ops.next() {
             if let Some(&next) = ops.as_slice().first()
@@ -34,7 +40,6 @@ impl Emitter<'_> {
             }
             self.op(op);
         }
-        self.kernel.ops[*last].operands.iter().map(|&value| self.get(value)).collect()
     }
 
     pub(crate) fn op(&mut self, op: Op) {

@@ -1,0 +1,452 @@
+//! Elements of several words that the lanes of a warp load or store together.
+//!
+//! Where lane `l` has the point `first + l`, its matrix of `n` words lies `n` words behind that of the lane before. A store of one
+//! entry then touches a sector of the cache for each lane, and fills an eighth of it. So the lanes exchange their words in a piece of
+//! shared memory that the warp has to itself, and global memory sees 32 neighbouring words at a time:
+//!
+//! ```text
+//! store:  lane l writes its entries k to words l * n + k;  wait;  word r * 32 + l goes to memory, for each round r < n;  wait
+//! load:   the same backwards, before the body
+//! ```
+//!
+//! Only what all points do is exchanged: loads at the top of the body that nothing was written before, and stores that are the last
+//! thing it does. The body between them stands under the condition that the lane has a point; what is exchanged does not, and words
+//! of points outside the range are left out one by one. Stores of one array are done before those of the next begin, so
+//! arrays may overlap as they may without an exchange.
+//!
+//! **Every lane comes to each wait.** Waits stand in the loop over tiles alone, whose condition is the same for all threads of a block;
+//! blocks have whole warps, and exactly as many threads as the code is written for; and no thread has left, as a body whose ops can
+//! end the thread is not written this way. Lanes that run the body for different times meet again at the first wait behind it. A
+//! wait orders accesses of the warp's lanes to shared and to global memory.
+//!
+//! Words lie side by side where `n` is odd: the 32 banks then have one word each of every step. Where it is even, one word is
+//! left out behind each 32.
+
+use octants_ir::ops::Effects;
+use octants_ir::plan::Task;
+use octants_ir::rewrite::ops_in;
+use octants_ir::{Const, Kernel, Op, OpKind, Region, Scalar, Type, Value};
+
+use super::choose::Tiling;
+use super::registers::Register;
+use super::runs::{Group, entry, run_along};
+use super::tile::{Piece, Tiles};
+use crate::address::{Address, Target, elem_of};
+use crate::emitter::Emitter;
+use crate::value::{Ptr, Ty, Typed, Val, in_memory};
+
+const WARP: u32 = 32;
+const WAIT: &str = "llvm.nvvm.bar.warp.sync";
+const BUFFER: &str = "octants.exchange";
+/// Bytes of a word.
+const BYTES: u32 = 4;
+/// Words of an element, at most: the more, the fewer warps have room.
+const MOST_WORDS: u32 = 15;
+/// Bytes of shared memory that a block has for exchanges, at most: with the totals of reductions less than the 48 KiB of every GPU.
+const MOST_BYTES: u32 = 40 << 10;
+
+/// The elements that a body exchanges.
+pub(super) struct Exchanges {
+    loads: Vec<Exchange>,
+    stores: Vec<Exchange>,
+    /// Words of a warp's buffer.
+    buffer: u32,
+    warps: u32,
+}
+
+/// All entries of the element of an array at the loop's own index.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Exchange {
+    array: Elements,
+    /// What loads or stores them, and which entry.
+    ops: Vec<(Op, u32)>,
+}
+
+/// An array whose elements lie side by side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Elements {
+    param: usize,
+    scalar: Scalar,
+    /// Words of an element.
+    words: u32,
+    /// The index of the first one.
+    origin: i32,
+}
+
+impl Exchanges {
+    /// `None` if there are none.
+    pub fn of(kernel: &Kernel, task: &Task, op: Op, tiling: Tiling) -> Option<Self> {
+        // Copies of arrays take the shared memory.
+        if !matches!(task, Task::Range { copied, .. } if copied.is_empty()) {
+            return None;
+        }
+        let OpKind::ParallelFor(attributes) = &kernel.ops[op].kind else { return None };
+        let one_each = attributes.axes == 1 && tiling.columns() == 1;
+        if !one_each || attributes.in_order || !tiling.block.is_multiple_of(WARP) {
+            return None;
+        }
+        let body = kernel.ops[op].regions[0];
+        let ends = |op: &Op| {
+            let kind = &kernel.ops[*op].kind;
+            kind.effects().contains(Effects::ENDS) && !kind.is_terminator()
+        };
+        if ops_in(kernel, body).iter().any(ends) {
+            return None;
+        }
+        let axis = kernel.regions[body].params[0];
+        let (loads, stores) = (exchanged_loads(kernel, axis, body), exchanged_stores(kernel, axis, body));
+        let buffer = loads.iter().chain(&stores).map(|exchange| exchange.array.buffer()).max()?;
+        let warps = tiling.block / WARP;
+        (buffer * BYTES * warps <= MOST_BYTES).then_some(Self { loads, stores, buffer, warps })
+    }
+
+    fn has(&self, op: Op) -> bool {
+        let mut all = self.loads.iter().chain(&self.stores).flat_map(|exchange| &exchange.ops);
+        all.any(|&(exchanged, _)| exchanged == op)
+    }
+}
+
+impl Exchange {
+    fn is_whole(&self) -> bool {
+        (0..self.array.words).all(|word| self.ops.iter().any(|&(_, entry)| entry == word))
+    }
+}
+
+impl Elements {
+    fn is_padded(self) -> bool {
+        self.words.is_multiple_of(2)
+    }
+
+    /// Words of a warp's buffer.
+    fn buffer(self) -> u32 {
+        self.words * if self.is_padded() { WARP + 1 } else { WARP }
+    }
+}
+
+/// The element and the entry that a path names, if the element is one to exchange. Where four words divide it, accesses of 128 bits do.
+fn element(kernel: &Kernel, axis: Value, path: &[Value]) -> Option<(Elements, u32)> {
+    let run = run_along(kernel, axis, path)?;
+    let Type::Array(array) = kernel.ty(path[0]) else { return None };
+    let scalar = elem_of(array.elem);
+    let words = array.elem.tensor_shape()?.count();
+    let is_own = array.rank == 1 && path[1] == axis;
+    let is_dense = in_memory(scalar).bytes() == BYTES && run.stride == u64::from(words * BYTES);
+    if !is_own || !is_dense || !(3..=MOST_WORDS).contains(&words) || words.is_multiple_of(4) {
+        return None;
+    }
+    let origin = kernel.layout(array).map_or(0, |layout| layout.origin[0]);
+    let entry = entry(kernel, array.elem, &path[2..])?;
+    Some((Elements { param: run.param, scalar, words, origin }, entry))
+}
+
+/// Loads that nothing is written before.
+fn exchanged_loads(kernel: &Kernel, axis: Value, body: Region) -> Vec<Exchange> {
+    let mut loads: Vec<Exchange> = Vec::new();
+    for &op in &kernel.regions[body].ops {
+        let data = &kernel.ops[op];
+        let is_local = data.operands.first().is_some_and(|&place| matches!(kernel.ty(place), Type::Local(_)));
+        match data.kind {
+            OpKind::Load => {
+                let Some((array, entry)) = element(kernel, axis, &data.operands) else { continue };
+                match loads.iter_mut().find(|load| load.array == array) {
+                    Some(load) => load.ops.push((op, entry)),
+                    None => loads.push(Exchange { array, ops: vec![(op, entry)] }),
+                }
+            }
+            OpKind::Local => {}
+            OpKind::Store if is_local => {}
+            ref kind if kind.is_pure() => {}
+            _ => break,
+        }
+    }
+    loads.retain(Exchange::is_whole);
+    loads
+}
+
+/// The stores that a body ends in, one element behind the other.
+fn exchanged_stores(kernel: &Kernel, axis: Value, body: Region) -> Vec<Exchange> {
+    let mut stores: Vec<Exchange> = Vec::new();
+    let ops = &kernel.regions[body].ops;
+    for &op in ops.iter().rev().skip(1) {
+        let data = &kernel.ops[op];
+        if data.kind.is_pure() {
+            continue;
+        }
+        let OpKind::Store = data.kind else { break };
+        let path = &data.operands[..data.operands.len() - 1];
+        let Some((array, entry)) = element(kernel, axis, path) else { break };
+        match stores.last_mut().filter(|store| !store.is_whole()) {
+            None => stores.push(Exchange { array, ops: vec![(op, entry)] }),
+            Some(store) if store.array == array && store.ops.iter().all(|&(_, other)| other != entry) => {
+                store.ops.push((op, entry));
+            }
+            Some(_) => break,
+        }
+    }
+    stores.retain(Exchange::is_whole);
+    stores.reverse();
+    stores
+}
+
+/// Where a warp stands.
+struct Warp {
+    /// The point of its first lane.
+    first: Val,
+    lane: Val,
+    /// The first word of its buffer.
+    buffer: Val,
+    /// Its lanes from the first that has a point to behind the last.
+    from: Val,
+    to: Val,
+    /// Whether all of them have one.
+    whole: Val,
+}
+
+impl Emitter<'_> {
+    /// The body for a thread's column of a tile, if the axis has it, with these arrays aligned.
+    pub(super) fn point_with_exchanges(
+        &mut self,
+        tiles: &Tiles,
+        piece: &Piece,
+        (body, exchanges): (Region, &Exchanges),
+        aligned: &[usize],
+        totals: &[Val],
+    ) -> Vec<Val> {
+        let axis = tiles.axes[0];
+        let (warp, column) = self.warp_of(tiles, piece, exchanges);
+        for load in &exchanges.loads {
+            let entries = self.load_together(&warp, load.array, exchanges);
+            for &(op, entry) in &load.ops {
+                self.set(self.kernel.ops[op].results[0], entries[entry as usize]);
+            }
+        }
+
+        let kernel = self.kernel;
+        let (&last, ops) = kernel.regions[body].ops.split_last().expect("a region ends in a terminator");
+        let ops: Vec<_> = ops.iter().copied().filter(|&op| !exchanges.has(op)).collect();
+        let stored: Vec<_> = exchanges.stores.iter().flat_map(|store| &store.ops).collect();
+        let scalars = exchanges.stores.iter().flat_map(|store| store.ops.iter().map(|_| store.array.scalar));
+        let nothing = scalars.map(|scalar| Val::constant(Const::from_bits(scalar, 0)));
+        let outside: Vec<_> = totals.iter().copied().chain(nothing).collect();
+        let position = self.binary("sub", column, axis.lo);
+        let extent = self.binary("sub", axis.hi, axis.lo);
+        let inside = self.compare("ult", position, extent);
+        let mut next = self.if_inside(Some(inside), &outside, |e| {
+            e.group = (!aligned.is_empty()).then(|| Group {
+                axis: axis.index,
+                lane: 0,
+                points: 1,
+                aligned: aligned.to_vec(),
+            });
+            e.place_index(&axis, column);
+            for (&accumulator, &total) in kernel.regions[body].params[1..].iter().zip(totals) {
+                e.set(accumulator, total);
+            }
+            e.ops(&ops);
+            e.group = None;
+            let yielded = kernel.ops[last].operands.iter();
+            let values = stored.iter().filter_map(|(op, _)| kernel.ops[*op].operands.last());
+            yielded.chain(values).map(|&value| e.get(value)).collect()
+        });
+
+        let values = next.split_off(totals.len());
+        let mut values = values.into_iter();
+        for store in &exchanges.stores {
+            let entries: Vec<_> = store.ops.iter().map(|&(_, entry)| entry).zip(values.by_ref()).collect();
+            self.store_together(&warp, store.array, &entries, exchanges);
+        }
+        next
+    }
+
+    /// Where the thread's warp stands in a tile, and the thread's own column.
+    fn warp_of(&mut self, tiles: &Tiles, piece: &Piece, exchanges: &Exchanges) -> (Warp, Val) {
+        let axis = tiles.axes[0];
+        let thread = self.register(Register::Thread);
+        let lane = self.binary("and", thread, word(WARP - 1));
+        let number = self.binary("lshr", thread, word(WARP.ilog2()));
+        let buffer = self.binary("mul", number, word(exchanges.buffer));
+        let column = self.binary("add nsw", piece.column, tiles.x);
+        let wide_lane = self.resize(lane, Scalar::I64);
+        let first = self.binary("sub nsw", column, wide_lane);
+        let [from, to] = [axis.lo, axis.hi].map(|bound| {
+            let lanes = self.binary("sub nsw", bound, first);
+            let lanes = self.intrinsic("llvm.smax", &[lanes, Val::i64(0)], "");
+            let lanes = self.intrinsic("llvm.smin", &[lanes, Val::i64(WARP.into())], "");
+            self.resize(lanes, Scalar::U32)
+        });
+        let lanes = self.binary("sub", to, from);
+        let whole = self.compare("eq", lanes, word(WARP));
+        (Warp { first, lane, buffer, from, to, whole }, column)
+    }
+
+    /// The entries of each lane's element.
+    fn load_together(&mut self, warp: &Warp, array: Elements, exchanges: &Exchanges) -> Vec<Val> {
+        let each = |e: &mut Self, places: &[(Ptr, Address)]| {
+            let loaded: Vec<_> = places.iter().map(|&(_, address)| e.load_at(address)).collect();
+            for (&(place, _), value) in places.iter().zip(loaded) {
+                e.f.line(format_args!("store {}, ptr addrspace(3) {place}, align {BYTES}", Typed(value)));
+            }
+        };
+        self.each_round(warp, array, exchanges, each);
+        self.wait_for_warp();
+        let ty = Ty::new(array.scalar, 1);
+        let own = self.own_place(warp, array, exchanges);
+        let entries = (0..array.words).map(|entry| {
+            let place = self.entry_place(own, warp, array, entry, exchanges);
+            self.f.value(ty, format_args!("load {ty}, ptr addrspace(3) {place}, align {BYTES}"))
+        });
+        let entries = entries.collect();
+        self.wait_for_warp();
+        entries
+    }
+
+    /// Stores the entries of each lane's element.
+    fn store_together(
+        &mut self,
+        warp: &Warp,
+        array: Elements,
+        entries: &[(u32, Val)],
+        exchanges: &Exchanges,
+    ) {
+        let own = self.own_place(warp, array, exchanges);
+        for &(entry, value) in entries {
+            let place = self.entry_place(own, warp, array, entry, exchanges);
+            self.f.line(format_args!("store {}, ptr addrspace(3) {place}, align {BYTES}", Typed(value)));
+        }
+        self.wait_for_warp();
+        let ty = Ty::new(array.scalar, 1);
+        let each = |e: &mut Self, places: &[(Ptr, Address)]| {
+            let read = places.iter().map(|(place, _)| {
+                e.f.value(ty, format_args!("load {ty}, ptr addrspace(3) {place}, align {BYTES}"))
+            });
+            let read: Vec<_> = read.collect();
+            for (&(_, address), value) in places.iter().zip(read) {
+                e.store_at(address, value);
+            }
+        };
+        self.each_round(warp, array, exchanges, each);
+        self.wait_for_warp();
+    }
+
+    /// Moves all words of the warp's elements between shared and global memory, those of a round by one access: written out where all
+    /// lanes have a point, else by a loop that leaves words out.
+    fn each_round(
+        &mut self,
+        warp: &Warp,
+        array: Elements,
+        exchanges: &Exchanges,
+        run: impl Fn(&mut Self, &[(Ptr, Address)]),
+    ) {
+        // The warp's first word; not inside the array if its first lane has no point.
+        let element = self.binary("sub", warp.first, Val::i64(array.origin.into()));
+        let bytes = self.binary("mul", element, Val::i64((array.words * BYTES).into()));
+        let base = self.array_base(array.param);
+        let memory = self.f.pointer(format_args!("getelementptr i8, ptr {base}, {}", Typed(bytes)));
+        let (class, scalar) = (self.array_class(array.param), array.scalar);
+        let cell = |e: &mut Self, word: Val| {
+            let word = e.resize(word, Scalar::I64);
+            let pointer = e.f.pointer(format_args!("getelementptr i32, ptr {memory}, {}", Typed(word)));
+            Address { target: Target::One(pointer), scalar, class, align: BYTES, inside: None }
+        };
+        let (all, some, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
+        let likely = self.module.cold_node();
+        self.f.terminate(format_args!("br i1 {}, label %{all}, label %{some}, !prof {likely}", warp.whole));
+
+        self.f.begin(all);
+        let mut places = Vec::new();
+        let first = self.place(warp, array, warp.lane, exchanges);
+        for round in 0..array.words {
+            let cell = {
+                let word = self.binary("add nuw nsw", warp.lane, word(round * WARP));
+                cell(self, word)
+            };
+            let words = round * if array.is_padded() { WARP + 1 } else { WARP };
+            places.push((self.place_behind(first, words), cell));
+        }
+        run(self, &places);
+        self.f.jump(done);
+
+        self.f.begin(some);
+        let [from, to] = [warp.from, warp.to].map(|lanes| self.binary("mul", lanes, word(array.words)));
+        let count = self.binary("sub", to, from);
+        let before = self.f.block();
+        let (head, inside, moved, next) =
+            (self.f.new_label(), self.f.new_label(), self.f.new_label(), self.f.new_label());
+        self.f.jump(head);
+        self.f.begin(head);
+        let number = self.f.phi(Ty::new(Scalar::U32, 1));
+        let behind_first = self.binary("sub", number.value, from);
+        let has_point = self.compare("ult", behind_first, count);
+        self.f.branch(has_point, inside, moved);
+        self.f.begin(inside);
+        let place = (self.place(warp, array, number.value, exchanges), cell(self, number.value));
+        run(self, &[place]);
+        self.f.jump(moved);
+        self.f.begin(moved);
+        let stepped = self.binary("add", number.value, word(WARP));
+        let more = self.compare("ult", stepped, word(array.words * WARP));
+        self.f.branch(more, next, done);
+        self.f.begin(next);
+        let latch = self.f.block();
+        let facts = [self.module.not_unrolled()];
+        self.back_edge(head, &facts);
+        self.f.fill(number, &[(warp.lane, before), (stepped, latch)]);
+
+        self.f.begin(done);
+    }
+
+    /// The place in shared memory of the first entry of the lane's own element.
+    fn own_place(&mut self, warp: &Warp, array: Elements, exchanges: &Exchanges) -> Ptr {
+        let first = self.binary("mul", warp.lane, word(array.words));
+        self.place(warp, array, first, exchanges)
+    }
+
+    /// The place of another entry of it.
+    fn entry_place(
+        &mut self,
+        own: Ptr,
+        warp: &Warp,
+        array: Elements,
+        entry: u32,
+        exchanges: &Exchanges,
+    ) -> Ptr {
+        if !array.is_padded() {
+            return self.place_behind(own, entry);
+        }
+        let first = self.binary("mul", warp.lane, word(array.words));
+        let number = self.binary("add", first, word(entry));
+        self.place(warp, array, number, exchanges)
+    }
+
+    fn place_behind(&mut self, place: Ptr, words: u32) -> Ptr {
+        self.f.pointer(format_args!("getelementptr inbounds i32, ptr addrspace(3) {place}, i32 {words}"))
+    }
+
+    /// The place in shared memory of a word of the warp's elements.
+    fn place(&mut self, warp: &Warp, array: Elements, number: Val, exchanges: &Exchanges) -> Ptr {
+        let mut number = number;
+        if array.is_padded() {
+            let left_out = self.binary("lshr", number, word(WARP.ilog2()));
+            number = self.binary("add", number, left_out);
+        }
+        let number = self.binary("add", warp.buffer, number);
+        let words = exchanges.buffer * exchanges.warps;
+        self.module.declare(BUFFER, || {
+            format!("@{BUFFER} = internal addrspace(3) global [{words} x i32] undef, align {BYTES}")
+        });
+        self.f.pointer(format_args!(
+            "getelementptr inbounds i32, ptr addrspace(3) @{BUFFER}, {}",
+            Typed(number)
+        ))
+    }
+
+    /// Waits for all lanes of the warp.
+    fn wait_for_warp(&mut self) {
+        self.module.declare(WAIT, || format!("declare void @{WAIT}(i32)"));
+        self.f.line(format_args!("call void @{WAIT}(i32 -1)"));
+    }
+}
+
+fn word(value: u32) -> Val {
+    Val::int(Scalar::U32, value.into())
+}
