@@ -39,6 +39,9 @@ PROGRAMS = 2000
 #: compute-sanitizer's tools that the core of the suite is run under.
 TOOLS = ("memcheck", "racecheck", "initcheck")
 
+#: Tests that take all of the device's memory, or break its context: others would fail beside them.
+ALONE = ("test_cuda.py",)
+
 NOT_INSTALLED = "compute-sanitizer is not installed"
 
 #: Without the plugins of a developer's machine: neither a time limit of pytest's nor other files of configuration.
@@ -111,8 +114,11 @@ def tests(part: Part) -> None:
             if errors or failures or status not in (0, 5):
                 part.log(f"==== {name}: {status}\n{printed}")
 
+    alone = [path for path in paths if path.name in ALONE]
     with concurrent.futures.ThreadPoolExecutor(part.jobs) as pool:
-        list(pool.map(one, paths))
+        list(pool.map(one, (path for path in paths if path not in alone)))
+    for path in alone:
+        one(path)
     part.result |= counts | {"failures": sorted(failed)}
 
 

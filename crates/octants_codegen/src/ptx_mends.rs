@@ -8,11 +8,12 @@
 //! neg.s32 %r1, %r2;    ->    { .reg .b32 t; not.b32 t, %r2; add.s32 %r1, t, 1; }
 //! ```
 //!
-//! **The absolute value of -32768.** PTX leaves it open for 16 bits, and the assembler takes the result for positive when it is
-//! widened. The greater of a number and its negation wraps:
+//! **The negation of -32768.** The assemblers of CUDA 12.4 to 13.0 take what `neg` and `abs` of 16 bits give for 32 bits, which it is not
+//! if it wraps. The complement and an addition are cut to 16 bits, as they should be:
 //!
 //! ```text
-//! abs.s16 %rs1, %rs2;  ->    { .reg .b16 t; neg.s16 t, %rs2; max.s16 %rs1, %rs2, t; }
+//! neg.s16 %rs1, %rs2;  ->    { .reg .b16 t; not.b16 t, %rs2; add.s16 %rs1, t, 1; }
+//! abs.s16 %rs1, %rs2;  ->    { .reg .b16 t; not.b16 t, %rs2; add.s16 t, t, 1; max.s16 %rs1, %rs2, t; }
 //! ```
 
 use std::fmt::Write as _;
@@ -24,8 +25,13 @@ pub(crate) fn mend(ptx: &str) -> String {
     for line in ptx.split_inclusive('\n') {
         let written = if let Some((to, from)) = operands(line, "neg.s32").filter(|_| has_minima) {
             writeln!(mended, "\t{{ .reg .b32 t; not.b32 t, {from}; add.s32 {to}, t, 1; }}")
+        } else if let Some((to, from)) = operands(line, "neg.s16") {
+            writeln!(mended, "\t{{ .reg .b16 t; not.b16 t, {from}; add.s16 {to}, t, 1; }}")
         } else if let Some((to, from)) = operands(line, "abs.s16") {
-            writeln!(mended, "\t{{ .reg .b16 t; neg.s16 t, {from}; max.s16 {to}, {from}, t; }}")
+            writeln!(
+                mended,
+                "\t{{ .reg .b16 t; not.b16 t, {from}; add.s16 t, t, 1; max.s16 {to}, {from}, t; }}"
+            )
         } else {
             mended.write_str(line)
         };
@@ -56,10 +62,11 @@ mod tests {
     }
 
     #[test]
-    fn the_absolute_value_of_the_least_number_of_16_bits_wraps() {
+    fn negations_of_16_bits_wrap() {
         assert_eq!(
-            mend("\tabs.s16 \t%rs1, %rs1;\n\tabs.s32 \t%r1, %r2;\n"),
-            "\t{ .reg .b16 t; neg.s16 t, %rs1; max.s16 %rs1, %rs1, t; }\n\tabs.s32 \t%r1, %r2;\n"
+            mend("\tabs.s16 \t%rs1, %rs1;\n\tabs.s32 \t%r1, %r2;\n\tneg.s16 \t%rs3, %rs4;\n"),
+            "\t{ .reg .b16 t; not.b16 t, %rs1; add.s16 t, t, 1; max.s16 %rs1, %rs1, t; }\n\tabs.s32 \t%r1, %r2;\n\
+             \t{ .reg .b16 t; not.b16 t, %rs4; add.s16 %rs3, t, 1; }\n"
         );
     }
 }

@@ -188,15 +188,21 @@ impl CudaDevice {
         let (mut keep, mut stack) = (u64::MAX, 0);
         // SAFETY: handles are written where they are asked for; the context is made current before what needs one.
         unsafe {
-            started((table.context_retain)(&raw mut context, device))?;
-            started((table.context_set_current)(context))?;
-            if driver.is_lost((table.context_synchronise)()) {
-                // A fault of an earlier session. All that was in the context is gone anyway.
-                driver.resets.fetch_add(1, Ordering::AcqRel);
-                // It may say once more what the context died of.
-                (table.context_reset)(device);
-                started((table.context_retain)(&raw mut context, device))?;
-                started((table.context_set_current)(context))?;
+            let mut begin = || match (table.context_retain)(&raw mut context, device) {
+                0 => match (table.context_set_current)(context) {
+                    0 => (table.context_synchronise)(),
+                    status => status,
+                },
+                status => status,
+            };
+            match begin() {
+                lost if driver.is_lost(lost) => {
+                    // A fault of an earlier session. All that was in the context is gone anyway; the reset may say once more what of.
+                    driver.resets.fetch_add(1, Ordering::AcqRel);
+                    (table.context_reset)(device);
+                    started(begin())?;
+                }
+                status => started(status)?,
             }
             started((table.pool_create)(&raw mut pool, &raw const properties))?;
             started((table.pool_set_attribute)(pool, RELEASE_THRESHOLD, (&raw mut keep).cast()))?;
