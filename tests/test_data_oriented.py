@@ -1,8 +1,10 @@
 """Classes whose methods are kernels."""
 
+import copy
 import dataclasses
 import enum
 import gc
+import pickle
 import weakref
 
 import numpy as np
@@ -394,3 +396,50 @@ def test_structs_in_an_object_are_constants_and_their_numbers_literals(arch):
     assert holder.calculated() == 303
     with pytest.raises(oc.OctantsTypeError, match=r"exceeded the range of default_ip(.|\n)*oc\.u64"):
         holder.untyped()
+
+
+@oc.func
+def tripled(v):
+    return v * 3
+
+
+@oc.kernel
+def tripled_by_kernel(v: oc.i32) -> oc.i32:
+    return tripled(v)
+
+
+class Material:
+    """Chooses its funcs when it is made."""
+
+    def __init__(self, scale):
+        self.scale = scale
+        self.response = self.scaled
+        self.after = tripled
+
+    @oc.func
+    def scaled(self, v):
+        return v * self.scale
+
+
+def test_funcs_and_kernels_are_copied_and_pickled_as_functions_are(arch):
+    for known in (tripled, tripled_by_kernel):
+        assert copy.copy(known) is known and copy.deepcopy(known) is known
+        assert pickle.loads(pickle.dumps(known)) is known
+
+    # A func of an object follows the copy of the object.
+    material = Material(5)
+    copies = copy.deepcopy(material), pickle.loads(pickle.dumps(material))
+    material.scale = 7
+    for copied in copies:
+
+        @oc.kernel
+        def k(v: oc.i32) -> oc.i32:
+            return copied.after(copied.response(v))
+
+        assert k(2) == 30
+
+    @oc.kernel
+    def original(v: oc.i32) -> oc.i32:
+        return material.after(material.response(v))
+
+    assert original(2) == 42

@@ -480,3 +480,78 @@ def test_a_vector_with_too_many_entries_is_refused():
 
     with pytest.raises(oc.OctantsTypeError, match="65535 entries"):
         k()
+
+
+# ---- shapes as annotations ----------------------------------------------------------------------------------------------------
+
+
+def test_a_shape_without_data_type_takes_entries_of_any_type(arch):
+    vector, square = oc.types.vector(3), oc.types.matrix(2, 2)
+
+    @oc.func
+    def doubled(v: vector) -> vector:
+        v *= 2
+        return v
+
+    @oc.func
+    def both(v: vector, m: square) -> tuple[vector, square]:
+        return v + 0.5, m @ m
+
+    @oc.kernel
+    def k() -> (ivec3, vec3, vec3, mat2):
+        whole = oc.Vector([1, 2, 3])
+        real = oc.Vector([0.25, 0.5, 1.0])
+        shifted, product = both(whole, oc.Matrix([[1, 1], [0, 1]]))
+        return doubled(whole), doubled(real) + whole, shifted, product
+
+    whole, real, shifted, product = k()
+    assert whole.to_list() == [2, 4, 6]
+    # The argument is passed by value.
+    assert real.to_list() == [1.5, 3, 5]
+    assert shifted.to_list() == [1.5, 2.5, 3.5]
+    assert product.to_list() == [[1, 2], [0, 1]]
+
+    @oc.kernel
+    def wrong() -> oc.i32:
+        return doubled(oc.Vector([1, 2]))[0]
+
+    with pytest.raises(oc.OctantsCompilationError, match="argument 'v' must be a 3-vector, not a 2-vector of i32"):
+        wrong()
+
+    @oc.func
+    def cut(v: vector) -> oc.types.vector(2):
+        return v
+
+    @oc.kernel
+    def wrong_result() -> oc.i32:
+        return cut(oc.Vector([1, 2, 3]))[0]
+
+    with pytest.raises(oc.OctantsRuntimeTypeError, match="a 3-vector of i32 is returned"):
+        wrong_result()
+
+
+def test_a_shape_without_data_type_is_for_funcs_alone(arch):
+    shape = oc.types.vector(3)
+
+    with pytest.raises(oc.OctantsSyntaxError, match="a 3-vector without a data type"):
+
+        @oc.kernel
+        def k(v: shape):
+            pass
+
+    with pytest.raises(oc.OctantsSyntaxError, match="a 3-vector without a data type"):
+
+        @oc.kernel
+        def returning() -> shape:
+            return oc.Vector([1, 2, 3])
+
+    for make in (
+        lambda: shape(1),
+        lambda: shape.field(shape=2),
+        lambda: oc.ndarray(shape, 2),
+        lambda: oc.types.struct(v=shape),
+        lambda: oc.types.ndarray(dtype=shape),
+    ):
+        with pytest.raises(oc.OctantsTypeError, match="no data type; write for example oc.types.vector\\(3, oc.f32\\)"):
+            make()
+    assert shape == oc.types.vector(3) != vec3

@@ -56,7 +56,7 @@ def test_constructors():
         (lambda: vec3(vec4(1)), r"shape \(4,\)"),
         (lambda: vec3("abc"), "not from str"),
         (lambda: oc.types.vector(0, oc.f32), "positive integer"),
-        (lambda: oc.types.matrix(2, 2), "data type"),
+        (lambda: oc.types.matrix(2, 2)(1), "data type"),
     ],
 )
 def test_refused_constructions(make, words):

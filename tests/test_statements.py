@@ -423,3 +423,78 @@ def test_the_variable_of_a_comprehension_may_hide_another(arch):
     x = np.zeros(3, dtype=np.int32)
     k(x)
     assert x.tolist() == [10, 11, 12]
+
+
+def test_a_range_that_a_func_returns_or_a_variable_holds_is_unrolled(arch):
+    @oc.func
+    def stencil():
+        return oc.ndrange(3, (1, 3))
+
+    @oc.data_oriented
+    class Grid:
+        @oc.func
+        def stencil(self):
+            return oc.ndrange(3, (1, 3))
+
+        @oc.kernel
+        def sum(self) -> oc.i32:
+            total = 0
+            for offset in oc.static(oc.grouped(self.stencil())):
+                if oc.static(offset[0] != 1):
+                    total += offset[0] * 10 + offset[1]
+            return total
+
+    @oc.kernel
+    def plain() -> oc.i32:
+        total = 0
+        for i, j in oc.static(stencil()):
+            if oc.static(i != 1):
+                total += i * 10 + j
+        return total
+
+    @oc.kernel
+    def held() -> oc.i32:
+        total = 0
+        offsets = oc.ndrange(3, (1, 3))
+        for offset in oc.static(oc.grouped(offsets)):
+            if oc.static(offset[0] != 1):
+                total += offset[0] * 10 + offset[1]
+        return total
+
+    @oc.kernel
+    def unknown(n: oc.i32) -> oc.i32:
+        total = 0
+        offsets = oc.ndrange(n)
+        for i in oc.static(offsets):
+            total += i
+        return total
+
+    assert Grid().sum() == plain() == held() == 46
+    with pytest.raises(oc.OctantsCompilationError, match="compile-time constants"):
+        unknown(3)
+
+
+def test_types_of_numpy_make_constants_inside_static(arch):
+    pi = np.float32(np.pi)
+
+    @oc.kernel
+    def below() -> oc.f64:
+        return oc.static(float(np.nextafter(np.float32(np.pi), np.float32(0.0))))
+
+    @oc.kernel
+    def below_global() -> oc.f64:
+        return oc.static(float(np.nextafter(pi, 0 * pi)))
+
+    @oc.kernel
+    def unrolled() -> oc.i32:
+        total = 0
+        for i in oc.static(range(np.int32(3))):
+            total += i
+        if oc.static(oc.i32(3.5) == 3):
+            total += 100
+        return total
+
+    # A number of numpy's stays one: the neighbour of a number of 32 bits, not of 64.
+    expected = float(np.nextafter(np.float32(np.pi), np.float32(0)))
+    assert below() == below_global() == np.float32(expected)
+    assert unrolled() == 103

@@ -19,7 +19,8 @@ class MatrixType:
     """Matrices of ``n`` rows and ``m`` columns: make one with ``oc.types.matrix(n, m, dtype)``, then call it to make values.
 
     One number fills the matrix; otherwise numbers, vectors and lists are put one after the other, by rows, and must give
-    ``n * m`` numbers. A matrix of the same shape is cast.
+    ``n * m`` numbers. A matrix of the same shape is cast. Without ``dtype`` it is the annotation of a func's parameter or result that
+    has this shape and entries of any type.
     """
 
     __slots__ = ("__weakref__", "dtype", "m", "n", "ndim")
@@ -31,7 +32,7 @@ class MatrixType:
         self.n = _extent("n", n)
         self.m = _extent("m", m)
         self.ndim = ndim
-        self.dtype: DataType = data_type(dtype)
+        self.dtype: DataType | None = None if dtype is None else data_type(dtype)
         if n * m > MANY_ENTRIES:
             import warnings
 
@@ -50,6 +51,7 @@ class MatrixType:
             return trace_call(self, args, {})
         if self.unpacked:
             raise OctantsSyntaxError(f"{self!r} has no values of its own; it is for members of an @oc.dataclass")
+        self.require_dtype("a type that makes values")
         if len(args) == 1 and isinstance(args[0], Matrix):
             return self._cast(args[0])
         numbers: list = []
@@ -71,6 +73,12 @@ class MatrixType:
             raise OctantsTypeError(f"{self!r} cannot be made from a matrix of shape {matrix.get_shape()}")
         return matrix_over(cast_array(matrix.entries, numpy_type(self.dtype)), self.dtype)
 
+    def require_dtype(self, what: str) -> None:
+        """Refuses a type without data type, which says too little for anything but an annotation of a func."""
+        if self.dtype is None:
+            text = f"{what}: {self!r} has no data type; write for example {repr(self)[:-1]}, oc.f32)"
+            raise OctantsTypeError(text)
+
     def ndarray(self, shape, needs_grad=False):
         """A zeroed array of such matrices."""
         from ._session import ndarray
@@ -87,7 +95,7 @@ class MatrixType:
         return (
             isinstance(instance, Matrix)
             and instance.get_shape() == self.get_shape()
-            and instance.dt in (None, self.dtype)
+            and (self.dtype is None or instance.dt in (None, self.dtype))
         )
 
     def __eq__(self, other):
@@ -99,10 +107,10 @@ class MatrixType:
         return hash(self._key())
 
     def _key(self):
-        return self.get_shape(), self.dtype.name, self.unpacked
+        return self.get_shape(), self.dtype and self.dtype.name, self.unpacked
 
     def __repr__(self):
-        return f"oc.types.matrix({self.n}, {self.m}, {self.dtype})"
+        return f"oc.types.matrix({self.n}, {self.m}{'' if self.dtype is None else f', {self.dtype}'})"
 
     def __reduce__(self) -> tuple:
         return matrix, (self.n, self.m, self.dtype)
@@ -118,15 +126,16 @@ class VectorType(MatrixType):
         super().__init__(n, 1, dtype, 1)
 
     def __repr__(self):
-        return f"oc.types.vector({self.n}, {self.dtype}{', unpacked=True' if self.unpacked else ''})"
+        dtype = "" if self.dtype is None else f", {self.dtype}"
+        return f"oc.types.vector({self.n}{dtype}{', unpacked=True' if self.unpacked else ''})"
 
     def __reduce__(self) -> tuple:
         return vector, (self.n, self.dtype, self.unpacked)
 
 
 def matrix(n=None, m=None, dtype=None) -> MatrixType:
-    """The type of matrices with ``n`` rows and ``m`` columns of ``dtype``."""
-    if n is None or m is None or dtype is None:
+    """The type of matrices with ``n`` rows and ``m`` columns of ``dtype``; without ``dtype``, an annotation for funcs."""
+    if n is None or m is None:
         raise OctantsTypeError(
             "oc.types.matrix(n, m, dtype) takes the number of rows, the number of columns and a data type"
         )
@@ -134,11 +143,11 @@ def matrix(n=None, m=None, dtype=None) -> MatrixType:
 
 
 def vector(n=None, dtype=None, unpacked=False) -> VectorType:
-    """The type of vectors with ``n`` entries of ``dtype``.
+    """The type of vectors with ``n`` entries of ``dtype``; without ``dtype``, an annotation for funcs.
 
     ``unpacked=True`` makes a member of an ``@oc.dataclass`` that is kept as ``n`` scalar members.
     """
-    if n is None or dtype is None:
+    if n is None:
         raise OctantsTypeError("oc.types.vector(n, dtype) takes the number of entries and a data type")
     return VectorType(n, dtype, unpacked)
 

@@ -242,6 +242,7 @@ def ndarray(dtype, shape, needs_grad=False):
             from .exceptions import OctantsSyntaxError
 
             raise OctantsSyntaxError(f"{dtype!r} is for members of an @oc.dataclass, not for elements of an array")
+        dtype.require_dtype("elements of an array")
         return (VectorNdarray if dtype.ndim == 1 else MatrixNdarray)(runtime, dtype, shape)
     return ScalarNdarray(runtime, dtype, shape)
 
@@ -322,7 +323,7 @@ def _decorate(kind, fn, *options):
         return type(fn)(_decorate(kind, fn.__func__, *options))
     if hasattr(fn, "__code__"):
         decorated = kind(fn, runtime, *options)
-        decorated.__doc__ = fn.__doc__
+        decorated.__doc__, decorated.__module__ = fn.__doc__, fn.__module__
         return decorated
     from .exceptions import OctantsSyntaxError
 

@@ -155,6 +155,7 @@ class StructType:
                 raise OctantsSyntaxError(
                     f"member `{member}`: a vector with unpacked=True is for members of an @oc.dataclass"
                 )
+            dtype.require_dtype(f"the type of member `{member}`")
             names = tuple(f"_{member}{i}" for i in range(dtype.n))
             self.unpacked[member] = names
             for part in names:
@@ -284,7 +285,10 @@ def _annotations_of(cls: type, scope) -> dict:
 
 
 def _member_type(name: str, dtype):
-    if isinstance(dtype, (MatrixType, StructType)):
+    if isinstance(dtype, MatrixType):
+        dtype.require_dtype(f"the type of member `{name}`")
+        return dtype
+    if isinstance(dtype, StructType):
         return dtype
     try:
         return data_type(dtype)

@@ -97,6 +97,7 @@ def _element_type(dtype, element_dim, element_shape):
     if isinstance(dtype, MatrixType):
         if dtype.unpacked or (element_shape is not None and element_shape != dtype.get_shape()):
             raise ValueError(f"{dtype!r} does not fit element_shape={element_shape}")
+        dtype.require_dtype("elements of an array")
         return dtype
     scalar = DataType.of(dtype)
     if not element_shape:

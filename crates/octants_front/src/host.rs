@@ -140,6 +140,8 @@ pub enum Number {
 pub enum Annotation {
     Scalar(ScalarAnnotation),
     Tensor(ScalarAnnotation, TensorShape),
+    /// `oc.types.vector(n)`, `oc.types.matrix(n, m)`: entries of any type.
+    Shape(TensorShape),
     /// A struct type: members by name, in order.
     Struct(Vec<(String, Annotation)>),
     /// `oc.ref(T)`: the parameter of a function that is not inlined, passed by reference.
@@ -159,6 +161,14 @@ pub enum Annotation {
     Ellipsis,
     /// Anything else; its `repr`.
     Other(String),
+}
+
+/// `a 3-vector`, or `a 3×2 matrix`.
+pub(crate) fn describe_shape(shape: TensorShape) -> String {
+    match shape {
+        TensorShape::Vector(n) => format!("a {n}-vector"),
+        TensorShape::Matrix(n, m) => format!("a {n}×{m} matrix"),
+    }
 }
 
 /// A scalar type, or one that follows the session's defaults.

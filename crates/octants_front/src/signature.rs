@@ -4,7 +4,7 @@ use octants_diag::{Code, Diagnostic, Span};
 use octants_ir::{Scalar, TensorType};
 
 use crate::ast::{Param, ParamKind};
-use crate::host::{Annotation, Host, HostException};
+use crate::host::{Annotation, Host, HostException, describe_shape};
 use crate::sources::Sources;
 
 /// Kernels and funcs have different rules.
@@ -194,6 +194,8 @@ impl<H: Host> Check<'_, H> {
             | Annotation::View(_)
             | Annotation::Dataclass(_)
             | Annotation::Template => return Some(annotation),
+            Annotation::Shape(_) if self.kind == FunctionKind::Func => return Some(annotation),
+            Annotation::Shape(shape) => format!("{} without a data type", describe_shape(*shape)),
             Annotation::None => "None".to_owned(),
             Annotation::Tuple(_) => "a tuple of types".to_owned(),
             Annotation::Ellipsis => "...".to_owned(),
@@ -223,21 +225,23 @@ impl<H: Host> Check<'_, H> {
                 return Annotation::None;
             }
         };
-        let is_value = |a: &Annotation| {
-            matches!(a, Annotation::Scalar(_) | Annotation::Tensor(..) | Annotation::Struct(_))
+        let is_func = self.kind == FunctionKind::Func;
+        let is_value = |a: &Annotation| match a {
+            Annotation::Scalar(_) | Annotation::Tensor(..) | Annotation::Struct(_) => true,
+            Annotation::Shape(_) => is_func,
+            _ => false,
         };
         let valid = match &annotation {
             Annotation::None => true,
             Annotation::Tuple(items) => items.iter().all(is_value),
             // What a func returns may be anything; only what names a type of the language is checked.
-            Annotation::Other(_) | Annotation::Template | Annotation::Dataclass(_) => {
-                self.kind == FunctionKind::Func
-            }
+            Annotation::Other(_) | Annotation::Template | Annotation::Dataclass(_) => is_func,
             other => is_value(other),
         };
         if !valid {
             let what = match &annotation {
                 Annotation::Other(repr) => format!(": {repr}"),
+                Annotation::Shape(shape) => format!(": {} without a data type", describe_shape(*shape)),
                 Annotation::Ellipsis => ": ...".to_owned(),
                 _ => String::new(),
             };

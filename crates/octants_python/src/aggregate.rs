@@ -21,25 +21,34 @@ fn is_class(object: &Object<'_>) -> bool {
     object.is_instance_of::<pyo3::types::PyType>()
 }
 
-/// The entries and the shape of a type of vectors or matrices.
-pub fn tensor_type(object: &Object<'_>) -> Option<(Scalar, TensorShape)> {
+/// The shape of a type of vectors or matrices.
+fn tensor_shape(object: &Object<'_>) -> Option<TensorShape> {
     if is_class(object)
         || mark(object)? != "matrix_type"
         || object.getattr("unpacked").ok()?.is_truthy().ok()?
     {
         return None;
     }
-    let scalar = object.getattr("dtype").ok()?.cast::<DataType>().ok()?.get().scalar;
     let n: u16 = object.getattr("n").ok()?.extract().ok()?;
     let m: u16 = object.getattr("m").ok()?.extract().ok()?;
     let ndim: u8 = object.getattr("ndim").ok()?.extract().ok()?;
-    Some((scalar, if ndim == 1 { TensorShape::Vector(n) } else { TensorShape::Matrix(n, m) }))
+    Some(if ndim == 1 { TensorShape::Vector(n) } else { TensorShape::Matrix(n, m) })
+}
+
+/// The entries and the shape of a type of vectors or matrices that says both.
+pub fn tensor_type(object: &Object<'_>) -> Option<(Scalar, TensorShape)> {
+    let shape = tensor_shape(object)?;
+    let scalar = object.getattr("dtype").ok()?.cast::<DataType>().ok()?.get().scalar;
+    Some((scalar, shape))
 }
 
 /// What a type of vectors, matrices or structs says as an annotation.
 pub fn annotation(object: &Object<'_>) -> Option<Annotation> {
     if let Some((scalar, shape)) = tensor_type(object) {
         return Some(Annotation::Tensor(ScalarAnnotation::Is(scalar), shape));
+    }
+    if let Some(shape) = tensor_shape(object) {
+        return Some(Annotation::Shape(shape));
     }
     if is_class(object) || mark(object)? != "struct_type" {
         return None;

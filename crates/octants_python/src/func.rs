@@ -90,8 +90,20 @@ impl Func {
     }
 
     #[getter]
+    fn __qualname__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.function.bind(py).getattr("__qualname__")
+    }
+
+    #[getter]
     fn __doc__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.function.bind(py).getattr("__doc__")
+    }
+
+    /// As Python's functions and methods do: a func is copied and pickled as its name, one of an object by way of the object.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Some(receiver) = &self.receiver else { return self.__qualname__(py) };
+        let getattr = py.import("builtins")?.getattr("getattr")?;
+        (getattr, (receiver, self.__name__(py)?)).into_pyobject(py).map(Bound::into_any)
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

@@ -425,6 +425,11 @@ impl Kernel {
         self.function.bind(py).getattr("__doc__")
     }
 
+    /// As Python's functions do: a kernel is copied and pickled as its name.
+    fn __reduce__(&self) -> &str {
+        &self.signature.qualname
+    }
+
     fn __repr__(&self) -> String {
         format!("<octants kernel {}>", self.signature.qualname)
     }

@@ -121,6 +121,7 @@ def _unplaced(dtype, name: str, needs: tuple[str, ...]) -> Field:
     if isinstance(dtype, MatrixType):
         if dtype.unpacked:
             raise OctantsSyntaxError(f"{dtype!r} is for members of an @oc.dataclass, not for elements of a field")
+        dtype.require_dtype("elements of a field")
         return _matrix(dtype.get_shape(), dtype.dtype, name, needs)
     if isinstance(dtype, StructType):
         return _struct(dtype, name, needs)

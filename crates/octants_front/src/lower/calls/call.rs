@@ -54,9 +54,15 @@ impl<H: Host> Lowerer<'_, H> {
         let outer = std::mem::replace(&mut self.call_span, span);
         let result = match self.host.meaning(&object) {
             Meaning::Intrinsic(intrinsic) => self.intrinsic(intrinsic, &object, args, keywords, span),
-            Meaning::Dtype(dtype) => self
-                .arguments(args, keywords, Passing::ByValue)
-                .and_then(|arguments| self.type_call(dtype, &arguments, span)),
+            Meaning::Dtype(dtype) => {
+                self.arguments(args, keywords, Passing::ByValue).and_then(|arguments| {
+                    // Everything is known: what the type makes of it outside of kernels, a number of Python's or numpy's.
+                    if self.in_static && arguments.iter().all(|argument| argument.term.is_static()) {
+                        return self.call_host(&object, &arguments, span);
+                    }
+                    self.type_call(dtype, &arguments, span)
+                })
+            }
             Meaning::Func { receiver } if self.host.is_real_function(&object) => self
                 .arguments(args, keywords, Passing::ByReference)
                 .and_then(|arguments| self.call_function(&object, receiver, arguments, span)),
@@ -126,6 +132,15 @@ impl<H: Host> Lowerer<'_, H> {
         let term = match passing {
             Passing::ByValue => self.operand(expr)?,
             Passing::ByReference => self.expr(expr)?,
+            Passing::ToPython => match self.expr(expr)? {
+                Term::Object(object) if self.is_number(&object) => Term::Object(object),
+                term => self.rvalue(term, expr.span)?,
+            },
+        };
+        let term = match term {
+            // What a func returned, or a variable holds, is known as much as if it were written here.
+            Term::Ndrange(_, Some(known)) if self.in_static => Term::Object(known),
+            term => term,
         };
         Ok(Argument { name, term, span: expr.span, is_literal: is_number_literal(expr) })
     }
@@ -150,7 +165,7 @@ impl<H: Host> Lowerer<'_, H> {
                 .help("decorate it with `@oc.func` to make it part of the kernel");
             self.warn(warning);
         }
-        let arguments = self.arguments(args, keywords, Passing::ByValue)?;
+        let arguments = self.arguments(args, keywords, Passing::ToPython)?;
         let (positional, named) = self.host_arguments(callee, &arguments, span)?;
         let host = self.host;
         match host.call(callee, &positional, &named, self) {

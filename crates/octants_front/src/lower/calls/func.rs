@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use octants_diag::{Code, Span};
-use octants_ir::Data;
+use octants_ir::{Data, TensorShape};
 
 use crate::ast::{Function, Param};
-use crate::host::{Annotation, Host};
+use crate::host::{Annotation, Host, describe_shape};
 use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
 use crate::lower::data::scope::{AliasKind, Binding, Call, Frame};
@@ -242,6 +242,7 @@ impl<H: Host> Lowerer<'_, H> {
             Some(annotation @ (Annotation::Array(_) | Annotation::View(_) | Annotation::AnyTensor)) => {
                 self.array_argument(argument, annotation, param)?
             }
+            Some(Annotation::Shape(shape)) => self.argument_of_shape(argument, *shape, param)?,
             Some(annotation) => match self.data_of(annotation) {
                 Some(data) => self.argument_as(argument, data, param)?,
                 None => self.rvalue(argument.term, span)?,
@@ -299,6 +300,25 @@ impl<H: Host> Lowerer<'_, H> {
             )
             .label(param.span, "annotated here"),
         ))
+    }
+
+    /// A vector or matrix of the annotated shape, with the entries that it has.
+    fn argument_of_shape(
+        &mut self,
+        argument: Argument<H::Object>,
+        shape: TensorShape,
+        param: &Param,
+    ) -> Fallible<Term<H::Object>> {
+        let span = argument.span;
+        let rvalue = self.rvalue(argument.term, span)?;
+        if let Some(value) = self.tensor_operand(&rvalue, span)?
+            && self.data(value).tensor_shape() == Some(shape)
+        {
+            return Ok(Term::Value(value));
+        }
+        let (what, wanted) = (self.describe(&rvalue), describe_shape(shape));
+        let message = format!("argument '{}' must be {wanted}, not {what}", param.name);
+        Err(Box::new(self.diagnostic(Code::ArgumentShape, span, message).label(param.span, "annotated here")))
     }
 
     fn argument_as(

@@ -24,6 +24,8 @@ pub(crate) enum Passing {
     ByValue,
     /// Places stay places: the callee may write them.
     ByReference,
+    /// For code of Python's: places are loaded, numbers of numpy's stay what they are.
+    ToPython,
 }
 
 /// A dependency while lowering.

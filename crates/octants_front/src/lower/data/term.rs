@@ -35,7 +35,8 @@ pub(crate) enum Term<O> {
     List(Vec<Term<O>>),
     Dict(Vec<(Term<O>, Term<O>)>),
     Range(Value, Value),
-    Ndrange(Ndrange),
+    /// And the range as Python has it, where all bounds are known while compiling.
+    Ndrange(Ndrange, Option<O>),
     /// `grouped(…)` of a range or an array.
     Grouped(Box<Term<O>>),
     /// Scalars in memory that are a tensor together: a slice, a swizzle, an element of a field with an array for each entry.
@@ -175,7 +176,7 @@ impl<O> Term<O> {
             | Self::Shape(_)
             | Self::Index(_)
             | Self::Range(..)
-            | Self::Ndrange(_)
+            | Self::Ndrange(..)
             | Self::Grouped(_) => false,
         }
     }
@@ -212,7 +213,7 @@ impl<O> Term<O> {
             | Self::Shape(_)
             | Self::Index(_)
             | Self::Range(..)
-            | Self::Ndrange(_)
+            | Self::Ndrange(..)
             | Self::Entries(_)
             | Self::Choice(_)
             | Self::Text(_) => false,
@@ -255,7 +256,7 @@ impl<O> Term<O> {
                 visit(start);
                 visit(end);
             }
-            Self::Ndrange(range) => {
+            Self::Ndrange(range, _) => {
                 for (start, end) in &mut range.bounds {
                     visit(start);
                     visit(end);

@@ -87,7 +87,7 @@ impl<H: Host> Lowerer<'_, H> {
             I::StaticAssert => self.static_assert(arguments, span),
             I::StaticPrint => self.static_print(callee, arguments, span),
             I::Range => self.range(arguments, span),
-            I::Ndrange => self.ndrange(arguments, span),
+            I::Ndrange => self.ndrange(callee, arguments, span),
             I::Grouped => self.grouped(arguments, span),
             I::LoopConfig => self.loop_config(arguments),
             I::GetAddr => self.get_addr(arguments, span),

@@ -43,6 +43,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     pub(crate) fn ndrange(
         &mut self,
+        callee: &H::Object,
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
@@ -61,7 +62,15 @@ impl<H: Host> Lowerer<'_, H> {
             }
             _ => (0..bounds.len()).collect(),
         };
-        Ok(Term::Ndrange(Ndrange { order, ..Ndrange::new(bounds) }))
+        let known = if arguments.iter().all(|argument| argument.term.is_static()) {
+            match self.host_result(callee, arguments, span)? {
+                Ok(Term::Object(object)) => Some(object),
+                _ => None,
+            }
+        } else {
+            None
+        };
+        Ok(Term::Ndrange(Ndrange { order, ..Ndrange::new(bounds) }, known))
     }
 
     /// One axis: `end`, or `(begin, end)`.
@@ -139,7 +148,7 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Term<H::Object>> {
         let [of] = self.required(Intrinsic::Grouped, arguments, ["x"], span)?;
         match of.term {
-            Term::Array(_) | Term::View(_) | Term::Ndrange(_) => Ok(Term::Grouped(Box::new(of.term))),
+            Term::Array(_) | Term::View(_) | Term::Ndrange(..) => Ok(Term::Grouped(Box::new(of.term))),
             Term::Grouped(_) | Term::Static(_) => {
                 let inner = if matches!(of.term, Term::Static(_)) { "static" } else { "grouped" };
                 Err(self.error_with_help(

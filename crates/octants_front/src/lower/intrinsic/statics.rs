@@ -35,7 +35,7 @@ impl<H: Host> Lowerer<'_, H> {
                 | Term::Place(_)
                 | Term::Choice(_)
                 | Term::Range(..)
-                | Term::Ndrange(_)
+                | Term::Ndrange(..)
                 | Term::Grouped(_) => {
                     return Err(self.not_static(argument.span));
                 }

@@ -350,7 +350,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    fn is_number(&self, object: &H::Object) -> bool {
+    pub(crate) fn is_number(&self, object: &H::Object) -> bool {
         matches!(self.host.meaning(object), Meaning::Bool(_) | Meaning::Int(_) | Meaning::Float(_))
     }
 

@@ -63,7 +63,7 @@ impl<H: Host> Lowerer<'_, H> {
     fn domain(&mut self, iterable: Term<H::Object>, span: Span) -> Fallible<(Ndrange, bool)> {
         match iterable {
             Term::Range(lo, hi) => Ok((Ndrange::new(vec![(lo, hi)]), false)),
-            Term::Ndrange(range) => Ok((range, false)),
+            Term::Ndrange(range, _) => Ok((range, false)),
             Term::Array(array) => {
                 let rank = self.rank(array);
                 let mut bounds = Vec::new();

@@ -150,7 +150,13 @@ impl<H: Host> Lowerer<'_, H> {
             let ty = if let Term::Struct(of) = rvalue { of.ty } else { None };
             return Ok(self.new_struct(members, ty));
         }
-        let wanted = self.data_of(annotation);
+        let wanted = match annotation {
+            Annotation::Shape(shape) => self
+                .tensor_operand(&rvalue, at)?
+                .and_then(|value| self.tensor_type(value))
+                .map(|given| Data::Tensor(TensorType { elem: given.elem, shape: *shape })),
+            annotation => self.data_of(annotation),
+        };
         if let Some(Data::Tensor(tensor)) = wanted {
             return self.returned_tensor(tensor, rvalue, at, annotation_span);
         }

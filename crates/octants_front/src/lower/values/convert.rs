@@ -5,7 +5,7 @@ use octants_ir::ops::CompareOp;
 use octants_ir::{Const, Data, Scalar, TensorShape, TensorType, Type, Value};
 
 use super::promote::loses;
-use crate::host::{Annotation, Host, Meaning, ScalarAnnotation};
+use crate::host::{Annotation, Host, Meaning, ScalarAnnotation, describe_shape};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::term::Term;
@@ -250,7 +250,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::List(items) => format!("a list of {} items", items.len()),
             Term::Dict(_) => "a dict".to_owned(),
             Term::Range(..) => "a range".to_owned(),
-            Term::Ndrange(_) => "an ndrange".to_owned(),
+            Term::Ndrange(..) => "an ndrange".to_owned(),
             Term::Grouped(_) => "a grouped range".to_owned(),
             Term::Static(inner) => self.describe(inner),
             Term::Object(object) => match self.host.meaning(object) {
@@ -321,12 +321,7 @@ impl<H: Host> Lowerer<'_, H> {
 pub(crate) fn describe_data(data: Data) -> String {
     match data {
         Data::Scalar(scalar) => scalar.name().to_owned(),
-        Data::Tensor(TensorType { elem, shape: TensorShape::Vector(n) }) => {
-            format!("a {n}-vector of {}", elem.name())
-        }
-        Data::Tensor(TensorType { elem, shape: TensorShape::Matrix(n, m) }) => {
-            format!("a {n}×{m} matrix of {}", elem.name())
-        }
+        Data::Tensor(TensorType { elem, shape }) => format!("{} of {}", describe_shape(shape), elem.name()),
         Data::Struct(_) => "a struct".to_owned(),
     }
 }

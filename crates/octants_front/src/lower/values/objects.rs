@@ -135,7 +135,7 @@ impl<H: Host> Lowerer<'_, H> {
             | Term::Shape(_)
             | Term::Index(_)
             | Term::Range(..)
-            | Term::Ndrange(_)
+            | Term::Ndrange(..)
             | Term::Grouped(_) => {
                 let index = self.exprs.len() as u32;
                 self.exprs.push(term.clone());
