@@ -9,7 +9,7 @@ use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region};
 
 use crate::emitter::Emitter;
-use crate::module::Module;
+use crate::module::{Module, Node};
 use crate::value::{Ptr, Val};
 
 /// Memory that belongs to a launch, and that a task's body may ask for.
@@ -123,6 +123,11 @@ pub(crate) trait Shape {
     /// Whether loops of a few iterations are unrolled wholly, whatever LLVM thinks of it.
     fn unrolls_short_loops(&self) -> bool {
         false
+    }
+
+    /// What LLVM is told of a `while` loop.
+    fn while_facts(&self, _e: &mut Emitter<'_>, _op: Op) -> Vec<Node> {
+        Vec::new()
     }
 
     /// Whether the lesser and the greater of two reals, of which a NaN loses, are one instruction.

@@ -27,7 +27,7 @@ use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region, Scalar};
 
 use crate::emitter::Emitter;
-use crate::module::Module;
+use crate::module::{Module, Node};
 use crate::shape::{ContextField, Dealt, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
 use abi::GpuFrame;
@@ -163,6 +163,10 @@ impl Shape for GpuOptions {
 
     fn fuse(&self, e: &mut Emitter<'_>, first: Op, second: Op) -> bool {
         self.vector_sums && e.vector_update(first, second)
+    }
+
+    fn while_facts(&self, e: &mut Emitter<'_>, op: Op) -> Vec<Node> {
+        e.unrolled_while(op).into_iter().collect()
     }
 
     fn has_min_max(&self) -> bool {

@@ -250,7 +250,8 @@ impl Emitter<'_> {
         let next = self.yielded(body, &types);
         self.poll_cancel();
         let latch = self.f.block();
-        self.f.jump(head);
+        let facts = self.shape.while_facts(self, op);
+        self.back_edge(head, &facts);
         self.fill_phis(&phis, &initial, before, &next, latch);
 
         self.f.begin(done);
