@@ -66,6 +66,9 @@ def test_more_elements_than_32_bits_of_bytes():
         assert a[i] == i % 251
 
 
+@pytest.mark.xfail(
+    strict=True, reason="the driver keeps a fault for the whole process, also after a reset of the context"
+)
 def test_a_fault_loses_the_session_and_a_new_one_works(tmp_path):
     done = run(
         tmp_path,
@@ -90,6 +93,36 @@ def test_a_fault_loses_the_session_and_a_new_one_works(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["lost", "lost", "lost", "64.0"], done.stderr
+
+
+def test_a_fault_loses_the_session_and_a_new_one_says_so(tmp_path):
+    done = run(
+        tmp_path,
+        """
+        @oc.kernel
+        def beyond(x: oc.types.ndarray(dtype=oc.f64, ndim=1), at: oc.i32):
+            for i in range(64):
+                x[at - i] = 1.0
+
+        a = oc.ndarray(oc.f64, 4)
+        for use in (lambda: (beyond(a, 2**31 - 1), oc.sync()), lambda: a.to_numpy(), lambda: oc.ndarray(oc.f32, 3).fill(1)):
+            try:
+                use()
+                print("no error")
+            except oc.OctantsRuntimeError as error:
+                print("lost" if "lost" in str(error) else error)
+        try:
+            oc.init(arch=oc.cuda, enable_fallback=False, log_level="error")
+        except oc.OctantsDeviceUnavailable as error:
+            print("illegal memory access" in str(error))
+        oc.init(arch=oc.cpu, log_level="error")
+        b = oc.ndarray(oc.f64, 100)
+        beyond(b, 80)
+        print(b.to_numpy().sum())
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["lost", "lost", "lost", "True", "64.0"], done.stderr
 
 
 def test_ctrl_c_ends_the_wait_for_a_kernel(tmp_path):

@@ -119,3 +119,15 @@ def test_a_constant_that_does_not_absorb_the_other_updates_is_a_race():
 
     with pytest.warns(UserWarning, match="OC1007"):
         race(numbers(), np.zeros(1, dtype=np.int32), 500)
+
+
+def test_an_extreme_that_the_types_decide_is_no_race(arch):
+    @oc.kernel
+    def folded(x: oc.types.ndarray(dtype=oc.u32, ndim=1)) -> oc.u32:
+        least = x[0]
+        for i in range(x.shape[0]):
+            oc.atomic_min(least, oc.u32(i) + 3)
+            least = min(x[i], oc.u32(0)) if min(x[i], oc.u32(0)) <= least else least
+        return least
+
+    assert folded(np.full(100, 9, np.uint32)) == 0

@@ -349,7 +349,7 @@ codes! {
     Arithmetic "OC0904" Assertion "an operation of integers that has no result"
         "An integer was divided by zero, or had a negative exponent. Checked with `oc.init(debug=True)`; otherwise a division by zero gives 0.";
     DeviceLost "OC0905" Runtime "a device that failed for good"
-        "A kernel reached outside of its arrays, or the device itself failed. Memory and code on it are gone; `oc.init()` starts anew.";
+        "A kernel reached outside of its arrays, or the device itself failed. Memory and code on it are gone.";
 
     UnrollLimit "OC1001" SyntaxWarning "a static loop with many iterations"
         "Every iteration is compiled separately. Use a run-time loop where the index need not be a constant.";

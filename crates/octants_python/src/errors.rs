@@ -102,8 +102,8 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
         Error::Unsupported { message } => exception(py, "OctantsRuntimeError", message),
         Error::Unavailable { message } => exception(py, "OctantsDeviceUnavailable", message),
         Error::Lost { .. } => {
-            let help = "all that was on it is gone: call oc.init() to start again; a kernel that reached outside its arrays is named by \
-                        oc.init(debug=True)";
+            let help = "all that was on it is gone, and the driver may refuse it to this process from now on; a kernel that reached \
+                        outside its arrays is named by oc.init(debug=True)";
             let diagnostic = Diagnostic::new(Code::DeviceLost, error.to_string()).help(help);
             from_diagnostic(py, diagnostic, &SourceMap::new())
         }

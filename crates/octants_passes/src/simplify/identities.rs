@@ -117,6 +117,9 @@ impl Round<'_> {
         if op == ArithOp::Sub && a == b {
             return self.number(site, 0);
         }
+        if matches!(op, ArithOp::Min | ArithOp::Max) {
+            return self.known_extreme(op, a, b);
+        }
         let c = constant?.as_i128()?;
         // `c` as a power of two that is also positive in the type.
         let power = (c > 0 && c & (c - 1) == 0).then(|| i128::from(c.trailing_zeros()));

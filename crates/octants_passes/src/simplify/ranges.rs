@@ -154,6 +154,19 @@ impl Round<'_> {
         Some(self.constant(site.region, Const::bool(answer), site.loc))
     }
 
+    /// The one of two integers that is the lesser, or the greater, whatever they are.
+    pub(super) fn known_extreme(&self, op: ArithOp, a: Value, b: Value) -> Option<Value> {
+        let (a_span, b_span) = (self.span(a, MAX_DEPTH)?, self.span(b, MAX_DEPTH)?);
+        let (lesser, greater) = if a_span.hi <= b_span.lo {
+            (a, b)
+        } else if b_span.hi <= a_span.lo {
+            (b, a)
+        } else {
+            return None;
+        };
+        Some(if op == ArithOp::Min { lesser } else { greater })
+    }
+
     /// A quotient or remainder by a positive constant, where the dividend is plainly a multiple and a rest.
     pub(super) fn divided(&mut self, site: &Site, kind: &OpKind, a: Value, b: Value) -> Option<Value> {
         let constant = self.kernel.as_const(b)?.as_i128()?;
