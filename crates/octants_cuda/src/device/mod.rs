@@ -1,49 +1,26 @@
 //! The verbs over the driver's table.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+mod code;
+mod open;
+
+use std::ffi::c_int;
 use std::ptr;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use octants_hal::{
-    Address, Capabilities, Device, DeviceError, Domain, Event, Function, FunctionUsage, Image, ImagePart,
-    Launch, LaunchContext, Module, SharedMemory, Stream,
+    Address, Capabilities, Device, DeviceError, Domain, Event, Function, FunctionUsage, Image, Launch,
+    LaunchContext, Module, SharedMemory, Stream,
 };
 use octants_llvm::gpu_abi::GpuFrame;
 
-use crate::driver::table::{Handle, PoolProperties, Status};
-use crate::driver::{Driver, NOT_READY, Unavailable};
-use crate::grid::{FunctionShape, GridSize};
+use crate::driver::table::{Handle, Status};
+use crate::driver::{Driver, NOT_READY};
+use crate::grid::GridSize;
 use crate::staging::{PINNED, Staging, Transfer, WITHOUT_TIMING};
+use code::{LoadedFunction, LoadedModule};
 
-/// The oldest compute capability that code is made for.
-const OLDEST: (c_int, c_int) = (7, 0);
-
-mod attribute {
-    pub const MULTIPROCESSORS: i32 = 16;
-    pub const THREADS_PER_MULTIPROCESSOR: i32 = 39;
-    pub const MAJOR: i32 = 75;
-    pub const MINOR: i32 = 76;
-}
-
-mod function_attribute {
-    pub const SHARED_BYTES: i32 = 1;
-    pub const LOCAL_BYTES: i32 = 3;
-    pub const REGISTERS: i32 = 4;
-}
-
-mod load_option {
-    pub const ERROR_LOG: i32 = 5;
-    pub const ERROR_LOG_BYTES: i32 = 6;
-}
-/// Bytes of what the driver's compiler says of code that it refuses. Chosen: some twenty lines.
-const ERROR_LOG_BYTES: usize = 4096;
-
-/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`
-const RELEASE_THRESHOLD: c_int = 4;
-/// `CU_LIMIT_STACK_SIZE`
-const STACK_SIZE: c_int = 0;
 /// `CU_STREAM_NON_BLOCKING`: no order with the legacy stream of other libraries but by events.
 const NON_BLOCKING: u32 = 1;
 
@@ -55,16 +32,6 @@ const LEGACY_STREAM: Handle = ptr::null_mut();
 fn margin(bytes: usize) -> usize {
     (bytes / 8).next_multiple_of(ALIGN).clamp(ALIGN, 2 << 20)
 }
-
-/// The part of the device's memory that stacks of recursive functions may take, all threads together: 1/16, which is 32 KiB for each
-/// thread of a device with 140 GiB.
-const STACKS_DIVISOR: u64 = 16;
-/// Bytes of such a stack. Chosen, not measured.
-const MIN_STACK_BYTES: u64 = 4 << 10;
-const MAX_STACK_BYTES: u64 = 256 << 10;
-
-/// Devices whose context the process keeps until it ends.
-static RETAINED_DEVICES: Mutex<Vec<c_int>> = Mutex::new(Vec::new());
 
 /// What the driver aligns memory to.
 const ALIGN: usize = 256;
@@ -99,134 +66,7 @@ unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
-/// A loaded module: one of the driver's for each part, and the function that the part defines.
-#[derive(Default)]
-struct LoadedModule {
-    parts: Vec<Handle>,
-    /// A [`Function`] is the address of one of them: they stay where they are.
-    functions: Vec<LoadedFunction>,
-}
-
-struct LoadedFunction {
-    symbol: String,
-    handle: Handle,
-    shape: FunctionShape,
-}
-
 impl CudaDevice {
-    /// Opens a GPU by its number.
-    pub fn open(ordinal: u32) -> Result<Self, Unavailable> {
-        let device = Self::over(Driver::load()?, ordinal)?;
-        // To begin and to end a context takes the driver a third of a second; a process does it once.
-        let mut retained = RETAINED_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
-        if !retained.contains(&device.ordinal) {
-            let mut context = ptr::null_mut();
-            // SAFETY: writes the handle, which is the device's own.
-            let status = unsafe { (device.driver.table.context_retain)(&raw mut context, device.ordinal) };
-            if status == 0 {
-                retained.push(device.ordinal);
-            }
-        }
-        Ok(device)
-    }
-
-    /// Gives every thread as much stack as a small part of the memory allows for all that run at once.
-    #[cold]
-    fn deepen_stack(&self) -> Result<(), DeviceError> {
-        let (table, mut threads) = (self.enter()?, 0);
-        let (mut free, mut total) = (0, 0);
-        // SAFETY: each writes what it is asked for.
-        unsafe {
-            let status = (table.device_attribute)(
-                &raw mut threads,
-                attribute::THREADS_PER_MULTIPROCESSOR,
-                self.ordinal,
-            );
-            self.check("load_module", status)?;
-            self.check("load_module", (table.memory_info)(&raw mut free, &raw mut total))?;
-            let resident = u64::from(self.multiprocessors) * threads.max(1) as u64;
-            let bytes =
-                (total as u64 / STACKS_DIVISOR / resident).clamp(MIN_STACK_BYTES, MAX_STACK_BYTES) & !1023;
-            if bytes > self.stack.load(Ordering::Relaxed) {
-                self.check("load_module", (table.context_set_limit)(STACK_SIZE, bytes as usize))?;
-                self.stack.store(bytes, Ordering::Relaxed);
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn over(driver: Driver, ordinal: u32) -> Result<Self, Unavailable> {
-        let table = &driver.table;
-        let started = |status: Status| match status {
-            0 => Ok(()),
-            _ => Err(Unavailable::Failed { message: driver.text(status) }),
-        };
-        let (mut count, mut device) = (0, 0);
-        // SAFETY: writes one integer each.
-        unsafe {
-            started((table.device_count)(&raw mut count))?;
-            let count = count as u32;
-            match count {
-                0 => return Err(Unavailable::NoDevice),
-                _ if ordinal >= count => return Err(Unavailable::NoSuchDevice { ordinal, count }),
-                _ => started((table.device_get)(&raw mut device, ordinal as c_int))?,
-            }
-        }
-        let ask = |attribute: c_int| {
-            let mut value = 0;
-            // SAFETY: writes one integer.
-            started(unsafe { (table.device_attribute)(&raw mut value, attribute, device) }).map(|()| value)
-        };
-        let name = device_name(&driver, device);
-        let (major, minor) = (ask(attribute::MAJOR)?, ask(attribute::MINOR)?);
-        if (major, minor) < OLDEST {
-            return Err(Unavailable::DeviceTooOld { name, major, minor });
-        }
-        let multiprocessors = ask(attribute::MULTIPROCESSORS)?.max(1) as u32;
-        let (mut context, mut pool, mut fence) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-        let properties = PoolProperties::of_device(device);
-        let (mut keep, mut stack) = (u64::MAX, 0);
-        // SAFETY: handles are written where they are asked for; the context is made current before what needs one.
-        unsafe {
-            let mut begin = || match (table.context_retain)(&raw mut context, device) {
-                0 => match (table.context_set_current)(context) {
-                    0 => (table.context_synchronise)(),
-                    status => status,
-                },
-                status => status,
-            };
-            match begin() {
-                lost if driver.is_lost(lost) => {
-                    // A fault of an earlier session. All that was in the context is gone anyway; the reset may say once more what of.
-                    driver.resets.fetch_add(1, Ordering::AcqRel);
-                    (table.context_reset)(device);
-                    started(begin())?;
-                }
-                status => started(status)?,
-            }
-            started((table.pool_create)(&raw mut pool, &raw const properties))?;
-            started((table.pool_set_attribute)(pool, RELEASE_THRESHOLD, (&raw mut keep).cast()))?;
-            started((table.event_create)(&raw mut fence, WITHOUT_TIMING))?;
-            started((table.context_limit)(&raw mut stack, STACK_SIZE))?;
-        }
-        let resets = driver.resets.load(Ordering::Acquire);
-        Ok(Self {
-            driver,
-            ordinal: device,
-            context: Shared(context),
-            pool: Shared(pool),
-            fence: Shared(fence),
-            others: Mutex::default(),
-            staging: Staging::default(),
-            resets,
-            lost: AtomicBool::new(false),
-            name,
-            capability: (10 * major + minor) as u32,
-            multiprocessors,
-            stack: AtomicU64::new(stack as u64),
-        })
-    }
-
     /// Compute capability: 90 for 9.0.
     pub fn capability(&self) -> u32 {
         self.capability
@@ -311,64 +151,6 @@ impl CudaDevice {
             other => other.map(|()| address),
         }
     }
-
-    /// # Safety
-    /// As for the verb `launch`; `frame` is in the layout of [`GpuFrame`].
-    unsafe fn start(
-        &self,
-        launch: &Launch<'_>,
-        frame: &[u64],
-        function: &LoadedFunction,
-        grid: GridSize,
-    ) -> Result<(), DeviceError> {
-        let (args, stream) = (launch.context.args, launch.context.stream);
-        if args.len() <= GpuFrame::MAX_ARGS_BY_VALUE {
-            let empty = [0_u64];
-            let args = if args.is_empty() { empty.as_ptr().cast() } else { args.as_ptr() };
-            // SAFETY: the caller says so.
-            return unsafe { self.start_with(launch, args, frame, function, grid) };
-        }
-        // SAFETY: the stream is live; the copy is there before the launch, and goes when the stream is past it.
-        unsafe {
-            let copy = self.allocate_scratch(stream, args.len())?;
-            let copied = self.copy_to_device(stream, copy, args.as_ptr(), args.len());
-            let parameter = (&raw const copy.0).cast();
-            let started = copied.and_then(|()| self.start_with(launch, parameter, frame, function, grid));
-            self.free_scratch(stream, copy, args.len());
-            started
-        }
-    }
-
-    /// # Safety
-    /// As for `start`; `args` is the address of the first parameter.
-    unsafe fn start_with(
-        &self,
-        launch: &Launch<'_>,
-        args: *const u8,
-        frame: &[u64],
-        function: &LoadedFunction,
-        grid: GridSize,
-    ) -> Result<(), DeviceError> {
-        let table = self.enter()?;
-        let mut parameters: [*mut c_void; 2] = [args.cast_mut().cast(), frame.as_ptr().cast_mut().cast()];
-        // SAFETY: the caller vouches for the function and the arguments; parameters are copied before the call returns.
-        let status = unsafe {
-            (table.launch)(
-                function.handle,
-                grid.blocks,
-                1,
-                1,
-                grid.threads,
-                1,
-                1,
-                function.shape.shape.shared_bytes,
-                handle(launch.context.stream.0),
-                parameters.as_mut_ptr(),
-                ptr::null_mut(),
-            )
-        };
-        self.check("launch", status)
-    }
 }
 
 impl Drop for CudaDevice {
@@ -389,14 +171,6 @@ impl Drop for CudaDevice {
 
 fn handle(bits: u64) -> Handle {
     bits as Handle
-}
-
-fn device_name(driver: &Driver, device: c_int) -> String {
-    let mut text = [0_u8; 256];
-    // SAFETY: writes at most so many bytes, the last of them zero.
-    let status = unsafe { (driver.table.device_name)(text.as_mut_ptr().cast(), text.len() as c_int, device) };
-    let length = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
-    if status == 0 { String::from_utf8_lossy(&text[..length]).into_owned() } else { "a GPU".to_owned() }
 }
 
 /// Repetitions of a pattern that the driver can fill with: one, two or four equal bytes at a time.
@@ -618,27 +392,7 @@ unsafe impl Device for CudaDevice {
         if image.parts.iter().any(|part| part.shape.deep_stack) {
             self.deepen_stack()?;
         }
-        let mut module = LoadedModule::default();
-        for part in image.parts {
-            let text = CString::new(part.bytes).map_err(|_| DeviceError::BadImage {
-                message: format!("`{}` has a zero inside", part.symbol),
-            })?;
-            match self.compile_part(part.symbol, &text) {
-                Ok(loaded) => module.parts.push(loaded),
-                Err(error) => {
-                    self.unload(&module);
-                    return Err(error);
-                }
-            }
-            let loaded = module.parts[module.parts.len() - 1];
-            match self.loaded_function(loaded, part) {
-                Ok(function) => module.functions.push(function),
-                Err(error) => {
-                    self.unload(&module);
-                    return Err(error);
-                }
-            }
-        }
+        let module = self.load(image)?;
         Ok(Module(Box::into_raw(Box::new(module)) as u64))
     }
 
@@ -656,31 +410,9 @@ unsafe impl Device for CudaDevice {
     }
 
     unsafe fn function_usage(&self, function: Function) -> Result<Option<FunctionUsage>, DeviceError> {
-        let table = self.enter()?;
         // SAFETY: made by `function`, whose module is loaded.
         let function = unsafe { &*(function.0 as *const LoadedFunction) };
-        let ask = |attribute: c_int| {
-            let mut value = 0;
-            // SAFETY: writes one integer; the function is loaded.
-            let status = unsafe { (table.function_attribute)(&raw mut value, attribute, function.handle) };
-            self.check("function_usage", status).map(|()| value as u32)
-        };
-        let mut most = 0;
-        // SAFETY: writes one integer.
-        let status = unsafe {
-            (table.device_attribute)(&raw mut most, attribute::THREADS_PER_MULTIPROCESSOR, self.ordinal)
-        };
-        self.check("function_usage", status)?;
-        let FunctionShape { shape, resident } = function.shape;
-        let blocks = (resident / u64::from(self.multiprocessors)) as u32;
-        Ok(Some(FunctionUsage {
-            registers: ask(function_attribute::REGISTERS)?,
-            local_bytes: ask(function_attribute::LOCAL_BYTES)?,
-            shared_bytes: ask(function_attribute::SHARED_BYTES)? + shape.shared_bytes,
-            block: shape.block,
-            resident_threads: blocks * shape.block,
-            max_resident_threads: most as u32,
-        }))
+        self.usage(function).map(Some)
     }
 
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
@@ -715,62 +447,6 @@ unsafe impl Device for CudaDevice {
 }
 
 impl CudaDevice {
-    /// Has the driver compile a part. If it refuses, the error has its compiler's words.
-    fn compile_part(&self, symbol: &str, text: &CStr) -> Result<Handle, DeviceError> {
-        let (table, mut loaded) = (self.enter()?, ptr::null_mut());
-        let mut log = [0_u8; ERROR_LOG_BYTES];
-        let mut options = [load_option::ERROR_LOG, load_option::ERROR_LOG_BYTES];
-        let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(ERROR_LOG_BYTES)];
-        // SAFETY: a text that ends with a zero, and as many options with values as it says; the log outlives the call.
-        let status = unsafe {
-            let (count, options) = (options.len() as u32, options.as_mut_ptr());
-            (table.module_load)(&raw mut loaded, text.as_ptr().cast(), count, options, values.as_mut_ptr())
-        };
-        self.check("load_module", status).map_err(|error| match error {
-            DeviceError::BadImage { message } => {
-                let length = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
-                let said = String::from_utf8_lossy(&log[..length]);
-                DeviceError::BadImage {
-                    message: format!("`{symbol}`: {message} {}", said.trim()).trim_end().to_owned(),
-                }
-            }
-            other => other,
-        })?;
-        Ok(loaded)
-    }
-
-    /// What a launch wants to know of the function of a part, asked once.
-    fn loaded_function(&self, module: Handle, part: &ImagePart<'_>) -> Result<LoadedFunction, DeviceError> {
-        let table = self.enter()?;
-        let symbol = CString::new(part.symbol)
-            .map_err(|_| DeviceError::BadImage { message: format!("`{}` has a zero inside", part.symbol) })?;
-        let shape = part.shape;
-        let (mut handle, mut blocks) = (ptr::null_mut(), 0);
-        // SAFETY: the module is loaded; writes the handle, then an integer.
-        unsafe {
-            let status = (table.module_function)(&raw mut handle, module, symbol.as_ptr());
-            self.check("load_module", status)?;
-            let (block, shared) = (shape.block as c_int, shape.shared_bytes as usize);
-            let status = (table.resident_blocks)(&raw mut blocks, handle, block, shared);
-            self.check("load_module", status)?;
-        }
-        let resident = u64::from(blocks.max(1) as u32) * u64::from(self.multiprocessors);
-        Ok(LoadedFunction {
-            symbol: part.symbol.to_owned(),
-            handle,
-            shape: FunctionShape { shape, resident },
-        })
-    }
-
-    fn unload(&self, module: &LoadedModule) {
-        if let Ok(table) = self.enter() {
-            for &part in &module.parts {
-                // SAFETY: loaded by this device, and never used again.
-                unsafe { (table.module_unload)(part) };
-            }
-        }
-    }
-
     /// Writes the pattern once, then copies what is there behind itself, twice as much each time.
     ///
     /// # Safety

@@ -1,0 +1,208 @@
+//! Code on the device: loading it, and starting it.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::ptr;
+
+use octants_hal::{Device, DeviceError, FunctionUsage, Image, ImagePart, Launch};
+use octants_llvm::gpu_abi::GpuFrame;
+
+use super::open::attribute;
+use super::{CudaDevice, handle};
+use crate::driver::table::Handle;
+use crate::grid::{FunctionShape, GridSize};
+
+mod function_attribute {
+    pub const SHARED_BYTES: i32 = 1;
+    pub const LOCAL_BYTES: i32 = 3;
+    pub const REGISTERS: i32 = 4;
+}
+
+mod load_option {
+    pub const ERROR_LOG: i32 = 5;
+    pub const ERROR_LOG_BYTES: i32 = 6;
+}
+/// Bytes of what the driver's compiler says of code that it refuses. Chosen: some twenty lines.
+const ERROR_LOG_BYTES: usize = 4096;
+
+/// A loaded module: one of the driver's for each part, and the function that the part defines.
+#[derive(Default)]
+pub(super) struct LoadedModule {
+    parts: Vec<Handle>,
+    /// A [`Function`] is the address of one of them: they stay where they are.
+    pub functions: Vec<LoadedFunction>,
+}
+
+pub(super) struct LoadedFunction {
+    pub symbol: String,
+    handle: Handle,
+    pub shape: FunctionShape,
+}
+
+impl CudaDevice {
+    /// Loads every part, or none.
+    pub(super) fn load(&self, image: &Image<'_>) -> Result<LoadedModule, DeviceError> {
+        let mut module = LoadedModule::default();
+        for part in image.parts {
+            let text = CString::new(part.bytes).map_err(|_| DeviceError::BadImage {
+                message: format!("`{}` has a zero inside", part.symbol),
+            })?;
+            match self.compile_part(part.symbol, &text) {
+                Ok(loaded) => module.parts.push(loaded),
+                Err(error) => {
+                    self.unload(&module);
+                    return Err(error);
+                }
+            }
+            let loaded = module.parts[module.parts.len() - 1];
+            match self.loaded_function(loaded, part) {
+                Ok(function) => module.functions.push(function),
+                Err(error) => {
+                    self.unload(&module);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(module)
+    }
+
+    /// What a function takes of the device.
+    pub(super) fn usage(&self, function: &LoadedFunction) -> Result<FunctionUsage, DeviceError> {
+        let table = self.enter()?;
+        let ask = |attribute: c_int| {
+            let mut value = 0;
+            // SAFETY: writes one integer; the function is loaded.
+            let status = unsafe { (table.function_attribute)(&raw mut value, attribute, function.handle) };
+            self.check("function_usage", status).map(|()| value as u32)
+        };
+        let mut most = 0;
+        // SAFETY: writes one integer.
+        let status = unsafe {
+            (table.device_attribute)(&raw mut most, attribute::THREADS_PER_MULTIPROCESSOR, self.ordinal)
+        };
+        self.check("function_usage", status)?;
+        let FunctionShape { shape, resident } = function.shape;
+        let blocks = (resident / u64::from(self.multiprocessors)) as u32;
+        Ok(FunctionUsage {
+            registers: ask(function_attribute::REGISTERS)?,
+            local_bytes: ask(function_attribute::LOCAL_BYTES)?,
+            shared_bytes: ask(function_attribute::SHARED_BYTES)? + shape.shared_bytes,
+            block: shape.block,
+            resident_threads: blocks * shape.block,
+            max_resident_threads: most as u32,
+        })
+    }
+
+    /// # Safety
+    /// As for the verb `launch`; `frame` is in the layout of [`GpuFrame`].
+    pub(super) unsafe fn start(
+        &self,
+        launch: &Launch<'_>,
+        frame: &[u64],
+        function: &LoadedFunction,
+        grid: GridSize,
+    ) -> Result<(), DeviceError> {
+        let (args, stream) = (launch.context.args, launch.context.stream);
+        if args.len() <= GpuFrame::MAX_ARGS_BY_VALUE {
+            let empty = [0_u64];
+            let args = if args.is_empty() { empty.as_ptr().cast() } else { args.as_ptr() };
+            // SAFETY: the caller says so.
+            return unsafe { self.start_with(launch, args, frame, function, grid) };
+        }
+        // SAFETY: the stream is live; the copy is there before the launch, and goes when the stream is past it.
+        unsafe {
+            let copy = self.allocate_scratch(stream, args.len())?;
+            let copied = self.copy_to_device(stream, copy, args.as_ptr(), args.len());
+            let parameter = (&raw const copy.0).cast();
+            let started = copied.and_then(|()| self.start_with(launch, parameter, frame, function, grid));
+            self.free_scratch(stream, copy, args.len());
+            started
+        }
+    }
+
+    /// # Safety
+    /// As for `start`; `args` is the address of the first parameter.
+    unsafe fn start_with(
+        &self,
+        launch: &Launch<'_>,
+        args: *const u8,
+        frame: &[u64],
+        function: &LoadedFunction,
+        grid: GridSize,
+    ) -> Result<(), DeviceError> {
+        let table = self.enter()?;
+        let mut parameters: [*mut c_void; 2] = [args.cast_mut().cast(), frame.as_ptr().cast_mut().cast()];
+        // SAFETY: the caller vouches for the function and the arguments; parameters are copied before the call returns.
+        let status = unsafe {
+            (table.launch)(
+                function.handle,
+                grid.blocks,
+                1,
+                1,
+                grid.threads,
+                1,
+                1,
+                function.shape.shape.shared_bytes,
+                handle(launch.context.stream.0),
+                parameters.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        };
+        self.check("launch", status)
+    }
+
+    /// Has the driver compile a part. If it refuses, the error has its compiler's words.
+    fn compile_part(&self, symbol: &str, text: &CStr) -> Result<Handle, DeviceError> {
+        let (table, mut loaded) = (self.enter()?, ptr::null_mut());
+        let mut log = [0_u8; ERROR_LOG_BYTES];
+        let mut options = [load_option::ERROR_LOG, load_option::ERROR_LOG_BYTES];
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(ERROR_LOG_BYTES)];
+        // SAFETY: a text that ends with a zero, and as many options with values as it says; the log outlives the call.
+        let status = unsafe {
+            let (count, options) = (options.len() as u32, options.as_mut_ptr());
+            (table.module_load)(&raw mut loaded, text.as_ptr().cast(), count, options, values.as_mut_ptr())
+        };
+        self.check("load_module", status).map_err(|error| match error {
+            DeviceError::BadImage { message } => {
+                let length = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
+                let said = String::from_utf8_lossy(&log[..length]);
+                DeviceError::BadImage {
+                    message: format!("`{symbol}`: {message} {}", said.trim()).trim_end().to_owned(),
+                }
+            }
+            other => other,
+        })?;
+        Ok(loaded)
+    }
+
+    /// What a launch wants to know of the function of a part, asked once.
+    fn loaded_function(&self, module: Handle, part: &ImagePart<'_>) -> Result<LoadedFunction, DeviceError> {
+        let table = self.enter()?;
+        let symbol = CString::new(part.symbol)
+            .map_err(|_| DeviceError::BadImage { message: format!("`{}` has a zero inside", part.symbol) })?;
+        let shape = part.shape;
+        let (mut handle, mut blocks) = (ptr::null_mut(), 0);
+        // SAFETY: the module is loaded; writes the handle, then an integer.
+        unsafe {
+            let status = (table.module_function)(&raw mut handle, module, symbol.as_ptr());
+            self.check("load_module", status)?;
+            let (block, shared) = (shape.block as c_int, shape.shared_bytes as usize);
+            let status = (table.resident_blocks)(&raw mut blocks, handle, block, shared);
+            self.check("load_module", status)?;
+        }
+        let resident = u64::from(blocks.max(1) as u32) * u64::from(self.multiprocessors);
+        Ok(LoadedFunction {
+            symbol: part.symbol.to_owned(),
+            handle,
+            shape: FunctionShape { shape, resident },
+        })
+    }
+
+    pub(super) fn unload(&self, module: &LoadedModule) {
+        if let Ok(table) = self.enter() {
+            for &part in &module.parts {
+                // SAFETY: loaded by this device, and never used again.
+                unsafe { (table.module_unload)(part) };
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Opening a GPU: which one, what it is, and the context that the process shares.
+
+use std::ffi::c_int;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use octants_hal::DeviceError;
+
+use super::{CudaDevice, Shared};
+use crate::driver::table::{PoolProperties, Status};
+use crate::driver::{Driver, Unavailable};
+use crate::staging::{Staging, WITHOUT_TIMING};
+
+/// The oldest compute capability that code is made for.
+const OLDEST: (c_int, c_int) = (7, 0);
+
+pub(super) mod attribute {
+    pub const MULTIPROCESSORS: i32 = 16;
+    pub const THREADS_PER_MULTIPROCESSOR: i32 = 39;
+    pub const MAJOR: i32 = 75;
+    pub const MINOR: i32 = 76;
+}
+
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`
+const RELEASE_THRESHOLD: c_int = 4;
+/// `CU_LIMIT_STACK_SIZE`
+const STACK_SIZE: c_int = 0;
+/// The part of the device's memory that stacks of recursive functions may take, all threads together: 1/16, which is 32 KiB for each
+/// thread of a device with 140 GiB.
+const STACKS_DIVISOR: u64 = 16;
+/// Bytes of such a stack. Chosen, not measured.
+const MIN_STACK_BYTES: u64 = 4 << 10;
+const MAX_STACK_BYTES: u64 = 256 << 10;
+
+/// Devices whose context the process keeps until it ends.
+static RETAINED_DEVICES: Mutex<Vec<c_int>> = Mutex::new(Vec::new());
+
+impl CudaDevice {
+    /// Opens a GPU by its number.
+    pub fn open(ordinal: u32) -> Result<Self, Unavailable> {
+        let device = Self::over(Driver::load()?, ordinal)?;
+        // To begin and to end a context takes the driver a third of a second; a process does it once.
+        let mut retained = RETAINED_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+        if !retained.contains(&device.ordinal) {
+            let mut context = ptr::null_mut();
+            // SAFETY: writes the handle, which is the device's own.
+            let status = unsafe { (device.driver.table.context_retain)(&raw mut context, device.ordinal) };
+            if status == 0 {
+                retained.push(device.ordinal);
+            }
+        }
+        Ok(device)
+    }
+
+    /// Gives every thread as much stack as a small part of the memory allows for all that run at once.
+    #[cold]
+    pub(super) fn deepen_stack(&self) -> Result<(), DeviceError> {
+        let (table, mut threads) = (self.enter()?, 0);
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: each writes what it is asked for.
+        unsafe {
+            let status = (table.device_attribute)(
+                &raw mut threads,
+                attribute::THREADS_PER_MULTIPROCESSOR,
+                self.ordinal,
+            );
+            self.check("load_module", status)?;
+            self.check("load_module", (table.memory_info)(&raw mut free, &raw mut total))?;
+            let resident = u64::from(self.multiprocessors) * threads.max(1) as u64;
+            let bytes =
+                (total as u64 / STACKS_DIVISOR / resident).clamp(MIN_STACK_BYTES, MAX_STACK_BYTES) & !1023;
+            if bytes > self.stack.load(Ordering::Relaxed) {
+                self.check("load_module", (table.context_set_limit)(STACK_SIZE, bytes as usize))?;
+                self.stack.store(bytes, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn over(driver: Driver, ordinal: u32) -> Result<Self, Unavailable> {
+        let table = &driver.table;
+        let started = |status: Status| match status {
+            0 => Ok(()),
+            _ => Err(Unavailable::Failed { message: driver.text(status) }),
+        };
+        let (mut count, mut device) = (0, 0);
+        // SAFETY: writes one integer each.
+        unsafe {
+            started((table.device_count)(&raw mut count))?;
+            let count = count as u32;
+            match count {
+                0 => return Err(Unavailable::NoDevice),
+                _ if ordinal >= count => return Err(Unavailable::NoSuchDevice { ordinal, count }),
+                _ => started((table.device_get)(&raw mut device, ordinal as c_int))?,
+            }
+        }
+        let ask = |attribute: c_int| {
+            let mut value = 0;
+            // SAFETY: writes one integer.
+            started(unsafe { (table.device_attribute)(&raw mut value, attribute, device) }).map(|()| value)
+        };
+        let name = device_name(&driver, device);
+        let (major, minor) = (ask(attribute::MAJOR)?, ask(attribute::MINOR)?);
+        if (major, minor) < OLDEST {
+            return Err(Unavailable::DeviceTooOld { name, major, minor });
+        }
+        let multiprocessors = ask(attribute::MULTIPROCESSORS)?.max(1) as u32;
+        let (mut context, mut pool, mut fence) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let properties = PoolProperties::of_device(device);
+        let (mut keep, mut stack) = (u64::MAX, 0);
+        // SAFETY: handles are written where they are asked for; the context is made current before what needs one.
+        unsafe {
+            let mut begin = || match (table.context_retain)(&raw mut context, device) {
+                0 => match (table.context_set_current)(context) {
+                    0 => (table.context_synchronise)(),
+                    status => status,
+                },
+                status => status,
+            };
+            match begin() {
+                lost if driver.is_lost(lost) => {
+                    // A fault of an earlier session. All that was in the context is gone anyway; the reset may say once more what of.
+                    driver.resets.fetch_add(1, Ordering::AcqRel);
+                    (table.context_reset)(device);
+                    started(begin())?;
+                }
+                status => started(status)?,
+            }
+            started((table.pool_create)(&raw mut pool, &raw const properties))?;
+            started((table.pool_set_attribute)(pool, RELEASE_THRESHOLD, (&raw mut keep).cast()))?;
+            started((table.event_create)(&raw mut fence, WITHOUT_TIMING))?;
+            started((table.context_limit)(&raw mut stack, STACK_SIZE))?;
+        }
+        let resets = driver.resets.load(Ordering::Acquire);
+        Ok(Self {
+            driver,
+            ordinal: device,
+            context: Shared(context),
+            pool: Shared(pool),
+            fence: Shared(fence),
+            others: Mutex::default(),
+            staging: Staging::default(),
+            resets,
+            lost: AtomicBool::new(false),
+            name,
+            capability: (10 * major + minor) as u32,
+            multiprocessors,
+            stack: AtomicU64::new(stack as u64),
+        })
+    }
+}
+
+fn device_name(driver: &Driver, device: c_int) -> String {
+    let mut text = [0_u8; 256];
+    // SAFETY: writes at most so many bytes, the last of them zero.
+    let status = unsafe { (driver.table.device_name)(text.as_mut_ptr().cast(), text.len() as c_int, device) };
+    let length = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
+    if status == 0 { String::from_utf8_lossy(&text[..length]).into_owned() } else { "a GPU".to_owned() }
+}
