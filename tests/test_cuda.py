@@ -66,61 +66,48 @@ def test_more_elements_than_32_bits_of_bytes():
         assert a[i] == i % 251
 
 
+#: Reaches far outside of an array, and looks at what comes after.
+FAULT = """
+@oc.kernel
+def beyond(x: oc.types.ndarray(dtype=oc.f64, ndim=1), at: oc.i32):
+    for i in range(64):
+        x[at - i] = 1.0
+
+a = oc.ndarray(oc.f64, 4)
+for use in (lambda: (beyond(a, 2**31 - 1), oc.sync()), lambda: a.to_numpy(), lambda: oc.ndarray(oc.f32, 3).fill(1)):
+    try:
+        use()
+        print("no error")
+    except oc.OctantsRuntimeError as error:
+        print("lost" if "lost" in str(error) else error)
+"""
+
+#: On the device of a new session.
+WITHIN = """
+b = oc.ndarray(oc.f64, 100)
+beyond(b, 80)
+print(b.to_numpy().sum())
+"""
+
+
 @pytest.mark.xfail(
     strict=True, reason="the driver keeps a fault for the whole process, also after a reset of the context"
 )
 def test_a_fault_loses_the_session_and_a_new_one_works(tmp_path):
-    done = run(
-        tmp_path,
-        """
-        @oc.kernel
-        def beyond(x: oc.types.ndarray(dtype=oc.f64, ndim=1), at: oc.i32):
-            for i in range(64):
-                x[at - i] = 1.0
-
-        a = oc.ndarray(oc.f64, 4)
-        for use in (lambda: (beyond(a, 2**31 - 1), oc.sync()), lambda: a.to_numpy(), lambda: oc.ndarray(oc.f32, 3).fill(1)):
-            try:
-                use()
-                print("no error")
-            except oc.OctantsRuntimeError as error:
-                print("lost" if "lost" in str(error) else error)
-        oc.init(arch=oc.cuda, enable_fallback=False, log_level="error")
-        b = oc.ndarray(oc.f64, 100)
-        beyond(b, 80)
-        print(b.to_numpy().sum())
-        """,
-    )
+    done = run(tmp_path, f"{FAULT}\noc.init(arch=oc.cuda, enable_fallback=False, log_level='error')\n{WITHIN}")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["lost", "lost", "lost", "64.0"], done.stderr
 
 
 def test_a_fault_loses_the_session_and_a_new_one_says_so(tmp_path):
-    done = run(
-        tmp_path,
-        """
-        @oc.kernel
-        def beyond(x: oc.types.ndarray(dtype=oc.f64, ndim=1), at: oc.i32):
-            for i in range(64):
-                x[at - i] = 1.0
-
-        a = oc.ndarray(oc.f64, 4)
-        for use in (lambda: (beyond(a, 2**31 - 1), oc.sync()), lambda: a.to_numpy(), lambda: oc.ndarray(oc.f32, 3).fill(1)):
-            try:
-                use()
-                print("no error")
-            except oc.OctantsRuntimeError as error:
-                print("lost" if "lost" in str(error) else error)
-        try:
-            oc.init(arch=oc.cuda, enable_fallback=False, log_level="error")
-        except oc.OctantsDeviceUnavailable as error:
-            print("illegal memory access" in str(error))
-        oc.init(arch=oc.cpu, log_level="error")
-        b = oc.ndarray(oc.f64, 100)
-        beyond(b, 80)
-        print(b.to_numpy().sum())
-        """,
-    )
+    again = """
+try:
+    oc.init(arch=oc.cuda, enable_fallback=False, log_level="error")
+except oc.OctantsDeviceUnavailable as error:
+    print("illegal memory access" in str(error))
+oc.init(arch=oc.cpu, log_level="error")
+"""
+    done = run(tmp_path, FAULT + again + WITHIN)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["lost", "lost", "lost", "True", "64.0"], done.stderr
 
