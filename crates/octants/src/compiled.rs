@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use octants_hal::{Cancel, Capabilities};
+use octants_hal::Cancel;
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout, Task};
 use octants_ir::{Loc, LocData};
 use octants_runtime::{
@@ -63,7 +63,7 @@ impl CompiledKernel {
     /// Whether arrays of the host are arguments in place; else they are given as a [`Mirror`].
     #[inline]
     pub fn sees_host_memory(&self) -> bool {
-        self.context().device().capabilities().has(Capabilities::HOST_MEMORY)
+        self.context().sees_host_memory()
     }
 
     /// Whether a launch is over when it returns.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use octants_front::FieldKind;
+use octants_hal::Cancel;
 use octants_hal::null::NullDevice;
-use octants_hal::{Cancel, Capabilities};
 use octants_ir::{Kernel, Layout, OpKind, text, verify};
 use octants_runtime::Context;
 
@@ -82,7 +82,7 @@ impl Session {
 
     /// Whether arrays of the host are arguments in place.
     pub fn sees_host_memory(&self) -> bool {
-        self.inner.context.device().capabilities().has(Capabilities::HOST_MEMORY)
+        self.inner.context.sees_host_memory()
     }
 
     /// How many arrays live.

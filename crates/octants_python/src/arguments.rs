@@ -340,7 +340,7 @@ impl Binder<'_> {
             return self.octants_array(param, annotation, &ndarray.get().array, object, current);
         }
         if let Some(foreign) = numpy::ForeignArray::of(object)? {
-            if foreign.on_device && current.session.sees_host_memory() {
+            if foreign.owner != numpy::Owner::Host && current.session.sees_host_memory() {
                 let name = &param.spec.name;
                 let message = format!(
                     "Invalid value for argument {name} - required an array in the host's memory, got one on a GPU"

@@ -241,16 +241,23 @@ pub fn interface<'py>(
 /// An array of another library as numpy sees it.
 pub struct ForeignArray<'py> {
     array: Bound<'py, PyAny>,
-    /// It lies in a device's memory: the host does not look there.
-    pub on_device: bool,
-    /// The stream of the library that uses it, where that is not the device's default one.
-    pub stream: Option<u64>,
+    pub owner: Owner,
+}
+
+/// Whose memory an array lies in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    Host,
+    /// The host does not look there. With the stream of the library that uses it, where that is not the device's default one.
+    Device {
+        stream: Option<u64>,
+    },
 }
 
 impl<'py> ForeignArray<'py> {
     /// The object as an array, if it is one: of numpy, of torch, or one that tells where it lies on a GPU.
     pub fn of(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
-        let host = |array| Ok(Some(Self { array, on_device: false, stream: None }));
+        let host = |array| Ok(Some(Self { array, owner: Owner::Host }));
         if View::of(object).is_some() {
             return host(object.clone());
         }
@@ -273,7 +280,7 @@ impl<'py> ForeignArray<'py> {
         // numpy looks at extents and strides alone, not at elements.
         let looked_at = Bound::new(object.py(), DeviceInterface { interface: interface.unbind() })?;
         let array = object.py().import("numpy")?.getattr("asarray")?.call1((looked_at,))?;
-        Ok(Some(Self { array, on_device: true, stream: (stream != 0).then_some(stream) }))
+        Ok(Some(Self { array, owner: Owner::Device { stream: (stream != 0).then_some(stream) } }))
     }
 
     pub fn view(&self) -> PyResult<View<'_, 'py>> {

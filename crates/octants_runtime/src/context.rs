@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use octants_hal::{Cancel, Device, DeviceError, Stream};
+use octants_hal::{Cancel, Capabilities, Device, DeviceError, Stream};
 
 use crate::launch_log::LaunchLog;
 use crate::shared_pool::SharedPool;
@@ -55,6 +55,12 @@ impl Context {
 
     pub fn device(&self) -> &dyn Device {
         &*self.device
+    }
+
+    /// Whether the device works on the host's memory.
+    #[inline]
+    pub fn sees_host_memory(&self) -> bool {
+        self.device.capabilities().has(Capabilities::HOST_MEMORY)
     }
 
     /// Ends the context: handles are stale from now on. Their memory is given back when they are dropped, so that whoever still

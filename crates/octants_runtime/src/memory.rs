@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use octants_hal::{Address, Capabilities, DeviceError, Stream};
+use octants_hal::{Address, DeviceError, Stream};
 
 use crate::context::{Context, Stale};
 
@@ -77,8 +77,7 @@ impl Memory {
     /// Where it lies, if the host can look there.
     pub fn host_pointer(&self) -> Result<Option<*mut u8>, Stale> {
         self.context.check()?;
-        let shared = self.context.device().capabilities().has(Capabilities::HOST_MEMORY);
-        Ok(shared.then(|| self.address.as_ptr()))
+        Ok(self.context.sees_host_memory().then(|| self.address.as_ptr()))
     }
 
     /// Repeats `pattern` over all of it; its length must divide the number of bytes.

@@ -57,7 +57,7 @@ pub(crate) unsafe fn run<I>(
     let context = LaunchContext { stream, args, memory: LaunchMemory::NONE, cancel, key, prints };
     // SAFETY: the caller vouches for the blocks.
     unsafe {
-        if device.capabilities().has(Capabilities::HOST_MEMORY) && device.is_immediate(stream) {
+        if version.context().sees_host_memory() && device.is_immediate(stream) {
             run_on_stack(version, context, results)
         } else {
             run_on_device(version, context, results)
@@ -129,7 +129,7 @@ unsafe fn run_on_device<I>(
         Some(report)
     };
     let checks = report.as_ref().filter(|_| plan.sites.can_fail());
-    let place = Place::Device { scratch: &scratch, temps: vec![0; scratch.bytes], checks };
+    let place = Place::Device { scratch: &scratch, temps: Vec::new(), checks };
     let mut run = Run { version, context, place, bounds: ScratchBounds::default() };
     // SAFETY: the caller vouches for the arguments; the launch's memory lives until the stream has passed the launch.
     let ran = unsafe { run.schedule(&plan.schedule) };
@@ -315,6 +315,7 @@ impl<I> Run<'_, I> {
                     Some(device_domain(plan, task, context, lanes, &mut self.bounds))
                 } else {
                     if task.needs_temps() {
+                        temps.resize(scratch.bytes, 0);
                         scratch.read(context.stream, temps)?;
                     }
                     domain(plan, task, context.args, temps, lanes, &mut self.bounds)?

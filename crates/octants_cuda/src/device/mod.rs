@@ -90,25 +90,21 @@ impl CudaDevice {
     }
 
     fn check(&self, verb: &'static str, status: Status) -> Result<(), DeviceError> {
-        let checked = self.driver.check(verb, status);
-        if let Err(DeviceError::Lost { .. }) = checked {
+        self.noted(self.driver.check(verb, status))
+    }
+
+    /// Notes whether the device was lost.
+    fn noted(&self, result: Result<(), DeviceError>) -> Result<(), DeviceError> {
+        if let Err(DeviceError::Lost { .. }) = result {
             self.lost.store(true, Ordering::Relaxed);
         }
-        checked
+        result
     }
 
     /// One end of a copy between host and device.
     fn transfer(&self, stream: Stream, device: Address, bytes: usize) -> Transfer<'_> {
         let (stream, context) = (handle(stream.0), self.context.0);
         Transfer { driver: &self.driver, context, stream, device: device.0, bytes }
-    }
-
-    /// Notes a copy that lost the device.
-    fn copied(&self, result: Result<(), DeviceError>) -> Result<(), DeviceError> {
-        if let Err(DeviceError::Lost { .. }) = result {
-            self.lost.store(true, Ordering::Relaxed);
-        }
-        result
     }
 
     /// All other streams wait for what the default one was told so far.
@@ -272,7 +268,7 @@ unsafe impl Device for CudaDevice {
     ) -> Result<(), DeviceError> {
         self.enter()?;
         // SAFETY: the caller keeps the verb's contract.
-        self.copied(unsafe { self.staging.to_device(self.transfer(stream, to, bytes), from) })
+        self.noted(unsafe { self.staging.to_device(self.transfer(stream, to, bytes), from) })
     }
 
     unsafe fn copy_to_host(
@@ -284,7 +280,7 @@ unsafe impl Device for CudaDevice {
     ) -> Result<(), DeviceError> {
         self.enter()?;
         // SAFETY: the caller keeps the verb's contract.
-        self.copied(unsafe { self.staging.to_host(self.transfer(stream, from, bytes), to) })
+        self.noted(unsafe { self.staging.to_host(self.transfer(stream, from, bytes), to) })
     }
 
     unsafe fn copy(

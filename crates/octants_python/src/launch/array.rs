@@ -63,8 +63,22 @@ impl ArrayInput {
         object: &Bound<'py, PyAny>,
         writer: &mut ArgumentWriter<'_, 'py>,
     ) -> PyResult<ArrayFit> {
-        let Some(foreign) = numpy::ForeignArray::of(object)? else { return Ok(ArrayFit::Differs) };
-        let view = foreign.view()?;
+        if let Some(view) = numpy::View::of(object) {
+            return self.write_seen(&view, numpy::Owner::Host, writer);
+        }
+        match numpy::ForeignArray::of(object)? {
+            Some(foreign) => self.write_seen(&foreign.view()?, foreign.owner, writer),
+            None => Ok(ArrayFit::Differs),
+        }
+    }
+
+    /// An array that numpy sees, of the host or of the device.
+    fn write_seen<'py>(
+        &self,
+        view: &numpy::View<'_, 'py>,
+        owner: numpy::Owner,
+        writer: &mut ArgumentWriter<'_, 'py>,
+    ) -> PyResult<ArrayFit> {
         if view.scalar() != self.elem.elem() {
             return Ok(ArrayFit::Differs);
         }
@@ -91,15 +105,17 @@ impl ArrayInput {
             return Ok(ArrayFit::ReadOnly);
         }
         let in_place = matches!(placement, numpy::Placement::InPlace(_));
-        if foreign.on_device && (!in_place || writer.compiled.sees_host_memory()) {
+        let sees_host = writer.compiled.sees_host_memory();
+        if owner != numpy::Owner::Host && (!in_place || sees_host) {
             return Ok(ArrayFit::Differs);
         }
-        let address = if in_place { view.data() as u64 } else { writer.copied(&view, self.param)? };
+        let address = if in_place { view.data() as u64 } else { writer.copied(view, self.param)? };
         writer.put_array(self.at, address, outer.iter().map(|&extent| extent as i32));
-        if foreign.on_device {
-            writer.use_stream(foreign.stream);
-        } else if !writer.compiled.sees_host_memory() {
-            writer.mirror(self.at, address, view.bytes(), self.written);
+        match owner {
+            numpy::Owner::Host if sees_host => {}
+            numpy::Owner::Host => writer.mirror(self.at, address, view.bytes(), self.written),
+            numpy::Owner::Device { stream: None } => {}
+            numpy::Owner::Device { stream: Some(stream) } => writer.use_stream(stream),
         }
         Ok(ArrayFit::Fits)
     }

@@ -14,6 +14,9 @@ use crate::{errors, interrupt, numpy};
 /// Members that were read for a launch. Their memory must live until it is over, whatever happens to the objects that had them.
 pub type Members<'py> = SmallVec<[Bound<'py, PyAny>; 16]>;
 
+/// Streams of other libraries; all arrays of a library are usually used in one.
+type Streams = SmallVec<[ExternalStream; 1]>;
+
 /// Trees whose fields a launch uses.
 type Trees = SmallVec<[Arc<Tree>; 4]>;
 
@@ -25,8 +28,8 @@ pub struct LaunchArguments<'py> {
     members: Members<'py>,
     /// Arrays of the host that the device does not see: where their addresses lie in the block.
     host: Vec<(usize, HostRange)>,
-    /// A stream of another library whose arrays are among the arguments.
-    stream: Option<ExternalStream>,
+    /// Streams of other libraries whose arrays are among the arguments.
+    streams: Streams,
 }
 
 impl<'py> LaunchArguments<'py> {
@@ -38,7 +41,7 @@ impl<'py> LaunchArguments<'py> {
             trees: Trees::new(),
             members: Members::new(),
             host: Vec::new(),
-            stream: None,
+            streams: Streams::new(),
         }
     }
 
@@ -53,17 +56,17 @@ impl<'py> LaunchArguments<'py> {
         self.trees.clear();
         self.members.clear();
         self.host.clear();
-        self.stream = None;
+        self.streams.clear();
         let (block, staged, trees) = (self.block.bytes_mut(), &mut self.staged, &mut self.trees);
-        let (host, stream) = (&mut self.host, &mut self.stream);
-        (ArgumentWriter { compiled, block, staged, trees, host, stream }, &mut self.members)
+        let (host, streams) = (&mut self.host, &mut self.streams);
+        (ArgumentWriter { compiled, block, staged, trees, host, streams }, &mut self.members)
     }
 
     /// Copies arrays of the host to a device that does not see them; the block has the copies' addresses then. What the launch writes
     /// comes back by [`LaunchArguments::copy_back`].
     #[inline]
     pub fn upload(&mut self, py: Python<'_>, compiled: &CompiledKernel) -> PyResult<Option<Mirror>> {
-        if let Some(stream) = self.stream {
+        for &stream in &self.streams {
             compiled.launch_after(stream).map_err(|error| errors::from_error(py, &error))?;
         }
         if self.host.is_empty() {
@@ -102,7 +105,7 @@ impl<'py> LaunchArguments<'py> {
         compiled: &CompiledKernel,
         mirror: Option<Mirror>,
     ) -> PyResult<()> {
-        if let Some(stream) = self.stream {
+        for &stream in &self.streams {
             compiled.launch_before(stream).map_err(|error| errors::from_error(py, &error))?;
         }
         if let Some(mirror) = mirror.filter(Mirror::is_written) {
@@ -128,7 +131,7 @@ pub struct ArgumentWriter<'a, 'py> {
     staged: &'a mut Vec<StagingCopy<'py>>,
     trees: &'a mut Trees,
     host: &'a mut Vec<(usize, HostRange)>,
-    stream: &'a mut Option<ExternalStream>,
+    streams: &'a mut Streams,
 }
 
 impl<'py> ArgumentWriter<'_, 'py> {
@@ -141,9 +144,12 @@ impl<'py> ArgumentWriter<'_, 'py> {
 
     /// An array that another library uses in this stream is among the arguments.
     #[cold]
-    pub fn use_stream(&mut self, stream: Option<u64>) {
+    pub fn use_stream(&mut self, handle: u64) {
         // SAFETY: the library keeps its current stream.
-        *self.stream = stream.map(|handle| unsafe { ExternalStream::new(handle) });
+        let stream = unsafe { ExternalStream::new(handle) };
+        if !self.streams.contains(&stream) {
+            self.streams.push(stream);
+        }
     }
 
     #[inline]
