@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use octants_hal::{
     Address, Cancel, Capabilities, Dealing, Device, DeviceBound, DeviceError, DeviceRangeDomain, Domain,
-    Function, FunctionUsage, Grid, Image, ImagePart, Launch, LaunchContext, LaunchMemory, LaunchShape,
-    RangeDomain,
+    Event, Function, FunctionUsage, Grid, Image, ImagePart, Launch, LaunchContext, LaunchMemory, LaunchShape,
+    RangeDomain, StreamPriority,
 };
 
 use crate::device::CudaDevice;
@@ -33,6 +33,11 @@ fn with_fake<R>(
                 "free_async" => format!("free on {:#x}", words[1]),
                 "event_record" => format!("record on {:#x}", words[1]),
                 "stream_wait" => format!("wait on {:#x}", words[0]),
+                "event_create" if words[1] == 0 => "event_create with timing".to_owned(),
+                "stream_create" => match words[2] as i32 {
+                    0 => "stream_create".to_owned(),
+                    priority => format!("stream_create of priority {priority}"),
+                },
                 "fill_8" | "fill_16" | "fill_32" => format!("{name} {:#x} times {}", words[1], words[2]),
                 other => other.to_owned(),
             });
@@ -53,6 +58,7 @@ fn with_fake<R>(
                 "context_retain" => write(words[0], 0xC0, 8),
                 "pool_create" => write(words[0], 0xB0, 8),
                 "stream_create" => write(words[0], 0x50, 8),
+                "context_priorities" => write(words[1], -5_i32 as u32 as u64, 4),
                 "resident_blocks" => write(words[0], 8, 4),
                 "function_attribute" => write(words[0], 10 * words[1], 4),
                 "allocate_async" => write(words[0], 0x7000, 8),
@@ -341,7 +347,7 @@ fn memory_is_ordered_with_all_streams_without_the_host_waiting() {
     let ((), log) = with_fake(nothing, || {
         let device = open().unwrap();
         let one = device.allocate(64).unwrap();
-        let stream = device.create_stream().unwrap();
+        let stream = device.create_stream(StreamPriority::Normal).unwrap();
         let two = device.allocate(64).unwrap();
         // SAFETY: the driver only records.
         unsafe {
@@ -374,6 +380,69 @@ fn memory_is_ordered_with_all_streams_without_the_host_waiting() {
             "stream_destroy",
         ]
     );
+}
+
+#[test]
+fn priorities_are_the_ends_of_the_drivers_range() {
+    use StreamPriority::{High, Low, Normal};
+    let (made, log) = with_fake(nothing, || {
+        let device = open().unwrap();
+        [High, Normal, Low].map(|priority| device.create_stream(priority).unwrap())
+    });
+    assert_eq!(made.len(), 3);
+    let calls = ["context_priorities", "stream_create"];
+    let found: Vec<_> = log.iter().filter(|call| calls.iter().any(|name| call.starts_with(name))).collect();
+    assert_eq!(
+        found,
+        [
+            "context_priorities",
+            "stream_create of priority -5",
+            "stream_create",
+            "context_priorities",
+            "stream_create"
+        ]
+    );
+}
+
+#[test]
+fn a_stream_that_memory_cannot_be_ordered_with_is_destroyed_again() {
+    let refused = |name: &str, words: &[u64]| (name == "stream_wait" && words[0] == 0x50).then_some(1);
+    let (result, log) = with_fake(refused, || open().unwrap().create_stream(StreamPriority::Normal));
+    assert!(matches!(result, Err(DeviceError::Failed { verb: "wait_event", .. })));
+    assert!(log.iter().any(|call| call == "stream_destroy"), "{log:?}");
+}
+
+/// Only events that are asked for times cost the device a time stamp, and what is not passed yet is no error.
+#[test]
+fn times_lie_between_events_that_were_made_for_it() {
+    let pending = |name: &str, words: &[u64]| match (name, words) {
+        ("event_query", [1]) => Some(600),
+        ("event_elapsed", [_, 1, _]) => Some(600),
+        ("event_elapsed", [_, 2, _]) => Some(400),
+        ("event_elapsed", [at, ..]) => {
+            // SAFETY: the first argument is the address of the answer.
+            unsafe { *(*at as *mut f32) = 0.25 };
+            Some(0)
+        }
+        _ => None,
+    };
+    let ((), log) = with_fake(pending, || {
+        let device = open().unwrap();
+        device.create_event(false).unwrap();
+        device.create_event(true).unwrap();
+        // SAFETY: the driver only records.
+        unsafe {
+            assert_eq!(device.event_passed(Event(1)), Ok(false));
+            assert_eq!(device.event_passed(Event(3)), Ok(true));
+            assert_eq!(device.elapsed(Event(1), Event(3)), Ok(None));
+            assert_eq!(device.elapsed(Event(2), Event(3)), Ok(None));
+            assert_eq!(device.elapsed(Event(3), Event(3)), Ok(Some(250_000.0)));
+            device.synchronise_event(Event(1)).unwrap();
+        }
+    });
+    let flags: Vec<_> = log.iter().filter(|call| call.starts_with("event_create")).collect();
+    assert_eq!(flags[flags.len() - 2..], ["event_create", "event_create with timing"]);
+    assert!(log.iter().any(|call| call == "event_synchronise"));
 }
 
 #[test]

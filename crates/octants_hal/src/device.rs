@@ -51,9 +51,20 @@ pub struct SharedMemory {
     pub bytes: usize,
 }
 
+/// Which streams a device serves first where it cannot serve all at once. A hint: it changes no order that events make, and a device that
+/// knows fewer levels treats two of them alike.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum StreamPriority {
+    Low,
+    /// That of the default stream.
+    #[default]
+    Normal,
+    High,
+}
+
 /// One processor and its memory. See the crate's contract: all validation is above.
 ///
-/// The verbs of streams and events have bodies for a device without [`Capabilities::STREAMS`]; one with it writes all six.
+/// The verbs of streams and events have bodies for a device without [`Capabilities::STREAMS`]; one with it writes all of them.
 ///
 /// # Safety
 /// An implementation keeps the contract: allocations do not overlap, verbs on a stream keep their order, and no verb touches
@@ -173,8 +184,8 @@ pub unsafe trait Device: Send + Sync {
         bytes: usize,
     ) -> Result<(), DeviceError>;
 
-    /// A new stream, ordered with no other. Needs [`Capabilities::STREAMS`].
-    fn create_stream(&self) -> Result<Stream, DeviceError> {
+    /// A new stream, ordered with no other, the default one included. Needs [`Capabilities::STREAMS`].
+    fn create_stream(&self, _priority: StreamPriority) -> Result<Stream, DeviceError> {
         Err(DeviceError::Unsupported { verb: "create_stream" })
     }
 
@@ -184,8 +195,9 @@ pub unsafe trait Device: Send + Sync {
     /// `stream` is live, not the default one, and never used again.
     unsafe fn destroy_stream(&self, _stream: Stream) {}
 
-    /// A new event that was never recorded. Needs [`Capabilities::STREAMS`].
-    fn create_event(&self) -> Result<Event, DeviceError> {
+    /// A new event that was never recorded. Only one with `timing` can be asked for [`Device::elapsed`]; recording one without may be
+    /// cheaper. Needs [`Capabilities::STREAMS`].
+    fn create_event(&self, _timing: bool) -> Result<Event, DeviceError> {
         Err(DeviceError::Unsupported { verb: "create_event" })
     }
 
@@ -210,6 +222,32 @@ pub unsafe trait Device: Send + Sync {
     /// Both are live.
     unsafe fn wait_event(&self, _stream: Stream, _event: Event) -> Result<(), DeviceError> {
         Err(DeviceError::Unsupported { verb: "wait_event" })
+    }
+
+    /// Whether the event's latest recording is passed: the stream has done all that it was told before. One that was never recorded
+    /// counts as passed. Does not wait.
+    ///
+    /// # Safety
+    /// `event` is live.
+    unsafe fn event_passed(&self, _event: Event) -> Result<bool, DeviceError> {
+        Err(DeviceError::Unsupported { verb: "event_passed" })
+    }
+
+    /// The host waits until the event's latest recording, as of this call, is passed; not at all if there is none.
+    ///
+    /// # Safety
+    /// `event` is live.
+    unsafe fn synchronise_event(&self, _event: Event) -> Result<(), DeviceError> {
+        Err(DeviceError::Unsupported { verb: "synchronise_event" })
+    }
+
+    /// Nanoseconds from the moment when `start` was passed to the moment when `end` was, by the device's own clock; negative if `end` was
+    /// first. `None` unless both were recorded and the latest recordings are passed. Does not wait.
+    ///
+    /// # Safety
+    /// Both are live, and were created with timing.
+    unsafe fn elapsed(&self, _start: Event, _end: Event) -> Result<Option<f64>, DeviceError> {
+        Err(DeviceError::Unsupported { verb: "elapsed" })
     }
 
     /// The host waits until the stream's queue is empty.

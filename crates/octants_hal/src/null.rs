@@ -1,13 +1,15 @@
 //! A device without a processor: it records the verbs as text.
 //!
 //! Ordering, lifetimes and error paths of everything above the trait are tested with it, without hardware. Its addresses are made
-//! up; copies to the host leave the host's bytes alone; code never runs. One verb can be told to fail.
+//! up; copies to the host leave the host's bytes alone; code never runs. Events are passed as soon as they are recorded, each recording a
+//! microsecond after the one before it. One verb can be told to fail.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::capabilities::Capabilities;
-use crate::device::{Address, Device, Event, Function, Module, SharedMemory, Stream};
+use crate::device::{Address, Device, Event, Function, Module, SharedMemory, Stream, StreamPriority};
 use crate::error::DeviceError;
 use crate::host::HostMemory;
 use crate::image::Image;
@@ -36,6 +38,10 @@ struct State {
     functions: Vec<String>,
     modules: Vec<(u64, Vec<u64>)>,
     failing: Option<&'static str>,
+    /// How many recordings there were of all events.
+    recordings: u64,
+    /// Which recording was the latest of each event.
+    recorded: BTreeMap<u64, u64>,
 }
 
 impl State {
@@ -82,8 +88,8 @@ impl NullDevice {
         Ok(state)
     }
 
-    fn handle(&self, verb: &'static str) -> Result<u64, DeviceError> {
-        let mut state = self.record(verb, "")?;
+    fn handle(&self, verb: &'static str, what: &str) -> Result<u64, DeviceError> {
+        let mut state = self.record(verb, what)?;
         state.handles += 1;
         let handle = state.handles;
         let line = state.trace.last_mut().expect("just recorded");
@@ -178,28 +184,53 @@ unsafe impl Device for NullDevice {
         self.record("fill", &format!("{bytes} with {pattern:02x?} on {}", stream.0)).map(drop)
     }
 
-    fn create_stream(&self) -> Result<Stream, DeviceError> {
-        self.handle("create_stream").map(Stream)
+    fn create_stream(&self, priority: StreamPriority) -> Result<Stream, DeviceError> {
+        let priority = match priority {
+            StreamPriority::Low => "low ",
+            StreamPriority::Normal => "",
+            StreamPriority::High => "high ",
+        };
+        self.handle("create_stream", priority).map(Stream)
     }
 
     unsafe fn destroy_stream(&self, stream: Stream) {
         self.state().trace.push(format!("destroy_stream {}", stream.0));
     }
 
-    fn create_event(&self) -> Result<Event, DeviceError> {
-        self.handle("create_event").map(Event)
+    fn create_event(&self, timing: bool) -> Result<Event, DeviceError> {
+        self.handle("create_event", if timing { "timed " } else { "" }).map(Event)
     }
 
     unsafe fn destroy_event(&self, event: Event) {
-        self.state().trace.push(format!("destroy_event {}", event.0));
+        let mut state = self.state();
+        state.recorded.remove(&event.0);
+        state.trace.push(format!("destroy_event {}", event.0));
     }
 
     unsafe fn record_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError> {
-        self.record("record_event", &format!("{} on {}", event.0, stream.0)).map(drop)
+        let mut state = self.record("record_event", &format!("{} on {}", event.0, stream.0))?;
+        state.recordings += 1;
+        let recording = state.recordings;
+        state.recorded.insert(event.0, recording);
+        Ok(())
     }
 
     unsafe fn wait_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError> {
         self.record("wait_event", &format!("{} on {}", event.0, stream.0)).map(drop)
+    }
+
+    unsafe fn event_passed(&self, event: Event) -> Result<bool, DeviceError> {
+        self.record("event_passed", &event.0.to_string()).map(|_| true)
+    }
+
+    unsafe fn synchronise_event(&self, event: Event) -> Result<(), DeviceError> {
+        self.record("synchronise_event", &event.0.to_string()).map(drop)
+    }
+
+    unsafe fn elapsed(&self, start: Event, end: Event) -> Result<Option<f64>, DeviceError> {
+        let state = self.record("elapsed", &format!("{} to {}", start.0, end.0))?;
+        let time = |event: Event| state.recorded.get(&event.0).map(|&recording| 1000.0 * recording as f64);
+        Ok(time(start).zip(time(end)).map(|(start, end)| end - start))
     }
 
     unsafe fn synchronise(&self, stream: Stream) -> Result<(), DeviceError> {
@@ -264,9 +295,9 @@ mod tests {
         let two = device.allocate(1).unwrap();
         assert!(two.0 >= one.0 + 100, "allocations are disjoint");
         device.fail_next("create_event");
-        let stream = device.create_stream().unwrap();
-        assert!(device.create_event().is_err());
-        let event = device.create_event().unwrap();
+        let stream = device.create_stream(StreamPriority::Normal).unwrap();
+        assert!(device.create_event(false).is_err());
+        let event = device.create_event(false).unwrap();
         // SAFETY: the null device touches no memory, and the handles are its own.
         unsafe {
             device.record_event(device.default_stream(), event).unwrap();
@@ -284,6 +315,38 @@ mod tests {
                 "record_event 2 on 0",
                 "wait_event 2 on 1",
                 "free 100",
+            ]
+        );
+    }
+
+    #[test]
+    fn recordings_are_a_microsecond_apart_and_verbs_of_time_are_recorded_too() {
+        let device = NullDevice::new();
+        let stream = device.create_stream(StreamPriority::High).unwrap();
+        let low = device.create_stream(StreamPriority::Low).unwrap();
+        let [start, end] = [(); 2].map(|()| device.create_event(true).unwrap());
+        // SAFETY: the null device touches no memory, and the handles are its own.
+        unsafe {
+            device.record_event(stream, start).unwrap();
+            assert!(device.event_passed(end).unwrap(), "never recorded");
+            assert_eq!(device.elapsed(start, end), Ok(None));
+            device.record_event(low, end).unwrap();
+            device.synchronise_event(end).unwrap();
+            assert_eq!(device.elapsed(start, end), Ok(Some(1000.0)));
+        }
+        assert_eq!(
+            device.take_trace(),
+            [
+                "create_stream high -> 1",
+                "create_stream low -> 2",
+                "create_event timed -> 3",
+                "create_event timed -> 4",
+                "record_event 3 on 1",
+                "event_passed 4",
+                "elapsed 3 to 4",
+                "record_event 4 on 2",
+                "synchronise_event 4",
+                "elapsed 3 to 4",
             ]
         );
     }

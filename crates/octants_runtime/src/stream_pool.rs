@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use octants_hal::{Device, DeviceError, Event, Stream};
+use octants_hal::{Device, DeviceError, Event, Stream, StreamPriority};
 
 /// What is kept. Streams and events that are in use belong to their guards.
 pub(crate) struct StreamPool {
@@ -29,7 +29,7 @@ impl StreamPool {
         let stream = if let Some(stream) = idle {
             stream
         } else {
-            let stream = self.device.create_stream()?;
+            let stream = self.device.create_stream(StreamPriority::Normal)?;
             self.with(|idle| idle.made.push(stream));
             stream
         };
@@ -41,7 +41,7 @@ impl StreamPool {
         let idle = self.with(|idle| idle.events.pop());
         let event = match idle {
             Some(event) => event,
-            None => self.device.create_event()?,
+            None => self.device.create_event(false)?,
         };
         Ok(PooledEvent { pool: self, event })
     }

@@ -11,18 +11,24 @@ use std::sync::{Mutex, PoisonError};
 
 use octants_hal::{
     Address, Capabilities, Device, DeviceError, Domain, Event, Function, FunctionUsage, Image, Launch,
-    LaunchContext, Module, SharedMemory, Stream,
+    LaunchContext, Module, SharedMemory, Stream, StreamPriority,
 };
 use octants_llvm::gpu_abi::GpuFrame;
 
 use crate::driver::table::{Handle, Status};
-use crate::driver::{Driver, NOT_READY};
+use crate::driver::{Driver, INVALID_HANDLE, NOT_READY};
 use crate::grid::GridSize;
 use crate::staging::{PINNED, Staging, Transfer, WITHOUT_TIMING};
 use code::{LoadedFunction, LoadedModule};
 
 /// `CU_STREAM_NON_BLOCKING`: no order with the legacy stream of other libraries but by events.
 const NON_BLOCKING: u32 = 1;
+
+/// `CU_EVENT_DEFAULT`: the device notes when the event is passed.
+const WITH_TIMING: u32 = 0;
+
+/// What the driver gives to streams that ask for none, the legacy stream among them.
+const DEFAULT_PRIORITY: c_int = 0;
 
 /// The stream that libraries of a process share unless they say otherwise: work of ours is in order with theirs without a word.
 const LEGACY_STREAM: Handle = ptr::null_mut();
@@ -317,14 +323,31 @@ unsafe impl Device for CudaDevice {
         }
     }
 
-    fn create_stream(&self) -> Result<Stream, DeviceError> {
+    fn create_stream(&self, priority: StreamPriority) -> Result<Stream, DeviceError> {
         let (table, mut stream) = (self.enter()?, ptr::null_mut());
+        let (mut least, mut greatest) = (DEFAULT_PRIORITY, DEFAULT_PRIORITY);
+        if priority != StreamPriority::Normal {
+            // SAFETY: writes two integers.
+            let status = unsafe { (table.context_priorities)(&raw mut least, &raw mut greatest) };
+            self.check("create_stream", status)?;
+        }
+        let level = match priority {
+            StreamPriority::Low => least,
+            StreamPriority::Normal => DEFAULT_PRIORITY,
+            StreamPriority::High => greatest,
+        };
         // SAFETY: writes the new handle.
-        let status = unsafe { (table.stream_create)(&raw mut stream, NON_BLOCKING, 0) };
+        let status = unsafe { (table.stream_create)(&raw mut stream, NON_BLOCKING, level) };
         self.check("create_stream", status)?;
         self.others.lock().unwrap_or_else(PoisonError::into_inner).push(Shared(stream));
+        let stream = Stream(stream as u64);
         // Memory that was allocated before is there for it.
-        self.others_wait().map(|()| Stream(stream as u64))
+        if let Err(error) = self.others_wait() {
+            // SAFETY: nobody knows it yet.
+            unsafe { self.destroy_stream(stream) };
+            return Err(error);
+        }
+        Ok(stream)
     }
 
     unsafe fn destroy_stream(&self, stream: Stream) {
@@ -339,10 +362,11 @@ unsafe impl Device for CudaDevice {
         }
     }
 
-    fn create_event(&self) -> Result<Event, DeviceError> {
+    fn create_event(&self, timing: bool) -> Result<Event, DeviceError> {
         let (table, mut event) = (self.enter()?, ptr::null_mut());
+        let flags = if timing { WITH_TIMING } else { WITHOUT_TIMING };
         // SAFETY: writes the new handle.
-        let status = unsafe { (table.event_create)(&raw mut event, WITHOUT_TIMING) };
+        let status = unsafe { (table.event_create)(&raw mut event, flags) };
         self.check("create_event", status).map(|()| Event(event as u64))
     }
 
@@ -365,6 +389,32 @@ unsafe impl Device for CudaDevice {
         // SAFETY: the caller keeps the verb's contract.
         let status = unsafe { (table.stream_wait)(handle(stream.0), handle(event.0), 0) };
         self.check("wait_event", status)
+    }
+
+    unsafe fn event_passed(&self, event: Event) -> Result<bool, DeviceError> {
+        let table = self.enter()?;
+        // SAFETY: the caller keeps the verb's contract.
+        match unsafe { (table.event_query)(handle(event.0)) } {
+            NOT_READY => Ok(false),
+            status => self.check("event_passed", status).map(|()| true),
+        }
+    }
+
+    unsafe fn synchronise_event(&self, event: Event) -> Result<(), DeviceError> {
+        let table = self.enter()?;
+        // SAFETY: the caller keeps the verb's contract.
+        let status = unsafe { (table.event_synchronise)(handle(event.0)) };
+        self.check("synchronise_event", status)
+    }
+
+    unsafe fn elapsed(&self, start: Event, end: Event) -> Result<Option<f64>, DeviceError> {
+        let (table, mut milliseconds) = (self.enter()?, 0.0);
+        // SAFETY: the caller keeps the verb's contract; writes one number.
+        let status = unsafe { (table.event_elapsed)(&raw mut milliseconds, handle(start.0), handle(end.0)) };
+        match status {
+            NOT_READY | INVALID_HANDLE => Ok(None),
+            status => self.check("elapsed", status).map(|()| Some(f64::from(milliseconds) * 1e6)),
+        }
     }
 
     unsafe fn synchronise(&self, stream: Stream) -> Result<(), DeviceError> {

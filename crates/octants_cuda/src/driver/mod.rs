@@ -176,6 +176,8 @@ impl Driver {
 const NO_DEVICE: Status = 100;
 /// What a query says of a stream or an event that is not done.
 pub const NOT_READY: Status = 600;
+/// What is said of a handle that does not fit; of an event that lives: that it was never recorded.
+pub const INVALID_HANDLE: Status = 400;
 
 /// What a status means for whoever goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -71,6 +71,8 @@ driver_table! {
     context_synchronise = "cuCtxSynchronize"();
 
     context_limit = "cuCtxGetLimit"(value: *mut usize, limit: c_int);
+    /// The priorities that streams may have; a smaller number goes first.
+    context_priorities = "cuCtxGetStreamPriorityRange"(least: *mut c_int, greatest: *mut c_int);
     context_set_limit = "cuCtxSetLimit"(limit: c_int, value: usize);
 
     pool_create = "cuMemPoolCreate"(pool: *mut Handle, properties: *const PoolProperties);
@@ -101,6 +103,7 @@ driver_table! {
     event_synchronise = "cuEventSynchronize"(event: Handle);
     event_query = "cuEventQuery"(event: Handle);
     event_record = "cuEventRecord"(event: Handle, stream: Handle);
+    event_elapsed = "cuEventElapsedTime"(milliseconds: *mut f32, start: Handle, end: Handle);
 
     /// Compiles PTX. Options are numbers, each with a value that is a pointer or fits one.
     module_load = "cuModuleLoadDataEx"(
