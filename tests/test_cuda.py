@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -110,6 +111,31 @@ oc.init(arch=oc.cpu, log_level="error")
     done = run(tmp_path, FAULT + again + WITHIN)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["lost", "lost", "lost", "True", "64.0"], done.stderr
+
+
+def test_the_clock_tells_its_rate():
+    @oc.kernel
+    def spin(n: oc.i32) -> oc.i64:
+        begin = oc.clock_counter()
+        x = oc.i64(n)
+        oc.loop_config(serialize=True)
+        for k in range(n):
+            x = x * 1664525 + k
+        return oc.max(oc.clock_counter() - begin, x % 2)
+
+    rate = oc.clock_freq_hz()
+    assert isinstance(rate, float)
+    spin(1)
+    begin = time.perf_counter()
+    ticks = spin(20_000_000)
+    # The clock runs slower than it says when the device is idle or hot, and never faster by much.
+    assert 0.2 * rate < ticks / (time.perf_counter() - begin) < 1.2 * rate
+
+    @oc.kernel
+    def in_a_kernel() -> oc.f64:
+        return oc.clock_freq_hz()
+
+    assert in_a_kernel() == rate
 
 
 def test_ctrl_c_ends_the_wait_for_a_kernel(tmp_path):

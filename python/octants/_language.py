@@ -306,10 +306,16 @@ def clock_counter():
     raise _only_in_kernels("clock_counter")
 
 
-@_marked("clock_freq_hz")
-def clock_freq_hz():
-    """How often in a second ``clock_counter`` counts; known on CUDA devices only."""
-    raise NotImplementedError("oc.clock_freq_hz is known on CUDA devices only")
+def clock_freq_hz() -> float:
+    """How often in a second ``clock_counter`` counts at the device's nominal speed; known on CUDA devices only. A constant in a kernel."""
+    from ._session import runtime
+
+    rate = runtime.clock_rate
+    if rate is None:
+        raise NotImplementedError(
+            f"oc.clock_freq_hz is known on CUDA devices only, not on {runtime.arch or 'no device'}"
+        )
+    return builtins.float(rate)
 
 
 # ---- loops and compile-time values ---------------------------------------------------------------------------------------

@@ -80,6 +80,11 @@ impl Session {
         self.inner.context.device().name()
     }
 
+    /// How often in a second the clock that kernels read counts, if the device says so.
+    pub fn clock_rate(&self) -> Option<u64> {
+        self.inner.context.device().clock_rate()
+    }
+
     /// Whether arrays of the host are arguments in place.
     pub fn sees_host_memory(&self) -> bool {
         self.inner.context.sees_host_memory()

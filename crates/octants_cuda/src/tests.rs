@@ -49,7 +49,7 @@ fn with_fake<R>(
                 "device_count" => write(words[0], 1, 4),
                 "device_attribute" => write(
                     words[0],
-                    [(16, 132), (39, 2048), (75, 9), (76, 0)]
+                    [(13, 1_980_000), (16, 132), (39, 2048), (75, 9), (76, 0)]
                         .iter()
                         .find(|(a, _)| *a == words[1])
                         .map_or(0, |(_, v)| *v),
@@ -139,6 +139,37 @@ fn a_device_is_opened_and_closed_with_all_that_it_owns() {
             "event_destroy",
             "pool_destroy",
             "context_release",
+        ]
+    );
+}
+
+#[test]
+fn a_device_tells_the_rate_of_its_clock() {
+    let (rate, _) = with_fake(nothing, || open().unwrap().clock_rate());
+    assert_eq!(rate, Some(1_980_000_000));
+}
+
+/// Atomics of one or two bytes read and write the word that they lie in.
+#[test]
+fn scratch_memory_is_whole_words_with_a_content() {
+    let ((), log) = with_fake(nothing, || {
+        let device = open().unwrap();
+        for bytes in [1, 6, 8, 300] {
+            // SAFETY: the driver only records.
+            unsafe { device.allocate_scratch(device.default_stream(), bytes).unwrap() };
+        }
+    });
+    let first = log.iter().position(|call| call.starts_with("allocate")).unwrap();
+    let calls: Vec<_> = log[first..].iter().filter(|call| !call.starts_with("context")).collect();
+    assert_eq!(
+        calls[..6],
+        [
+            "allocate 256 on 0x0",
+            "fill_8 0x0 times 4",
+            "allocate 256 on 0x0",
+            "fill_8 0x0 times 4",
+            "allocate 256 on 0x0",
+            "allocate 512 on 0x0",
         ]
     );
 }
@@ -488,7 +519,7 @@ fn more_arguments_than_parameters_hold_go_through_memory() {
             device.unload_module(module);
         }
     });
-    let from = log.iter().position(|call| call == "allocate 5000 on 0x0").unwrap();
+    let from = log.iter().position(|call| call == "allocate 5120 on 0x0").unwrap();
     let wanted = ["copy_to_device", "launch 1 x 1 on 0x0", "free on 0x0"];
     let found: Vec<_> = log[from..].iter().filter(|call| wanted.contains(&call.as_str())).collect();
     assert_eq!(found, wanted);

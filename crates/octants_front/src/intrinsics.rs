@@ -114,7 +114,6 @@ intrinsics! {
     Random "random" "random(dtype=float)";
     Randn "randn" "randn(dtype=None)";
     ClockCounter "clock_counter" "clock_counter()";
-    ClockFreqHz "clock_freq_hz" "clock_freq_hz()";
 }
 
 impl Intrinsic {

@@ -75,6 +75,11 @@ pub unsafe trait Device: Send + Sync {
 
     fn capabilities(&self) -> Capabilities;
 
+    /// How often in a second the counter that code reads as a clock counts, by what the device says of itself; `None` if it says nothing.
+    fn clock_rate(&self) -> Option<u64> {
+        None
+    }
+
     /// The stream that the device has from the start.
     fn default_stream(&self) -> Stream {
         Stream(0)

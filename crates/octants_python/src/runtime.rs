@@ -248,6 +248,12 @@ impl Runtime {
         self.get().map(|current| current.session.options().arch.name())
     }
 
+    /// How often in a second the device's clock counts; `None` if it does not say, or there is no session.
+    #[getter]
+    fn clock_rate(&self) -> Option<u64> {
+        self.get()?.session.clock_rate()
+    }
+
     #[getter]
     fn live_arrays(&self) -> usize {
         self.get().map_or(0, |current| current.session.live_arrays())

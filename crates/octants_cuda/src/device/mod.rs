@@ -42,6 +42,9 @@ fn margin(bytes: usize) -> usize {
 /// What the driver aligns memory to.
 const ALIGN: usize = 256;
 
+/// What the smallest atomic instruction works on.
+const WORD: usize = 4;
+
 /// A GPU.
 pub struct CudaDevice {
     driver: Driver,
@@ -58,6 +61,8 @@ pub struct CudaDevice {
     lost: AtomicBool,
     name: String,
     capability: u32,
+    /// Ticks of the multiprocessors' clock in a second, by the device's description.
+    clock_rate: u64,
     multiprocessors: u32,
     /// Bytes of a thread's stack.
     stack: AtomicU64,
@@ -201,6 +206,10 @@ unsafe impl Device for CudaDevice {
         Capabilities::STREAMS | Capabilities::DEVICE_BOUNDS
     }
 
+    fn clock_rate(&self) -> Option<u64> {
+        Some(self.clock_rate)
+    }
+
     fn default_stream(&self) -> Stream {
         Stream(LEGACY_STREAM as u64)
     }
@@ -237,8 +246,17 @@ unsafe impl Device for CudaDevice {
     }
 
     unsafe fn allocate_scratch(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
-        // SAFETY: the caller keeps the verb's contract.
-        unsafe { self.allocate_on(handle(stream.0), bytes).map(Address) }
+        // Atomics of small scalars work on whole words: the word around the last element is there, and has a content.
+        let (whole, words) = (bytes.next_multiple_of(ALIGN), bytes / WORD * WORD);
+        // SAFETY: the caller keeps the verb's contract; the word is inside of what was allocated.
+        unsafe {
+            let address = self.allocate_on(handle(stream.0), whole)?;
+            if words < bytes {
+                let status = (self.driver.table.fill_8)(address + words as u64, 0, WORD, handle(stream.0));
+                self.check("allocate_scratch", status)?;
+            }
+            Ok(Address(address))
+        }
     }
 
     unsafe fn free_scratch(&self, stream: Stream, address: Address, _bytes: usize) {

@@ -16,6 +16,8 @@ use crate::staging::{Staging, WITHOUT_TIMING};
 const OLDEST: (c_int, c_int) = (7, 0);
 
 pub(super) mod attribute {
+    /// In thousands of ticks a second.
+    pub const CLOCK_RATE: i32 = 13;
     pub const MULTIPROCESSORS: i32 = 16;
     pub const THREADS_PER_MULTIPROCESSOR: i32 = 39;
     pub const MAJOR: i32 = 75;
@@ -105,6 +107,7 @@ impl CudaDevice {
         if (major, minor) < OLDEST {
             return Err(Unavailable::DeviceTooOld { name, major, minor });
         }
+        let clock_rate = 1000 * ask(attribute::CLOCK_RATE)?.max(0) as u64;
         let multiprocessors = ask(attribute::MULTIPROCESSORS)?.max(1) as u32;
         let (mut context, mut pool, mut fence) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         let properties = PoolProperties::of_device(device);
@@ -145,6 +148,7 @@ impl CudaDevice {
             lost: AtomicBool::new(false),
             name,
             capability: (10 * major + minor) as u32,
+            clock_rate,
             multiprocessors,
             stack: AtomicU64::new(stack as u64),
         })

@@ -111,7 +111,7 @@ impl<H: Host> Lowerer<'_, H> {
                 let [] = self.parameters(intrinsic, arguments, [], 0, span)?;
                 Ok(Term::Value(self.at(span).clock()))
             }
-            I::Randn | I::ClockFreqHz => Err(self.unavailable(intrinsic, span)),
+            I::Randn => Err(self.unavailable(intrinsic, span)),
             I::Matrix | I::Vector => self.tensor_call(intrinsic, callee, arguments, span),
             I::MatrixType => self.tensor_type_call(callee, arguments, span),
             I::Struct => self.struct_call(arguments, span),
