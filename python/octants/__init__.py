@@ -81,6 +81,7 @@ from ._language import (
     static,
     static_assert,
     static_print,
+    stream_parallel,
     tan,
     tanh,
     volatile_load,

@@ -7,6 +7,7 @@ runs: through numpy where that has a meaning, else it says that the name belongs
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import math
 
@@ -351,6 +352,23 @@ def loop_config(
 ):
     """Says how the next ``for`` runs."""
     raise _only_in_kernels("loop_config")
+
+
+class _StreamBlock(contextlib.nullcontext):
+    """What ``stream_parallel()`` gives on the host."""
+
+    def __repr__(self):
+        return "oc.stream_parallel()"
+
+
+@_marked("stream_parallel")
+def stream_parallel():
+    """A block of a kernel that runs at the same time as the blocks beside it: ``with oc.stream_parallel():``.
+
+    One block is one branch, on one stream: loops and statements in it run in order. Consecutive blocks are concurrent. All top-level
+    statements of the kernel must be such blocks. Branches must be independent of each other. On the host it does nothing.
+    """
+    return _StreamBlock()
 
 
 class ndrange:

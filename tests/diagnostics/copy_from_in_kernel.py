@@ -1,4 +1,4 @@
-# raises OctantsCompilationError
+# raises OctantsSyntaxError
 import octants as oc
 
 x, y = oc.field(oc.f32, shape=4), oc.field(oc.f32, shape=4)

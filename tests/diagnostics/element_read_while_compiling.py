@@ -1,4 +1,4 @@
-# raises OctantsCompilationError
+# raises OctantsSyntaxError
 import octants as oc
 
 count = oc.field(oc.i32, shape=())

@@ -265,7 +265,7 @@ codes! {
     InOperator "OC0515" Syntax "`in` on run-time values"
         "Membership is evaluated at compile time only: `oc.static(x in xs)`.";
     WithStatement "OC0516" Syntax "a context manager that the language does not know"
-        "Only the language's own context managers may stand in a kernel.";
+        "The only context manager of kernels is `oc.stream_parallel()`. It is known by the object that the name stands for: one of your own, or of another package, is not taken for it, whatever its name.";
     AssertMessage "OC0517" Syntax "an assertion message that is not a constant text"
         "The message is a string or an f-string.";
     LoopConfig "OC0518" Type "`loop_config` with an argument that it does not take"
@@ -274,6 +274,14 @@ codes! {
         "`oc.static(oc.grouped(...))` is right; `oc.grouped(oc.static(...))`, `oc.grouped(oc.grouped(...))` and nested `oc.static` are not.";
     TooDeep "OC0521" Compilation "blocks nested too deeply"
         "There is a limit to how deeply `if`, loops and expressions may be nested, counting those of inlined funcs. What follows an `if` that leaves a loop or function is nested in it; any number of `elif`s is not.";
+    StreamBlockForm "OC0522" Syntax "`stream_parallel` in another form than `with oc.stream_parallel():`"
+        "It is called without arguments, stands alone in its `with`, and has no value.";
+    StreamBlockPlace "OC0523" Syntax "an `oc.stream_parallel` block in another place than the top level of a kernel"
+        "The blocks of a kernel are the branches of one fork: they stand one after the other, not in each other, in a func, or in a run-time `if`, `while` or `for`. Static `if`s and loops may hold them.";
+    StreamBlockMixed "OC0524" Syntax "a statement that runs beside `oc.stream_parallel` blocks"
+        "Blocks begin together and the kernel ends with the last of them, so nothing can run before, between or after. Beside blocks stand only docstrings, `pass`, `oc.static_assert`, `oc.static_print`, names for `oc.static(...)` values, and static `if`s and loops of blocks. Move anything else into a block, or into a kernel of its own.";
+    StreamBlockReturn "OC0525" Syntax "`return` in a kernel with `oc.stream_parallel` blocks"
+        "Blocks run at the same time, so there is no last statement that could return. Write the result to an array or a field.";
 
     MissingArgument "OC0601" Syntax "a call without one of the arguments"
         "Every parameter without a default needs an argument.";
@@ -310,7 +318,7 @@ codes! {
         "Members of a dataclass parameter are values, arrays, templates and dataclasses. Pass the object itself as `oc.template()`.";
     ArgumentShape "OC0617" Syntax "an argument that is not a vector or matrix of the annotated shape"
         "A parameter of a func that is annotated with a type of vectors or matrices takes values of exactly that shape; entries are cast.";
-    HostOnly "OC0618" Compilation "a function or method of the host's called in a kernel, or by Python code that runs while compiling"
+    HostOnly "OC0618" Syntax "a function or method of the host's called in a kernel, or by Python code that runs while compiling"
         "What touches the data of fields and arrays, makes or destroys them, or changes the session belongs to the host: inside a kernel it would run once, while compiling. `fill` of a field or array is part of the kernel; elements are read and written as `x[i]`.";
 
     NotStatic "OC0701" Compilation "a run-time value where a compile-time constant is needed"

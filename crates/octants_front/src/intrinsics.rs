@@ -32,6 +32,7 @@ intrinsics! {
     Ndrange "ndrange" "ndrange(*bounds, axes=None): each bound an integer or a pair (begin, end).";
     Grouped "grouped" "grouped(x): loops over x with one index vector.";
     LoopConfig "loop_config" "loop_config(*, block_dim=None, serialize=False, parallelize=None, block_dim_adaptive=True, bit_vectorize=False, name=None)";
+    StreamParallel "stream_parallel" "with stream_parallel(): a block that runs at the same time as those beside it.";
 
     GetAddr "get_addr" "get_addr(f, indices): the address of a field's element, as u64.";
     RescaleIndex "rescale_index" "rescale_index(a, b, I): an index into a as one into b, which has more or fewer cells.";

@@ -18,7 +18,7 @@ use crate::host::Host;
 use crate::signature::source_unavailable;
 use crate::sources::Sources;
 use crate::{ArgSpec, FieldParam, LowerOptions, Lowered};
-use data::flow::LoopConfig;
+use data::flow::{LoopConfig, StreamBlocks};
 use data::scope::Frame;
 use data::term::Term;
 use error::Fallible;
@@ -84,6 +84,7 @@ struct Lowerer<'a, H: Host> {
     /// How many regions are open.
     nesting: usize,
     next_loop: Option<LoopConfig>,
+    blocks: StreamBlocks,
     /// Functions of the kernel's own, by what they were compiled for.
     instances: Vec<data::function::Instance<H::Object>>,
     warnings: Vec<Diagnostic>,
@@ -119,6 +120,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             thread: None,
             nesting: 0,
             next_loop: None,
+            blocks: StreamBlocks::default(),
             instances: Vec::new(),
             warnings: Vec::new(),
             whole_indices: SideTable::new(None),
@@ -131,7 +133,9 @@ impl<'a, H: Host> Lowerer<'a, H> {
         self.call_span = tree.name_span;
         self.check_argument_count(&tree, args.len())?;
         self.bind_arguments(&tree, args)?;
+        self.blocks = StreamBlocks::of(&tree.body);
         self.statements(&tree.body)?;
+        self.finish_blocks()?;
         let returns = self.kernel_returns()?;
         debug_assert_eq!(self.region, self.kernel.body);
         calls::captures::pass_captures(&mut self.kernel);
@@ -229,6 +233,6 @@ impl<'a, H: Host> Lowerer<'a, H> {
 
     /// Whether a loop here is one of the kernel's tasks.
     fn at_top_level(&self) -> bool {
-        self.region == self.kernel.body
+        self.region == self.kernel.body || self.blocks.open.is_some_and(|(block, _)| block == self.region)
     }
 }

@@ -86,6 +86,21 @@ impl Loop {
     }
 }
 
+/// The `stream_parallel` blocks of a kernel.
+#[derive(Debug, Default)]
+pub(crate) struct StreamBlocks {
+    /// Whether the kernel has a `with` at all.
+    pub possible: bool,
+    /// The block that is being lowered: its region, and its head.
+    pub open: Option<(Region, Span)>,
+    /// Those with code that have been lowered, in order.
+    pub branches: Vec<Region>,
+    /// The heads of all that have been lowered, in order.
+    pub heads: Vec<Span>,
+    /// The first statement at the kernel's top level that runs and stands in none.
+    pub outside: Option<Span>,
+}
+
 /// What `loop_config` said about the next loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoopConfig {

@@ -90,6 +90,7 @@ impl<H: Host> Lowerer<'_, H> {
             I::Ndrange => self.ndrange(callee, arguments, span),
             I::Grouped => self.grouped(arguments, span),
             I::LoopConfig => self.loop_config(arguments),
+            I::StreamParallel => Err(self.stray_stream_parallel(span)),
             I::GetAddr => self.get_addr(arguments, span),
             I::RescaleIndex => self.rescale_index(arguments, span),
             I::LoopUnique => self.loop_unique(arguments, span),

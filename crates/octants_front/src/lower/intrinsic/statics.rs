@@ -57,15 +57,19 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// Whether an expression is a call of `static`.
     pub(crate) fn is_static_call(&mut self, expr: &Expr) -> Fallible<bool> {
-        let ExprKind::Call { callee, .. } = &expr.kind else { return Ok(false) };
+        Ok(self.called_intrinsic(expr)? == Some(Intrinsic::Static))
+    }
+
+    /// The intrinsic that an expression is a call of.
+    pub(crate) fn called_intrinsic(&mut self, expr: &Expr) -> Fallible<Option<Intrinsic>> {
+        let ExprKind::Call { callee, .. } = &expr.kind else { return Ok(None) };
         if !matches!(callee.kind, ExprKind::Name(_) | ExprKind::Attribute { .. }) {
-            return Ok(false);
+            return Ok(None);
         }
-        Ok(match self.expr(callee)? {
-            Term::Object(object) => {
-                matches!(self.host.meaning(&object), Meaning::Intrinsic(Intrinsic::Static))
-            }
-            _ => false,
+        let Term::Object(object) = self.expr(callee)? else { return Ok(None) };
+        Ok(match self.host.meaning(&object) {
+            Meaning::Intrinsic(intrinsic) => Some(intrinsic),
+            _ => None,
         })
     }
 

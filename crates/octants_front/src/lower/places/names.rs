@@ -38,11 +38,16 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn undefined(&self, name: &str, span: Span) -> Diagnostic {
         let message = format!("Name \"{name}\" is not defined");
         if let Some(block) = self.frame().block_that_had(name) {
+            let help = if self.blocks.heads.contains(&block) {
+                format!("branches share no variables: calculate `{name}` in this block, too")
+            } else {
+                format!("assign `{name}` before the block, so that it lives on after it")
+            };
             return self
                 .diagnostic(Code::LeftScope, span, message)
                 .marked("not visible here")
                 .label(block, "it was defined inside this block")
-                .help(format!("assign `{name}` before the block, so that it lives on after it"));
+                .help(help);
         }
         let diagnostic = self.diagnostic(Code::UndefinedName, span, message);
         match self.frame().visible().find(|known| is_near(known, name)) {

@@ -71,6 +71,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     fn statement_of_kind(&mut self, stmt: &Stmt, rest: &Continuation<'_>) -> Fallible<Flow> {
         let span = stmt.span;
+        self.check_beside_blocks(stmt, rest)?;
         match &stmt.kind {
             StmtKind::Expr(expr) => {
                 // A string alone is a docstring or a comment, and `...` says nothing.
@@ -107,12 +108,7 @@ impl<H: Host> Lowerer<'_, H> {
                 self.assertion(test, message.as_ref(), span).map(|()| Flow::Next)
             }
             StmtKind::Pass => Ok(Flow::Next),
-            StmtKind::With { .. } => Err(self.error_with_help(
-                Code::WithStatement,
-                span,
-                "this context manager cannot be used in a kernel",
-                "only the language's own context managers may stand in a kernel",
-            )),
+            StmtKind::With { items, body } => self.with_statement(items, body, span),
             StmtKind::Unsupported(node) => {
                 let diagnostic =
                     self.diagnostic(Code::UnsupportedStatement, span, format!("Unsupported node \"{node}\""));

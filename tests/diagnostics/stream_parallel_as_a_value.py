@@ -1,0 +1,10 @@
+# raises OctantsSyntaxError
+import octants as oc
+
+@oc.kernel
+def f(x: oc.types.ndarray(dtype=oc.i32, ndim=1)):
+    oc.stream_parallel()
+    for i in x:
+        x[i] = 1
+
+f(oc.ndarray(oc.i32, 4))

@@ -1,0 +1,11 @@
+# raises OctantsSyntaxError
+import octants as oc
+
+@oc.kernel
+def f(x: oc.types.ndarray(dtype=oc.i32, ndim=1)):
+    with oc.stream_parallel():
+        x[0] = 1
+    for i in range(1, 4):
+        x[i] = i
+
+f(oc.ndarray(oc.i32, 4))

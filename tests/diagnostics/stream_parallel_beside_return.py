@@ -1,0 +1,10 @@
+# raises OctantsSyntaxError
+import octants as oc
+
+@oc.kernel
+def f(x: oc.types.ndarray(dtype=oc.i32, ndim=1)) -> oc.i32:
+    with oc.stream_parallel():
+        x[0] = 1
+    return x[0]
+
+f(oc.ndarray(oc.i32, 4))

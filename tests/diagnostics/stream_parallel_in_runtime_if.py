@@ -1,0 +1,10 @@
+# raises OctantsSyntaxError
+import octants as oc
+
+@oc.kernel
+def f(x: oc.types.ndarray(dtype=oc.i32, ndim=1), n: oc.i32):
+    if n > 0:
+        with oc.stream_parallel():
+            x[0] = 1
+
+f(oc.ndarray(oc.i32, 4), 1)
