@@ -152,3 +152,21 @@ def blur():
 def swap_entries(f: oc.template()):
     for i in f:
         f[i] = [f[i].y, f[i].x]
+
+
+@oc.kernel
+def branches(a: oc.types.ndarray(dtype=oc.f32, ndim=1), b: oc.types.ndarray(dtype=oc.f32, ndim=1)):
+    """Blocks, two of them by a static loop, one empty, one with a serial loop and a variable."""
+    for k in oc.static(range(2)):
+        with oc.stream_parallel():
+            a[k] = 1.0
+    oc.static_assert(True)
+    with oc.stream_parallel():
+        pass
+    with oc.stream_parallel():
+        count = 0
+        oc.loop_config(serialize=True)
+        for i in range(3):
+            count += i
+        for i in range(b.shape[0]):
+            b[i] = count

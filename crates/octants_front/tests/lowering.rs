@@ -231,3 +231,9 @@ fn lowering_is_quick() {
     assert!(times[10].as_millis() < 20, "{times:?}");
     println!("{:?}", times[10]);
 }
+
+#[test]
+fn blocks_are_the_branches_of_one_fork() {
+    let lowered = lower(KERNELS, "branches", &[array(Scalar::F32, 1), array(Scalar::F32, 1)]);
+    insta::assert_snapshot!(text::print(&lowered.kernel));
+}

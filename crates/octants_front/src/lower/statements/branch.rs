@@ -69,7 +69,7 @@ impl<H: Host> Lowerer<'_, H> {
             let truth = self.static_truth(inner, test.span)?;
             return self.chosen_branch(if truth { body } else { orelse }, rest);
         }
-        self.runs_beside_blocks(span)?;
+        self.runs_beside_blocks(span, &[body, orelse])?;
         let condition = self.condition(condition, test.span)?;
         let returns = self.returns_anywhere();
         let jumps = (may_leave(body) || may_leave(orelse)) && !self.in_static_loop();
@@ -206,7 +206,7 @@ impl<H: Host> Lowerer<'_, H> {
             clause = (test, body, *span);
             after = orelse;
         };
-        self.runs_beside_blocks(span)?;
+        self.runs_beside_blocks(span, &[clause.1, after])?;
         let mut builder = self.at(span);
         let which = builder.local(Data::Scalar(Scalar::I32));
         let none = builder.i32(-1);

@@ -40,7 +40,7 @@ impl<H: Host> Lowerer<'_, H> {
         if let Term::Static(items) = iterable {
             return self.unrolled_loop(target, &items, iter.span, body, span);
         }
-        self.runs_beside_blocks(span)?;
+        self.runs_beside_blocks(span, &[body])?;
         let (range, grouped) = self.domain(iterable, iter.span)?;
         let targets = self.targets(target, &range, grouped)?;
         let nest = Nest { range, targets, body, span };

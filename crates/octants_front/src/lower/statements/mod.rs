@@ -7,6 +7,6 @@ pub(crate) mod exits;
 pub(crate) mod groups;
 pub(crate) mod loops;
 pub(crate) mod returns;
-pub(crate) mod stream_blocks;
 pub(crate) mod stmt;
+pub(crate) mod stream_blocks;
 pub(crate) mod unroll;

@@ -13,6 +13,8 @@
 //! branches of one fork, which is appended when the kernel's last statement has been lowered. A block is recognised by the object that its
 //! context manager resolves to, never by a name.
 
+use std::fmt::Write as _;
+
 use octants_diag::{Code, Diagnostic, Span};
 use octants_ir::{OpKind, Region};
 
@@ -101,18 +103,17 @@ impl<H: Host> Lowerer<'_, H> {
                     return Ok(());
                 }
             }
-            StmtKind::AugAssign { .. }
-            | StmtKind::AnnAssign { .. }
-            | StmtKind::While { .. }
-            | StmtKind::Assert { .. } => {}
+            StmtKind::While { body, .. } => return self.runs_beside_blocks(stmt.span, &[body]),
+            StmtKind::AugAssign { .. } | StmtKind::AnnAssign { .. } | StmtKind::Assert { .. } => {}
         }
-        self.runs_beside_blocks(stmt.span)
+        self.runs_beside_blocks(stmt.span, &[])
     }
 
-    /// A statement runs: it may not stand at the kernel's top level if there are blocks.
-    pub(crate) fn runs_beside_blocks(&mut self, span: Span) -> Fallible<()> {
+    /// A statement with these bodies runs: it may not stand at the kernel's top level if there are blocks. A `with` in it says itself what
+    /// is wrong.
+    pub(crate) fn runs_beside_blocks(&mut self, span: Span, bodies: &[&[Stmt]]) -> Fallible<()> {
         let at_top = self.region == self.kernel.body && self.frames.len() == 1;
-        if !self.blocks.possible || !at_top {
+        if !self.blocks.possible || !at_top || bodies.iter().any(|body| has_with(body)) {
             return Ok(());
         }
         if let Some(&first) = self.blocks.heads.first() {
@@ -260,7 +261,7 @@ impl<H: Host> Lowerer<'_, H> {
             && let Ok(module) = host.getattr(&object, "__module__", self)
             && let Meaning::Str(module) = host.meaning(&module)
         {
-            resolved += &format!(" of the module `{module}`");
+            let _ = write!(resolved, " of the module `{module}`");
         }
         Ok(Manager::Other { named, resolved: Some(resolved) })
     }
