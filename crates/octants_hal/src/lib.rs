@@ -48,6 +48,8 @@ pub use image::{Image, ImagePart};
 pub use launch::{
     Copied, DeviceBound, DeviceRangeDomain, Domain, Launch, LaunchContext, LaunchMemory, RangeDomain, Summand,
 };
-pub use prints::{PrintQueue, PrintRing, PushError, RING_HEADER};
+pub use prints::{
+    DEVICE_COUNTER_BYTES, DEVICE_DROPPED_OFFSET, PrintQueue, PrintRing, PushError, RING_HEADER,
+};
 pub use shape::{Dealing, Grid, LaunchShape};
 pub use usage::FunctionUsage;

@@ -5,21 +5,32 @@
 //! last; so records are whole, and those of one thread keep their order. The reader zeroes what it has read, which tells a record that
 //! is still being written (its header is zero) from one that is complete.
 //!
+//! A device with memory of its own counts there: threads by the thousand that exchange a word of the host's memory would wait for the bus
+//! one after another.
+//!
 //! **Memory is bounded, and nobody waits for a reader.** A record that finds no room is dropped and counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::device::Address;
+
 /// Words before the records: see the indices below.
 pub const RING_HEADER: usize = 4;
-/// Words reserved by writers so far, of which the low bits are a position in the ring.
+/// Words reserved by writers so far, of which the low bits are a position in the ring. Of a ring that a device writes
+/// ([`PrintRing::format_for_device`]) it is the address of the device's own counters: words reserved, and records dropped.
 const RESERVED: usize = 0;
 /// Words that the reader has zeroed so far.
 const CONSUMED: usize = 1;
-/// Records that found no room.
+/// Records that found no room. A device only says here that there are some.
 const DROPPED: usize = 2;
 /// Words of all records; a power of two.
 const CAPACITY: usize = 3;
+
+/// Bytes of a device's own counters, zeroed before a launch.
+pub const DEVICE_COUNTER_BYTES: usize = 16;
+/// Where among them the records are counted that found no room.
+pub const DEVICE_DROPPED_OFFSET: usize = 8;
 
 /// Words of a launch's ring: 64 KiB, about two thousand prints. Chosen, not measured.
 const RING_WORDS: usize = 8 << 10;
@@ -51,6 +62,15 @@ impl<'a> PrintRing<'a> {
         assert!(capacity.is_power_of_two(), "{capacity} words in a ring");
         memory[CAPACITY].store(capacity as u64, Ordering::Relaxed);
         Self(memory)
+    }
+
+    /// A ring that a device writes whose counters are at this address of its own memory.
+    ///
+    /// # Panics
+    /// As [`PrintRing::format`].
+    pub fn format_for_device(memory: &'a [AtomicU64], counters: Address) -> Self {
+        memory[RESERVED].store(counters.0, Ordering::Relaxed);
+        Self::format(memory)
     }
 
     /// A ring that was formatted before.
@@ -94,9 +114,9 @@ impl<'a> PrintRing<'a> {
         self.0[DROPPED].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many records were dropped since the last call. Whoever writes may not be writing now.
-    fn take_dropped(self) -> u64 {
-        self.0[DROPPED].swap(0, Ordering::Relaxed)
+    /// Whether records were dropped. Whoever writes may not be writing now.
+    pub fn has_dropped(self) -> bool {
+        self.0[DROPPED].load(Ordering::Relaxed) != 0
     }
 
     /// Takes out the records that are complete, up to the first that is not, and how many were. One reader at a time.
@@ -190,10 +210,10 @@ impl PrintQueue {
         ring.read(&mut |site, operands| self.push(site, operands));
     }
 
-    /// Likewise, when the launch is over: with how many were dropped.
-    pub fn take_last_from(&self, ring: PrintRing<'_>) {
+    /// Likewise, when the launch is over: with how many the device dropped.
+    pub fn take_last_from(&self, ring: PrintRing<'_>, dropped: u64) {
         self.take_from(ring);
-        self.memory[DROPPED].fetch_add(ring.take_dropped(), Ordering::Relaxed);
+        self.memory[DROPPED].fetch_add(dropped, Ordering::Relaxed);
     }
 
     /// Takes out all complete records in order. Those of a launch are complete once it is over.
@@ -254,6 +274,22 @@ mod tests {
         assert_eq!(ring.write(2, &[7; 4]), Err(PushError::TooLong));
         assert_eq!(ring.write(3, &[]), Ok(()));
         assert_eq!(all(&queue), [(1, vec![5, 6]), (3, vec![])]);
+    }
+
+    #[test]
+    fn a_device_counts_in_memory_of_its_own() {
+        let memory: Vec<_> = (0..RING_HEADER + 8).map(|_| AtomicU64::new(0)).collect();
+        let ring = PrintRing::format_for_device(&memory, Address(0x7000));
+        assert_eq!(memory[RESERVED].load(Ordering::Relaxed), 0x7000);
+        // As the device's code does: operands, then the header; and for what found no room a word that says so.
+        memory[RING_HEADER + 1].store(5, Ordering::Relaxed);
+        memory[RING_HEADER].store(3 << 32 | 2, Ordering::Release);
+        assert!(!ring.has_dropped());
+        memory[DROPPED].store(1, Ordering::Relaxed);
+        assert!(ring.has_dropped());
+        let queue = PrintQueue::with_words(8);
+        queue.take_last_from(ring, 41);
+        assert_eq!((all(&queue), queue.dropped()), (vec![(3, vec![5])], 41));
     }
 
     #[test]

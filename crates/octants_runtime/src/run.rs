@@ -11,8 +11,8 @@
 use std::sync::atomic::AtomicU64;
 
 use octants_hal::{
-    Address, Capabilities, DeviceError, Fault, FaultRecord, Launch, LaunchContext, LaunchMemory, PrintQueue,
-    PrintRing, Stream,
+    Address, Capabilities, DEVICE_COUNTER_BYTES, DEVICE_DROPPED_OFFSET, DeviceError, Fault, FaultRecord,
+    Launch, LaunchContext, LaunchMemory, PrintQueue, PrintRing, Stream,
 };
 use octants_ir::plan::Schedule;
 use smallvec::SmallVec;
@@ -115,13 +115,16 @@ unsafe fn run_on_device<I>(
 ) -> Result<(), RunError> {
     let (plan, owner) = (version.plan(), version.context());
     owner.launch_log().note(version.name());
+    let temp_bytes = plan.temps.bytes as usize;
+    let counter_bytes = context.prints.map_or(0, |_| DEVICE_COUNTER_BYTES);
     // SAFETY: the caller's stream is live.
-    let scratch = unsafe { Scratch::new(owner, context.stream, plan.temps.bytes as usize)? };
+    let scratch = unsafe { Scratch::new(owner, context.stream, temp_bytes + counter_bytes)? };
     context.memory.temps = scratch.address;
     let report = if plan.sites.is_empty() && results.is_empty() {
         None
     } else {
-        let report = Report::new(owner, results.len(), context.prints)?;
+        let counters = scratch.address.offset(temp_bytes);
+        let report = Report::new(owner, results.len(), context.prints, counters)?;
         let at = |offset| report.block.device().offset(offset);
         context.memory.fault = at(0);
         context.memory.results = at(Report::RESULTS);
@@ -148,7 +151,11 @@ unsafe fn run_on_device<I>(
         }
     }
     if let Some(queue) = context.prints {
-        queue.take_last_from(report.ring(queue));
+        let (ring, mut dropped) = (report.ring(queue), [0; 8]);
+        if ring.has_dropped() {
+            scratch.read(context.stream, temp_bytes + DEVICE_DROPPED_OFFSET, &mut dropped)?;
+        }
+        queue.take_last_from(ring, u64::from_le_bytes(dropped));
     }
     if let Some(fault) = report.fault() {
         return Err(RunError::Fault(fault));
@@ -172,13 +179,19 @@ impl<'a> Report<'a> {
     /// Results lie behind the record of the fault; both are multiples of eight, as the ring is.
     const RESULTS: usize = size_of::<FaultRecord>();
 
-    fn new(owner: &'a Context, results: usize, prints: Option<&PrintQueue>) -> Result<Self, DeviceError> {
+    /// `counters` is where the device counts prints.
+    fn new(
+        owner: &'a Context,
+        results: usize,
+        prints: Option<&PrintQueue>,
+        counters: Address,
+    ) -> Result<Self, DeviceError> {
         let ring_at = Self::RESULTS + results;
         let ring_bytes = prints.map_or(0, |queue| size_of_val(queue.memory()));
         let block = owner.shared().take(ring_at + ring_bytes)?;
         let report = Self { block, ring_at: (ring_bytes > 0).then_some(ring_at) };
         if let Some(queue) = prints {
-            PrintRing::format(report.ring_words(queue.memory().len()));
+            PrintRing::format_for_device(report.ring_words(queue.memory().len()), counters);
         }
         Ok(report)
     }
@@ -233,9 +246,13 @@ impl<'a> Scratch<'a> {
         Ok(scratch)
     }
 
-    fn read(&self, stream: Stream, to: &mut [u8]) -> Result<(), DeviceError> {
+    /// Copies bytes from `offset` on, and waits.
+    fn read(&self, stream: Stream, offset: usize, to: &mut [u8]) -> Result<(), DeviceError> {
+        debug_assert!(offset + to.len() <= self.bytes);
         // SAFETY: as many bytes lie on both sides.
-        unsafe { self.owner.device().copy_to_host(stream, to.as_mut_ptr(), self.address, self.bytes) }
+        unsafe {
+            self.owner.device().copy_to_host(stream, to.as_mut_ptr(), self.address.offset(offset), to.len())
+        }
     }
 }
 
@@ -315,8 +332,8 @@ impl<I> Run<'_, I> {
                     Some(device_domain(plan, task, context, lanes, &mut self.bounds))
                 } else {
                     if task.needs_temps() {
-                        temps.resize(scratch.bytes, 0);
-                        scratch.read(context.stream, temps)?;
+                        temps.resize(plan.temps.bytes as usize, 0);
+                        scratch.read(context.stream, 0, temps)?;
                     }
                     domain(plan, task, context.args, temps, lanes, &mut self.bounds)?
                 }

@@ -11,12 +11,14 @@ const FENCE: &str = "llvm.nvvm.membar.sys";
 const ORDERING: FaultOrdering =
     FaultOrdering { take: "monotonic monotonic", fence: Some(fence), publish: "monotonic" };
 
-/// Appends a record to a ring of prints, or counts it as dropped where there is no room. The ring is `octants_hal`'s `PrintRing`: words
-/// reserved, words read, records dropped, capacity, then the records. The host reads while the device writes, so the header comes last,
-/// behind a fence that the host sees.
+/// Appends a record to a ring of prints, or counts it as dropped where there is no room. The ring is `octants_hal`'s `PrintRing`: the
+/// address of counters, words read, whether records were dropped, capacity, then the records. The counters are in the device's memory:
+/// words reserved, records dropped. The host reads while the device writes, so the header comes last, behind a fence that the host sees.
 const PRINT: &str = "\
 define internal void @octants.print(ptr %ring, i32 %site, i32 %count, ptr %slots) noinline nounwind {
 entry:
+  %counters = load ptr, ptr %ring, align 8
+  %lost.at = getelementptr inbounds i64, ptr %counters, i64 1
   %consumed.at = getelementptr inbounds i64, ptr %ring, i64 1
   %dropped.at = getelementptr inbounds i64, ptr %ring, i64 2
   %capacity.at = getelementptr inbounds i64, ptr %ring, i64 3
@@ -27,14 +29,14 @@ entry:
   %length = add i64 %operands, 1
   br label %try
 try:
-  %begin = load atomic volatile i64, ptr %ring monotonic, align 8
+  %begin = load atomic volatile i64, ptr %counters monotonic, align 8
   %consumed = load atomic volatile i64, ptr %consumed.at monotonic, align 8
   %end = add i64 %begin, %length
   %used = sub i64 %end, %consumed
   %fits = icmp ule i64 %used, %capacity
   br i1 %fits, label %reserve, label %full
 reserve:
-  %pair = cmpxchg ptr %ring, i64 %begin, i64 %end monotonic monotonic, align 8
+  %pair = cmpxchg ptr %counters, i64 %begin, i64 %end monotonic monotonic, align 8
   %reserved = extractvalue { i64, i1 } %pair, 1
   br i1 %reserved, label %head, label %try
 head:
@@ -60,7 +62,13 @@ publish:
   store atomic volatile i64 %header, ptr %header.at monotonic, align 8
   ret void
 full:
-  %lost = atomicrmw add ptr %dropped.at, i64 1 monotonic, align 8
+  %lost = atomicrmw add ptr %lost.at, i64 1 monotonic, align 8
+  %is.first = icmp eq i64 %lost, 0
+  br i1 %is.first, label %tell, label %over
+tell:
+  store volatile i64 1, ptr %dropped.at, align 8
+  br label %over
+over:
   ret void
 }
 ";
