@@ -2,9 +2,10 @@
 # ruff: noqa: RET505  (a branch that is decided while compiling stands beside the other)
 """Decompositions of small matrices, one per thread: written in the kernel language, so they run on the host too.
 
-Singular values of 3×3 matrices come from one-sided rotations (Hestenes): pairs of columns of the matrix are rotated_pair until all are
-orthogonal. Their lengths are then the singular values and the product of the rotations is V. AᵀA is never formed, so small singular values
-lose nothing to squaring. A 2×2 matrix is a rotation or reflection times a symmetric matrix, both known in closed form; so the product of its
+Singular values of 3×3 matrices come from one-sided rotations (Hestenes): pairs of columns of the matrix are turned until all are
+orthogonal. Their lengths are then the singular values and the product of the rotations is V. The first rotations are found from the products
+of the columns alone, AᵀA, which is less to turn; what squaring loses of small singular values, the columns themselves give back in the last
+ones. A 2×2 matrix is a rotation or reflection times a symmetric matrix, both known in closed form; so the product of its
 factors, ``U @ V.transpose()``, is right to far below the precision where the matrix is almost a rotation. Eigenvalues of symmetric matrices come from Jacobi's rotations. Matrices are scaled first, so that no intermediate overflows.
 
 Accuracy, relative to the largest singular value, in units of the type's precision (1.2e-7 for f32, 2.2e-16 for f64): singular value
@@ -28,6 +29,10 @@ f64 = dtypes["f64"]
 # Singular values of a 2×2 matrix that differ by less, in units of the type's precision, count as equal. The deformation of a body in free
 # fall is the unit matrix with rounding errors of about 1e-6 in f32: 32 units cover them.
 EQUAL_UNITS = 32
+
+# Sweeps over the products of a 3×3 matrix' columns before the columns themselves are turned. After three, one over the columns is enough in f32
+# for matrices with random entries.
+SWEEPS_OF_PRODUCTS = 3
 
 
 # ---- checks and constants; they run while compiling ---------------------------------------------------------------------------
@@ -65,7 +70,7 @@ def least_scale(dt) -> float:
 
 def negligible_product(dt) -> float:
     """What a product of two numbers of which the greater is at most about 1 does not matter below, nor does its square vanish."""
-    return 1e-34 if dt == f64 else 1e-16
+    return 1e-150 if dt == f64 else 1e-18
 
 
 # ---- rotations ------------------------------------------------------------------------------------------------------------------
@@ -73,20 +78,20 @@ def negligible_product(dt) -> float:
 
 @pyfunc
 def rotation(difference, twice_product, negligible):
-    """Cosine and sine of the smaller angle that makes two directions orthogonal.
+    """Cosine and sine of the smaller angle that makes two directions orthogonal, and by how much their lengths' squares part.
 
     For columns p and q, ``difference`` is q·q - p·p and ``twice_product`` is 2 p·q; for a symmetric matrix they are the difference of
     two diagonal entries and twice the entry between them. If both are negligible, nothing turns.
     """
-    root = lang.sqrt(difference * difference + twice_product * twice_product)
-    turns = root > negligible
-    # The angle's cosine and sine are to each other as these two, and the sum of their squares is 2 root adjacent.
-    adjacent = lang.abs(difference) + root
-    opposite = lang.abs(twice_product)
-    scale = lang.rsqrt(lang.select(turns, 2 * root * adjacent, lang.one(root)))
-    cosine = lang.select(turns, adjacent * scale, lang.one(root))
-    sine = lang.select(turns, opposite * scale, lang.zero(root))
-    return cosine, lang.select((twice_product < 0) == (difference < 0), sine, -sine)
+    # A difference that is not zero: then neither is what is divided by, and without a product nothing turns.
+    apart = lang.max(lang.abs(difference), negligible)
+    root = lang.sqrt(apart * apart + twice_product * twice_product)
+    # The angle's cosine and sine are to each other as this and the product, and the sum of their squares is 2 root adjacent.
+    adjacent = apart + root
+    scale = lang.rsqrt(2 * root * adjacent)
+    growth = (root - apart) / 2
+    falls = difference < 0
+    return adjacent * scale, twice_product * lang.select(falls, -scale, scale), lang.select(falls, -growth, growth)
 
 
 @pyfunc
@@ -160,7 +165,7 @@ def svd_2(A, dt: Template):
     # Singular values that are almost equal turn nothing, so that the product of the factors is the orthogonal factor itself.
     equal = dt(EQUAL_UNITS * unit_roundoff(dt)) * trace
     twice = lang.select(difference * difference + twice * twice > equal * equal, twice, lang.zero(twice))
-    cosine, sine = rotation(-difference, twice, dt(negligible_product(dt)))
+    cosine, sine, _ = rotation(-difference, twice, dt(negligible_product(dt)))
     cosine, sine = renormalised(cosine, sine)
     v = Vector([cosine, -sine])
     w = Vector([sine, cosine])
@@ -182,10 +187,25 @@ def svd_2(A, dt: Template):
 
 
 @pyfunc
+def turned_products(pp, qq, pq, rp, rq, v, w, negligible):
+    """Turns two columns to be orthogonal that only their products are known of, also with the third one, and two columns of V with them."""
+    cosine, sine, growth = rotation(qq - pp, 2 * pq, negligible)
+    return (
+        pp - growth,
+        qq + growth,
+        lang.zero(pq),
+        rp * cosine - rq * sine,
+        rp * sine + rq * cosine,
+        v * cosine - w * sine,
+        v * sine + w * cosine,
+    )
+
+
+@pyfunc
 def rotated_pair(p, q, v, w, negligible):
     """Turns two columns to be orthogonal, and two columns of V with them; also gives how far they had to go."""
     product = 2 * dot(p, q)
-    cosine, sine = rotation(dot(q, q) - dot(p, p), product, negligible)
+    cosine, sine, _ = rotation(dot(q, q) - dot(p, p), product, negligible)
     return (
         p * cosine - q * sine,
         p * sine + q * cosine,
@@ -244,7 +264,20 @@ def svd_3(A, dt: Template):
     v1 = Vector([zero, one, zero])
     v2 = Vector([zero, zero, one])
     negligible = dt(negligible_product(dt))
-    tolerance = dt(precision(dt)) * (dot(b0, b0) + dot(b1, b1) + dot(b2, b2))
+    g00 = dot(b0, b0)
+    g01 = dot(b0, b1)
+    g02 = dot(b0, b2)
+    g11 = dot(b1, b1)
+    g12 = dot(b1, b2)
+    g22 = dot(b2, b2)
+    tolerance = dt(precision(dt)) * (g00 + g11 + g22)
+    for _ in range(SWEEPS_OF_PRODUCTS):
+        g00, g11, g01, g02, g12, v0, v1 = turned_products(g00, g11, g01, g02, g12, v0, v1, negligible)
+        g00, g22, g02, g01, g12, v0, v2 = turned_products(g00, g22, g02, g01, g12, v0, v2, negligible)
+        g11, g22, g12, g01, g02, v1, v2 = turned_products(g11, g22, g12, g01, g02, v1, v2, negligible)
+    b0 = a @ v0
+    b1 = a @ v1
+    b2 = a @ v2
     sweep = 0
     while sweep < 12:
         b0, b1, v0, v1, product_01, sine_01 = rotated_pair(b0, b1, v0, v1, negligible)
@@ -385,7 +418,7 @@ def sym_eig_n(A, dt: Template):
                 # What is lost in rounding anyway turns nothing: turning would only add its own rounding.
                 between = lang.select(lang.abs(a[p, q]) > rounding, a[p, q], lang.zero(rounding))
                 product = lang.max(product, lang.abs(between))
-                c, s = rotation(a[q, q] - a[p, p], 2 * between, negligible)
+                c, s, _ = rotation(a[q, q] - a[p, p], 2 * between, negligible)
                 sine = lang.max(sine, lang.abs(s))
                 shift = s / c * between
                 a[p, p] = a[p, p] - shift

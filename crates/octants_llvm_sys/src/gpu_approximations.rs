@@ -13,8 +13,8 @@
 //! √x             becomes  sqrt.approx(x)           1 ULP
 //! ```
 //!
-//! All of them take subnormal numbers for what they are. `rsqrt.approx` spends three of its four instructions on that, which are saved where the
-//! argument is known to be no subnormal number: squares and a softening of 1e-4, as in n-body. The faster `div.approx` gives 0 where the divisor is above 2¹²⁶, and is not used.
+//! All of them take subnormal numbers for what they are. `rsqrt.approx` and `sqrt.approx` spend three of their four instructions on that, which
+//! are saved where the argument is known to be no subnormal number: squares and a softening of 1e-4, as in n-body, or a maximum with a small number. The faster `div.approx` gives 0 where the divisor is above 2¹²⁶, and is not used.
 //! 64-bit reals have no approximations of this accuracy.
 
 use std::ffi::CStr;
@@ -25,13 +25,13 @@ use llvm_sys::core::{
     LLVMGetCalledValue, LLVMGetFastMathFlags, LLVMGetFirstBasicBlock, LLVMGetFirstInstruction,
     LLVMGetInlineAsm, LLVMGetInstructionOpcode, LLVMGetNamedFunction, LLVMGetNextBasicBlock,
     LLVMGetNextInstruction, LLVMGetOperand, LLVMInstructionEraseFromParent, LLVMIsACallInst,
-    LLVMIsAConstantFP, LLVMIsAInstruction, LLVMPositionBuilderBefore, LLVMReplaceAllUsesWith,
-    LLVMSetFastMathFlags, LLVMTypeOf,
+    LLVMIsAConstantFP, LLVMIsAFunction, LLVMIsAInstruction, LLVMPositionBuilderBefore,
+    LLVMReplaceAllUsesWith, LLVMSetFastMathFlags, LLVMTypeOf,
 };
 use llvm_sys::prelude::{LLVMBuilderRef, LLVMTypeRef, LLVMValueRef};
 use llvm_sys::{LLVMFastMathApproxFunc, LLVMInlineAsmDialect, LLVMOpcode};
 
-use crate::handles::{Context, Module, users};
+use crate::handles::{Context, Module, name_of, users};
 use crate::target::{Processor, Target};
 
 /// Rewrites what may be approximated. For GPUs alone.
@@ -139,7 +139,9 @@ impl<'a> Rewriter<'a> {
         // SAFETY: a live call of the intrinsic.
         unsafe {
             LLVMPositionBuilderBefore(self.builder, root);
-            LLVMReplaceAllUsesWith(root, self.call(c"llvm.nvvm.sqrt.approx.f", x));
+            let flushing = is_normal(x, DEPTH);
+            let name = if flushing { c"llvm.nvvm.sqrt.approx.ftz.f" } else { c"llvm.nvvm.sqrt.approx.f" };
+            LLVMReplaceAllUsesWith(root, self.call(name, x));
             LLVMInstructionEraseFromParent(root);
         }
     }
@@ -244,48 +246,75 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-/// How many sums deep an argument is looked into.
+/// How many operations deep an argument is looked into.
 const DEPTH: u32 = 6;
 
-/// Whether a 32-bit real is known to be the least normal number, greater, or NaN: a sum of such a constant and what is not negative.
+/// Whether a 32-bit real is known to be the least normal number, greater, or NaN.
 ///
 /// # Safety
 /// A live 32-bit real.
 unsafe fn is_normal(value: LLVMValueRef, depth: u32) -> bool {
-    // SAFETY: the caller says so; a sum has two operands of its type.
-    unsafe {
-        if let Some(constant) = constant(value) {
-            return constant >= f64::from(f32::MIN_POSITIVE);
-        }
-        if depth == 0 || LLVMIsAInstruction(value).is_null() || !is(value, LLVMOpcode::LLVMFAdd) {
-            return false;
-        }
-        let (a, b) = (LLVMGetOperand(value, 0), LLVMGetOperand(value, 1));
-        (is_normal(a, depth - 1) && is_not_negative(b, depth - 1))
-            || (is_normal(b, depth - 1) && is_not_negative(a, depth - 1))
-    }
+    // SAFETY: the caller says so.
+    unsafe { least(value, depth) >= f64::from(f32::MIN_POSITIVE) }
 }
 
-/// Whether a 32-bit real is known to be zero, greater, or NaN: squares and their sums.
+/// A bound behind an operation that rounds, or is approximated: by a relative error far below this one.
+fn rounded_down(bound: f64) -> f64 {
+    bound - bound.abs() * 1e-3
+}
+
+/// A number that a 32-bit real is not below, unless it is NaN: of squares, magnitudes, roots, maxima with a constant, and of their sums
+/// and products.
 ///
 /// # Safety
 /// A live 32-bit real.
-unsafe fn is_not_negative(value: LLVMValueRef, depth: u32) -> bool {
-    // SAFETY: the caller says so; sums and products have two operands of their type.
+unsafe fn least(value: LLVMValueRef, depth: u32) -> f64 {
+    const UNKNOWN: f64 = f64::NEG_INFINITY;
+    // SAFETY: the caller says so; what is asked for operands has so many, of its type.
     unsafe {
         if let Some(constant) = constant(value) {
-            return constant >= 0.0;
+            return if constant.is_nan() { UNKNOWN } else { constant };
         }
         if LLVMIsAInstruction(value).is_null() {
-            return false;
+            return UNKNOWN;
+        }
+        let of = |number: u32| {
+            let operand = LLVMGetOperand(value, number);
+            if depth == 0 { constant(operand).unwrap_or(UNKNOWN) } else { least(operand, depth - 1) }
+        };
+        let product = || match (of(0), of(1)) {
+            (a, b) if a >= 0.0 && b >= 0.0 && (a * b).is_finite() => rounded_down(a * b),
+            _ if LLVMGetOperand(value, 0) == LLVMGetOperand(value, 1) => 0.0,
+            _ => UNKNOWN,
+        };
+        if is(value, LLVMOpcode::LLVMFAdd) {
+            // Known where neither is an infinity.
+            return Some(of(0) + of(1)).filter(|sum| sum.is_finite()).map_or(UNKNOWN, rounded_down);
         }
         if is(value, LLVMOpcode::LLVMFMul) {
-            return LLVMGetOperand(value, 0) == LLVMGetOperand(value, 1);
+            return product();
         }
-        depth > 0
-            && is(value, LLVMOpcode::LLVMFAdd)
-            && is_not_negative(LLVMGetOperand(value, 0), depth - 1)
-            && is_not_negative(LLVMGetOperand(value, 1), depth - 1)
+        if is(value, LLVMOpcode::LLVMSelect) {
+            return of(1).min(of(2));
+        }
+        let callee =
+            if LLVMIsACallInst(value).is_null() { std::ptr::null_mut() } else { LLVMGetCalledValue(value) };
+        if callee.is_null() || LLVMIsAFunction(callee).is_null() {
+            return UNKNOWN;
+        }
+        match name_of(callee).as_str() {
+            "llvm.fabs.f32" => of(0).max(0.0),
+            "llvm.sqrt.f32" | "llvm.nvvm.sqrt.approx.f" | "llvm.nvvm.sqrt.approx.ftz.f" => {
+                rounded_down(of(0).max(0.0).sqrt())
+            }
+            // One that is NaN gives the other one.
+            "llvm.maxnum.f32" => match [0, 1].map(|operand| constant(LLVMGetOperand(value, operand))) {
+                [None, None] => of(0).min(of(1)),
+                constants => constants.into_iter().flatten().fold(UNKNOWN, f64::max),
+            },
+            "llvm.minnum.f32" => of(0).min(of(1)),
+            _ => UNKNOWN,
+        }
     }
 }
 

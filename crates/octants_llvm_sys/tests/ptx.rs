@@ -108,7 +108,9 @@ fn arithmetic(body: &str, fast: bool) -> String {
            store float %r, ptr addrspace(1) %p
            ret void
          }}
-         declare float @llvm.sqrt.f32(float)"
+         declare float @llvm.sqrt.f32(float)
+         declare float @llvm.fabs.f32(float)
+         declare float @llvm.maxnum.f32(float, float)"
     );
     String::from_utf8(compile(&text, &options).unwrap().bytes).unwrap()
 }
@@ -132,6 +134,35 @@ fn reciprocal_roots_flush_only_what_is_no_subnormal_number() {
     // 2^-140 is subnormal.
     assert!(!flushes(&of_squares("0x3730000000000000")));
     assert!(!flushes(&of_squares("1.0").replace("%y, %y", "%x, %y")));
+}
+
+/// A maximum with a small number keeps what is computed of it from being subnormal, as long as that is no smaller than the least normal number.
+#[test]
+fn roots_of_what_has_a_lower_bound_flush() {
+    let of_maximum = |least: &str| {
+        format!(
+            "%a = call OP float @llvm.fabs.f32(float %x)
+             %b = call OP float @llvm.maxnum.f32(float %a, float {least})
+             %c = fmul OP float %b, %b
+             %d = fmul OP float %y, %y
+             %e = fadd OP float %c, %d
+             %s = call OP float @llvm.sqrt.f32(float %e)
+             %f = fadd OP float %b, %s
+             %g = fmul OP float %s, %f
+             %h = call OP float @llvm.sqrt.f32(float %g)
+             %r = fadd OP float %h, %s"
+        )
+    };
+    let flushing = |body: &str| arithmetic(body, true).matches("sqrt.approx.ftz.f32").count();
+    // 2^-60, 2^-70, and a number that is not known.
+    assert_eq!(flushing(&of_maximum("0x3C30000000000000")), 2);
+    assert_eq!(flushing(&of_maximum("0x3B90000000000000")), 0);
+    assert_eq!(flushing(&of_maximum("%y")), 0);
+    // A difference has no bound.
+    assert_eq!(
+        flushing(&of_maximum("0x3C30000000000000").replace("fadd OP float %c", "fsub OP float %c")),
+        0
+    );
 }
 
 /// Quotients and roots are correctly rounded, and products are not fused with sums, unless the text allows it. The assembler fuses
