@@ -1,0 +1,53 @@
+//! Tells the profiler where the time of a compilation goes.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use octants_passes::PassTiming;
+use octants_runtime::Profiler;
+
+use crate::kernel_source::VersionInfo;
+
+/// A kernel that is being compiled, from its source to callable code.
+pub(crate) struct Compilation {
+    profiler: Arc<Profiler>,
+    kernel: String,
+    begin: Instant,
+}
+
+impl Compilation {
+    /// The front end, which took this long, is just done.
+    pub fn begin(profiler: &Arc<Profiler>, kernel: &str, lowering: Duration) -> Self {
+        let now = Instant::now();
+        let begin = now.checked_sub(lowering).unwrap_or(now);
+        profiler.phase(profiler.thread(), &["front end"], kernel, begin, lowering);
+        Self { profiler: Arc::clone(profiler), kernel: kernel.to_owned(), begin }
+    }
+
+    pub fn end(self) {
+        let Self { profiler, kernel, begin } = self;
+        profiler.phase(profiler.thread(), &[], &kernel, begin, begin.elapsed());
+    }
+}
+
+/// A version of a kernel was made: what was done one after another since `begin`.
+pub(crate) fn note_made(profiler: &Profiler, kernel: &str, begin: Instant, info: &VersionInfo) {
+    let (thread, statistics) = (profiler.thread(), &info.statistics);
+    let mut at = begin;
+    for (phase, time) in [("passes", statistics.passes), ("emit", statistics.emit), ("LLVM", statistics.llvm)]
+    {
+        if time > Duration::ZERO {
+            profiler.phase(thread, &[phase], kernel, at, time);
+        }
+        at += time;
+    }
+    for &PassTiming { name, begin: since, time } in &info.passes {
+        profiler.phase(thread, &["passes", name], kernel, begin + since, time);
+    }
+}
+
+/// Its code was loaded, just now.
+pub(crate) fn note_loaded(profiler: &Profiler, kernel: &str, time: Duration) {
+    let now = Instant::now();
+    profiler.phase(profiler.thread(), &["load"], kernel, now.checked_sub(time).unwrap_or(now), time);
+}
