@@ -198,13 +198,21 @@ def test_the_trace_has_launches_tasks_and_compilations_on_one_clock(profiled, ar
         assert task["track"] == "default stream"
     in_order = sorted(tasks, key=lambda task: task["ts"])
     assert all(end(a) <= b["ts"] + 0.002 for a, b in zip(in_order, in_order[1:])), "one stream does one thing at a time"
-    compiled = {span["name"]: span for span in spans if span["cat"] == "compile"}
+    compiled = {span["name"]: span for span in spans if span["track"] == "compile"}
     whole = compiled.pop("scale_and_shift")
     assert {"front end", "load"} <= set(compiled)
     if arch != "reference":
         assert {"passes", "emit", "LLVM", "split_tasks"} <= set(compiled)
         assert end(compiled["passes"]) <= compiled["emit"]["ts"] + 0.002
         assert end(compiled["emit"]) <= compiled["LLVM"]["ts"] + 0.002
+        workers = [span for span in spans if span["track"].startswith("compile tasks ")]
+        assert sorted(span["name"] for span in workers if span["name"].startswith("scale")) == [
+            "scale_and_shift_t0",
+            "scale_and_shift_t1",
+        ]
+        assert {"parse", "optimise", "generate"} <= {span["name"] for span in workers}
+        for span in workers:
+            assert compiled["LLVM"]["ts"] <= span["ts"] + 100 and end(span) <= end(compiled["LLVM"]) + 100
     for phase in compiled.values():
         assert whole["ts"] <= phase["ts"] + 0.002 and end(phase) <= end(whole) + 0.002
     assert end(whole) <= launches[0]["ts"]

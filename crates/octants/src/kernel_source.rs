@@ -5,6 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use octants_codegen::LlvmTiming;
 use octants_hal::{Cancel, DeviceError};
 use octants_ir::{Kernel, Loc, text};
 use octants_passes::{Assumptions as PassAssumptions, Outcome, PassTiming, PipelineOptions, run_pipeline};
@@ -47,6 +48,8 @@ pub(crate) struct VersionInfo {
     pub statistics: CompileStatistics,
     /// Each pass that ran.
     pub passes: Vec<PassTiming>,
+    /// LLVM's work on each task, by symbol.
+    pub llvm: Vec<(String, LlvmTiming)>,
 }
 
 impl MakeVersion for KernelSource {

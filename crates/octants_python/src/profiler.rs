@@ -30,9 +30,10 @@ impl SessionProfiler {
 pub fn trace(py: Python<'_>, session: &Session) -> PyResult<Trace> {
     let signals = SignalScope::begin(py)?;
     let trace = py.detach(|| session.profiler().trace(signals.request()));
+    let trace = trace.ok_or_else(|| errors::from_error(py, &octants::Error::Cancelled))?;
     drop(signals);
     py.check_signals()?;
-    trace.ok_or_else(|| errors::from_error(py, &octants::Error::Cancelled))
+    Ok(trace)
 }
 
 #[pymethods]

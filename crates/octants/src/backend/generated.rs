@@ -27,6 +27,7 @@ pub(super) fn make(
     let Outcome { kernel, plan, findings, timings } = outcome;
     let races = findings.races;
     let compiled = compile(&kernel, &plan).map_err(|error| codegen_error(&error))?;
+    let llvm = compiled.tasks.iter().map(|task| (task.symbol.clone(), task.timing)).collect();
     let tasks: Vec<_> = compiled
         .tasks
         .into_iter()
@@ -42,7 +43,7 @@ pub(super) fn make(
         code_bytes: tasks.iter().map(|task| task.bytes.len()).sum(),
         finished: None,
     };
-    let info = VersionInfo { assume, races, statistics, passes: timings };
+    let info = VersionInfo { assume, races, statistics, passes: timings, llvm };
     Ok(Code { name: kernel.name.clone(), plan, tasks, info })
 }
 

@@ -35,7 +35,7 @@ impl Compiler for Null {
             tasks: tasks.len(),
             ..CompileStatistics::default()
         };
-        let info = VersionInfo { assume, races, statistics, passes: timings };
+        let info = VersionInfo { assume, races, statistics, passes: timings, llvm: Vec::new() };
         Ok(Code { name: kernel.name.clone(), plan, tasks, info })
     }
 

@@ -85,7 +85,7 @@ fn write_span(writer: &mut Writer, session: u32, place: Place, span: &Span, offs
     text.push_str(",\"name\":");
     string(text, &span.name);
     let category = match span.track {
-        Track::Compile { .. } => "compile",
+        Track::Compile { .. } | Track::CompileWorker { .. } => "compile",
         Track::Scope { .. } => "scope",
         Track::Launches { .. } => "launch",
         Track::Stream { .. } if span.bytes.is_some() => "copy",
@@ -104,7 +104,7 @@ fn write_span(writer: &mut Writer, session: u32, place: Place, span: &Span, offs
     let arrow = match span.track {
         Track::Launches { .. } => "s",
         Track::Stream { .. } => "f",
-        Track::Compile { .. } | Track::Scope { .. } => return,
+        Track::Compile { .. } | Track::CompileWorker { .. } | Track::Scope { .. } => return,
     };
     if let Some(launch) = span.launch.filter(|&launch| launch != 0) {
         let text = writer.event(if arrow == "s" { 's' } else { 'f' }, place);
@@ -121,6 +121,7 @@ fn track_name(track: Track) -> String {
     };
     match track {
         Track::Compile { thread } => of("compile", thread),
+        Track::CompileWorker { worker } => format!("compile tasks {}", worker + 1),
         Track::Scope { thread } => of("scopes", thread),
         Track::Launches { thread } => of("launches", thread),
         Track::Stream { stream: 0, thread } => of("default stream", thread),

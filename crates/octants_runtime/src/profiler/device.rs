@@ -74,6 +74,10 @@ unsafe impl Device for ProfiledDevice {
         self.inner.capabilities()
     }
 
+    fn clock_rate(&self) -> Option<u64> {
+        self.inner.clock_rate()
+    }
+
     fn default_stream(&self) -> Stream {
         self.inner.default_stream()
     }

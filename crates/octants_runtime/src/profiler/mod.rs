@@ -58,6 +58,8 @@ pub struct Profiler {
     /// What streams were told and is not known yet; none if launches are not recorded.
     streams: Option<Streams>,
     threads: Mutex<HashMap<ThreadId, u32>>,
+    /// Until when each track of threads that compile is in use.
+    workers: Mutex<Vec<i64>>,
     /// What functions of loaded code are called.
     tasks: Mutex<HashMap<Function, Arc<str>>>,
 }
@@ -89,6 +91,7 @@ impl Profiler {
             log: Mutex::default(),
             streams: device.map(|device| Streams::new(device, epoch)),
             threads: Mutex::default(),
+            workers: Mutex::default(),
             tasks: Mutex::default(),
         }
     }
@@ -100,23 +103,36 @@ impl Profiler {
     }
 
     /// A compilation, or a phase of one, of so long. `path` names it inside the phases that it is part of: `["passes", "simplify"]`.
-    pub fn phase(&self, thread: u32, path: &[&'static str], kernel: &str, begin: Instant, time: Duration) {
-        let span = Span {
-            track: Track::Compile { thread },
-            name: match path.last() {
-                Some(&phase) => phase.into(),
-                None => kernel.into(),
-            },
-            start: self.since_epoch(begin),
-            duration: time.as_nanos() as u64,
-            launch: None,
-            bytes: None,
-        };
-        let mut log = self.log();
-        log.count_phase(path, time);
+    pub fn phase(&self, track: Track, path: &[&'static str], kernel: &str, begin: Instant, time: Duration) {
+        self.log().count_phase(path, time);
+        self.part(track, path.last().unwrap_or(&kernel), begin, time);
+    }
+
+    /// A part of a compilation that is not counted.
+    pub fn part(&self, track: Track, name: &str, begin: Instant, time: Duration) {
         if self.recording {
-            log.keep(span);
+            let span = Span {
+                track,
+                name: name.into(),
+                start: self.since_epoch(begin),
+                duration: time.as_nanos() as u64,
+                launch: None,
+                bytes: None,
+            };
+            self.log().keep(span);
         }
+    }
+
+    /// A track of something that was compiled on a thread of its own: one that had nothing to do from `begin` on.
+    pub fn worker(&self, begin: Instant, time: Duration) -> Track {
+        let begin = self.since_epoch(begin);
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let worker = workers.iter().position(|&busy_until| busy_until <= begin).unwrap_or(workers.len());
+        if worker == workers.len() {
+            workers.push(begin);
+        }
+        workers[worker] = begin + time.as_nanos() as i64;
+        Track::CompileWorker { worker: worker as u32 }
     }
 
     /// The number of the calling thread, from 0 on.

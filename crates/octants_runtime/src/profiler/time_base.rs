@@ -156,3 +156,64 @@ impl Drop for TimeBase {
         unsafe { self.device.destroy_event(self.anchor) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use octants_hal::null::NullDevice;
+
+    use super::*;
+
+    #[test]
+    fn a_clock_that_runs_faster_is_slowed_down() {
+        let first = Moment { device: 100.0, host: 1_000_000.0 };
+        let near = DeviceClock { first, latest: Moment { device: 1100.0, host: 1_000_990.0 } };
+        assert_eq!(near.on_host(600), 1_000_500, "too short a time to compare rates");
+        let latest = Moment { device: 100.0 + 4e9, host: 1_000_000.0 + 4e9 - 40_000.0 };
+        let far = DeviceClock { first, latest };
+        assert_eq!(far.on_host(100), 1_000_000);
+        assert_eq!(far.on_host(100 + 2_000_000_000), 1_000_000 + 2_000_000_000 - 20_000);
+    }
+
+    /// Recordings of the null device are a microsecond apart.
+    #[test]
+    fn an_event_that_is_far_away_becomes_the_anchor() {
+        let null = Arc::new(NullDevice::new());
+        let device: Arc<dyn Device> = null.clone();
+        let mut base = TimeBase::new(&device, Instant::now()).unwrap();
+        let [near, far, next] = [(); 3].map(|()| device.create_event(true).unwrap());
+        // SAFETY: the null device touches no memory, and the handles are its own.
+        unsafe {
+            device.record_event(device.default_stream(), near).unwrap();
+            let at = base.time_of(near).unwrap().unwrap();
+            assert_eq!(base.keep_near(near, at), near);
+            device.record_event(device.default_stream(), far).unwrap();
+            let anchor = base.keep_near(far, 7e9);
+            assert!(anchor != far && anchor != near, "the one before is free");
+            device.destroy_event(anchor);
+            device.record_event(device.default_stream(), next).unwrap();
+            assert_eq!(base.time_of(next), Ok(Some(7e9 + 1000.0)));
+            device.destroy_event(near);
+            device.destroy_event(next);
+        }
+        drop(base);
+        let trace = null.take_trace();
+        let count = |verb: &str| trace.iter().filter(|line| line.starts_with(verb)).count();
+        assert_eq!(count("create_event"), count("destroy_event"));
+        assert_eq!(count("create_stream"), count("destroy_stream"));
+    }
+
+    #[test]
+    fn a_device_that_fails_while_it_is_measured_keeps_nothing() {
+        for verb in ["create_event", "create_stream", "record_event", "synchronise_event", "elapsed"] {
+            let null = Arc::new(NullDevice::new());
+            let device: Arc<dyn Device> = null.clone();
+            null.fail_next(verb);
+            assert!(TimeBase::new(&device, Instant::now()).is_err(), "{verb}");
+            let trace = null.take_trace();
+            let count =
+                |verb: &str| trace.iter().filter(|l| l.starts_with(verb) && !l.ends_with('!')).count();
+            assert_eq!(count("create_event"), count("destroy_event"), "{verb}");
+            assert_eq!(count("create_stream"), count("destroy_stream"), "{verb}");
+        }
+    }
+}

@@ -10,6 +10,8 @@ use super::statistics::Statistics;
 pub enum Track {
     /// Compilations that this thread asked for.
     Compile { thread: u32 },
+    /// One of the threads that compile tasks.
+    CompileWorker { worker: u32 },
     /// Ranges of the user's own.
     Scope { thread: u32 },
     /// Launches, as the host spends time on them.
