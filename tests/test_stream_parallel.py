@@ -382,6 +382,25 @@ def test_branches_may_add_to_one_place(arch, sizes):
     assert (a.to_numpy() == 6 + 4 * (slowly(np.arange(n), steps) & 1)).all()
 
 
+def test_branches_may_scatter_sums_into_one_array(arch, sizes):
+    """Neither branch may keep private copies of what the other adds to, too."""
+    n, _ = sizes
+    n *= 20 if arch not in INTERPRETED else 1
+
+    @oc.kernel
+    def k(keys: IntArray, bins: IntArray):
+        for b in oc.static(range(3)):
+            with oc.stream_parallel():
+                for i in keys:
+                    bins[keys[i]] += b + 1
+
+    keys = np.random.default_rng(3).integers(0, 10, n).astype(np.int32)
+    bins = np.zeros(10, np.int32)
+    for _ in range(10):
+        k(keys, bins)
+    assert (bins == 60 * np.bincount(keys, minlength=10)).all()
+
+
 # ---- the form of blocks ---------------------------------------------------------------------------------------------------
 
 
@@ -663,6 +682,25 @@ def test_a_failed_assertion_in_a_branch_is_raised_and_the_rest_joined(arch):
         k(a, b, -1)
         assert (a.to_numpy() == 7).all() and (b.to_numpy() == slowly(np.arange(20), 10)).all()
         a.fill(attempt)
+
+
+def test_failures_of_several_branches(arch):
+    """The first one in the order of the program is raised. Others are told where they happened, too; in order they never begin."""
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
+
+    @oc.kernel
+    def k(a: IntArray, b: IntArray):
+        with oc.stream_parallel():
+            for i in a:
+                assert slow(a[i], 500) == 1, f"the first fails at {i}"
+        with oc.stream_parallel():
+            for i in b:
+                assert slow(b[i], 500) == 1, f"the second fails at {i}"
+
+    a, b = arrays(2, 3)
+    for _ in range(3):
+        with pytest.raises(oc.OctantsAssertionError, match="the first fails at"):
+            k(a, b)
 
 
 def test_indices_are_checked_in_branches(arch):

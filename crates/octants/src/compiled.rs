@@ -11,7 +11,7 @@ use octants_runtime::{
 };
 
 use crate::error::{Error, LaunchError};
-use crate::fault::describe;
+use crate::fault::describe_all;
 use crate::gpu_code::PtxModule;
 use crate::kernel_source::{KernelSource, VersionInfo};
 use crate::launch_keys::LaunchKeys;
@@ -224,7 +224,7 @@ impl CompiledKernel {
             LaunchFailure::Version(Error::Cancelled) => LaunchError::Cancelled,
             LaunchFailure::Version(error) => refused(error),
             LaunchFailure::Fault(report) => match self.plan.version(report.assume) {
-                Some(version) => match describe(self.name(), &version.plan().sites, &report) {
+                Some(version) => match describe_all(self.name(), &version.plan().sites, &report) {
                     Some(fault) => LaunchError::Fault(Box::new(fault)),
                     None => refused(Error::internal("launch", "code names a site that its plan lacks")),
                 },

@@ -132,6 +132,8 @@ pub struct Fault {
     pub arguments: Vec<Const>,
     /// Where the check stands: first the place itself, then the call that was inlined there, and so on outward.
     pub locations: Vec<LocData>,
+    /// Checks that failed in other branches of the kernel.
+    pub others: Vec<Fault>,
 }
 
 impl fmt::Display for Fault {

@@ -1,5 +1,6 @@
 //! From the record that code wrote to what a person reads.
 
+use octants_hal::Fault as Record;
 use octants_ir::format::message_text;
 use octants_ir::ops::AssertKind;
 use octants_ir::{Const, Scalar, SiteKind, SiteTable};
@@ -7,8 +8,14 @@ use octants_runtime::FaultReport;
 
 use crate::error::Fault;
 
-/// What a report of a kernel's code means; nothing if the table has no such site.
-pub(crate) fn describe(kernel: &str, sites: &SiteTable, report: &FaultReport) -> Option<Fault> {
+/// What a launch that failed reports; nothing if the table lacks the first site.
+pub(crate) fn describe_all(kernel: &str, sites: &SiteTable, report: &FaultReport) -> Option<Fault> {
+    let others = report.others.iter().filter_map(|record| describe(kernel, sites, record)).collect();
+    Some(Fault { others, ..describe(kernel, sites, &report.first)? })
+}
+
+/// What a record of a kernel's code means; nothing if the table has no such site.
+fn describe(kernel: &str, sites: &SiteTable, report: &Record) -> Option<Fault> {
     let site = sites.get(report.site)?;
     let words = site.kind.words().into_iter().zip(report.arguments);
     let arguments = || words.map(|(scalar, word)| decode(scalar, word)).collect::<Vec<_>>();
@@ -38,7 +45,14 @@ pub(crate) fn describe(kernel: &str, sites: &SiteTable, report: &FaultReport) ->
         }
         SiteKind::Print { .. } => return None,
     };
-    Some(Fault { kernel: kernel.into(), about, message, arguments, locations: sites.locations(site) })
+    Some(Fault {
+        kernel: kernel.into(),
+        about,
+        message,
+        arguments,
+        locations: sites.locations(site),
+        others: Vec::new(),
+    })
 }
 
 /// A scalar from the word that code wrote it into.

@@ -62,6 +62,15 @@ pub enum StreamPriority {
     High,
 }
 
+/// What a device says of branches on streams of their own, to see which are worth one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ForkCosts {
+    /// How many points of a loop run at the same time.
+    pub threads: u64,
+    /// Giving a branch a stream of its own takes about as long as so many instructions of one thread.
+    pub branch_instructions: u64,
+}
+
 /// One processor and its memory. See the crate's contract: all validation is above.
 ///
 /// The verbs of streams and events have bodies for a device without [`Capabilities::STREAMS`]; one with it writes all of them.
@@ -95,6 +104,11 @@ pub unsafe trait Device: Send + Sync {
     /// not know how to keep any.
     fn copies(&self) -> usize {
         0
+    }
+
+    /// What it takes to run branches at the same time. By default they always are.
+    fn fork_costs(&self) -> ForkCosts {
+        ForkCosts { threads: 1, branch_instructions: 0 }
     }
 
     /// At least `bytes` (not 0) of zeroed memory, aligned to 64, for verbs on any stream from now on.

@@ -41,7 +41,7 @@ mod usage;
 
 pub use cancel::{Cancel, Confirm};
 pub use capabilities::Capabilities;
-pub use device::{Address, Device, Event, Function, Module, SharedMemory, Stream, StreamPriority};
+pub use device::{Address, Device, Event, ForkCosts, Function, Module, SharedMemory, Stream, StreamPriority};
 pub use error::DeviceError;
 pub use fault::{FAULT_ARGUMENTS, Fault, FaultRecord};
 pub use image::{Image, ImagePart};

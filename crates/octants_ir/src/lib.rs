@@ -29,8 +29,8 @@ pub use kernel::{
 pub use layout::{Digit, Layout, Level, NodeKind};
 pub use ops::{Effects, OpKind};
 pub use plan::{
-    Access, ArgKind, ArgLayout, ArgSlot, Bound, Copied, LaunchUses, Plan, ResultLayout, ResultSlot, RunTime,
-    Schedule, Task, TempLayout, TempSlot,
+    Access, ArgKind, ArgLayout, ArgSlot, Bound, Branch, Copied, LaunchUses, Plan, ResultLayout, ResultSlot,
+    RunTime, Schedule, Task, TempLayout, TempSlot,
 };
 pub use site::{Site, SiteKind, SiteNumbers, SiteScope, SiteTable};
 pub use types::{ArrayType, Boundary, Data, Order, Scalar, StructType, TensorShape, TensorType, Type};

@@ -4,7 +4,7 @@
 mod schedule;
 mod text;
 
-pub use schedule::Schedule;
+pub use schedule::{Branch, Schedule, Work};
 pub use text::print;
 
 use crate::ids::Value;

@@ -24,10 +24,10 @@
 //!
 //! Expects scalars; either phase.
 
-use octants_ir::rewrite::{ValueMap, ops_in, regions_in};
+use octants_ir::rewrite::{ValueMap, regions_in};
 use octants_ir::{Boundary, Builder, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
-use crate::analysis::{Affine, ArrayUse, accesses_of};
+use crate::analysis::{Affine, ArrayUse, accesses_of, arrays_of_siblings};
 use crate::manager::Assumptions;
 use crate::update::updated_by;
 
@@ -92,18 +92,6 @@ fn values_in(kernel: &Kernel, region: Region) -> SideTable<Value, bool> {
         }
     }
     inside
-}
-
-/// Arrays that a region and the regions inside access.
-fn arrays_in(kernel: &Kernel, region: Region) -> Vec<Value> {
-    let mut arrays = Vec::new();
-    for op in ops_in(kernel, region) {
-        let operands = kernel.ops[op].operands.iter().copied();
-        arrays.extend(operands.filter(|&operand| matches!(kernel.ty(operand), Type::Array(_))));
-    }
-    arrays.sort_unstable();
-    arrays.dedup();
-    arrays
 }
 
 /// Arrays whose written elements each belong to one iteration.
@@ -173,10 +161,8 @@ impl Demotion {
     /// A branch has its own variables to itself, and a loop in it what no other branch touches.
     fn fork(&mut self, kernel: &mut Kernel, fork: Op, assumptions: Assumptions) {
         let branches = kernel.ops[fork].regions.clone();
-        let touched: Vec<_> = branches.iter().map(|&branch| arrays_in(kernel, branch)).collect();
-        for (number, &branch) in branches.iter().enumerate() {
-            let others = touched.iter().enumerate().filter(|&(other, _)| other != number);
-            let elsewhere: Vec<Value> = others.flat_map(|(_, arrays)| arrays.iter().copied()).collect();
+        let touched = arrays_of_siblings(kernel, fork);
+        for (&branch, elsewhere) in branches.iter().zip(touched) {
             for op in kernel.regions[branch].ops.clone() {
                 if !matches!(kernel.ops[op].kind, OpKind::ParallelFor(_)) {
                     continue;

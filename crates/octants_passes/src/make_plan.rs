@@ -3,11 +3,11 @@
 use octants_ir::ops::ConvertOp;
 use octants_ir::plan::part_of_param;
 use octants_ir::{
-    ArgLayout, Bound, Const, Data, Kernel, LaunchUses, Op, OpKind, Plan, Region, ResultLayout, RunTime,
-    Schedule, SiteScope, SiteTable, Task, TempLayout, Value,
+    ArgLayout, Bound, Branch, Const, Copied, Data, Kernel, LaunchUses, Op, OpKind, Plan, Region,
+    ResultLayout, RunTime, Schedule, SiteScope, SiteTable, Task, TempLayout, Value,
 };
 
-use crate::analysis::{array_access, cost, sums_of};
+use crate::analysis::{array_access, arrays_of_siblings, cost, sums_of, work_of};
 use crate::manager::Assumptions;
 use crate::split_tasks::launch::as_division;
 
@@ -30,7 +30,7 @@ pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
                     block_dim: attributes.block_dim,
                     name: attributes.name.clone(),
                     cost: cost(kernel, data.regions[0]).max(1),
-                    copied: if copies { sums_of(kernel, op) } else { Vec::new() },
+                    copied: if copies { own_sums(kernel, op) } else { Vec::new() },
                 });
             }
             other => panic!("`{}` is no task", other.name()),
@@ -40,12 +40,12 @@ pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
     let touched = access.iter().filter(|a| a.read || a.written).count();
     let needs_noalias = assumptions.noalias && touched > 1 && access.iter().any(|a| a.written);
     Plan {
-        args,
         temps,
         results: ResultLayout::of(kernel),
         run_time: run_time(kernel, &tasks),
         sites: SiteTable::of(kernel, SiteScope::Reports),
-        schedule: Schedule::Seq(schedule(kernel, kernel.body, &mut 0)),
+        schedule: Schedule::Seq(schedule(kernel, &args, kernel.body, &mut 0)),
+        args,
         tasks,
         access,
         needs_noalias,
@@ -53,9 +53,27 @@ pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
     }
 }
 
+/// The arrays that a loop only adds to and that no other branch refers to: copies are added to the array without regard to others.
+fn own_sums(kernel: &Kernel, op: Op) -> Vec<Copied> {
+    let mut sums = sums_of(kernel, op);
+    let body = &kernel.regions[kernel.body].ops;
+    for &fork in body.iter().filter(|&&fork| kernel.ops[fork].kind == OpKind::Fork) {
+        if sums.is_empty() {
+            break;
+        }
+        for (&branch, elsewhere) in kernel.ops[fork].regions.iter().zip(arrays_of_siblings(kernel, fork)) {
+            if kernel.regions[branch].ops.contains(&op) {
+                let params = &kernel.regions[kernel.body].params;
+                sums.retain(|sum| elsewhere.binary_search(&params[sum.param]).is_err());
+            }
+        }
+    }
+    sums
+}
+
 /// The tasks of a body or a branch, which are numbered from `next` on. Branches without tasks are left out, and one that is alone
 /// is no branch.
-fn schedule(kernel: &Kernel, region: Region, next: &mut usize) -> Vec<Schedule> {
+fn schedule(kernel: &Kernel, args: &ArgLayout, region: Region, next: &mut usize) -> Vec<Schedule> {
     let mut nodes = Vec::new();
     for &op in &kernel.regions[region].ops {
         match kernel.ops[op].kind {
@@ -64,13 +82,17 @@ fn schedule(kernel: &Kernel, region: Region, next: &mut usize) -> Vec<Schedule> 
                 *next += 1;
             }
             OpKind::Fork => {
-                let branches = kernel.ops[op].regions.iter();
-                let branches = branches.map(|&branch| schedule(kernel, branch, next));
-                let mut branches: Vec<_> = branches.filter(|nodes| !nodes.is_empty()).collect();
+                let regions = kernel.ops[op].regions.iter();
+                let branches = regions.map(|&branch| (branch, schedule(kernel, args, branch, next)));
+                let mut branches: Vec<_> = branches.filter(|(_, nodes)| !nodes.is_empty()).collect();
                 if branches.len() == 1 {
-                    nodes.append(&mut branches[0]);
+                    nodes.append(&mut branches[0].1);
                 } else if !branches.is_empty() {
-                    nodes.push(Schedule::Fork(branches.into_iter().map(Schedule::Seq).collect()));
+                    let branch = |(region, nodes)| Branch {
+                        schedule: Schedule::Seq(nodes),
+                        work: work_of(kernel, region, &|value| bound(kernel, args, value)),
+                    };
+                    nodes.push(Schedule::Fork(branches.into_iter().map(branch).collect()));
                 }
             }
             _ => {}

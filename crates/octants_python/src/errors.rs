@@ -139,6 +139,13 @@ pub fn from_launch(py: Python<'_>, error: &LaunchError, map: &SourceMap) -> PyEr
             };
             let mut diagnostic = located(Diagnostic::new(code, fault.message.clone()), &fault.locations);
             diagnostic.notes.push(format!("in the kernel `{}`", fault.kernel));
+            for other in &fault.others {
+                let text = format!("another branch failed, too: {}", other.message);
+                diagnostic = match other.locations.first().and_then(|place| place.span) {
+                    Some(span) => diagnostic.label(span, text),
+                    None => diagnostic.note(text),
+                };
+            }
             from_diagnostic(py, diagnostic, map)
         }
     }

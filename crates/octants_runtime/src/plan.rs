@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use octants_hal::{Cancel, DeviceError, FAULT_ARGUMENTS, Fault, PrintQueue, Stream};
+use octants_hal::{Cancel, DeviceError, Fault, PrintQueue, Stream};
 use octants_ir::plan::{Access, ArgLayout, LaunchUses, Plan, ResultLayout};
 
 use crate::arguments::Arguments;
@@ -49,14 +49,14 @@ pub enum LaunchFailure<E> {
     Version(E),
 }
 
-/// The first check that failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The checks that failed; sites are in the numbering of the version that ran.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FaultReport {
     /// Which version ran.
     pub assume: Assumptions,
-    /// Which check, in that version's numbering.
-    pub site: u32,
-    pub arguments: [u64; FAULT_ARGUMENTS],
+    pub first: Fault,
+    /// One for each other branch of a fork that failed, too.
+    pub others: Vec<Fault>,
 }
 
 /// What a launch gets beside its arguments.
@@ -183,9 +183,7 @@ impl<M: MakeVersion> LaunchPlan<M> {
             RunError::Cancelled => LaunchFailure::Cancelled,
             RunError::TooManyPoints => LaunchFailure::TooManyPoints,
             RunError::Device(error) => LaunchFailure::Device(error),
-            RunError::Fault(Fault { site, arguments }) => {
-                LaunchFailure::Fault(FaultReport { assume, site, arguments })
-            }
+            RunError::Fault(first, others) => LaunchFailure::Fault(FaultReport { assume, first, others }),
         })
     }
 
@@ -240,7 +238,7 @@ impl<E: fmt::Display> fmt::Display for LaunchFailure<E> {
                 write!(f, "a block of arguments or results has {found} bytes instead of {expected}")
             }
             Self::TooManyPoints => f.write_str("a parallel loop has more points than can be counted"),
-            Self::Fault(report) => write!(f, "check {} failed", report.site),
+            Self::Fault(report) => write!(f, "check {} failed", report.first.site),
             Self::Device(error) => error.fmt(f),
             Self::Version(error) => error.fmt(f),
         }

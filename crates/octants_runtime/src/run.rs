@@ -4,9 +4,7 @@
 //! its stream is immediate. Otherwise temporaries are the device's, in the order of the stream, and what is reported lies in memory
 //! that both see. All else is the same.
 //!
-//! A fork gives each branch a stream of its own, on a device that has several: the branch's stream waits for an event of the launching
-//! stream, and the launching stream then waits for an event of the branch. The host waits for none of them. Without streams branches
-//! run in order.
+mod fork;
 
 use std::sync::atomic::AtomicU64;
 
@@ -15,13 +13,11 @@ use octants_hal::{
     Launch, LaunchContext, LaunchMemory, PrintQueue, PrintRing, Stream,
 };
 use octants_ir::plan::Schedule;
-use smallvec::SmallVec;
 
 use crate::context::Context;
 use crate::domain::{ScratchBounds, device_domain, domain};
 use crate::plan::LaunchEnv;
 use crate::shared_pool::SharedBlock;
-use crate::stream_pool::PooledStream;
 use crate::version::Version;
 
 /// Words of the stack for temporaries and results, which those of usual kernels fit into: 256 bytes, zeroed at each launch. Chosen, not
@@ -32,7 +28,8 @@ const STACK_WORDS: usize = 32;
 pub(crate) enum RunError {
     Cancelled,
     TooManyPoints,
-    Fault(Fault),
+    /// The first failure, and those of other branches.
+    Fault(Fault, Vec<Fault>),
     Device(DeviceError),
 }
 
@@ -52,46 +49,9 @@ pub(crate) unsafe fn run<I>(
     env: &LaunchEnv<'_>,
     prints: Option<&PrintQueue>,
 ) -> Result<(), RunError> {
+    let device = version.context().device();
     let &LaunchEnv { stream, cancel, key, .. } = env;
-    let context = LaunchContext { stream, args, memory: LaunchMemory::NONE, cancel, key, launch: 0, prints };
-    // SAFETY: the caller vouches for the blocks.
-    unsafe {
-        if version.context().profiler().is_recording() {
-            run_recorded(version, context, results)
-        } else {
-            run_in_context(version, context, results)
-        }
-    }
-}
-
-/// Likewise, and the profiler is told of it.
-///
-/// # Safety
-/// As for [`run`].
-#[cold]
-unsafe fn run_recorded<I>(
-    version: &Version<I>,
-    mut context: LaunchContext<'_>,
-    results: &mut [u8],
-) -> Result<(), RunError> {
-    let profiler = version.context().profiler();
-    let launch = profiler.begin_launch(version.label());
-    context.launch = launch.number;
-    // SAFETY: the caller vouches for the blocks.
-    let ran = unsafe { run_in_context(version, context, results) };
-    profiler.end_launch(version.label(), &launch);
-    ran
-}
-
-/// # Safety
-/// As for [`run`].
-#[inline]
-unsafe fn run_in_context<I>(
-    version: &Version<I>,
-    context: LaunchContext<'_>,
-    results: &mut [u8],
-) -> Result<(), RunError> {
-    let (device, stream) = (version.context().device(), context.stream);
+    let context = LaunchContext { stream, args, memory: LaunchMemory::NONE, cancel, key, prints };
     // SAFETY: the caller vouches for the blocks.
     unsafe {
         if version.context().sees_host_memory() && device.is_immediate(stream) {
@@ -161,10 +121,10 @@ unsafe fn run_on_device<I>(
         None
     } else {
         let counters = scratch.address.offset(temp_bytes);
-        let report = Report::new(owner, results.len(), context.prints, counters)?;
+        let report = Report::new(owner, plan.schedule.width(), results.len(), context.prints, counters)?;
         let at = |offset| report.block.device().offset(offset);
-        context.memory.fault = at(0);
-        context.memory.results = at(Report::RESULTS);
+        context.memory.fault = report.record_on_device(0);
+        context.memory.results = at(report.results_at);
         context.memory.prints = report.ring_at.map_or(Address::NULL, at);
         Some(report)
     };
@@ -194,48 +154,56 @@ unsafe fn run_on_device<I>(
         }
         queue.take_last_from(ring, u64::from_le_bytes(dropped));
     }
-    if let Some(fault) = report.fault() {
-        return Err(RunError::Fault(fault));
+    if let Some(fault) = report.fault(0) {
+        return Err(RunError::Fault(fault, Vec::new()));
     }
     // SAFETY: the block has as many bytes there, and the device is done with it.
     unsafe {
-        let from = report.block.host::<u8>(Report::RESULTS);
+        let from = report.block.host::<u8>(report.results_at);
         std::ptr::copy_nonoverlapping(from, results.as_mut_ptr(), results.len());
     }
     Ok(())
 }
 
-/// What a launch on a device tells the host: fault, results and prints, in memory that both see.
+/// What a launch on a device tells the host: faults, results and prints, in memory that both see. It begins with a record of faults for
+/// each branch that runs at the same time; all parts are multiples of eight.
 struct Report<'a> {
     block: SharedBlock<'a>,
+    results_at: usize,
     /// Where the ring of prints begins, and its words.
     ring_at: Option<usize>,
 }
 
 impl<'a> Report<'a> {
-    /// Results lie behind the record of the fault; both are multiples of eight, as the ring is.
-    const RESULTS: usize = size_of::<FaultRecord>();
-
     /// `counters` is where the device counts prints.
     fn new(
         owner: &'a Context,
+        branches: usize,
         results: usize,
         prints: Option<&PrintQueue>,
         counters: Address,
     ) -> Result<Self, DeviceError> {
-        let ring_at = Self::RESULTS + results;
+        let results_at = branches.max(1) * size_of::<FaultRecord>();
+        let ring_at = results_at + results;
         let ring_bytes = prints.map_or(0, |queue| size_of_val(queue.memory()));
         let block = owner.shared().take(ring_at + ring_bytes)?;
-        let report = Self { block, ring_at: (ring_bytes > 0).then_some(ring_at) };
+        let report = Self { block, results_at, ring_at: (ring_bytes > 0).then_some(ring_at) };
         if let Some(queue) = prints {
             PrintRing::format_for_device(report.ring_words(queue.memory().len()), counters);
         }
         Ok(report)
     }
 
-    fn fault(&self) -> Option<Fault> {
-        // SAFETY: the block begins with a record, aligned as one; all of it is atomic.
-        unsafe { &*self.block.host::<FaultRecord>(0) }.fault()
+    /// Where the device sees a branch's record.
+    fn record_on_device(&self, branch: usize) -> Address {
+        self.block.device().offset(branch * size_of::<FaultRecord>())
+    }
+
+    fn fault(&self, branch: usize) -> Option<Fault> {
+        let at = branch * size_of::<FaultRecord>();
+        debug_assert!(at < self.results_at);
+        // SAFETY: the block begins with as many records, aligned as such; all of it is atomic.
+        unsafe { &*self.block.host::<FaultRecord>(at) }.fault()
     }
 
     fn ring_words(&self, words: usize) -> &[AtomicU64] {
@@ -387,63 +355,12 @@ impl<I> Run<'_, I> {
                 if !owner.wait(context.stream, context.cancel, &mut || report.take_prints(context.prints))? {
                     return Err(RunError::Cancelled);
                 }
-                report.fault()
+                report.fault(0)
             }
         };
         if let Some(fault) = fault {
-            return Err(RunError::Fault(fault));
+            return Err(RunError::Fault(fault, Vec::new()));
         }
         if context.cancel.is_wanted() { Err(RunError::Cancelled) } else { Ok(()) }
-    }
-
-    /// # Safety
-    /// As for [`Run::schedule`].
-    #[cold]
-    unsafe fn fork(&mut self, branches: &[Schedule]) -> Result<(), RunError> {
-        let context = self.version.context();
-        if !context.device().capabilities().has(Capabilities::STREAMS) {
-            // SAFETY: the caller says so.
-            return branches.iter().try_for_each(|branch| unsafe { self.schedule(branch) });
-        }
-        let (device, launching) = (context.device(), self.context.stream);
-        let begin = context.streams().event()?;
-        // SAFETY: the guards keep streams and events alive; the launching stream is the caller's.
-        unsafe {
-            device.record_event(launching, begin.event())?;
-            // Held until all branches are begun: a stream that went back could serve the next branch, which would wait.
-            let mut streams = SmallVec::<[PooledStream<'_>; 8]>::new();
-            for branch in branches {
-                streams.push(context.streams().stream()?);
-                let (stream, end) = (&streams[streams.len() - 1], context.streams().event()?);
-                device.wait_event(stream.stream(), begin.event())?;
-                self.context.stream = stream.stream();
-                let ran = self.schedule(branch);
-                self.context.stream = launching;
-                // Also after an error: the launch's memory must outlive what was begun.
-                let joined = join(context.device(), stream.stream(), end.event(), launching);
-                ran.and(joined.map_err(RunError::Device))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The launching stream waits for the branch; if that cannot be said, the host does.
-///
-/// # Safety
-/// All are live.
-unsafe fn join(
-    device: &dyn octants_hal::Device,
-    branch: Stream,
-    end: octants_hal::Event,
-    launching: Stream,
-) -> Result<(), DeviceError> {
-    // SAFETY: the caller says so.
-    unsafe {
-        let joined = device.record_event(branch, end).and_then(|()| device.wait_event(launching, end));
-        if joined.is_err() {
-            device.synchronise(branch)?;
-        }
-        joined
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use octants_hal::null::NullDevice;
 use octants_hal::{Cancel, Capabilities, DeviceError, LaunchShape, Stream};
 use octants_ir::plan::{
-    Access, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout,
+    Access, ArgLayout, Bound, Branch, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout,
 };
 use octants_ir::{ArrayType, Boundary, Builder, Const, Kernel, Scalar, SiteTable, Type};
 use octants_runtime::{
@@ -97,7 +97,8 @@ fn forking_plan() -> Plan {
     let (serial, range) = (plan.tasks[0].clone(), plan.tasks[1].clone());
     plan.tasks = vec![serial.clone(), range.clone(), serial.clone(), range, serial];
     let task = Schedule::Task;
-    let branches = vec![task(1), Schedule::Seq(vec![task(2), task(3)])];
+    let branches = [task(1), Schedule::Seq(vec![task(2), task(3)])];
+    let branches = branches.map(|schedule| Branch { schedule, work: None }).to_vec();
     plan.schedule = Schedule::Seq(vec![task(0), Schedule::Fork(branches), task(4)]);
     plan
 }
@@ -167,29 +168,26 @@ fn the_host_does_not_wait_for_a_launch_that_reports_nothing() {
     );
 }
 
-/// No branch waits for another, and the host waits only for bounds that it must know.
+/// No branch waits for another, and the host waits only for bounds that it must know. The first branch keeps the launching stream.
 #[test]
 fn a_branch_waits_for_the_launching_stream_which_then_waits_for_each_branch() {
     let (device, context, plan) = setup_with(NullDevice::new(), forking_plan());
     let fork = [
         "launch apart_t0 once on 0",
-        "record_event 2 on 0",
-        "wait_event 2 on 3",
-        "copy_to_host 8 on 3",
-        "launch apart_t1 2..10 x 0..7 on 3",
-        "record_event 4 on 3",
-        "wait_event 4 on 0",
-        "wait_event 2 on 5",
-        "launch apart_t2 once on 5",
-        "copy_to_host 8 on 5",
-        "launch apart_t3 2..10 x 0..7 on 5",
-        "record_event 4 on 5",
-        "wait_event 4 on 0",
+        "record_event 4 on 0",
+        "wait_event 4 on 2",
+        "launch apart_t2 once on 2",
+        "copy_to_host 8 on 0",
+        "launch apart_t1 2..10 x 0..7 on 0",
+        "copy_to_host 8 on 2",
+        "launch apart_t3 2..10 x 0..7 on 2",
+        "record_event 3 on 2",
+        "wait_event 3 on 0",
         "launch apart_t4 once on 0",
     ];
     let first = trace_of_a_launch(&device, &context, &plan);
     let made: Vec<_> = first.iter().filter(|line| line.starts_with("create")).collect();
-    assert_eq!(made, ["create_event -> 2", "create_stream -> 3", "create_event -> 4", "create_stream -> 5"]);
+    assert_eq!(made, ["create_stream -> 2", "create_event -> 3", "create_event -> 4"]);
     let others: Vec<_> = first.iter().filter(|line| !line.starts_with("create")).collect();
     assert_eq!(others, fork);
     let again = trace_of_a_launch(&device, &context, &plan);
@@ -199,7 +197,7 @@ fn a_branch_waits_for_the_launching_stream_which_then_waits_for_each_branch() {
     );
     drop((plan, context));
     let end = device.take_trace();
-    for stream in ["destroy_stream 3", "destroy_stream 5", "destroy_event 2", "destroy_event 4"] {
+    for stream in ["destroy_stream 2", "destroy_event 3", "destroy_event 4"] {
         assert!(end.iter().any(|line| line == stream), "{stream} in {end:?}");
     }
 }
@@ -342,5 +340,29 @@ fn arguments_are_compared_with_the_parameters() {
     assert_eq!(
         text(Invocation::new(&plan).array(&foreign, f32s, &[10])).as_deref(),
         Some("this array belongs to another session")
+    );
+}
+
+/// A thousand forks, most of which fail somewhere, need no more streams and events than one.
+#[test]
+fn failed_forks_give_back_what_they_took() {
+    let (device, context, plan) = setup_with(NullDevice::new(), forking_plan());
+    let (a, b) = (Memory::allocate(&context, 40).unwrap(), Memory::allocate(&context, 40).unwrap());
+    let verbs = ["launch", "record_event", "wait_event", "copy_to_host", "allocate_scratch", "fill"];
+    launch(&plan, &a, &b).unwrap();
+    device.take_trace();
+    for verb in verbs.iter().cycle().take(1000) {
+        device.fail_next(verb);
+        assert!(launch(&plan, &a, &b).is_err());
+        launch(&plan, &a, &b).unwrap();
+    }
+    let trace = device.take_trace();
+    let made: Vec<_> = trace.iter().filter(|line| line.starts_with("create")).collect();
+    assert!(made.is_empty(), "{made:?}");
+    // What comes after a failure is told the right streams.
+    let launches = trace.iter().filter(|line| line.starts_with("launch apart_t4"));
+    assert!(launches.count() >= 1000);
+    assert!(
+        trace.iter().filter(|line| line.starts_with("launch apart_t4")).all(|line| line.contains(" on 0"))
     );
 }

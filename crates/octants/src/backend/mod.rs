@@ -6,13 +6,11 @@ mod cuda;
 mod generated;
 mod native;
 mod null;
-mod ranges;
 mod reference;
 
 use std::sync::Arc;
 
 pub(crate) use generated::{codegen_error, compile_threads};
-pub(crate) use ranges::range_marker;
 
 use octants_codegen::PtxTarget;
 use octants_hal::null::NullDevice;

@@ -1,4 +1,6 @@
-//! In which order the tasks of a plan run.
+//! In which order the tasks of a plan run, and how much the branches of forks have to do.
+
+use super::{Bound, Plan};
 
 /// A tree over tasks. What stands in a branch is run by that branch, so nothing can lose its place.
 ///
@@ -11,7 +13,46 @@ pub enum Schedule {
     /// One after another.
     Seq(Vec<Schedule>),
     /// All begin when what came before is over, in any order or at the same time; what comes after waits for all of them.
-    Fork(Vec<Schedule>),
+    Fork(Vec<Branch>),
+}
+
+/// One branch of a fork.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Branch {
+    pub schedule: Schedule,
+    /// How much its tasks do, one after another; `None` if some task may run for any time, as far as a launch can tell.
+    pub work: Option<Vec<Work>>,
+}
+
+/// How many instructions a task runs, in what a launch knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Work {
+    /// The points that threads share, by axis; none of a serial task.
+    pub axes: Vec<(Bound, Bound)>,
+    /// At most so many threads.
+    pub max_threads: Option<u32>,
+    /// Instructions of one point, with the loops around them: each runs as often as the product of its loops' trips.
+    pub instructions: Vec<(u32, Vec<(Bound, Bound)>)>,
+}
+
+impl Work {
+    /// Roughly how many instructions the busiest of so many threads runs. No bound needs a temporary.
+    ///
+    /// # Panics
+    /// If the block is smaller than the plan's layout.
+    pub fn instructions_per_thread(&self, plan: &Plan, args: &[u8], threads: u64) -> u64 {
+        let product = |axes: &[(Bound, Bound)]| {
+            axes.iter().fold(1_u64, |product, (lo, hi)| {
+                let trips = hi.evaluate(plan, args, &[]).saturating_sub(lo.evaluate(plan, args, &[]));
+                product.saturating_mul(u64::try_from(trips).unwrap_or(0))
+            })
+        };
+        let threads = self.max_threads.map_or(threads, |most| threads.min(most.into())).max(1);
+        let each = self.instructions.iter().fold(0_u64, |sum, (count, loops)| {
+            sum.saturating_add(product(loops).saturating_mul((*count).into()))
+        });
+        product(&self.axes).div_ceil(threads).saturating_mul(each)
+    }
 }
 
 impl Schedule {
@@ -24,7 +65,17 @@ impl Schedule {
     pub fn tasks(&self) -> Vec<usize> {
         match self {
             Self::Task(task) => vec![*task],
-            Self::Seq(nodes) | Self::Fork(nodes) => nodes.iter().flat_map(Self::tasks).collect(),
+            Self::Seq(nodes) => nodes.iter().flat_map(Self::tasks).collect(),
+            Self::Fork(branches) => branches.iter().flat_map(|branch| branch.schedule.tasks()).collect(),
+        }
+    }
+
+    /// How many branches run at the same time, at most; 1 without a fork.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Task(_) => 1,
+            Self::Seq(nodes) => nodes.iter().map(Self::width).max().unwrap_or(1),
+            Self::Fork(branches) => branches.iter().map(|branch| branch.schedule.width()).sum(),
         }
     }
 
@@ -32,7 +83,8 @@ impl Schedule {
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Task(_) => false,
-            Self::Seq(nodes) | Self::Fork(nodes) => nodes.iter().all(Self::is_empty),
+            Self::Seq(nodes) => nodes.iter().all(Self::is_empty),
+            Self::Fork(branches) => branches.iter().all(|branch| branch.schedule.is_empty()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-use super::{ArgKind, Bound, Copied, Plan, RunTime, Schedule, Task};
+use super::{ArgKind, Bound, Copied, Plan, RunTime, Schedule, Task, Work};
 use crate::types::{Data, Type};
 
 /// One line for each block of memory, then the schedule with its tasks.
@@ -80,13 +80,35 @@ fn schedule(out: &mut String, plan: &Plan, node: &Schedule, depth: usize) {
         Schedule::Fork(branches) => {
             for (number, branch) in branches.iter().enumerate() {
                 line(out, depth, format_args!("{}", if number == 0 { "fork {" } else { "} and {" }));
-                match branch {
+                line(out, depth + 1, format_args!("work {}", WorkText(branch.work.as_deref())));
+                match &branch.schedule {
                     Schedule::Seq(nodes) => sequence(out, plan, nodes, depth + 1),
                     other => schedule(out, plan, other, depth + 1),
                 }
             }
             line(out, depth, format_args!("}}"));
         }
+    }
+}
+
+struct WorkText<'a>(Option<&'a [Work]>);
+
+impl Display for WorkText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(tasks) = self.0 else { return f.write_str("unknown") };
+        for (number, task) in tasks.iter().enumerate() {
+            f.write_str(if number == 0 { "" } else { ", then " })?;
+            for (lo, hi) in &task.axes {
+                write!(f, "({lo}..{hi}) of ")?;
+            }
+            for (number, (instructions, loops)) in task.instructions.iter().enumerate() {
+                write!(f, "{}{instructions}", if number == 0 { "" } else { " + " })?;
+                for (lo, hi) in loops {
+                    write!(f, " * ({lo}..{hi})")?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 

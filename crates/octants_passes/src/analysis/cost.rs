@@ -24,6 +24,11 @@ pub fn cost(kernel: &Kernel, region: Region) -> u32 {
     cost_within(kernel, region, MAX_CALL_DEPTH)
 }
 
+/// Of an op without regions.
+pub(super) fn own_cost(kernel: &Kernel, op: Op) -> u32 {
+    cost_of(kernel, op, 0)
+}
+
 fn cost_within(kernel: &Kernel, region: Region, depth: u32) -> u32 {
     kernel.regions[region].ops.iter().fold(0, |sum: u32, &op| sum.saturating_add(cost_of(kernel, op, depth)))
 }

@@ -4,12 +4,16 @@
 mod access;
 mod cost;
 mod index;
+mod siblings;
 mod sums;
 mod trips;
+mod work;
 
 pub use access::{
     ArrayUse, accesses_of, array_access, array_uses, computing_functions, function_access, is_check,
 };
 pub use cost::cost;
 pub use index::Affine;
+pub use siblings::arrays_of_siblings;
 pub use sums::sums_of;
+pub use work::work_of;

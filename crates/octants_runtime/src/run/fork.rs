@@ -1,0 +1,286 @@
+//! A fork: its branches on streams of their own, or in order where that is as quick.
+//!
+//! The first branch keeps the launching stream. Every other one takes a stream of the pool, which waits for an event of the launching
+//! stream; in the end the launching stream waits for an event of each. The host waits for none of them, but for what it must read: a bound
+//! that the device cannot read itself, or whether a check has failed. It tells each branch as much as it can before it waits for any, so that
+//! all of them are under way meanwhile. An immediate launching stream runs its branch while the others are under way already.
+//!
+//! Each branch has a record of faults of its own. After a failure nothing more is begun, what was begun is joined, and the error of the
+//! first branch that failed, in the order of the program, comes with those of the others.
+//!
+//! Branches whose work is small run in order on the launching stream. Whether that is so is decided at each launch: the plan says how many
+//! instructions a branch runs in terms of arguments and extents, and the device says what a stream costs, in instructions, too. A branch of
+//! which the plan says nothing is taken for a long one.
+
+use octants_hal::{Address, Capabilities, DeviceError, Fault, FaultRecord, Launch, LaunchContext, Stream};
+use octants_ir::plan::Branch;
+use smallvec::SmallVec;
+
+use super::{Place, Run, RunError};
+use crate::domain::{device_domain, domain};
+use crate::stream_pool::{PooledEvent, PooledStream};
+
+/// Forks of so many branches need no allocation.
+const FEW: usize = 8;
+
+/// A branch that is under way.
+struct Lane<'a> {
+    tasks: Vec<usize>,
+    /// How many of them the device was told of.
+    begun: usize,
+    stream: Stream,
+    is_immediate: bool,
+    /// Whether something of it may be under way that the host has not waited for.
+    is_busy: bool,
+    /// The stream, and the event that ends the branch; none for the branch on the launching stream.
+    own: Option<(PooledStream<'a>, PooledEvent<'a>)>,
+    /// Which record of faults is the branch's, and where the device sees it.
+    record: usize,
+    fault: Address,
+}
+
+impl Lane<'_> {
+    fn is_done(&self) -> bool {
+        self.begun == self.tasks.len()
+    }
+}
+
+impl<I> Run<'_, I> {
+    /// # Safety
+    /// As for [`Run::schedule`].
+    #[cold]
+    pub(super) unsafe fn fork(&mut self, branches: &[Branch]) -> Result<(), RunError> {
+        let has_streams = self.version.context().device().capabilities().has(Capabilities::STREAMS);
+        // SAFETY: the caller says so.
+        unsafe {
+            if has_streams && self.overlap_pays(branches) {
+                self.overlap(branches)
+            } else {
+                branches.iter().try_for_each(|branch| self.schedule(&branch.schedule))
+            }
+        }
+    }
+
+    /// Whether all branches but the longest, which is the time that can be saved, take longer than giving them streams.
+    fn overlap_pays(&self, branches: &[Branch]) -> bool {
+        let (plan, args) = (self.version.plan(), self.context.args);
+        let costs = self.version.context().device().fork_costs();
+        let (mut longest, mut others) = (0, 0_u64);
+        for branch in branches {
+            let tasks = branch.work.as_ref().map(|tasks| {
+                tasks.iter().map(|task| task.instructions_per_thread(plan, args, costs.threads))
+            });
+            let length = tasks.map_or(u64::MAX, |tasks| tasks.fold(0, u64::saturating_add));
+            others = others.saturating_add(length.min(longest));
+            longest = length.max(longest);
+        }
+        others >= costs.branch_instructions.saturating_mul(branches.len() as u64 - 1)
+    }
+
+    /// # Safety
+    /// As for [`Run::schedule`]; the device has streams.
+    unsafe fn overlap(&mut self, branches: &[Branch]) -> Result<(), RunError> {
+        let version = self.version;
+        let (owner, device) = (version.context(), version.context().device());
+        let before = self.context;
+        let launching_is_immediate = device.is_immediate(before.stream);
+        let records: SmallVec<[FaultRecord; FEW]> = branches.iter().map(|_| FaultRecord::new()).collect();
+        // All that may be missing is taken before anything is begun.
+        let mut lanes = SmallVec::<[Lane<'_>; FEW]>::new();
+        for (number, branch) in branches.iter().enumerate() {
+            let own = match number {
+                0 => None,
+                _ => Some((owner.streams().stream()?, owner.streams().event()?)),
+            };
+            let stream = own.as_ref().map_or(before.stream, |(stream, _)| stream.stream());
+            let fault = match &self.place {
+                Place::Stack { .. } => Address::of(&raw const records[number]),
+                Place::Device { checks: None, .. } => before.memory.fault,
+                Place::Device { checks: Some(report), .. } => report.record_on_device(number),
+            };
+            lanes.push(Lane {
+                tasks: branch.schedule.tasks(),
+                begun: 0,
+                stream,
+                is_immediate: device.is_immediate(stream),
+                is_busy: false,
+                own,
+                record: number,
+                fault,
+            });
+        }
+        if !launching_is_immediate {
+            let begin = owner.streams().event()?;
+            // SAFETY: the guards keep streams and events alive; the launching stream is the caller's.
+            unsafe {
+                device.record_event(before.stream, begin.event())?;
+                for (stream, _) in lanes.iter().filter_map(|lane| lane.own.as_ref()) {
+                    device.wait_event(stream.stream(), begin.event())?;
+                }
+            }
+        }
+        // SAFETY: the caller says so.
+        let ran = unsafe { self.run_lanes(&mut lanes) };
+        self.context = before;
+        // Also after an error: the launch's memory must outlive what was begun.
+        // SAFETY: as above.
+        let joined = unsafe { join(device, &lanes, before.stream, launching_is_immediate) };
+        match (ran, joined) {
+            (Ok(()) | Err(RunError::Fault(..)), Ok(())) => {}
+            (Err(error), _) => return Err(error),
+            (_, Err(error)) => return Err(error.into()),
+        }
+        let faults: Vec<Fault> = match &self.place {
+            Place::Stack { .. } => records.iter().filter_map(FaultRecord::fault).collect(),
+            Place::Device { checks: None, .. } => return Ok(()),
+            Place::Device { checks: Some(report), .. } => {
+                let LaunchContext { stream, cancel, prints, .. } = before;
+                if !owner.wait(stream, cancel, &mut || report.take_prints(prints))? {
+                    return Err(RunError::Cancelled);
+                }
+                (0..branches.len()).filter_map(|number| report.fault(number)).collect()
+            }
+        };
+        match &faults[..] {
+            [] => Ok(()),
+            [first, others @ ..] => Err(RunError::Fault(*first, others.to_vec())),
+        }
+    }
+
+    /// Tells the device of all tasks. Each round goes as far with every branch as it goes without waiting, or behind one wait.
+    ///
+    /// # Safety
+    /// As for [`Run::schedule`].
+    unsafe fn run_lanes(&mut self, lanes: &mut [Lane<'_>]) -> Result<(), RunError> {
+        let mut may_wait = false;
+        while !lanes.iter().all(Lane::is_done) {
+            // The launching stream comes last: if it is immediate, its branch runs here and now.
+            for lane in lanes.iter_mut().rev() {
+                // SAFETY: the caller says so.
+                unsafe { self.advance(lane, may_wait)? };
+            }
+            may_wait = true;
+        }
+        Ok(())
+    }
+
+    /// Tells the device of tasks of one branch, until one must wait for those before it.
+    ///
+    /// # Safety
+    /// As for [`Run::schedule`].
+    unsafe fn advance(&mut self, lane: &mut Lane<'_>, mut may_wait: bool) -> Result<(), RunError> {
+        let version = self.version;
+        let (plan, owner) = (version.plan(), version.context());
+        let device = owner.device();
+        let device_reads = device.capabilities().has(Capabilities::DEVICE_BOUNDS);
+        self.context.stream = lane.stream;
+        self.context.memory.fault = lane.fault;
+        while let Some(&number) = lane.tasks.get(lane.begun) {
+            if self.context.cancel.is_wanted() {
+                return Err(RunError::Cancelled);
+            }
+            let task = &plan.tasks[number];
+            let on_device =
+                device_reads && !lane.is_immediate && task.needs_temps() && task.has_plain_bounds();
+            let host_reads = task.needs_temps() && !on_device;
+            if lane.is_busy && (host_reads || plan.sites.can_fail()) {
+                if !may_wait {
+                    return Ok(());
+                }
+                may_wait = false;
+                lane.is_busy = false;
+                // A copy from the device waits by itself.
+                if plan.sites.can_fail() || matches!(self.place, Place::Stack { .. }) {
+                    self.wait_for(lane)?;
+                }
+            }
+            let (function, lanes) = version.function(number);
+            let mut temps = Vec::new();
+            let domain = if on_device {
+                Some(device_domain(plan, task, &self.context, lanes, &mut self.bounds))
+            } else {
+                if host_reads {
+                    temps = self.read_temps()?;
+                }
+                domain(plan, task, self.context.args, &temps, lanes, &mut self.bounds)?
+            };
+            lane.begun += 1;
+            let Some(domain) = domain else { continue };
+            lane.is_busy = true;
+            // SAFETY: the caller vouches for the arguments, and for the launch's memory.
+            unsafe { device.launch(&Launch { function, domain, context: self.context })? };
+            if lane.is_immediate {
+                lane.is_busy = false;
+                self.check(lane)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The launch's temporaries, of which nobody writes those that the branch reads.
+    fn read_temps(&self) -> Result<Vec<u8>, DeviceError> {
+        let mut bytes = vec![0; self.version.plan().temps.bytes as usize];
+        match &self.place {
+            Place::Stack { temps, .. } => {
+                // SAFETY: as many bytes lie there, initialised. Those that other branches write meanwhile are not looked at.
+                unsafe { std::ptr::copy_nonoverlapping(*temps, bytes.as_mut_ptr(), bytes.len()) };
+            }
+            Place::Device { scratch, .. } => scratch.read(self.context.stream, 0, &mut bytes)?,
+        }
+        Ok(bytes)
+    }
+
+    /// The host waits for a branch, and looks whether it has failed.
+    fn wait_for(&self, lane: &Lane<'_>) -> Result<(), RunError> {
+        let LaunchContext { cancel, prints, .. } = self.context;
+        let mut meanwhile = || {
+            if let Place::Device { checks: Some(report), .. } = &self.place {
+                report.take_prints(prints);
+            }
+        };
+        if !self.version.context().wait(lane.stream, cancel, &mut meanwhile)? {
+            return Err(RunError::Cancelled);
+        }
+        self.check(lane)
+    }
+
+    /// Looks whether a branch has failed of which nothing is under way.
+    fn check(&self, lane: &Lane<'_>) -> Result<(), RunError> {
+        let fault = match &self.place {
+            // SAFETY: the record is on the stack of who forks, and all of it is atomic.
+            Place::Stack { .. } => unsafe { &*lane.fault.as_ptr::<FaultRecord>() }.fault(),
+            Place::Device { checks: None, .. } => None,
+            Place::Device { checks: Some(report), .. } => report.fault(lane.record),
+        };
+        fault.map_or(Ok(()), |fault| Err(RunError::Fault(fault, Vec::new())))
+    }
+}
+
+/// The launching stream waits for all branches that were begun; where that cannot be said, the host does. The first error is told.
+///
+/// # Safety
+/// All are live.
+unsafe fn join(
+    device: &dyn octants_hal::Device,
+    lanes: &[Lane<'_>],
+    launching: Stream,
+    launching_is_immediate: bool,
+) -> Result<(), DeviceError> {
+    let mut first = Ok(());
+    for lane in lanes.iter().filter(|lane| lane.begun > 0) {
+        let Some((stream, end)) = &lane.own else { continue };
+        // SAFETY: the caller says so.
+        let joined = unsafe {
+            if launching_is_immediate {
+                device.synchronise(stream.stream())
+            } else {
+                let joined = device
+                    .record_event(stream.stream(), end.event())
+                    .and_then(|()| device.wait_event(launching, end.event()));
+                if joined.is_err() { device.synchronise(stream.stream()).and(joined) } else { joined }
+            }
+        };
+        first = first.and(joined);
+    }
+    first
+}
