@@ -8,10 +8,11 @@ from pathlib import Path
 import octants as oc
 
 
-def options(about: str, smallest: int, **defaults: int) -> argparse.Namespace:
+def options(about: str, smallest: int, session: dict | None = None, **defaults: int) -> argparse.Namespace:
     """Reads `--out`, `--arch` and a whole number for each of `defaults`, then starts Octants.
 
-    `about` is the program's docstring, whose first line becomes the help's; `smallest` is the least `--size`.
+    `about` is the program's docstring, whose first line becomes the help's; `smallest` is the least `--size`; `session` are options
+    of `oc.init`.
     """
     parser = argparse.ArgumentParser(
         description=about.split("\n", 1)[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
@@ -27,7 +28,7 @@ def options(about: str, smallest: int, **defaults: int) -> argparse.Namespace:
             parser.error(f"--{name} must be at least {least}")
     if not hasattr(oc, chosen.arch):
         parser.error(f"there is no arch {chosen.arch!r}")
-    oc.init(arch=getattr(oc, chosen.arch))
+    oc.init(arch=getattr(oc, chosen.arch), **(session or {}))
     return chosen
 
 

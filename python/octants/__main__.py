@@ -1,10 +1,17 @@
-"""``octants explain CODE``, also as ``python -m octants``: what a code of an error message means."""
+"""The command ``octants``, also as ``python -m octants``."""
 
 from __future__ import annotations
 
 import sys
 
 from ._octants import __version__, explain
+
+USAGE = """\
+usage: octants explain CODE
+           what a code of an error message means
+       octants trace [-o FILE] PROGRAM [ARGUMENT...]
+       octants trace [-o FILE] -m MODULE [ARGUMENT...]
+           runs a Python program with the profiler on, writes its timeline to FILE (trace.json) and prints a summary"""
 
 
 def main(arguments: list[str]) -> int:
@@ -15,7 +22,13 @@ def main(arguments: list[str]) -> int:
             return 1
         print(text)
         return 0
-    print(f"Octants {__version__}\n\nusage: octants explain CODE", file=sys.stderr)
+    if arguments[:1] == ["trace"]:
+        from ._trace_command import trace
+
+        status = trace(arguments[1:])
+        if status is not None:
+            return status
+    print(f"Octants {__version__}\n\n{USAGE}", file=sys.stderr)
     return 2
 
 

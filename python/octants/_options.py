@@ -27,6 +27,8 @@ MEANINGFUL: dict[str, object] = {
     "print_kernel_llvm_ir": False,
     "print_kernel_llvm_ir_optimized": False,
     "print_kernel_asm": False,
+    "print_compile_times": False,
+    "kernel_profiler": False,
 }
 
 #: Options accepted for the sake of programs written for Quadrants.
@@ -57,7 +59,6 @@ INERT: dict[str, object] = {
     "gdb_trigger": False,
     "gpu_max_reg": 0,
     "half2_vectorization": False,
-    "kernel_profiler": False,
     "lower_access": True,
     "make_block_local": True,
     "make_mesh_block_local": True,
@@ -92,11 +93,17 @@ INERT: dict[str, object] = {
 }
 
 #: Inert options that a user could believe in: asking for them gets one warning.
-_MISLEADING = ("kernel_profiler", "timeline")
+_MISLEADING = ("timeline",)
+
+#: Environment variables with a name of their own.
+_SHORT_NAMES = {"print_compile_times": "OC_TIME"}
 
 
 def _from_environment(name: str, default: object) -> object | None:
-    text = os.environ.get("OC_" + name.upper())
+    variable = "OC_" + name.upper()
+    if variable not in os.environ:
+        variable = _SHORT_NAMES.get(name, variable)
+    text = os.environ.get(variable)
     if text is None:
         return None
     try:
@@ -108,7 +115,7 @@ def _from_environment(name: str, default: object) -> object | None:
             return float(text)
     except ValueError:
         kind = "0 or 1" if isinstance(default, bool) else "a number"
-        raise ValueError(f"the environment variable OC_{name.upper()} must be {kind}, not {text!r}") from None
+        raise ValueError(f"the environment variable {variable} must be {kind}, not {text!r}") from None
     return text
 
 

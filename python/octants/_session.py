@@ -72,7 +72,7 @@ class _Config:
 
 #: Options that can change while a session lives.
 _LIVE = (
-    "check_out_of_bound", "log_level", "print_full_traceback", "print_ir", "print_kernel_asm", "print_kernel_llvm_ir",
+    "check_out_of_bound", "log_level", "print_compile_times", "print_full_traceback", "print_ir", "print_kernel_asm", "print_kernel_llvm_ir",
     "print_kernel_llvm_ir_optimized", "raise_on_templated_floats", "short_circuit_operators", "unrolling_limit", *_options.INERT,
 )  # fmt: skip
 
@@ -267,6 +267,15 @@ def show(kernel: str, ir: str, llvm: str | None, optimised: str | None, assembly
     ):
         if getattr(cfg, option) and text is not None:
             print(f"[Octants] {stage} of {kernel}:\n{text}", flush=True)
+
+
+def show_times(kernel: str, phases: list[tuple[str, float]], tasks: int, code_bytes: int):
+    """Prints where the time of a compilation went, in milliseconds. Only the front end ran if equal code was there."""
+    total = sum(time for _, time in phases)
+    parts = ", ".join(f"{name} {time:.2f}" for name, time in phases)
+    found = "" if len(phases) > 1 else "; equal code was there"
+    code = f"{tasks} tasks, {code_bytes} bytes"
+    print(f"[Octants] compiled {kernel} in {total:.2f} ms: {parts} ({code}){found}", file=sys.stderr, flush=True)
 
 
 def dump_compile_config():

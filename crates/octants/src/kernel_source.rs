@@ -5,12 +5,14 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use octants_codegen::LlvmTiming;
 use octants_hal::{Cancel, DeviceError};
 use octants_ir::{Kernel, Loc, text};
-use octants_passes::{Assumptions as PassAssumptions, Outcome, PipelineOptions, run_pipeline};
-use octants_runtime::{Assumptions, Code, MakeVersion};
+use octants_passes::{Assumptions as PassAssumptions, Outcome, PassTiming, PipelineOptions, run_pipeline};
+use octants_runtime::{Assumptions, Code, MakeVersion, Profiler};
 
 use crate::backend::Compiler;
+use crate::compile_phases::{note_loaded, note_made};
 use crate::error::Error;
 use crate::options::SessionOptions;
 use crate::report::{CompileStatistics, Dump};
@@ -33,6 +35,8 @@ pub(crate) struct KernelSource {
     pub options: SessionOptions,
     pub compiler: Arc<dyn Compiler>,
     pub lowering: Duration,
+    /// Is told where the time of compilations goes.
+    pub profiler: Arc<Profiler>,
 }
 
 /// What is kept beside a version's code.
@@ -42,6 +46,10 @@ pub(crate) struct VersionInfo {
     /// Assignments that are races, as the front end's kernel locates them.
     pub races: Vec<Loc>,
     pub statistics: CompileStatistics,
+    /// Each pass that ran.
+    pub passes: Vec<PassTiming>,
+    /// LLVM's work on each task, by symbol.
+    pub llvm: Vec<(String, LlvmTiming)>,
 }
 
 impl MakeVersion for KernelSource {
@@ -49,6 +57,30 @@ impl MakeVersion for KernelSource {
     type Error = Error;
 
     fn make(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<VersionInfo>, Error> {
+        let begin = Instant::now();
+        let code = self.make_anywhere(assume, cancel)?;
+        note_made(&self.profiler, &code.name, begin, &code.info);
+        Ok(code)
+    }
+
+    fn refused(&self, error: DeviceError) -> Error {
+        match error {
+            // What the device's own compiler refuses is a defect of ours, too.
+            DeviceError::BadImage { .. } => Error::internal("load", error),
+            other => Error::of_device(other),
+        }
+    }
+
+    fn loaded(&self, info: &mut VersionInfo, time: Duration) {
+        info.statistics.load = time;
+        info.statistics.finished = Some(Instant::now());
+        note_loaded(&self.profiler, &self.kernel.name, time);
+    }
+}
+
+impl KernelSource {
+    /// A large kernel on a thread of its own.
+    fn make_anywhere(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<VersionInfo>, Error> {
         if self.kernel.ops.len() < MAX_OPS_ON_CALLER {
             return self.make_here(assume, cancel);
         }
@@ -77,20 +109,6 @@ impl MakeVersion for KernelSource {
         }
     }
 
-    fn refused(&self, error: DeviceError) -> Error {
-        match error {
-            // What the device's own compiler refuses is a defect of ours, too.
-            DeviceError::BadImage { .. } => Error::internal("load", error),
-            other => Error::of_device(other),
-        }
-    }
-
-    fn loaded(&self, info: &mut VersionInfo, time: Duration) {
-        info.statistics.load = time;
-    }
-}
-
-impl KernelSource {
     fn make_here(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<VersionInfo>, Error> {
         self.compiler.make(self, assume, cancel)
     }

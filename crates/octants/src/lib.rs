@@ -35,6 +35,7 @@
 mod array;
 mod backend;
 mod cache;
+mod compile_phases;
 mod compiled;
 mod error;
 mod fault;
@@ -64,7 +65,9 @@ pub use octants_front as front;
 pub use octants_front::FieldKind;
 pub use octants_hal::{Cancel, Confirm, FunctionUsage};
 pub use octants_ir as ir;
-pub use octants_runtime::{Arguments, ExternalStream, HostRange, Memory, Mirror};
+pub use octants_runtime::{
+    Arguments, ExternalStream, HostRange, Memory, Mirror, Profiler, Statistics, Trace, Track, chrome_trace,
+};
 pub use options::{Arch, SessionOptions};
 pub use output::Locate;
 pub use report::{CompileStatistics, Dump, TaskResources};

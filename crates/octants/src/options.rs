@@ -51,6 +51,8 @@ pub struct SessionOptions {
     /// 0 leaves all optimisation out; anything else asks for all of it.
     pub opt_level: u8,
     pub random_seed: u64,
+    /// Whether launches are recorded by the session's profiler.
+    pub kernel_profiler: bool,
 }
 
 impl Default for SessionOptions {
@@ -63,6 +65,7 @@ impl Default for SessionOptions {
             kernel: KernelOptions { fast_math: true, debug: false },
             opt_level: 1,
             random_seed: 0,
+            kernel_profiler: false,
         }
     }
 }

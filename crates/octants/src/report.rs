@@ -1,6 +1,6 @@
 //! What a compilation tells of itself: where its time went, and texts to look at.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use octants_hal::FunctionUsage;
 
@@ -20,6 +20,8 @@ pub struct CompileStatistics {
     pub tasks: usize,
     /// Bytes of the objects.
     pub code_bytes: usize,
+    /// When the code was loaded.
+    pub finished: Option<Instant>,
 }
 
 impl CompileStatistics {

@@ -7,10 +7,11 @@ use octants_front::FieldKind;
 use octants_hal::Cancel;
 use octants_hal::null::NullDevice;
 use octants_ir::{Kernel, Layout, OpKind, text, verify};
-use octants_runtime::Context;
+use octants_runtime::{Context, Profiler};
 
 use crate::backend::{self, Backend, Compiler};
 use crate::cache::Cache;
+use crate::compile_phases::Compilation;
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
 use crate::intern::Interner;
@@ -48,7 +49,11 @@ impl Session {
 
     fn over(backend: Backend, options: SessionOptions) -> Self {
         let Backend { device, compiler } = backend;
-        let context = Context::new(device);
+        let context = if options.kernel_profiler {
+            Context::profiled(device, backend::range_marker())
+        } else {
+            Context::new(device)
+        };
         let keys = Arc::new(LaunchKeys::new(options.random_seed));
         let (layouts, field_kinds) = (Interner::new(), Interner::new());
         let inner = Inner { options, compiler, context, kernels: Cache::new(), keys, layouts, field_kinds };
@@ -73,6 +78,11 @@ impl Session {
     pub fn sync(&self, cancel: &Cancel) -> Result<(), Error> {
         self.inner.context.check().map_err(|_| Error::SessionEnded)?;
         wait(&self.inner.context, cancel)
+    }
+
+    /// What the session records of itself.
+    pub fn profiler(&self) -> &Arc<Profiler> {
+        self.inner.context.profiler()
     }
 
     /// The name of the device, for people.
@@ -100,6 +110,11 @@ impl Session {
         self.inner.context.bytes()
     }
 
+    /// The most bytes that they held at once.
+    pub fn peak_bytes(&self) -> u64 {
+        self.inner.context.peak_bytes()
+    }
+
     /// Native code for a kernel in its structured phase. Equal IR is compiled once while somebody has the kernel, also if two threads ask at the same time: the
     /// second one waits. `lowering` is how long the front end took, for the statistics. Raising `cancel` ends the wait.
     ///
@@ -120,13 +135,18 @@ impl Session {
         kernel.options.debug |= options.kernel.debug;
         let key = key(&kernel, &**compiler);
         kernels.get_or_make(&key, cancel, || {
+            let profiler = context.profiler();
+            let compilation = Compilation::begin(profiler, &kernel.name, lowering);
             let source = KernelSource {
                 kernel: Arc::new(kernel),
                 options: *options,
                 compiler: Arc::clone(compiler),
                 lowering,
+                profiler: Arc::clone(profiler),
             };
-            CompiledKernel::new(context, keys, source, cancel)
+            let made = CompiledKernel::new(context, keys, source, cancel);
+            compilation.end();
+            made
         })
     }
 

@@ -8,7 +8,7 @@ use octants_hal::{Cancel, LaunchShape};
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;
 use octants_llvm::{EmitOptions, TaskText, emit};
-use octants_llvm_sys::{Compilation, CompileError, Compiled, Options, Stage, start};
+use octants_llvm_sys::{Compilation, CompileError, Compiled, Options, Stage, Timing, start};
 
 /// How often a waiting compilation looks at the caller's flag. Chosen: Ctrl-C is to be heard within half a second.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -33,6 +33,8 @@ pub struct CompiledTask {
     pub lanes: u32,
     /// How it deals its points to the threads of a GPU.
     pub shape: LaunchShape,
+    /// Where LLVM's time went.
+    pub timing: Timing,
 }
 
 /// Texts of a kernel's code.
@@ -95,6 +97,7 @@ pub(crate) fn compile(
         .map(|(task, compiled)| CompiledTask {
             symbol: task.symbol,
             bytes: compiled.bytes,
+            timing: compiled.timing,
             lanes: task.lanes,
             shape: task.shape,
         })

@@ -16,6 +16,9 @@ pub use ptx_target::{DriverTooOld, PtxTarget};
 /// Waits a moment for compilations that nobody waits for any more, before the process ends.
 pub use octants_llvm_sys::wait_for_compilations;
 
+/// Where LLVM's time went, of one task.
+pub use octants_llvm_sys::Timing as LlvmTiming;
+
 /// The version of LLVM.
 pub fn llvm_version() -> (u32, u32, u32) {
     octants_llvm_sys::version()

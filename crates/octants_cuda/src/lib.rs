@@ -9,9 +9,11 @@
 mod device;
 pub mod driver;
 mod grid;
+mod nvtx;
 mod staging;
 
 pub use device::CudaDevice;
+pub use nvtx::Nvtx;
 
 #[cfg(test)]
 mod tests;

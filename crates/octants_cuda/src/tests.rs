@@ -113,6 +113,7 @@ fn launch_in(device: &CudaDevice, function: Function, domain: Domain<'_>) {
         memory,
         cancel: &cancel,
         key: 0,
+        launch: 0,
         prints: None,
     };
     // SAFETY: the driver only records.
@@ -513,6 +514,7 @@ fn more_arguments_than_parameters_hold_go_through_memory() {
                 memory: LaunchMemory::NONE,
                 cancel: &cancel,
                 key: 0,
+                launch: 0,
                 prints: None,
             };
             device.launch(&Launch { function, domain: Domain::Once, context }).unwrap();

@@ -25,6 +25,8 @@ pub struct LaunchContext<'a> {
     pub cancel: &'a Cancel,
     /// A number of this launch's own, for code that asks for it.
     pub key: u64,
+    /// Which launch it is, for whoever watches the verbs; 0 if nobody counts them.
+    pub launch: u64,
     /// Where prints go; they are lost if it is left out.
     pub prints: Option<&'a PrintQueue>,
 }

@@ -51,6 +51,15 @@ pub(crate) struct Dealt {
     pub shape: LaunchShape,
 }
 
+/// Updates of neighbouring cells that are written together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct JoinedSums {
+    /// In the order of memory.
+    pub ops: Vec<Op>,
+    /// The last one to run: the others wait for it.
+    pub last: Op,
+}
+
 pub(crate) trait Shape {
     /// The head of a task's function, up to its opening brace. It has the block of arguments as `%args` and the launch's context
     /// as `%frame`, both pointers.
@@ -99,6 +108,14 @@ pub(crate) trait Shape {
 
     /// Emits two neighbouring ops as one where that is faster. Otherwise nothing is emitted.
     fn fuse(&self, e: &mut Emitter<'_>, first: Op, second: Op) -> bool;
+
+    /// Which updates among ops that stand one behind the other are written together.
+    fn joined_sums(&self, _e: &Emitter<'_>, _ops: &[Op]) -> Vec<JoinedSums> {
+        Vec::new()
+    }
+
+    /// Emits such updates.
+    fn add_joined(&self, _e: &mut Emitter<'_>, _sums: &JoinedSums) {}
 
     /// Emits a whole `for` that decides alike for all lanes in a way of the target's own. Otherwise nothing is emitted.
     fn for_loop(&self, _e: &mut Emitter<'_>, _op: Op) -> bool {

@@ -2,6 +2,8 @@
 
 mod harness;
 
+use std::fmt::Write;
+
 use harness::oracle::{Input, Random, check_gpu, check_gpu_sums};
 use octants_hal::{Dealing, Grid};
 use octants_ir::plan::Copied;
@@ -392,6 +394,113 @@ kernel @scatter(%x "x": array<tensor<f32, 2>, 1>, %k "k": array<i32, 1>) {
         "%b: f32 = atomic_add %x[%at, %one], %v\n store %x[%i, %none], %b",
     );
     assert_eq!(count(&asks, true), 0, "it gives no old value");
+}
+
+/// Rows of a grid that particles add to: pairs and quadruples from an even cell or an odd one, and what is left over.
+#[test]
+fn sums_of_neighbouring_cells_are_joined() {
+    let row = |cells: i32, entries: usize, column: &str| {
+        let mut text = String::new();
+        for cell in 0..cells {
+            writeln!(text, "    %c{cell}: i32 = const {}\n    %j{cell}: i32 = add %at, %c{cell}", cell - 1)
+                .unwrap();
+            for entry in 0..entries {
+                let component = if entries > 1 { format!(", %e{entry}") } else { String::new() };
+                writeln!(text, "    %v{cell}_{entry}: f32 = add %v, %w{entry}").unwrap();
+                let path = format!("%x[{}{component}]", column.replace("AT", &format!("%j{cell}")));
+                writeln!(text, "    %o{cell}_{entry}: f32 = atomic_add {path}, %v{cell}_{entry}").unwrap();
+            }
+        }
+        text
+    };
+    for (entries, count, wide, narrow) in [
+        (2, 3, 1, 1),
+        (1, 3, 0, 1),
+        (1, 2, 0, 1),
+        (2, 2, 1, 2),
+        (1, 4, 0, 3),
+        (4, 1, 1, 0),
+        (1, 5, 0, 2),
+        (3, 3, 0, 4),
+        (2, 1, 0, 1),
+    ] {
+        for (rank, column) in [(1, "AT"), (2, "%i, AT")] {
+            let elem = if entries > 1 { format!("tensor<f32, {entries}>") } else { "f32".to_owned() };
+            let sums = row(count, entries, column);
+            let text = format!(
+                r#"
+kernel @scatter(%x "x": array<{elem}, {rank}>, %k "k": array<i32, 1>) {{
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %k
+  parallel_for (%i: i32) in (%zero..%n) {{
+    %at: i32 = load %k[%i]
+    %v: f32 = cast %i
+    %e0: i32 = const 0
+    %e1: i32 = const 1
+    %e2: i32 = const 2
+    %e3: i32 = const 3
+    %w0: f32 = const 0.0
+    %w1: f32 = const 8.0
+    %w2: f32 = const 16.0
+    %w3: f32 = const 32.0
+{sums}
+  }}
+  return
+}}"#
+            );
+            let emitted = &tasks_for(&text, GpuOptions { vector_sums: true })[0].text;
+            // The body is written twice where the array's alignment tells something.
+            let of = |width: u32| emitted.matches(&format!("add.v{width}.f32")).count();
+            assert!(
+                of(4) >= wide && of(2) >= narrow,
+                "{entries} entries, {count} cells: {} and {}\n{emitted}",
+                of(4),
+                of(2)
+            );
+            let n = 70;
+            let mut random = Random(5);
+            let places: Vec<_> = (0..n).map(|_| Const::i32(1 + (random.next() % 60) as i32)).collect();
+            let shape = if rank == 1 { vec![64] } else { vec![n, 64] };
+            let cells = entries * shape.iter().product::<i32>() as usize;
+            let x = Input::array(Scalar::F32, &whole_numbers(Scalar::F32, cells), &shape);
+            check_gpu(&kernel(&text), &[x, Input::array(Scalar::I32, &places, &[n])], |_| 0.0);
+        }
+    }
+}
+
+/// Updates are not moved across what could tell.
+#[test]
+fn sums_wait_for_nothing_that_sees_them() {
+    let text = r#"
+kernel @scatter(%x "x": array<f32, 1>, %k "k": array<i32, 1>, %y "y": array<f32, 1>) {
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %k
+  parallel_for (%i: i32) in (%zero..%n) {
+    %one: i32 = const 1
+    %at: i32 = load %k[%i]
+    %next: i32 = add %at, %one
+    %v: f32 = cast %i
+    %a: f32 = atomic_add %x[%at], %v
+    BETWEEN
+    %b: f32 = atomic_sub %x[%next], %v
+  }
+  return
+}"#;
+    let count = |between: &str, noalias| {
+        let kernel = kernel(&text.replace("BETWEEN", between));
+        let target = Target::Gpu(GpuOptions { vector_sums: true });
+        let options = EmitOptions { noalias, target, ..EmitOptions::default() };
+        emit(&kernel, &harness::plan_of(&kernel), &options)[0].text.matches("add.v2.f32").count()
+    };
+    let own = "%s: f32 = load %x[%i]\n    store %y[%i], %s";
+    let other = "%s: f32 = load %y[%i]\n    store %y[%i], %s";
+    let greatest = "%s: f32 = atomic_max %x[%i], %v";
+    let condition = "%s: u1 = lt %i, %at\n    if %s {\n    store %y[%i], %v\n    }";
+    assert!(count("", true) > 0 && count(other, true) > 0 && count("", false) > 0);
+    for between in [own, greatest, condition] {
+        assert_eq!(count(between, true), 0, "{between}");
+    }
+    assert_eq!(count(other, false), 0, "arrays may overlap");
 }
 
 #[test]

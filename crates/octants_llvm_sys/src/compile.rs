@@ -76,6 +76,8 @@ pub struct Compiled {
 /// Where the time of one compilation went. Does not count what the `keep_` options cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timing {
+    /// When it began, on whatever thread.
+    pub started: Option<Instant>,
     pub parse: Duration,
     pub optimise: Duration,
     pub emit: Duration,
@@ -185,8 +187,8 @@ pub fn warm_up() -> Compilation {
 
 fn translate(text: &str, options: &Options) -> Result<Compiled, CompileError> {
     let at = |stage| move |message| CompileError { stage, message };
-    let mut timing = Timing::default();
     let mut clock = Instant::now();
+    let mut timing = Timing { started: Some(clock), ..Timing::default() };
     let mut lap = || {
         let now = Instant::now();
         now - std::mem::replace(&mut clock, now)

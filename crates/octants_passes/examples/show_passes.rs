@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use octants_passes::{Assumptions, PipelineOptions, run_pipeline};
+use octants_passes::{Assumptions, PassTiming, PipelineOptions, run_pipeline};
 
 fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -27,9 +27,9 @@ fn main() {
     if !has("all") {
         println!("{}", octants_ir::text::print(&outcome.kernel));
     }
-    for (name, time) in &outcome.timings {
+    for PassTiming { name, time, .. } in &outcome.timings {
         println!("; {name}: {time:?}");
     }
-    println!("; in all {:?}", outcome.timings.iter().map(|(_, time)| *time).sum::<Duration>());
+    println!("; in all {:?}", outcome.timings.iter().map(|timing| timing.time).sum::<Duration>());
     println!("{}", octants_ir::plan::print(&outcome.plan));
 }

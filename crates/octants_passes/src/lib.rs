@@ -28,7 +28,7 @@ pub use expand_field_loops::expand_field_loops;
 pub use lower_random::lower_random;
 pub use make_plan::make_plan;
 pub use manager::{
-    Assumptions, Dump, Findings, Outcome, PIPELINE, Pass, PipelineOptions, run_pass, run_pipeline,
+    Assumptions, Dump, Findings, Outcome, PIPELINE, Pass, PassTiming, PipelineOptions, run_pass, run_pipeline,
 };
 pub use privatise_reductions::privatise_reductions;
 pub use promote_locals::promote_locals;

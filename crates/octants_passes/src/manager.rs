@@ -165,8 +165,17 @@ pub struct Outcome {
     pub kernel: Kernel,
     pub plan: Plan,
     pub findings: Findings,
-    /// Each pass that ran, and how long it took.
-    pub timings: Vec<(&'static str, Duration)>,
+    /// Each pass that ran.
+    pub timings: Vec<PassTiming>,
+}
+
+/// When a pass ran.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PassTiming {
+    pub name: &'static str,
+    /// Since the pipeline began.
+    pub begin: Duration,
+    pub time: Duration,
 }
 
 /// From the structured phase to tasks and a plan.
@@ -174,6 +183,7 @@ pub struct Outcome {
 /// # Panics
 /// If verification is on and a pass broke a law: that is a bug of the pass.
 pub fn run_pipeline(mut kernel: Kernel, mut options: PipelineOptions<'_>) -> Outcome {
+    let started = Instant::now();
     let mut timings = Vec::with_capacity(PIPELINE.len());
     let mut findings = Findings::default();
     if let Some(dump) = options.dump.as_mut() {
@@ -189,7 +199,7 @@ pub fn run_pipeline(mut kernel: Kernel, mut options: PipelineOptions<'_>) -> Out
         }
         let begin = Instant::now();
         (pass.run)(&mut kernel, options.assumptions, &mut findings);
-        timings.push((pass.name, begin.elapsed()));
+        timings.push(PassTiming { name: pass.name, begin: begin - started, time: begin.elapsed() });
         if let Some(dump) = options.dump.as_mut() {
             dump(index + 1, pass.name, &kernel);
         }

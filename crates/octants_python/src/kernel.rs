@@ -5,14 +5,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use octants::diag::{Code, quote};
 use octants::front::{
     FunctionKind, Host, Lowered, Returned, Returns, Signature, check_signature, lower_kernel,
 };
 use octants::ir::{Const, Data, LocData};
-use octants::{Arguments, CompiledKernel, LaunchError};
+use octants::{Arguments, CompileStatistics, CompiledKernel, LaunchError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -146,6 +146,9 @@ impl Kernel {
         }
         let made = Specialisation::new(current.epoch, compiled, returns, &dependencies, &fields)?;
         let made = Arc::new(made);
+        if current.times {
+            self.show_times(py, &made.compiled, started, lowering)?;
+        }
         if current.dumps {
             let dump = |stage: &str| dump(py, &made.compiled, stage, None);
             py.import("octants._session")?.getattr("show")?.call1((
@@ -160,6 +163,29 @@ impl Kernel {
         list.retain(|one| one.epoch == current.epoch && one.is_alive());
         list.insert(0, made.clone());
         Ok(made)
+    }
+
+    /// Prints where the time of a compilation went, or that equal code was there.
+    #[cold]
+    fn show_times(
+        &self,
+        py: Python<'_>,
+        compiled: &CompiledKernel,
+        started: Instant,
+        lowering: Duration,
+    ) -> PyResult<()> {
+        let statistics = compiled.statistics();
+        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+        let mut phases = vec![("front end", milliseconds(lowering))];
+        // An older one comes from another kernel, or from a session's cache.
+        if statistics.finished.is_some_and(|finished| finished >= started) {
+            let CompileStatistics { passes, emit, llvm, load, .. } = statistics;
+            let rest = [("passes", passes), ("emit", emit), ("LLVM", llvm), ("load", load)];
+            phases.extend(rest.map(|(name, time)| (name, milliseconds(time))));
+        }
+        let show = py.import("octants._session")?.getattr("show_times")?;
+        show.call1((&self.signature.qualname, phases, statistics.tasks, statistics.code_bytes))?;
+        Ok(())
     }
 
     fn launch<'py>(

@@ -27,6 +27,7 @@ mod launch;
 mod ndarray;
 mod number;
 mod numpy;
+mod profiler;
 mod runtime;
 mod source;
 mod stack;
@@ -61,6 +62,8 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<buffer_view::BufferView>()?;
     module.add_class::<kernel::Kernel>()?;
     module.add_class::<ndarray::Ndarray>()?;
+    module.add_class::<profiler::Scope>()?;
+    module.add_class::<profiler::SessionProfiler>()?;
     module.add_class::<runtime::Runtime>()?;
     module.add_class::<tree::Node>()?;
     module.add_class::<tree::Tree>()?;

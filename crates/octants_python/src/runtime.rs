@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use octants::front::{LowerOptions, Sources};
 use octants::ir::{KernelOptions, Scalar};
-use octants::{Arch, Session, SessionOptions};
+use octants::{Arch, Profiler, Session, SessionOptions, Trace, chrome_trace};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::dtype::{self, DataType, TypeLike};
+use crate::profiler::{self, SessionProfiler};
 use crate::{errors, host_only, interrupt};
 
 /// How often a thread that needs a session starts one, if others reset it meanwhile. Chosen, not measured: it bounds what would be an endless
@@ -30,6 +31,8 @@ pub struct Runtime {
     root: Mutex<Option<Py<PyAny>>>,
     /// Counts trees of fields.
     trees: AtomicU64,
+    /// What sessions that ended have recorded, if they are to be kept.
+    ended: Mutex<Option<Vec<Trace>>>,
 }
 
 /// Something that holds on to things of a session, and lets go of them when it ends: a session's threads and memory go with the
@@ -46,6 +49,8 @@ pub struct ActiveSession {
     pub raise_on_templated_floats: bool,
     /// Some text of each compilation is to be shown.
     pub dumps: bool,
+    /// The times of each compilation are to be shown.
+    pub times: bool,
 }
 
 impl Runtime {
@@ -99,10 +104,29 @@ impl Runtime {
         self.set_root(None);
         let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner).clone();
         holders.iter().filter_map(Weak::upgrade).for_each(|holder| holder.release());
+        self.keep_trace(py, &old.session);
         py.detach(|| {
             old.session.reset();
             drop(old);
         });
+    }
+
+    /// Of the current session, if it records launches.
+    pub fn profiler_if_recording(&self) -> Option<Arc<Profiler>> {
+        let profiler = self.get().map(|current| Arc::clone(current.session.profiler()));
+        profiler.filter(|profiler| profiler.is_recording())
+    }
+
+    /// A session ends: what it recorded is kept, if somebody asked for that.
+    fn keep_trace(&self, py: Python<'_>, session: &Session) {
+        let wanted = self.ended.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if wanted && session.profiler().is_recording() {
+            // The session ends also if this is interrupted.
+            let trace = py.detach(|| session.profiler().trace(interrupt::never()));
+            if let Some(list) = &mut *self.ended.lock().unwrap_or_else(PoisonError::into_inner) {
+                list.extend(trace);
+            }
+        }
     }
 
     fn get(&self) -> Option<Arc<ActiveSession>> {
@@ -143,6 +167,7 @@ impl Runtime {
             holders: Mutex::default(),
             root: Mutex::default(),
             trees: AtomicU64::new(0),
+            ended: Mutex::default(),
         }
     }
 
@@ -170,6 +195,7 @@ impl Runtime {
             },
             opt_level: option::<u8>(options, "opt_level")?.min(3),
             random_seed: option::<i64>(options, "random_seed")? as u64,
+            kernel_profiler: option(options, "kernel_profiler")?,
         };
         let lower = LowerOptions {
             default_fp: default_fp.get().scalar,
@@ -181,10 +207,13 @@ impl Runtime {
         };
         let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
         let dumps = dumps(options)?;
+        let times = option(options, "print_compile_times")?;
         self.end(py)?;
         let session =
             py.detach(|| Session::new(session_options)).map_err(|error| errors::from_error(py, &error))?;
-        self.replace(py, Some(ActiveSession { session, lower, epoch: 0, raise_on_templated_floats, dumps }));
+        let epoch = 0;
+        let active = ActiveSession { session, lower, epoch, raise_on_templated_floats, dumps, times };
+        self.replace(py, Some(active));
         interrupt::install();
         Ok(())
     }
@@ -200,14 +229,20 @@ impl Runtime {
             ..current.lower.clone()
         };
         let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
-        let dumps = dumps(options)?;
+        let (dumps, times) = (dumps(options)?, option(options, "print_compile_times")?);
         let session = current.session.clone();
         let mut place = self.current.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have ended the session by now.
         if place.as_ref().is_some_and(|now| Arc::ptr_eq(now, &current)) {
             let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
-            *place =
-                Some(Arc::new(ActiveSession { session, lower, epoch, raise_on_templated_floats, dumps }));
+            *place = Some(Arc::new(ActiveSession {
+                session,
+                lower,
+                epoch,
+                raise_on_templated_floats,
+                dumps,
+                times,
+            }));
         }
         Ok(())
     }
@@ -224,6 +259,27 @@ impl Runtime {
         host_only::guard(py, "sync")?;
         let Some(current) = self.get() else { return Ok(()) };
         interrupt::waiting(py, |cancel| current.session.sync(cancel))
+    }
+
+    /// The profiler of the current session.
+    #[getter]
+    fn profiler(&self) -> Option<SessionProfiler> {
+        self.get().map(|current| SessionProfiler::new(current.session.clone()))
+    }
+
+    /// From now on, what sessions record is kept when they end.
+    fn keep_traces(&self) {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
+    }
+
+    /// What the sessions that were kept and the current one have recorded: as JSON for viewers, and a summary of each.
+    fn all_traces(&self, py: Python<'_>) -> PyResult<(String, Vec<String>)> {
+        let mut traces =
+            self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
+        if let Some(current) = self.get().filter(|current| current.session.profiler().is_recording()) {
+            traces.push(profiler::trace(py, &current.session)?);
+        }
+        Ok(py.detach(|| (chrome_trace(&traces), traces.iter().map(Trace::summary).collect())))
     }
 
     #[getter]
@@ -262,5 +318,11 @@ impl Runtime {
     #[getter]
     fn live_bytes(&self) -> u64 {
         self.get().map_or(0, |current| current.session.live_bytes())
+    }
+
+    /// The most that was held at once.
+    #[getter]
+    fn peak_bytes(&self) -> u64 {
+        self.get().map_or(0, |current| current.session.peak_bytes())
     }
 }

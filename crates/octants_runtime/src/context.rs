@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use octants_hal::{Cancel, Capabilities, Device, DeviceError, Stream};
 
 use crate::launch_log::LaunchLog;
+use crate::profiler::{ProfiledDevice, Profiler, RangeMarker};
 use crate::shared_pool::SharedPool;
 use crate::stream_pool::StreamPool;
 
@@ -23,9 +24,11 @@ pub struct Context {
     streams: StreamPool,
     shared: SharedPool,
     log: LaunchLog,
+    profiler: Arc<Profiler>,
     ended: AtomicBool,
     allocations: AtomicUsize,
     bytes: AtomicU64,
+    peak_bytes: AtomicU64,
 }
 
 /// The session that a handle belongs to was reset.
@@ -42,14 +45,26 @@ impl std::error::Error for Stale {}
 
 impl Context {
     pub fn new(device: Arc<dyn Device>) -> Arc<Self> {
+        Self::over(device, Arc::new(Profiler::idle()))
+    }
+
+    /// One that records what its device is told. `marker` is told of launches, too.
+    pub fn profiled(device: Arc<dyn Device>, marker: Option<Box<dyn RangeMarker>>) -> Arc<Self> {
+        let profiler = Arc::new(Profiler::recording(&device, marker));
+        Self::over(Arc::new(ProfiledDevice::new(device, Arc::clone(&profiler))), profiler)
+    }
+
+    fn over(device: Arc<dyn Device>, profiler: Arc<Profiler>) -> Arc<Self> {
         Arc::new(Self {
             streams: StreamPool::new(&device),
             shared: SharedPool::new(&device),
             log: LaunchLog::default(),
+            profiler,
             device,
             ended: AtomicBool::new(false),
             allocations: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
+            peak_bytes: AtomicU64::new(0),
         })
     }
 
@@ -91,6 +106,12 @@ impl Context {
     /// The kernels that were launched last and may still be under way.
     pub fn launch_log(&self) -> &LaunchLog {
         &self.log
+    }
+
+    /// What the session records of itself.
+    #[inline]
+    pub fn profiler(&self) -> &Arc<Profiler> {
+        &self.profiler
     }
 
     /// Waits until a stream is past everything that it was told, or `cancel` is raised: then the answer is false. `meanwhile` is called
@@ -154,9 +175,15 @@ impl Context {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// The most bytes that they held at once.
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak_bytes.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn count_allocation(&self, bytes: usize) {
         self.allocations.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let now = self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        self.peak_bytes.fetch_max(now, Ordering::Relaxed);
     }
 
     pub(crate) fn count_release(&self, bytes: usize) {

@@ -4,6 +4,8 @@
 //! handle is refused. [`Memory`] owns an allocation. A [`LaunchPlan`] owns a kernel's code in the versions that its guards choose
 //! between, and runs the kernel's schedule of tasks.
 //!
+//! A [`Profiler`] records what a device did when, if its context was made so.
+//!
 //! This crate names no vendor and no compiler: how code is made is behind [`MakeVersion`], what a device can do behind its
 //! capability bits.
 
@@ -21,6 +23,7 @@ mod launch_log;
 mod memory;
 mod mirror;
 mod plan;
+mod profiler;
 mod run;
 mod shared_pool;
 mod stream_pool;
@@ -35,5 +38,6 @@ pub use launch_log::LaunchLog;
 pub use memory::{Memory, MemoryError};
 pub use mirror::{HostRange, Mirror};
 pub use plan::{FaultReport, LaunchEnv, LaunchFailure, LaunchPlan, PrintSink, Printed};
+pub use profiler::{Activity, Profiler, RangeMarker, Span, Statistics, Trace, Track, chrome_trace};
 pub use strided::{Stride, Strided};
 pub use version::{Assumptions, Code, MakeVersion, TaskCode, Version};

@@ -49,9 +49,46 @@ pub(crate) unsafe fn run<I>(
     env: &LaunchEnv<'_>,
     prints: Option<&PrintQueue>,
 ) -> Result<(), RunError> {
-    let device = version.context().device();
     let &LaunchEnv { stream, cancel, key, .. } = env;
-    let context = LaunchContext { stream, args, memory: LaunchMemory::NONE, cancel, key, prints };
+    let context = LaunchContext { stream, args, memory: LaunchMemory::NONE, cancel, key, launch: 0, prints };
+    // SAFETY: the caller vouches for the blocks.
+    unsafe {
+        if version.context().profiler().is_recording() {
+            run_recorded(version, context, results)
+        } else {
+            run_in_context(version, context, results)
+        }
+    }
+}
+
+/// Likewise, and the profiler is told of it.
+///
+/// # Safety
+/// As for [`run`].
+#[cold]
+unsafe fn run_recorded<I>(
+    version: &Version<I>,
+    mut context: LaunchContext<'_>,
+    results: &mut [u8],
+) -> Result<(), RunError> {
+    let profiler = version.context().profiler();
+    let launch = profiler.begin_launch(version.label());
+    context.launch = launch.number;
+    // SAFETY: the caller vouches for the blocks.
+    let ran = unsafe { run_in_context(version, context, results) };
+    profiler.end_launch(version.label(), &launch);
+    ran
+}
+
+/// # Safety
+/// As for [`run`].
+#[inline]
+unsafe fn run_in_context<I>(
+    version: &Version<I>,
+    context: LaunchContext<'_>,
+    results: &mut [u8],
+) -> Result<(), RunError> {
+    let (device, stream) = (version.context().device(), context.stream);
     // SAFETY: the caller vouches for the blocks.
     unsafe {
         if version.context().sees_host_memory() && device.is_immediate(stream) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use octants_hal::{Cancel, DeviceError, Function, FunctionUsage, Image, ImagePart, LaunchShape, Module};
-use octants_ir::plan::Plan;
+use octants_ir::plan::{Plan, Task};
 
 use crate::context::Context;
 
@@ -64,6 +64,8 @@ pub struct Version<I> {
     /// The functions' names.
     symbols: Vec<String>,
     name: Arc<str>,
+    /// Likewise, as profiles show it: without the functions that it is defined in.
+    label: Arc<str>,
     plan: Plan,
     info: I,
 }
@@ -77,13 +79,14 @@ impl<I> Version<I> {
             .collect();
         // SAFETY: the maker compiled it for this device.
         let module = unsafe { context.device().load_module(&Image { name: &name, parts: &parts })? };
-        let label = name.as_str().into();
+        let label = name.rsplit_once("<locals>.").map_or(name.as_str(), |(_, label)| label);
         let mut version = Self {
             context: Arc::clone(context),
             module,
             functions: Vec::new(),
             symbols: tasks.iter().map(|task| task.symbol.clone()).collect(),
-            name: label,
+            name: name.as_str().into(),
+            label: label.into(),
             plan,
             info,
         };
@@ -95,6 +98,7 @@ impl<I> Version<I> {
                 return Err(DeviceError::BadImage { message });
             };
             version.functions.push((function, task.lanes));
+            version.name_task(function);
         }
         let named = version.plan.schedule.tasks().into_iter().map(|task| task + 1).max().unwrap_or(0);
         if named > version.functions.len() {
@@ -104,9 +108,31 @@ impl<I> Version<I> {
         Ok(version)
     }
 
+    /// Tells the profiler what the function that was added last is called: the kernel, the task's number and kind, and the name that the
+    /// user gave it.
+    fn name_task(&self, function: Function) {
+        let profiler = self.context.profiler();
+        if !profiler.is_recording() {
+            return;
+        }
+        let number = self.functions.len() - 1;
+        let kernel = &self.label;
+        let name = match self.plan.tasks.get(number) {
+            Some(Task::Range { name: Some(given), .. }) => format!("{kernel}_{number}_range_for_{given}"),
+            Some(Task::Range { name: None, .. }) => format!("{kernel}_{number}_range_for"),
+            Some(Task::Serial) | None => format!("{kernel}_{number}_serial"),
+        };
+        profiler.name_task(function, name.into());
+    }
+
     /// The kernel's name.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// The kernel's name in profiles.
+    pub(crate) fn label(&self) -> &Arc<str> {
+        &self.label
     }
 
     pub fn plan(&self) -> &Plan {
@@ -148,6 +174,9 @@ impl<I> Drop for Version<I> {
     fn drop(&mut self) {
         // A launch may still be in some stream; if waiting fails, the device is past running anything.
         drop(self.context.wait_for_all());
+        if self.context.profiler().is_recording() {
+            self.functions.iter().for_each(|&(function, _)| self.context.profiler().forget_task(function));
+        }
         // SAFETY: loaded by this device, and nobody can launch it any more.
         unsafe { self.context.device().unload_module(self.module) };
     }

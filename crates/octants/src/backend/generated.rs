@@ -24,9 +24,10 @@ pub(super) fn make(
     if cancel.is_wanted() {
         return Err(Error::Cancelled);
     }
-    let Outcome { kernel, plan, findings, .. } = outcome;
+    let Outcome { kernel, plan, findings, timings } = outcome;
     let races = findings.races;
     let compiled = compile(&kernel, &plan).map_err(|error| codegen_error(&error))?;
+    let llvm = compiled.tasks.iter().map(|task| (task.symbol.clone(), task.timing)).collect();
     let tasks: Vec<_> = compiled
         .tasks
         .into_iter()
@@ -40,8 +41,10 @@ pub(super) fn make(
         load: Duration::ZERO,
         tasks: tasks.len(),
         code_bytes: tasks.iter().map(|task| task.bytes.len()).sum(),
+        finished: None,
     };
-    Ok(Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, races, statistics } })
+    let info = VersionInfo { assume, races, statistics, passes: timings, llvm };
+    Ok(Code { name: kernel.name.clone(), plan, tasks, info })
 }
 
 /// A text of a kernel, by what `show` shows of its tasks.

@@ -6,11 +6,13 @@ mod cuda;
 mod generated;
 mod native;
 mod null;
+mod ranges;
 mod reference;
 
 use std::sync::Arc;
 
 pub(crate) use generated::{codegen_error, compile_threads};
+pub(crate) use ranges::range_marker;
 
 use octants_codegen::PtxTarget;
 use octants_hal::null::NullDevice;

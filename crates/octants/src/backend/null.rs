@@ -20,7 +20,7 @@ impl Compiler for Null {
         assume: Assumptions,
         _cancel: &Cancel,
     ) -> Result<Code<VersionInfo>, Error> {
-        let (Outcome { kernel, plan, findings, .. }, passes) = source.run_passes(assume);
+        let (Outcome { kernel, plan, findings, timings }, passes) = source.run_passes(assume);
         let races = findings.races;
         let task = |number: usize| TaskCode {
             symbol: format!("{}_t{number}", kernel.name),
@@ -35,7 +35,8 @@ impl Compiler for Null {
             tasks: tasks.len(),
             ..CompileStatistics::default()
         };
-        Ok(Code { name: kernel.name.clone(), plan, tasks, info: VersionInfo { assume, races, statistics } })
+        let info = VersionInfo { assume, races, statistics, passes: timings, llvm: Vec::new() };
+        Ok(Code { name: kernel.name.clone(), plan, tasks, info })
     }
 
     fn dump(&self, source: &KernelSource, what: Dump, assume: Assumptions) -> Result<Option<String>, Error> {

@@ -49,7 +49,8 @@ impl Compiler for Reference {
         let tasks = vec![TaskCode { symbol, bytes, lanes: 1, shape: LaunchShape::default() }];
         let statistics =
             CompileStatistics { lower: source.lowering, tasks: 1, ..CompileStatistics::default() };
-        Ok(Code { name: kernel.name, plan, tasks, info: VersionInfo { assume, races, statistics } })
+        let info = VersionInfo { assume, races, statistics, passes: Vec::new(), llvm: Vec::new() };
+        Ok(Code { name: kernel.name, plan, tasks, info })
     }
 
     fn dump(

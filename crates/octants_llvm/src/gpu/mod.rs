@@ -2,7 +2,7 @@
 //!
 //! What only a GPU wants stands here: the [parameters](abi), how points are dealt to threads ([`choose`] decides; [`points`], [`tile`],
 //! [`group`], [`guards`], [`runs`]), loops inside a body ([`inner`]), elements that a
-//! warp loads and stores together ([`exchange`]), the reductions of a block ([`reduce`]) and its copies of small arrays ([`scatter`]), the library of device functions ([`library`]), and reports to the host
+//! warp loads and stores together ([`exchange`]), sums of neighbouring cells ([`joined_sums`]), the reductions of a block ([`reduce`]) and its copies of small arrays ([`scatter`]), the library of device functions ([`library`]), and reports to the host
 //! ([`report`]).
 
 pub mod abi;
@@ -12,6 +12,7 @@ mod exchange;
 mod group;
 mod guards;
 mod inner;
+mod joined_sums;
 mod library;
 mod points;
 mod reduce;
@@ -20,7 +21,6 @@ mod report;
 pub(crate) mod runs;
 mod scatter;
 mod tile;
-mod vector_update;
 
 use octants_hal::LaunchShape;
 use octants_ir::plan::{Plan, Task};
@@ -28,7 +28,7 @@ use octants_ir::{Op, Region, Scalar};
 
 use crate::emitter::Emitter;
 use crate::module::{Module, Node};
-use crate::shape::{ContextField, Dealt, LibraryFunction, Shape};
+use crate::shape::{ContextField, Dealt, JoinedSums, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
 use abi::GpuFrame;
 use choose::{Choice, choose_shape};
@@ -36,7 +36,7 @@ use choose::{Choice, choose_shape};
 /// What code for a GPU is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GpuOptions {
-    /// Two neighbouring reals of 32 bits are added to memory by one instruction.
+    /// Two or four neighbouring reals of 32 bits are added to memory by one instruction.
     pub vector_sums: bool,
 }
 
@@ -161,8 +161,16 @@ impl Shape for GpuOptions {
         panic!("a GPU has no private copies")
     }
 
-    fn fuse(&self, e: &mut Emitter<'_>, first: Op, second: Op) -> bool {
-        self.vector_sums && e.vector_update(first, second)
+    fn fuse(&self, _: &mut Emitter<'_>, _: Op, _: Op) -> bool {
+        false
+    }
+
+    fn joined_sums(&self, e: &Emitter<'_>, ops: &[Op]) -> Vec<JoinedSums> {
+        if self.vector_sums { e.neighbouring_sums(ops) } else { Vec::new() }
+    }
+
+    fn add_joined(&self, e: &mut Emitter<'_>, sums: &JoinedSums) {
+        e.add_neighbours(sums);
     }
 
     fn while_facts(&self, e: &mut Emitter<'_>, op: Op) -> Vec<Node> {

@@ -30,8 +30,15 @@ impl Emitter<'_> {
 
     /// Emits ops that stand one behind the other.
     pub(crate) fn ops(&mut self, ops: &[Op]) {
+        let joined = self.shape.joined_sums(self, ops);
         let mut ops = ops.iter();
         while let Some(&op) = ops.next() {
+            if let Some(sums) = joined.iter().find(|sums| sums.ops.contains(&op)) {
+                if sums.last == op {
+                    self.shape.add_joined(self, sums);
+                }
+                continue;
+            }
             if let Some(&next) = ops.as_slice().first()
                 && self.shape.fuse(self, op, next)
             {

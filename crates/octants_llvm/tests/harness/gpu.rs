@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::fmt::Write;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Barrier, Mutex};
 
 use octants_hal::LaunchShape;
@@ -91,10 +92,41 @@ extern "C" fn shuffle_down(mask: u32, value: u32, distance: u32, last: u32) -> u
     value
 }
 
+/// Adds to two neighbouring cells at once. Threads of a block may be threads of the host.
+extern "C" fn add_2(cell: *mut f32, a: f32, b: f32) {
+    add_together(cell, &[a, b]);
+}
+
+extern "C" fn add_4(cell: *mut f32, a: f32, b: f32, c: f32, d: f32) {
+    add_together(cell, &[a, b, c, d]);
+}
+
+fn add_together(cell: *mut f32, values: &[f32]) {
+    claim_alignment(cell as usize, size_of_val(values));
+    for (number, &value) in values.iter().enumerate() {
+        // SAFETY: code adds to cells of its arrays, which other threads access as atomics, too.
+        let cell = unsafe { AtomicU32::from_ptr(cell.add(number).cast()) };
+        let add = |bits| Some((f32::from_bits(bits) + value).to_bits());
+        cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).expect("it always adds");
+    }
+}
+
+/// What stands for each instruction that code names itself.
+const INSTRUCTIONS: [(&str, &str); 2] = [
+    (
+        r#"asm sideeffect "red.relaxed.gpu.global.add.v2.f32 [$0], {$1, $2};", "l,f,f,~{memory}""#,
+        "test_add_2",
+    ),
+    (
+        r#"asm sideeffect "red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};", "l,f,f,f,f,~{memory}""#,
+        "test_add_4",
+    ),
+];
+
 const CLAIM: &str = "test_claim_alignment";
 
 /// What stands for each intrinsic.
-const STAND_INS: [(&str, &str, *const ()); 8] = [
+const STAND_INS: [(&str, &str, *const ()); 10] = [
     ("llvm.nvvm.read.ptx.sreg.tid.x", "test_thread", thread_number as *const ()),
     ("llvm.nvvm.read.ptx.sreg.ntid.x", "test_threads", thread_count as *const ()),
     ("llvm.nvvm.read.ptx.sreg.ctaid.x", "test_block", block_number as *const ()),
@@ -102,6 +134,8 @@ const STAND_INS: [(&str, &str, *const ()); 8] = [
     ("llvm.nvvm.barrier0", "test_barrier", barrier as *const ()),
     ("llvm.nvvm.membar.sys", "test_fence", fence as *const ()),
     ("claim_alignment", CLAIM, claim_alignment as *const ()),
+    ("add_2", "test_add_2", add_2 as *const ()),
+    ("add_4", "test_add_4", add_4 as *const ()),
     ("llvm.nvvm.shfl.sync.down.i32", "test_shuffle_down", shuffle_down as *const ()),
 ];
 
@@ -127,7 +161,8 @@ impl GpuProgram {
                 *copied = sums.to_vec();
             }
         }
-        let target = Target::Gpu(GpuOptions::default());
+        // Older GPUs and newer ones.
+        let target = Target::Gpu(GpuOptions { vector_sums: noalias });
         let mut tasks = Vec::new();
         for task in emit(kernel, &plan, &EmitOptions { noalias, target, ..EmitOptions::default() }) {
             if task.text.contains("@__nv_") {
@@ -235,16 +270,23 @@ fn with_claims(text: &str) -> String {
         checked.push_str(line);
         checked.push('\n');
     }
-    checked + &format!("declare void @{CLAIM}(ptr, i64)\n")
+    let two = "float, float";
+    checked
+        + &format!("declare void @{CLAIM}(ptr, i64)\n")
+        + &format!("declare void @test_add_2(ptr, {two})\ndeclare void @test_add_4(ptr, {two}, {two})\n")
 }
 
 /// The same text with parameters by address, one memory, and this file's functions.
 fn for_host(text: &str) -> String {
-    let mut text = text.replace("addrspace(3) ", "").replace(" addrspace(3)", "");
+    let mut text =
+        text.replace("addrspace(3) ", "").replace(" addrspace(3)", "").replace(" addrspace(1)", "");
     text = text.replace("addrspacecast ptr ", "bitcast ptr ");
     while let Some(begin) = text.find("byval(") {
         let end = begin + text[begin..].find(") ").expect("it is closed") + 2;
         text.replace_range(begin..end, "");
+    }
+    for (instruction, name) in INSTRUCTIONS {
+        text = text.replace(instruction, &format!("@{name}"));
     }
     for (intrinsic, name, _) in STAND_INS {
         text = text.replace(&format!("@{intrinsic}("), &format!("@{name}("));
