@@ -31,6 +31,14 @@ fn describe(kernel: &str, sites: &SiteTable, report: &Record) -> Option<Fault> {
             ),
             Vec::new(),
         ),
+        SiteKind::Tape => (
+            AssertKind::Condition,
+            format!(
+                "one step of the derivative keeps {} bytes of the loop's values, and there is no memory for them",
+                report.arguments[0]
+            ),
+            Vec::new(),
+        ),
         SiteKind::Access => {
             let [param, axis, index, extent, origin, ..] = report.arguments;
             let name = sites.param_name(param as usize).unwrap_or("?");

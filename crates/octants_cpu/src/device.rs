@@ -12,13 +12,13 @@ use octants_hal::{
     Address, Cancel, Capabilities, Device, DeviceError, Domain, FaultRecord, ForkCosts, Function, Image,
     Launch, LaunchContext, Module, PrintQueue, RangeDomain, Stream,
 };
-use octants_llvm::abi::{Fault, Frame, Worker};
+use octants_llvm::abi::{Fault, Frame, ReleaseTapes, TakeTape, Worker};
 use octants_llvm_sys::{LoadError, Loaded, load};
 
 use crate::copies::{IdleCopies, LoopCopies};
 use crate::pool::{Outcome, Pool, Schedule};
-use crate::stack;
 use crate::work::{MeasuredWork, is_short, threads_worth};
+use crate::{stack, tape};
 
 /// A range task: arguments, frame, worker, and a range of the flattened points. A serial task ignores the range.
 type Task = unsafe extern "C" fn(*const u8, *const Frame, *const Worker, i64, i64);
@@ -112,9 +112,11 @@ impl CpuDevice {
     ) -> Result<(), DeviceError> {
         let (points, cost) = (range.points, u64::from(range.cost.max(1)));
         if range.copied.is_empty() && is_short(points, cost) && !context.cancel.is_wanted() {
-            let worker = Worker { stack_limit: stack::limit(), copies: std::ptr::null() };
-            // SAFETY: the caller vouches for arguments and frame; these are all points.
-            unsafe { (task.code)(context.args.as_ptr(), frame, &raw const worker, 0, points as i64) };
+            let run = |worker: &Worker| {
+                // SAFETY: the caller vouches for arguments and frame; these are all points.
+                unsafe { (task.code)(context.args.as_ptr(), frame, worker, 0, points as i64) };
+            };
+            with_worker(std::ptr::null(), run);
             return Ok(());
         }
         let work = task.work.nanoseconds(points, cost).max(1);
@@ -147,10 +149,11 @@ impl CpuDevice {
                 return;
             }
             let copies = copies.as_ref().map_or(std::ptr::null(), |copies| copies.of_thread(thread));
-            let worker = Worker { stack_limit: stack::limit(), copies };
             let begin = busy.as_ref().map(|busy| (busy, Instant::now()));
-            // SAFETY: the caller vouches for arguments and frame; the pool gives ranges inside the points.
-            unsafe { (task.code)(args.get(), frame.get(), &raw const worker, lo as i64, hi as i64) };
+            with_worker(copies, |worker| {
+                // SAFETY: the caller vouches for arguments and frame; the pool gives ranges inside the points.
+                unsafe { (task.code)(args.get(), frame.get(), worker, lo as i64, hi as i64) };
+            });
             if let Some((busy, begin)) = begin {
                 busy.fetch_add(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
             }
@@ -338,8 +341,9 @@ unsafe impl Device for CpuDevice {
         unsafe {
             match &launch.domain {
                 Domain::Once => {
-                    let worker = Worker { stack_limit: stack::limit(), copies: std::ptr::null() };
-                    (task.code)(context.args.as_ptr(), &raw const frame, &raw const worker, 0, 0);
+                    with_worker(std::ptr::null(), |worker| {
+                        (task.code)(context.args.as_ptr(), &raw const frame, worker, 0, 0);
+                    });
                 }
                 Domain::Range(range) => {
                     frame.bounds = range.bounds.as_ptr();
@@ -350,4 +354,13 @@ unsafe impl Device for CpuDevice {
         }
         Ok(())
     }
+}
+
+/// Runs code with what this thread has.
+#[inline]
+fn with_worker<R>(copies: *const *mut u8, run: impl FnOnce(&Worker) -> R) -> R {
+    tape::with_tapes(|tape| {
+        let (take_tape, release_tapes) = (tape::take as TakeTape, tape::release as ReleaseTapes);
+        run(&Worker { stack_limit: stack::limit(), copies, tape, take_tape, release_tapes })
+    })
 }

@@ -10,6 +10,7 @@ mod copies;
 mod device;
 pub mod pool;
 mod stack;
+mod tape;
 mod work;
 
 pub use device::CpuDevice;

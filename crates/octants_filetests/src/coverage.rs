@@ -19,6 +19,7 @@ const PLAIN: &[&str] = &[
     "struct_get",
     "struct_set",
     "local",
+    "tape",
     "temp",
     "load",
     "volatile_load",

@@ -83,6 +83,7 @@ fn run_once(kernel: &Kernel, random_bits: &mut Xorshift) -> Option<String> {
             Type::Data(data) | Type::Local(data) | Type::Temp(data) => {
                 Arg::Data(random(kernel, data, random_bits))
             }
+            Type::Tape(_) => unreachable!("no parameter is a tape"),
             Type::Array(array) => {
                 let (size, _) = size_and_align(kernel, array.elem);
                 let mut bytes = vec![0; (1_usize << array.rank.min(8)) * size as usize];

@@ -35,7 +35,9 @@ impl Machine<'_> {
         for (&param, (datum, place)) in kernel.regions[body].params.iter().zip(arguments) {
             match kernel.ty(param) {
                 Type::Data(_) => self.set(param, datum),
-                Type::Array(_) | Type::Local(_) | Type::Temp(_) => self.places[param.index()] = place,
+                Type::Array(_) | Type::Local(_) | Type::Temp(_) | Type::Tape(_) => {
+                    self.places[param.index()] = place;
+                }
             }
         }
         let returned = self.region(body, [])?;

@@ -4,6 +4,7 @@ use octants_ir::{ArrayType, Const, Data, Id, Kernel, Op, OpKind, Region, Type, V
 
 use crate::address_space::AddressSpace;
 use crate::datum::Datum;
+use crate::memory::Tape;
 use crate::random::Stream;
 use crate::trap::{Trap, TrapKind};
 use crate::{arith, bits, compare, convert, math, tensor};
@@ -59,10 +60,11 @@ pub(crate) struct Machine<'a> {
     steps: u64,
     /// By value: what it is.
     pub values: Vec<Datum>,
-    /// By value: which cell a `local` or `temp` is, or which parameter of the kernel an array is.
+    /// By value: which cell a `local` or `temp` is, which tape, or which parameter of the kernel an array is.
     pub places: Vec<Option<usize>>,
     /// What variables hold. Those of a call come after those of its caller.
     pub cells: Vec<Datum>,
+    pub tapes: Vec<Tape>,
     pub results: Vec<Datum>,
     pub context: RunContext<'a>,
     /// Where this run's stack begins.
@@ -114,6 +116,7 @@ impl<'a> Machine<'a> {
             values,
             places,
             cells: Vec::new(),
+            tapes: Vec::new(),
             results,
             context,
             stack_base: crate::call::stack_position(),
@@ -249,6 +252,10 @@ impl<'a> Machine<'a> {
                 self.declare(data.results[0], zero);
                 return Ok(());
             }
+            OpKind::Tape => {
+                self.make_tape(op);
+                return Ok(());
+            }
             OpKind::Load | OpKind::VolatileLoad => self.load(op)?,
             OpKind::Store => return self.store(op),
             OpKind::Atomic(atomic) => self.atomic(op, *atomic)?,
@@ -283,10 +290,11 @@ impl<'a> Machine<'a> {
     }
 
     /// What the only result is, or what the cell holds that it names.
-    fn result_data(&self, op: Op) -> Data {
+    pub fn result_data(&self, op: Op) -> Data {
         match self.kernel.ty(self.kernel.ops[op].results[0]) {
             Type::Data(data) | Type::Local(data) | Type::Temp(data) => data,
             Type::Array(array) => array.elem,
+            Type::Tape(scalar) => Data::Scalar(scalar),
         }
     }
 }

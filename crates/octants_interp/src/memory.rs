@@ -1,9 +1,11 @@
 //! Loads, stores and updates of places.
 
+use std::collections::BTreeMap;
+
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
 use octants_ir::plan::size_and_align;
 use octants_ir::{
-    ArrayType, Boundary, CellAccess, Const, Data, Layout, NodeKind, Op, Place, Scalar, Type, Value,
+    ArrayType, Boundary, CellAccess, Const, Data, Id, Layout, NodeKind, Op, Place, Scalar, Type, Value,
 };
 use smallvec::{SmallVec, smallvec};
 
@@ -16,8 +18,18 @@ use crate::{arith, bits, tensor};
 enum Cell {
     /// In the array's memory; `None` for a component outside the shape, which is read as the first and never written.
     Memory { address: u64, data: Data, inside: bool },
+    /// On a tape.
+    Tape { tape: usize, index: i128 },
     /// In a `local` or `temp`, with the components of one entry, if one is meant.
     Variable { place: Value, components: Vec<Datum> },
+}
+
+/// What a `tape` gave.
+#[derive(Clone, Debug, Default)]
+pub struct Tape {
+    count: i128,
+    /// Cells that were stored; the others hold anything, here zero.
+    cells: BTreeMap<i128, Datum>,
 }
 
 pub fn update(op: AtomicOp, old: Const, value: Const) -> Const {
@@ -41,6 +53,9 @@ impl<'k> Machine<'k> {
 
     fn address(&self, op: Op, place: Place<'_>) -> Result<Cell, Trap> {
         let (base, indices, components) = (place.base(), place.indices(), place.components());
+        if let Type::Tape(_) = self.kernel.ty(base) {
+            return self.tape_cell(op, base, self.get(indices[0]).integer());
+        }
         let Type::Array(array) = self.kernel.ty(base) else {
             return Ok(Cell::Variable { place: base, components: self.operand_data(components) });
         };
@@ -58,6 +73,28 @@ impl<'k> Machine<'k> {
         let offset = position.unwrap_or(0) as u64 * u64::from(ty.elem.bytes());
         let data = Data::Scalar(ty.elem);
         Ok(Cell::Memory { address: address.wrapping_add(offset), data, inside: position.is_some() })
+    }
+
+    /// A tape comes to life, or begins again.
+    pub fn make_tape(&mut self, op: Op) {
+        let place = self.kernel.ops[op].results[0];
+        let tape = Tape { count: self.operand(op, 0).integer(), cells: BTreeMap::new() };
+        if let Some(number) = self.places[place.index()] {
+            self.tapes[number] = tape;
+        } else {
+            self.places[place.index()] = Some(self.tapes.len());
+            self.tapes.push(tape);
+        }
+    }
+
+    fn tape_cell(&self, op: Op, base: Value, index: i128) -> Result<Cell, Trap> {
+        let tape = self.places[base.index()].expect("a tape is made before it is used");
+        let count = self.tapes[tape].count;
+        if (0..count).contains(&index) {
+            Ok(Cell::Tape { tape, index })
+        } else {
+            self.trap(op, TrapKind::OffTape { index, count })
+        }
     }
 
     /// How many bytes behind a field's first element another one lies: down the tree, from the root, each node's cell inside the one
@@ -128,6 +165,10 @@ impl<'k> Machine<'k> {
                     Err(fault) => self.trap(op, TrapKind::Memory(fault)),
                 }
             }
+            Cell::Tape { tape, index } => {
+                let held = self.tapes[*tape].cells.get(index).cloned();
+                Ok(held.unwrap_or_else(|| Datum::zero(self.kernel, self.result_data(op))))
+            }
             Cell::Variable { place, components } if components.is_empty() => Ok(self.cell(*place).clone()),
             Cell::Variable { place, components } => Ok(tensor::get(self.cell(*place), components)),
         }
@@ -149,6 +190,10 @@ impl<'k> Machine<'k> {
                     Ok(()) => Ok(()),
                     Err(fault) => self.trap(op, TrapKind::Memory(fault)),
                 }
+            }
+            Cell::Tape { tape, index } => {
+                self.tapes[*tape].cells.insert(*index, value.clone());
+                Ok(())
             }
             Cell::Variable { place, components } if components.is_empty() => {
                 *self.cell(*place) = value.clone();
@@ -209,7 +254,9 @@ impl<'k> Machine<'k> {
         let place = self.kernel.addressed(op).expect("the caller saw an address");
         match self.address(op, place)? {
             Cell::Memory { address, .. } => Ok(Datum::Scalar(Const::from_bits(Scalar::U64, address))),
-            Cell::Variable { place, .. } => unreachable!("the laws let {place} have no address"),
+            Cell::Variable { .. } | Cell::Tape { .. } => {
+                unreachable!("the laws let {} have no address", place.base())
+            }
         }
     }
 

@@ -23,6 +23,8 @@ pub enum TrapKind {
     Assert { message: Box<str>, arguments: Vec<Const> },
     /// An index outside its array or field, which has `extent` elements from `origin` on; also any index into an array without elements.
     OutOfBounds { param: usize, axis: u8, index: i128, origin: i32, extent: i32 },
+    /// An index outside a tape.
+    OffTape { index: i128, count: i128 },
     /// An array's memory is not there.
     Memory(MemoryFault),
     /// More ops than [`Limits::steps`](crate::Limits) allows.
@@ -59,6 +61,9 @@ impl fmt::Display for Trap {
                     "index {index} is out of bounds for axis {axis} of parameter {param}, which has {extent}"
                 )?;
                 if *origin == 0 { Ok(()) } else { write!(f, " from {origin} on") }
+            }
+            TrapKind::OffTape { index, count } => {
+                write!(f, "index {index} is outside a tape of {count}")
             }
             TrapKind::Memory(fault) => fault.fmt(f),
             TrapKind::StepLimit => f.write_str("the limit of steps is reached"),

@@ -181,6 +181,11 @@ impl<'k> Builder<'k> {
         self.value(OpKind::Local, [], Type::Local(ty))
     }
 
+    /// Memory for so many scalars.
+    pub fn tape(&mut self, scalar: Scalar, count: Value) -> Value {
+        self.value(OpKind::Tape, [count], Type::Tape(scalar))
+    }
+
     pub fn temp(&mut self, ty: Data) -> Value {
         self.value(OpKind::Temp, [], Type::Temp(ty))
     }

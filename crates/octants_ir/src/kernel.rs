@@ -219,6 +219,13 @@ impl Kernel {
         top.filter(|&&op| self.ops[op].kind == OpKind::Temp).map(|&op| self.ops[op].results[0])
     }
 
+    /// Whether some op of the kernel's body asks for a tape.
+    pub fn has_tapes(&self) -> bool {
+        let mut found = false;
+        crate::rewrite::walk(self, self.body, &mut |op| found |= self.ops[op].kind == OpKind::Tape);
+        found
+    }
+
     /// Whether the region is the body of the kernel or of a function.
     pub fn is_body(&self, region: Region) -> bool {
         region == self.body || self.functions.iter().any(|(_, function)| function.body == region)

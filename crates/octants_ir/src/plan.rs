@@ -323,10 +323,11 @@ impl ArgLayout {
                     let (bytes, offset) = (size_and_align(kernel, data).0, block.put_data(kernel, data));
                     ArgSlot { offset, bytes, span: bytes.into(), kind: ArgKind::Data(data) }
                 }
+                Type::Tape(_) => unreachable!("no parameter is a tape"),
             })
             .collect();
         let leaves = params.iter().map(|&param| match kernel.ty(param) {
-            Type::Array(_) => Vec::new(),
+            Type::Array(_) | Type::Tape(_) => Vec::new(),
             Type::Data(data) | Type::Local(data) | Type::Temp(data) => leaves_of(kernel, data),
         });
         Self { bytes: block.bytes(), leaves: leaves.collect(), slots }

@@ -27,6 +27,8 @@ pub enum SiteKind {
     Assert { about: AssertKind, message: Box<str>, operands: Vec<Scalar> },
     /// A call of this function that found no stack left.
     Call { function: Box<str> },
+    /// A tape for which there is no memory; the report holds its bytes.
+    Tape,
     /// An index out of bounds; the report holds parameter, axis, index, extent and origin.
     Access,
     /// A print; the report holds the scalars of its operands.
@@ -142,6 +144,7 @@ impl SiteKind {
         match self {
             Self::Assert { operands, .. } => operands.clone(),
             Self::Call { .. } => Vec::new(),
+            Self::Tape => vec![Scalar::U64],
             Self::Access => vec![Scalar::I64; 5],
             Self::Print { operands, .. } => operands
                 .iter()
@@ -183,7 +186,7 @@ impl SiteNumbers {
 
 fn is_site(kind: &OpKind, scope: SiteScope) -> bool {
     match kind {
-        OpKind::Assert(..) | OpKind::Call(_) | OpKind::Print(_) => true,
+        OpKind::Assert(..) | OpKind::Call(_) | OpKind::Print(_) | OpKind::Tape => true,
         OpKind::Load
         | OpKind::VolatileLoad
         | OpKind::Store
@@ -233,6 +236,7 @@ fn kind_of(kernel: &Kernel, op: Op) -> SiteKind {
         OpKind::Call(function) => {
             SiteKind::Call { function: kernel.functions[*function].name.as_str().into() }
         }
+        OpKind::Tape => SiteKind::Tape,
         OpKind::Print(spec) => SiteKind::Print {
             spec: (**spec).clone(),
             operands: data.operands.iter().filter_map(|&value| kernel.ty(value).data()).collect(),

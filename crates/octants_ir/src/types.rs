@@ -215,6 +215,8 @@ pub enum Type {
     Local(Data),
     /// A place shared by all tasks of one launch.
     Temp(Data),
+    /// A place private to one thread of execution: as many scalars as were asked for, addressed by one index.
+    Tape(Scalar),
 }
 
 impl Type {
@@ -250,6 +252,7 @@ impl Type {
             Self::Data(_) => None,
             Self::Array(a) => Some((a.elem, a.rank as usize)),
             Self::Local(d) | Self::Temp(d) => Some((d, 0)),
+            Self::Tape(s) => Some((Data::Scalar(s), 1)),
         }
     }
 }

@@ -79,6 +79,17 @@ impl Emitter<'_> {
                 let align = self.group_alignment(whole, in_memory(scalar).bytes());
                 Address { target: self.element(pointer, scalar, offset), scalar, class, align, inside }
             }
+            Type::Tape(scalar) => {
+                let pointer = self.locals[*base].unwrap_or_else(|| panic!("{base} has no memory"));
+                let index = self.index(path[0], Range::array_window());
+                let target = if self.lanes.count == 1 {
+                    self.element(pointer, scalar, index)
+                } else {
+                    self.lane_element(pointer, scalar, index)
+                };
+                let align = in_memory(scalar).bytes();
+                Address { target, scalar, class: Class::Local, align, inside: None }
+            }
             Type::Temp(data) => {
                 let slot = self.facts.temps[*base];
                 let slot = slot.unwrap_or_else(|| panic!("{base} has no slot in the plan"));

@@ -103,6 +103,12 @@ pub(crate) trait Shape {
     /// The lowest address that a frame of a recursive function may have, as an `i64`. Asked in a task's function, not in those it calls.
     fn stack_limit(&self, e: &mut Emitter<'_>) -> Val;
 
+    /// So many bytes of the thread's tape, aligned for any vector; null if there is no memory for them.
+    fn take_tape(&self, e: &mut Emitter<'_>, bytes: Val) -> Ptr;
+
+    /// What was taken since then, and what was taken then, may be taken again.
+    fn release_tapes(&self, e: &mut Emitter<'_>, first: Ptr);
+
     /// The private copy that this thread has of an array, by its position among those of the task.
     fn private_copy(&self, e: &mut Emitter<'_>, position: usize) -> Ptr;
 

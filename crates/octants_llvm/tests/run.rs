@@ -352,3 +352,65 @@ kernel @saxpy(%a "a": f32, %x "x": array<f32, 1>, %y "y": array<f32, 1>) {
         }
     }
 }
+
+/// Rows of different length, also none; a tape of a loop's own inside it, under a condition that lanes differ in, and of narrow scalars.
+#[test]
+fn tapes_belong_to_their_lanes() {
+    let text = r#"
+kernel @k(%n "n": array<i32, 1>, %x "x": array<f32, 1>) tasks {
+  %lo: i32 = const 0
+  %hi: i32 = extent 0 %n
+  parallel_for (%i: i32) in (%lo..%hi) {
+    %zero: i32 = const 0
+    %one: i32 = const 1
+    %half: f32 = const 0.5
+    %rows: i32 = load %n[%i]
+    %first: f32 = load %x[%i]
+    %t: tape<f32> = tape %rows
+    %u: tape<u1> = tape %rows
+    %last: f32 = for %k: i32 in %zero..%rows carry (%v: f32 = %first) {
+      store %t[%k], %v
+      %c: u1 = gt %v, %half
+      store %u[%k], %c
+      %a: f32 = mul %v, %half
+      %b: f32 = cast %k
+      %w: f32 = add %a, %b
+      %y: f32 = if %c {
+        %s: tape<f32> = tape %k
+        for %m: i32 in %zero..%k {
+          %e: f32 = cast %m
+          %g: f32 = add %e, %v
+          store %s[%m], %g
+        }
+        %z: f32 = for %o: i32 in %zero..%k carry (%h: f32 = %w) {
+          %p: f32 = load %s[%o]
+          %q: f32 = mul %h, %half
+          %r: f32 = add %q, %p
+          yield %r
+        }
+        yield %z
+      } else {
+        yield %w
+      }
+      yield %y
+    }
+    %total: f32 = for %j: i32 in %zero..%rows carry (%sum: f32 = %last) {
+      %back: i32 = sub %rows, %one
+      %at: i32 = sub %back, %j
+      %held: f32 = load %t[%at]
+      %was: u1 = load %u[%at]
+      %less: f32 = mul %sum, %half
+      %d: f32 = select %was, %held, %half
+      %more: f32 = add %less, %d
+      yield %more
+    }
+    store %x[%i], %total
+  }
+  return
+}"#;
+    let count = 37;
+    let rows: Vec<_> = (0..count).map(|i| Const::i32(i * 7 % 11 - 2)).collect();
+    let values: Vec<_> = (0..count).map(|i| Const::f32(i as f32 / 8.0 - 1.0)).collect();
+    let inputs = [Input::array(Scalar::I32, &rows, &[count]), Input::array(Scalar::F32, &values, &[count])];
+    check(&kernel(text), &inputs, |_| 0.0);
+}

@@ -11,6 +11,15 @@ use crate::slots::{set_params, set_results, yielded};
 
 /// Returns whether anything was taken out.
 pub(crate) fn sweep(kernel: &mut Kernel) -> bool {
+    sweep_with(kernel, true)
+}
+
+/// Likewise of a kernel whose loops are known to end: a `while` goes, too, if nobody needs what it gives.
+pub(crate) fn sweep_ending(kernel: &mut Kernel) -> bool {
+    sweep_with(kernel, false)
+}
+
+fn sweep_with(kernel: &mut Kernel, whiles_stay: bool) -> bool {
     let mut marks = Liveness {
         parents: Parents::new(kernel),
         live_ops: SideTable::new(false),
@@ -18,6 +27,7 @@ pub(crate) fn sweep(kernel: &mut Kernel) -> bool {
         updates: updates_of_locals(kernel),
         pending: Vec::new(),
         kernel,
+        whiles_stay,
     };
     marks.roots();
     while let Some(value) = marks.pending.pop() {
@@ -46,7 +56,7 @@ fn updates_of_locals(kernel: &Kernel) -> SideTable<Value, Vec<Op>> {
 fn is_update_of_local(kernel: &Kernel, op: Op) -> bool {
     let data = &kernel.ops[op];
     matches!(data.kind, OpKind::Store | OpKind::Atomic(_) | OpKind::AtomicCas)
-        && matches!(kernel.ty(data.operands[0]), Type::Local(_))
+        && matches!(kernel.ty(data.operands[0]), Type::Local(_) | Type::Tape(_))
         // A parameter is the caller's variable, who may read it.
         && kernel.def(data.operands[0]).is_some()
 }
@@ -58,6 +68,7 @@ struct Liveness<'k> {
     live_values: SideTable<Value, bool>,
     updates: SideTable<Value, Vec<Op>>,
     pending: Vec<Value>,
+    whiles_stay: bool,
 }
 
 impl Liveness<'_> {
@@ -65,7 +76,8 @@ impl Liveness<'_> {
         let mut roots = Vec::new();
         walk_all(self.kernel, &mut |op| {
             let seen = match &self.kernel.ops[op].kind {
-                OpKind::Return | OpKind::While => true,
+                OpKind::Return => true,
+                OpKind::While => self.whiles_stay,
                 kind => kind.writes() && !is_update_of_local(self.kernel, op),
             };
             if seen {

@@ -31,6 +31,10 @@ impl Compiler for Cuda {
         assume: Assumptions,
         cancel: &Cancel,
     ) -> Result<Code<VersionInfo>, Error> {
+        if source.kernel.has_tapes() {
+            let message = "a gradient that keeps values of its loops cannot run on this device yet";
+            return Err(Error::Unsupported { message: message.to_owned() });
+        }
         let mut code = generated::make(source, with_copies(assume), cancel, |kernel, plan| {
             compile_ptx(kernel, plan, self.options(source, assume), cancel)
         })?;

@@ -138,6 +138,9 @@ pub enum OpKind {
 
     /// `() → local<T>`: a variable, zero at first. Its lifetime is its region's execution.
     Local,
+    /// `(count) → tape<T>`: memory for that many scalars, whose contents are undefined at first; a negative count is none. An index
+    /// is below the count. Its lifetime is its region's execution.
+    Tape,
     /// `() → temp<T>`: a cell shared by the tasks of one launch, zero at first. Only at the top of a kernel.
     Temp,
     /// `(base, indices…, components…) → T`
@@ -229,6 +232,7 @@ impl OpKind {
             Self::StructGet(_) => "struct_get",
             Self::StructSet(_) => "struct_set",
             Self::Local => "local",
+            Self::Tape => "tape",
             Self::Temp => "temp",
             Self::Load => "load",
             Self::VolatileLoad => "volatile_load",
@@ -275,7 +279,7 @@ impl OpKind {
             | Self::Address
             | Self::LaunchKey => Effects::empty(),
             // A place has an identity: two `local` ops are two variables, though an unused one may go.
-            Self::Local | Self::Temp | Self::Load => Effects::READS,
+            Self::Local | Self::Tape | Self::Temp | Self::Load => Effects::READS,
             // It may read its variable.
             Self::ForCells(_) => Effects::READS,
             Self::Store | Self::StoreResult(_) | Self::Print(_) => Effects::WRITES,

@@ -356,6 +356,7 @@ impl Parser {
             Token::Word(word) if word == "field" => return self.field(),
             Token::Word(word) if word == "local" => Type::Local,
             Token::Word(word) if word == "temp" => Type::Temp,
+            Token::Word(word) if word == "tape" => return self.tape(),
             _ => return Ok(Type::Data(self.data()?)),
         };
         self.next();
@@ -363,6 +364,14 @@ impl Parser {
         let data = self.data()?;
         self.mark(">")?;
         Ok(place(data))
+    }
+
+    fn tape(&mut self) -> Parsed<Type> {
+        self.next();
+        self.mark("<")?;
+        let Data::Scalar(scalar) = self.data()? else { return self.error("a tape holds scalars") };
+        self.mark(">")?;
+        Ok(Type::Tape(scalar))
     }
 
     fn array(&mut self) -> Parsed<Type> {

@@ -317,6 +317,7 @@ fn plain_op(mnemonic: &str) -> Option<OpKind> {
         "select" => OpKind::Select,
         "struct_new" => OpKind::StructNew,
         "local" => OpKind::Local,
+        "tape" => OpKind::Tape,
         "temp" => OpKind::Temp,
         "load" => OpKind::Load,
         "volatile_load" => OpKind::VolatileLoad,

@@ -41,6 +41,7 @@ impl Display for Type {
             }
             Self::Local(data) => write!(f, "local<{data}>"),
             Self::Temp(data) => write!(f, "temp<{data}>"),
+            Self::Tape(scalar) => write!(f, "tape<{scalar}>"),
         }
     }
 }

@@ -48,6 +48,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     44 Clock "A clock gives `i64`.";
     45 Fork "A `fork` takes and gives nothing, and has a branch; branches have no parameters and yield nothing.";
     46 Order "Only an array of scalars is column-major; a field's layout says its order.";
+    47 Tape "`tape` takes an integer, and stands in a parallel loop; a tape is only loaded and stored.";
 } } }
 
 /// Declares the laws: an enum, the list of them, number and text of each.

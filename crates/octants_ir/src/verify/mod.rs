@@ -169,6 +169,7 @@ impl<'k> Verifier<'k> {
             OpKind::StructGet(member) => self.struct_get(op, *member),
             OpKind::StructSet(member) => self.struct_set(op, *member),
             OpKind::Local | OpKind::Temp => self.variable(op),
+            OpKind::Tape => self.tape(op),
             OpKind::Load | OpKind::VolatileLoad => self.load(op),
             OpKind::Store => self.store(op),
             OpKind::Atomic(atomic) => self.atomic(op, *atomic),

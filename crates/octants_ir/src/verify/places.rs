@@ -27,7 +27,11 @@ impl Verifier<'_> {
                 self.breaks(Law::PlaceUse, op, format!("operand {index} is {}", self.ty(operand)));
             }
         }
-        let makes_places = matches!(data.kind, OpKind::Local | OpKind::Temp);
+        let accesses = matches!(data.kind, OpKind::Load | OpKind::Store);
+        if !accesses && data.operands.iter().any(|&operand| matches!(self.ty(operand), Type::Tape(_))) {
+            self.breaks(Law::Tape, op, "uses a tape");
+        }
+        let makes_places = matches!(data.kind, OpKind::Local | OpKind::Tape | OpKind::Temp);
         for &result in &data.results {
             if self.ty(result).is_place() && !makes_places {
                 self.breaks(Law::PlaceUse, op, format!("a result is {}", self.ty(result)));
@@ -70,6 +74,20 @@ impl Verifier<'_> {
             _ => matches!(ty, Type::Local(_)),
         };
         if !fits {
+            self.breaks(Law::ResultType, op, format!("the result is {ty}"));
+        }
+    }
+
+    pub(super) fn tape(&mut self, op: Op) {
+        if !self.takes_operands(op, 1) || !self.gives(op, 1) {
+            return;
+        }
+        let count = self.operands(op)[0];
+        if !self.is_integer(count) {
+            self.breaks(Law::Tape, op, format!("the count is {}", self.ty(count)));
+        }
+        let ty = self.ty(self.results(op)[0]);
+        if !matches!(ty, Type::Tape(_)) {
             self.breaks(Law::ResultType, op, format!("the result is {ty}"));
         }
     }

@@ -16,6 +16,7 @@ pub(super) fn check(verifier: &mut Verifier) {
         defined: SideTable::new(false),
         visible: SideTable::new(false),
         in_branch: false,
+        in_loop: false,
     };
     let bodies = verifier.kernel.bodies();
     let mut checker = Checker { v: verifier, walk };
@@ -34,6 +35,8 @@ struct Walk {
     visible: SideTable<Value, bool>,
     /// Whether the region being checked is a branch of a fork in the kernel's body.
     in_branch: bool,
+    /// Whether it is a parallel loop's.
+    in_loop: bool,
 }
 
 struct Checker<'v, 'k> {
@@ -151,11 +154,16 @@ impl Checker<'_, '_> {
         if !may_stand_here {
             self.v.breaks(Law::Top, op, "stands inside another op");
         }
+        if data.kind == OpKind::Tape && !self.walk.in_loop {
+            self.v.breaks(Law::Tape, op, "stands in no parallel loop");
+        }
         self.walk.in_branch = in_body && data.kind == OpKind::Fork;
+        let in_loop = self.walk.in_loop;
+        self.walk.in_loop |= matches!(data.kind, OpKind::ParallelFor(_));
         for &inner in &data.regions {
             self.region(Some(op), inner);
         }
-        self.walk.in_branch = in_branch;
+        (self.walk.in_branch, self.walk.in_loop) = (in_branch, in_loop);
         for (index, &result) in data.results.iter().enumerate() {
             self.define(Some(op), result, ValueDef::Result(op, index as u32));
         }
@@ -176,7 +184,7 @@ fn kernel_params(verifier: &mut Verifier) {
             let fits = match kernel.ty(param) {
                 Type::Data(_) | Type::Array(_) => true,
                 Type::Local(_) => is_function,
-                Type::Temp(_) => false,
+                Type::Temp(_) | Type::Tape(_) => false,
             };
             if !fits {
                 verifier.kernel_breaks(Law::Params, format!("a parameter is {}", kernel.ty(param)));
@@ -199,6 +207,7 @@ fn known_types(verifier: &mut Verifier) {
         let (data, layout) = match value.ty {
             Type::Data(data) | Type::Local(data) | Type::Temp(data) => (data, None),
             Type::Array(array) => (array.elem, array.layout),
+            Type::Tape(scalar) => (Data::Scalar(scalar), None),
         };
         if !is_known(data, structs) || layout.is_some_and(|id| id.index() >= kernel.layouts.len()) {
             verifier.kernel_breaks(Law::KnownTypes, format!("a value is {}", value.ty));

@@ -163,6 +163,12 @@ const BAD: &[(Law, &str)] = &[
     (Law::Print, "print \"{:d}\", %f\nreturn"),
     (Law::Print, "print \"{}\", %s\nreturn"),
     (Law::Clock, "%a: i32 = clock\nreturn"),
+    (Law::Tape, "if %c { %a: tape<f32> = tape %i }\nreturn"),
+    (Law::Tape, "parallel_for (%j: i32) in (%i..%i) { %a: tape<f32> = tape %f }\nreturn"),
+    (
+        Law::Tape,
+        "parallel_for (%j: i32) in (%i..%i) {\n%a: tape<f32> = tape %i\n%b: f32 = atomic_add %a[%i], %f }\nreturn",
+    ),
     (Law::Random, "%a: u1 = random\nreturn"),
     (Law::Random, "%a: i64 = launch_key\nreturn"),
 ];

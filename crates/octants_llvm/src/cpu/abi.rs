@@ -57,11 +57,24 @@ pub struct Worker {
     pub stack_limit: usize,
     /// The thread's private copies of arrays, in the order of the task's `copied`; null for a task without any.
     pub copies: *const *mut u8,
+    /// The thread's memory for tapes, for the two functions below.
+    pub tape: *mut c_void,
+    pub take_tape: TakeTape,
+    pub release_tapes: ReleaseTapes,
 }
+
+/// Gives so many bytes of a thread's tape, aligned to 64; null if there is no memory for them.
+pub type TakeTape = unsafe extern "C" fn(tape: *mut c_void, bytes: u64) -> *mut u8;
+
+/// What was taken since `first` was, and `first` itself, may be taken again.
+pub type ReleaseTapes = unsafe extern "C" fn(tape: *mut c_void, first: *mut u8);
 
 impl Worker {
     pub(crate) const STACK_LIMIT: usize = offset_of!(Worker, stack_limit);
     pub(crate) const COPIES: usize = offset_of!(Worker, copies);
+    pub(crate) const TAPE: usize = offset_of!(Worker, tape);
+    pub(crate) const TAKE_TAPE: usize = offset_of!(Worker, take_tape);
+    pub(crate) const RELEASE_TAPES: usize = offset_of!(Worker, release_tapes);
 }
 
 impl Frame {

@@ -100,6 +100,18 @@ impl Shape for CpuOptions {
         e.load_entry("%worker", Worker::STACK_LIMIT, Scalar::I64)
     }
 
+    fn take_tape(&self, e: &mut Emitter<'_>, bytes: Val) -> Ptr {
+        let (take, tape) =
+            (e.load_pointer("%worker", Worker::TAKE_TAPE), e.load_pointer("%worker", Worker::TAPE));
+        e.f.pointer(format_args!("call noalias ptr {take}(ptr {tape}, i64 {bytes}) #0"))
+    }
+
+    fn release_tapes(&self, e: &mut Emitter<'_>, first: Ptr) {
+        let (release, tape) =
+            (e.load_pointer("%worker", Worker::RELEASE_TAPES), e.load_pointer("%worker", Worker::TAPE));
+        e.f.line(format_args!("call void {release}(ptr {tape}, ptr {first}) #0"));
+    }
+
     fn private_copy(&self, e: &mut Emitter<'_>, position: usize) -> Ptr {
         let copies = e.load_pointer("%worker", Worker::COPIES);
         e.load_pointer(&copies.to_string(), 8 * position)

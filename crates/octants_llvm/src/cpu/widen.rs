@@ -321,7 +321,7 @@ impl<'k> BodySummary<'k> {
                 let elem = self.kernel.ty(path[0]).place().and_then(|(data, _)| data.elem());
                 let narrow = u32::from(elem.is_some_and(|elem| elem.bits() < 32));
                 match self.stride(path) {
-                    Some(0) if !matches!(self.kernel.ty(path[0]), Type::Local(_)) => {}
+                    Some(0) if !matches!(self.kernel.ty(path[0]), Type::Local(_) | Type::Tape(_)) => {}
                     Some(0 | 1) => {
                         counts.lane_accesses += 1;
                         counts.narrow_accesses += narrow;
@@ -408,7 +408,7 @@ impl<'k> BodySummary<'k> {
         }
         let order = match self.kernel.ty(base) {
             Type::Array(array) => array.order,
-            Type::Local(_) | Type::Temp(_) | Type::Data(_) => Order::RowMajor,
+            Type::Local(_) | Type::Temp(_) | Type::Tape(_) | Type::Data(_) => Order::RowMajor,
         };
         let mut outer: Vec<_> = order.axes(rank).map(|axis| indices[axis]).collect();
         let Some(last) = outer.pop() else { return Some(0) };

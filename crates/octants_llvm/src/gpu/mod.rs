@@ -157,6 +157,14 @@ impl Shape for GpuOptions {
         e.f.in_entry(|f| f.value(Ty::new(Scalar::I64, 1), format_args!("sub i64 {here}, {bytes}")))
     }
 
+    fn take_tape(&self, _e: &mut Emitter<'_>, _bytes: Val) -> Ptr {
+        panic!("a kernel with a tape is no kernel for this target")
+    }
+
+    fn release_tapes(&self, _e: &mut Emitter<'_>, _first: Ptr) {
+        panic!("a kernel with a tape is no kernel for this target")
+    }
+
     fn private_copy(&self, _: &mut Emitter<'_>, _: usize) -> Ptr {
         panic!("a GPU has no private copies")
     }

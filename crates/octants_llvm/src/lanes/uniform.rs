@@ -88,7 +88,7 @@ impl Analysis<'_> {
                     self.flow(&data.results, &kernel.regions[body].params, decides);
                 }
                 OpKind::Load => {
-                    let private = matches!(kernel.ty(data.operands[0]), Type::Local(_));
+                    let private = matches!(kernel.ty(data.operands[0]), Type::Local(_) | Type::Tape(_));
                     let varies = private || self.any(&data.operands[1..]);
                     self.flow(&data.operands[..1], &data.results, varies);
                 }

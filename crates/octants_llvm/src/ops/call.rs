@@ -74,6 +74,7 @@ impl Emitter<'_> {
                     arguments.push(format!("ptr {place}"));
                 }
                 Type::Temp(_) => panic!("{op} passes a temporary"),
+                Type::Tape(_) => panic!("{op} passes a tape"),
             }
         }
         let types = returned(self.kernel, function, facts);
@@ -201,6 +202,7 @@ impl Emitter<'_> {
                 self.locals.set(param, Some(place));
             }
             Type::Temp(_) => panic!("{param} is a temporary, and a parameter"),
+            Type::Tape(_) => panic!("{param} is a tape, and a parameter"),
         }
     }
 

@@ -1,11 +1,15 @@
 //! Variables, loads and stores.
 
-use octants_ir::{Const, Scalar, Type, Value};
+use octants_ir::ops::ConvertOp;
+use octants_ir::{Const, Op, OpKind, Scalar, Type, Value};
 
 use crate::address::{Address, Target, elem_of};
 use crate::alias::Class;
 use crate::emitter::Emitter;
 use crate::value::{Ty, Typed, Val, in_memory};
+
+/// More cells of a tape than any machine has memory for; as bytes of any scalar in any number of lanes they are still an `i64`.
+const MOST_CELLS: i64 = 1 << 48;
 
 impl Emitter<'_> {
     /// A variable: room in the function's frame, zeroed here, each time that the op runs.
@@ -20,6 +24,54 @@ impl Emitter<'_> {
         self.locals.set(local, Some(pointer));
         // All lanes: one that does not run here has no such variable.
         self.f.line(format_args!("store {ty} zeroinitializer, ptr {pointer}, align {align}"));
+    }
+
+    /// Memory for so many scalars, in each lane, those of neighbouring lanes side by side.
+    pub(crate) fn tape(&mut self, op: Op) {
+        let data = &self.kernel.ops[op];
+        let (count, tape) = (self.get(data.operands[0]), data.results[0]);
+        let Type::Tape(scalar) = self.kernel.ty(tape) else { panic!("{tape} is no tape") };
+        let count = self.conversion(ConvertOp::Cast, count, Scalar::I64);
+        let count = self.most(count);
+        let each = in_memory(scalar).bytes() * self.lanes.count;
+        let bytes = self.binary("mul", count, Val::i64(each.into()));
+        let shape = self.shape;
+        let pointer = shape.take_tape(self, bytes);
+        let (there, fails) = (self.f.new_label(), self.f.new_label());
+        let unlikely = self.module.cold_node();
+        let found = self.f.define(format_args!("icmp ne ptr {pointer}, null"));
+        self.f.terminate(format_args!("br i1 %v{found}, label %{there}, label %{fails}, !prof {unlikely}"));
+        self.f.begin(fails);
+        self.fail(op, &[bytes]);
+        self.f.begin(there);
+        self.locals.set(tape, Some(pointer));
+    }
+
+    /// The greatest count of the lanes that run, from zero to what is surely more than there is memory for.
+    fn most(&mut self, count: Val) -> Val {
+        let count = match self.running_lanes().filter(|_| count.lanes > 1) {
+            Some(running) => self.select(running, count, Val::i64(0)),
+            None => count,
+        };
+        let count = if count.lanes > 1 {
+            let ty = count.ty();
+            let symbol = format!("llvm.vector.reduce.smax.{}", ty.mangled());
+            self.module.declare(&symbol, || format!("declare i64 @{symbol}({ty})"));
+            self.f.value(Ty::new(Scalar::I64, 1), format_args!("call i64 @{symbol}({})", Typed(count)))
+        } else {
+            count
+        };
+        let least = self.intrinsic("llvm.smax", &[count, Val::i64(0)], "");
+        self.intrinsic("llvm.smin", &[least, Val::i64(MOST_CELLS)], "")
+    }
+
+    /// The tapes of a region live as long as it runs.
+    pub(crate) fn release_tapes(&mut self, ops: &[Op]) {
+        let tapes = ops.iter().find(|&&op| self.kernel.ops[op].kind == OpKind::Tape);
+        if let Some(first) = tapes.and_then(|&op| self.locals[self.kernel.ops[op].results[0]]) {
+            let shape = self.shape;
+            shape.release_tapes(self, first);
+        }
     }
 
     pub(crate) fn load(&mut self, path: &[Value]) -> Val {

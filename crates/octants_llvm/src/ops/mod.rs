@@ -25,6 +25,7 @@ impl Emitter<'_> {
         let ops = &self.kernel.regions[region].ops;
         let (last, ops) = ops.split_last().expect("a region ends in a terminator");
         self.ops(ops);
+        self.release_tapes(ops);
         self.kernel.ops[*last].operands.iter().map(|&value| self.get(value)).collect()
     }
 
@@ -120,6 +121,7 @@ impl Emitter<'_> {
                 return self.store(path, value);
             }
             OpKind::Local => return self.local(data.results[0]),
+            OpKind::Tape => return self.tape(op),
             OpKind::StoreResult(index) => return self.store_result(*index, operands[0]),
             OpKind::Assert(..) => return self.assertion(op),
             OpKind::If => return self.if_op(op),

@@ -165,7 +165,14 @@ impl Program {
             };
             // Tests run on threads with two megabytes of stack.
             let stack_limit = (&raw const frame).addr() - (1 << 20);
-            let worker = Worker { stack_limit, copies: std::ptr::null() };
+            let mut tapes: Vec<Vec<u64>> = Vec::new();
+            let worker = Worker {
+                stack_limit,
+                copies: std::ptr::null(),
+                tape: (&raw mut tapes).cast(),
+                take_tape,
+                release_tapes,
+            };
             let args: *const u8 = args.as_ptr().cast();
             // SAFETY: blocks are as the plan lays them out, and arrays as long as their extents say.
             let call = |lo, hi| unsafe { task(args, &raw const frame, &raw const worker, lo, hi) };
@@ -245,4 +252,25 @@ pub fn read(bytes: &[u8], ty: Scalar, index: usize) -> Const {
 pub fn write(bytes: &mut [u8], index: usize, value: Const) {
     let width = value.ty().bytes() as usize;
     bytes[index * width..(index + 1) * width].copy_from_slice(&value.bits().to_le_bytes()[..width]);
+}
+
+/// Every tape is a vector of its own: its neighbours are none of its business. Sixteen words more, for the alignment.
+unsafe extern "C" fn take_tape(tapes: *mut c_void, bytes: u64) -> *mut u8 {
+    // SAFETY: the worker below holds them.
+    let tapes = unsafe { &mut *tapes.cast::<Vec<Vec<u64>>>() };
+    let mut tape = vec![0xaaaa_aaaa_aaaa_aaaa_u64; bytes as usize / 8 + 16];
+    let start: *mut u8 = tape.as_mut_ptr().cast();
+    tapes.push(tape);
+    start.wrapping_add(start.align_offset(64))
+}
+
+unsafe extern "C" fn release_tapes(tapes: *mut c_void, first: *mut u8) {
+    // SAFETY: likewise.
+    let tapes = unsafe { &mut *tapes.cast::<Vec<Vec<u64>>>() };
+    let is_first = |tape: &Vec<u64>| {
+        let range = tape.as_ptr_range();
+        (range.start.addr()..range.end.addr()).contains(&first.addr())
+    };
+    let number = tapes.iter().position(is_first).expect("it was taken");
+    tapes.truncate(number);
 }

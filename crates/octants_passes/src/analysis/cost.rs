@@ -41,6 +41,7 @@ fn cost_of(kernel: &Kernel, op: Op, depth: u32) -> u32 {
         | OpKind::Extent(_)
         | OpKind::Address
         | OpKind::Local
+        | OpKind::Tape
         | OpKind::Temp
         | OpKind::Yield
         | OpKind::Return

@@ -121,7 +121,7 @@ fn may_store_shared(kernel: &Kernel, op: Op) -> bool {
     let mut own = SideTable::new(false);
     let mut found = false;
     walk(kernel, parallel.body, &mut |op| match kernel.ops[op].kind {
-        OpKind::Local => own.set(kernel.ops[op].results[0], true),
+        OpKind::Local | OpKind::Tape => own.set(kernel.ops[op].results[0], true),
         OpKind::Store => {
             found |= kernel.cell_access(op).is_some_and(|CellAccess { place, .. }| {
                 !own[place.base()] && !place.path().iter().any(|index| parallel.indices().contains(index))

@@ -66,6 +66,7 @@ fn has_aggregates(kernel: &Kernel) -> bool {
     kernel.values.iter().any(|(_, value)| match value.ty {
         Type::Data(data) | Type::Local(data) | Type::Temp(data) => data.scalar().is_none(),
         Type::Array(array) => array.elem.scalar().is_none(),
+        Type::Tape(_) => false,
     })
 }
 

@@ -70,6 +70,7 @@ fn number(kind: &OpKind) -> Option<(u8, u64)> {
         | OpKind::StructNew
         | OpKind::StructSet(_)
         | OpKind::Local
+        | OpKind::Tape
         | OpKind::Temp
         | OpKind::Load
         | OpKind::VolatileLoad

@@ -87,6 +87,7 @@ impl Generator {
                     }
                     self.random.pick(&arrays)
                 }
+                Type::Tape(_) => unreachable!("no function takes a tape"),
                 Type::Local(data) | Type::Temp(data) => {
                     let fitting: Vec<_> =
                         self.locals.iter().filter(|l| l.data == data).map(|l| l.place).collect();
