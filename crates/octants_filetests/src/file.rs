@@ -1,5 +1,7 @@
 //! A test file's head and cases.
 
+use octants_passes::Mode;
+
 /// What a file's cases are tests of.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
@@ -9,6 +11,8 @@ pub enum Kind {
     Pass(Vec<String>),
     Llvm,
     Plan,
+    Derivative(Mode),
+    Gradient,
 }
 
 /// The comment lines at the top.
@@ -117,6 +121,9 @@ fn parse_head(text: &str) -> Result<(Head, String, &str), String> {
         }
         [";", "test", "llvm"] => Kind::Llvm,
         [";", "test", "plan"] => Kind::Plan,
+        [";", "test", "derivative", "forward"] => Kind::Derivative(Mode::Forward),
+        [";", "test", "derivative", "reverse"] => Kind::Derivative(Mode::Reverse),
+        [";", "test", "gradient"] => Kind::Gradient,
         _ => return Err(format!("the first line names no kind of test: {first:?}")),
     };
     let mut head = Head {

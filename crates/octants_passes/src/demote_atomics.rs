@@ -32,7 +32,12 @@ use crate::manager::Assumptions;
 use crate::update::updated_by;
 
 pub fn demote_atomics(kernel: &mut Kernel, assumptions: Assumptions) {
-    let mut demotion = Demotion { names: ValueMap::new(), changed: false };
+    demote_atomics_where(kernel, assumptions, &|_, _| true);
+}
+
+/// Of the updates only those that are `wanted`.
+pub(crate) fn demote_atomics_where(kernel: &mut Kernel, assumptions: Assumptions, wanted: Wanted<'_>) {
+    let mut demotion = Demotion { names: ValueMap::new(), changed: false, wanted };
     for op in kernel.regions[kernel.body].ops.clone() {
         match &kernel.ops[op].kind {
             OpKind::ParallelFor(attributes) if attributes.max_threads == Some(1) => {
@@ -145,12 +150,16 @@ fn separates_iterations(
     tells_apart && accesses[1..].iter().all(|access| form(access).as_ref() == Some(&first))
 }
 
-struct Demotion {
+/// Whether an update is to become a plain one, if it can.
+pub(crate) type Wanted<'w> = &'w dyn Fn(&Kernel, Op) -> bool;
+
+struct Demotion<'w> {
     names: ValueMap,
     changed: bool,
+    wanted: Wanted<'w>,
 }
 
-impl Demotion {
+impl Demotion<'_> {
     /// The iterations of a parallel loop, each of which has its elements of `owned` to itself.
     fn iterations(&mut self, kernel: &mut Kernel, op: Op, owned: Vec<Value>) {
         let body = kernel.ops[op].regions[0];
@@ -182,7 +191,7 @@ impl Demotion {
         for op in std::mem::take(&mut kernel.regions[region].ops) {
             let data = &kernel.ops[op];
             let updates = matches!(data.kind, OpKind::Atomic(_) | OpKind::AtomicCas);
-            if updates && private.has(data.operands[0]) {
+            if updates && private.has(data.operands[0]) && (self.wanted)(kernel, op) {
                 self.plain(kernel, region, op);
                 continue;
             }

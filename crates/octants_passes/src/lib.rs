@@ -7,6 +7,7 @@
 pub mod analysis;
 mod check_arithmetic;
 mod demote_atomics;
+mod differentiate;
 mod expand_field_loops;
 mod lower_random;
 mod make_plan;
@@ -24,6 +25,7 @@ mod update;
 
 pub use check_arithmetic::check_arithmetic;
 pub use demote_atomics::demote_atomics;
+pub use differentiate::{Derivative, Mode, Refusal, RefusalKind, Storage, differentiate};
 pub use expand_field_loops::expand_field_loops;
 pub use lower_random::lower_random;
 pub use make_plan::make_plan;

@@ -1,5 +1,6 @@
 //! One file per kind of test: from a case to what its expectations should say.
 
+mod derivative;
 mod llvm;
 mod pass;
 pub(crate) mod plan;
@@ -36,6 +37,8 @@ pub fn run(file: &TestFile) -> Result<String, String> {
             Kind::Pass(names) => pass::run(&file.head, names, case, kernel),
             Kind::Llvm => llvm::run(&file.head, case, kernel),
             Kind::Plan => plan::run(&file.head, case, kernel),
+            Kind::Derivative(mode) => derivative::run_text(*mode, case, &kernel),
+            Kind::Gradient => derivative::run_checks(case, &kernel),
         };
         let found = found.map_err(|e| format!("the kernel at line {}: {e}", begin + 1))?;
         text += &case.before;

@@ -1,0 +1,211 @@
+//! Which values depend on an input that has a derivative (they *vary*), and which of them a result depends on (they are *useful*).
+//! Everything else is a constant for differentiation.
+
+use octants_ir::rewrite::ops_in;
+use octants_ir::{Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
+
+use super::rules::{flows, stops};
+use super::{Refusal, RefusalKind, Storage, is_real};
+use crate::slots::yielded;
+
+pub(super) struct Activity {
+    /// Values, and variables that hold such values.
+    varied: SideTable<Value, bool>,
+    useful: SideTable<Value, bool>,
+}
+
+impl Activity {
+    pub fn find(kernel: &Kernel, companion_of: &SideTable<Value, Option<Value>>) -> Self {
+        let mut search = Search {
+            kernel,
+            companion_of,
+            varied: SideTable::new(false),
+            useful: SideTable::new(false),
+            changed: true,
+        };
+        let ops = ops_in(kernel, kernel.body);
+        while std::mem::take(&mut search.changed) {
+            for &op in &ops {
+                search.vary(op);
+            }
+        }
+        search.changed = true;
+        while std::mem::take(&mut search.changed) {
+            for &op in ops.iter().rev() {
+                search.use_of(op);
+            }
+        }
+        Self { varied: search.varied, useful: search.useful }
+    }
+
+    /// Whether the value depends on an input; of a variable, whether something that it holds does.
+    pub fn varies(&self, value: Value) -> bool {
+        self.varied[value]
+    }
+
+    /// Whether an input reaches a result through the value.
+    pub fn is_active(&self, value: Value) -> bool {
+        self.varied[value] && self.useful[value]
+    }
+
+    /// Stores of what varies to arrays that have no place for the derivative.
+    pub fn lost(&self, kernel: &Kernel, storage: &[Storage]) -> Vec<Refusal> {
+        let mut lost = Vec::new();
+        for op in ops_in(kernel, kernel.body) {
+            let Some(access) = kernel.cell_access(op).filter(|access| access.writes) else { continue };
+            let Some(param) = kernel.as_param(access.place.base()) else { continue };
+            let missing = storage.get(param) == Some(&Storage::Missing);
+            if missing && access.values.iter().any(|&value| self.varied[value]) {
+                let at = kernel.ops[op].loc;
+                lost.push(Refusal { param: Some(param), ..Refusal::new(RefusalKind::NoStorage, at) });
+            }
+        }
+        lost
+    }
+
+    /// Where a derivative ends that could have gone on.
+    pub fn stops(&self, kernel: &Kernel) -> Vec<Loc> {
+        let stopped = |op: &Op| {
+            stops(kernel, *op) && kernel.ops[*op].operands.iter().any(|&operand| self.varied[operand])
+        };
+        let mut locs: Vec<_> =
+            ops_in(kernel, kernel.body).into_iter().filter(stopped).map(|op| kernel.ops[op].loc).collect();
+        locs.dedup();
+        locs
+    }
+}
+
+struct Search<'k> {
+    kernel: &'k Kernel,
+    companion_of: &'k SideTable<Value, Option<Value>>,
+    varied: SideTable<Value, bool>,
+    useful: SideTable<Value, bool>,
+    changed: bool,
+}
+
+impl Search<'_> {
+    fn set_varied(&mut self, value: Value, varied: bool) {
+        let place = matches!(self.kernel.ty(value), Type::Local(_) | Type::Tape(_));
+        if varied && !self.varied[value] && (place || is_real(self.kernel, value)) {
+            self.varied.set(value, true);
+            self.changed = true;
+        }
+    }
+
+    fn set_useful(&mut self, value: Value, useful: bool) {
+        if useful && !self.useful[value] {
+            self.useful.set(value, true);
+            self.changed = true;
+        }
+    }
+
+    fn vary(&mut self, op: Op) {
+        let kernel = self.kernel;
+        let data = &kernel.ops[op];
+        if let Some(access) = kernel.cell_access(op) {
+            let base = access.place.base();
+            let stored = access.values.iter().any(|&value| self.varied[value]);
+            if !matches!(kernel.ty(base), Type::Array(_)) && access.writes {
+                self.set_varied(base, stored);
+            }
+            let loaded = self.companion_of[base].is_some() || self.varied[base];
+            for &result in &data.results {
+                self.set_varied(result, loaded && access.reads);
+            }
+            return;
+        }
+        match data.kind {
+            OpKind::If | OpKind::For | OpKind::While => {
+                for slot in 0..data.results.len() {
+                    let Slot { operand, params, yields, result } = Slot::of(kernel, op, slot);
+                    let all = operand.into_iter().chain(yields).chain(params.iter().copied());
+                    let varied = all.into_iter().any(|value| self.varied[value]);
+                    params.into_iter().chain([result]).for_each(|value| self.set_varied(value, varied));
+                }
+            }
+            _ => {
+                let varied = data
+                    .operands
+                    .iter()
+                    .enumerate()
+                    .any(|(index, &operand)| self.varied[operand] && flows(&data.kind, index));
+                for &result in &data.results {
+                    self.set_varied(result, varied);
+                }
+            }
+        }
+    }
+
+    fn use_of(&mut self, op: Op) {
+        let kernel = self.kernel;
+        let data = &kernel.ops[op];
+        if let Some(access) = kernel.cell_access(op) {
+            let base = access.place.base();
+            let kept = self.companion_of[base].is_some() || self.useful[base];
+            for &value in access.values {
+                self.set_useful(value, kept && access.writes);
+            }
+            if !matches!(kernel.ty(base), Type::Array(_)) {
+                let used = data.results.iter().any(|&result| self.useful[result]);
+                self.set_useful(base, used);
+            }
+            return;
+        }
+        match data.kind {
+            OpKind::If | OpKind::For | OpKind::While => {
+                for slot in 0..data.results.len() {
+                    let Slot { operand, params, yields, result } = Slot::of(kernel, op, slot);
+                    let useful = self.useful[result] || params.iter().any(|&param| self.useful[param]);
+                    let all = operand.into_iter().chain(yields).chain(params).chain([result]);
+                    all.into_iter().for_each(|value| self.set_useful(value, useful));
+                }
+            }
+            _ => {
+                let useful = data.results.iter().any(|&result| self.useful[result]);
+                for (index, &operand) in data.operands.iter().enumerate() {
+                    self.set_useful(operand, useful && flows(&data.kind, index));
+                }
+            }
+        }
+    }
+}
+
+/// All that one result of an `if` or one carried value of a loop is.
+pub(super) struct Slot {
+    /// What a loop begins with.
+    pub operand: Option<Value>,
+    pub params: Vec<Value>,
+    pub yields: Vec<Value>,
+    pub result: Value,
+}
+
+impl Slot {
+    pub fn of(kernel: &Kernel, op: Op, slot: usize) -> Self {
+        let data = &kernel.ops[op];
+        let result = data.results[slot];
+        let params = |region: Region| &kernel.regions[region].params;
+        match data.kind {
+            OpKind::For => Self {
+                operand: Some(data.operands[2 + slot]),
+                params: vec![params(data.regions[0])[1 + slot]],
+                yields: vec![yielded(kernel, data.regions[0])[slot]],
+                result,
+            },
+            OpKind::While => Self {
+                operand: Some(data.operands[slot]),
+                params: data.regions.iter().map(|&region| params(region)[slot]).collect(),
+                yields: vec![
+                    yielded(kernel, data.regions[0])[1 + slot],
+                    yielded(kernel, data.regions[1])[slot],
+                ],
+                result,
+            },
+            _ => Self {
+                operand: None,
+                params: Vec::new(),
+                yields: data.regions.iter().map(|&region| yielded(kernel, region)[slot]).collect(),
+                result,
+            },
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Differentiation: from a kernel to one that computes its derivative. The result is an ordinary kernel in the structured phase, which is
+//! compiled, cached and launched like any other; no other pass, no device and no launch knows of gradients.
+//!
+//! Each real array that has storage for its derivative gets a *companion*, a parameter behind the kernel's own.
+//!
+//! *Forward mode* does what the kernel does, and beside each real value that depends on an input its tangent. Before:
+//! ```text
+//! %1: f32 = load %x[%i]
+//! %2: f32 = mul %1, %1
+//! store %y[%i], %2
+//! ```
+//! After (`%dx` and `%dy` are the companions):
+//! ```text
+//! %1: f32 = load %x[%i]
+//! %3: f32 = load %dx[%i]
+//! %2: f32 = mul %1, %1
+//! %4: f32 = mul %3, %1
+//! %5: f32 = mul %3, %1
+//! %6: f32 = add %4, %5
+//! store %y[%i], %2
+//! store %dy[%i], %6
+//! ```
+//! *Reverse mode* runs after the kernel, on the memory that it left. It computes again what it needs of the kernel's values, without
+//! writing the kernel's arrays, then goes backward. After:
+//! ```text
+//! %1: f32 = load %x[%i]
+//! %3: f32 = load %dy[%i]
+//! store %dy[%i], 0
+//! %4: f32 = mul %3, %1
+//! %5: f32 = mul %3, %1
+//! %6: f32 = add %4, %5
+//! %7: f32 = atomic_add %dx[%i], %6
+//! ```
+//! What is computed again from memory that was overwritten meanwhile would be wrong: [`overwritten`] refuses it.
+
+mod activity;
+mod forward;
+mod overwritten;
+mod prepare;
+mod reverse;
+mod rules;
+
+use octants_ir::{ArrayType, Kernel, Layout, Loc, Scalar, SideTable, Type, Value};
+
+use activity::Activity;
+
+/// Which derivative.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mode {
+    /// Tangents beside the values.
+    Forward,
+    /// Adjoints, from the results back to the inputs.
+    Reverse,
+}
+
+/// What lies beside the memory of one parameter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Storage {
+    /// It counts as a constant: integers, arguments by value, what a program says that it is constant. What is stored there is a
+    /// constant for those who load it.
+    Constant,
+    /// A real array without storage for its derivative. Loads give constants; a store of something that depends on an input is refused,
+    /// since its derivative would be lost.
+    Missing,
+    /// It has storage, laid out so; as the parameter itself if nothing is said.
+    Companion(Option<Layout>),
+}
+
+/// A kernel that computes a derivative.
+#[derive(Clone, Debug)]
+pub struct Derivative {
+    /// Its parameters are those of the kernel, then the companions in the order of their parameters. In reverse mode it has no results.
+    pub kernel: Kernel,
+    /// Each parameter that has one, and its companion.
+    pub companions: Vec<(usize, usize)>,
+    /// Where a derivative stops that could have gone on: conversions to integers, steps.
+    pub stops: Vec<Loc>,
+}
+
+/// Why there is no derivative that is right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    pub kind: RefusalKind,
+    pub at: Loc,
+    /// What `at` is at odds with.
+    pub other: Option<Loc>,
+    /// The parameter whose memory it is about.
+    pub param: Option<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefusalKind {
+    /// The derivative needs what was read at one place, and another overwrites it.
+    Overwritten,
+    /// Something that depends on an input is stored in an array without storage for its derivative.
+    NoStorage,
+    /// The derivative needs a random number, which is another one when it is drawn again.
+    Random,
+    /// The derivative needs the time.
+    Clock,
+    /// A function calls itself.
+    Recursion,
+    /// The derivative needs what a cell held before an atomic update, which other threads changed meanwhile.
+    AtomicResult,
+    /// An op of this name has no derivative where it stands.
+    NoRule(&'static str),
+}
+
+impl Refusal {
+    fn new(kind: RefusalKind, at: Loc) -> Self {
+        Self { kind, at, other: None, param: None }
+    }
+}
+
+/// The derivative of a kernel as the front end made it, with what lies beside each of its parameters.
+///
+/// It holds for arrays of which none that the kernel writes overlaps another.
+///
+/// # Errors
+/// All that keeps it from being right, in the order of the text.
+pub fn differentiate(kernel: &Kernel, mode: Mode, storage: &[Storage]) -> Result<Derivative, Vec<Refusal>> {
+    let mut kernel = kernel.clone();
+    prepare::prepare(&mut kernel).map_err(|refusal| vec![refusal])?;
+    let companions = add_companions(&mut kernel, mode, storage);
+    let params = kernel.regions[kernel.body].params.clone();
+    let mut companion_of: SideTable<Value, Option<Value>> = SideTable::new(None);
+    for &(param, companion) in &companions {
+        companion_of.set(params[param], Some(params[companion]));
+    }
+    let activity = Activity::find(&kernel, &companion_of);
+    let mut refusals = activity.lost(&kernel, storage);
+    let stops = activity.stops(&kernel);
+    if !refusals.is_empty() {
+        return Err(refusals);
+    }
+    match mode {
+        Mode::Forward => forward::add_tangents(&mut kernel, &activity, companion_of, &mut refusals),
+        Mode::Reverse => reverse::reverse(&mut kernel, &activity, companion_of, &mut refusals),
+    }
+    if refusals.is_empty() { Ok(Derivative { kernel, companions, stops }) } else { Err(refusals) }
+}
+
+fn add_companions(kernel: &mut Kernel, mode: Mode, storage: &[Storage]) -> Vec<(usize, usize)> {
+    let suffix = match mode {
+        Mode::Forward => "dual",
+        Mode::Reverse => "grad",
+    };
+    kernel.name = format!("{}_{suffix}", kernel.name);
+    let params = kernel.regions[kernel.body].params.to_vec();
+    let mut companions = Vec::new();
+    for (index, (&param, storage)) in params.iter().zip(storage).enumerate() {
+        let (Type::Array(array), Storage::Companion(layout)) = (kernel.ty(param), storage) else { continue };
+        if !array.elem.elem().is_some_and(Scalar::is_real) {
+            continue;
+        }
+        let layout = layout.clone().map(|layout| kernel.intern_layout(layout)).or(array.layout);
+        let name = format!("{}.{suffix}", kernel.params[index].name);
+        companions.push((index, kernel.params.len()));
+        kernel.add_param(name, Type::Array(ArrayType { layout, ..array }));
+    }
+    companions
+}
+
+/// Whether the value is a real scalar.
+fn is_real(kernel: &Kernel, value: Value) -> bool {
+    kernel.ty(value).scalar().is_some_and(Scalar::is_real)
+}

@@ -1,0 +1,232 @@
+//! Whether memory still holds what the derivative reads again: a read of the kernel is refused if a write that came later may have been to the
+//! same cell.
+//!
+//! Two accesses have loops around both. A write came later if it did so in the same iteration of all of these, or in a later one of
+//! some loop (of a parallel loop: in any other one). In each case the indices are compared as sums: what is the same in both iterations
+//! falls out, and the index of the loop differs by something that is not zero.
+
+use octants_ir::ops::ParallelFor;
+use octants_ir::rewrite::{Parents, defining_region, ops_in};
+use octants_ir::{Boundary, Kernel, Op, OpKind, Region, SideTable, Type, Value};
+
+use super::{Refusal, RefusalKind};
+use crate::analysis::Affine;
+
+/// Refuses what the derivative may not read. `origin` says which read of the primal an op of the derivative stands for.
+pub(super) fn check(
+    primal: &Kernel,
+    derivative: &Kernel,
+    origin: &SideTable<Op, Option<Op>>,
+    refusals: &mut Vec<Refusal>,
+) {
+    let order = Order { kernel: primal, parents: Parents::new(primal) };
+    let writes: Vec<Op> = ops_in(primal, primal.body)
+        .into_iter()
+        .filter(|&op| primal.cell_access(op).is_some_and(|access| access.writes))
+        .collect();
+    let mut seen = SideTable::new(false);
+    for op in ops_in(derivative, derivative.body) {
+        let loc = derivative.ops[op].loc;
+        match derivative.ops[op].kind {
+            OpKind::LaunchKey | OpKind::Random => refusals.push(Refusal::new(RefusalKind::Random, loc)),
+            OpKind::Clock => refusals.push(Refusal::new(RefusalKind::Clock, loc)),
+            _ => {}
+        }
+        let Some(read) = origin[op].filter(|&read| !seen[read]) else { continue };
+        seen.set(read, true);
+        if primal.cell_access(read).is_some_and(|access| access.writes) {
+            refusals.push(Refusal::new(RefusalKind::AtomicResult, primal.ops[read].loc));
+            continue;
+        }
+        if let Some(&write) = writes.iter().find(|&&write| order.may_overwrite(read, write)) {
+            refusals.push(Refusal {
+                kind: RefusalKind::Overwritten,
+                at: primal.ops[read].loc,
+                other: Some(primal.ops[write].loc),
+                param: primal.as_param(primal.ops[read].operands[0]),
+            });
+        }
+    }
+    refusals.dedup();
+}
+
+struct Order<'k> {
+    kernel: &'k Kernel,
+    parents: Parents,
+}
+
+/// In which iterations two accesses run.
+#[derive(Clone, Copy)]
+enum Apart<'k> {
+    /// In the same ones of all loops around both.
+    Nothing,
+    /// The write in a later iteration of this `for`, whose index is that; in the same ones of loops around it.
+    Later(Op, Value),
+    /// In different iterations of this parallel loop.
+    Different(Op, &'k [Value]),
+    /// The write in a later iteration of this `while`.
+    While(Op),
+}
+
+impl Order<'_> {
+    /// Whether the write may be to the cell that was read, after it was.
+    fn may_overwrite(&self, read: Op, write: Op) -> bool {
+        let base = |op: Op| self.kernel.ops[op].operands[0];
+        if base(read) != base(write) {
+            return false;
+        }
+        let (around_read, around_write) = (self.around(read), self.around(write));
+        let common = around_read.iter().zip(&around_write).take_while(|(a, b)| a == b).count();
+        if !matches!(self.kernel.ty(base(read)), Type::Array(_)) {
+            // A variable has what it had then, unless iterations share it: those of one loop see each other's writes.
+            let parallel =
+                |&&(op, _): &&(Op, Region)| matches!(self.kernel.ops[op].kind, OpKind::ParallelFor(_));
+            let Some(&(_, body)) = around_read[..common].iter().find(parallel) else { return false };
+            let declared = defining_region(self.kernel, &self.parents, base(read));
+            return !declared.is_some_and(|region| self.parents.is_within(region, body));
+        }
+        let is_after = self.is_after(read, write, &around_read, &around_write, common);
+        if is_after && !self.disjoint(read, write, Apart::Nothing) {
+            return true;
+        }
+        around_read[..common].iter().any(|&(op, region)| {
+            let params = &self.kernel.regions[region].params[..];
+            let apart = match &self.kernel.ops[op].kind {
+                OpKind::For => Apart::Later(op, params[0]),
+                OpKind::While => Apart::While(op),
+                OpKind::ParallelFor(attributes) => parallel(op, attributes, params),
+                _ => return false,
+            };
+            !self.disjoint(read, write, apart)
+        })
+    }
+
+    /// The ops around an op with the region of each that it stands in, the outermost first.
+    fn around(&self, op: Op) -> Vec<(Op, Region)> {
+        let mut around = Vec::new();
+        let mut inner = op;
+        while let Some(region) = self.parents.region(inner) {
+            let Some(owner) = self.parents.op(region) else { break };
+            around.push((owner, region));
+            inner = owner;
+        }
+        around.reverse();
+        around
+    }
+
+    /// Whether the write may come after the read in the same iteration of everything around both.
+    fn is_after(
+        &self,
+        read: Op,
+        write: Op,
+        around_read: &[(Op, Region)],
+        around_write: &[(Op, Region)],
+        common: usize,
+    ) -> bool {
+        let step = |around: &[(Op, Region)], op: Op| around.get(common).map_or(op, |&(op, _)| op);
+        let (first, second) = (step(around_read, read), step(around_write, write));
+        if first == second {
+            // Two regions of one op: branches run at the same time, sides of an `if` never both, and a `while` asks first.
+            return self.kernel.ops[first].kind != OpKind::If;
+        }
+        let region = self.parents.region(first);
+        let ops = region.map(|region| &self.kernel.regions[region].ops[..]).unwrap_or_default();
+        let position = |op: Op| ops.iter().position(|&other| other == op);
+        position(second) > position(first)
+    }
+
+    /// Whether the two accesses, apart like that, are of different cells.
+    fn disjoint(&self, read: Op, write: Op, apart: Apart<'_>) -> bool {
+        let (Some(read_access), Some(write_access)) =
+            (self.kernel.cell_access(read), self.kernel.cell_access(write))
+        else {
+            return false;
+        };
+        let clamps = matches!(
+            self.kernel.ty(read_access.place.base()),
+            Type::Array(array) if array.boundary == Boundary::Clamp
+        );
+        let positions = read_access.place.path().iter().zip(write_access.place.path());
+        let differences: Vec<_> = positions
+            .enumerate()
+            // Components are never clamped.
+            .filter(|&(position, _)| !clamps || position >= read_access.place.indices().len())
+            .filter_map(|(_, (&first, &second))| self.difference(first, second, [read, write], apart))
+            .collect();
+        match apart {
+            Apart::Nothing | Apart::While(_) => differences.iter().any(|found| found.constant != 0),
+            Apart::Later(..) => differences.iter().any(|found| {
+                let (step, constant) = (found.steps[0], found.constant);
+                match step {
+                    0 => constant != 0,
+                    1.. => step.saturating_add(constant) > 0 || constant % step != 0,
+                    _ => step.saturating_add(constant) < 0 || constant % step != 0,
+                }
+            }),
+            Apart::Different(_, indices) => {
+                let never =
+                    |found: &Difference| found.steps.iter().all(|&step| step == 0) && found.constant != 0;
+                let tells = |axis: usize| {
+                    differences.iter().any(|found| {
+                        let others =
+                            found.steps.iter().enumerate().all(|(other, &step)| other == axis || step == 0);
+                        others && found.steps[axis] != 0 && found.constant == 0
+                    })
+                };
+                differences.iter().any(never) || (0..indices.len()).all(tells)
+            }
+        }
+    }
+
+    /// The second index minus the first, if all that is not the same in both iterations is the index of the loop that they are apart in.
+    fn difference(&self, first: Value, second: Value, ops: [Op; 2], apart: Apart<'_>) -> Option<Difference> {
+        let (first, second) = (Affine::of(self.kernel, first)?, Affine::of(self.kernel, second)?);
+        let indices: &[Value] = match &apart {
+            Apart::Nothing | Apart::While(_) => &[],
+            Apart::Later(_, index) => std::slice::from_ref(index),
+            Apart::Different(_, indices) => indices,
+        };
+        let mut steps = Vec::with_capacity(indices.len());
+        for &index in indices {
+            // The index itself falls out only where both have it alike.
+            if first.coefficient(index) != second.coefficient(index) {
+                return None;
+            }
+            steps.push(second.coefficient(index));
+        }
+        for &(term, _) in first.terms.iter().chain(&second.terms) {
+            if indices.contains(&term) {
+                continue;
+            }
+            if first.coefficient(term) != second.coefficient(term) || !self.is_same(term, ops, apart) {
+                return None;
+            }
+        }
+        Some(Difference { steps, constant: second.constant.wrapping_sub(first.constant) })
+    }
+
+    /// Whether both iterations see one and the same value.
+    fn is_same(&self, value: Value, ops: [Op; 2], apart: Apart<'_>) -> bool {
+        let Some(region) = defining_region(self.kernel, &self.parents, value) else { return false };
+        let sees =
+            |op: Op| self.parents.region(op).is_some_and(|inner| self.parents.is_within(inner, region));
+        match apart {
+            Apart::Nothing => ops.into_iter().all(sees),
+            Apart::Later(op, _) | Apart::Different(op, _) | Apart::While(op) => sees(op),
+        }
+    }
+}
+
+fn parallel<'k>(op: Op, attributes: &ParallelFor, params: &'k [Value]) -> Apart<'k> {
+    let indices = &params[..attributes.axes.into()];
+    match indices {
+        &[index] if attributes.max_threads == Some(1) => Apart::Later(op, index),
+        indices => Apart::Different(op, indices),
+    }
+}
+
+/// `constant` plus, for each index that differs, a step times the distance of the iterations.
+struct Difference {
+    steps: Vec<i64>,
+    constant: i64,
+}

@@ -1,0 +1,93 @@
+//! What the backward sweep asks of the primal.
+
+use octants_ir::rewrite::{Parents, defining_region, ops_in, use_counts};
+use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Type, Value};
+
+use crate::differentiate::activity::Activity;
+
+pub(super) struct Facts {
+    /// Of a value: whether somebody outside its own region adds to its adjoint.
+    pub crosses: SideTable<Value, bool>,
+    /// Of a variable: the body of the parallel loop that declares it.
+    pub home: SideTable<Value, Option<Region>>,
+    /// Of an op with regions: variables that are declared outside and written inside.
+    pub written: SideTable<Op, Vec<Value>>,
+    /// Of an op with regions: whether a derivative flows in it.
+    pub differentiates: SideTable<Op, bool>,
+    pub uses: SideTable<Value, u32>,
+}
+
+impl Facts {
+    pub fn find(
+        kernel: &Kernel,
+        activity: &Activity,
+        companion_of: &SideTable<Value, Option<Value>>,
+    ) -> Self {
+        let mut facts = Self {
+            crosses: SideTable::new(false),
+            home: SideTable::new(None),
+            written: SideTable::new(Vec::new()),
+            differentiates: SideTable::new(false),
+            uses: use_counts(kernel),
+        };
+        facts.find_crossing(kernel);
+        for op in ops_in(kernel, kernel.body) {
+            if matches!(kernel.ops[op].kind, OpKind::ParallelFor(_)) {
+                for inner in ops_in(kernel, kernel.ops[op].regions[0]) {
+                    if kernel.ops[inner].kind == OpKind::Local {
+                        facts.home.set(kernel.ops[inner].results[0], Some(kernel.ops[op].regions[0]));
+                    }
+                }
+            }
+            let inside: Vec<_> =
+                kernel.ops[op].regions.iter().flat_map(|&region| ops_in(kernel, region)).collect();
+            if !inside.is_empty() {
+                facts.written.set(op, written_from_outside(kernel, &inside));
+                let flows = inside.iter().any(|&inner| {
+                    let active = kernel.ops[inner].results.iter().any(|&result| activity.is_active(result));
+                    let writes = kernel.cell_access(inner).is_some_and(|access| {
+                        let base = access.place.base();
+                        access.writes && (companion_of[base].is_some() || activity.is_active(base))
+                    });
+                    active || writes
+                });
+                let gives = kernel.ops[op].results.iter().any(|&result| activity.is_active(result));
+                facts.differentiates.set(op, flows || gives);
+            }
+        }
+        facts
+    }
+
+    fn find_crossing(&mut self, kernel: &Kernel) {
+        let parents = Parents::new(kernel);
+        let tops = kernel.top_regions();
+        for op in ops_in(kernel, kernel.body) {
+            let Some(region) = parents.region(op) else { continue };
+            // The backward sweep of a loop at the top is a task of its own, and so is that of an `if`.
+            let is_control = matches!(kernel.ops[op].kind, OpKind::If | OpKind::For | OpKind::While);
+            let task = is_control && tops.contains(&region);
+            for &operand in &kernel.ops[op].operands {
+                if task || defining_region(kernel, &parents, operand) != Some(region) {
+                    self.crosses.set(operand, true);
+                }
+            }
+        }
+    }
+}
+
+fn written_from_outside(kernel: &Kernel, inside: &[Op]) -> Vec<Value> {
+    let mut declared = SideTable::new(false);
+    let mut written = Vec::new();
+    for &op in inside {
+        if kernel.ops[op].kind == OpKind::Local {
+            declared.set(kernel.ops[op].results[0], true);
+        }
+        let Some(access) = kernel.cell_access(op).filter(|access| access.writes) else { continue };
+        let base = access.place.base();
+        if matches!(kernel.ty(base), Type::Local(_)) && !declared[base] {
+            declared.set(base, true);
+            written.push(base);
+        }
+    }
+    written
+}

@@ -1,0 +1,230 @@
+//! Reverse mode: a sweep forward that computes values again, then a sweep backward that hands adjoints from results to operands.
+//!
+//! A region is differentiated as a *pair*: its ops forward, then backward. What stands in a region of a loop or an `if` is a pair of its own,
+//! inside the backward sweep of the region around it:
+//! ```text
+//! %2: f32 = if %c { forward… } else { forward… }     forward sweep: results alone
+//! …
+//! if %c { forward… backward… } else { forward… backward… }     backward sweep
+//! ```
+//! Nothing of an `if` is therefore kept but its condition. Of a loop what it carries is kept, once for each iteration ([`loops`]).
+//! All that turns out not to be needed is dead, and is swept away.
+//!
+//! The adjoint of a value is a value, too, as long as all who use the value stand in its region; else it is a variable, to which they
+//! add. The adjoint of a place is a place: a companion array, or a variable beside a variable. Variables that were written are
+//! brought back to what they held as the backward sweep passes the writes ([`places`]).
+
+mod backward;
+mod facts;
+mod loops;
+mod places;
+mod values;
+
+use octants_ir::rewrite::{ValueMap, clone_op, ops_in};
+use octants_ir::{Builder, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
+
+use super::activity::Activity;
+use super::{Refusal, RefusalKind, overwritten};
+use crate::slots::yielded;
+use crate::sweep::sweep_ending;
+use facts::Facts;
+use places::Kept;
+
+pub(super) fn reverse(
+    kernel: &mut Kernel,
+    activity: &Activity,
+    companion_of: SideTable<Value, Option<Value>>,
+    refusals: &mut Vec<Refusal>,
+) {
+    let tape = ops_in(kernel, kernel.body).into_iter().find(|&op| kernel.ops[op].kind == OpKind::Tape);
+    if let Some(op) = tape {
+        refusals.push(Refusal::new(RefusalKind::NoRule("tape"), kernel.ops[op].loc));
+        return;
+    }
+    let primal = kernel.clone();
+    let facts = Facts::find(&primal, activity, &companion_of);
+    let body = kernel.body;
+    let ops = std::mem::take(&mut kernel.regions[body].ops);
+    let nowhere = Builder::new(kernel).loc;
+    let loc = ops.first().map_or(nowhere, |&op| kernel.ops[op].loc);
+    let mut reverse = Reverse {
+        kernel,
+        activity,
+        facts: &facts,
+        companion_of,
+        names: ValueMap::new(),
+        adjoint: SideTable::new(None),
+        kept: SideTable::new(Kept::default()),
+        origin: SideTable::new(None),
+        task: None,
+        at_top: true,
+        region: body,
+        loc,
+        refusals,
+    };
+    // The body's own ops are a region of the primal still.
+    let template = reverse.kernel.add_region();
+    reverse.kernel.regions[template].ops = ops;
+    reverse.pair(template, &[]);
+    let origin = reverse.origin;
+    Builder::at(kernel, body, loc).returns(&[]);
+    kernel.results.clear();
+    sweep_ending(kernel);
+    overwritten::check(&primal, kernel, &origin, refusals);
+}
+
+struct Reverse<'k> {
+    /// Holds the primal's ops and regions, which stand nowhere any more, and what is made of them.
+    kernel: &'k mut Kernel,
+    activity: &'k Activity,
+    facts: &'k Facts,
+    /// The place of the adjoints of what a place of the primal holds.
+    companion_of: SideTable<Value, Option<Value>>,
+    /// What stands for a value of the primal here.
+    names: ValueMap,
+    /// Of a value of the primal: its adjoint so far, or the variable that holds it.
+    adjoint: SideTable<Value, Option<Value>>,
+    /// By op of the primal: what its backward sweep needs of the forward sweep.
+    kept: SideTable<Op, Kept>,
+    /// The op of the primal that a read stands for.
+    origin: SideTable<Op, Option<Op>>,
+    /// The body of the parallel loop whose iterations run again: they write nothing that others see.
+    task: Option<Region>,
+    /// Whether tasks may stand here.
+    at_top: bool,
+    /// Where ops are put.
+    region: Region,
+    loc: Loc,
+    refusals: &'k mut Vec<Refusal>,
+}
+
+impl Reverse<'_> {
+    fn b(&mut self) -> Builder<'_> {
+        Builder::at(self.kernel, self.region, self.loc)
+    }
+
+    fn map(&self, values: &[Value]) -> Vec<Value> {
+        values.iter().map(|&value| self.names.map(value)).collect()
+    }
+
+    /// A new region with these parameters; the closure fills it, and says what it yields.
+    fn fill(&mut self, params: &[Type], build: impl FnOnce(&mut Self, &[Value]) -> Vec<Value>) -> Region {
+        let region = self.kernel.add_region();
+        let values: Vec<_> = params.iter().map(|&ty| self.kernel.add_region_param(region, ty)).collect();
+        let outer = (std::mem::replace(&mut self.region, region), self.loc);
+        let yielded = build(self, &values);
+        self.b().yields(&yielded);
+        (self.region, self.loc) = outer;
+        region
+    }
+
+    /// The region's ops forward and backward. `seeds` are adjoints of what it yields.
+    fn pair(&mut self, region: Region, seeds: &[(usize, Value)]) {
+        self.forward_region(region, true);
+        self.declare_adjoints(region);
+        for &(position, seed) in seeds {
+            let value = yielded(self.kernel, region)[position];
+            self.add_adjoint(value, seed);
+        }
+        for op in self.kernel.regions[region].ops.clone().into_iter().rev() {
+            self.loc = self.kernel.ops[op].loc;
+            self.backward(op);
+        }
+    }
+
+    /// The region's ops but for the terminator. `keep` says that a backward sweep of the same ops follows.
+    fn forward_region(&mut self, region: Region, keep: bool) {
+        for op in self.kernel.regions[region].ops.clone() {
+            if !self.kernel.ops[op].kind.is_terminator() {
+                self.loc = self.kernel.ops[op].loc;
+                self.forward(op, keep);
+            }
+        }
+    }
+
+    /// A new region that does what one of the primal does, forward only; it yields the same.
+    fn forward_copy(&mut self, region: Region) -> Region {
+        let params = self.kernel.regions[region].params.clone();
+        let types: Vec<_> = params.iter().map(|&param| self.kernel.ty(param)).collect();
+        self.fill(&types, |reverse, values| {
+            for (&param, &value) in params.iter().zip(values) {
+                reverse.names.insert(param, value);
+            }
+            reverse.forward_region(region, false);
+            let yielded = yielded(reverse.kernel, region).to_vec();
+            reverse.map(&yielded)
+        })
+    }
+
+    fn forward(&mut self, op: Op, keep: bool) {
+        let data = self.kernel.ops[op].clone();
+        match data.kind {
+            OpKind::Const(_)
+            | OpKind::Arith(_)
+            | OpKind::Bit(_)
+            | OpKind::BitUnary(_)
+            | OpKind::Compare(_)
+            | OpKind::Select
+            | OpKind::Math(_)
+            | OpKind::MathUnary(_)
+            | OpKind::Convert(_)
+            | OpKind::Tensor(_)
+            | OpKind::StructNew
+            | OpKind::StructGet(_)
+            | OpKind::StructSet(_)
+            | OpKind::Extent(_)
+            | OpKind::Address
+            | OpKind::LaunchKey
+            | OpKind::Clock
+            | OpKind::Random
+            | OpKind::Local => {
+                let copy = clone_op(self.kernel, op, &mut self.names);
+                self.kernel.regions[self.region].ops.push(copy);
+            }
+            OpKind::Load | OpKind::VolatileLoad => self.read_again(op),
+            OpKind::Store => self.forward_store(op, keep),
+            OpKind::Atomic(_) | OpKind::AtomicCas => self.forward_update(op),
+            OpKind::If | OpKind::Fork | OpKind::ParallelFor(_) => {
+                if keep {
+                    self.keep_places(op);
+                }
+                self.forward_structure(op);
+            }
+            OpKind::For | OpKind::While if keep && !self.at_top => self.forward_taped(op),
+            OpKind::For | OpKind::While => {
+                if keep {
+                    self.keep_places(op);
+                }
+                self.forward_structure(op);
+            }
+            // They were said, or failed, when the kernel ran.
+            OpKind::Assert(..) | OpKind::Print(_) => {}
+            OpKind::Tape
+            | OpKind::Temp
+            | OpKind::Serial
+            | OpKind::StoreResult(_)
+            | OpKind::ForCells(_)
+            | OpKind::Call(_)
+            | OpKind::Yield
+            | OpKind::Return => {
+                unreachable!("`{}` does not stand in a kernel that is differentiated", data.kind.name())
+            }
+        }
+    }
+
+    /// An op with regions, forward only.
+    fn forward_structure(&mut self, op: Op) {
+        let data = self.kernel.ops[op].clone();
+        let at_top = self.at_top;
+        self.at_top &= data.kind == OpKind::Fork;
+        let regions: Vec<_> = data.regions.iter().map(|&region| self.forward_copy(region)).collect();
+        self.at_top = at_top;
+        let operands = self.map(&data.operands);
+        let types: Vec<_> = data.results.iter().map(|&result| self.kernel.ty(result)).collect();
+        let copy = self.b().op(data.kind, operands, types, regions);
+        for (index, &result) in data.results.iter().enumerate() {
+            let value = self.kernel.ops[copy].results[index];
+            self.names.insert(result, value);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Places: reading again, keeping what variables held, adjoints of stores and loads.
+
+use octants_ir::ops::{ArithOp, AtomicOp};
+use octants_ir::{Data, Op, TensorShape, Type, Value};
+
+use super::Reverse;
+use crate::differentiate::{Refusal, RefusalKind, is_real};
+
+/// What the backward sweep of an op needs of its forward sweep.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kept {
+    /// What the cell of a variable held before the store.
+    pub old: Option<Value>,
+    /// What variables held before the op.
+    pub places: Vec<(Value, Vec<Value>)>,
+    /// Of a loop: the tape of each carried value, by slot.
+    pub tapes: Vec<Value>,
+    /// The tapes of variables that the loop writes.
+    pub place_tapes: Vec<(Value, Value)>,
+    /// How often the body of a `while` ran.
+    pub trips: Option<Value>,
+}
+
+impl Reverse<'_> {
+    /// Whether this sweep owns what the variable holds: in iterations that run again only their own.
+    pub(super) fn owns(&self, local: Value) -> bool {
+        self.task.is_none() || self.facts.home[local] == self.task
+    }
+
+    /// A read of the primal, which is remembered: it must give what it gave then.
+    pub(super) fn read_again(&mut self, op: Op) {
+        let place = self.kernel.addressed(op).map(|place| place.operands().to_vec()).unwrap_or_default();
+        let operands = self.map(&place);
+        let value = self.b().load(operands[0], &operands[1..]);
+        let &read = self.kernel.regions[self.region].ops.last().expect("it was just added");
+        self.origin.set(read, Some(op));
+        self.names.insert(self.kernel.ops[op].results[0], value);
+    }
+
+    pub(super) fn forward_store(&mut self, op: Op, keep: bool) {
+        let operands = self.kernel.ops[op].operands.clone();
+        let (&value, place) = operands.split_last().expect("a store has a value");
+        if !matches!(self.kernel.ty(place[0]), Type::Local(_)) || !self.owns(place[0]) {
+            return;
+        }
+        let (place, value) = (self.map(place), self.names.map(value));
+        if keep {
+            let old = self.b().load(place[0], &place[1..]);
+            self.kept.get_mut(op).old = Some(old);
+        }
+        self.b().store(place[0], &place[1..], value);
+    }
+
+    /// Of arrays, and of variables that iterations share.
+    pub(super) fn forward_update(&mut self, op: Op) {
+        let data = self.kernel.ops[op].clone();
+        let local = matches!(self.kernel.ty(data.operands[0]), Type::Local(_));
+        if local && self.owns(data.operands[0]) {
+            let operands = self.map(&data.operands);
+            let ty = self.kernel.ty(data.results[0]);
+            let copy = self.b().op(data.kind, operands, [ty], []);
+            self.names.insert(data.results[0], self.kernel.ops[copy].results[0]);
+        } else if self.facts.uses[data.results[0]] > 0 {
+            // Nobody knows what it gave; if that is needed, it is refused.
+            self.read_again(op);
+        }
+    }
+
+    /// Paths of the scalars that a variable consists of, and of a struct the whole.
+    fn cells(&mut self, data: Data) -> Vec<Vec<Value>> {
+        let dims = data.tensor_shape().map(TensorShape::dims).unwrap_or_default();
+        let mut paths = vec![Vec::new()];
+        for extent in dims {
+            let indices: Vec<_> = (0..extent).map(|index| self.b().i32(index as i32)).collect();
+            paths = paths
+                .iter()
+                .flat_map(|path| indices.iter().map(|&index| [&path[..], &[index]].concat()))
+                .collect();
+        }
+        paths
+    }
+
+    pub(super) fn load_cells(&mut self, local: Value) -> Vec<Value> {
+        let Some((data, _)) = self.kernel.ty(local).place() else { return Vec::new() };
+        let place = self.names.map(local);
+        self.cells(data).into_iter().map(|path| self.b().load(place, &path)).collect()
+    }
+
+    pub(super) fn store_cells(&mut self, local: Value, values: &[Value]) {
+        let Some((data, _)) = self.kernel.ty(local).place() else { return };
+        let place = self.names.map(local);
+        for (path, &value) in self.cells(data).into_iter().zip(values) {
+            self.b().store(place, &path, value);
+        }
+    }
+
+    /// Variables that the op writes and that this sweep owns.
+    pub(super) fn written(&self, op: Op) -> Vec<Value> {
+        self.facts.written[op].iter().copied().filter(|&local| self.owns(local)).collect()
+    }
+
+    /// Keeps what variables hold that the op writes.
+    pub(super) fn keep_places(&mut self, op: Op) {
+        let written = self.written(op);
+        let places = written.into_iter().map(|local| (local, self.load_cells(local))).collect();
+        self.kept.get_mut(op).places = places;
+    }
+
+    /// Brings variables back to what they held before the op.
+    pub(super) fn restore_places(&mut self, op: Op) {
+        for (local, values) in self.kept[op].places.clone() {
+            self.store_cells(local, &values);
+        }
+    }
+
+    pub(super) fn backward_load(&mut self, op: Op) {
+        let data = self.kernel.ops[op].clone();
+        let Some(companion) = self.companion_of[data.operands[0]] else { return };
+        if let Some(adjoint) = self.adjoint_of(data.results[0]) {
+            let path = self.map(&data.operands[1..]);
+            self.b().atomic(AtomicOp::Add, companion, &path, adjoint);
+        }
+    }
+
+    pub(super) fn backward_store(&mut self, op: Op) {
+        let data = self.kernel.ops[op].clone();
+        let (&value, place) = data.operands.split_last().expect("a store has a value");
+        let path = self.map(&place[1..]);
+        if let (true, Some(companion)) = (is_real(self.kernel, value), self.companion_of[place[0]]) {
+            let adjoint = self.b().load(companion, &path);
+            let zero = self.zero(value);
+            self.b().store(companion, &path, zero);
+            self.add_adjoint(value, adjoint);
+        }
+        if let Some(old) = self.kept[op].old {
+            let base = self.names.map(place[0]);
+            self.b().store(base, &path, old);
+        }
+    }
+
+    pub(super) fn backward_update(&mut self, op: Op, kind: AtomicOp) {
+        let data = self.kernel.ops[op].clone();
+        let (&value, place) = data.operands.split_last().expect("an update has a value");
+        let (true, Some(companion)) = (is_real(self.kernel, value), self.companion_of[place[0]]) else {
+            return;
+        };
+        if self.adjoint_of(data.results[0]).is_some() {
+            self.refusals.push(Refusal::new(RefusalKind::AtomicResult, data.loc));
+            return;
+        }
+        let path = self.map(&place[1..]);
+        match kind {
+            AtomicOp::Add | AtomicOp::Sub => {
+                if !self.activity.is_active(value) {
+                    return;
+                }
+                let b = &mut self.b();
+                let mut adjoint = b.load(companion, &path);
+                if kind == AtomicOp::Sub {
+                    adjoint = b.arith_unary(ArithOp::Neg, adjoint);
+                }
+                self.add_adjoint(value, adjoint);
+            }
+            AtomicOp::Mul
+            | AtomicOp::Min
+            | AtomicOp::Max
+            | AtomicOp::And
+            | AtomicOp::Or
+            | AtomicOp::Xor
+            | AtomicOp::Exchange => {
+                self.refusals.push(Refusal::new(RefusalKind::NoRule(kind.name()), data.loc));
+            }
+        }
+    }
+}
