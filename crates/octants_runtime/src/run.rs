@@ -12,7 +12,7 @@ use octants_hal::{
     Address, Capabilities, DEVICE_COUNTER_BYTES, DEVICE_DROPPED_OFFSET, DeviceError, Fault, FaultRecord,
     Launch, LaunchContext, LaunchMemory, PrintQueue, PrintRing, Stream,
 };
-use octants_ir::plan::Schedule;
+use octants_ir::plan::{Schedule, Task};
 
 use crate::context::Context;
 use crate::domain::{ScratchBounds, device_domain, domain};
@@ -355,13 +355,42 @@ impl<I> Run<'_, I> {
     /// As for [`Run::schedule`].
     #[inline]
     unsafe fn task(&mut self, number: usize) -> Result<(), RunError> {
+        // SAFETY: the caller says so, and the tasks before this one are over where the host looks at what they wrote.
+        if !unsafe { self.tell(number)? } {
+            return Ok(());
+        }
+        let context = &self.context;
+        let fault = match &self.place {
+            Place::Stack { fault, .. } => fault.fault(),
+            Place::Device { checks: None, .. } => return Ok(()),
+            Place::Device { checks: Some(report), .. } => {
+                let owner = self.version.context();
+                if !owner.wait(context.stream, context.cancel, &mut || report.take_prints(context.prints))? {
+                    return Err(RunError::Cancelled);
+                }
+                report.fault(0)
+            }
+        };
+        if let Some(fault) = fault {
+            return Err(RunError::Fault(fault, Vec::new()));
+        }
+        if context.cancel.is_wanted() { Err(RunError::Cancelled) } else { Ok(()) }
+    }
+
+    /// Tells the device of a task, with and without a fork around it. Whether there was anything to run.
+    ///
+    /// # Safety
+    /// As for [`Run::schedule`]; where the bounds are read by [`Run::host_reads_bounds`] and the launch's memory is on the stack, whatever
+    /// writes them is over.
+    #[inline]
+    unsafe fn tell(&mut self, number: usize) -> Result<bool, RunError> {
         let plan = self.version.plan();
         let (task, context) = (&plan.tasks[number], &self.context);
         let device = self.version.context().device();
         let (function, lanes) = self.version.function(number);
         let domain = match &mut self.place {
             Place::Stack { temps, temp_bytes, .. } => {
-                // SAFETY: the tasks before this one are over, so nobody writes; the words are initialised.
+                // SAFETY: the words are initialised, and nobody writes those that the bounds name.
                 let temps = unsafe { std::slice::from_raw_parts(*temps, *temp_bytes) };
                 domain(plan, task, context.args, temps, lanes, &mut self.bounds)?
             }
@@ -381,23 +410,21 @@ impl<I> Run<'_, I> {
                 }
             }
         };
-        let Some(domain) = domain else { return Ok(()) };
+        let Some(domain) = domain else { return Ok(false) };
         // SAFETY: the caller vouches for the arguments, and for the launch's memory.
         unsafe { device.launch(&Launch { function, domain, context: *context })? };
-        let fault = match &self.place {
-            Place::Stack { fault, .. } => fault.fault(),
-            Place::Device { checks: None, .. } => return Ok(()),
-            Place::Device { checks: Some(report), .. } => {
-                let owner = self.version.context();
-                if !owner.wait(context.stream, context.cancel, &mut || report.take_prints(context.prints))? {
-                    return Err(RunError::Cancelled);
-                }
-                report.fault(0)
+        Ok(true)
+    }
+
+    /// Whether a task's bounds are computed by the host from what earlier tasks wrote.
+    fn host_reads_bounds(&self, task: &Task) -> bool {
+        let device = self.version.context().device();
+        let on_device = match &self.place {
+            Place::Stack { .. } => false,
+            Place::Device { .. } => {
+                device.capabilities().has(Capabilities::DEVICE_BOUNDS) && task.has_plain_bounds()
             }
         };
-        if let Some(fault) = fault {
-            return Err(RunError::Fault(fault, Vec::new()));
-        }
-        if context.cancel.is_wanted() { Err(RunError::Cancelled) } else { Ok(()) }
+        task.needs_temps() && !on_device
     }
 }

@@ -12,12 +12,11 @@
 //! instructions a branch runs in terms of arguments and extents, and the device says what a stream costs, in instructions, too. A branch of
 //! which the plan says nothing is taken for a long one.
 
-use octants_hal::{Address, Capabilities, DeviceError, Fault, FaultRecord, Launch, LaunchContext, Stream};
+use octants_hal::{Address, Capabilities, DeviceError, Fault, FaultRecord, LaunchContext, Stream};
 use octants_ir::plan::Branch;
 use smallvec::SmallVec;
 
 use super::{Place, Run, RunError};
-use crate::domain::{device_domain, domain};
 use crate::stream_pool::{PooledEvent, PooledStream};
 
 /// Forks of so many branches need no allocation.
@@ -169,20 +168,14 @@ impl<I> Run<'_, I> {
     /// # Safety
     /// As for [`Run::schedule`].
     unsafe fn advance(&mut self, lane: &mut Lane<'_>, mut may_wait: bool) -> Result<(), RunError> {
-        let version = self.version;
-        let (plan, owner) = (version.plan(), version.context());
-        let device = owner.device();
-        let device_reads = device.capabilities().has(Capabilities::DEVICE_BOUNDS);
+        let plan = self.version.plan();
         self.context.stream = lane.stream;
         self.context.memory.fault = lane.fault;
         while let Some(&number) = lane.tasks.get(lane.begun) {
             if self.context.cancel.is_wanted() {
                 return Err(RunError::Cancelled);
             }
-            let task = &plan.tasks[number];
-            let on_device =
-                device_reads && !lane.is_immediate && task.needs_temps() && task.has_plain_bounds();
-            let host_reads = task.needs_temps() && !on_device;
+            let host_reads = self.host_reads_bounds(&plan.tasks[number]);
             if lane.is_busy && (host_reads || plan.sites.can_fail()) {
                 if !may_wait {
                     return Ok(());
@@ -194,40 +187,17 @@ impl<I> Run<'_, I> {
                     self.wait_for(lane)?;
                 }
             }
-            let (function, lanes) = version.function(number);
-            let mut temps = Vec::new();
-            let domain = if on_device {
-                Some(device_domain(plan, task, &self.context, lanes, &mut self.bounds))
-            } else {
-                if host_reads {
-                    temps = self.read_temps()?;
-                }
-                domain(plan, task, self.context.args, &temps, lanes, &mut self.bounds)?
-            };
             lane.begun += 1;
-            let Some(domain) = domain else { continue };
-            lane.is_busy = true;
-            // SAFETY: the caller vouches for the arguments, and for the launch's memory.
-            unsafe { device.launch(&Launch { function, domain, context: self.context })? };
-            if lane.is_immediate {
+            // SAFETY: the caller vouches for the launch; what the branch wrote for its bounds was just waited for, and no other branch
+            // writes it.
+            let told = unsafe { self.tell(number)? };
+            lane.is_busy |= told;
+            if told && lane.is_immediate {
                 lane.is_busy = false;
                 self.check(lane)?;
             }
         }
         Ok(())
-    }
-
-    /// The launch's temporaries, of which nobody writes those that the branch reads.
-    fn read_temps(&self) -> Result<Vec<u8>, DeviceError> {
-        let mut bytes = vec![0; self.version.plan().temps.bytes as usize];
-        match &self.place {
-            Place::Stack { temps, .. } => {
-                // SAFETY: as many bytes lie there, initialised. Those that other branches write meanwhile are not looked at.
-                unsafe { std::ptr::copy_nonoverlapping(*temps, bytes.as_mut_ptr(), bytes.len()) };
-            }
-            Place::Device { scratch, .. } => scratch.read(self.context.stream, 0, &mut bytes)?,
-        }
-        Ok(bytes)
     }
 
     /// The host waits for a branch, and looks whether it has failed.
