@@ -119,6 +119,7 @@ from ._session import (
     x64,
     x86_64,
 )
+from ._streams import Event, Stream, create_event, create_stream
 from ._struct import OfClass, Struct, dataclass
 from .exceptions import (
     OctantsAssertionError,

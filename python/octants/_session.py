@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from .exceptions import OctantsDeviceUnavailable
 
 #: The one piece of state of the package: which session is current.
 runtime = Runtime()
+atexit.register(runtime.finish)
 
 
 class Arch:
@@ -119,13 +121,16 @@ def reset():
     cfg = None
 
 
-def sync():
-    """Waits until everything that was launched is done. Fields under ``oc.root`` get their memory, if they have none yet."""
+def sync(*, all: bool = False):
+    """Waits until everything that was launched in the default stream is done; with ``all=True``, in every stream.
+
+    Fields under ``oc.root`` get their memory, if they have none yet.
+    """
     from ._fields.builder import materialise_root
 
     host_only("sync")
     materialise_root()
-    runtime.sync()
+    runtime.sync(bool(all))
 
 
 def _wanted(arch) -> list[Arch]:

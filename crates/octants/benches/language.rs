@@ -10,7 +10,7 @@ use octants::ir::ops::{ArithOp, CompareOp, ParallelFor};
 use octants::ir::{
     ArrayType, Boundary, Builder, Const, Data, Kernel, Scalar, TensorShape, TensorType, Type, Value, text,
 };
-use octants::{Arch, CompiledKernel, Dump, Invocation, NdArray, Session, SessionOptions};
+use octants::{Arch, CompiledKernel, Dump, HostQueue, Invocation, NdArray, Session, SessionOptions};
 use programs::{NEVER, array_of, compile};
 
 fn main() {
@@ -48,6 +48,7 @@ fn main() {
                 &(0..n * n)
                     .map(|k| Const::f32(f32::from(k % 7 + u16::from(k % (n + 1) == 0) * 9)))
                     .collect::<Vec<_>>(),
+                HostQueue::default(),
             )
             .unwrap();
             let best =

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use octants::ir::{Builder, Const, Kernel, Scalar};
-use octants::{Arch, Arguments, CompiledKernel, NdArray, Session, SessionOptions};
+use octants::{Arch, Arguments, CompiledKernel, HostQueue, NdArray, Session, SessionOptions};
 use programs::{NEVER, compile};
 
 fn main() {
@@ -41,7 +41,7 @@ fn main() {
 
     for megabytes in [1, 16, 256] {
         let array = array(&session, megabytes << 18);
-        let fill = |value: f32| array.fill(&[Const::f32(value)]).unwrap();
+        let fill = |value: f32| array.fill(&[Const::f32(value)], HostQueue::default()).unwrap();
         fill(1.0);
         let rounds = 1024 / megabytes;
         let best = (0..5).map(|_| time(|| (0..rounds).for_each(|_| fill(black_box(2.5))))).min().unwrap();
@@ -50,7 +50,7 @@ fn main() {
     }
     let begin = Instant::now();
     let fresh = array(&session, 64 << 20);
-    fresh.fill(&[Const::f32(1.0)]).unwrap();
+    fresh.fill(&[Const::f32(1.0)], HostQueue::default()).unwrap();
     println!("allocate and first fill of 256 MiB: {:.1} ms", begin.elapsed().as_secs_f64() * 1e3);
 }
 
@@ -79,7 +79,7 @@ fn latency(kernel: &CompiledKernel, block: &[u8]) -> f64 {
     let launch = || {
         // SAFETY: the caller's block holds arrays that live until the end of the program's main function.
         let arguments = unsafe { Arguments::new(black_box(block)) };
-        kernel.launch(arguments, &mut [], &NEVER).unwrap();
+        kernel.launch(arguments, &mut [], None, &NEVER).unwrap();
     };
     launch();
     let rounds = 2000;

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use octants_hal::{Cancel, Stream};
 use octants_ir::{Const, Data, Scalar, TensorShape};
-use octants_runtime::{Context, Memory, MemoryError};
+use octants_runtime::{Context, HostQueue, Memory, MemoryError};
 
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
 use crate::session::Session;
-use crate::wait::{runs_at_once, wait};
+use crate::wait::{runs_at_once, wait_for_memory};
 
 /// An array of scalars or small tensors, row-major, tensor entries innermost. Its memory is given back when it is dropped.
 ///
@@ -91,7 +90,7 @@ impl NdArray {
     }
 
     /// Sets every element: one constant for all entries, or one for each entry of the element. Each has the array's scalar type.
-    pub fn fill(&self, value: &[Const]) -> Result<(), Error> {
+    pub fn fill(&self, value: &[Const], queue: HostQueue<'_>) -> Result<(), Error> {
         if value.len() != 1 && value.len() != self.entries() {
             let (found, entries) = (value.len(), self.entries());
             return Err(Error::invalid(format!(
@@ -102,57 +101,57 @@ impl NdArray {
         for &constant in value {
             pattern.extend_from_slice(self.encode(constant)?.as_slice());
         }
-        self.memory.fill(self.stream(), &pattern).map_err(refused)
+        self.memory.fill(queue, &pattern).map_err(refused)
     }
 
     /// Copies all elements of an array of the same session, element type and shape.
-    pub fn copy_from(&self, other: &Self) -> Result<(), Error> {
+    pub fn copy_from(&self, other: &Self, queue: HostQueue<'_>) -> Result<(), Error> {
         if self.element != other.element || self.shape != other.shape {
             return Err(Error::invalid(format!(
                 "cannot copy an array of shape {:?} into one of shape {:?}: element types and shapes must be equal",
                 other.shape, self.shape
             )));
         }
-        self.memory.copy_from(self.stream(), &other.memory).map_err(refused)
+        self.memory.copy_from(queue, &other.memory).map_err(refused)
     }
 
-    /// Whether copies to the host wait for work that is still under way.
-    pub fn runs_at_once(&self) -> bool {
-        runs_at_once(self.memory.context())
+    /// Whether no work can be under way that a copy to the host would wait for.
+    pub fn is_at_rest(&self) -> bool {
+        runs_at_once(self.memory.context()) && !self.memory.is_used_by_streams()
     }
 
-    /// Waits for what was launched before, so that a copy to the host is soon over. Raising `cancel` ends the wait.
-    pub fn wait(&self, cancel: &Cancel) -> Result<(), Error> {
-        wait(self.memory.context(), cancel)
+    /// Waits for what was launched before in the queue's stream, and in others that use the array; a copy to the host is soon over then.
+    pub fn wait(&self, queue: HostQueue<'_>) -> Result<(), Error> {
+        wait_for_memory(&self.memory, queue)
     }
 
     /// Copies all bytes from the host.
-    pub fn write(&self, from: &[u8]) -> Result<(), Error> {
+    pub fn write(&self, from: &[u8], queue: HostQueue<'_>) -> Result<(), Error> {
         self.whole(from.len())?;
-        self.memory.write(self.stream(), 0, from).map_err(refused)
+        self.memory.write(queue, 0, from).map_err(refused)
     }
 
     /// Copies all bytes to the host.
-    pub fn read(&self, to: &mut [u8]) -> Result<(), Error> {
+    pub fn read(&self, to: &mut [u8], queue: HostQueue<'_>) -> Result<(), Error> {
         self.whole(to.len())?;
-        self.memory.read(self.stream(), 0, to).map_err(refused)
+        self.memory.read(queue, 0, to).map_err(refused)
     }
 
     /// Copies bytes from this offset on to the host.
-    pub fn read_at(&self, offset: usize, to: &mut [u8]) -> Result<(), Error> {
-        self.memory.read(self.stream(), offset, to).map_err(refused)
+    pub fn read_at(&self, offset: usize, to: &mut [u8], queue: HostQueue<'_>) -> Result<(), Error> {
+        self.memory.read(queue, offset, to).map_err(refused)
     }
 
     /// One element: one constant for each of its entries. Indices count from zero; a negative one counts from the end.
-    pub fn get(&self, index: &[i64]) -> Result<Vec<Const>, Error> {
+    pub fn get(&self, index: &[i64], queue: HostQueue<'_>) -> Result<Vec<Const>, Error> {
         let width = self.scalar().bytes() as usize;
         let mut bytes = vec![0; width * self.entries()];
-        self.memory.read(self.stream(), self.offset(index)?, &mut bytes).map_err(refused)?;
+        self.memory.read(queue, self.offset(index)?, &mut bytes).map_err(refused)?;
         Ok(bytes.chunks_exact(width).map(|one| decode(self.scalar(), one)).collect())
     }
 
     /// Sets one element; see [`NdArray::get`] and [`NdArray::fill`].
-    pub fn set(&self, index: &[i64], value: &[Const]) -> Result<(), Error> {
+    pub fn set(&self, index: &[i64], value: &[Const], queue: HostQueue<'_>) -> Result<(), Error> {
         let entries = self.entries();
         if value.len() != entries {
             let found = value.len();
@@ -164,15 +163,11 @@ impl NdArray {
         for &constant in value {
             bytes.extend_from_slice(self.encode(constant)?.as_slice());
         }
-        self.memory.write(self.stream(), self.offset(index)?, &bytes).map_err(refused)
+        self.memory.write(queue, self.offset(index)?, &bytes).map_err(refused)
     }
 
-    /// The stream that the host's copies and fills join.
-    fn stream(&self) -> Stream {
-        self.memory.context().default_stream()
-    }
-
-    pub(crate) fn memory(&self) -> &Memory {
+    /// The memory, for records of what a launch uses.
+    pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
@@ -233,9 +228,8 @@ pub(crate) fn not_allocated(error: MemoryError, refused: impl FnOnce(MemoryError
 
 fn refused(error: MemoryError) -> Error {
     match error {
-        MemoryError::Stale(_) => Error::Stale { what: "array" },
-        MemoryError::Device(error) => Error::of_device(error),
         MemoryError::Range => Error::invalid("the two arrays belong to different sessions"),
+        other => Error::of_memory(other, "array"),
     }
 }
 

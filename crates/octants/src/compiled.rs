@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use octants_hal::Cancel;
+use octants_hal::{Cancel, Stream};
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout, Task};
 use octants_ir::{Loc, LocData};
 use octants_runtime::{
-    Arguments, Assumptions, Context, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan, Mirror,
-    Printed,
+    Arguments, Assumptions, Context, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan,
+    LiveStream, Memory, Mirror, Printed,
 };
 
 use crate::error::{Error, LaunchError};
 use crate::fault::describe_all;
 use crate::gpu_code::PtxModule;
+use crate::invocation::refused;
 use crate::kernel_source::{KernelSource, VersionInfo};
 use crate::launch_keys::LaunchKeys;
 use crate::output::{Locate, Output};
@@ -66,21 +67,42 @@ impl CompiledKernel {
         self.context().sees_host_memory()
     }
 
-    /// Whether a launch is over when it returns.
+    /// The queue that a launch joins: a stream of the kernel's session, or the default one.
+    fn stream(&self, on: Option<&LiveStream>) -> Result<Stream, Error> {
+        match on {
+            None => Ok(self.context().default_stream()),
+            Some(live) if Arc::ptr_eq(live.context(), self.context()) => Ok(live.stream()),
+            Some(_) => Err(Error::OtherSession { what: "stream" }),
+        }
+    }
+
+    /// Whether a launch in the default stream is over when it returns.
     #[inline]
     pub fn runs_at_once(&self) -> bool {
         runs_at_once(self.context())
     }
 
-    /// Waits for all launches until now. Raising `cancel` ends the wait, not the launches.
-    pub fn wait(&self, cancel: &Cancel) -> Result<(), Error> {
-        wait(self.context(), cancel)
+    /// Waits for all launches in a stream until now; in the default one if there is none. Raising `cancel` ends the wait, not the launches.
+    pub fn wait(&self, on: Option<&LiveStream>, cancel: &Cancel) -> Result<(), Error> {
+        let stream = self.stream(on)?;
+        wait(self.context(), stream, cancel)
+    }
+
+    /// A launch in this stream, which is about to come, uses this memory.
+    pub fn before_launch(&self, on: &LiveStream, memory: &Memory) -> Result<(), Error> {
+        self.stream(Some(on))?;
+        memory.before_launch(on).map_err(Error::of_device)
+    }
+
+    /// Called after a launch in this stream, also one that failed. Each memory that it uses is told by [`Memory::after_launch`].
+    pub fn after_launch(&self, on: &LiveStream) -> Result<(), Error> {
+        on.after_work().map_err(Error::of_device)
     }
 
     /// Arrays of the host on the device, for one launch.
-    pub fn mirror(&self, ranges: &[HostRange]) -> Result<Mirror, Error> {
+    pub fn mirror(&self, ranges: &[HostRange], on: Option<&LiveStream>) -> Result<Mirror, Error> {
         self.context().check().map_err(|_| Error::Stale { what: "kernel" })?;
-        Mirror::new(self.context(), self.context().default_stream(), ranges)
+        Mirror::new(self.context(), self.stream(on)?, ranges)
             .map_err(|error| Error::after_launches(error, self.context()))
     }
 
@@ -90,15 +112,13 @@ impl CompiledKernel {
     }
 
     /// A launch that comes now waits for what another library has told its stream.
-    pub fn launch_after(&self, stream: ExternalStream) -> Result<(), Error> {
-        let context = self.context();
-        stream.before(context, context.default_stream()).map_err(Error::of_device)
+    pub fn launch_after(&self, stream: ExternalStream, on: Option<&LiveStream>) -> Result<(), Error> {
+        stream.before(self.context(), self.stream(on)?).map_err(Error::of_device)
     }
 
     /// What the library tells its stream from now on waits for the launches until now.
-    pub fn launch_before(&self, stream: ExternalStream) -> Result<(), Error> {
-        let context = self.context();
-        stream.after(context, context.default_stream()).map_err(Error::of_device)
+    pub fn launch_before(&self, stream: ExternalStream, on: Option<&LiveStream>) -> Result<(), Error> {
+        stream.after(self.context(), self.stream(on)?).map_err(Error::of_device)
     }
 
     /// Whether a launch with these arguments is over in about the time that it takes to start one.
@@ -154,7 +174,7 @@ impl CompiledKernel {
         self.plan.uses().output
     }
 
-    /// Runs the kernel. `args` is laid out as [`CompiledKernel::args`] says, `results` has [`CompiledKernel::results`]`.bytes`.
+    /// Runs the kernel, in a stream or in the default one. `args` is laid out as [`CompiledKernel::args`] says, `results` has [`CompiledKernel::results`]`.bytes`.
     ///
     /// Neither allocates nor locks nor counts references when the kernel's temporaries are small. Which version of the code runs is
     /// chosen here, by comparing the arrays' addresses in the block: arrays may overlap, and may be the same one twice. What the
@@ -164,9 +184,10 @@ impl CompiledKernel {
         &self,
         args: Arguments<'_>,
         results: &mut [u8],
+        on: Option<&LiveStream>,
         cancel: &Cancel,
     ) -> Result<(), LaunchError> {
-        let stream = self.context().default_stream();
+        let stream = self.stream(on)?;
         let env = LaunchEnv { stream, cancel, key: self.key(), prints: None };
         self.plan.launch(args, results, env).map_err(|failure| self.explain(failure))
     }
@@ -177,25 +198,51 @@ impl CompiledKernel {
         &self,
         args: Arguments<'_>,
         results: &mut [u8],
+        on: Option<&LiveStream>,
         cancel: &Cancel,
         locate: Locate<'_>,
     ) -> (String, Result<(), LaunchError>) {
-        let (text, ended) = self.printing(cancel, locate, |env| self.plan.launch(args, results, env));
+        let stream = match self.stream(on) {
+            Ok(stream) => stream,
+            Err(error) => return (String::new(), Err(error.into())),
+        };
+        let (text, ended) = self.printing(stream, cancel, locate, |env| self.plan.launch(args, results, env));
         (text, ended.map_err(|failure| self.explain(failure)))
     }
 
     /// Runs `launch` in an environment that collects what is printed.
-    pub(crate) fn printing<R>(
+    fn printing<R>(
         &self,
+        stream: Stream,
         cancel: &Cancel,
         locate: Locate<'_>,
         launch: impl FnOnce(LaunchEnv<'_>) -> R,
     ) -> (String, R) {
         let mut output = Output::new(locate);
         let mut sink = |plan: &Plan, printed: Printed<'_>| output.print(&plan.sites, printed);
-        let stream = self.context().default_stream();
         let ended = launch(LaunchEnv { stream, cancel, key: self.key(), prints: Some(&mut sink) });
         (output.into_text(), ended)
+    }
+
+    /// As [`CompiledKernel::launch_printing`], with arguments that are checked.
+    pub(crate) fn launch_checked(
+        &self,
+        checked: octants_runtime::Invocation<'_, KernelSource>,
+        results: &mut [u8],
+        on: Option<&LiveStream>,
+        cancel: &Cancel,
+        locate: Locate<'_>,
+    ) -> (String, Result<(), LaunchError>) {
+        let stream = match self.stream(on) {
+            Ok(stream) => stream,
+            Err(error) => return (String::new(), Err(error.into())),
+        };
+        let (text, ended) = self.printing(stream, cancel, locate, |env| checked.launch(results, env));
+        let ended = match ended {
+            Ok(ended) => ended.map_err(|failure| self.explain(failure)),
+            Err(error) => Err(refused(error).into()),
+        };
+        (text, ended)
     }
 
     /// A key for the next launch; any, if the kernel does not ask for it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use octants_hal::DeviceError;
 use octants_ir::ops::AssertKind;
 use octants_ir::{Const, LocData};
-use octants_runtime::Context;
+use octants_runtime::{Context, MemoryError};
 
 /// Why a session, an array or a kernel was refused.
 #[derive(Clone, Debug)]
@@ -17,8 +17,8 @@ pub enum Error {
     Stale { what: &'static str },
     /// The session itself was reset.
     SessionEnded,
-    /// The tree that a field lies in was destroyed.
-    Destroyed,
+    /// The tree that a field lies in, a stream or an event was destroyed.
+    Destroyed { what: &'static str },
     /// An array of one session reached another.
     OtherSession { what: &'static str },
     /// The caller asked for what cannot be: a shape, a type, an index, a number of arguments.
@@ -63,6 +63,17 @@ impl Error {
         error
     }
 
+    /// Why memory of an array or a field was not read or written.
+    pub(crate) fn of_memory(error: MemoryError, what: &'static str) -> Self {
+        match error {
+            MemoryError::Stale(_) => Self::Stale { what },
+            MemoryError::Device(error) => Self::of_device(error),
+            MemoryError::Cancelled => Self::Cancelled,
+            MemoryError::OtherContext => Self::OtherSession { what: "stream" },
+            MemoryError::Range => Self::internal("memory", error),
+        }
+    }
+
     pub fn internal(stage: &'static str, message: impl fmt::Display) -> Self {
         Self::Internal { stage, message: message.to_string() }
     }
@@ -74,7 +85,7 @@ impl fmt::Display for Error {
             Self::OutOfMemory { bytes } => write!(f, "out of memory: cannot allocate {bytes} bytes"),
             Self::Stale { what } => write!(f, "this {what} belongs to a session that was reset"),
             Self::SessionEnded => f.write_str("this session was reset"),
-            Self::Destroyed => f.write_str("this field's tree was destroyed"),
+            Self::Destroyed { what } => write!(f, "this {what} was destroyed"),
             Self::OtherSession { what } => write!(f, "this {what} belongs to another session"),
             Self::Invalid { message } | Self::Unsupported { message } | Self::Unavailable { message } => {
                 f.write_str(message)

@@ -4,16 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use octants_front::FieldKind;
-use octants_hal::{Cancel, Stream};
 use octants_ir::{Const, Data, Layout, Scalar, TensorShape};
-use octants_runtime::{Context, Memory, MemoryError, Stride, Strided};
+use octants_runtime::{Context, HostQueue, Memory, MemoryError, Stride, Strided};
 
 use crate::array::{Encoded, decode, not_allocated};
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
 use crate::session::Session;
 use crate::tree::{LeafId, Outline, Sizes, element_bytes};
-use crate::wait::{runs_at_once, wait};
+use crate::wait::{runs_at_once, wait_for_memory};
 
 /// A tree with its memory: one zeroed allocation of the session, given back when nothing refers to the tree, or by
 /// [`Tree::destroy`].
@@ -55,19 +54,23 @@ impl Tree {
         self.context.check().map_err(|_| STALE)?;
         self.base.store(0, Ordering::Release);
         let memory = self.memory.write().unwrap_or_else(PoisonError::into_inner).take();
-        if memory.is_none() { Err(Error::Destroyed) } else { Ok(()) }
+        if memory.is_none() { Err(Error::Destroyed { what: TREE }) } else { Ok(()) }
     }
 
     /// The memory, kept from being given back while the handle lives.
     pub fn memory(&self) -> Result<Arc<Memory>, Error> {
         self.context.check().map_err(|_| STALE)?;
-        self.memory.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::Destroyed)
+        self.memory
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+            .ok_or(Error::Destroyed { what: TREE })
     }
 
     fn base(&self) -> Result<u64, Error> {
         self.context.check().map_err(|_| STALE)?;
         match self.base.load(Ordering::Acquire) {
-            0 => Err(Error::Destroyed),
+            0 => Err(Error::Destroyed { what: TREE }),
             base => Ok(base),
         }
     }
@@ -82,6 +85,7 @@ impl Tree {
 }
 
 const STALE: Error = Error::Stale { what: "field" };
+const TREE: &str = "field's tree";
 
 /// Elements of one scalar or tensor type that lie in a tree: a field, or one member or entry of it.
 #[derive(Clone, Debug)]
@@ -161,41 +165,47 @@ impl FieldLeaf {
         self.layout.offset_of(index).map(|offset| Place((self.offset + offset) as usize))
     }
 
-    /// Whether copies to the host wait for work that is still under way.
-    pub fn runs_at_once(&self) -> bool {
-        runs_at_once(&self.tree.context)
+    /// Whether no work can be under way that a copy to the host would wait for.
+    pub fn is_at_rest(&self) -> bool {
+        runs_at_once(&self.tree.context) && !self.is_used_by_streams()
     }
 
-    /// Waits for what was launched before, so that a copy to the host is soon over. Raising `cancel` ends the wait.
-    pub fn wait(&self, cancel: &Cancel) -> Result<(), Error> {
-        wait(&self.tree.context, cancel)
+    /// Whether a stream beside the default one may be at work on the tree.
+    pub fn is_used_by_streams(&self) -> bool {
+        self.tree.memory().is_ok_and(|memory| memory.is_used_by_streams())
     }
 
-    /// The stream that the host's copies and fills join.
-    fn stream(&self) -> Stream {
-        self.tree.context.default_stream()
+    /// Waits for what was launched before in the queue's stream, and in others that use the tree; a copy to the host is soon over then.
+    pub fn wait(&self, queue: HostQueue<'_>) -> Result<(), Error> {
+        wait_for_memory(&*self.tree.memory()?, queue)
     }
 
     /// An element: one constant for each entry.
-    pub fn get(&self, place: Place) -> Result<Vec<Const>, Error> {
+    pub fn get(&self, place: Place, queue: HostQueue<'_>) -> Result<Vec<Const>, Error> {
         let width = self.scalar().bytes() as usize;
         let mut bytes = vec![0; width * self.entries()];
-        self.tree.memory()?.read(self.stream(), place.0, &mut bytes).map_err(refused)?;
+        self.tree.memory()?.read(queue, place.0, &mut bytes).map_err(refused)?;
         Ok(bytes.chunks_exact(width).map(|one| decode(self.scalar(), one)).collect())
     }
 
     /// Sets entries of an element, from one on; each constant has the leaf's scalar type.
-    pub fn set(&self, place: Place, first: usize, values: &[Const]) -> Result<(), Error> {
+    pub fn set(
+        &self,
+        place: Place,
+        first: usize,
+        values: &[Const],
+        queue: HostQueue<'_>,
+    ) -> Result<(), Error> {
         if first + values.len() > self.entries() {
             return Err(Error::invalid(format!("an element has {} entries", self.entries())));
         }
         let bytes = self.encode(values)?;
         let offset = place.0 + first * self.scalar().bytes() as usize;
-        self.tree.memory()?.write(self.stream(), offset, &bytes).map_err(refused)
+        self.tree.memory()?.write(queue, offset, &bytes).map_err(refused)
     }
 
     /// Sets every element: one constant for all entries, or one for each.
-    pub fn fill(&self, value: &[Const]) -> Result<(), Error> {
+    pub fn fill(&self, value: &[Const], queue: HostQueue<'_>) -> Result<(), Error> {
         let mut bytes = self.encode(value)?;
         if value.len() == 1 {
             bytes = bytes.repeat(self.entries());
@@ -208,28 +218,28 @@ impl FieldLeaf {
         }
         let memory = self.tree.memory()?;
         if self.is_whole_tree() {
-            return memory.fill(self.stream(), &bytes).map_err(refused);
+            return memory.fill(queue, &bytes).map_err(refused);
         }
         let mut what = self.strided(element_bytes(self.element));
         what.loops.iter_mut().for_each(|one| one.host = 0);
         // Lay the loops as they lie in memory.
         what.loops.sort_by_key(|one| std::cmp::Reverse(one.device));
-        memory.write_strided(self.stream(), &what.merged(), &bytes).map_err(refused)
+        memory.write_strided(queue, &what.merged(), &bytes).map_err(refused)
     }
 
     /// Copies all elements to the host, in row-major order of the indices. They may be a part of larger elements
     /// there: `host` says how those lie; else nothing lies between them.
-    pub fn read(&self, to: &mut [u8], host: Option<HostStride>) -> Result<(), Error> {
+    pub fn read(&self, to: &mut [u8], host: Option<HostStride>, queue: HostQueue<'_>) -> Result<(), Error> {
         let HostStride { stride, offset } = self.host_stride(to.len(), host)?;
         let what = self.strided(stride as u64).merged();
-        self.tree.memory()?.read_strided(self.stream(), &what, &mut to[offset..]).map_err(refused)
+        self.tree.memory()?.read_strided(queue, &what, &mut to[offset..]).map_err(refused)
     }
 
     /// Sets all elements from the host; see [`FieldLeaf::read`].
-    pub fn write(&self, from: &[u8], host: Option<HostStride>) -> Result<(), Error> {
+    pub fn write(&self, from: &[u8], host: Option<HostStride>, queue: HostQueue<'_>) -> Result<(), Error> {
         let HostStride { stride, offset } = self.host_stride(from.len(), host)?;
         let what = self.strided(stride as u64).merged();
-        self.tree.memory()?.write_strided(self.stream(), &what, &from[offset..]).map_err(refused)
+        self.tree.memory()?.write_strided(queue, &what, &from[offset..]).map_err(refused)
     }
 
     /// Bytes that all elements have together.
@@ -321,8 +331,7 @@ pub struct Place(usize);
 
 fn refused(error: MemoryError) -> Error {
     match error {
-        MemoryError::Stale(_) => STALE,
-        MemoryError::Device(error) => Error::of_device(error),
         MemoryError::Range => Error::internal("field", "a range does not lie inside the tree"),
+        other => Error::of_memory(other, "field"),
     }
 }

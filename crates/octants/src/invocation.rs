@@ -2,7 +2,7 @@
 
 use octants_hal::Cancel;
 use octants_ir::Const;
-use octants_runtime::{ArgumentError, Invocation as Checked};
+use octants_runtime::{ArgumentError, Invocation as Checked, LiveStream, Memory};
 
 use crate::array::NdArray;
 use crate::compiled::CompiledKernel;
@@ -14,15 +14,24 @@ use crate::output::Locate;
 pub struct Invocation<'a> {
     kernel: &'a CompiledKernel,
     checked: Checked<'a, KernelSource>,
+    stream: Option<&'a LiveStream>,
+    memories: Vec<&'a Memory>,
 }
 
 impl<'a> Invocation<'a> {
     pub fn new(kernel: &'a CompiledKernel) -> Self {
-        Self { kernel, checked: Checked::new(kernel.plan()) }
+        Self { kernel, checked: Checked::new(kernel.plan()), stream: None, memories: Vec::new() }
+    }
+
+    /// Launches in this stream instead of the default one.
+    #[must_use]
+    pub fn on(self, stream: &'a LiveStream) -> Self {
+        Self { stream: Some(stream), ..self }
     }
 
     /// The next argument is an array of the parameter's element type and rank.
-    pub fn array(self, array: &'a NdArray) -> Result<Self, Error> {
+    pub fn array(mut self, array: &'a NdArray) -> Result<Self, Error> {
+        self.memories.push(array.memory());
         let checked = self.checked.array(array.memory(), array.element(), array.shape());
         Ok(Self { checked: checked.map_err(refused)?, ..self })
     }
@@ -43,14 +52,24 @@ impl<'a> Invocation<'a> {
         cancel: &Cancel,
         locate: Locate<'_>,
     ) -> (String, Result<Vec<Const>, LaunchError>) {
-        let Self { kernel, checked } = self;
+        let Self { kernel, checked, stream, memories } = self;
         let layout = kernel.results();
         let mut block = vec![0; layout.bytes as usize];
-        let (text, ended) = kernel.printing(cancel, locate, |env| checked.launch(&mut block, env));
-        let ended = match ended {
-            Ok(ended) => ended.map_err(|failure| kernel.explain(failure)),
-            Err(error) => Err(refused(error).into()),
-        };
+        if let Some(stream) = stream {
+            for memory in &memories {
+                if let Err(error) = kernel.before_launch(stream, memory) {
+                    return (String::new(), Err(error.into()));
+                }
+            }
+        }
+        let (text, mut ended) = kernel.launch_checked(checked, &mut block, stream, cancel, locate);
+        if let Some(stream) = stream {
+            for memory in memories {
+                memory.after_launch(stream);
+            }
+            let recorded = kernel.after_launch(stream);
+            ended = ended.and(recorded.map_err(Into::into));
+        }
         let places = layout.slots.iter().zip(&layout.leaves).flat_map(|(slot, leaves)| {
             leaves.iter().map(|&(offset, scalar)| ((slot.offset + offset) as usize, scalar))
         });
@@ -59,7 +78,7 @@ impl<'a> Invocation<'a> {
     }
 }
 
-fn refused(error: ArgumentError) -> Error {
+pub(crate) fn refused(error: ArgumentError) -> Error {
     match error {
         ArgumentError::Stale => Error::Stale { what: "array" },
         ArgumentError::OtherSession => Error::OtherSession { what: "array" },

@@ -9,7 +9,7 @@
 //! ```
 //! use std::time::Duration;
 //! use octants::ir::{Builder, Const, Kernel, Scalar, ArrayType, Boundary, Type, ops::{ArithOp, ParallelFor}};
-//! use octants::{Cancel, Invocation, NdArray, Session, SessionOptions};
+//! use octants::{Cancel, HostQueue, Invocation, NdArray, Session, SessionOptions};
 //!
 //! let mut kernel = Kernel::new("double");
 //! let x = kernel.add_param("x", Type::Array(ArrayType::array(Scalar::F32, 1, Boundary::Unsafe)));
@@ -25,10 +25,10 @@
 //! let cancel = Cancel::new();
 //! let session = Session::new(SessionOptions::default())?;
 //! let array = NdArray::new(&session, Scalar::F32.into(), &[1000])?;
-//! array.fill(&[Const::f32(21.0)])?;
+//! array.fill(&[Const::f32(21.0)], HostQueue::default())?;
 //! let double = session.compile(kernel, Duration::ZERO, &cancel)?;
 //! Invocation::new(&double).array(&array)?.launch(&cancel)?;
-//! assert_eq!(array.get(&[999])?, [Const::f32(42.0)]);
+//! assert_eq!(array.get(&[999], HostQueue::default())?, [Const::f32(42.0)]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -50,6 +50,7 @@ mod output;
 mod report;
 mod session;
 mod short_launch;
+mod stream;
 mod tree;
 mod wait;
 
@@ -63,15 +64,17 @@ pub use octants_codegen::{llvm_version, wait_for_compilations};
 pub use octants_diag as diag;
 pub use octants_front as front;
 pub use octants_front::FieldKind;
-pub use octants_hal::{Cancel, Confirm, FunctionUsage};
+pub use octants_hal::{Cancel, Confirm, FunctionUsage, StreamPriority};
 pub use octants_ir as ir;
 pub use octants_runtime::{
-    Arguments, ExternalStream, HostRange, Memory, Mirror, Profiler, Statistics, Trace, Track, chrome_trace,
+    Arguments, ExternalStream, HostQueue, HostRange, LiveStream, Memory, Mirror, Profiler, Statistics, Trace,
+    Track, chrome_trace,
 };
 pub use options::{Arch, SessionOptions};
 pub use output::Locate;
 pub use report::{CompileStatistics, Dump, TaskResources};
 pub use session::Session;
+pub use stream::{Event, Stream};
 pub use tree::{
     AxisSplit, Child, Leaf, LeafId, MAX_AXES, Node, NodeId, Outline, Sizes, not_positive, too_long,
 };

@@ -18,7 +18,7 @@ use crate::intern::Interner;
 use crate::kernel_source::KernelSource;
 use crate::launch_keys::LaunchKeys;
 use crate::options::{Arch, SessionOptions};
-use crate::wait::wait;
+use crate::wait::{wait, wait_for_all};
 
 /// A device in use. Cloning gives another handle of the same session.
 #[derive(Clone)]
@@ -74,10 +74,21 @@ impl Session {
         self.inner.context.check().is_ok()
     }
 
-    /// Waits until the device has done everything that it was told to. Raising `cancel` ends the wait, not the work.
+    /// Waits until the default stream has done everything that it was told to. Raising `cancel` ends the wait, not the work.
     pub fn sync(&self, cancel: &Cancel) -> Result<(), Error> {
         self.inner.context.check().map_err(|_| Error::SessionEnded)?;
-        wait(&self.inner.context, cancel)
+        wait(&self.inner.context, self.inner.context.default_stream(), cancel)
+    }
+
+    /// Waits until all streams have.
+    pub fn sync_all(&self, cancel: &Cancel) -> Result<(), Error> {
+        self.inner.context.check().map_err(|_| Error::SessionEnded)?;
+        wait_for_all(&self.inner.context, cancel)
+    }
+
+    /// Destroys all streams, and ends their work early where the device can. For the end of a process.
+    pub fn abandon_work(&self) {
+        self.inner.context.abandon_work();
     }
 
     /// What the session records of itself.

@@ -1,7 +1,7 @@
 //! Waiting for a device that runs work later.
 
-use octants_hal::Cancel;
-use octants_runtime::Context;
+use octants_hal::{Cancel, DeviceError, Stream};
+use octants_runtime::{Context, HostQueue, Memory, MemoryError};
 
 use crate::error::Error;
 
@@ -10,9 +10,27 @@ pub(crate) fn runs_at_once(context: &Context) -> bool {
     context.device().is_immediate(context.default_stream())
 }
 
-/// Waits until the default stream is past everything. Raising `cancel` ends the wait, not the work.
-pub(crate) fn wait(context: &Context, cancel: &Cancel) -> Result<(), Error> {
-    match context.wait(context.default_stream(), cancel, &mut || {}) {
+/// Waits until a stream is past everything. Raising `cancel` ends the wait, not the work.
+pub(crate) fn wait(context: &Context, stream: Stream, cancel: &Cancel) -> Result<(), Error> {
+    ended(context.wait(stream, cancel, &mut || {}), context)
+}
+
+/// Waits until all streams are past everything.
+pub(crate) fn wait_for_all(context: &Context, cancel: &Cancel) -> Result<(), Error> {
+    ended(context.wait_all(cancel), context)
+}
+
+/// Waits until memory is no longer used; the queue's stream is past everything then, too.
+pub(crate) fn wait_for_memory(memory: &Memory, queue: HostQueue<'_>) -> Result<(), Error> {
+    match memory.wait(queue) {
+        Ok(()) => Ok(()),
+        Err(MemoryError::Device(error)) => Err(Error::after_launches(error, memory.context())),
+        Err(error) => Err(Error::of_memory(error, "array")),
+    }
+}
+
+fn ended(waited: Result<bool, DeviceError>, context: &Context) -> Result<(), Error> {
+    match waited {
         Ok(true) => Ok(()),
         Ok(false) => Err(Error::Cancelled),
         Err(error) => Err(Error::after_launches(error, context)),

@@ -69,7 +69,7 @@ fn run(session: &Session, kernel: &Kernel, seed: u64) -> Outcome {
     // SAFETY: the arrays have the extents that stand beside their addresses, and live until the end of this function.
     let arguments = unsafe { Arguments::new(&args) };
     let (printed, ended) =
-        compiled.launch_printing(arguments, &mut results, &NEVER, &|_: &LocData| String::new());
+        compiled.launch_printing(arguments, &mut results, None, &NEVER, &|_: &LocData| String::new());
     ended.unwrap_or_else(|error| panic!("seed {seed}: {error}\n{}", text::print(kernel)));
     let slots = compiled.results().slots.iter();
     let results = slots.flat_map(|slot| read(kernel, slot.data, &results[slot.offset as usize..])).collect();

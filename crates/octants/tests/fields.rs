@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use octants::ir::{Const, Data, NodeKind, Scalar, TensorShape, TensorType};
 use octants::{
-    Arch, AxisSplit, Error, FieldLeaf, HostStride, NodeId, Outline, Session, SessionOptions, Tree,
+    Arch, AxisSplit, Error, FieldLeaf, HostQueue, HostStride, NodeId, Outline, Session, SessionOptions, Tree,
 };
 
 fn session() -> Session {
@@ -92,11 +92,11 @@ fn an_entry_lies_inside_of_its_vector() {
     assert!(first.contains(&y.address().unwrap()));
     assert!(!first.contains(&x.address().unwrap()));
     assert_eq!(v.tree().sizes().tree(), 64);
-    v.set(v.place(&[2]).unwrap(), 0, &[1.0, 2.0, 3.0].map(Const::f32)).unwrap();
-    assert_eq!(y.get(y.place(&[2]).unwrap()).unwrap(), [Const::f32(2.0)]);
-    y.fill(&[Const::f32(7.0)]).unwrap();
-    assert_eq!(v.get(v.place(&[2]).unwrap()).unwrap(), [1.0, 7.0, 3.0].map(Const::f32));
-    assert_eq!(x.get(x.place(&[2]).unwrap()).unwrap(), [Const::f32(0.0)]);
+    v.set(v.place(&[2]).unwrap(), 0, &[1.0, 2.0, 3.0].map(Const::f32), HostQueue::default()).unwrap();
+    assert_eq!(y.get(y.place(&[2]).unwrap(), HostQueue::default()).unwrap(), [Const::f32(2.0)]);
+    y.fill(&[Const::f32(7.0)], HostQueue::default()).unwrap();
+    assert_eq!(v.get(v.place(&[2]).unwrap(), HostQueue::default()).unwrap(), [1.0, 7.0, 3.0].map(Const::f32));
+    assert_eq!(x.get(x.place(&[2]).unwrap(), HostQueue::default()).unwrap(), [Const::f32(0.0)]);
     assert!(v.entry(3, "".into()).is_err() && v.place(&[4]).is_none() && v.place(&[-1]).is_none());
 }
 
@@ -106,21 +106,24 @@ fn elements_are_copied_in_rows_and_among_others() {
     // Columns of 70 elements: transposed, and more than one tile.
     let leaf = &leaves(&session, &[(1, 45), (0, 70)], &[Scalar::I32.into()])[0];
     let numbers: Vec<u8> = (0..70 * 45_u32).flat_map(u32::to_le_bytes).collect();
-    leaf.write(&numbers, None).unwrap();
-    assert_eq!(leaf.get(leaf.place(&[69, 3]).unwrap()).unwrap(), [Const::i32(69 * 45 + 3)]);
+    leaf.write(&numbers, None, HostQueue::default()).unwrap();
+    assert_eq!(
+        leaf.get(leaf.place(&[69, 3]).unwrap(), HostQueue::default()).unwrap(),
+        [Const::i32(69 * 45 + 3)]
+    );
     let mut back = vec![0; numbers.len()];
-    leaf.read(&mut back, None).unwrap();
+    leaf.read(&mut back, None, HostQueue::default()).unwrap();
     assert!(back == numbers);
     let mut pairs = vec![0; 2 * numbers.len()];
-    leaf.read(&mut pairs, Some(HostStride { stride: 8, offset: 4 })).unwrap();
+    leaf.read(&mut pairs, Some(HostStride { stride: 8, offset: 4 }), HostQueue::default()).unwrap();
     assert!(
         pairs
             .chunks(8)
             .zip(numbers.chunks(4))
             .all(|(pair, number)| pair[..4] == [0; 4] && pair[4..] == *number)
     );
-    assert!(leaf.read(&mut back, Some(HostStride { stride: 4, offset: 1 })).is_err());
-    assert!(leaf.write(&numbers[1..], None).is_err());
+    assert!(leaf.read(&mut back, Some(HostStride { stride: 4, offset: 1 }), HostQueue::default()).is_err());
+    assert!(leaf.write(&numbers[1..], None, HostQueue::default()).is_err());
 }
 
 #[test]
@@ -134,13 +137,13 @@ fn destroyed_trees_and_ended_sessions_refuse() {
     assert_eq!(session.live_bytes(), 32, "somebody uses it");
     drop(held);
     assert_eq!(session.live_bytes(), 16);
-    assert!(matches!(first.address(), Err(Error::Destroyed)));
-    assert!(matches!(first.get(place), Err(Error::Destroyed)));
-    assert!(matches!(first.fill(&[Const::f32(1.0)]), Err(Error::Destroyed)));
-    assert!(matches!(first.tree().destroy(), Err(Error::Destroyed)));
+    assert!(matches!(first.address(), Err(Error::Destroyed { .. })));
+    assert!(matches!(first.get(place, HostQueue::default()), Err(Error::Destroyed { .. })));
+    assert!(matches!(first.fill(&[Const::f32(1.0)], HostQueue::default()), Err(Error::Destroyed { .. })));
+    assert!(matches!(first.tree().destroy(), Err(Error::Destroyed { .. })));
     session.reset();
     assert!(matches!(second.address(), Err(Error::Stale { .. })));
-    assert!(matches!(second.get(place), Err(Error::Stale { .. })));
+    assert!(matches!(second.get(place, HostQueue::default()), Err(Error::Stale { .. })));
     assert!(matches!(Tree::new(&session, Outline::new()), Err(Error::SessionEnded)));
     drop(second);
     assert_eq!(session.live_bytes(), 0);

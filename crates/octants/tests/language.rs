@@ -5,7 +5,7 @@ mod programs;
 use std::time::{Duration, Instant};
 
 use octants::ir::{Const, Kernel, KernelOptions, LocData, Scalar, text};
-use octants::{Arch, Invocation, LaunchError, NdArray, Session, SessionOptions};
+use octants::{Arch, HostQueue, Invocation, LaunchError, NdArray, Session, SessionOptions};
 use programs::{NEVER, compile, filled, session, values};
 
 fn kernel(source: &str) -> Kernel {
@@ -347,7 +347,7 @@ fn tensors_and_structs_are_arguments_results_and_elements() {
         let parsed = kernel(source);
         let matrix = parsed.ty(parsed.regions[parsed.body].params[1]).data().unwrap();
         let a = NdArray::new(&session, matrix, &[5]).unwrap();
-        a.fill(&entries.map(|e| Const::f32(10.0 * e))).unwrap();
+        a.fill(&entries.map(|e| Const::f32(10.0 * e)), HostQueue::default()).unwrap();
         let f64s = [2.0, 3.0, 4.0, 5.0].map(Const::f64);
         let halves = [0.5, 1.5, -2.0].map(|h| Const::from_f64(Scalar::F16, h));
         let count = |n| Const::from_i128(Scalar::I16, n);
@@ -371,7 +371,10 @@ fn tensors_and_structs_are_arguments_results_and_elements() {
             .chain([11.0, 22.0, 33.0, 88.0, 55.0, 66.0, 9.0].map(Const::f32))
             .collect();
         assert_eq!(results, expected);
-        assert_eq!(a.get(&[1]).unwrap(), [11.0, 22.0, 33.0, 44.0, 110.0, 66.0].map(Const::f32));
+        assert_eq!(
+            a.get(&[1], HostQueue::default()).unwrap(),
+            [11.0, 22.0, 33.0, 44.0, 110.0, 66.0].map(Const::f32)
+        );
     }
 }
 

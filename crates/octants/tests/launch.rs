@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use octants::ir::{Const, Id, Kernel, Loc, LocData, Scalar};
-use octants::{Arch, Dump, Error, Invocation, LaunchError, NdArray, Session, SessionOptions};
+use octants::{Arch, Dump, Error, HostQueue, Invocation, LaunchError, NdArray, Session, SessionOptions};
 use programs::{NEVER, compile, filled, listed, session, values};
 
 const RUNNING: [Arch; 2] = [Arch::Cpu, Arch::Reference];
@@ -34,7 +34,7 @@ fn saxpy_sum_and_stencil_give_what_they_say() {
         let (rows, columns) = (33, 70);
         let a = filled(&session, Scalar::F64, &[rows, columns], 1.0);
         let out = filled(&session, Scalar::F64, &[rows, columns], -1.0);
-        a.set(&[5, 7], &[Const::f64(9.0)]).unwrap();
+        a.set(&[5, 7], &[Const::f64(9.0)], HostQueue::default()).unwrap();
         Invocation::new(&stencil).array(&a).unwrap().array(&out).unwrap().launch(&NEVER).unwrap();
         for i in 0..i64::from(rows) {
             for j in 0..i64::from(columns) {
@@ -44,7 +44,11 @@ fn saxpy_sum_and_stencil_give_what_they_say() {
                     (1, false) => 3.0,
                     (_, false) => 1.0,
                 };
-                assert_eq!(out.get(&[i, j]).unwrap(), [Const::f64(expected)], "{arch:?} at {i}, {j}");
+                assert_eq!(
+                    out.get(&[i, j], HostQueue::default()).unwrap(),
+                    [Const::f64(expected)],
+                    "{arch:?} at {i}, {j}"
+                );
             }
         }
     }
@@ -129,7 +133,7 @@ fn a_failed_assertion_tells_its_arguments_and_where_it_stands() {
         locate_assert(&mut kernel);
         let check = compile(&session, kernel);
         let x = filled(&session, Scalar::F32, &[1000], 1.0);
-        x.set(&[700], &[Const::f32(-0.1)]).unwrap();
+        x.set(&[700], &[Const::f32(-0.1)], HostQueue::default()).unwrap();
         let error = Invocation::new(&check).array(&x).unwrap().launch(&NEVER).unwrap_err();
         let LaunchError::Fault(fault) = error else { panic!("{arch:?}: {error:?}") };
         assert_eq!(fault.message, "x[700] is -0.1");
@@ -138,7 +142,7 @@ fn a_failed_assertion_tells_its_arguments_and_where_it_stands() {
         let functions: Vec<_> = fault.locations.iter().map(|loc| loc.function.as_deref()).collect();
         assert_eq!(functions, [Some("inner"), Some("outer")], "{arch:?}");
         // The session goes on, and the next launch starts clean.
-        x.fill(&[Const::f32(1.0)]).unwrap();
+        x.fill(&[Const::f32(1.0)], HostQueue::default()).unwrap();
         Invocation::new(&check).array(&x).unwrap().launch(&NEVER).unwrap();
         assert_eq!(values(&x), vec![2.0; 1000]);
     }
@@ -259,8 +263,8 @@ fn after_a_reset_kernels_and_arrays_refuse() {
     session.reset();
     let stale = |result: Result<(), Error>| assert!(matches!(result, Err(Error::Stale { .. })), "{result:?}");
     stale(Invocation::new(&sum).array(&x).map(drop));
-    stale(x.fill(&[Const::from_i128(Scalar::I64, 2)]));
-    stale(x.get(&[0]).map(drop));
+    stale(x.fill(&[Const::from_i128(Scalar::I64, 2)], HostQueue::default()));
+    stale(x.get(&[0], HostQueue::default()).map(drop));
     stale(x.host_pointer().map(drop));
     let ended = |result: Result<(), Error>| {
         let error = result.expect_err("the session has ended");

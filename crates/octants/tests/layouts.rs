@@ -27,7 +27,7 @@ fn run(kernel: &Kernel, arch: Arch, threads: usize) -> Vec<Vec<u32>> {
     }
     // SAFETY: each field has the memory that its layout spans, until the end of this function.
     let arguments = unsafe { Arguments::new(&args) };
-    if let Err(error) = compiled.launch(arguments, &mut [], &NEVER) {
+    if let Err(error) = compiled.launch(arguments, &mut [], None, &NEVER) {
         panic!("{error}\n{}", text::print(kernel));
     }
     fields
@@ -230,7 +230,7 @@ kernel @indirect(%v "v": field<i32, layout1>, %y "y": field<i32, layout0>, %idx 
             let (start, indices) = (memory.as_ptr() as u64, indices.as_ptr() as u64);
             let args: Vec<u8> = [start, start, indices].iter().flat_map(|a| a.to_le_bytes()).collect();
             // SAFETY: the second field is the first one, or not used, and all live until the launch is over.
-            let ended = compiled.launch(unsafe { Arguments::new(&args) }, &mut [], &NEVER);
+            let ended = compiled.launch(unsafe { Arguments::new(&args) }, &mut [], None, &NEVER);
             ended.unwrap_or_else(|error| panic!("{error}"));
             memory
         };

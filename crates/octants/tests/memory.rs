@@ -3,7 +3,7 @@
 mod programs;
 
 use octants::ir::{Const, Data, Scalar, TensorShape, TensorType};
-use octants::{Arch, Error, Invocation, NdArray};
+use octants::{Arch, Error, HostQueue, Invocation, NdArray};
 use programs::{NEVER, compile, filled, session, values};
 
 fn resident_bytes() -> u64 {
@@ -20,7 +20,7 @@ fn ten_thousand_arrays_come_and_go_without_a_trace() {
         for (count, bytes) in [(4800, 1 << 12), (200, 5 << 20)] {
             for _ in 0..count {
                 let array = filled(&session, Scalar::F32, &[bytes / 4], 1.5);
-                assert_eq!(array.get(&[-1]).unwrap(), [Const::f32(1.5)]);
+                assert_eq!(array.get(&[-1], HostQueue::default()).unwrap(), [Const::f32(1.5)]);
             }
         }
     };
@@ -53,11 +53,11 @@ fn arrays_of_vectors_keep_their_entries_innermost() {
     let vector = Data::Tensor(TensorType { elem: Scalar::F32, shape: TensorShape::Vector(3) });
     let array = NdArray::new(&session, vector, &[4, 100_000]).unwrap();
     let entries = [1.0, 2.0, 3.0].map(Const::f32);
-    array.fill(&entries).unwrap();
-    assert_eq!(array.get(&[3, 99_999]).unwrap(), entries);
-    array.set(&[1, 2], &[4.0, 5.0, 6.0].map(Const::f32)).unwrap();
+    array.fill(&entries, HostQueue::default()).unwrap();
+    assert_eq!(array.get(&[3, 99_999], HostQueue::default()).unwrap(), entries);
+    array.set(&[1, 2], &[4.0, 5.0, 6.0].map(Const::f32), HostQueue::default()).unwrap();
     let mut bytes = vec![0; array.bytes()];
-    array.read(&mut bytes).unwrap();
+    array.read(&mut bytes, HostQueue::default()).unwrap();
     let float = |n: usize| f32::from_le_bytes(bytes[4 * n..4 * n + 4].try_into().unwrap());
     let at = 3 * (100_000 + 2);
     assert_eq!(
@@ -66,19 +66,28 @@ fn arrays_of_vectors_keep_their_entries_innermost() {
     );
 
     let copy = NdArray::new(&session, vector, &[4, 100_000]).unwrap();
-    copy.copy_from(&array).unwrap();
+    copy.copy_from(&array, HostQueue::default()).unwrap();
     let mut other = vec![0; copy.bytes()];
-    copy.read(&mut other).unwrap();
+    copy.read(&mut other, HostQueue::default()).unwrap();
     assert!(bytes == other);
     let refused = |result: Result<(), Error>| result.unwrap_err().to_string();
-    assert_eq!(refused(array.fill(&[Const::f64(1.0)])), "the array holds f32, but the value is f64");
-    assert_eq!(refused(array.fill(&entries[..2])), "an element has 3 entries, but the value has 2");
-    assert_eq!(refused(array.get(&[0]).map(drop)), "2d ndarray indexed with 1d indices");
     assert_eq!(
-        refused(array.get(&[0, 100_000]).map(drop)),
+        refused(array.fill(&[Const::f64(1.0)], HostQueue::default())),
+        "the array holds f32, but the value is f64"
+    );
+    assert_eq!(
+        refused(array.fill(&entries[..2], HostQueue::default())),
+        "an element has 3 entries, but the value has 2"
+    );
+    assert_eq!(
+        refused(array.get(&[0], HostQueue::default()).map(drop)),
+        "2d ndarray indexed with 1d indices"
+    );
+    assert_eq!(
+        refused(array.get(&[0, 100_000], HostQueue::default()).map(drop)),
         "index 100000 is out of bounds for axis 1 of size 100000"
     );
-    assert_eq!(refused(array.write(&[0; 3])), "the array has 4800000 bytes, not 3");
+    assert_eq!(refused(array.write(&[0; 3], HostQueue::default())), "the array has 4800000 bytes, not 3");
 }
 
 #[test]

@@ -26,6 +26,8 @@ capabilities! {
     STREAMS = 2;
     /// Code reads the flag [`LaunchContext::cancel`](crate::LaunchContext::cancel) while it runs.
     CANCEL = 3;
+    /// Streams that another library made on the same device can be used, by their handles.
+    EXTERNAL_STREAMS = 4;
 }
 
 impl Capabilities {

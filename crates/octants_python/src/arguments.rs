@@ -6,6 +6,7 @@ use octants::front::{
     Signature,
 };
 use octants::ir::{ArrayType, Data, Scalar, TensorType};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -103,14 +104,16 @@ impl Binder<'_> {
         errors::from_diagnostic(py, diagnostic, self.sources)
     }
 
-    /// The stream of a launch: the session's own is `None`.
-    fn stream(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        if value.is_none() {
-            return Ok(());
+    /// The value of the keyword for the launch's stream, if it is given and no parameter has its name.
+    pub fn stream<'py>(&self, kwargs: &Bound<'py, PyDict>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match kwargs.get_item(intern!(kwargs.py(), "qd_stream"))? {
+            Some(value) if !self.has_stream_parameter() => Ok(Some(value)),
+            _ => Ok(None),
         }
-        let found = value.get_type().name()?.to_string();
-        let message = format!("Argument `{STREAM}`: a stream or None is required, got {found}");
-        Err(self.error(value.py(), Diagnostic::new(Code::ArgumentType, message).at(self.signature.span)))
+    }
+
+    fn has_stream_parameter(&self) -> bool {
+        self.params.iter().any(|param| param.spec.name == STREAM)
     }
 
     /// The arguments in the order of the parameters.
@@ -134,8 +137,7 @@ impl Binder<'_> {
         placed.resize(self.params.len(), None);
         for (name, value) in kwargs.into_iter().flat_map(pyo3::types::PyDictMethods::iter) {
             let name: String = name.extract()?;
-            if name == STREAM && !self.params.iter().any(|param| param.spec.name == STREAM) {
-                self.stream(&value)?;
+            if name == STREAM && !self.has_stream_parameter() {
                 continue;
             }
             match self.params.iter().position(|param| param.spec.name == name) {

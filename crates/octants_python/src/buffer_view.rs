@@ -1,5 +1,6 @@
 //! `BufferView`: a part of an array along its first axis, without a copy.
 
+use octants::HostQueue;
 use octants::ir::TensorShape;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -7,7 +8,7 @@ use pyo3::types::{PyDict, PySlice, PyTuple};
 
 use crate::field::Field;
 use crate::ndarray::Ndarray;
-use crate::{errors, host_only, numpy};
+use crate::{host_only, interrupt};
 
 /// What may not be asked while compiling: the code would keep the answer, and other launches have other ranges.
 const RANGE: &str = "BufferView.size";
@@ -204,11 +205,19 @@ impl BufferView {
     }
 
     /// A numpy array with the elements; ``copy=False`` or ``None`` shares the memory.
-    #[pyo3(signature = (*, copy=Some(true)))]
-    fn to_numpy<'py>(slf: &Bound<'py, Self>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (*, copy=Some(true), qd_stream=None))]
+    fn to_numpy<'py>(
+        slf: &Bound<'py, Self>,
+        copy: Option<bool>,
+        qd_stream: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         host_only::guard(py, "to_numpy")?;
-        let array = &this.ndarray.get().array;
+        let ndarray = this.ndarray.get();
+        let (array, on) = (&ndarray.array, ndarray.stream(qd_stream)?);
+        if let Some(on) = &on {
+            interrupt::waiting(py, |cancel| array.wait(HostQueue { stream: Some(on), cancel }))?;
+        }
         if !matches!(array.host_pointer(), Err(octants::Error::Unsupported { .. })) {
             let shared = py.import("numpy")?.call_method1("asarray", (slf,))?;
             return if copy == Some(true) { shared.call_method0("copy") } else { Ok(shared) };
@@ -216,17 +225,7 @@ impl BufferView {
         if copy == Some(false) {
             return Err(PyValueError::new_err("Zero-copy not available: the memory is the device's own"));
         }
-        this.ndarray.get().wait(py)?;
-        let out = numpy::empty(py, &this.extents(), array.scalar())?;
-        let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
-        let (data, bytes, first) = (view.data() as usize, view.bytes(), this.first_byte());
-        py.detach(|| {
-            // SAFETY: the new array has as many bytes, and nobody else knows it yet.
-            let to = unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) };
-            array.read_at(first, to)
-        })
-        .map_err(|error| errors::from_error(py, &error))?;
-        Ok(out)
+        ndarray.copied(py, &this.extents(), this.first_byte(), on.as_ref())
     }
 
     /// For numpy, where it cannot look at the memory: a copy.
@@ -236,7 +235,7 @@ impl BufferView {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let array = Self::to_numpy(slf, if copy == Some(false) { copy } else { Some(true) })?;
+        let array = Self::to_numpy(slf, if copy == Some(false) { copy } else { Some(true) }, None)?;
         match dtype {
             Some(dtype) => array.call_method1("astype", (dtype,)),
             None => Ok(array),

@@ -80,8 +80,7 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
     match error {
         Error::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
         Error::Stale { .. } | Error::OtherSession { .. } => {
-            let help =
-                "arrays end with the session that made them: make them again after oc.init() or oc.reset()";
+            let help = "arrays, fields, streams and events end with the session that made them: make them again after oc.init() or oc.reset()";
             from_diagnostic(
                 py,
                 Diagnostic::new(Code::StaleHandle, error.to_string()).help(help),
@@ -93,8 +92,11 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
             let diagnostic = Diagnostic::new(Code::StaleHandle, error.to_string()).help(help);
             from_diagnostic(py, diagnostic, &SourceMap::new())
         }
-        Error::Destroyed => {
-            let help = "destroy() gave its memory back: place a new field in a new tree";
+        Error::Destroyed { what } => {
+            let help = match *what {
+                "stream" | "event" => "destroy() or the end of its `with` block gave it back: make a new one",
+                _ => "destroy() gave its memory back: place a new field in a new tree",
+            };
             let diagnostic = Diagnostic::new(Code::StaleHandle, error.to_string()).help(help);
             from_diagnostic(py, diagnostic, &SourceMap::new())
         }

@@ -3,14 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use octants::ir::{Data, TensorShape};
-use octants::{FieldKind, FieldLeaf, HostStride, LeafId, Session};
+use octants::{FieldKind, FieldLeaf, HostQueue, HostStride, LeafId, LiveStream, Session};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::field_index::{numbers, place};
 use crate::tree::Tree;
-use crate::{dtype, element, errors, host_only, interrupt, numpy};
+use crate::{dtype, element, errors, host_only, interrupt, numpy, stream};
 
 /// A field: scalars, vectors or matrices, or structs of fields. The base of the classes that users see.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -52,13 +52,24 @@ impl Field {
         Self::leaf(slf)
     }
 
-    /// As [`Field::data`], for a copy to the host: waits for a device that still works on it; Ctrl-C ends the wait.
+    /// As [`Field::data`], for an element: waits for a device that still works on the field; Ctrl-C ends the wait.
     fn data_at_rest<'a>(slf: &'a Bound<'_, Self>, method: &str) -> PyResult<&'a FieldLeaf> {
         let leaf = Self::data(slf, method)?;
-        if !leaf.runs_at_once() {
-            interrupt::waiting(slf.py(), |cancel| leaf.wait(cancel))?;
+        if !leaf.is_at_rest() {
+            interrupt::waiting(slf.py(), |cancel| leaf.wait(HostQueue { stream: None, cancel }))?;
         }
         Ok(leaf)
+    }
+
+    /// As [`Field::data_at_rest`], for an element that is written: it has to wait for other streams alone.
+    fn data_to_write<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a FieldLeaf> {
+        let leaf = Self::data(slf, "__setitem__")?;
+        if leaf.is_used_by_streams() { Self::data_at_rest(slf, "__setitem__") } else { Ok(leaf) }
+    }
+
+    /// The stream that a copy of the host joins.
+    fn stream(slf: &Bound<'_, Self>, qd_stream: Option<&Bound<'_, PyAny>>) -> PyResult<Option<LiveStream>> {
+        stream::live_in(qd_stream, |_| Ok(Self::bound(slf)?.session.clone()))
     }
 
     fn bind(&self, bound: BoundField) -> PyResult<()> {
@@ -192,7 +203,8 @@ impl Field {
     /// The scalars of one element.
     fn _get<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let (py, leaf) = (slf.py(), Self::data_at_rest(slf, "__getitem__")?);
-        let found = leaf.get(place(leaf, index)?).map_err(|error| failed(py, &error))?;
+        let found =
+            leaf.get(place(leaf, index)?, HostQueue::default()).map_err(|error| failed(py, &error))?;
         found.into_iter().map(|one| dtype::constant_to(py, one)).collect()
     }
 
@@ -203,15 +215,16 @@ impl Field {
         entry: usize,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let leaf = Self::data(slf, "__setitem__")?;
+        let leaf = Self::data_to_write(slf)?;
         let place = place(leaf, index)?;
         let constant = element::constant(leaf.scalar(), value)?;
-        leaf.set(place, entry, &[constant]).map_err(|error| failed(slf.py(), &error))
+        leaf.set(place, entry, &[constant], HostQueue::default()).map_err(|error| failed(slf.py(), &error))
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, leaf) = (slf.py(), Self::data_at_rest(slf, "__getitem__")?);
-        let found = leaf.get(place(leaf, index)?).map_err(|error| failed(py, &error))?;
+        let found =
+            leaf.get(place(leaf, index)?, HostQueue::default()).map_err(|error| failed(py, &error))?;
         dtype::constant_to(py, found[0])
     }
 
@@ -220,58 +233,73 @@ impl Field {
         index: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let leaf = Self::data(slf, "__setitem__")?;
+        let leaf = Self::data_to_write(slf)?;
         let place = place(leaf, index)?;
         let constants = element::constants(leaf.elem(), value)?;
-        leaf.set(place, 0, &constants).map_err(|error| failed(slf.py(), &error))
+        leaf.set(place, 0, &constants, HostQueue::default()).map_err(|error| failed(slf.py(), &error))
     }
 
     // ---- all elements ----
 
-    fn _fill(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let leaf = Self::data(slf, "fill")?;
+    #[pyo3(signature = (value, qd_stream=None))]
+    fn _fill(
+        slf: &Bound<'_, Self>,
+        value: &Bound<'_, PyAny>,
+        qd_stream: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (leaf, on) = (Self::data(slf, "fill")?, Self::stream(slf, qd_stream)?);
         let constants = element::constants(leaf.elem(), value)?;
-        slf.py().detach(|| leaf.fill(&constants)).map_err(|error| failed(slf.py(), &error))
+        stream::access(slf.py(), leaf.is_at_rest(), on.as_ref(), |queue| leaf.fill(&constants, queue))
     }
 
     /// A new numpy array with all elements.
-    fn _read<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, leaf) = (slf.py(), Self::data_at_rest(slf, "to_numpy")?);
+    #[pyo3(signature = (qd_stream=None))]
+    fn _read<'py>(
+        slf: &Bound<'py, Self>,
+        qd_stream: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, leaf, on) = (slf.py(), Self::data(slf, "to_numpy")?, Self::stream(slf, qd_stream)?);
         let out = numpy::empty(py, &extents(leaf), leaf.scalar())?;
         let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
         let (data, bytes) = (view.data() as usize, leaf.bytes() as usize);
-        py.detach(|| {
+        stream::access(py, leaf.is_at_rest(), on.as_ref(), |queue| {
+            leaf.wait(queue)?;
             // SAFETY: the new array has as many bytes, and nobody else knows it yet.
             let to = unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) };
-            leaf.read(to, None)
-        })
-        .map_err(|error| failed(py, &error))?;
+            leaf.read(to, None, queue)
+        })?;
         Ok(out)
     }
 
     /// Sets all elements from a numpy array of as many; other types are converted.
-    fn _write(slf: &Bound<'_, Self>, array: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (py, leaf) = (slf.py(), Self::data(slf, "from_numpy")?);
+    #[pyo3(signature = (array, qd_stream=None))]
+    fn _write(
+        slf: &Bound<'_, Self>,
+        array: &Bound<'_, PyAny>,
+        qd_stream: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (py, leaf, on) = (slf.py(), Self::data(slf, "from_numpy")?, Self::stream(slf, qd_stream)?);
         let dense = numpy::contiguous(array, leaf.scalar())?;
         let view = numpy::View::of(&dense).ok_or_else(|| errors::bug("numpy.asarray made no array"))?;
         let (data, bytes) = (view.data() as usize, view.bytes());
-        py.detach(|| {
+        stream::access(py, leaf.is_at_rest(), on.as_ref(), |queue| {
             // SAFETY: a contiguous array of that many bytes, kept alive by `dense`.
             let from = unsafe { std::slice::from_raw_parts(data as *const u8, bytes) };
-            leaf.write(from, None)
+            leaf.write(from, None, queue)
         })
-        .map_err(|error| failed(py, &error))
     }
 
     /// Copies all elements to every `count`th scalar of a contiguous array of the same type, or from there.
+    #[pyo3(signature = (array, number, count, to_array, qd_stream=None))]
     fn _copy_among(
         slf: &Bound<'_, Self>,
         array: &Bound<'_, PyAny>,
         number: usize,
         count: usize,
         to_array: bool,
+        qd_stream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let (py, leaf) = (slf.py(), Self::data_at_rest(slf, "to_numpy")?);
+        let (py, leaf, on) = (slf.py(), Self::data(slf, "to_numpy")?, Self::stream(slf, qd_stream)?);
         let view = numpy::View::of(array).filter(|view| {
             view.is_c_contiguous()
                 && view.scalar() == Some(leaf.scalar())
@@ -282,16 +310,16 @@ impl Field {
         let (data, bytes) = (view.data() as usize, view.bytes());
         let width = leaf.scalar().bytes() as usize;
         let host = Some(HostStride { stride: count * width, offset: number * width });
-        py.detach(|| {
+        stream::access(py, leaf.is_at_rest(), on.as_ref(), |queue| {
+            leaf.wait(queue)?;
             if to_array {
                 // SAFETY: a writable contiguous array of that many bytes, kept alive by the caller.
-                leaf.read(unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) }, host)
+                leaf.read(unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) }, host, queue)
             } else {
                 // SAFETY: as above; it is only read.
-                leaf.write(unsafe { std::slice::from_raw_parts(data as *const u8, bytes) }, host)
+                leaf.write(unsafe { std::slice::from_raw_parts(data as *const u8, bytes) }, host, queue)
             }
         })
-        .map_err(|error| failed(py, &error))
     }
 
     /// The elements in place, for numpy to look at, if they lie densely and each axis has one stride.
@@ -303,6 +331,8 @@ impl Field {
         if !matches!(memory.host_pointer(), Ok(Some(_))) {
             return Ok(None);
         }
+        // Whoever looks at the memory sees what was launched before, on whatever stream.
+        Self::data_at_rest(slf, "to_numpy")?;
         let scalar = u64::from(leaf.scalar().bytes());
         match leaf.elem() {
             Data::Tensor(tensor) => match tensor.shape {

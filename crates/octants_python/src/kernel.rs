@@ -12,7 +12,7 @@ use octants::front::{
     FunctionKind, Host, Lowered, Returned, Returns, Signature, check_signature, lower_kernel,
 };
 use octants::ir::{Const, Data, LocData};
-use octants::{Arguments, CompileStatistics, CompiledKernel, LaunchError};
+use octants::{Arguments, CompileStatistics, CompiledKernel, LaunchError, LiveStream};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -25,7 +25,7 @@ use crate::interrupt::SignalScope;
 use crate::launch::{Fit, LaunchArguments, Objects, Specialisation, Words};
 use crate::runtime::{ActiveSession, Runtime, SessionHolder};
 use crate::traced::Traced;
-use crate::{aggregate, dtype, errors, host_only, interrupt, stack};
+use crate::{aggregate, dtype, errors, host_only, interrupt, stack, stream};
 
 #[pyclass(frozen, module = "octants", dict, weakref)]
 pub struct Kernel {
@@ -193,9 +193,10 @@ impl Kernel {
         py: Python<'py>,
         specialisation: &Specialisation,
         launch: &mut LaunchArguments<'py>,
+        stream: Option<&LiveStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let compiled = &*specialisation.compiled;
-        let mirror = launch.upload(py, compiled)?;
+        let mirror = launch.upload(py, compiled, stream)?;
         let mut results = Words::<8>::new();
         results.resize(compiled.results().bytes as usize);
         let (bytes, out) = (launch.bytes(), results.bytes_mut());
@@ -203,12 +204,12 @@ impl Kernel {
             // SAFETY: the addresses are of arrays that the caller's argument objects keep alive until we return, with the extents
             // that they have; whether they may be written was checked when they were bound.
             let arguments = unsafe { Arguments::new(bytes) };
-            compiled.launch(arguments, out, cancel)
+            compiled.launch(arguments, out, stream, cancel)
         };
         let ended = if compiled.prints() {
             let _kept = launch.keep_memory(py)?;
-            self.launch_printing(py, compiled, bytes, out)?
-        } else if compiled.is_short(bytes) {
+            self.launch_printing(py, compiled, bytes, out, stream)?
+        } else if stream.is_none() && compiled.is_short(bytes) {
             run(interrupt::never())
         } else {
             let _kept = launch.keep_memory(py)?;
@@ -216,7 +217,7 @@ impl Kernel {
             py.detach(|| run(signals.request()))
         };
         // Also after a failure: what the kernel had written by then is there, as it is in arrays that were not copied.
-        let copied = launch.copy_back(py, compiled, mirror);
+        let copied = launch.copy_back(py, compiled, mirror, stream);
         ended.map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))?;
         copied?;
         if specialisation.returns == Returns::Nothing {
@@ -233,6 +234,7 @@ impl Kernel {
         compiled: &CompiledKernel,
         block: &[u8],
         results: &mut [u8],
+        stream: Option<&LiveStream>,
     ) -> PyResult<Result<(), LaunchError>> {
         let map = self.runtime.get().sources().map();
         let locate = |loc: &LocData| {
@@ -243,7 +245,7 @@ impl Kernel {
         let (text, ended) = py.detach(|| {
             // SAFETY: as in `launch`.
             let arguments = unsafe { Arguments::new(block) };
-            compiled.launch_printing(arguments, results, signals.request(), &locate)
+            compiled.launch_printing(arguments, results, stream, signals.request(), &locate)
         });
         py.import("sys")?.getattr("stdout")?.call_method1("write", (text,))?;
         Ok(ended)
@@ -288,10 +290,11 @@ impl Kernel {
         &self,
         py: Python<'py>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
+        stream: Option<&LiveStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut launch = LaunchArguments::new();
+        let mut launch = LaunchArguments::new(stream.is_some());
         if let Some(found) = self.find(py, self.runtime.get().epoch(), arguments, &mut launch)? {
-            return self.launch(py, &found, &mut launch);
+            return self.launch(py, &found, &mut launch, stream);
         }
         let current = self.runtime.get().current(py)?;
         let made = self.specialise(py, &current, arguments)?;
@@ -299,7 +302,7 @@ impl Kernel {
             let text = "a member of an argument does not fit the type that it is annotated with";
             return Err(errors::plain(py, Code::ArgumentType, text));
         }
-        self.launch(py, &made, &mut launch)
+        self.launch(py, &made, &mut launch, stream)
     }
 }
 
@@ -345,13 +348,22 @@ impl Kernel {
             host_only::guard_launch(py)?;
             if kwargs.is_none() && args.len() == this.params.len() {
                 let arguments: Objects<'_, 'py> = args.iter_borrowed().collect();
-                return this.call(py, &arguments);
+                return this.call(py, &arguments, None);
             }
             let sources = this.runtime.get().sources().map();
             let binder = Binder { signature: &this.signature, params: &this.params, sources };
+            let keyword = kwargs.map(|kwargs| binder.stream(kwargs)).transpose()?.flatten();
+            let stream = stream::live(this.runtime.get(), keyword.as_ref())?;
+            if keyword.is_some()
+                && kwargs.is_some_and(|kwargs| kwargs.len() == 1)
+                && args.len() == this.params.len()
+            {
+                let arguments: Objects<'_, 'py> = args.iter_borrowed().collect();
+                return this.call(py, &arguments, stream.as_ref());
+            }
             let placed = binder.place(args, kwargs)?;
             let arguments: Objects<'_, 'py> = placed.iter().map(Bound::as_borrowed).collect();
-            this.call(py, &arguments)
+            this.call(py, &arguments, stream.as_ref())
         })
     }
 

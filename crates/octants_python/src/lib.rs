@@ -31,6 +31,7 @@ mod profiler;
 mod runtime;
 mod source;
 mod stack;
+mod stream;
 mod template;
 mod traced;
 mod tree;
@@ -65,6 +66,8 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<profiler::Scope>()?;
     module.add_class::<profiler::SessionProfiler>()?;
     module.add_class::<runtime::Runtime>()?;
+    module.add_class::<stream::Event>()?;
+    module.add_class::<stream::Stream>()?;
     module.add_class::<tree::Node>()?;
     module.add_class::<tree::Tree>()?;
     module.add("MAX_AXES", octants::MAX_AXES)?;

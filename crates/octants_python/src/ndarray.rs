@@ -1,8 +1,8 @@
 //! Arrays in device memory, as Python objects.
 
-use octants::NdArray;
 use octants::diag::Code;
 use octants::ir::{Data, TensorShape, TensorType};
+use octants::{HostQueue, LiveStream, NdArray};
 use pyo3::exceptions::{PyAssertionError, PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType};
 use crate::runtime::Runtime;
-use crate::{aggregate, element, errors, host_only, interrupt, number, numpy};
+use crate::{aggregate, element, errors, host_only, interrupt, number, numpy, stream};
 
 /// An array of scalars in the memory of the current session. Freed when nothing refers to it.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -54,11 +54,41 @@ impl Ndarray {
     }
 
     /// Waits for a device that still works on it, if it does; Ctrl-C ends the wait.
-    pub fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        if self.array.runs_at_once() {
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        if self.array.is_at_rest() {
             return Ok(());
         }
-        interrupt::waiting(py, |cancel| self.array.wait(cancel))
+        interrupt::waiting(py, |cancel| self.array.wait(HostQueue { stream: None, cancel }))
+    }
+
+    /// Waits for streams that still work on it; Ctrl-C ends the wait.
+    fn wait_for_streams(&self, py: Python<'_>) -> PyResult<()> {
+        if self.array.memory().is_used_by_streams() { self.wait(py) } else { Ok(()) }
+    }
+
+    /// The stream that a copy of the host joins.
+    pub fn stream(&self, qd_stream: Option<&Bound<'_, PyAny>>) -> PyResult<Option<LiveStream>> {
+        stream::live(self.runtime.get(), qd_stream)
+    }
+
+    /// Copies bytes from this offset on to a new numpy array of a shape.
+    pub fn copied<'py>(
+        &self,
+        py: Python<'py>,
+        extents: &[usize],
+        first: usize,
+        on: Option<&LiveStream>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let out = numpy::empty(py, extents, self.array.scalar())?;
+        let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
+        let (data, bytes) = (view.data() as usize, view.bytes());
+        stream::access(py, self.array.is_at_rest(), on, |queue| {
+            self.array.wait(queue)?;
+            // SAFETY: the new array has as many bytes, and nobody else knows it yet.
+            let to = unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) };
+            self.array.read_at(first, to, queue)
+        })?;
+        Ok(out)
     }
 
     /// The element that a host index means, checked.
@@ -163,15 +193,29 @@ impl Ndarray {
     }
 
     /// Sets every element.
-    fn fill(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    #[pyo3(signature = (value, *, qd_stream=None))]
+    fn fill(
+        &self,
+        py: Python<'_>,
+        value: &Bound<'_, PyAny>,
+        qd_stream: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         host_only::guard(py, "fill")?;
+        let on = self.stream(qd_stream)?;
         let constants = element::constants(self.array.element(), value)?;
-        py.detach(|| self.array.fill(&constants)).map_err(|error| Self::failed(py, &error))
+        stream::access(py, self.array.is_at_rest(), on.as_ref(), |queue| self.array.fill(&constants, queue))
     }
 
     /// Copies all elements of another array of the same type and shape.
-    fn copy_from(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+    #[pyo3(signature = (other, *, qd_stream=None))]
+    fn copy_from(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, PyAny>,
+        qd_stream: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         host_only::guard(py, "copy_from")?;
+        let on = self.stream(qd_stream)?;
         let Ok(other) = other.cast::<Ndarray>() else {
             return Err(PyAssertionError::new_err(format!(
                 "copy_from takes an ndarray, not {}",
@@ -188,20 +232,23 @@ impl Ndarray {
                 other.shape()
             )));
         }
-        py.detach(|| self.array.copy_from(other)).map_err(|error| Self::failed(py, &error))
+        let is_at_rest = self.array.is_at_rest() && other.is_at_rest();
+        stream::access(py, is_at_rest, on.as_ref(), |queue| self.array.copy_from(other, queue))
     }
 
     /// A numpy array with the elements. `copy=True`: its own copy. `copy=None`: shares the memory if possible. `copy=False`: shares
     /// the memory or refuses.
-    #[pyo3(signature = (dtype=None, *, copy=Some(true)))]
+    #[pyo3(signature = (dtype=None, *, copy=Some(true), qd_stream=None))]
     fn to_numpy<'py>(
         slf: &Bound<'py, Self>,
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
+        qd_stream: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         host_only::guard(slf.py(), "to_numpy")?;
         let py = slf.py();
         let this = slf.get();
+        let on = this.stream(qd_stream)?;
         let convert_to = match dtype {
             None => None,
             Some(dtype) => match this.runtime.get().scalar_of(dtype)? {
@@ -222,16 +269,7 @@ impl Ndarray {
                 if in_place { "the data type is to be converted" } else { "the memory is the device's own" };
             return Err(PyValueError::new_err(format!("Zero-copy not available: {why}")));
         }
-        this.wait(py)?;
-        let out = numpy::empty(py, &this.extents(), this.array.scalar())?;
-        let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
-        let (data, bytes) = (view.data() as usize, this.array.bytes());
-        py.detach(|| {
-            // SAFETY: the new array has as many bytes, and nobody else knows it yet.
-            let to = unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) };
-            this.array.read(to)
-        })
-        .map_err(|error| Self::failed(py, &error))?;
+        let out = this.copied(py, &this.extents(), 0, on.as_ref())?;
         match convert_to {
             Some(scalar) => out.call_method1("astype", (dtype::numpy_name(scalar),)),
             None => Ok(out),
@@ -239,8 +277,15 @@ impl Ndarray {
     }
 
     /// Sets all elements from a numpy array of the same shape; other types are converted.
-    fn from_numpy(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
+    #[pyo3(signature = (array, *, qd_stream=None))]
+    fn from_numpy(
+        &self,
+        py: Python<'_>,
+        array: &Bound<'_, PyAny>,
+        qd_stream: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         host_only::guard(py, "from_numpy")?;
+        let on = self.stream(qd_stream)?;
         let Some(view) = numpy::View::of(array) else {
             let found = array.get_type().name()?.to_string();
             return Err(PyTypeError::new_err(format!("from_numpy takes a numpy array, not {found}")));
@@ -255,12 +300,11 @@ impl Ndarray {
         let dense = numpy::contiguous(array, self.array.scalar())?;
         let view = numpy::View::of(&dense).ok_or_else(|| errors::bug("numpy.asarray made no array"))?;
         let (data, bytes) = (view.data() as usize, view.bytes());
-        py.detach(|| {
+        stream::access(py, self.array.is_at_rest(), on.as_ref(), |queue| {
             // SAFETY: a contiguous array of that many bytes, kept alive by `dense`.
             let from = unsafe { std::slice::from_raw_parts(data as *const u8, bytes) };
-            self.array.write(from)
+            self.array.write(from, queue)
         })
-        .map_err(|error| Self::failed(py, &error))
     }
 
     /// How numpy looks at the memory without a copy. An array whose memory is the device's own has no such attribute.
@@ -271,6 +315,8 @@ impl Ndarray {
             octants::Error::Unsupported { message } => PyAttributeError::new_err(message),
             other => Self::failed(py, &other),
         })?;
+        // Whoever looks at the memory sees what was launched before, on whatever stream.
+        self.wait(py)?;
         numpy::interface(py, &self.extents(), self.array.scalar(), pointer as usize)
     }
 
@@ -284,7 +330,7 @@ impl Ndarray {
         if copy == Some(false) {
             return Err(PyValueError::new_err("Zero-copy not available: the memory is the device's own"));
         }
-        let array = Self::to_numpy(slf, None, Some(true))?;
+        let array = Self::to_numpy(slf, None, Some(true), None)?;
         match dtype {
             Some(dtype) => array.call_method1("astype", (dtype,)),
             None => Ok(array),
@@ -299,7 +345,8 @@ impl Ndarray {
         }
         let position = this.index(index)?;
         this.wait(py)?;
-        let found = this.array.get(&position).map_err(|error| Self::failed(py, &error))?;
+        let found =
+            this.array.get(&position, HostQueue::default()).map_err(|error| Self::failed(py, &error))?;
         if let Data::Tensor(_) = this.array.element() {
             let numbers =
                 found.into_iter().map(|one| dtype::constant_to(py, one)).collect::<PyResult<Vec<_>>>()?;
@@ -313,7 +360,9 @@ impl Ndarray {
         host_only::guard(value.py(), "__setitem__")?;
         let index = self.index(index)?;
         let constants = element::constants(self.array.element(), value)?;
-        self.array.set(&index, &constants).map_err(|error| Self::failed(value.py(), &error))
+        self.wait_for_streams(value.py())?;
+        let set = self.array.set(&index, &constants, HostQueue::default());
+        set.map_err(|error| Self::failed(value.py(), &error))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -330,14 +379,14 @@ impl Ndarray {
         let this = slf.get();
         let py = slf.py();
         let copy = slf.get_type().call1((&this.runtime, this.element_type(py)?, this.shape(py)?))?;
-        copy.cast::<Ndarray>()?.get().copy_from(py, slf.as_any())?;
+        copy.cast::<Ndarray>()?.get().copy_from(py, slf.as_any(), None)?;
         Ok(copy)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let rebuild = py.import("octants._session")?.getattr("rebuild_ndarray")?;
-        let data = Self::to_numpy(slf, None, Some(true))?;
+        let data = Self::to_numpy(slf, None, Some(true), None)?;
         let this = slf.get();
         Ok((rebuild, (this.element_type(py)?, this.shape(py)?, data)).into_pyobject(py)?.into_any())
     }

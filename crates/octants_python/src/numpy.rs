@@ -304,6 +304,15 @@ impl DeviceInterface {
     }
 }
 
+/// Tells torch that a stream uses a tensor, whose memory is not to serve another one before that is over.
+pub fn keep_for_stream(object: &Bound<'_, PyAny>, handle: u64) -> PyResult<()> {
+    if is_torch_tensor(object) {
+        let cuda = object.py().import("torch")?.getattr("cuda")?;
+        object.call_method1("record_stream", (cuda.call_method1("ExternalStream", (handle,))?,))?;
+    }
+    Ok(())
+}
+
 /// Without importing torch.
 fn is_torch_tensor(object: &Bound<'_, PyAny>) -> bool {
     let class = object.get_type();

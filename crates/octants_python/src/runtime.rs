@@ -254,11 +254,20 @@ impl Runtime {
         Ok(())
     }
 
-    /// Waits until everything launched so far is done.
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+    /// Waits until everything launched so far in the default stream is done, or in all streams.
+    fn sync(&self, py: Python<'_>, all: bool) -> PyResult<()> {
         host_only::guard(py, "sync")?;
         let Some(current) = self.get() else { return Ok(()) };
-        interrupt::waiting(py, |cancel| current.session.sync(cancel))
+        interrupt::waiting(py, |cancel| {
+            if all { current.session.sync_all(cancel) } else { current.session.sync(cancel) }
+        })
+    }
+
+    /// Runs when the interpreter ends: work in streams that nobody waited for ends early, where the device can end it.
+    fn finish(&self, py: Python<'_>) {
+        if let Some(current) = self.get() {
+            py.detach(|| current.session.abandon_work());
+        }
     }
 
     /// The profiler of the current session.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use octants_hal::{Cancel, Capabilities, Device, DeviceError, Stream};
+use octants_hal::{Cancel, Capabilities, Device, DeviceError, FaultRecord, Stream};
 
 use crate::launch_log::LaunchLog;
 use crate::profiler::{ProfiledDevice, Profiler, RangeMarker};
 use crate::shared_pool::SharedPool;
 use crate::stream_pool::StreamPool;
+use crate::stream_table::StreamTable;
 
 /// How long a wait polls without a pause: what takes longer is not noticeably later for a sleep. Chosen, not measured.
 const SPIN_TIME: Duration = Duration::from_millis(2);
@@ -21,10 +22,17 @@ const POLL_INTERVAL: Duration = Duration::from_micros(50);
 /// them; two handles belong together if they hold the same one.
 pub struct Context {
     device: Arc<dyn Device>,
+    table: StreamTable,
     streams: StreamPool,
     shared: SharedPool,
     log: LaunchLog,
     profiler: Arc<Profiler>,
+    /// What launches look at that nobody waits for: they end early when the session does.
+    abandon: Cancel,
+    /// The record of launches that cannot fail, on a device that looks at one in any case.
+    no_fault: FaultRecord,
+    /// Counts writes of the host in the default stream.
+    host_writes: AtomicU64,
     ended: AtomicBool,
     allocations: AtomicUsize,
     bytes: AtomicU64,
@@ -56,10 +64,14 @@ impl Context {
 
     fn over(device: Arc<dyn Device>, profiler: Arc<Profiler>) -> Arc<Self> {
         Arc::new(Self {
+            table: StreamTable::default(),
             streams: StreamPool::new(&device),
             shared: SharedPool::new(&device),
             log: LaunchLog::default(),
             profiler,
+            abandon: Cancel::new(),
+            no_fault: FaultRecord::new(),
+            host_writes: AtomicU64::new(0),
             device,
             ended: AtomicBool::new(false),
             allocations: AtomicUsize::new(0),
@@ -78,10 +90,22 @@ impl Context {
         self.device.capabilities().has(Capabilities::HOST_MEMORY)
     }
 
-    /// Ends the context: handles are stale from now on. Their memory is given back when they are dropped, so that whoever still
-    /// looks at it (a view of another library) never looks at somebody else's.
+    pub(crate) fn shared_device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    /// Ends the context: handles are stale from now on. Memory is given back when its handles are dropped, so that whoever still
+    /// looks at it (a view of another library) never looks at somebody else's. Streams are destroyed here, which waits for them; a device
+    /// that can end work early does.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
+        self.abandon_work();
+    }
+
+    /// Ends the work in streams that programs made, and destroys the streams.
+    pub fn abandon_work(&self) {
+        self.abandon.raise();
+        self.table.end();
     }
 
     pub fn check(&self) -> Result<(), Stale> {
@@ -91,6 +115,31 @@ impl Context {
     /// The stream that the device has from the start.
     pub fn default_stream(&self) -> Stream {
         self.device.default_stream()
+    }
+
+    /// Streams and events that programs made.
+    pub(crate) fn table(&self) -> &StreamTable {
+        &self.table
+    }
+
+    /// What launches look at that nobody waits for.
+    pub(crate) fn abandon_flag(&self) -> &Cancel {
+        &self.abandon
+    }
+
+    /// The record of launches that cannot fail.
+    pub(crate) fn no_fault(&self) -> &FaultRecord {
+        &self.no_fault
+    }
+
+    /// The number of the host's latest write in the default stream.
+    pub(crate) fn host_writes(&self) -> u64 {
+        self.host_writes.load(Ordering::Acquire)
+    }
+
+    /// A number for a write of the host that is in the default stream's queue by now.
+    pub(crate) fn next_host_write(&self) -> u64 {
+        self.host_writes.fetch_add(1, Ordering::AcqRel) + 1
     }
 
     /// Streams for branches.
@@ -122,9 +171,19 @@ impl Context {
         cancel: &Cancel,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<bool, DeviceError> {
-        let begin = Instant::now();
         // SAFETY: a context gives out live streams alone.
-        while !unsafe { self.device.is_idle(stream)? } {
+        self.wait_until(|| unsafe { self.device.is_idle(stream) }, cancel, meanwhile)
+    }
+
+    /// Likewise, for something else to be over.
+    pub(crate) fn wait_until(
+        &self,
+        is_over: impl Fn() -> Result<bool, DeviceError>,
+        cancel: &Cancel,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<bool, DeviceError> {
+        let begin = Instant::now();
+        while !is_over()? {
             if cancel.is_wanted() {
                 return Ok(false);
             }
@@ -162,7 +221,23 @@ impl Context {
     /// Waits for all streams: what is freed next may be used by any of them.
     pub(crate) fn wait_for_all(&self) -> Result<(), DeviceError> {
         self.wait_if_async(self.default_stream())?;
-        self.streams.streams().into_iter().try_for_each(|stream| self.wait_if_async(stream))
+        self.streams.streams().into_iter().try_for_each(|stream| self.wait_if_async(stream))?;
+        self.table.streams().iter().try_for_each(|state| self.wait_if_async(state.stream()))
+    }
+
+    /// Waits until all streams are past what they were told, or `cancel` is raised: then the answer is false.
+    pub fn wait_all(&self, cancel: &Cancel) -> Result<bool, DeviceError> {
+        let made = self.table.streams();
+        let streams = std::iter::once(self.default_stream())
+            .chain(made.iter().map(|state| state.stream()))
+            .chain(self.streams.streams());
+        for stream in streams {
+            if !self.device.is_immediate(stream) && !self.wait(stream, cancel, &mut || {})? {
+                return Ok(false);
+            }
+        }
+        self.table.sweep();
+        Ok(true)
     }
 
     /// How many allocations live.

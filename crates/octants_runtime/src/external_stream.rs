@@ -15,6 +15,10 @@ impl ExternalStream {
         Self(Stream(handle))
     }
 
+    pub(crate) fn stream(self) -> Stream {
+        self.0
+    }
+
     /// What comes later on `stream` waits for what the library has told so far.
     pub fn before(self, context: &Context, stream: Stream) -> Result<(), DeviceError> {
         context.order(self.0, stream)

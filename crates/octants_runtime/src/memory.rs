@@ -3,20 +3,41 @@
 use std::fmt;
 use std::sync::Arc;
 
-use octants_hal::{Address, DeviceError, Stream};
+use octants_hal::{Address, Cancel, DeviceError, Stream};
 
 use crate::context::{Context, Stale};
+use crate::stream::LiveStream;
+use crate::stream_uses::StreamUses;
 
 /// Device memory that is given back when this is dropped. Zero bytes are no allocation at all.
 ///
 /// The bytes are shared with kernels, other handles' copies and the host's own views; two that touch the same bytes at the same time
 /// race in what they find there, as the program that makes them do so says. Copies and fills join the queue of the stream that they
-/// are told; one that reads waits for it.
+/// are told, after what other streams were told to do with this memory; one that reads waits for it.
 #[derive(Debug)]
 pub struct Memory {
     context: Arc<Context>,
     address: Address,
     bytes: usize,
+    uses: StreamUses,
+}
+
+/// The queue that copies and fills of the host join.
+#[derive(Clone, Copy)]
+pub struct HostQueue<'a> {
+    /// Nothing means the default one.
+    pub stream: Option<&'a LiveStream>,
+    /// Ends a wait on the way.
+    pub cancel: &'a Cancel,
+}
+
+static NEVER: Cancel = Cancel::new();
+
+impl Default for HostQueue<'static> {
+    /// The default stream; nothing ends a wait.
+    fn default() -> Self {
+        Self { stream: None, cancel: &NEVER }
+    }
 }
 
 /// Why memory was not allocated, read or written.
@@ -24,6 +45,10 @@ pub struct Memory {
 pub enum MemoryError {
     Stale(Stale),
     Device(DeviceError),
+    /// The caller's flag was raised while waiting for streams.
+    Cancelled,
+    /// The stream belongs to another context.
+    OtherContext,
     /// The range does not lie inside the allocation, or two sizes differ.
     Range,
 }
@@ -33,6 +58,8 @@ impl fmt::Display for MemoryError {
         match self {
             Self::Stale(stale) => stale.fmt(f),
             Self::Device(error) => error.fmt(f),
+            Self::Cancelled => f.write_str("interrupted"),
+            Self::OtherContext => f.write_str("the stream belongs to another session"),
             Self::Range => f.write_str("the range does not lie inside the allocation"),
         }
     }
@@ -58,7 +85,7 @@ impl Memory {
         context.check()?;
         let address = if bytes == 0 { Address::NULL } else { context.device().allocate(bytes)? };
         context.count_allocation(bytes);
-        Ok(Self { context: Arc::clone(context), address, bytes })
+        Ok(Self { context: Arc::clone(context), address, bytes, uses: StreamUses::default() })
     }
 
     pub fn context(&self) -> &Arc<Context> {
@@ -81,7 +108,7 @@ impl Memory {
     }
 
     /// Repeats `pattern` over all of it; its length must divide the number of bytes.
-    pub fn fill(&self, stream: Stream, pattern: &[u8]) -> Result<(), MemoryError> {
+    pub fn fill(&self, queue: HostQueue<'_>, pattern: &[u8]) -> Result<(), MemoryError> {
         self.context.check()?;
         if self.bytes == 0 {
             return Ok(());
@@ -89,24 +116,27 @@ impl Memory {
         if pattern.is_empty() || !self.bytes.is_multiple_of(pattern.len()) {
             return Err(MemoryError::Range);
         }
+        let stream = self.begin_access(queue)?;
         // SAFETY: this allocation lives and is as long as it says; the pattern was just checked.
         unsafe { self.context.device().fill(stream, self.address, pattern, self.bytes)? };
-        Ok(())
+        self.end_write(queue)
     }
 
     /// Copies bytes of the host to `offset`.
-    pub fn write(&self, stream: Stream, offset: usize, from: &[u8]) -> Result<(), MemoryError> {
+    pub fn write(&self, queue: HostQueue<'_>, offset: usize, from: &[u8]) -> Result<(), MemoryError> {
         let Some(to) = self.range(offset, from.len())? else { return Ok(()) };
+        let stream = self.begin_access(queue)?;
         // SAFETY: the range lies inside this allocation, which is not the host's slice.
         unsafe {
             self.context.device().copy_to_device(stream, to, from.as_ptr(), from.len())?;
         }
-        Ok(())
+        self.end_write(queue)
     }
 
     /// Copies bytes at `offset` to the host, and waits.
-    pub fn read(&self, stream: Stream, offset: usize, to: &mut [u8]) -> Result<(), MemoryError> {
+    pub fn read(&self, queue: HostQueue<'_>, offset: usize, to: &mut [u8]) -> Result<(), MemoryError> {
         let Some(from) = self.range(offset, to.len())? else { return Ok(()) };
+        let stream = self.begin_access(queue)?;
         // SAFETY: as in `write`.
         unsafe {
             self.context.device().copy_to_host(stream, to.as_mut_ptr(), from, to.len())?;
@@ -115,7 +145,7 @@ impl Memory {
     }
 
     /// Copies all of another allocation of the same context and size.
-    pub fn copy_from(&self, stream: Stream, other: &Self) -> Result<(), MemoryError> {
+    pub fn copy_from(&self, queue: HostQueue<'_>, other: &Self) -> Result<(), MemoryError> {
         self.context.check()?;
         if !Arc::ptr_eq(&self.context, &other.context) || self.bytes != other.bytes {
             return Err(MemoryError::Range);
@@ -123,8 +153,94 @@ impl Memory {
         if self.bytes == 0 || self.address == other.address {
             return Ok(());
         }
+        other.begin_access(queue)?;
+        let stream = self.begin_access(queue)?;
         // SAFETY: two live allocations of this size, which do not overlap.
         unsafe { self.context.device().copy(stream, self.address, other.address, self.bytes)? };
+        // What is told later may write what this reads.
+        other.end_write(queue)?;
+        self.end_write(queue)
+    }
+
+    /// Waits until the streams that use this memory are past what they were told; so does the queue's stream.
+    pub fn wait(&self, queue: HostQueue<'_>) -> Result<(), MemoryError> {
+        self.context.check()?;
+        let stream = self.begin_access(queue)?;
+        if self.context.device().is_immediate(stream)
+            || self.context.wait(stream, queue.cancel, &mut || {})?
+        {
+            Ok(())
+        } else {
+            Err(MemoryError::Cancelled)
+        }
+    }
+
+    /// Whether a stream beside the default one may be at work on it.
+    #[inline]
+    pub fn is_used_by_streams(&self) -> bool {
+        self.uses.any()
+    }
+
+    /// A launch in this stream, which is about to be told, comes after what the host wrote.
+    pub fn before_launch(&self, stream: &LiveStream) -> Result<(), DeviceError> {
+        match self.uses.host_write() {
+            0 => Ok(()),
+            number => stream.see_host_writes(number),
+        }
+    }
+
+    /// The stream was told of a launch that uses this memory.
+    pub fn after_launch(&self, stream: &LiveStream) {
+        if let Some(noted) = stream.noted() {
+            self.uses.note(noted);
+        }
+    }
+
+    /// The stream of an access by the host, which comes after what other streams were told to do with this memory.
+    pub(crate) fn begin_access(&self, queue: HostQueue<'_>) -> Result<Stream, MemoryError> {
+        let context = &self.context;
+        let default = context.default_stream();
+        let stream = match queue.stream {
+            None => default,
+            Some(live) if Arc::ptr_eq(live.context(), context) => live.stream(),
+            Some(_) => return Err(MemoryError::OtherContext),
+        };
+        if self.uses.any() {
+            self.join_uses(stream, queue.cancel)?;
+        }
+        if stream != default && !context.device().is_immediate(default) {
+            // Which memory the default stream uses is not recorded.
+            context.order(default, stream)?;
+        }
+        Ok(stream)
+    }
+
+    #[cold]
+    fn join_uses(&self, stream: Stream, cancel: &Cancel) -> Result<(), MemoryError> {
+        let context = &self.context;
+        let uses = self.uses.snapshot();
+        for used in uses.streams.iter().map(|state| state.stream()).filter(|&used| used != stream) {
+            if !context.device().is_immediate(stream) {
+                context.order(used, stream)?;
+            } else if !context.wait(used, cancel, &mut || {})? {
+                return Err(MemoryError::Cancelled);
+            }
+        }
+        self.uses.forget(&uses);
+        Ok(())
+    }
+
+    /// Records a write that was told, for launches and accesses in other streams.
+    pub(crate) fn end_write(&self, queue: HostQueue<'_>) -> Result<(), MemoryError> {
+        let context = &self.context;
+        if let Some(stream) = queue.stream
+            && let Some(noted) = stream.noted()
+        {
+            stream.after_work()?;
+            self.uses.note(noted);
+        } else if !context.device().is_immediate(context.default_stream()) {
+            self.uses.note_host_write(context.next_host_write());
+        }
         Ok(())
     }
 

@@ -150,7 +150,7 @@ impl<M: MakeVersion> LaunchPlan<M> {
         self.first.plan().uses
     }
 
-    /// Runs the kernel's tasks and waits for the last.
+    /// Runs the kernel's tasks. Waits for them if they report something, or if the stream is an immediate one.
     pub fn launch(
         &self,
         args: Arguments<'_>,
@@ -172,9 +172,15 @@ impl<M: MakeVersion> LaunchPlan<M> {
             match env.prints.take() {
                 None => run(version, args, results, &env, None),
                 Some(sink) => {
-                    let queue = PrintQueue::new();
+                    let queue = Box::new(PrintQueue::new());
                     let ran = run(version, args, results, &env, Some(&queue));
                     hand_over(version.plan(), &queue, sink);
+                    if let Err(RunError::Cancelled | RunError::TooManyPoints | RunError::Device(_)) = ran
+                        && !self.context.device().is_immediate(env.stream)
+                    {
+                        // What was begun may still print.
+                        Box::leak(queue);
+                    }
                     ran
                 }
             }

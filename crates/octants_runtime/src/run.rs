@@ -3,14 +3,14 @@
 //! What a launch owns (temporaries, results, fault record) lies on the caller's stack where the device works on the host's memory and
 //! its stream is immediate. Otherwise temporaries are the device's, in the order of the stream, and what is reported lies in memory
 //! that both see. All else is the same.
-//!
+
 mod fork;
 
 use std::sync::atomic::AtomicU64;
 
 use octants_hal::{
-    Address, Capabilities, DEVICE_COUNTER_BYTES, DEVICE_DROPPED_OFFSET, DeviceError, Fault, FaultRecord,
-    Launch, LaunchContext, LaunchMemory, PrintQueue, PrintRing, Stream,
+    Address, Cancel, Capabilities, DEVICE_COUNTER_BYTES, DEVICE_DROPPED_OFFSET, DeviceError, Fault,
+    FaultRecord, Launch, LaunchContext, LaunchMemory, PrintQueue, PrintRing, Stream,
 };
 use octants_ir::plan::{Schedule, Task};
 
@@ -128,7 +128,8 @@ unsafe fn run_on_stack<I>(
         prints: Address::NULL,
     };
     let place = Place::Stack { temps: scratch.cast(), temp_bytes: 8 * temp_words, fault: &fault };
-    let mut run = Run { version, context, place, bounds: ScratchBounds::default() };
+    let cancel = context.cancel;
+    let mut run = Run { version, context, cancel, place, bounds: ScratchBounds::default() };
     // SAFETY: the caller vouches for the arguments; the launch's memory is as large as the layouts say.
     unsafe { run.schedule(&plan.schedule)? };
     // SAFETY: initialised, in bounds, and no task runs any more.
@@ -151,9 +152,13 @@ unsafe fn run_on_device<I>(
     owner.launch_log().note(version.name());
     let temp_bytes = plan.temps.bytes as usize;
     let counter_bytes = context.prints.map_or(0, |_| DEVICE_COUNTER_BYTES);
+    let cancel = context.cancel;
     // SAFETY: the caller's stream is live.
     let scratch = unsafe { Scratch::new(owner, context.stream, temp_bytes + counter_bytes)? };
     context.memory.temps = scratch.address;
+    if owner.sees_host_memory() {
+        context.memory.fault = Address::of(owner.no_fault());
+    }
     let report = if plan.sites.is_empty() && results.is_empty() {
         None
     } else {
@@ -165,28 +170,36 @@ unsafe fn run_on_device<I>(
         context.memory.prints = report.ring_at.map_or(Address::NULL, at);
         Some(report)
     };
+    // Work that is not over when it was told may outlive the caller's request to end.
+    let seen_by_work = if owner.device().is_immediate(context.stream) {
+        cancel
+    } else {
+        report.as_ref().map_or(owner.abandon_flag(), Report::cancel)
+    };
     let checks = report.as_ref().filter(|_| plan.sites.can_fail());
     let place = Place::Device { scratch: &scratch, temps: Vec::new(), checks };
-    let mut run = Run { version, context, place, bounds: ScratchBounds::default() };
+    let context_of_work = LaunchContext { cancel: seen_by_work, ..context };
+    let mut run = Run { version, context: context_of_work, cancel, place, bounds: ScratchBounds::default() };
     // SAFETY: the caller vouches for the arguments; the launch's memory lives until the stream has passed the launch.
     let ran = unsafe { run.schedule(&plan.schedule) };
+    // Goes back in the stream's order, before the wait; but a launch that prints looks at its counters after it.
+    let scratch = context.prints.map(|_| scratch);
     let Some(report) = report else { return ran };
     if let Err(error @ (RunError::Cancelled | RunError::TooManyPoints | RunError::Device(_))) = ran {
-        // What was begun may still report.
-        report.block.abandon();
+        report.abandon();
         return Err(error);
     }
-    match owner.wait(context.stream, context.cancel, &mut || report.take_prints(context.prints)) {
+    match owner.wait(context.stream, cancel, &mut || report.take_prints(context.prints)) {
         Ok(true) => {}
         ended => {
-            report.block.abandon();
+            report.abandon();
             ended?;
             return Err(RunError::Cancelled);
         }
     }
     if let Some(queue) = context.prints {
         let (ring, mut dropped) = (report.ring(queue), [0; 8]);
-        if ring.has_dropped() {
+        if let Some(scratch) = scratch.filter(|_| ring.has_dropped()) {
             scratch.read(context.stream, temp_bytes + DEVICE_DROPPED_OFFSET, &mut dropped)?;
         }
         queue.take_last_from(ring, u64::from_le_bytes(dropped));
@@ -206,6 +219,8 @@ unsafe fn run_on_device<I>(
 /// each branch that runs at the same time; all parts are multiples of eight.
 struct Report<'a> {
     block: SharedBlock<'a>,
+    /// Where a request to end lies, for work that may outlive the caller's own.
+    cancel_at: usize,
     results_at: usize,
     /// Where the ring of prints begins, and its words.
     ring_at: Option<usize>,
@@ -220,11 +235,14 @@ impl<'a> Report<'a> {
         prints: Option<&PrintQueue>,
         counters: Address,
     ) -> Result<Self, DeviceError> {
-        let results_at = branches.max(1) * size_of::<FaultRecord>();
+        let cancel_at = branches.max(1) * size_of::<FaultRecord>();
+        let results_at = cancel_at + size_of::<Cancel>();
         let ring_at = results_at + results;
         let ring_bytes = prints.map_or(0, |queue| size_of_val(queue.memory()));
         let block = owner.shared().take(ring_at + ring_bytes)?;
-        let report = Self { block, results_at, ring_at: (ring_bytes > 0).then_some(ring_at) };
+        // SAFETY: the block has room for it there, aligned to eight.
+        unsafe { block.host::<Cancel>(cancel_at).write(Cancel::new()) };
+        let report = Self { block, cancel_at, results_at, ring_at: (ring_bytes > 0).then_some(ring_at) };
         if let Some(queue) = prints {
             PrintRing::format_for_device(report.ring_words(queue.memory().len()), counters);
         }
@@ -236,9 +254,20 @@ impl<'a> Report<'a> {
         self.block.device().offset(branch * size_of::<FaultRecord>())
     }
 
+    fn cancel(&self) -> &Cancel {
+        // SAFETY: it was written when the report was made.
+        unsafe { &*self.block.host::<Cancel>(self.cancel_at) }
+    }
+
+    /// Gives the memory up: what was begun may still report. It is told to end.
+    fn abandon(self) {
+        self.cancel().raise();
+        self.block.abandon();
+    }
+
     fn fault(&self, branch: usize) -> Option<Fault> {
         let at = branch * size_of::<FaultRecord>();
-        debug_assert!(at < self.results_at);
+        debug_assert!(at < self.cancel_at);
         // SAFETY: the block begins with as many records, aligned as such; all of it is atomic.
         unsafe { &*self.block.host::<FaultRecord>(at) }.fault()
     }
@@ -325,6 +354,8 @@ enum Place<'a> {
 struct Run<'a, I> {
     version: &'a Version<I>,
     context: LaunchContext<'a>,
+    /// The caller's request to end; code that may outlive it looks at another, the context's.
+    cancel: &'a Cancel,
     place: Place<'a>,
     bounds: ScratchBounds,
 }
@@ -365,7 +396,7 @@ impl<I> Run<'_, I> {
             Place::Device { checks: None, .. } => return Ok(()),
             Place::Device { checks: Some(report), .. } => {
                 let owner = self.version.context();
-                if !owner.wait(context.stream, context.cancel, &mut || report.take_prints(context.prints))? {
+                if !owner.wait(context.stream, self.cancel, &mut || report.take_prints(context.prints))? {
                     return Err(RunError::Cancelled);
                 }
                 report.fault(0)
@@ -374,7 +405,7 @@ impl<I> Run<'_, I> {
         if let Some(fault) = fault {
             return Err(RunError::Fault(fault, Vec::new()));
         }
-        if context.cancel.is_wanted() { Err(RunError::Cancelled) } else { Ok(()) }
+        if self.cancel.is_wanted() { Err(RunError::Cancelled) } else { Ok(()) }
     }
 
     /// Tells the device of a task, with and without a fork around it. Whether there was anything to run.
@@ -395,7 +426,7 @@ impl<I> Run<'_, I> {
                 domain(plan, task, context.args, temps, lanes, &mut self.bounds)?
             }
             Place::Device { scratch, temps, .. } => {
-                if context.cancel.is_wanted() {
+                if self.cancel.is_wanted() {
                     return Err(RunError::Cancelled);
                 }
                 let device_reads = device.capabilities().has(Capabilities::DEVICE_BOUNDS);

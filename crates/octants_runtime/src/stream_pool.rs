@@ -12,7 +12,8 @@ pub(crate) struct StreamPool {
 
 #[derive(Default)]
 struct Idle {
-    streams: Vec<Stream>,
+    /// With the stream that launched the last fork that used it: that one waits for what is left in its queue.
+    streams: Vec<(Stream, Stream)>,
     events: Vec<Event>,
     /// Every stream that was made, idle or not.
     made: Vec<Stream>,
@@ -23,9 +24,19 @@ impl StreamPool {
         Self { device: Arc::clone(device), idle: Mutex::default() }
     }
 
-    /// A stream that nobody else adds to. What the last user left in its queue comes first.
-    pub fn stream(&self) -> Result<PooledStream<'_>, DeviceError> {
-        let idle = self.with(|idle| idle.streams.pop());
+    /// A stream that nobody else adds to, for a branch of a fork that `launching` launches. Nothing is in its queue that the branch would
+    /// not wait for anyway.
+    pub fn stream(&self, launching: Stream) -> Result<PooledStream<'_>, DeviceError> {
+        let idle = self.with(|idle| {
+            let streams = &mut idle.streams;
+            // SAFETY: the pool keeps its streams. One that cannot be asked is left alone.
+            let is_idle =
+                |&(stream, _): &(Stream, Stream)| unsafe { self.device.is_idle(stream).unwrap_or(false) };
+            // The ones of the same launching stream first: the others have to be asked.
+            let same = streams.iter().rposition(|&(_, last)| last == launching);
+            let at = same.or_else(|| streams.iter().rposition(is_idle))?;
+            Some(streams.swap_remove(at).0)
+        });
         let stream = if let Some(stream) = idle {
             stream
         } else {
@@ -33,7 +44,7 @@ impl StreamPool {
             self.with(|idle| idle.made.push(stream));
             stream
         };
-        Ok(PooledStream { pool: self, stream })
+        Ok(PooledStream { pool: self, stream, launching })
     }
 
     /// An event to record anew.
@@ -76,6 +87,7 @@ impl Drop for StreamPool {
 pub(crate) struct PooledStream<'a> {
     pool: &'a StreamPool,
     stream: Stream,
+    launching: Stream,
 }
 
 impl PooledStream<'_> {
@@ -86,7 +98,7 @@ impl PooledStream<'_> {
 
 impl Drop for PooledStream<'_> {
     fn drop(&mut self) {
-        self.pool.with(|idle| idle.streams.push(self.stream));
+        self.pool.with(|idle| idle.streams.push((self.stream, self.launching)));
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::ptr;
 
-use octants_hal::Stream;
-
-use crate::memory::{Memory, MemoryError};
+use crate::memory::{HostQueue, Memory, MemoryError};
 
 /// One loop of a strided copy: how many times, and how far it moves on each side, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,16 +76,21 @@ enum Direction {
 
 impl Memory {
     /// Copies elements to the host, and waits.
-    pub fn read_strided(&self, stream: Stream, what: &Strided, to: &mut [u8]) -> Result<(), MemoryError> {
+    pub fn read_strided(
+        &self,
+        queue: HostQueue<'_>,
+        what: &Strided,
+        to: &mut [u8],
+    ) -> Result<(), MemoryError> {
         let span = self.checked(what, to.len())?;
         if span == 0 {
             return Ok(());
         }
         if what.loops.is_empty() {
-            return self.read(stream, what.offset, &mut to[..what.run]);
+            return self.read(queue, what.offset, &mut to[..what.run]);
         }
-        self.context().wait_if_async(stream)?;
         if let Some(base) = self.host_pointer()? {
+            self.wait(queue)?;
             // SAFETY: the whole span lies inside this allocation and the other inside the slice, which are distinct.
             unsafe {
                 copy(what, Pointers { from: base.add(what.offset), to: to.as_mut_ptr() }, Direction::ToHost);
@@ -95,23 +98,28 @@ impl Memory {
             return Ok(());
         }
         let mut staging = vec![0; span];
-        self.read(stream, what.offset, &mut staging)?;
+        self.read(queue, what.offset, &mut staging)?;
         // SAFETY: as above; the staging holds the span.
         unsafe { copy(what, Pointers { from: staging.as_ptr(), to: to.as_mut_ptr() }, Direction::ToHost) };
         Ok(())
     }
 
     /// Copies elements from the host, and waits. Bytes between them stay as they are.
-    pub fn write_strided(&self, stream: Stream, what: &Strided, from: &[u8]) -> Result<(), MemoryError> {
+    pub fn write_strided(
+        &self,
+        queue: HostQueue<'_>,
+        what: &Strided,
+        from: &[u8],
+    ) -> Result<(), MemoryError> {
         let span = self.checked(what, from.len())?;
         if span == 0 {
             return Ok(());
         }
         if what.loops.is_empty() {
-            return self.write(stream, what.offset, &from[..what.run]);
+            return self.write(queue, what.offset, &from[..what.run]);
         }
-        self.context().wait_if_async(stream)?;
         if let Some(base) = self.host_pointer()? {
+            self.wait(queue)?;
             // SAFETY: as in `read_strided`. Kernels and views that touch the same bytes race, as `Memory` says.
             unsafe {
                 copy(what, Pointers { from: from.as_ptr(), to: base.add(what.offset) }, Direction::ToDevice);
@@ -119,12 +127,12 @@ impl Memory {
             return Ok(());
         }
         let mut staging = vec![0; span];
-        self.read(stream, what.offset, &mut staging)?;
+        self.read(queue, what.offset, &mut staging)?;
         // SAFETY: as above.
         unsafe {
             copy(what, Pointers { from: from.as_ptr(), to: staging.as_mut_ptr() }, Direction::ToDevice);
         }
-        self.write(stream, what.offset, &staging)
+        self.write(queue, what.offset, &staging)
     }
 
     /// The bytes that the device's side spans, if both sides have them.
@@ -303,11 +311,17 @@ mod tests {
         let context = Context::new(Arc::new(NullDevice::new()));
         let memory = Memory::allocate(&context, 64).unwrap();
         let columns = |offset| Strided { offset, loops: vec![stride(3, 8, 16), stride(2, 24, 8)], run: 8 };
-        assert_eq!(memory.read_strided(Stream(0), &columns(0), &mut [0; 47]), Err(MemoryError::Range));
-        assert_eq!(memory.write_strided(Stream(0), &columns(20), &[0; 48]), Err(MemoryError::Range));
+        assert_eq!(
+            memory.read_strided(HostQueue::default(), &columns(0), &mut [0; 47]),
+            Err(MemoryError::Range)
+        );
+        assert_eq!(
+            memory.write_strided(HostQueue::default(), &columns(20), &[0; 48]),
+            Err(MemoryError::Range)
+        );
         let endless = Strided { offset: 8, loops: vec![stride(usize::MAX, usize::MAX, 0)], run: 8 };
-        assert_eq!(memory.write_strided(Stream(0), &endless, &[0; 48]), Err(MemoryError::Range));
+        assert_eq!(memory.write_strided(HostQueue::default(), &endless, &[0; 48]), Err(MemoryError::Range));
         let none = Strided { offset: 0, loops: vec![stride(0, 8, 8)], run: 8 };
-        assert_eq!(memory.write_strided(Stream(0), &none, &[]), Ok(()));
+        assert_eq!(memory.write_strided(HostQueue::default(), &none, &[]), Ok(()));
     }
 }

@@ -1,122 +1,16 @@
 //! What the runtime tells a device to do, in which order: seen on the null device.
 
+mod setup;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use octants_hal::null::NullDevice;
-use octants_hal::{Cancel, Capabilities, DeviceError, LaunchShape, Stream};
-use octants_ir::plan::{
-    Access, ArgLayout, Bound, Branch, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout,
-};
-use octants_ir::{ArrayType, Boundary, Builder, Const, Kernel, Scalar, SiteTable, Type};
-use octants_runtime::{
-    ArgumentError, Assumptions, Code, Context, Invocation, LaunchEnv, LaunchFailure, LaunchPlan, MakeVersion,
-    Memory, TaskCode,
-};
-
-/// A serial task that leaves the length in a temporary, then a loop over the rows of `a` and that many columns.
-fn plan() -> Plan {
-    let mut kernel = Kernel::new("k");
-    let array = ArrayType::array(Scalar::F32, 1, Boundary::Unsafe);
-    kernel.add_param("a", Type::Array(array));
-    kernel.add_param("b", Type::Array(array));
-    kernel.results.push(Scalar::F64.into());
-    Builder::new(&mut kernel).temp(Scalar::I32.into());
-    let extent = Bound::Extent { param: 0, axis: 0 };
-    let axes = vec![(Bound::Const(2), extent), (Bound::Temp(0), Bound::Const(7))];
-    let (max_threads, block_dim, name, cost) = (None, None, None, 1);
-    Plan {
-        args: ArgLayout::of(&kernel),
-        temps: TempLayout::of(&kernel),
-        results: ResultLayout::of(&kernel),
-        tasks: vec![
-            Task::Serial,
-            Task::Range { axes, max_threads, block_dim, name, cost, copied: Vec::new() },
-        ],
-        schedule: Schedule::in_order(2),
-        access: vec![Access { read: true, written: false }, Access { read: true, written: true }],
-        needs_noalias: true,
-        uses: LaunchUses::default(),
-        run_time: RunTime::Unknown,
-        sites: SiteTable::default(),
-    }
-}
-
-struct Maker {
-    made: AtomicUsize,
-    plan: Plan,
-}
-
-impl Maker {
-    fn new(plan: Plan) -> Self {
-        Self { made: AtomicUsize::new(0), plan }
-    }
-}
-
-impl MakeVersion for Maker {
-    type Info = ();
-    type Error = DeviceError;
-
-    fn make(&self, assume: Assumptions, _cancel: &Cancel) -> Result<Code<()>, DeviceError> {
-        self.made.fetch_add(1, Ordering::Relaxed);
-        let prefix = if assume.noalias { "apart" } else { "overlapping" };
-        let task = |n| TaskCode {
-            symbol: format!("{prefix}_t{n}"),
-            bytes: Vec::new(),
-            lanes: 1,
-            shape: LaunchShape::default(),
-        };
-        let tasks = (0..self.plan.tasks.len()).map(task).collect();
-        Ok(Code { name: prefix.to_owned(), plan: self.plan.clone(), tasks, info: () })
-    }
-
-    fn refused(&self, error: DeviceError) -> DeviceError {
-        error
-    }
-
-    fn loaded(&self, (): &mut (), _time: std::time::Duration) {}
-}
-
-static NEVER: Cancel = Cancel::new();
-
-fn setup() -> (Arc<NullDevice>, Arc<Context>, LaunchPlan<Maker>) {
-    setup_with(NullDevice::new(), plan())
-}
-
-fn setup_with(device: NullDevice, plan: Plan) -> (Arc<NullDevice>, Arc<Context>, LaunchPlan<Maker>) {
-    let device = Arc::new(device);
-    let context = Context::new(device.clone());
-    let plan = LaunchPlan::new(&context, Maker::new(plan), &NEVER).unwrap();
-    device.take_trace();
-    (device, context, plan)
-}
-
-/// The serial task, then two branches: the loop, and the serial task and the loop again; then the serial task.
-fn forking_plan() -> Plan {
-    let mut plan = plan();
-    let (serial, range) = (plan.tasks[0].clone(), plan.tasks[1].clone());
-    plan.tasks = vec![serial.clone(), range.clone(), serial.clone(), range, serial];
-    let task = Schedule::Task;
-    let branches = [task(1), Schedule::Seq(vec![task(2), task(3)])];
-    let branches = branches.map(|schedule| Branch { schedule, work: None }).to_vec();
-    plan.schedule = Schedule::Seq(vec![task(0), Schedule::Fork(branches), task(4)]);
-    plan
-}
-
-/// What was recorded, but for the launch's own memory and the end of the launch.
-fn trace_of_a_launch(device: &NullDevice, context: &Arc<Context>, plan: &LaunchPlan<Maker>) -> Vec<String> {
-    let (a, b) = (Memory::allocate(context, 40).unwrap(), Memory::allocate(context, 40).unwrap());
-    device.take_trace();
-    launch(plan, &a, &b).unwrap();
-    let own = ["allocate_scratch", "fill 8", "free_scratch", "allocate_shared", "synchronise 0"];
-    device.take_trace().into_iter().filter(|line| !own.iter().any(|own| line.starts_with(own))).collect()
-}
-
-fn launch(plan: &LaunchPlan<Maker>, a: &Memory, b: &Memory) -> Result<(), LaunchFailure<DeviceError>> {
-    let f32s = Scalar::F32.into();
-    let invocation = Invocation::new(plan).array(a, f32s, &[10]).unwrap().array(b, f32s, &[10]).unwrap();
-    invocation.launch(&mut [0; 8], LaunchEnv::plain(Stream(0), &NEVER)).unwrap()
-}
+use octants_hal::{Capabilities, DeviceError, Stream};
+use octants_ir::plan::Plan;
+use octants_ir::{Const, Scalar};
+use octants_runtime::{ArgumentError, Context, HostQueue, Invocation, LaunchEnv, LaunchFailure, Memory};
+use setup::{Maker, NEVER, forking_plan, launch, plan, setup, setup_with, trace_of_a_launch};
 
 #[test]
 fn a_launch_owns_its_memory_and_waits_only_for_what_it_reads() {
@@ -133,8 +27,8 @@ fn a_launch_owns_its_memory_and_waits_only_for_what_it_reads() {
             "launch apart_t0 once on 0",
             "copy_to_host 8 on 0",
             "launch apart_t1 2..10 x 0..7 on 0",
-            "synchronise 0",
             "free_scratch 8 on 0",
+            "synchronise 0",
         ]
     );
     launch(&plan, &a, &b).unwrap();
@@ -303,8 +197,8 @@ fn handles_of_an_ended_session_are_refused_and_never_reach_the_device() {
     );
     assert!(Invocation::new(&plan).array(&a, f32s, &[10]).is_err());
     assert!(
-        a.fill(Stream(0), &[0; 4]).is_err()
-            && a.read(Stream(0), 0, &mut [0; 4]).is_err()
+        a.fill(HostQueue::default(), &[0; 4]).is_err()
+            && a.read(HostQueue::default(), 0, &mut [0; 4]).is_err()
             && a.address().is_err()
     );
     assert!(Memory::allocate(&context, 8).is_err());

@@ -13,8 +13,8 @@ use octants_ir::plan::{
 };
 use octants_ir::{Kernel, SiteTable};
 use octants_runtime::{
-    Assumptions, Code, Context, Invocation, LaunchEnv, LaunchPlan, MakeVersion, Memory, TaskCode, Trace,
-    Track,
+    Assumptions, Code, Context, HostQueue, Invocation, LaunchEnv, LaunchPlan, MakeVersion, Memory, TaskCode,
+    Trace, Track,
 };
 
 static NEVER: Cancel = Cancel::new();
@@ -162,11 +162,11 @@ fn tasks_have_their_names_streams_and_launches() {
 fn copies_and_fills_are_recorded_with_their_bytes() {
     let (_device, context, _plan) = profiled();
     let (one, two) = (Memory::allocate(&context, 64).unwrap(), Memory::allocate(&context, 64).unwrap());
-    one.fill(Stream(0), &[1]).unwrap();
-    one.write(Stream(0), 8, &[0; 16]).unwrap();
-    two.copy_from(Stream(0), &one).unwrap();
-    two.read(Stream(0), 0, &mut [0; 4]).unwrap();
-    two.read(Stream(0), 0, &mut [0; 4]).unwrap();
+    one.fill(HostQueue::default(), &[1]).unwrap();
+    one.write(HostQueue::default(), 8, &[0; 16]).unwrap();
+    two.copy_from(HostQueue::default(), &one).unwrap();
+    two.read(HostQueue::default(), 0, &mut [0; 4]).unwrap();
+    two.read(HostQueue::default(), 0, &mut [0; 4]).unwrap();
     let trace = trace(&context);
     let copies: Vec<_> =
         trace.copies.iter().map(|(activity, times, bytes)| (activity.name(), times.count, *bytes)).collect();
@@ -214,10 +214,13 @@ fn a_stream_that_gets_the_handle_of_a_destroyed_one_is_another_stream() {
     let memory = Memory::allocate(&context, 64).unwrap();
     let device: &dyn Device = context.device();
     let stream = device.create_stream(StreamPriority::Normal).unwrap();
-    memory.fill(stream, &[1]).unwrap();
+    let address = memory.address().unwrap();
     // SAFETY: the null device's handles are numbers.
-    unsafe { device.destroy_stream(stream) };
-    memory.fill(stream, &[1]).unwrap();
+    unsafe {
+        device.fill(stream, address, &[1], 64).unwrap();
+        device.destroy_stream(stream);
+        device.fill(stream, address, &[1], 64).unwrap();
+    }
     let tracks: Vec<_> = trace(&context).spans.iter().map(|span| span.track).collect();
     assert_eq!(tracks, [1, 2].map(|stream| Track::Stream { stream, thread: 0 }));
 }

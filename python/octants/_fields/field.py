@@ -152,19 +152,19 @@ class Field(_octants.Field):
             "a field is looped over in kernels; on the host, loop over to_numpy() or over indices"
         )
 
-    def fill(self, val) -> None:
+    def fill(self, val, *, qd_stream=None) -> None:
         """Sets every element."""
         raise NotImplementedError
 
-    def copy_from(self, other) -> None:
+    def copy_from(self, other, *, qd_stream=None) -> None:
         """Sets all elements to those of another field of the same shape."""
         if not isinstance(other, Field):
             raise TypeError(f"Cannot copy from a non-field object: {type(other).__name__}")
         if self.shape != other.shape:
             raise ValueError(f"the field has shape {self.shape}, which is not that of the source, {other.shape}")
-        self._copy_elements(other)
+        self._copy_elements(other, qd_stream)
 
-    def _copy_elements(self, other: Field) -> None:
+    def _copy_elements(self, other: Field, qd_stream) -> None:
         raise NotImplementedError
 
     # ---- other libraries ----
@@ -173,13 +173,13 @@ class Field(_octants.Field):
         """A numpy array with all elements."""
         raise NotImplementedError
 
-    def from_numpy(self, arr) -> None:
+    def from_numpy(self, arr, *, qd_stream=None) -> None:
         """Sets all elements from a numpy array."""
         raise NotImplementedError
 
-    def from_torch(self, arr) -> None:
+    def from_torch(self, arr, *, qd_stream=None) -> None:
         """Sets all elements from a torch tensor, from whichever device."""
-        self.from_numpy(arr.detach().cpu().numpy())
+        self.from_numpy(arr.detach().cpu().numpy(), qd_stream=qd_stream)
 
     def to_dlpack(self, versioned: bool = False):
         """A capsule by which another library sees the memory without a copy."""

@@ -212,25 +212,25 @@ class MatrixField(Field):
 
     # ---- all elements ----
 
-    def fill(self, val) -> None:
+    def fill(self, val, *, qd_stream=None) -> None:
         """Sets every element: to one number in all entries, or to a vector, matrix or nested list."""
         if self._in_one_leaf:
-            self._fill(val)
+            self._fill(val, qd_stream)
             return
         self._require_place()
         for entry, part in zip(self._each_entry(), self._parts(val), strict=True):
-            entry.fill(part)
+            entry.fill(part, qd_stream=qd_stream)
 
-    def _copy_elements(self, other: Field) -> None:
+    def _copy_elements(self, other: Field, qd_stream) -> None:
         if not isinstance(other, MatrixField) or other._element_shape != self._element_shape:
             raise ValueError(f"a field with elements of shape {self._element_shape} cannot be copied from {other!r}")
         if self._in_one_leaf and other._in_one_leaf:
-            numpy_arrays.copy_leaf(self, other)
+            numpy_arrays.copy_leaf(self, other, qd_stream)
             return
         for entry, source in zip(self._each_entry(), other._each_entry(), strict=True):
-            numpy_arrays.copy_leaf(entry, source)
+            numpy_arrays.copy_leaf(entry, source, qd_stream)
 
-    def to_numpy(self, keep_dims: bool = False, dtype=None, *, copy: bool | None = True):
+    def to_numpy(self, keep_dims: bool = False, dtype=None, *, copy: bool | None = True, qd_stream=None):
         """A numpy array with all elements; the axes of the elements come last.
 
         Vectors have one such axis, or two with ``keep_dims=True``. ``copy=None`` shares the memory if it can; ``copy=False``
@@ -239,7 +239,7 @@ class MatrixField(Field):
         self._require_place()
         ending = (self.n, self.m) if keep_dims or self.m > 1 else (self.n,)
         if self._in_one_leaf:
-            array = numpy_arrays.read(self, dtype, copy)
+            array = numpy_arrays.read(self, dtype, copy, qd_stream)
             return array.reshape(self.shape + ending)
         if copy is False:
             raise ValueError("Zero-copy not available: the entries lie apart in memory; use copy=True or copy=None")
@@ -249,19 +249,19 @@ class MatrixField(Field):
         array = numpy.empty((*self.shape, count), dtype=self._numpy_type)
         for number, entry in enumerate(self._each_entry()):
             if self._declared is not None:
-                entry._copy_among(array, number, count, True)
+                entry._copy_among(array, number, count, True, qd_stream)
             else:
-                array[..., number] = entry._read()
+                array[..., number] = entry._read(qd_stream)
         array = array.reshape(self.shape + ending)
         return array if dtype is None else numpy_arrays.converted(array, numpy_arrays.wanted_type(dtype))
 
-    def from_numpy(self, arr) -> None:
+    def from_numpy(self, arr, *, qd_stream=None) -> None:
         """Sets all elements from a numpy array, the axes of the elements last; other types are converted."""
         self._require_place()
         shapes = [(*self.shape, self.n)] if self.m == 1 else []
         numpy_arrays.require_array(self, arr, (*shapes, (*self.shape, self.n, self.m)))
         if self._in_one_leaf:
-            self._write(arr)
+            self._write(arr, qd_stream)
             return
         count = len(self._dtypes)
         parts = arr.reshape((*self.shape, count))
@@ -269,13 +269,13 @@ class MatrixField(Field):
             parts = numpy_arrays.contiguous(parts, self.dtype)
         for number, entry in enumerate(self._each_entry()):
             if self._declared is not None:
-                entry._copy_among(parts, number, count, False)
+                entry._copy_among(parts, number, count, False, qd_stream)
             else:
-                entry._write(parts[..., number])
+                entry._write(parts[..., number], qd_stream)
 
-    def to_torch(self, device=None, keep_dims: bool = False, *, copy: bool | None = True):
+    def to_torch(self, device=None, keep_dims: bool = False, *, copy: bool | None = True, qd_stream=None):
         """A torch tensor with all elements; see ``to_numpy``."""
-        return torch_of(self.to_numpy(keep_dims, copy=copy), device)
+        return torch_of(self.to_numpy(keep_dims, copy=copy, qd_stream=qd_stream), device)
 
     def __repr__(self):
         name = f" {self.name}" if self.name else ""

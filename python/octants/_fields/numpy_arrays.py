@@ -19,7 +19,7 @@ def wanted_type(dtype):
         return numpy.dtype(dtype)
 
 
-def read(field: Field, dtype, copy: bool | None, may_alias: bool = True):
+def read(field: Field, dtype, copy: bool | None, qd_stream=None, may_alias: bool = True):
     """All elements: a copy of their own (``copy=True``), in place if that can be (``None``), in place or refused (``False``)."""
     import numpy
 
@@ -37,7 +37,7 @@ def read(field: Field, dtype, copy: bool | None, may_alias: bool = True):
             raise ValueError(
                 "Zero-copy not available: the elements do not lie side by side in the host's memory, or there is but one; use copy=True or copy=None"
             )
-    array = field._read()
+    array = field._read(qd_stream)
     return array if wanted is None else converted(array, wanted)
 
 
@@ -69,13 +69,14 @@ def require_array(field: Field, array, shapes: tuple[tuple[int, ...], ...]) -> N
         raise TypeError(f"from_numpy takes an array of numbers, not of {array.dtype}")
 
 
-def copy_leaf(target: Field, source: Field) -> None:
+def copy_leaf(target: Field, source: Field, qd_stream=None) -> None:
     """Copies all elements between leaves of one shape."""
     import numpy
 
-    to, from_ = target._memory(), source._memory()
+    in_place = qd_stream is None
+    to, from_ = target._memory() if in_place else None, source._memory() if in_place else None
     if to is not None and from_ is not None:
         with numpy.errstate(all="ignore"):
             numpy.copyto(numpy.asarray(to), numpy.asarray(from_), casting="unsafe")
     else:
-        target._write(source._read())
+        target._write(source._read(qd_stream), qd_stream)

@@ -38,27 +38,27 @@ class ScalarField(Field):
     #: The field of vectors or matrices that this is an entry of, and which.
     _belongs: tuple[weakref.ref[Field], int] | None = None
 
-    def fill(self, val) -> None:
+    def fill(self, val, *, qd_stream=None) -> None:
         """Sets every element to a number."""
-        self._fill(val)
+        self._fill(val, qd_stream)
 
-    def _copy_elements(self, other: Field) -> None:
+    def _copy_elements(self, other: Field, qd_stream) -> None:
         if not isinstance(other, ScalarField):
             raise ValueError(f"a field of scalars cannot be copied from {other!r}")
-        numpy_arrays.copy_leaf(self, other)
+        numpy_arrays.copy_leaf(self, other, qd_stream)
 
-    def to_numpy(self, dtype=None, *, copy: bool | None = True):
+    def to_numpy(self, dtype=None, *, copy: bool | None = True, qd_stream=None):
         """A numpy array with all elements. ``copy=None`` shares the memory if it can; ``copy=False`` refuses if it cannot."""
-        return numpy_arrays.read(self, dtype, copy, may_alias=self.shape != ())
+        return numpy_arrays.read(self, dtype, copy, qd_stream, may_alias=self.shape != ())
 
-    def from_numpy(self, arr) -> None:
+    def from_numpy(self, arr, *, qd_stream=None) -> None:
         """Sets all elements from a numpy array of the same shape; other types are converted."""
         numpy_arrays.require_array(self, arr, (self.shape,))
-        self._write(arr)
+        self._write(arr, qd_stream)
 
-    def to_torch(self, device=None, *, copy: bool | None = True):
+    def to_torch(self, device=None, *, copy: bool | None = True, qd_stream=None):
         """A torch tensor with all elements."""
-        return torch_of(self.to_numpy(copy=copy), device)
+        return torch_of(self.to_numpy(copy=copy, qd_stream=qd_stream), device)
 
     def __repr__(self):
         name = f" {self.name}" if self.name else ""

@@ -119,52 +119,52 @@ class StructField(Field):
 
     # ---- all elements ----
 
-    def fill(self, val) -> None:
+    def fill(self, val, *, qd_stream=None) -> None:
         """Sets every element: to one number in all places, or to a struct or dict."""
         if isinstance(val, (Struct, dict)):
             given = self._member_values(val)
             for name, member in self._members.items():
-                member.fill(given[name])
+                member.fill(given[name], qd_stream=qd_stream)
         else:
             for member in self._members.values():
-                member.fill(val)
+                member.fill(val, qd_stream=qd_stream)
 
-    def _copy_elements(self, other: Field) -> None:
+    def _copy_elements(self, other: Field, qd_stream) -> None:
         if not isinstance(other, StructField) or other.keys != self.keys:
             raise ValueError(
                 f"a field of structs with the members {', '.join(self.keys)} cannot be copied from {other!r}"
             )
         for name, member in self._members.items():
-            member.copy_from(other.get_member_field(name))
+            member.copy_from(other.get_member_field(name), qd_stream=qd_stream)
 
-    def to_numpy(self, *, copy: bool | None = True) -> dict:
+    def to_numpy(self, *, copy: bool | None = True, qd_stream=None) -> dict:
         """The members as numpy arrays, by name; members that are structs as dicts."""
-        return self._each(lambda member: member.to_numpy(copy=copy))
+        return self._each(lambda member: member.to_numpy(copy=copy, qd_stream=qd_stream))
 
-    def to_torch(self, device=None, *, copy: bool | None = True) -> dict:
+    def to_torch(self, device=None, *, copy: bool | None = True, qd_stream=None) -> dict:
         """The members as torch tensors, by name."""
         return self._each(
             lambda member: (
-                member.to_torch(device, copy=copy)
+                member.to_torch(device, copy=copy, qd_stream=qd_stream)
                 if isinstance(member, StructField)
-                else torch_of(member.to_numpy(copy=copy), device)
+                else torch_of(member.to_numpy(copy=copy, qd_stream=qd_stream), device)
             )
         )
 
     def _each(self, convert: Callable[[Field], object]) -> dict:
         return {name: convert(member) for name, member in self._members.items()}
 
-    def from_numpy(self, arr) -> None:
+    def from_numpy(self, arr, *, qd_stream=None) -> None:
         """Sets all elements from numpy arrays by the names of the members."""
         given = self._member_values(arr)
         for name, member in self._members.items():
-            member.from_numpy(given[name])
+            member.from_numpy(given[name], qd_stream=qd_stream)
 
-    def from_torch(self, arr) -> None:
+    def from_torch(self, arr, *, qd_stream=None) -> None:
         """Sets all elements from torch tensors by the names of the members."""
         given = self._member_values(arr)
         for name, member in self._members.items():
-            member.from_torch(given[name])
+            member.from_torch(given[name], qd_stream=qd_stream)
 
     def to_dlpack(self, versioned: bool = False):
         """Refused: a struct is no array; its members are."""

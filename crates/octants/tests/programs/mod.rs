@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use octants::ir::ops::{ArithOp, AtomicOp, CompareOp, ParallelFor};
 use octants::ir::{ArrayType, Boundary, Builder, Const, Kernel, KernelOptions, OpKind, Scalar, Type, Value};
-use octants::{Arch, CompiledKernel, NdArray, Session, SessionOptions};
+use octants::{Arch, CompiledKernel, HostQueue, NdArray, Session, SessionOptions};
 
 pub static NEVER: octants::Cancel = octants::Cancel::new();
 
@@ -162,7 +162,7 @@ pub fn endless() -> Kernel {
 
 pub fn filled(session: &Session, elem: Scalar, shape: &[i32], value: f64) -> NdArray {
     let array = NdArray::new(session, elem.into(), shape).unwrap();
-    array.fill(&[Const::from_f64(elem, value)]).unwrap();
+    array.fill(&[Const::from_f64(elem, value)], HostQueue::default()).unwrap();
     array
 }
 
@@ -171,14 +171,16 @@ pub fn listed(session: &Session, elem: Scalar, values: &[f64]) -> NdArray {
     let array = NdArray::new(session, elem.into(), &[values.len() as i32]).unwrap();
     let width = elem.bytes() as usize;
     let bits = values.iter().map(|&value| Const::from_f64(elem, value).bits().to_le_bytes());
-    array.write(&bits.flat_map(|word| word.into_iter().take(width)).collect::<Vec<_>>()).unwrap();
+    array
+        .write(&bits.flat_map(|word| word.into_iter().take(width)).collect::<Vec<_>>(), HostQueue::default())
+        .unwrap();
     array
 }
 
 /// All entries of an array of scalars.
 pub fn values(array: &NdArray) -> Vec<f64> {
     let mut bytes = vec![0; array.bytes()];
-    array.read(&mut bytes).unwrap();
+    array.read(&mut bytes, HostQueue::default()).unwrap();
     let width = array.scalar().bytes() as usize;
     let value = |one: &[u8]| {
         let mut word = [0; 8];

@@ -210,7 +210,7 @@ unsafe impl Device for CudaDevice {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::STREAMS | Capabilities::DEVICE_BOUNDS
+        Capabilities::STREAMS | Capabilities::EXTERNAL_STREAMS | Capabilities::DEVICE_BOUNDS
     }
 
     fn clock_rate(&self) -> Option<u64> {

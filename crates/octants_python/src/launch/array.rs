@@ -54,6 +54,7 @@ impl ArrayInput {
         let address =
             array.address_for(writer.compiled).map_err(|error| errors::from_error(object.py(), &error))?;
         writer.put_array(self.at, address, array.shape().iter().copied());
+        writer.track_array(ndarray);
         Ok(ArrayFit::Fits)
     }
 
@@ -64,10 +65,10 @@ impl ArrayInput {
         writer: &mut ArgumentWriter<'_, 'py>,
     ) -> PyResult<ArrayFit> {
         if let Some(view) = numpy::View::of(object) {
-            return self.write_seen(&view, numpy::Owner::Host, writer);
+            return self.write_seen(object, &view, numpy::Owner::Host, writer);
         }
         match numpy::ForeignArray::of(object)? {
-            Some(foreign) => self.write_seen(&foreign.view()?, foreign.owner, writer),
+            Some(foreign) => self.write_seen(object, &foreign.view()?, foreign.owner, writer),
             None => Ok(ArrayFit::Differs),
         }
     }
@@ -75,6 +76,7 @@ impl ArrayInput {
     /// An array that numpy sees, of the host or of the device.
     fn write_seen<'py>(
         &self,
+        object: &Bound<'py, PyAny>,
         view: &numpy::View<'_, 'py>,
         owner: numpy::Owner,
         writer: &mut ArgumentWriter<'_, 'py>,
@@ -112,20 +114,19 @@ impl ArrayInput {
         let address = if in_place { view.data() as u64 } else { writer.copied(view, self.param)? };
         writer.put_array(self.at, address, outer.iter().map(|&extent| extent as i32));
         match owner {
-            numpy::Owner::Host if sees_host => {}
+            numpy::Owner::Host if sees_host => writer.track_host(object),
             numpy::Owner::Host => writer.mirror(self.at, address, view.bytes(), self.written),
-            numpy::Owner::Device { stream: None } => {}
-            numpy::Owner::Device { stream: Some(stream) } => writer.use_stream(stream),
+            numpy::Owner::Device { stream } => writer.track_foreign(object, stream),
         }
         Ok(ArrayFit::Fits)
     }
 
     /// A part of an array; `offset` is where its beginning in the array goes, if the kernel asks for it.
-    pub fn write_view(
+    pub fn write_view<'py>(
         &self,
-        object: &Bound<'_, PyAny>,
+        object: &Bound<'py, PyAny>,
         offset: Option<usize>,
-        writer: &mut ArgumentWriter<'_, '_>,
+        writer: &mut ArgumentWriter<'_, 'py>,
     ) -> PyResult<bool> {
         let Ok(view) = object.cast::<BufferView>() else { return Ok(false) };
         let view = view.get();
@@ -137,6 +138,7 @@ impl ArrayInput {
             array.address_for(writer.compiled).map_err(|error| errors::from_error(object.py(), &error))?;
         let extents = std::iter::once(view.size).chain(array.shape()[1..].iter().copied());
         writer.put_array(self.at, address + view.first_byte() as u64, extents);
+        writer.track_array(view.ndarray.bind(object.py()));
         if let Some(at) = offset {
             writer.put(at, Scalar::I32, u64::from(view.offset as u32));
         }

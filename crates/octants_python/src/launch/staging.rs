@@ -23,6 +23,13 @@ pub struct StagingCopy<'py> {
     end: u64,
 }
 
+impl StagingCopy<'_> {
+    /// Keeps the copy for good: a kernel that nobody waits for may be at work on it.
+    pub fn leak(&self) {
+        std::mem::forget(self.copy.clone());
+    }
+}
+
 /// The address of a copy of the array, which is there until the launch is over. The same elements given twice are copied once.
 pub fn add<'py>(
     staged: &mut Vec<StagingCopy<'py>>,

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use octants::ir::Scalar;
-use octants::{CompiledKernel, ExternalStream, FieldLeaf, HostRange, Memory, Mirror, Tree};
+use octants::{CompiledKernel, ExternalStream, FieldLeaf, HostRange, LiveStream, Memory, Mirror, Tree};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::block::Words;
 use super::staging::{self, StagingCopy};
+use crate::ndarray::Ndarray;
 use crate::{errors, interrupt, numpy};
 
 /// Members that were read for a launch. Their memory must live until it is over, whatever happens to the objects that had them.
@@ -30,12 +31,27 @@ pub struct LaunchArguments<'py> {
     host: Vec<(usize, HostRange)>,
     /// Streams of other libraries whose arrays are among the arguments.
     streams: Streams,
+    /// What a launch in a stream beside the default one uses.
+    tracked: Option<Box<Tracked<'py>>>,
+}
+
+/// Arguments of a launch that may not be over when it returns.
+#[derive(Default)]
+pub struct Tracked<'py> {
+    /// Arrays of the session.
+    arrays: Vec<Bound<'py, Ndarray>>,
+    /// Arrays of the host that the device works on in place: the caller waits for the launch.
+    host: Vec<Bound<'py, PyAny>>,
+    /// Arrays of other libraries in the device's memory.
+    foreign: Vec<Bound<'py, PyAny>>,
 }
 
 impl<'py> LaunchArguments<'py> {
+    /// For a launch in the default stream, or in another one.
     #[inline]
-    pub fn new() -> Self {
+    pub fn new(in_stream: bool) -> Self {
         Self {
+            tracked: in_stream.then(Box::default),
             block: Words::new(),
             staged: Vec::new(),
             trees: Trees::new(),
@@ -57,24 +73,36 @@ impl<'py> LaunchArguments<'py> {
         self.members.clear();
         self.host.clear();
         self.streams.clear();
+        if let Some(tracked) = &mut self.tracked {
+            **tracked = Tracked::default();
+        }
+        let tracked = self.tracked.as_deref_mut();
         let (block, staged, trees) = (self.block.bytes_mut(), &mut self.staged, &mut self.trees);
         let (host, streams) = (&mut self.host, &mut self.streams);
-        (ArgumentWriter { compiled, block, staged, trees, host, streams }, &mut self.members)
+        (ArgumentWriter { compiled, block, staged, trees, host, streams, tracked }, &mut self.members)
     }
 
     /// Copies arrays of the host to a device that does not see them; the block has the copies' addresses then. What the launch writes
     /// comes back by [`LaunchArguments::copy_back`].
     #[inline]
-    pub fn upload(&mut self, py: Python<'_>, compiled: &CompiledKernel) -> PyResult<Option<Mirror>> {
+    pub fn upload(
+        &mut self,
+        py: Python<'_>,
+        compiled: &CompiledKernel,
+        on: Option<&LiveStream>,
+    ) -> PyResult<Option<Mirror>> {
         for &stream in &self.streams {
-            compiled.launch_after(stream).map_err(|error| errors::from_error(py, &error))?;
+            compiled.launch_after(stream, on).map_err(|error| errors::from_error(py, &error))?;
+        }
+        if let Some(on) = on {
+            self.follow_host_writes(compiled, on).map_err(|error| errors::from_error(py, &error))?;
         }
         if self.host.is_empty() {
             return Ok(None);
         }
         let ranges: Vec<_> = self.host.iter().map(|(_, range)| range.clone()).collect();
         let mirror =
-            py.detach(|| compiled.mirror(&ranges)).map_err(|error| errors::from_error(py, &error))?;
+            py.detach(|| compiled.mirror(&ranges, on)).map_err(|error| errors::from_error(py, &error))?;
         for (at, range) in &self.host {
             let address = mirror.address(range.address());
             self.block.bytes_mut()[*at..*at + 8].copy_from_slice(&address.0.to_le_bytes());
@@ -104,18 +132,56 @@ impl<'py> LaunchArguments<'py> {
         py: Python<'_>,
         compiled: &CompiledKernel,
         mirror: Option<Mirror>,
+        on: Option<&LiveStream>,
     ) -> PyResult<()> {
-        for &stream in &self.streams {
-            compiled.launch_before(stream).map_err(|error| errors::from_error(py, &error))?;
+        match on {
+            Some(on) => self.record(py, compiled, on)?,
+            None => {
+                for &stream in &self.streams {
+                    compiled.launch_before(stream, None).map_err(|error| errors::from_error(py, &error))?;
+                }
+            }
         }
         if let Some(mirror) = mirror.filter(Mirror::is_written) {
-            if !compiled.runs_at_once() {
-                interrupt::waiting(py, |cancel| compiled.wait(cancel))?;
+            if on.is_some() || !compiled.runs_at_once() {
+                interrupt::waiting(py, |cancel| compiled.wait(on, cancel))?;
             }
             let copied = py.detach(|| compiled.copy_back(&mirror));
             copied.map_err(|error| errors::from_error(py, &error))?;
         }
         staging::copy_back(py, &self.staged, compiled.access())
+    }
+
+    /// Records a launch in a stream, for copies of the host and for other libraries; waits for it if it uses the host's arrays in place.
+    #[cold]
+    fn record(&self, py: Python<'_>, compiled: &CompiledKernel, on: &LiveStream) -> PyResult<()> {
+        let Some(tracked) = &self.tracked else { return Ok(()) };
+        tracked.arrays.iter().for_each(|array| array.get().array.memory().after_launch(on));
+        // A tree that was destroyed meanwhile has no more accesses to wait.
+        self.trees.iter().filter_map(|tree| tree.memory().ok()).for_each(|memory| memory.after_launch(on));
+        compiled.after_launch(on).map_err(|error| errors::from_error(py, &error))?;
+        for array in &tracked.foreign {
+            numpy::keep_for_stream(array, on.stream().0)?;
+        }
+        if tracked.host.is_empty() && self.staged.is_empty() {
+            return Ok(());
+        }
+        let waited = interrupt::waiting(py, |cancel| compiled.wait(Some(on), cancel));
+        if waited.is_err() {
+            // The kernel may still be at work on them, and nobody tells when it is over.
+            tracked.host.iter().for_each(|array| std::mem::forget(array.clone()));
+            self.staged.iter().for_each(StagingCopy::leak);
+        }
+        waited
+    }
+
+    /// A launch in a stream comes after what the host wrote to its arguments.
+    #[cold]
+    fn follow_host_writes(&self, compiled: &CompiledKernel, on: &LiveStream) -> Result<(), octants::Error> {
+        for array in self.tracked.iter().flat_map(|tracked| &tracked.arrays) {
+            compiled.before_launch(on, array.get().array.memory())?;
+        }
+        self.trees.iter().try_for_each(|tree| compiled.before_launch(on, &*tree.memory()?))
     }
 
     /// Keeps the memory of fields until a launch is over, also if another thread destroys the tree meanwhile.
@@ -132,6 +198,7 @@ pub struct ArgumentWriter<'a, 'py> {
     trees: &'a mut Trees,
     host: &'a mut Vec<(usize, HostRange)>,
     streams: &'a mut Streams,
+    tracked: Option<&'a mut Tracked<'py>>,
 }
 
 impl<'py> ArgumentWriter<'_, 'py> {
@@ -142,9 +209,38 @@ impl<'py> ArgumentWriter<'_, 'py> {
         self.host.push((at, unsafe { HostRange::new(address, bytes, written) }));
     }
 
+    /// An array of the session was put there.
+    #[inline]
+    pub fn track_array(&mut self, array: &Bound<'py, Ndarray>) {
+        if let Some(tracked) = &mut self.tracked {
+            tracked.arrays.push(array.clone());
+        }
+    }
+
+    /// An array of the host was put there, which the device works on in place.
+    #[inline]
+    pub fn track_host(&mut self, array: &Bound<'py, PyAny>) {
+        if let Some(tracked) = &mut self.tracked {
+            tracked.host.push(array.clone());
+        }
+    }
+
+    /// An array of another library, in the device's memory, was put there. The library uses it in its stream, or in the default one.
+    #[cold]
+    pub fn track_foreign(&mut self, array: &Bound<'py, PyAny>, stream: Option<u64>) {
+        match (&mut self.tracked, stream) {
+            (None, None) => {}
+            (None, Some(stream)) => self.use_stream(stream),
+            (Some(tracked), stream) => {
+                tracked.foreign.push(array.clone());
+                self.use_stream(stream.unwrap_or(0));
+            }
+        }
+    }
+
     /// An array that another library uses in this stream is among the arguments.
     #[cold]
-    pub fn use_stream(&mut self, handle: u64) {
+    fn use_stream(&mut self, handle: u64) {
         // SAFETY: the library keeps its current stream.
         let stream = unsafe { ExternalStream::new(handle) };
         if !self.streams.contains(&stream) {

@@ -89,7 +89,7 @@ impl<I> Run<'_, I> {
         for (number, branch) in branches.iter().enumerate() {
             let own = match number {
                 0 => None,
-                _ => Some((owner.streams().stream()?, owner.streams().event()?)),
+                _ => Some((owner.streams().stream(before.stream)?, owner.streams().event()?)),
             };
             let stream = own.as_ref().map_or(before.stream, |(stream, _)| stream.stream());
             let fault = match &self.place {
@@ -133,8 +133,8 @@ impl<I> Run<'_, I> {
             Place::Stack { .. } => records.iter().filter_map(FaultRecord::fault).collect(),
             Place::Device { checks: None, .. } => return Ok(()),
             Place::Device { checks: Some(report), .. } => {
-                let LaunchContext { stream, cancel, prints, .. } = before;
-                if !owner.wait(stream, cancel, &mut || report.take_prints(prints))? {
+                let LaunchContext { stream, prints, .. } = before;
+                if !owner.wait(stream, self.cancel, &mut || report.take_prints(prints))? {
                     return Err(RunError::Cancelled);
                 }
                 (0..branches.len()).filter_map(|number| report.fault(number)).collect()
@@ -172,7 +172,7 @@ impl<I> Run<'_, I> {
         self.context.stream = lane.stream;
         self.context.memory.fault = lane.fault;
         while let Some(&number) = lane.tasks.get(lane.begun) {
-            if self.context.cancel.is_wanted() {
+            if self.cancel.is_wanted() {
                 return Err(RunError::Cancelled);
             }
             let host_reads = self.host_reads_bounds(&plan.tasks[number]);
@@ -202,13 +202,13 @@ impl<I> Run<'_, I> {
 
     /// The host waits for a branch, and looks whether it has failed.
     fn wait_for(&self, lane: &Lane<'_>) -> Result<(), RunError> {
-        let LaunchContext { cancel, prints, .. } = self.context;
+        let prints = self.context.prints;
         let mut meanwhile = || {
             if let Place::Device { checks: Some(report), .. } = &self.place {
                 report.take_prints(prints);
             }
         };
-        if !self.version.context().wait(lane.stream, cancel, &mut meanwhile)? {
+        if !self.version.context().wait(lane.stream, self.cancel, &mut meanwhile)? {
             return Err(RunError::Cancelled);
         }
         self.check(lane)

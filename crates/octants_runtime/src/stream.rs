@@ -1,0 +1,272 @@
+//! Streams that a program makes itself, and those that it borrows from another library.
+//!
+//! A context owns its streams; a [`StreamHandle`] refers to one weakly. Whoever is about to use the stream turns the handle into a
+//! [`LiveStream`], which keeps the stream from being destroyed meanwhile; that is where stale and destroyed handles are refused.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use octants_hal::{Cancel, Capabilities, Device, DeviceError, Stream, StreamPriority};
+
+use crate::context::Context;
+use crate::external_stream::ExternalStream;
+
+/// A stream in the context's table. Destroyed with the last reference, if it is the context's own.
+pub(crate) struct StreamState {
+    device: Arc<dyn Device>,
+    stream: Stream,
+    /// The number of the last write of the host that comes before what this stream is told now.
+    host_writes: AtomicU64,
+}
+
+impl StreamState {
+    pub fn create(context: &Context, priority: StreamPriority) -> Result<Self, DeviceError> {
+        let device = Arc::clone(context.shared_device());
+        let stream = device.create_stream(priority)?;
+        Ok(Self { device, stream, host_writes: AtomicU64::new(0) })
+    }
+
+    pub fn stream(&self) -> Stream {
+        self.stream
+    }
+
+    pub fn is_idle(&self) -> bool {
+        // SAFETY: it lives as long as this. A stream that cannot be asked is past running anything.
+        unsafe { self.device.is_idle(self.stream).unwrap_or(true) }
+    }
+}
+
+impl Drop for StreamState {
+    fn drop(&mut self) {
+        // SAFETY: made by this device, and nobody has it any more.
+        unsafe { self.device.destroy_stream(self.stream) };
+    }
+}
+
+/// Why a stream or an event cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StreamError {
+    /// Its session was reset.
+    Stale,
+    /// It belongs to another session.
+    OtherSession,
+    /// It was destroyed.
+    Destroyed,
+    /// The device cannot use streams of other libraries.
+    NoExternalStreams,
+    /// An event was asked for the time of a recording that never was.
+    NeverRecorded,
+    /// The caller's flag was raised while waiting.
+    Cancelled,
+    Device(DeviceError),
+}
+
+impl fmt::Display for StreamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stale => f.write_str("it belongs to a session that was reset"),
+            Self::OtherSession => f.write_str("it belongs to another session"),
+            Self::Destroyed => f.write_str("it was destroyed"),
+            Self::NoExternalStreams => f.write_str("the device has no streams of other libraries"),
+            Self::NeverRecorded => f.write_str("it was never recorded"),
+            Self::Cancelled => f.write_str("interrupted"),
+            Self::Device(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StreamError {}
+
+impl From<DeviceError> for StreamError {
+    fn from(error: DeviceError) -> Self {
+        Self::Device(error)
+    }
+}
+
+/// Refers to a stream without keeping it or its session alive.
+pub struct StreamHandle {
+    context: Weak<Context>,
+    target: Target,
+    destroyed: AtomicBool,
+}
+
+enum Target {
+    /// The default stream; on a device without others all streams are this one.
+    Default,
+    /// A stream of the context's; an owning handle destroys it.
+    Own { state: Weak<StreamState>, stream: Stream, owning: bool },
+    /// A stream that another library made, keeps and destroys.
+    External(Stream),
+}
+
+/// A stream that is not destroyed while this lives, and its context.
+pub struct LiveStream {
+    context: Arc<Context>,
+    stream: Stream,
+    /// The context's stream that stands for this one in records of use: itself, or for an external stream one that waits for it. None
+    /// for the default stream.
+    noted: Option<Arc<StreamState>>,
+    external: bool,
+}
+
+impl StreamHandle {
+    /// A new stream.
+    pub fn create(context: &Arc<Context>, priority: StreamPriority) -> Result<Self, StreamError> {
+        context.check().map_err(|_| StreamError::Stale)?;
+        let target = if context.device().capabilities().has(Capabilities::STREAMS) {
+            let state = context.table().create_stream(context, priority)?;
+            Target::Own { stream: state.stream(), state: Arc::downgrade(&state), owning: true }
+        } else {
+            Target::Default
+        };
+        Ok(Self::new(context, target))
+    }
+
+    /// A stream by the device's own handle: the default one (0), one of this context's, or another library's. It is never destroyed
+    /// through this.
+    pub fn wrap(context: &Arc<Context>, stream: ExternalStream) -> Result<Self, StreamError> {
+        context.check().map_err(|_| StreamError::Stale)?;
+        let stream = stream.stream();
+        let target = if stream.0 == 0 || stream == context.default_stream() {
+            Target::Default
+        } else if let Some(state) = context.table().find(stream) {
+            Target::Own { state: Arc::downgrade(&state), stream, owning: false }
+        } else if context.device().capabilities().has(Capabilities::EXTERNAL_STREAMS) {
+            Target::External(stream)
+        } else {
+            return Err(StreamError::NoExternalStreams);
+        };
+        Ok(Self::new(context, target))
+    }
+
+    fn new(context: &Arc<Context>, target: Target) -> Self {
+        Self { context: Arc::downgrade(context), target, destroyed: AtomicBool::new(false) }
+    }
+
+    /// The device's own handle; 0 for the default stream.
+    pub fn handle(&self) -> u64 {
+        match self.target {
+            Target::Default => 0,
+            Target::Own { stream, .. } | Target::External(stream) => stream.0,
+        }
+    }
+
+    /// The context, if it lives and the handle was not given up.
+    fn context(&self) -> Result<Arc<Context>, StreamError> {
+        if self.destroyed.load(Ordering::Acquire) {
+            return Err(StreamError::Destroyed);
+        }
+        let context = self.context.upgrade().ok_or(StreamError::Stale)?;
+        context.check().map_err(|_| StreamError::Stale)?;
+        Ok(context)
+    }
+
+    /// The stream, for use.
+    pub fn live(&self) -> Result<LiveStream, StreamError> {
+        let context = self.context()?;
+        let (stream, noted, external) = match &self.target {
+            Target::Default => (context.default_stream(), None, false),
+            Target::Own { state, stream, .. } => {
+                // Another handle of it, or a reset, may have destroyed it.
+                let gone =
+                    || if context.check().is_err() { StreamError::Stale } else { StreamError::Destroyed };
+                (*stream, Some(state.upgrade().ok_or_else(gone)?), false)
+            }
+            Target::External(stream) => (*stream, Some(context.table().external(&context)?), true),
+        };
+        Ok(LiveStream { context, stream, noted, external })
+    }
+
+    /// Waits until the stream is past everything that it was told. Raising `cancel` ends the wait.
+    pub fn synchronise(&self, cancel: &Cancel) -> Result<(), StreamError> {
+        self.live()?.wait(cancel)
+    }
+
+    /// Waits as [`StreamHandle::synchronise`] does, then destroys the stream, unless it is another's. Nothing happens the second time, nor
+    /// after a reset.
+    pub fn destroy(&self, cancel: &Cancel) -> Result<(), StreamError> {
+        let live = match self.live() {
+            Ok(live) => live,
+            Err(StreamError::Stale | StreamError::Destroyed) => return Ok(()),
+            Err(other) => return Err(other),
+        };
+        live.wait(cancel)?;
+        let LiveStream { context, noted, .. } = live;
+        drop(noted);
+        if !self.destroyed.swap(true, Ordering::AcqRel) {
+            self.release(&context);
+        }
+        Ok(())
+    }
+
+    /// Takes the stream out of the context's table, if this handle owns it.
+    fn release(&self, context: &Context) {
+        if let Target::Own { stream, owning: true, .. } = self.target {
+            context.table().release_stream(stream);
+        }
+    }
+}
+
+impl Drop for StreamHandle {
+    /// Never waits: a stream with work in its queue is destroyed later.
+    fn drop(&mut self) {
+        if let Ok(context) = self.context() {
+            self.release(&context);
+        }
+    }
+}
+
+impl fmt::Debug for StreamHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StreamHandle({:#x})", self.handle())
+    }
+}
+
+impl LiveStream {
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub fn stream(&self) -> Stream {
+        self.stream
+    }
+
+    /// Whether it is the default stream.
+    pub fn is_default(&self) -> bool {
+        self.noted.is_none()
+    }
+
+    /// Waits until the stream is past everything that it was told. Raising `cancel` ends the wait.
+    pub fn wait(&self, cancel: &Cancel) -> Result<(), StreamError> {
+        let over = self.context.device().is_immediate(self.stream)
+            || self.context.wait(self.stream, cancel, &mut || {})?;
+        if over { Ok(()) } else { Err(StreamError::Cancelled) }
+    }
+
+    /// The stream that stands for this one in records of use; none for the default stream.
+    pub(crate) fn noted(&self) -> Option<&Arc<StreamState>> {
+        self.noted.as_ref()
+    }
+
+    /// Called after work was added to the queue: what waits for all streams of the context then also waits for external ones.
+    pub fn after_work(&self) -> Result<(), DeviceError> {
+        match &self.noted {
+            Some(noted) if self.external => self.context.order(self.stream, noted.stream),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes what is told next come after the host's writes up to the number, which are in the default stream's queue.
+    pub(crate) fn see_host_writes(&self, number: u64) -> Result<(), DeviceError> {
+        let Some(noted) = &self.noted else { return Ok(()) };
+        // One stream stands for all external ones, of which some may have seen less.
+        if !self.external && noted.host_writes.load(Ordering::Acquire) >= number {
+            return Ok(());
+        }
+        let latest = self.context.host_writes();
+        self.context.order(self.context.default_stream(), self.stream)?;
+        noted.host_writes.fetch_max(latest, Ordering::AcqRel);
+        Ok(())
+    }
+}
