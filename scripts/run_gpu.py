@@ -31,10 +31,21 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 
 #: Minutes that each part may take.
-MINUTES = {"tests": 8.0, "generator": 6.0, "bench": 6.0, "sanitizer": 9.0, "accuracy": 3.0}
+MINUTES = {
+    "tests": 8.0,
+    "generator": 6.0,
+    "schedules": 4.0,
+    "bench": 6.0,
+    "streams": 3.0,
+    "sanitizer": 9.0,
+    "accuracy": 3.0,
+}
 
 #: Programs of the generator, unless the part says how many.
 PROGRAMS = 2000
+
+#: Random schedules of streams and events, likewise.
+SCHEDULES = 5000
 
 #: compute-sanitizer's tools that the core of the suite is run under.
 TOOLS = ("memcheck", "racecheck", "initcheck")
@@ -132,6 +143,24 @@ def generator(part: Part) -> None:
     part.result |= {"status": status, "summary": printed.strip().splitlines()[-1] if printed.strip() else ""}
 
 
+def schedules(part: Part) -> None:
+    """Random schedules of streams, events and forks against their actions in order."""
+    count = int(part.argument or SCHEDULES)
+    command = [sys.executable, "tests/schedules.py", "0", str(count), "--device", part.device, "--jobs", str(part.jobs)]
+    status, printed = part.run(command)
+    part.log(printed)
+    part.result |= {"status": status, "summary": printed.strip().splitlines()[-1] if printed.strip() else ""}
+
+
+def streams(part: Part) -> None:
+    """What streams and branches give and cost."""
+    command = [sys.executable, "benches/streams.py", "--arch", part.device, "--json", str(part.out / "streams.json")]
+    peer = os.environ.get("PEER")
+    status, printed = part.run([*command, *(["--peer", peer] if peer else [])])
+    part.log(printed)
+    part.result |= {"status": status, "table": printed}
+
+
 def bench(part: Part) -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "benches/gpu.py", "--arch", part.device, "--out", folder]
@@ -176,7 +205,9 @@ def accuracy(part: Part) -> None:
 PARTS: dict[str, Callable[[Part], None]] = {
     "tests": tests,
     "generator": generator,
+    "schedules": schedules,
     "bench": bench,
+    "streams": streams,
     "sanitizer": sanitizer,
     "accuracy": accuracy,
 }

@@ -5,6 +5,7 @@ What a branch's later statement reads is made slowly by the one before it, so th
 
 import importlib.util
 import sys
+import threading
 import types
 
 import numpy as np
@@ -776,3 +777,99 @@ def test_the_same_fork_many_times(arch):
     assert (a.to_numpy()[1:] == times).all()
     assert (b.to_numpy() == 2 * times).all()
     assert a[0] == times + times * (times + 1) // 2
+
+
+# ---- with explicit streams ------------------------------------------------------------------------------------------------
+
+
+def test_branches_are_ordered_with_the_stream_that_they_are_launched_on(arch, sizes):
+    """Every branch comes after earlier work of the launching stream, and later work after every branch."""
+    n, steps = sizes
+
+    @oc.kernel
+    def produce(a: IntArray, c: oc.i32, steps: oc.i32):
+        for i in a:
+            a[i] = slow(i + c, steps)
+
+    @oc.kernel
+    def consume(a: IntArray, b: IntArray, c: IntArray, steps: oc.i32):
+        with oc.stream_parallel():
+            for i in b:
+                b[i] = slow(a[a.shape[0] - 1 - i], steps)
+        with oc.stream_parallel():
+            for i in c:
+                c[i] = slow(a[a.shape[0] - 1 - i] + 1, steps)
+
+    @oc.kernel
+    def finish(a: IntArray, b: IntArray, c: IntArray):
+        for i in a:
+            a[i] = b[i] ^ c[i]
+
+    for stream in (None, oc.create_stream()):
+        a, b, c = arrays(3, n)
+        for offset in range(10):
+            produce(a, offset, steps, qd_stream=stream)
+            consume(a, b, c, steps, qd_stream=stream)
+            finish(a, b, c, qd_stream=stream)
+            made = slowly(np.arange(n) + offset, steps)[::-1]
+            if offset % 3 == 2:
+                assert (a.to_numpy() == slowly(made, steps) ^ slowly(made + np.int32(1), steps)).all()
+
+
+def test_random_numbers_on_two_streams(arch):
+    """Each launch has its own numbers, whichever stream it is on: those of the same launches in order."""
+
+    def numbers(make):
+        oc.init(arch=getattr(oc, make), random_seed=9, log_level="error")
+
+        @oc.kernel
+        def draw(x: oc.types.ndarray(dtype=oc.f32, ndim=1)):
+            for i in x:
+                x[i] = oc.random()
+
+        arrays = [oc.ndarray(oc.f32, 300) for _ in range(4)]
+        with oc.create_stream() as one, oc.create_stream() as two:
+            for number, array in enumerate(arrays):
+                draw(array, qd_stream=(one, two)[number % 2])
+        return [array.to_numpy() for array in arrays]
+
+    found = numbers(arch)
+    assert len(set(np.concatenate(found).tolist())) > 1190
+    for mine, theirs in zip(found, numbers("reference"), strict=True):
+        assert (mine == theirs).all()
+
+
+def test_forks_from_several_threads(arch, sizes):
+    n, steps = sizes
+
+    @oc.kernel
+    def k(a: IntArray, b: IntArray, c: oc.i32, steps: oc.i32):
+        with oc.stream_parallel():
+            v = a[0] * 0 + c
+            for i in a:
+                a[i] = slow(i + v, steps)
+            for i in a:
+                a[i] += v
+        with oc.stream_parallel():
+            for i in b:
+                b[i] = slow(i - c, steps)
+
+    k(*arrays(2, n), 0, 1)
+    wrong = []
+
+    def work(number):
+        with oc.create_stream() as stream:
+            for c in range(10 * number, 10 * number + 5):
+                a, b = arrays(2, n)
+                k(a, b, c, steps, qd_stream=stream if c % 2 else None)
+                if not (a.to_numpy() == slowly(np.arange(n) + c, steps) + np.int32(c)).all():
+                    wrong.append((number, c, "a"))
+                if not (b.to_numpy() == slowly(np.arange(n) - c, steps)).all():
+                    wrong.append((number, c, "b"))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
