@@ -83,6 +83,14 @@ for use in (lambda: (beyond(a, 2**31 - 1), oc.sync()), lambda: a.to_numpy(), lam
         print("lost" if "lost" in str(error) else error)
 """
 
+#: Which launch may have been the reason.
+REASON = """
+try:
+    a.to_numpy()
+except oc.OctantsRuntimeError as error:
+    print(str(error))
+"""
+
 #: On the device of a new session.
 WITHIN = """
 b = oc.ndarray(oc.f64, 100)
@@ -111,6 +119,14 @@ oc.init(arch=oc.cpu, log_level="error")
     done = run(tmp_path, FAULT + again + WITHIN)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["lost", "lost", "lost", "True", "64.0"], done.stderr
+
+
+def test_a_fault_is_told_with_the_kernels_before_it_and_their_lines(tmp_path):
+    done = run(tmp_path, FAULT + REASON)
+    assert done.returncode == 0, done.stderr
+    message = done.stdout
+    assert "kernels launched before, the latest first: `beyond`" in message, message
+    assert "program.py:" in message and "for i in range(64):" in message, message
 
 
 def test_the_clock_tells_its_rate():

@@ -1,12 +1,12 @@
 //! Everything that can go wrong, as values.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::Arc;
 
 use octants_hal::DeviceError;
 use octants_ir::ops::AssertKind;
 use octants_ir::{Const, LocData};
-use octants_runtime::{Context, MemoryError};
+use octants_runtime::{Context, KernelOrigin, MemoryError};
 
 /// Why a session, an array or a kernel was refused.
 #[derive(Clone, Debug)]
@@ -27,8 +27,9 @@ pub enum Error {
     Unsupported { message: String },
     /// There is no device of the kind that was asked for, and why.
     Unavailable { message: String },
-    /// The device failed for good: what was on it is lost, and a new session is needed.
-    Lost { message: String },
+    /// The device failed for good: what was on it is lost, and a new session is needed. One of the kernels that were `launched` last, the
+    /// latest first, may be the reason.
+    Lost { message: String, launched: Vec<Arc<KernelOrigin>> },
     /// The caller's flag was raised while compiling or waiting.
     Cancelled,
     /// A defect of Octants: the stage that failed, and its words.
@@ -45,7 +46,7 @@ impl Error {
         match error {
             DeviceError::OutOfMemory { bytes } => Self::OutOfMemory { bytes: bytes as u64 },
             DeviceError::Unsupported { .. } => Self::Unsupported { message: error.to_string() },
-            DeviceError::Lost { message } => Self::Lost { message },
+            DeviceError::Lost { message } => Self::Lost { message, launched: Vec::new() },
             DeviceError::BadImage { .. } | DeviceError::Failed { .. } => Self::internal("device", error),
         }
     }
@@ -53,12 +54,8 @@ impl Error {
     /// Likewise; with a device that runs kernels later, it may have been one of those that were launched before.
     pub(crate) fn after_launches(error: DeviceError, context: &Context) -> Self {
         let mut error = Self::of_device(error);
-        if let Self::Lost { message } = &mut error {
-            let names: Vec<_> =
-                context.launch_log().latest().iter().map(|name| format!("`{name}`")).collect();
-            if !names.is_empty() {
-                let _ = write!(message, "; kernels launched before, the latest first: {}", names.join(", "));
-            }
+        if let Self::Lost { launched, .. } = &mut error {
+            *launched = context.launch_log().latest();
         }
         error
     }
@@ -90,7 +87,15 @@ impl fmt::Display for Error {
             Self::Invalid { message } | Self::Unsupported { message } | Self::Unavailable { message } => {
                 f.write_str(message)
             }
-            Self::Lost { message } => write!(f, "the device is lost: {message}"),
+            Self::Lost { message, launched } => {
+                write!(f, "the device is lost: {message}")?;
+                for (number, kernel) in launched.iter().enumerate() {
+                    let before =
+                        if number == 0 { "; kernels launched before, the latest first:" } else { "," };
+                    write!(f, "{before} `{}`", kernel.name)?;
+                }
+                Ok(())
+            }
             Self::Cancelled => f.write_str("interrupted"),
             Self::Internal { stage, message } => {
                 write!(f, "internal error of Octants ({stage}): {message}")
@@ -154,3 +159,19 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_device_names_the_kernels_that_were_launched_last() {
+        let label = |name: &str| Arc::new(KernelOrigin { name: name.to_owned(), place: LocData::NOWHERE });
+        let lost = |launched| Error::Lost { message: "an illegal access".to_owned(), launched }.to_string();
+        assert_eq!(lost(Vec::new()), "the device is lost: an illegal access");
+        assert_eq!(
+            lost(vec![label("second"), label("first")]),
+            "the device is lost: an illegal access; kernels launched before, the latest first: `second`, `first`"
+        );
+    }
+}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use octants_codegen::LlvmTiming;
 use octants_hal::{Cancel, DeviceError};
-use octants_ir::{Kernel, Loc, text};
+use octants_ir::{Kernel, Loc, LocData, text};
 use octants_passes::{Assumptions as PassAssumptions, Outcome, PassTiming, PipelineOptions, run_pipeline};
 use octants_runtime::{Assumptions, Code, MakeVersion, Profiler};
 
@@ -121,6 +121,12 @@ impl KernelSource {
                 self.compiler.dump(self, what, assume)
             }
         }
+    }
+
+    /// Where the kernel begins, for messages: the place of its first op that has one.
+    pub fn place(&self) -> LocData {
+        let places = self.kernel.top_ops().into_iter().map(|op| &self.kernel.locs[self.kernel.ops[op].loc]);
+        places.into_iter().find(|place| place.span.is_some()).cloned().unwrap_or(LocData::NOWHERE)
     }
 
     pub fn run_passes(&self, assume: Assumptions) -> (Outcome, Duration) {

@@ -67,8 +67,8 @@ pub use octants_front::FieldKind;
 pub use octants_hal::{Cancel, Confirm, FunctionUsage, StreamPriority};
 pub use octants_ir as ir;
 pub use octants_runtime::{
-    Arguments, ExternalStream, HostQueue, HostRange, LiveStream, Memory, Mirror, Profiler, Statistics, Trace,
-    Track, chrome_trace,
+    Arguments, ExternalStream, HostQueue, HostRange, KernelOrigin, LiveStream, Memory, Mirror, Profiler,
+    Statistics, Trace, Track, chrome_trace,
 };
 pub use options::{Arch, SessionOptions};
 pub use output::Locate;

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::interrupt;
+use crate::runtime::Runtime;
 
 /// An exception of the package's own, by its class's name.
 pub fn exception(py: Python<'_>, class: &str, message: &str) -> PyErr {
@@ -103,11 +104,23 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
         Error::Invalid { message } => exception(py, "OctantsRuntimeError", message),
         Error::Unsupported { message } => exception(py, "OctantsRuntimeError", message),
         Error::Unavailable { message } => exception(py, "OctantsDeviceUnavailable", message),
-        Error::Lost { .. } => {
+        Error::Lost { launched, .. } => {
             let help = "all that was on it is gone, and the driver may refuse it to this process from now on; a kernel that reached \
                         outside its arrays is named by oc.init(debug=True)";
-            let diagnostic = Diagnostic::new(Code::DeviceLost, error.to_string()).help(help);
-            from_diagnostic(py, diagnostic, &SourceMap::new())
+            let mut diagnostic = Diagnostic::new(Code::DeviceLost, error.to_string()).help(help);
+            // Kernels of all sessions are in the files that the runtime has read.
+            let runtime = py.import("octants._session").and_then(|session| session.getattr("runtime")).ok();
+            let runtime = runtime.and_then(|runtime| runtime.cast_into::<Runtime>().ok());
+            let Some(runtime) = runtime else { return from_diagnostic(py, diagnostic, &SourceMap::new()) };
+            for kernel in launched {
+                let Some(span) = kernel.place.span else { continue };
+                if diagnostic.span.is_none() {
+                    diagnostic.span = Some(span);
+                } else if diagnostic.span != Some(span) {
+                    diagnostic = diagnostic.label(span, format!("`{}` was launched before", kernel.name));
+                }
+            }
+            from_diagnostic(py, diagnostic, runtime.get().sources().map())
         }
         Error::Cancelled => interrupted(py, "it was interrupted before it was done"),
         Error::Internal { stage, message } => bug(&format!("{stage}: {message}")),

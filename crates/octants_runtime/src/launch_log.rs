@@ -4,29 +4,38 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Names that are kept. Chosen, not measured. A queue may be longer; who looks for the culprit turns on checks, which name it.
-const MAX_NAMES: usize = 4;
+use octants_ir::LocData;
+
+/// What a kernel is called, and where it begins.
+#[derive(Debug)]
+pub struct KernelOrigin {
+    pub name: String,
+    pub place: LocData,
+}
+
+/// Kernels that are kept. Chosen, not measured. A queue may be longer; who looks for the culprit turns on checks, which name it.
+const MAX_KERNELS: usize = 4;
 
 /// The last launches, the latest last.
 #[derive(Default)]
 pub struct LaunchLog {
-    names: Mutex<Vec<Arc<str>>>,
+    kernels: Mutex<Vec<Arc<KernelOrigin>>>,
 }
 
 impl LaunchLog {
-    pub(crate) fn note(&self, name: &Arc<str>) {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.last().is_some_and(|last| Arc::ptr_eq(last, name)) {
+    pub(crate) fn note(&self, kernel: &Arc<KernelOrigin>) {
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        if kernels.last().is_some_and(|last| Arc::ptr_eq(last, kernel)) {
             return;
         }
-        if names.len() == MAX_NAMES {
-            names.remove(0);
+        if kernels.len() == MAX_KERNELS {
+            kernels.remove(0);
         }
-        names.push(Arc::clone(name));
+        kernels.push(Arc::clone(kernel));
     }
 
-    /// The names, the latest first.
-    pub fn latest(&self) -> Vec<Arc<str>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
+    /// The latest first.
+    pub fn latest(&self) -> Vec<Arc<KernelOrigin>> {
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
     }
 }

@@ -39,7 +39,7 @@ pub use context::{Context, Stale};
 pub use event::EventHandle;
 pub use external_stream::ExternalStream;
 pub use invocation::{ArgumentError, Invocation};
-pub use launch_log::LaunchLog;
+pub use launch_log::{KernelOrigin, LaunchLog};
 pub use memory::{HostQueue, Memory, MemoryError};
 pub use mirror::{HostRange, Mirror};
 pub use plan::{FaultReport, LaunchEnv, LaunchFailure, LaunchPlan, PrintSink, Printed};

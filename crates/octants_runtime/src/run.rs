@@ -149,7 +149,7 @@ unsafe fn run_on_device<I>(
     results: &mut [u8],
 ) -> Result<(), RunError> {
     let (plan, owner) = (version.plan(), version.context());
-    owner.launch_log().note(version.name());
+    owner.launch_log().note(version.origin());
     let temp_bytes = plan.temps.bytes as usize;
     let counter_bytes = context.prints.map_or(0, |_| DEVICE_COUNTER_BYTES);
     let cancel = context.cancel;

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use octants_hal::{Cancel, DeviceError, Function, FunctionUsage, Image, ImagePart, LaunchShape, Module};
+use octants_ir::LocData;
 use octants_ir::plan::{Plan, Task};
 
 use crate::context::Context;
+use crate::launch_log::KernelOrigin;
 
 /// What code may take for granted; the launch's guards see to it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -40,6 +42,8 @@ pub trait MakeVersion: Send + Sync {
 /// Compiled code on its way to the device.
 pub struct Code<I> {
     pub name: String,
+    /// Where the kernel begins.
+    pub place: LocData,
     pub plan: Plan,
     /// A function for each task, in the order of the tasks' numbers.
     pub tasks: Vec<TaskCode>,
@@ -63,8 +67,8 @@ pub struct Version<I> {
     functions: Vec<(Function, u32)>,
     /// The functions' names.
     symbols: Vec<String>,
-    name: Arc<str>,
-    /// Likewise, as profiles show it: without the functions that it is defined in.
+    origin: Arc<KernelOrigin>,
+    /// The name as profiles show it: without the functions that it is defined in.
     label: Arc<str>,
     plan: Plan,
     info: I,
@@ -72,21 +76,22 @@ pub struct Version<I> {
 
 impl<I> Version<I> {
     pub(crate) fn load(context: &Arc<Context>, code: Code<I>) -> Result<Self, DeviceError> {
-        let Code { name, plan, tasks, info } = code;
+        let Code { name, place, plan, tasks, info } = code;
         let parts: Vec<_> = tasks
             .iter()
             .map(|task| ImagePart { symbol: &task.symbol, bytes: &task.bytes, shape: task.shape })
             .collect();
         // SAFETY: the maker compiled it for this device.
         let module = unsafe { context.device().load_module(&Image { name: &name, parts: &parts })? };
-        let label = name.rsplit_once("<locals>.").map_or(name.as_str(), |(_, label)| label);
+        let label = name.rsplit_once("<locals>.").map_or(name.as_str(), |(_, label)| label).into();
+        let origin = Arc::new(KernelOrigin { name, place });
         let mut version = Self {
             context: Arc::clone(context),
             module,
             functions: Vec::new(),
             symbols: tasks.iter().map(|task| task.symbol.clone()).collect(),
-            name: name.as_str().into(),
-            label: label.into(),
+            origin,
+            label,
             plan,
             info,
         };
@@ -94,7 +99,7 @@ impl<I> Version<I> {
             // SAFETY: the module was just loaded.
             let function = unsafe { context.device().function(module, &task.symbol) };
             let Some(function) = function else {
-                let message = format!("`{name}` does not define `{}`", task.symbol);
+                let message = format!("`{}` does not define `{}`", version.origin.name, task.symbol);
                 return Err(DeviceError::BadImage { message });
             };
             version.functions.push((function, task.lanes));
@@ -102,7 +107,11 @@ impl<I> Version<I> {
         }
         let named = version.plan.schedule.tasks().into_iter().map(|task| task + 1).max().unwrap_or(0);
         if named > version.functions.len() {
-            let message = format!("`{name}` has {named} tasks, but code for {}", version.functions.len());
+            let message = format!(
+                "`{}` has {named} tasks, but code for {}",
+                version.origin.name,
+                version.functions.len()
+            );
             return Err(DeviceError::BadImage { message });
         }
         Ok(version)
@@ -125,9 +134,9 @@ impl<I> Version<I> {
         profiler.name_task(function, name.into());
     }
 
-    /// The kernel's name.
-    pub(crate) fn name(&self) -> &Arc<str> {
-        &self.name
+    /// What the kernel is called in messages, and where it begins.
+    pub(crate) fn origin(&self) -> &Arc<KernelOrigin> {
+        &self.origin
     }
 
     /// The kernel's name in profiles.

@@ -199,7 +199,13 @@ impl MakeVersion for Maker {
             shape: LaunchShape::default(),
         };
         let tasks = (0..self.0.tasks.len()).map(task).collect();
-        Ok(Code { name: "k".to_owned(), plan: self.0.clone(), tasks, info: () })
+        Ok(Code {
+            name: "k".to_owned(),
+            place: octants_ir::LocData::NOWHERE,
+            plan: self.0.clone(),
+            tasks,
+            info: (),
+        })
     }
 
     fn refused(&self, error: DeviceError) -> DeviceError {

@@ -56,7 +56,13 @@ impl MakeVersion for Maker {
             lanes: 1,
             shape: LaunchShape::default(),
         };
-        Ok(Code { name: "k".to_owned(), plan, tasks: (0..4).map(code).collect(), info: () })
+        Ok(Code {
+            name: "k".to_owned(),
+            place: octants_ir::LocData::NOWHERE,
+            plan,
+            tasks: (0..4).map(code).collect(),
+            info: (),
+        })
     }
 
     fn refused(&self, error: DeviceError) -> DeviceError {

@@ -44,7 +44,7 @@ pub(super) fn make(
         finished: None,
     };
     let info = VersionInfo { assume, races, statistics, passes: timings, llvm };
-    Ok(Code { name: kernel.name.clone(), plan, tasks, info })
+    Ok(Code { name: kernel.name.clone(), place: source.place(), plan, tasks, info })
 }
 
 /// A text of a kernel, by what `show` shows of its tasks.

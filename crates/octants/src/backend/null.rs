@@ -36,7 +36,7 @@ impl Compiler for Null {
             ..CompileStatistics::default()
         };
         let info = VersionInfo { assume, races, statistics, passes: timings, llvm: Vec::new() };
-        Ok(Code { name: kernel.name.clone(), plan, tasks, info })
+        Ok(Code { name: kernel.name.clone(), place: source.place(), plan, tasks, info })
     }
 
     fn dump(&self, source: &KernelSource, what: Dump, assume: Assumptions) -> Result<Option<String>, Error> {

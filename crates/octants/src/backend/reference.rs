@@ -50,7 +50,7 @@ impl Compiler for Reference {
         let statistics =
             CompileStatistics { lower: source.lowering, tasks: 1, ..CompileStatistics::default() };
         let info = VersionInfo { assume, races, statistics, passes: Vec::new(), llvm: Vec::new() };
-        Ok(Code { name: kernel.name, plan, tasks, info })
+        Ok(Code { name: kernel.name, place: source.place(), plan, tasks, info })
     }
 
     fn dump(

@@ -70,7 +70,13 @@ impl MakeVersion for Maker {
             shape: LaunchShape::default(),
         };
         let tasks = (0..self.plan.tasks.len()).map(task).collect();
-        Ok(Code { name: prefix.to_owned(), plan: self.plan.clone(), tasks, info: () })
+        Ok(Code {
+            name: prefix.to_owned(),
+            place: octants_ir::LocData::NOWHERE,
+            plan: self.plan.clone(),
+            tasks,
+            info: (),
+        })
     }
 
     fn refused(&self, error: DeviceError) -> DeviceError {
