@@ -78,6 +78,29 @@ def test_fill_copy_and_numpy():
     assert a.to_numpy(dtype=oc.i32).dtype == np.int32
 
 
+def test_large_copies_are_arrays_of_their_own():
+    count = 9 << 20  # more than 32 MiB, from where on memory is kept for the next one
+    numbers = np.arange(count, dtype=np.int32)
+    a, x = oc.ndarray(oc.i32, count), oc.field(oc.i32, shape=count)
+    for made in (a, x):
+        made.from_numpy(numbers)
+        first, second = made.to_numpy(), made.to_numpy()
+        assert first.flags.writeable and first.flags.c_contiguous and first.dtype == np.int32
+        first += 1
+        assert first[-1] == count and second[-1] == count - 1
+        where = first.ctypes.data
+        part = first[10:20]
+        del first
+        assert made.to_numpy().ctypes.data not in (where, second.ctypes.data), "a part of the first is still there"
+        assert part.tolist() == list(range(11, 21))
+        del part
+        again = made.to_numpy()
+        np.testing.assert_array_equal(again, numbers)
+        np.testing.assert_array_equal(second, numbers)
+    oc.reset()
+    np.testing.assert_array_equal(again, numbers)
+
+
 def test_copy_mismatches():
     a = oc.ndarray(oc.f32, 4)
     with pytest.raises(TypeError):

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::field_index::{numbers, place};
 use crate::tree::Tree;
-use crate::{dtype, element, errors, host_only, interrupt, numpy, stream};
+use crate::{dtype, element, errors, host_memory, host_only, interrupt, numpy, stream};
 
 /// A field: scalars, vectors or matrices, or structs of fields. The base of the classes that users see.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -259,7 +259,7 @@ impl Field {
         qd_stream: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, leaf, on) = (slf.py(), Self::data(slf, "to_numpy")?, Self::stream(slf, qd_stream)?);
-        let out = numpy::empty(py, &extents(leaf), leaf.scalar())?;
+        let out = host_memory::empty(py, &extents(leaf), leaf.scalar())?;
         let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
         let (data, bytes) = (view.data() as usize, leaf.bytes() as usize);
         stream::access(py, leaf.is_at_rest(), on.as_ref(), |queue| {

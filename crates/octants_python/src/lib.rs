@@ -20,6 +20,7 @@ mod field;
 mod field_index;
 mod func;
 mod host;
+mod host_memory;
 mod host_only;
 mod interrupt;
 mod kernel;

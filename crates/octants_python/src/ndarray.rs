@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType};
 use crate::runtime::Runtime;
-use crate::{aggregate, element, errors, host_only, interrupt, number, numpy, stream};
+use crate::{aggregate, element, errors, host_memory, host_only, interrupt, number, numpy, stream};
 
 /// An array of scalars in the memory of the current session. Freed when nothing refers to it.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -79,7 +79,7 @@ impl Ndarray {
         first: usize,
         on: Option<&LiveStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let out = numpy::empty(py, extents, self.array.scalar())?;
+        let out = host_memory::empty(py, extents, self.array.scalar())?;
         let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
         let (data, bytes) = (view.data() as usize, view.bytes());
         stream::access(py, self.array.is_at_rest(), on, |queue| {
