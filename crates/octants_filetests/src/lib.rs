@@ -24,6 +24,7 @@ pub mod coverage;
 mod difference;
 mod file;
 pub mod gpu;
+pub mod gradients;
 mod kinds;
 pub mod mutation;
 pub mod values;
