@@ -15,10 +15,16 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    pub fn find(kernel: &Kernel, companion_of: &SideTable<Value, Option<Value>>) -> Self {
+    /// Loads of arrays that are `stopped` give constants.
+    pub fn find(
+        kernel: &Kernel,
+        companion_of: &SideTable<Value, Option<Value>>,
+        stopped: &SideTable<Value, bool>,
+    ) -> Self {
         let mut search = Search {
             kernel,
             companion_of,
+            stopped,
             varied: SideTable::new(false),
             useful: SideTable::new(false),
             changed: true,
@@ -78,6 +84,7 @@ impl Activity {
 struct Search<'k> {
     kernel: &'k Kernel,
     companion_of: &'k SideTable<Value, Option<Value>>,
+    stopped: &'k SideTable<Value, bool>,
     varied: SideTable<Value, bool>,
     useful: SideTable<Value, bool>,
     changed: bool,
@@ -108,7 +115,8 @@ impl Search<'_> {
             if !matches!(kernel.ty(base), Type::Array(_)) && access.writes {
                 self.set_varied(base, stored);
             }
-            let loaded = self.companion_of[base].is_some() || self.varied[base];
+            let has_derivative = self.companion_of[base].is_some() && !self.stopped[base];
+            let loaded = has_derivative || self.varied[base];
             for &result in &data.results {
                 self.set_varied(result, loaded && access.reads);
             }

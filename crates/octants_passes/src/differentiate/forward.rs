@@ -88,7 +88,7 @@ impl Tangents<'_> {
             OpKind::Load | OpKind::VolatileLoad => {
                 self.kernel.regions[region].ops.push(op);
                 if let (true, Some(companion)) =
-                    (is_real(self.kernel, data.results[0]), self.companion_of[data.operands[0]])
+                    (self.activity.varies(data.results[0]), self.companion_of[data.operands[0]])
                 {
                     let tangent = self.builder(region, op).load(companion, &data.operands[1..]);
                     self.tangent.set(data.results[0], Some(tangent));

@@ -64,6 +64,8 @@ pub enum Storage {
     Missing,
     /// It has storage, laid out so; as the parameter itself if nothing is said.
     Companion(Option<Layout>),
+    /// Likewise, but what is loaded counts as a constant. What is stored does not.
+    Stopped(Option<Layout>),
 }
 
 /// A kernel that computes a derivative.
@@ -127,7 +129,11 @@ pub fn differentiate(kernel: &Kernel, mode: Mode, storage: &[Storage]) -> Result
     for &(param, companion) in &companions {
         companion_of.set(params[param], Some(params[companion]));
     }
-    let activity = Activity::find(&kernel, &companion_of);
+    let mut stopped = SideTable::new(false);
+    for (&param, storage) in params.iter().zip(storage) {
+        stopped.set(param, matches!(storage, Storage::Stopped(_)));
+    }
+    let activity = Activity::find(&kernel, &companion_of, &stopped);
     let mut refusals = activity.lost(&kernel, storage);
     let stops = activity.stops(&kernel);
     if !refusals.is_empty() {
@@ -149,7 +155,11 @@ fn add_companions(kernel: &mut Kernel, mode: Mode, storage: &[Storage]) -> Vec<(
     let params = kernel.regions[kernel.body].params.to_vec();
     let mut companions = Vec::new();
     for (index, (&param, storage)) in params.iter().zip(storage).enumerate() {
-        let (Type::Array(array), Storage::Companion(layout)) = (kernel.ty(param), storage) else { continue };
+        let layout = match storage {
+            Storage::Companion(layout) | Storage::Stopped(layout) => layout,
+            Storage::Constant | Storage::Missing => continue,
+        };
+        let Type::Array(array) = kernel.ty(param) else { continue };
         if !array.elem.elem().is_some_and(Scalar::is_real) {
             continue;
         }

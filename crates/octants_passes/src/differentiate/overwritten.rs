@@ -12,11 +12,20 @@ use octants_ir::{Boundary, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 use super::{Refusal, RefusalKind};
 use crate::analysis::Affine;
 
-/// Refuses what the derivative may not read. `origin` says which read of the primal an op of the derivative stands for.
+/// What a read of the derivative stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Read {
+    /// A read of the primal.
+    Again(Op),
+    /// What a cell holds once all iterations have made this update.
+    Total(Op),
+}
+
+/// Refuses what the derivative may not read. `origin` says what its reads stand for.
 pub(super) fn check(
     primal: &Kernel,
     derivative: &Kernel,
-    origin: &SideTable<Op, Option<Op>>,
+    origin: &SideTable<Op, Option<Read>>,
     refusals: &mut Vec<Refusal>,
 ) {
     let order = Order { kernel: primal, parents: Parents::new(primal) };
@@ -32,13 +41,26 @@ pub(super) fn check(
             OpKind::Clock => refusals.push(Refusal::new(RefusalKind::Clock, loc)),
             _ => {}
         }
-        let Some(read) = origin[op].filter(|&read| !seen[read]) else { continue };
+        let (read, found) = match origin[op] {
+            None => continue,
+            Some(Read::Again(read) | Read::Total(read)) if seen[read] => continue,
+            Some(Read::Again(read)) if primal.cell_access(read).is_some_and(|access| access.writes) => {
+                seen.set(read, true);
+                refusals.push(Refusal::new(RefusalKind::AtomicResult, primal.ops[read].loc));
+                continue;
+            }
+            Some(Read::Again(read)) => (read, writes.iter().find(|&&write| order.may_overwrite(read, write))),
+            Some(Read::Total(read)) => {
+                // Updates of the same kind by the same loop are part of it.
+                let other = |write: Op| {
+                    primal.ops[write].kind != primal.ops[read].kind || order.task(write) != order.task(read)
+                };
+                let overwrites = |&&write: &&Op| other(write) && order.may_overwrite(read, write);
+                (read, writes.iter().find(overwrites))
+            }
+        };
         seen.set(read, true);
-        if primal.cell_access(read).is_some_and(|access| access.writes) {
-            refusals.push(Refusal::new(RefusalKind::AtomicResult, primal.ops[read].loc));
-            continue;
-        }
-        if let Some(&write) = writes.iter().find(|&&write| order.may_overwrite(read, write)) {
+        if let Some(&write) = found {
             refusals.push(Refusal {
                 kind: RefusalKind::Overwritten,
                 at: primal.ops[read].loc,
@@ -99,6 +121,13 @@ impl Order<'_> {
             };
             !self.disjoint(read, write, apart)
         })
+    }
+
+    /// The op at the top that the op stands in.
+    fn task(&self, op: Op) -> Option<Op> {
+        let around = self.around(op);
+        let parallel = |&&(op, _): &&(Op, Region)| matches!(self.kernel.ops[op].kind, OpKind::ParallelFor(_));
+        around.iter().find(parallel).map(|&(op, _)| op)
     }
 
     /// The ops around an op with the region of each that it stands in, the outermost first.

@@ -108,6 +108,7 @@ impl Reverse<'_> {
         let params = self.kernel.regions[body].params.clone();
         let types: Vec<_> = params.iter().map(|&param| self.kernel.ty(param)).collect();
         let outer = (self.task.replace(body), std::mem::replace(&mut self.at_top, false));
+        self.updating = Some(op);
         let region = self.fill(&types, |reverse, indices| {
             for (axis, (&param, &index)) in params.iter().zip(indices).enumerate() {
                 let (lo, hi) = (bounds[2 * axis], bounds[2 * axis + 1]);
@@ -117,8 +118,16 @@ impl Reverse<'_> {
             reverse.pair(body, &[]);
             Vec::new()
         });
+        self.b().op(data.kind.clone(), bounds.clone(), [], [region]);
+        if self.facts.mended[op] {
+            // Once all have taken their share.
+            self.mends = true;
+            let region = self.forward_copy(body);
+            self.mends = false;
+            self.b().op(data.kind, bounds, [], [region]);
+        }
+        self.updating = None;
         (self.task, self.at_top) = outer;
-        self.b().op(data.kind, bounds, [], [region]);
     }
 
     /// The index that is as far from the end as this one is from the beginning.

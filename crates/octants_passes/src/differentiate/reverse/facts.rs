@@ -1,5 +1,6 @@
 //! What the backward sweep asks of the primal.
 
+use octants_ir::ops::AtomicOp;
 use octants_ir::rewrite::{Parents, defining_region, ops_in, use_counts};
 use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
@@ -12,6 +13,8 @@ pub(super) struct Facts {
     pub home: SideTable<Value, Option<Region>>,
     /// Of an op with regions: variables that are declared outside and written inside.
     pub written: SideTable<Op, Vec<Value>>,
+    /// Of an op with regions: whether cells whose derivative is kept are updated in it by all iterations together, other than by sums.
+    pub mended: SideTable<Op, bool>,
     /// Of an op with regions: whether a derivative flows in it.
     pub differentiates: SideTable<Op, bool>,
     pub uses: SideTable<Value, u32>,
@@ -27,6 +30,7 @@ impl Facts {
             crosses: SideTable::new(false),
             home: SideTable::new(None),
             written: SideTable::new(Vec::new()),
+            mended: SideTable::new(false),
             differentiates: SideTable::new(false),
             uses: use_counts(kernel),
         };
@@ -51,6 +55,13 @@ impl Facts {
                     });
                     active || writes
                 });
+                let mended = inside.iter().any(|&inner| {
+                    let base = kernel.ops[inner].operands.first();
+                    let kept =
+                        base.is_some_and(|&base| companion_of[base].is_some() || activity.is_active(base));
+                    kept && is_mended(&kernel.ops[inner].kind)
+                });
+                facts.mended.set(op, mended);
                 let gives = kernel.ops[op].results.iter().any(|&result| activity.is_active(result));
                 facts.differentiates.set(op, flows || gives);
             }
@@ -72,6 +83,17 @@ impl Facts {
                 }
             }
         }
+    }
+}
+
+/// Whether the adjoint of a cell is another one before such an update by all iterations than after it.
+pub(super) fn is_mended(kind: &OpKind) -> bool {
+    match kind {
+        OpKind::Atomic(AtomicOp::Min | AtomicOp::Max | AtomicOp::Mul) => true,
+        OpKind::Atomic(
+            AtomicOp::Add | AtomicOp::Sub | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange,
+        ) => false,
+        _ => false,
     }
 }
 

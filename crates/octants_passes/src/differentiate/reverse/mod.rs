@@ -24,7 +24,8 @@ use octants_ir::rewrite::{ValueMap, clone_op, ops_in};
 use octants_ir::{Builder, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
 use super::activity::Activity;
-use super::{Refusal, RefusalKind, overwritten};
+use super::overwritten::{self, Read};
+use super::{Refusal, RefusalKind};
 use crate::slots::yielded;
 use crate::sweep::sweep_ending;
 use facts::Facts;
@@ -57,6 +58,8 @@ pub(super) fn reverse(
         kept: SideTable::new(Kept::default()),
         origin: SideTable::new(None),
         task: None,
+        mends: false,
+        updating: None,
         at_top: true,
         region: body,
         loc,
@@ -86,10 +89,14 @@ struct Reverse<'k> {
     adjoint: SideTable<Value, Option<Value>>,
     /// By op of the primal: what its backward sweep needs of the forward sweep.
     kept: SideTable<Op, Kept>,
-    /// The op of the primal that a read stands for.
-    origin: SideTable<Op, Option<Op>>,
+    /// What a read of the primal's memory stands for.
+    origin: SideTable<Op, Option<Read>>,
     /// The body of the parallel loop whose iterations run again: they write nothing that others see.
     task: Option<Region>,
+    /// Whether the iterations that run again only mend adjoints of cells that they updated together.
+    mends: bool,
+    /// The parallel loop whose iterations run again.
+    updating: Option<Op>,
     /// Whether tasks may stand here.
     at_top: bool,
     /// Where ops are put.
@@ -189,6 +196,9 @@ impl Reverse<'_> {
                     self.keep_places(op);
                 }
                 self.forward_structure(op);
+                if keep {
+                    self.keep_extremes(op);
+                }
             }
             OpKind::For | OpKind::While if keep && !self.at_top => self.forward_taped(op),
             OpKind::For | OpKind::While => {

@@ -1,9 +1,11 @@
 //! Places: reading again, keeping what variables held, adjoints of stores and loads.
 
-use octants_ir::ops::{ArithOp, AtomicOp};
-use octants_ir::{Data, Op, TensorShape, Type, Value};
+use octants_ir::ops::{ArithOp, AtomicOp, CompareOp};
+use octants_ir::{Data, Op, OpKind, TensorShape, Type, Value};
 
 use super::Reverse;
+use super::facts::is_mended;
+use crate::differentiate::overwritten::Read;
 use crate::differentiate::{Refusal, RefusalKind, is_real};
 
 /// What the backward sweep of an op needs of its forward sweep.
@@ -11,6 +13,8 @@ use crate::differentiate::{Refusal, RefusalKind, is_real};
 pub(super) struct Kept {
     /// What the cell of a variable held before the store.
     pub old: Option<Value>,
+    /// What variables hold after the op that its iterations take the least, the greatest or the product of.
+    pub extremes: Vec<(Value, Value)>,
     /// What variables held before the op.
     pub places: Vec<(Value, Vec<Value>)>,
     /// Of a loop: the tape of each carried value, by slot.
@@ -33,8 +37,39 @@ impl Reverse<'_> {
         let operands = self.map(&place);
         let value = self.b().load(operands[0], &operands[1..]);
         let &read = self.kernel.regions[self.region].ops.last().expect("it was just added");
-        self.origin.set(read, Some(op));
+        self.origin.set(read, Some(Read::Again(op)));
         self.names.insert(self.kernel.ops[op].results[0], value);
+    }
+
+    /// What a cell holds once all iterations have updated it.
+    fn read_total(&mut self, op: Op, place: &[Value]) -> Option<Value> {
+        if !matches!(self.kernel.ty(place[0]), Type::Array(_)) {
+            let owner = self.updating?;
+            let kept = self.kept[owner].extremes.iter();
+            return kept.clone().find(|(local, _)| *local == place[0]).map(|&(_, value)| value);
+        }
+        let operands = self.map(place);
+        let value = self.b().load(operands[0], &operands[1..]);
+        let &read = self.kernel.regions[self.region].ops.last().expect("it was just added");
+        self.origin.set(read, Some(Read::Total(op)));
+        Some(value)
+    }
+
+    /// Keeps what variables hold that iterations took the least, the greatest or the product of.
+    pub(super) fn keep_extremes(&mut self, op: Op) {
+        if !self.facts.mended[op] {
+            return;
+        }
+        let mut extremes = Vec::new();
+        for local in self.written(op) {
+            if self.activity.is_active(local)
+                && self.kernel.ty(local).place().is_some_and(|(data, _)| data.scalar().is_some())
+            {
+                let place = self.names.map(local);
+                extremes.push((local, self.b().load(place, &[])));
+            }
+        }
+        self.kept.get_mut(op).extremes = extremes;
     }
 
     pub(super) fn forward_store(&mut self, op: Op, keep: bool) {
@@ -60,7 +95,12 @@ impl Reverse<'_> {
             let ty = self.kernel.ty(data.results[0]);
             let copy = self.b().op(data.kind, operands, [ty], []);
             self.names.insert(data.results[0], self.kernel.ops[copy].results[0]);
-        } else if self.facts.uses[data.results[0]] > 0 {
+            return;
+        }
+        if self.mends {
+            self.mend(op);
+        }
+        if self.facts.uses[data.results[0]] > 0 {
             // Nobody knows what it gave; if that is needed, it is refused.
             self.read_again(op);
         }
@@ -161,15 +201,55 @@ impl Reverse<'_> {
                 }
                 self.add_adjoint(value, adjoint);
             }
-            AtomicOp::Mul
-            | AtomicOp::Min
-            | AtomicOp::Max
-            | AtomicOp::And
-            | AtomicOp::Or
-            | AtomicOp::Xor
-            | AtomicOp::Exchange => {
+            AtomicOp::Min | AtomicOp::Max | AtomicOp::Mul => {
+                let Some(total) = self.read_total(op, place) else {
+                    self.refusals.push(Refusal::new(RefusalKind::NoRule(kind.name()), data.loc));
+                    return;
+                };
+                if !self.activity.is_active(value) {
+                    return;
+                }
+                let (mapped, zero) = (self.names.map(value), self.zero(value));
+                let b = &mut self.b();
+                let adjoint = b.load(companion, &path);
+                let share = if kind == AtomicOp::Mul {
+                    let others = b.arith(ArithOp::Div, total, mapped);
+                    b.arith(ArithOp::Mul, adjoint, others)
+                } else {
+                    // All that are the least, or the greatest, have their share.
+                    let chosen = b.compare(CompareOp::Eq, mapped, total);
+                    b.select(chosen, adjoint, zero)
+                };
+                self.add_adjoint(value, share);
+            }
+            AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange => {
                 self.refusals.push(Refusal::new(RefusalKind::NoRule(kind.name()), data.loc));
             }
         }
+    }
+
+    /// The adjoint of what a cell held before all iterations updated it: none if one of them was chosen.
+    fn mend(&mut self, op: Op) {
+        let data = self.kernel.ops[op].clone();
+        let (&value, place) = data.operands.split_last().expect("an update has a value");
+        let OpKind::Atomic(kind) = data.kind else { return };
+        let (true, Some(companion)) = (is_mended(&data.kind), self.companion_of[place[0]]) else { return };
+        let (path, mapped) = (self.map(&place[1..]), self.names.map(value));
+        if kind == AtomicOp::Mul {
+            self.b().atomic(AtomicOp::Mul, companion, &path, mapped);
+            return;
+        }
+        let Some(total) = self.read_total(op, place) else { return };
+        let zero = self.zero(value);
+        let b = &mut self.b();
+        let chosen = b.compare(CompareOp::Eq, mapped, total);
+        b.if_else(
+            chosen,
+            |b| {
+                b.store(companion, &path, zero);
+                Vec::new()
+            },
+            |_| Vec::new(),
+        );
     }
 }
