@@ -358,8 +358,10 @@ def test_public_names():
 class Held:
     """Keeps a stream busy for a while: from ``__enter__`` on, until about ``__exit__``."""
 
-    def __init__(self, stream, steps=40_000_000):
-        self.stream, self.steps = stream, steps
+    def __init__(self, stream):
+        self.stream = stream
+        #: Some tenths of a second.
+        self.steps = 40_000_000 if oc.cfg.arch is oc.cuda else 150_000_000
         self.done = oc.create_event()
         self.array = oc.ndarray(oc.i32, 1)
         produce(self.array, 0, 1)
@@ -670,6 +672,36 @@ def test_a_read_does_not_wait_for_streams_that_use_other_arrays(arch):
             a.from_numpy(a.to_numpy())
             assert a[0] == 4 and b[1] == 5
             assert held.is_running()
+
+
+def test_kernels_in_use_on_a_stream_can_be_dropped(arch, size):
+    n, steps = size
+    a, b = oc.ndarray(oc.i32, n), oc.ndarray(oc.i32, n)
+    with oc.create_stream() as s, oc.create_stream() as t:
+        for round_ in range(5):
+
+            @oc.kernel
+            def once(a: IntArray, steps: oc.i32):
+                for i in a:
+                    a[i] = slow(i + oc.static(round_), steps)  # noqa: B023
+
+            once(a, steps, qd_stream=s)
+            del once
+            gc.collect()
+            assert (a.to_numpy() == produced(n, round_, steps)).all()
+        if arch in CONCURRENT:
+            with Held(s) as held:
+
+                @oc.kernel
+                def short(a: IntArray):
+                    for i in a:
+                        a[i] = 4
+
+                short(b, qd_stream=t)
+                del short
+                gc.collect()
+                assert held.is_running()
+            assert b.to_numpy().tolist() == [4] * n
 
 
 def test_memory_in_use_on_a_stream_can_be_given_back(arch, size):

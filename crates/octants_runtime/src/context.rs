@@ -5,16 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use octants_hal::{Cancel, Capabilities, Device, DeviceError, FaultRecord, Stream};
+use octants_hal::{Cancel, Capabilities, Device, DeviceError, FaultRecord, Function, Module, Stream};
 
 use crate::launch_log::LaunchLog;
 use crate::profiler::{ProfiledDevice, Profiler, RangeMarker};
+use crate::retired_modules::RetiredModules;
 use crate::shared_pool::SharedPool;
 use crate::stream_pool::StreamPool;
 use crate::stream_table::StreamTable;
 
 /// How long a wait polls without a pause: what takes longer is not noticeably later for a sleep. Chosen, not measured.
 const SPIN_TIME: Duration = Duration::from_millis(2);
+/// Likewise, where the device works on the host's processors, of which a wait without a pause takes one. Chosen, not measured: about what a
+/// sleep takes.
+const SPIN_TIME_ON_HOST: Duration = Duration::from_micros(50);
 /// Between two polls of a wait that takes longer. Chosen, not measured: the scheduler adds about as much.
 const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
@@ -24,6 +28,7 @@ pub struct Context {
     device: Arc<dyn Device>,
     table: StreamTable,
     streams: StreamPool,
+    modules: RetiredModules,
     shared: SharedPool,
     log: LaunchLog,
     profiler: Arc<Profiler>,
@@ -66,6 +71,7 @@ impl Context {
         Arc::new(Self {
             table: StreamTable::default(),
             streams: StreamPool::new(&device),
+            modules: RetiredModules::default(),
             shared: SharedPool::new(&device),
             log: LaunchLog::default(),
             profiler,
@@ -183,12 +189,13 @@ impl Context {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<bool, DeviceError> {
         let begin = Instant::now();
+        let spin_time = if self.sees_host_memory() { SPIN_TIME_ON_HOST } else { SPIN_TIME };
         while !is_over()? {
             if cancel.is_wanted() {
                 return Ok(false);
             }
             meanwhile();
-            if begin.elapsed() > SPIN_TIME {
+            if begin.elapsed() > spin_time {
                 std::thread::sleep(POLL_INTERVAL);
             } else {
                 std::hint::spin_loop();
@@ -218,8 +225,49 @@ impl Context {
         if self.device.is_immediate(stream) { Ok(()) } else { self.synchronise(stream) }
     }
 
-    /// Waits for all streams: what is freed next may be used by any of them.
-    pub(crate) fn wait_for_all(&self) -> Result<(), DeviceError> {
+    /// Unloads a module that nobody can launch any more, once no stream runs it. Does not wait, unless events cannot be had.
+    pub(crate) fn retire_module(&self, module: Module, functions: Vec<Function>) {
+        self.sweep();
+        let made = self.table.streams();
+        // SAFETY: a context has live streams alone. One that cannot be asked is past running anything.
+        let is_busy = |stream: &Stream| unsafe {
+            !self.device.is_immediate(*stream) && !self.device.is_idle(*stream).unwrap_or(true)
+        };
+        let streams = std::iter::once(self.default_stream())
+            .chain(made.iter().map(|state| state.stream()))
+            .chain(self.streams.streams());
+        let busy: Vec<_> = streams.filter(is_busy).collect();
+        if busy.is_empty() {
+            return self.unload(module, &functions);
+        }
+        let retired = self.modules.add(&*self.device, module, functions.clone(), &busy);
+        if retired.is_err() {
+            // If waiting fails, too, the device is past running anything.
+            drop(self.wait_for_all());
+            self.unload(module, &functions);
+        }
+    }
+
+    fn unload(&self, module: Module, functions: &[Function]) {
+        if self.profiler.is_recording() {
+            for &function in functions {
+                self.profiler.forget_task(function);
+            }
+        }
+        // SAFETY: loaded by this device, nothing runs it, and nobody can launch it any more.
+        unsafe { self.device.unload_module(module) };
+    }
+
+    /// Gives back what was retired and is no longer used.
+    fn sweep(&self) {
+        self.table.sweep();
+        for one in self.modules.take(&*self.device, false) {
+            self.unload(one.module, &one.functions);
+        }
+    }
+
+    /// Waits for all streams.
+    fn wait_for_all(&self) -> Result<(), DeviceError> {
         self.wait_if_async(self.default_stream())?;
         self.streams.streams().into_iter().try_for_each(|stream| self.wait_if_async(stream))?;
         self.table.streams().iter().try_for_each(|state| self.wait_if_async(state.stream()))
@@ -236,7 +284,7 @@ impl Context {
                 return Ok(false);
             }
         }
-        self.table.sweep();
+        self.sweep();
         Ok(true)
     }
 
@@ -264,6 +312,16 @@ impl Context {
     pub(crate) fn count_release(&self, bytes: usize) {
         self.allocations.fetch_sub(1, Ordering::Relaxed);
         self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // If waiting fails, the device is past running anything.
+        drop(self.wait_for_all());
+        for one in self.modules.take(&*self.device, true) {
+            self.unload(one.module, &one.functions);
+        }
     }
 }
 

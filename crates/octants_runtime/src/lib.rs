@@ -25,6 +25,7 @@ mod memory;
 mod mirror;
 mod plan;
 mod profiler;
+mod retired_modules;
 mod run;
 mod shared_pool;
 mod stream;

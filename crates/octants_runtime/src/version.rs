@@ -181,12 +181,8 @@ impl<I> Version<I> {
 
 impl<I> Drop for Version<I> {
     fn drop(&mut self) {
-        // A launch may still be in some stream; if waiting fails, the device is past running anything.
-        drop(self.context.wait_for_all());
-        if self.context.profiler().is_recording() {
-            self.functions.iter().for_each(|&(function, _)| self.context.profiler().forget_task(function));
-        }
-        // SAFETY: loaded by this device, and nobody can launch it any more.
-        unsafe { self.context.device().unload_module(self.module) };
+        let functions = self.functions.iter().map(|&(function, _)| function).collect();
+        // Loaded by this device, and nobody can launch it any more.
+        self.context.retire_module(self.module, functions);
     }
 }

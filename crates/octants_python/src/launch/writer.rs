@@ -32,18 +32,18 @@ pub struct LaunchArguments<'py> {
     /// Streams of other libraries whose arrays are among the arguments.
     streams: Streams,
     /// What a launch in a stream beside the default one uses.
-    tracked: Option<Box<Tracked<'py>>>,
+    tracked: Option<Tracked<'py>>,
 }
 
 /// Arguments of a launch that may not be over when it returns.
 #[derive(Default)]
 pub struct Tracked<'py> {
     /// Arrays of the session.
-    arrays: Vec<Bound<'py, Ndarray>>,
+    arrays: SmallVec<[Bound<'py, Ndarray>; 4]>,
     /// Arrays of the host that the device works on in place: the caller waits for the launch.
-    host: Vec<Bound<'py, PyAny>>,
+    host: SmallVec<[Bound<'py, PyAny>; 2]>,
     /// Arrays of other libraries in the device's memory.
-    foreign: Vec<Bound<'py, PyAny>>,
+    foreign: SmallVec<[Bound<'py, PyAny>; 2]>,
 }
 
 impl<'py> LaunchArguments<'py> {
@@ -51,7 +51,7 @@ impl<'py> LaunchArguments<'py> {
     #[inline]
     pub fn new(in_stream: bool) -> Self {
         Self {
-            tracked: in_stream.then(Box::default),
+            tracked: in_stream.then(Tracked::default),
             block: Words::new(),
             staged: Vec::new(),
             trees: Trees::new(),
@@ -74,9 +74,9 @@ impl<'py> LaunchArguments<'py> {
         self.host.clear();
         self.streams.clear();
         if let Some(tracked) = &mut self.tracked {
-            **tracked = Tracked::default();
+            *tracked = Tracked::default();
         }
-        let tracked = self.tracked.as_deref_mut();
+        let tracked = self.tracked.as_mut();
         let (block, staged, trees) = (self.block.bytes_mut(), &mut self.staged, &mut self.trees);
         let (host, streams) = (&mut self.host, &mut self.streams);
         (ArgumentWriter { compiled, block, staged, trees, host, streams, tracked }, &mut self.members)
