@@ -23,7 +23,7 @@ pytestmark = pytest.mark.host_access
 IntArray = oc.types.ndarray(dtype=oc.i32, ndim=1)
 
 #: Devices with several queues.
-CONCURRENT = ("cuda",)
+CONCURRENT = ("cpu", "cuda")
 
 
 @oc.func

@@ -1,68 +1,34 @@
 //! The host's processor as a device.
 
-use std::ffi::c_void;
-use std::mem::{offset_of, transmute};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::mem::transmute;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use octants_hal::host::{self, Filler, HostMemory, LINE};
+use octants_hal::host::Filler;
 use octants_hal::{
-    Address, Cancel, Capabilities, Device, DeviceError, Domain, FaultRecord, ForkCosts, Function, Image,
-    Launch, LaunchContext, Module, PrintQueue, RangeDomain, Stream,
+    Address, Capabilities, Device, DeviceError, Event, ForkCosts, Function, Image, Launch, Module, Stream,
+    StreamPriority,
 };
-use octants_llvm::abi::{Fault, Frame, ReleaseTapes, TakeTape, Worker};
 use octants_llvm_sys::{LoadError, Loaded, load};
 
-use crate::copies::{IdleCopies, LoopCopies};
-use crate::pool::{Outcome, Pool, Schedule};
-use crate::work::{MeasuredWork, is_short, threads_worth};
-use crate::{stack, tape};
-
-/// A range task: arguments, frame, worker, and a range of the flattened points. A serial task ignores the range.
-type Task = unsafe extern "C" fn(*const u8, *const Frame, *const Worker, i64, i64);
-
-// Generated code reads a request to stop by its offsets.
-const _: () = {
-    assert!(offset_of!(octants_llvm::abi::Cancel, raised) == Cancel::RAISED_OFFSET);
-    assert!(offset_of!(octants_llvm::abi::Cancel, confirm) == Cancel::CONFIRM_OFFSET);
+use crate::core::{Core, Task, TaskFunction};
+use crate::stream::{
+    Allocation, Command, EventHandle, QueuedLaunch, Recording, StreamHandle, StreamQueue, error_of,
 };
+use crate::work::MeasuredWork;
 
-// The runtime allocates and reads the record that generated code writes: they are the same.
-const _: () = {
-    assert!(size_of::<Fault>() == size_of::<FaultRecord>());
-    assert!(align_of::<Fault>() == align_of::<FaultRecord>());
-    assert!(offset_of!(Fault, state) == FaultRecord::STATE_OFFSET);
-    assert!(offset_of!(Fault, site) == FaultRecord::SITE_OFFSET);
-    assert!(offset_of!(Fault, arguments) == FaultRecord::ARGUMENTS_OFFSET);
-};
-
-/// One chunk takes this, at least. Taking the next one takes some ten nanoseconds where threads compete for it: one percent.
-const MIN_CHUNK_NANOSECONDS: u64 = 1000;
-
-/// One chunk takes this, at most, so that a request to stop is heard soon: 10 ms, and about as many instructions where nothing was measured
-/// yet. Chosen: Ctrl-C is to be heard within half a second. An iteration that is longer than it seemed asks by itself.
-const MAX_CHUNK_NANOSECONDS: u64 = 10_000_000;
-const MAX_CHUNK_INSTRUCTIONS: u64 = 1 << 25;
-
-/// Bytes of a fill or a copy that are worth handing to another thread: some ten microseconds at the 25 GB/s of one core (`fill` in
-/// `benches/run.py`), several times what waking a thread takes.
-const MIN_BYTES_PER_THREAD: u64 = 256 << 10;
-
-/// Bytes of private copies that are worth handing to another thread to merge: some five microseconds. The copies of all
-/// threads count together: MPM-88 with 20,000 particles has 16 copies of 200 kB on 16 cores.
-const MIN_MERGED_BYTES_PER_THREAD: u64 = 64 << 10;
+/// Bytes of the host that a copy to a busy stream reads at once, to be written later; for longer ones it waits. Chosen, not measured: what
+/// is copied twice stays in a second-level cache.
+const MAX_STAGED_BYTES: usize = 1 << 20;
 
 /// Instructions that take as long as giving a branch of a fork to another thread, which may have to be woken. Chosen, not measured: 5 µs, at
 /// three instructions a nanosecond.
 const BRANCH_INSTRUCTIONS: u64 = 15_000;
 
 /// The host's processor: native code on a pool of threads.
+///
+/// The default stream is immediate: its verbs run on the calling thread, and on workers that join. Other streams are queues.
 pub struct CpuDevice {
-    memory: HostMemory,
-    pool: Pool,
-    copies: IdleCopies,
+    core: Arc<Core>,
 }
 
 /// The code of a module's parts, and what was asked for of it.
@@ -73,152 +39,66 @@ struct LoadedModule {
     functions: Mutex<Vec<Box<TaskFunction>>>,
 }
 
-/// One task's code, and what is known of its running time.
-struct TaskFunction {
-    code: Task,
-    work: MeasuredWork,
-}
-
 impl CpuDevice {
     /// A device whose loops run on `threads` threads, the caller included; 0 means one for each processor of the process.
     pub fn new(threads: usize) -> Self {
-        Self { memory: HostMemory::new(), pool: Pool::new(threads), copies: IdleCopies::default() }
+        Self { core: Arc::new(Core::new(threads)) }
     }
 
     pub fn threads(&self) -> usize {
-        self.pool.threads()
+        self.core.pool.threads()
     }
 
-    /// Runs `work` over `0..bytes` in pieces that begin at multiples of `period`; `worth` bytes are worth a thread.
-    fn in_pieces(&self, bytes: usize, period: usize, worth: u64, work: &(dyn Fn(usize, usize) + Sync)) {
-        let periods = bytes.div_ceil(period) as u64;
-        let grain = worth / period as u64;
-        let schedule = Schedule { grain, max_chunk: u64::MAX, max_threads: usize::MAX, cancel: None };
-        let outcome = self.pool.run(periods, &schedule, &|_, begin, end| {
-            let (begin, end) = (begin as usize * period, end as usize * period);
-            work(begin, end.min(bytes) - begin);
-        });
-        debug_assert_eq!(outcome, Outcome::Completed, "nobody cancels it");
-    }
-
-    /// # Safety
-    /// As for the verb `launch`.
-    unsafe fn run_range(
-        &self,
-        task: &TaskFunction,
-        context: &LaunchContext<'_>,
-        frame: &Frame,
-        range: &RangeDomain<'_>,
-    ) -> Result<(), DeviceError> {
-        let (points, cost) = (range.points, u64::from(range.cost.max(1)));
-        if range.copied.is_empty() && is_short(points, cost) && !context.cancel.is_wanted() {
-            let run = |worker: &Worker| {
-                // SAFETY: the caller vouches for arguments and frame; these are all points.
-                unsafe { (task.code)(context.args.as_ptr(), frame, worker, 0, points as i64) };
-            };
-            with_worker(std::ptr::null(), run);
-            return Ok(());
+    /// Lets the thread run what it asks after, where no worker will.
+    fn assist_if_alone(&self, queue: &Arc<StreamQueue>) {
+        if !self.core.pool.serves_sources() {
+            self.core.assist(queue);
         }
-        let work = task.work.nanoseconds(points, cost).max(1);
-        let mut worth = threads_worth(work, false).min(self.pool.threads());
-        if worth > 1 && self.pool.is_asleep(worth) {
-            worth = threads_worth(work, true).min(worth);
-        }
-        let (mut grain, mut max_chunk) = (points, points);
-        if worth > 1 {
-            // As many points as take so long; those that are too many to be counted are enough.
-            let each = |nanoseconds: u64| points.saturating_mul(nanoseconds) / work;
-            grain =
-                range.block.map_or_else(|| each(MIN_CHUNK_NANOSECONDS).max(range.lanes.into()), u64::from);
-            max_chunk = each(MAX_CHUNK_NANOSECONDS).clamp(1, (MAX_CHUNK_INSTRUCTIONS / cost).max(1));
-        }
-        let max_threads = range.max_threads.map_or(worth, |threads| worth.min(threads as usize));
-        let threads = self.pool.threads_for(points, grain, max_threads);
-        let copies = match range.copied {
-            [] => None,
-            copied => Some(LoopCopies::new(&self.copies, copied, context.args, threads)?),
-        };
-        let args = Shared(context.args.as_ptr());
-        let frame = Shared(frame);
-        // SAFETY: the record outlives the launch.
-        let fault = unsafe { &*context.memory.fault.as_ptr::<FaultRecord>() };
-        let busy = task.work.is_sampled().then(|| AtomicU64::new(0));
-        let schedule = Schedule { grain, max_chunk, max_threads, cancel: Some(context.cancel) };
-        let outcome = self.pool.run(points, &schedule, &|thread, lo, hi| {
-            if fault.happened() {
-                return;
-            }
-            let copies = copies.as_ref().map_or(std::ptr::null(), |copies| copies.of_thread(thread));
-            let begin = busy.as_ref().map(|busy| (busy, Instant::now()));
-            with_worker(copies, |worker| {
-                // SAFETY: the caller vouches for arguments and frame; the pool gives ranges inside the points.
-                unsafe { (task.code)(args.get(), frame.get(), worker, lo as i64, hi as i64) };
-            });
-            if let Some((busy, begin)) = begin {
-                busy.fetch_add(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            }
-        });
-        // Whoever launched looks at the flag and at the record; here they only tell whether the time is that of all points.
-        if let Some(busy) = busy
-            && outcome == Outcome::Completed
-            && !fault.happened()
-        {
-            task.work.learn(points, Duration::from_nanos(busy.into_inner()));
-        }
-        // Also after a failure: what was added until then is there, as it would be without copies.
-        if let Some(copies) = &copies {
-            let worth = MIN_MERGED_BYTES_PER_THREAD / copies.used().max(1) as u64;
-            for array in 0..range.copied.len() {
-                self.in_pieces(copies.lines(array) * LINE, LINE, worth, &|begin, length| {
-                    // SAFETY: the loop is over, and each piece is given to one thread.
-                    unsafe { copies.add_lines(array, begin / LINE, (begin + length) / LINE) };
-                });
-            }
-        }
-        Ok(())
     }
 }
 
-/// Writes a print of generated code into the launch's queue.
+impl Drop for CpuDevice {
+    fn drop(&mut self) {
+        // Streams that nobody destroyed refer to the core, which refers to them.
+        self.core.pool.stop();
+        self.core.streams.clear();
+    }
+}
+
+/// The queue of a stream; `None` for the default one.
 ///
 /// # Safety
-/// `queue` is null or points to the launch's queue, which is there until the launch is over; there are `count` words in the slots.
-unsafe extern "C" fn print(queue: *const c_void, site: u32, count: u32, slots: *const u64) {
-    // SAFETY: as the caller vouches.
-    let (queue, words) =
-        unsafe { (queue.cast::<PrintQueue>().as_ref(), std::slice::from_raw_parts(slots, count as usize)) };
-    if let Some(queue) = queue {
-        // A panic must not unwind through generated code. One that prints has said so; the launch goes on without it.
-        drop(catch_unwind(AssertUnwindSafe(|| queue.push(site, words))));
-    }
+/// The stream is live.
+#[inline]
+unsafe fn queue_of<'a>(stream: Stream) -> Option<&'a Arc<StreamQueue>> {
+    // SAFETY: the default stream is null, and others are addresses of handles.
+    unsafe { (stream.0 as *const StreamHandle).as_ref() }.map(StreamHandle::queue)
 }
 
-/// A pointer to what all threads of a launch read.
-struct Shared<T>(*const T);
-
-// SAFETY: tasks are made to be run on it by many threads; who launches keeps it alive until the last is done.
-unsafe impl<T> Send for Shared<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Shared<T> {}
-
-impl<T> Shared<T> {
-    fn get(&self) -> *const T {
-        self.0
-    }
+/// # Safety
+/// The event is live.
+unsafe fn handle_of<'a>(event: Event) -> &'a EventHandle {
+    // SAFETY: events are addresses of handles.
+    unsafe { &*(event.0 as *const EventHandle) }
 }
 
-// SAFETY: allocations are the system's, every verb is over when it returns, and generated code stays inside its arguments.
+// SAFETY: allocations are the system's, queues keep the order of verbs, and generated code stays inside its arguments.
 unsafe impl Device for CpuDevice {
     fn name(&self) -> &'static str {
         "cpu"
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::HOST_MEMORY | Capabilities::CANCEL
+        Capabilities::HOST_MEMORY
+            | Capabilities::CANCEL
+            | Capabilities::STREAMS
+            | Capabilities::DEVICE_BOUNDS
+            | Capabilities::STOPS_AT_FAULT
     }
 
-    fn is_immediate(&self, _stream: Stream) -> bool {
-        true
+    #[inline]
+    fn is_immediate(&self, stream: Stream) -> bool {
+        stream == self.default_stream()
     }
 
     fn fork_costs(&self) -> ForkCosts {
@@ -230,12 +110,26 @@ unsafe impl Device for CpuDevice {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
-        self.memory.allocate(bytes)
+        self.core.memory.allocate(bytes)
     }
 
     unsafe fn free(&self, address: Address, bytes: usize) {
+        let busy = self.core.streams.busy();
+        let allocation = Allocation { core: Arc::clone(&self.core), address, bytes };
+        if !busy.is_empty() {
+            let allocation = Arc::new(allocation);
+            for queue in &busy {
+                queue.push(Command::Free(Arc::clone(&allocation)), &self.core);
+            }
+        }
+    }
+
+    unsafe fn free_scratch(&self, stream: Stream, address: Address, bytes: usize) {
+        let allocation = Allocation { core: Arc::clone(&self.core), address, bytes };
         // SAFETY: the caller keeps the verb's contract.
-        unsafe { self.memory.free(address, bytes) };
+        if let Some(queue) = unsafe { queue_of(stream) } {
+            queue.push(Command::Free(Arc::new(allocation)), &self.core);
+        }
     }
 
     unsafe fn copy_to_device(
@@ -245,8 +139,16 @@ unsafe impl Device for CpuDevice {
         from: *const u8,
         bytes: usize,
     ) -> Result<(), DeviceError> {
-        // SAFETY: an address of the device is one of the host.
-        unsafe { self.copy(stream, to, Address::of(from), bytes) }
+        // SAFETY: the caller keeps the verb's contract; an address of the device is one of the host.
+        unsafe {
+            match queue_of(stream) {
+                Some(queue) if bytes <= MAX_STAGED_BYTES && !queue.is_idle() => {
+                    let from = std::slice::from_raw_parts(from, bytes).into();
+                    self.core.push(queue, Command::Write { to, from })
+                }
+                queue => self.core.copy_now(queue, to, Address::of(from), bytes),
+            }
+        }
     }
 
     unsafe fn copy_to_host(
@@ -256,41 +158,129 @@ unsafe impl Device for CpuDevice {
         from: Address,
         bytes: usize,
     ) -> Result<(), DeviceError> {
-        // SAFETY: an address of the device is one of the host.
-        unsafe { self.copy(stream, Address::of(to), from, bytes) }
+        // SAFETY: the caller keeps the verb's contract; an address of the device is one of the host.
+        unsafe { self.core.copy_now(queue_of(stream), Address::of(to), from, bytes) }
     }
 
     unsafe fn copy(
         &self,
-        _stream: Stream,
+        stream: Stream,
         to: Address,
         from: Address,
         bytes: usize,
     ) -> Result<(), DeviceError> {
-        self.in_pieces(bytes, LINE, MIN_BYTES_PER_THREAD, &|begin, length| {
-            // SAFETY: a piece of what the caller vouches for.
-            unsafe { host::copy(to.offset(begin).as_ptr(), from.offset(begin).as_ptr(), length) };
-        });
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe {
+            if let Some(queue) = queue_of(stream) {
+                return self.core.push(queue, Command::Copy { to, from, bytes });
+            }
+            self.core.copy(to, from, bytes);
+        }
         Ok(())
     }
 
     unsafe fn fill(
         &self,
-        _stream: Stream,
+        stream: Stream,
         to: Address,
         pattern: &[u8],
         bytes: usize,
     ) -> Result<(), DeviceError> {
         let filler = Filler::new(pattern, bytes);
-        self.in_pieces(bytes, filler.period(), MIN_BYTES_PER_THREAD, &|begin, length| {
-            // SAFETY: a piece of what the caller vouches for, which begins where the pattern does.
-            unsafe { filler.fill(to.offset(begin).as_ptr(), length) };
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe {
+            if let Some(queue) = queue_of(stream) {
+                return self.core.push(queue, Command::Fill { to, filler, bytes });
+            }
+            self.core.fill(to, &filler, bytes);
+        }
+        Ok(())
+    }
+
+    fn create_stream(&self, priority: StreamPriority) -> Result<Stream, DeviceError> {
+        Ok(Stream(Box::into_raw(Box::new(StreamHandle::new(&self.core, priority))) as u64))
+    }
+
+    unsafe fn destroy_stream(&self, stream: Stream) {
+        // SAFETY: made by `create_stream`, and never used again.
+        let handle = unsafe { Box::from_raw(stream.0 as *mut StreamHandle) };
+        // What failed and was not asked for is told to nobody.
+        drop(self.core.wait_for(&handle.queue().record(&self.core)));
+    }
+
+    fn create_event(&self, _timing: bool) -> Result<Event, DeviceError> {
+        Ok(Event(Box::into_raw(Box::<EventHandle>::default()) as u64))
+    }
+
+    unsafe fn destroy_event(&self, event: Event) {
+        // SAFETY: made by `create_event`, and never used again. Streams that wait have references of their own.
+        drop(unsafe { Box::from_raw(event.0 as *mut EventHandle) });
+    }
+
+    unsafe fn record_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        let (queue, event) = unsafe { (queue_of(stream), handle_of(event)) };
+        event.record(match queue {
+            Some(queue) => queue.record(&self.core),
+            None => Recording::passed_at(self.core.nanoseconds(), None),
         });
         Ok(())
     }
 
-    unsafe fn synchronise(&self, _stream: Stream) -> Result<(), DeviceError> {
-        Ok(())
+    unsafe fn wait_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        let (queue, latest) = unsafe { (queue_of(stream), handle_of(event).latest()) };
+        match (queue, latest) {
+            (_, None) => Ok(()),
+            (Some(queue), Some(recording)) => {
+                queue.wait(&recording);
+                Ok(())
+            }
+            (None, Some(recording)) => self.core.wait_for(&recording),
+        }
+    }
+
+    unsafe fn event_passed(&self, event: Event) -> Result<bool, DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        let Some(recording) = (unsafe { handle_of(event) }).pending() else { return Ok(true) };
+        if let Some(queue) = recording.queue() {
+            self.assist_if_alone(&queue);
+        }
+        Ok(recording.is_passed())
+    }
+
+    unsafe fn synchronise_event(&self, event: Event) -> Result<(), DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        match unsafe { handle_of(event) }.latest() {
+            Some(recording) => self.core.wait_for(&recording),
+            None => Ok(()),
+        }
+    }
+
+    unsafe fn elapsed(&self, start: Event, end: Event) -> Result<Option<f64>, DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        let [start, end] =
+            [start, end].map(|event| unsafe { handle_of(event) }.latest().and_then(|latest| latest.time()));
+        Ok(start.zip(end).map(|(start, end)| end as f64 - start as f64))
+    }
+
+    unsafe fn synchronise(&self, stream: Stream) -> Result<(), DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        let Some(queue) = (unsafe { queue_of(stream) }) else { return Ok(()) };
+        if !queue.is_idle() {
+            self.core.wait_for(&queue.record(&self.core))?;
+        }
+        error_of(queue)
+    }
+
+    unsafe fn is_idle(&self, stream: Stream) -> Result<bool, DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        let Some(queue) = (unsafe { queue_of(stream) }) else { return Ok(true) };
+        if !queue.is_idle() {
+            self.assist_if_alone(queue);
+        }
+        let idle = queue.is_idle();
+        error_of(queue).map(|()| idle)
     }
 
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
@@ -324,43 +314,12 @@ unsafe impl Device for CpuDevice {
 
     #[inline]
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
-        // SAFETY: a function of a module that is alive, and so is what it has given out.
-        let task = unsafe { &*(launch.function.0 as *const TaskFunction) };
-        let context = &launch.context;
-        let mut frame = Frame {
-            temps: context.memory.temps.as_ptr(),
-            results: context.memory.results.as_ptr(),
-            fault: context.memory.fault.as_ptr(),
-            bounds: std::ptr::null(),
-            cancel: std::ptr::from_ref(context.cancel).cast(),
-            key: context.key,
-            print: Some(print),
-            prints: context.prints.map_or(std::ptr::null(), std::ptr::from_ref).cast(),
-        };
         // SAFETY: the caller keeps the verb's contract.
         unsafe {
-            match &launch.domain {
-                Domain::Once => {
-                    with_worker(std::ptr::null(), |worker| {
-                        (task.code)(context.args.as_ptr(), &raw const frame, worker, 0, 0);
-                    });
-                }
-                Domain::Range(range) => {
-                    frame.bounds = range.bounds.as_ptr();
-                    self.run_range(task, context, &frame, range)?;
-                }
-                Domain::DeviceRange(_) => return Err(DeviceError::Unsupported { verb: "launch" }),
+            match queue_of(launch.context.stream) {
+                None => self.core.run_task(launch),
+                Some(queue) => self.core.push(queue, Command::Launch(Box::new(QueuedLaunch::new(launch)))),
             }
         }
-        Ok(())
     }
-}
-
-/// Runs code with what this thread has.
-#[inline]
-fn with_worker<R>(copies: *const *mut u8, run: impl FnOnce(&Worker) -> R) -> R {
-    tape::with_tapes(|tape| {
-        let (take_tape, release_tapes) = (tape::take as TakeTape, tape::release as ReleaseTapes);
-        run(&Worker { stack_limit: stack::limit(), copies, tape, take_tape, release_tapes })
-    })
 }

@@ -5,6 +5,8 @@
 //! chunks that become smaller towards the end; when it is done it takes chunks from the spans of others. The caller is
 //! one of the threads. Idle workers watch for the next loop for a while, then sleep; those that a loop wakes wake others.
 //!
+//! Beside loops workers serve *sources*, things that have work now and then, each by one worker at a time and in turn with loops.
+//!
 //! Laws:
 //! * A loop never waits for a thread to begin: whatever nobody has taken, its caller does itself. So loops may nest,
 //!   and any number of threads may run loops at once.
@@ -14,6 +16,7 @@
 //!
 //! This knows nothing of kernels or devices: a body is a closure over a range.
 
+mod background;
 mod fork;
 mod job;
 mod job_table;
@@ -21,11 +24,13 @@ mod sync;
 mod workers;
 
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 use octants_hal::Cancel;
 
+pub use background::Source;
 use job::Job;
 use workers::WorkerSet;
 
@@ -121,12 +126,45 @@ impl Pool {
         if threads > 1 {
             self.workers().run(&job);
         } else {
-            job.work(0);
+            job.work(0, &|| false);
         }
         if let Some(panic) = job.take_panic() {
             resume_unwind(panic);
         }
         if job.cancelled() { Outcome::Cancelled } else { Outcome::Completed }
+    }
+
+    /// Has a worker serve the source soon, those of priority 0 first. Workers for sources are one more than those for loops: where a thread
+    /// only offers sources and sleeps, all processors are busy.
+    pub fn offer(&self, source: Arc<dyn Source>, priority: usize) {
+        self.workers().offer(source, priority);
+    }
+
+    /// Whether there is a thread that serves sources. The system may refuse to start any: then whoever waits for a source serves it.
+    pub fn serves_sources(&self) -> bool {
+        self.workers().has_workers_for_sources()
+    }
+
+    /// Whether a source waits for a worker.
+    pub fn any_waits(&self) -> bool {
+        self.workers().any_waits()
+    }
+
+    /// The current thread, which has nothing to do, takes part in somebody's loop until `until`; looked at between chunks. Whether there was
+    /// one to take part in.
+    pub fn help(&self, until: &dyn Fn() -> bool) -> bool {
+        self.workers().help(until)
+    }
+
+    /// Ends the workers and waits for them. Loops still run, on their callers' threads; sources that wait are forgotten.
+    pub fn stop(&self) {
+        let workers = self.workers.load(Ordering::Acquire);
+        // SAFETY: as in `workers`.
+        let workers = unsafe { &*workers };
+        // In a child of the process that made them there is nothing to end.
+        if workers.is_of_this_process() {
+            workers.shut_down();
+        }
     }
 
     fn workers(&self) -> &WorkerSet {
@@ -164,6 +202,11 @@ impl Drop for Pool {
             std::mem::forget(workers);
         }
     }
+}
+
+/// A number that differs between a process and its forked children.
+pub fn generation() -> u32 {
+    fork::generation()
 }
 
 /// How many processors this process may use.

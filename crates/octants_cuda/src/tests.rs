@@ -312,7 +312,14 @@ fn bounds_on_the_device_take_one_wave_of_blocks() {
         let part = ImagePart { symbol: "k_t1", bytes: b"code", shape };
         let at = DeviceBound::InMemory { at: Address(0x7000), bits: 32, signed: true };
         let bounds = [DeviceBound::Known(0), at];
-        let range = DeviceRangeDomain { bounds: &bounds, max_threads: None, block: None, cost: 1, lanes: 1 };
+        let range = DeviceRangeDomain {
+            bounds: &bounds,
+            max_threads: None,
+            block: None,
+            cost: 1,
+            lanes: 1,
+            copied: &[],
+        };
         // SAFETY: the driver only records, and loads anything.
         unsafe {
             let module = device.load_module(&Image { name: "k", parts: &[part] }).unwrap();

@@ -28,6 +28,9 @@ capabilities! {
     CANCEL = 3;
     /// Streams that another library made on the same device can be used, by their handles.
     EXTERNAL_STREAMS = 4;
+    /// A task is not begun once the launch's [`FaultRecord`](crate::FaultRecord) tells of a fault, whatever its stream: whoever launches
+    /// need not look between tasks.
+    STOPS_AT_FAULT = 5;
 }
 
 impl Capabilities {

@@ -71,6 +71,7 @@ pub struct DeviceRangeDomain<'a> {
     pub block: Option<u32>,
     pub cost: u32,
     pub lanes: u32,
+    pub copied: &'a [Copied],
 }
 
 /// A bound of one axis.

@@ -15,12 +15,12 @@
 //!    events. [`Device::default_stream`] always exists. Without [`Capabilities::STREAMS`] it is the only one. Whether a verb has taken
 //!    effect when it returns is a property of its stream: [`Device::is_immediate`].
 //! 4. **Arguments are by value.** When `launch` returns, the device has read what [`Launch`] borrows, but for the addresses in it:
-//!    these, the cancel flag and the queue of prints stay valid until the stream has passed the launch. The same holds for the host
-//!    side of a copy: on an immediate stream the copy is done when the verb returns; otherwise the host's bytes stay valid until the
-//!    stream has passed it.
+//!    these, the cancel flag and the queue of prints stay valid until the stream has passed the launch. A copy is done with the host's
+//!    bytes when it returns.
 //! 5. **A launch that faults is not an error of the verb.** Code writes the first fault into the launch's [`FaultRecord`] and
-//!    stops; whoever launched looks there once the stream has passed the launch. Prints are records in a [`PrintRing`], which may be
-//!    read at any time.
+//!    stops; whoever launched looks there once the stream has passed the launch. What fails otherwise after the verb has returned is the
+//!    error of a later verb: on the same stream, or on one that waited for it. Prints are records in a [`PrintRing`], which may be read
+//!    at any time.
 //! 6. **Every verb may be called from any thread**, also at the same time.
 
 // A boundary crate: the trait is the contract of device memory.

@@ -197,6 +197,9 @@ impl Context {
             meanwhile();
             if begin.elapsed() > spin_time {
                 std::thread::sleep(POLL_INTERVAL);
+            } else if self.sees_host_memory() {
+                // The device may need this processor.
+                std::thread::yield_now();
             } else {
                 std::hint::spin_loop();
             }

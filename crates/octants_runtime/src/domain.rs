@@ -71,6 +71,7 @@ pub(crate) fn device_domain<'b>(
     let Task::Range { axes, max_threads, block_dim, cost, .. } = task else {
         panic!("only a range has bounds");
     };
+    copies_of(plan, task, context.args, &mut scratch.copies);
     let bounds = axes.iter().flat_map(|(lo, hi)| [lo, hi]).map(|bound| match bound {
         Bound::Temp(temp) => {
             let slot = &plan.temps.slots[*temp];
@@ -88,5 +89,6 @@ pub(crate) fn device_domain<'b>(
         block: *block_dim,
         cost: *cost,
         lanes,
+        copied: &scratch.copies,
     })
 }

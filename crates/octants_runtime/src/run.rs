@@ -151,7 +151,9 @@ unsafe fn run_on_device<I>(
     let (plan, owner) = (version.plan(), version.context());
     owner.launch_log().note(version.origin());
     let temp_bytes = plan.temps.bytes as usize;
-    let counter_bytes = context.prints.map_or(0, |_| DEVICE_COUNTER_BYTES);
+    // A device that is the host writes to the queue itself.
+    let ring_queue = context.prints.filter(|_| !owner.sees_host_memory());
+    let counter_bytes = ring_queue.map_or(0, |_| DEVICE_COUNTER_BYTES);
     let cancel = context.cancel;
     // SAFETY: the caller's stream is live.
     let scratch = unsafe { Scratch::new(owner, context.stream, temp_bytes + counter_bytes)? };
@@ -163,11 +165,11 @@ unsafe fn run_on_device<I>(
         None
     } else {
         let counters = scratch.address.offset(temp_bytes);
-        let report = Report::new(owner, plan.schedule.width(), results.len(), context.prints, counters)?;
+        let report = Report::new(owner, plan.schedule.width(), results.len(), ring_queue, counters)?;
         let at = |offset| report.block.device().offset(offset);
         context.memory.fault = report.record_on_device(0);
         context.memory.results = at(report.results_at);
-        context.memory.prints = report.ring_at.map_or(Address::NULL, at);
+        context.memory.prints = report.ring.map_or(Address::NULL, |(_, offset)| at(offset));
         Some(report)
     };
     // Work that is not over when it was told may outlive the caller's request to end.
@@ -183,13 +185,13 @@ unsafe fn run_on_device<I>(
     // SAFETY: the caller vouches for the arguments; the launch's memory lives until the stream has passed the launch.
     let ran = unsafe { run.schedule(&plan.schedule) };
     // Goes back in the stream's order, before the wait; but a launch that prints looks at its counters after it.
-    let scratch = context.prints.map(|_| scratch);
+    let scratch = ring_queue.map(|_| scratch);
     let Some(report) = report else { return ran };
     if let Err(error @ (RunError::Cancelled | RunError::TooManyPoints | RunError::Device(_))) = ran {
         report.abandon();
         return Err(error);
     }
-    match owner.wait(context.stream, cancel, &mut || report.take_prints(context.prints)) {
+    match owner.wait(context.stream, cancel, &mut || report.take_prints()) {
         Ok(true) => {}
         ended => {
             report.abandon();
@@ -197,8 +199,8 @@ unsafe fn run_on_device<I>(
             return Err(RunError::Cancelled);
         }
     }
-    if let Some(queue) = context.prints {
-        let (ring, mut dropped) = (report.ring(queue), [0; 8]);
+    if let (Some(queue), Some(ring)) = (ring_queue, report.ring()) {
+        let mut dropped = [0; 8];
         if let Some(scratch) = scratch.filter(|_| ring.has_dropped()) {
             scratch.read(context.stream, temp_bytes + DEVICE_DROPPED_OFFSET, &mut dropped)?;
         }
@@ -222,8 +224,8 @@ struct Report<'a> {
     /// Where a request to end lies, for work that may outlive the caller's own.
     cancel_at: usize,
     results_at: usize,
-    /// Where the ring of prints begins, and its words.
-    ring_at: Option<usize>,
+    /// The queue that prints go to, and where the ring begins through which they do; none if the device writes to the queue.
+    ring: Option<(&'a PrintQueue, usize)>,
 }
 
 impl<'a> Report<'a> {
@@ -232,7 +234,7 @@ impl<'a> Report<'a> {
         owner: &'a Context,
         branches: usize,
         results: usize,
-        prints: Option<&PrintQueue>,
+        prints: Option<&'a PrintQueue>,
         counters: Address,
     ) -> Result<Self, DeviceError> {
         let cancel_at = branches.max(1) * size_of::<FaultRecord>();
@@ -242,9 +244,9 @@ impl<'a> Report<'a> {
         let block = owner.shared().take(ring_at + ring_bytes)?;
         // SAFETY: the block has room for it there, aligned to eight.
         unsafe { block.host::<Cancel>(cancel_at).write(Cancel::new()) };
-        let report = Self { block, cancel_at, results_at, ring_at: (ring_bytes > 0).then_some(ring_at) };
-        if let Some(queue) = prints {
-            PrintRing::format_for_device(report.ring_words(queue.memory().len()), counters);
+        let report = Self { block, cancel_at, results_at, ring: prints.map(|queue| (queue, ring_at)) };
+        if let Some(words) = report.ring_words() {
+            PrintRing::format_for_device(words, counters);
         }
         Ok(report)
     }
@@ -272,21 +274,21 @@ impl<'a> Report<'a> {
         unsafe { &*self.block.host::<FaultRecord>(at) }.fault()
     }
 
-    fn ring_words(&self, words: usize) -> &[AtomicU64] {
-        let at = self.ring_at.expect("a launch that prints");
+    fn ring_words(&self) -> Option<&[AtomicU64]> {
+        let (queue, at) = self.ring?;
         // SAFETY: the block has as many words there, aligned to eight; the device writes them as atomics, too.
-        unsafe { std::slice::from_raw_parts(self.block.host::<AtomicU64>(at), words) }
+        Some(unsafe { std::slice::from_raw_parts(self.block.host::<AtomicU64>(at), queue.memory().len()) })
     }
 
     /// Moves what was printed so far to the launch's queue.
-    fn take_prints(&self, queue: Option<&PrintQueue>) {
-        if let Some(queue) = queue {
-            queue.take_from(self.ring(queue));
+    fn take_prints(&self) {
+        if let (Some((queue, _)), Some(ring)) = (self.ring, self.ring()) {
+            queue.take_from(ring);
         }
     }
 
-    fn ring(&self, queue: &PrintQueue) -> PrintRing<'_> {
-        PrintRing::formatted(self.ring_words(queue.memory().len()))
+    fn ring(&self) -> Option<PrintRing<'_>> {
+        self.ring_words().map(PrintRing::formatted)
     }
 }
 
@@ -343,7 +345,7 @@ enum Place<'a> {
         temp_bytes: usize,
         fault: &'a FaultRecord,
     },
-    /// Where `checks` can fail, a task waits for those before it: nothing runs after a failure.
+    /// Where `checks` can fail, and the device does not stop by itself, a task waits for those before it: nothing runs after a failure.
     Device {
         scratch: &'a Scratch<'a>,
         temps: Vec<u8>,
@@ -394,9 +396,10 @@ impl<I> Run<'_, I> {
         let fault = match &self.place {
             Place::Stack { fault, .. } => fault.fault(),
             Place::Device { checks: None, .. } => return Ok(()),
+            Place::Device { .. } if !self.host_checks() => return Ok(()),
             Place::Device { checks: Some(report), .. } => {
                 let owner = self.version.context();
-                if !owner.wait(context.stream, self.cancel, &mut || report.take_prints(context.prints))? {
+                if !owner.wait(context.stream, self.cancel, &mut || report.take_prints())? {
                     return Err(RunError::Cancelled);
                 }
                 report.fault(0)
@@ -419,26 +422,21 @@ impl<I> Run<'_, I> {
         let (task, context) = (&plan.tasks[number], &self.context);
         let device = self.version.context().device();
         let (function, lanes) = self.version.function(number);
+        let on_device = task.needs_temps() && self.device_reads_bounds(task);
         let domain = match &mut self.place {
+            Place::Device { .. } if self.cancel.is_wanted() => return Err(RunError::Cancelled),
+            _ if on_device => Some(device_domain(plan, task, context, lanes, &mut self.bounds)),
             Place::Stack { temps, temp_bytes, .. } => {
                 // SAFETY: the words are initialised, and nobody writes those that the bounds name.
                 let temps = unsafe { std::slice::from_raw_parts(*temps, *temp_bytes) };
                 domain(plan, task, context.args, temps, lanes, &mut self.bounds)?
             }
             Place::Device { scratch, temps, .. } => {
-                if self.cancel.is_wanted() {
-                    return Err(RunError::Cancelled);
+                if task.needs_temps() {
+                    temps.resize(plan.temps.bytes as usize, 0);
+                    scratch.read(context.stream, 0, temps)?;
                 }
-                let device_reads = device.capabilities().has(Capabilities::DEVICE_BOUNDS);
-                if task.needs_temps() && device_reads && task.has_plain_bounds() {
-                    Some(device_domain(plan, task, context, lanes, &mut self.bounds))
-                } else {
-                    if task.needs_temps() {
-                        temps.resize(plan.temps.bytes as usize, 0);
-                        scratch.read(context.stream, 0, temps)?;
-                    }
-                    domain(plan, task, context.args, temps, lanes, &mut self.bounds)?
-                }
+                domain(plan, task, context.args, temps, lanes, &mut self.bounds)?
             }
         };
         let Some(domain) = domain else { return Ok(false) };
@@ -449,13 +447,23 @@ impl<I> Run<'_, I> {
 
     /// Whether a task's bounds are computed by the host from what earlier tasks wrote.
     fn host_reads_bounds(&self, task: &Task) -> bool {
+        task.needs_temps() && !self.device_reads_bounds(task)
+    }
+
+    /// Whether the device can read the bounds of a task when that begins; where all before it is over already the host does.
+    fn device_reads_bounds(&self, task: &Task) -> bool {
         let device = self.version.context().device();
-        let on_device = match &self.place {
-            Place::Stack { .. } => false,
-            Place::Device { .. } => {
-                device.capabilities().has(Capabilities::DEVICE_BOUNDS) && task.has_plain_bounds()
+        task.has_plain_bounds()
+            && device.capabilities().has(Capabilities::DEVICE_BOUNDS)
+            && match &self.place {
+                Place::Stack { .. } => !device.is_immediate(self.context.stream),
+                Place::Device { .. } => true,
             }
-        };
-        task.needs_temps() && !on_device
+    }
+
+    /// Whether the host looks for a failure between tasks.
+    fn host_checks(&self) -> bool {
+        self.version.plan().sites.can_fail()
+            && !self.version.context().device().capabilities().has(Capabilities::STOPS_AT_FAULT)
     }
 }

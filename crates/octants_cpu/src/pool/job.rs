@@ -118,13 +118,16 @@ impl<'a> Job<'a> {
             || self.spans.iter().all(|span| span.next.load(Ordering::Relaxed) >= span.end)
     }
 
-    /// Runs chunks until none is left, first those of the own span. Panics of the body end up in the job.
-    pub(super) fn work(&self, number: usize) {
+    /// Runs chunks until none is left or `until`, first those of the own span. Panics of the body end up in the job.
+    pub(super) fn work(&self, number: usize, until: &dyn Fn() -> bool) {
         let result = catch_unwind(AssertUnwindSafe(|| {
             for step in 0..self.spans.len() {
                 let span = &self.spans[(number + step) % self.spans.len()];
                 while let Some((begin, end)) = self.take(span) {
                     (self.body)(number, begin, end);
+                    if until() {
+                        return;
+                    }
                 }
             }
         }));

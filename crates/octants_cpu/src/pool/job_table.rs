@@ -95,14 +95,13 @@ impl<J> JobTable<J> {
         fence(Ordering::SeqCst);
     }
 
-    /// Lets a worker into a job that has a permit left. An eager worker also takes permits that others are preferred for.
+    /// Lets a worker into the job with the fewest inside that has a permit left, so that loops which run at the same time share workers. An eager worker also takes permits that others are preferred for.
     pub(super) fn enter(&self, worker: usize, eager: bool) -> Option<EnteredJob<J>> {
+        let accepts = |slot: &Slot<J>| eager || (worker as u32) < slot.preferred.load(Ordering::Relaxed);
+        let is_open = |state: u32| state & OPEN != 0 && state & PERMITS != 0;
         let enter = |slot: &Slot<J>| {
             let mut state = slot.state.load(Ordering::Relaxed);
-            while state & OPEN != 0 && state & PERMITS != 0 {
-                if !eager && worker as u32 >= slot.preferred.load(Ordering::Relaxed) {
-                    return false;
-                }
+            while is_open(state) && accepts(slot) {
                 let entered = state - ONE_PERMIT + 1;
                 match slot.state.compare_exchange_weak(state, entered, Ordering::Acquire, Ordering::Relaxed) {
                     Ok(_) => return true,
@@ -111,7 +110,20 @@ impl<J> JobTable<J> {
             }
             false
         };
-        let slot = self.slots.iter().position(enter)?;
+        let mut best: Option<(u32, usize)> = None;
+        for (index, slot) in self.slots.iter().enumerate() {
+            let state = slot.state.load(Ordering::Relaxed);
+            let inside = state & INSIDE;
+            if is_open(state) && best.is_none_or(|(least, _)| inside < least) && accepts(slot) {
+                best = Some((inside, index));
+                if inside == 0 {
+                    break;
+                }
+            }
+        }
+        let (_, first) = best?;
+        let mut order = std::iter::once(first).chain(0..self.slots.len());
+        let slot = order.find(|&slot| enter(&self.slots[slot]))?;
         Some(EnteredJob { slot, job: self.slots[slot].job.load(Ordering::Relaxed) })
     }
 

@@ -1,14 +1,15 @@
-//! The workers: they wait for jobs in the table, run parts of them, and wait again.
+//! The workers: they wait for jobs in the table and for sources with work, run parts of them, and wait again.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
+use super::background::{Source, WaitingSources};
 use super::fork;
 use super::job::Job;
-use super::job_table::{JobTable, MAX_WORKERS_PER_JOB};
+use super::job_table::{EnteredJob, JobTable, MAX_WORKERS_PER_JOB};
 
 /// Bytes of a worker's stack: local arrays of kernels live there. Chosen: twice the main thread's usual eight megabytes; untouched pages
 /// cost nothing.
@@ -37,34 +38,43 @@ struct Shared {
     table: JobTable<Job<'static>>,
     /// By number; none for number 0, which is every caller's own.
     workers: Box<[OnceLock<Thread>]>,
+    sources: WaitingSources,
+    /// By number: whether the worker watches for work.
+    watching: Box<[Watching]>,
     shutting_down: AtomicBool,
     spin_time: Duration,
 }
 
+/// On a cache line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Watching(AtomicBool);
+
 pub(super) struct WorkerSet {
     shared: Arc<Shared>,
-    workers: Vec<JoinHandle<()>>,
+    /// Empty once they were shut down.
+    workers: Mutex<Vec<JoinHandle<()>>>,
+    /// Whether there is a worker more than loops need, in the place of a caller that sleeps.
+    extra: OnceLock<bool>,
     generation: u32,
 }
 
 impl WorkerSet {
-    /// Starts workers. If the system refuses some of them, the set is smaller; loops do not depend on them.
+    /// Starts workers for loops. If the system refuses some of them, the set is smaller; loops do not depend on them.
     pub(super) fn spawn(workers: usize, spin_time: Duration) -> WorkerSet {
-        let numbers = workers.min(MAX_WORKERS_PER_JOB) + 1;
+        let extra = workers.min(MAX_WORKERS_PER_JOB) + 1;
+        let numbers = extra + 1;
         let shared = Arc::new(Shared {
             table: JobTable::new(JOB_SLOTS, numbers),
             workers: (0..numbers).map(|_| OnceLock::new()).collect(),
+            sources: WaitingSources::default(),
+            watching: (0..numbers).map(|_| Watching::default()).collect(),
             shutting_down: AtomicBool::new(false),
             spin_time,
         });
-        let workers = (1..numbers)
-            .map_while(|number| {
-                let shared = Arc::clone(&shared);
-                let thread = thread::Builder::new().name(format!("octants-{number}")).stack_size(STACK_BYTES);
-                thread.spawn(move || shared.run_worker(number)).ok()
-            })
-            .collect();
-        WorkerSet { shared, workers, generation: fork::generation() }
+        let workers = (1..extra).map_while(|number| shared.start_worker(number)).collect();
+        let generation = fork::generation();
+        WorkerSet { shared, workers: Mutex::new(workers), extra: OnceLock::new(), generation }
     }
 
     /// Whether the workers exist in this process.
@@ -77,6 +87,40 @@ impl WorkerSet {
         self.shared.table.any_asleep(threads.min(self.shared.workers.len()))
     }
 
+    /// Has a worker serve the source.
+    pub(super) fn offer(&self, source: Arc<dyn Source>, priority: usize) {
+        self.has_workers_for_sources();
+        self.shared.sources.add(source, priority);
+        self.shared.table.announce();
+        self.shared.wake_for_sources();
+    }
+
+    /// Whether there is a worker that serves sources; the first time, starts one more than loops need.
+    pub(super) fn has_workers_for_sources(&self) -> bool {
+        let start = || {
+            let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+            workers.extend(self.shared.start_worker(self.shared.workers.len() - 1));
+            !workers.is_empty()
+        };
+        *self.extra.get_or_init(start)
+    }
+
+    /// Whether a source waits for a worker.
+    pub(super) fn any_waits(&self) -> bool {
+        self.shared.sources.any()
+    }
+
+    /// The current thread, which is no worker, takes part in somebody's loop until `until`. Whether there was one.
+    pub(super) fn help(&self, until: &dyn Fn() -> bool) -> bool {
+        // No worker has this number, and so no loop prefers one with it.
+        let Some(entered) = self.shared.table.enter(usize::MAX, true) else { return false };
+        // SAFETY: the thread is inside until it leaves, and the caller waits for that.
+        let job = unsafe { &*entered.job };
+        let joined = job.join(usize::MAX).inspect(|&number| job.work(number, until));
+        self.shared.leave(entered);
+        joined.is_some()
+    }
+
     /// Runs a loop on the current thread and on those workers that come. Returns when nobody is inside it.
     pub(super) fn run(&self, job: &Job<'_>) {
         let shared = &*self.shared;
@@ -84,7 +128,7 @@ impl WorkerSet {
         if published.is_some() {
             shared.wake_some(job);
         }
-        job.work(0);
+        job.work(0, &|| false);
         if let Some(published) = published {
             let begin = Instant::now();
             let keep_spinning = || {
@@ -103,21 +147,29 @@ impl WorkerSet {
         }
     }
 
-    /// Ends the workers and waits for them.
-    pub(super) fn shut_down(self) {
+    /// Ends the workers and waits for them. Sources that wait are forgotten.
+    pub(super) fn shut_down(&self) {
         self.shared.shutting_down.store(true, Ordering::Relaxed);
         self.shared.table.announce();
         (1..self.shared.workers.len()).for_each(|number| {
             self.shared.wake(number);
         });
-        for worker in self.workers {
+        let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
+        for worker in workers {
             // A worker never panics: bodies are caught.
             drop(worker.join());
         }
+        self.shared.sources.clear();
     }
 }
 
 impl Shared {
+    fn start_worker(self: &Arc<Self>, number: usize) -> Option<JoinHandle<()>> {
+        let shared = Arc::clone(self);
+        let thread = thread::Builder::new().name(format!("octants-{number}")).stack_size(STACK_BYTES);
+        thread.spawn(move || shared.run_worker(number)).ok()
+    }
+
     /// Wakes a worker that sleeps; whether it did.
     fn wake(&self, number: usize) -> bool {
         let woken = self.table.wake(number);
@@ -139,26 +191,52 @@ impl Shared {
         }
     }
 
-    /// A worker's thread: runs jobs until the set is shut down.
+    /// Wakes a worker for the sources that wait, unless one is awake and will find them. After an announcement.
+    fn wake_for_sources(&self) {
+        let all = self.workers.len();
+        if self.table.any_asleep(all) && !self.watching.iter().any(|worker| worker.0.load(Ordering::Relaxed))
+        {
+            // Whichever: sources are not bound to a worker.
+            let _ = (1..all).any(|number| self.wake(number));
+        }
+    }
+
+    /// A worker's thread: runs jobs and serves sources, in turn, until the set is shut down.
     fn run_worker(&self, number: usize) {
         // Set once: each number has one thread.
         drop(self.workers[number].set(thread::current()));
+        let mut source_first = false;
         loop {
             let seen = self.table.epoch();
-            if self.run_one_job(number, false) {
+            source_first = !source_first;
+            if source_first && self.serve_one_source() || self.run_one_job(number, false) {
+                continue;
+            }
+            if self.serve_one_source() {
                 continue;
             }
             if self.shutting_down.load(Ordering::Relaxed) {
                 return;
             }
             let spin_time = self.spin_time;
-            let found = self.wait_for_epoch(seen, PREFERENCE_TIME.min(spin_time))
+            let found = self.watch(number, seen, PREFERENCE_TIME.min(spin_time))
                 || self.run_one_job(number, true)
-                || self.wait_for_epoch(seen, spin_time);
+                || self.watch(number, seen, spin_time);
             if !found {
                 self.table.sleep(number, seen);
             }
         }
+    }
+
+    /// Whether there was a source to serve.
+    fn serve_one_source(&self) -> bool {
+        let Some(source) = self.sources.take() else { return false };
+        // Those that it left are for others.
+        if self.sources.any() {
+            self.wake_for_sources();
+        }
+        source.run_some(&|| self.sources.any());
+        true
     }
 
     /// Whether there was a loop to work on.
@@ -167,17 +245,34 @@ impl Shared {
         // SAFETY: the worker is inside until it leaves, and the caller waits for that.
         let job = unsafe { &*entered.job };
         self.wake_some(job);
-        if let Some(number) = job.join(number) {
-            job.work(number);
+        // What was announced with the loop is for others.
+        if self.sources.any() {
+            self.wake_for_sources();
         }
+        if let Some(number) = job.join(number) {
+            job.work(number, &|| false);
+        }
+        self.leave(entered);
+        true
+    }
+
+    fn leave(&self, entered: EnteredJob<Job<'static>>) {
         self.table.leave(entered, |job| {
             // SAFETY: asked for while the worker is still inside.
             unsafe { (*job).caller() }
         });
-        true
     }
 
     /// Spins until the epoch differs from `seen`; whether it did in time.
+    fn watch(&self, number: usize, seen: u32, spin_time: Duration) -> bool {
+        let watching = &self.watching[number].0;
+        watching.store(true, Ordering::Relaxed);
+        let found = self.wait_for_epoch(seen, spin_time);
+        // Before the worker is marked as asleep: who offers a source sees one of the two.
+        watching.store(false, Ordering::Relaxed);
+        found
+    }
+
     fn wait_for_epoch(&self, seen: u32, spin_time: Duration) -> bool {
         let begin = Instant::now();
         loop {

@@ -12,7 +12,7 @@
 //! instructions a branch runs in terms of arguments and extents, and the device says what a stream costs, in instructions, too. A branch of
 //! which the plan says nothing is taken for a long one.
 
-use octants_hal::{Address, Capabilities, DeviceError, Fault, FaultRecord, LaunchContext, Stream};
+use octants_hal::{Address, Capabilities, DeviceError, Fault, FaultRecord, Stream};
 use octants_ir::plan::Branch;
 use smallvec::SmallVec;
 
@@ -133,8 +133,7 @@ impl<I> Run<'_, I> {
             Place::Stack { .. } => records.iter().filter_map(FaultRecord::fault).collect(),
             Place::Device { checks: None, .. } => return Ok(()),
             Place::Device { checks: Some(report), .. } => {
-                let LaunchContext { stream, prints, .. } = before;
-                if !owner.wait(stream, self.cancel, &mut || report.take_prints(prints))? {
+                if !owner.wait(before.stream, self.cancel, &mut || report.take_prints())? {
                     return Err(RunError::Cancelled);
                 }
                 (0..branches.len()).filter_map(|number| report.fault(number)).collect()
@@ -176,14 +175,14 @@ impl<I> Run<'_, I> {
                 return Err(RunError::Cancelled);
             }
             let host_reads = self.host_reads_bounds(&plan.tasks[number]);
-            if lane.is_busy && (host_reads || plan.sites.can_fail()) {
+            if lane.is_busy && (host_reads || self.host_checks()) {
                 if !may_wait {
                     return Ok(());
                 }
                 may_wait = false;
                 lane.is_busy = false;
                 // A copy from the device waits by itself.
-                if plan.sites.can_fail() || matches!(self.place, Place::Stack { .. }) {
+                if self.host_checks() || matches!(self.place, Place::Stack { .. }) {
                     self.wait_for(lane)?;
                 }
             }
@@ -202,10 +201,9 @@ impl<I> Run<'_, I> {
 
     /// The host waits for a branch, and looks whether it has failed.
     fn wait_for(&self, lane: &Lane<'_>) -> Result<(), RunError> {
-        let prints = self.context.prints;
         let mut meanwhile = || {
             if let Place::Device { checks: Some(report), .. } = &self.place {
-                report.take_prints(prints);
+                report.take_prints();
             }
         };
         if !self.version.context().wait(lane.stream, self.cancel, &mut meanwhile)? {
@@ -237,7 +235,8 @@ unsafe fn join(
     launching_is_immediate: bool,
 ) -> Result<(), DeviceError> {
     let mut first = Ok(());
-    for lane in lanes.iter().filter(|lane| lane.begun > 0) {
+    // Where the host waits it runs what nobody has begun yet, and others begin with the first.
+    for lane in lanes.iter().rev().filter(|lane| lane.begun > 0) {
         let Some((stream, end)) = &lane.own else { continue };
         // SAFETY: the caller says so.
         let joined = unsafe {
@@ -250,7 +249,7 @@ unsafe fn join(
                 if joined.is_err() { device.synchronise(stream.stream()).and(joined) } else { joined }
             }
         };
-        first = first.and(joined);
+        first = joined.and(first);
     }
     first
 }
