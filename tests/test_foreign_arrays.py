@@ -55,8 +55,9 @@ def test_column_major_arrays_are_used_in_place(arch):
     np.testing.assert_array_equal(y, expected - np.arange(12).reshape(3, 4))
     add_index(y.T)  # the same as the first
     assert y[0, 1] == 11
-    with pytest.raises(ValueError, match="contiguous"):
-        add_index(x[::-1])
+    expected = x + 10 * np.arange(3)[::-1, None] + np.arange(4)
+    add_index(x[::-1])  # by its strides
+    np.testing.assert_array_equal(x, expected)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64, np.float16, np.float64, np.bool_])
@@ -136,8 +137,11 @@ def test_overlapping_column_major_views(arch):
         expected[:, j + 1] = expected[:, j] + 1
     shift(f[:, 1:], f[:, :3])
     np.testing.assert_array_equal(f, expected)
-    with pytest.raises(ValueError, match="contiguous"):
-        shift(f[1:], f[:2])
+    for j in range(4):
+        expected[1, j] = expected[0, j] + 1
+        expected[2, j] = expected[1, j] + 1
+    shift(f[1:], f[:2])
+    np.testing.assert_array_equal(f, expected)
 
 
 def test_a_kernel_that_only_reads_an_array_does_not_write_it_back(arch):
@@ -271,7 +275,7 @@ def test_what_a_failed_kernel_wrote_to_a_copy_stays_written():
     assert a.tolist() == [5, 0, 0]
 
 
-def test_negative_and_zero_strides_are_refused_unless_they_say_nothing(arch):
+def test_negative_and_zero_strides(arch):
     @oc.kernel
     def total(a: Any2) -> oc.i32:
         s = 0
@@ -281,8 +285,7 @@ def test_negative_and_zero_strides_are_refused_unless_they_say_nothing(arch):
 
     x = np.arange(6, dtype=np.int32).reshape(2, 3)
     for strided in (x[:, ::-1], x[::-1], x[:, ::2], np.broadcast_to(x[0], (2, 3)), np.broadcast_to(x[:1, :1], (2, 3))):
-        with pytest.raises(ValueError, match="contiguous"):
-            total(strided)
+        assert total(strided) == strided.sum()
     assert total(np.broadcast_to(x[0], (1, 3))) == 3
     assert total(x[::-1][:1]) == 12
     assert total(np.lib.stride_tricks.as_strided(x, (1, 3), (999, 4))) == 3

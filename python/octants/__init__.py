@@ -89,15 +89,13 @@ from ._language import (
 )
 from ._logging import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from ._matrix import Matrix, Vector
+from ._ndarrays import MatrixNdarray, ScalarNdarray, VectorNdarray, ndarray
 from ._octants import BufferView, Ndarray, explain
 from ._octants import __version__ as __version_str__
 from ._primitive_types import *  # noqa: F403
 from ._pyfunc import pyfunc
 from ._random import randn
 from ._session import (
-    MatrixNdarray,
-    ScalarNdarray,
-    VectorNdarray,
     amdgpu,
     arm64,
     cpu,
@@ -108,7 +106,6 @@ from ._session import (
     init,
     kernel,
     metal,
-    ndarray,
     pure,
     real_func,
     reference,
@@ -121,6 +118,7 @@ from ._session import (
 )
 from ._streams import Event, Stream, create_event, create_stream
 from ._struct import OfClass, Struct, dataclass
+from ._tensor import Backend, MatrixTensor, Tensor, VectorTensor, matrix_tensor, tensor, vector_tensor, wrap
 from .exceptions import (
     OctantsAssertionError,
     OctantsCompilationError,
@@ -139,12 +137,14 @@ from .exceptions import (
     QuadrantsTypeError,
 )
 from .types import Ref as ref
-from .types import Template, Tensor, template
+from .types import Template, template
 
 setattr(Matrix, "field", staticmethod(matrix_field))  # noqa: B010
 setattr(Vector, "field", staticmethod(vector_field))  # noqa: B010
+setattr(Matrix, "tensor", staticmethod(matrix_tensor))  # noqa: B010
+setattr(Vector, "tensor", staticmethod(vector_tensor))  # noqa: B010
 setattr(Struct, "field", OfClass("field", struct_field))  # noqa: B010
-del OfClass, matrix_field, struct_field, vector_field
+del OfClass, matrix_field, matrix_tensor, struct_field, vector_field, vector_tensor
 
 __version__ = tuple(int(part) for part in __version_str__.split("."))
 

@@ -81,7 +81,7 @@ class MatrixType:
 
     def ndarray(self, shape, needs_grad=False):
         """A zeroed array of such matrices."""
-        from ._session import ndarray
+        from ._ndarrays import ndarray
 
         return ndarray(self, shape, needs_grad=needs_grad)
 

@@ -8,8 +8,7 @@ import sys
 from collections.abc import Callable
 
 from . import _logging, _options
-from ._matrix_types import MatrixType
-from ._octants import DataType, Func, Kernel, Ndarray, Runtime, dtypes, host_only
+from ._octants import DataType, Func, Kernel, Runtime, dtypes, host_only
 from .exceptions import OctantsDeviceUnavailable
 
 #: The one piece of state of the package: which session is current.
@@ -207,58 +206,6 @@ def _check_version(required: str) -> None:
         raise ValueError(f'require_version is a text such as "0.1.0", not {required!r}') from None
     if wanted[0] != __version__[0] or wanted[1:] > __version__[1 : len(wanted)]:
         raise Exception(f"the program requires Octants {required}, and this is {__version_str__}")
-
-
-class ScalarNdarray(Ndarray):
-    """An array of scalars in device memory. Make one with ``oc.ndarray(dtype, shape)``."""
-
-
-class VectorNdarray(Ndarray):
-    """An array of vectors in device memory. Make one with ``oc.Vector.ndarray(n, dtype, shape)``."""
-
-    @property
-    def n(self) -> int:
-        """How many entries an element has."""
-        return self.element_shape[0]
-
-
-class MatrixNdarray(Ndarray):
-    """An array of matrices in device memory. Make one with ``oc.Matrix.ndarray(n, m, dtype, shape)``."""
-
-    @property
-    def n(self) -> int:
-        """How many rows an element has."""
-        return self.element_shape[0]
-
-    @property
-    def m(self) -> int:
-        """How many columns an element has."""
-        return self.element_shape[1]
-
-
-def ndarray(dtype, shape, needs_grad=False):
-    """A zeroed array: ``oc.ndarray(oc.f32, (480, 640))``."""
-    if needs_grad:
-        from .exceptions import OctantsRuntimeError
-
-        raise OctantsRuntimeError("needs_grad=True: gradients are not supported yet")
-    if isinstance(dtype, MatrixType):
-        if dtype.unpacked:
-            from .exceptions import OctantsSyntaxError
-
-            raise OctantsSyntaxError(f"{dtype!r} is for members of an @oc.dataclass, not for elements of an array")
-        dtype.require_dtype("elements of an array")
-        return (VectorNdarray if dtype.ndim == 1 else MatrixNdarray)(runtime, dtype, shape)
-    return ScalarNdarray(runtime, dtype, shape)
-
-
-def rebuild_ndarray(dtype, shape, data):
-    """Makes an array again from its pickle."""
-    if runtime.arch is None:
-        raise RuntimeError("call oc.init() before unpickling an ndarray")
-    array = ndarray(dtype, shape)
-    array.from_numpy(data)
-    return array
 
 
 def show(kernel: str, ir: str, llvm: str | None, optimised: str | None, assembly: str | None):

@@ -8,6 +8,7 @@ from ._octants import DataType
 from ._primitive_types import *  # noqa: F403
 from ._promotion import numpy_type
 from ._struct import StructType, struct
+from ._tensor import Tensor
 
 
 def to_numpy_type(dtype):
@@ -134,16 +135,6 @@ class BufferViewType:
     def __repr__(self):
         clamps = ', "clamp"' if self.boundary == "clamp" else ""
         return f"oc.BufferView[{self.dtype!r}{clamps}]"
-
-
-class Tensor:
-    """Annotation of a parameter that takes an array or a field of any kind, or ``None``: ``x: oc.Tensor``.
-
-    Each kind of argument has code of its own; for ``None``, a block under ``if oc.static(x is not None):`` is not compiled.
-    """
-
-    def __init__(self, *_args, **_kwargs):
-        raise TypeError("oc.Tensor is the annotation of a parameter; make an array with oc.ndarray(dtype, shape)")
 
 
 class Template:

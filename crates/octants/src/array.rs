@@ -2,35 +2,44 @@
 
 use std::sync::Arc;
 
-use octants_ir::{Const, Data, Scalar, TensorShape};
-use octants_runtime::{Context, HostQueue, Memory, MemoryError};
+use octants_ir::{Const, Data, Order, Scalar, TensorShape};
+use octants_runtime::{Context, HostQueue, Memory, MemoryError, Stride, Strided};
 
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
 use crate::session::Session;
 use crate::wait::{runs_at_once, wait_for_memory};
 
-/// An array of scalars or small tensors, row-major, tensor entries innermost. Its memory is given back when it is dropped.
+/// An array of scalars or small tensors, dense, tensor entries innermost. Its memory is given back when it is dropped.
 ///
 /// After [`Session::reset`] every method that would touch the memory gives [`Error::Stale`]; the memory itself lives on until the
 /// array is dropped, so that views of it never dangle.
 #[derive(Debug)]
 pub struct NdArray {
-    memory: Memory,
+    memory: Arc<Memory>,
     element: Data,
     shape: Box<[i32]>,
+    order: Order,
 }
 
 impl NdArray {
-    /// A zeroed array of scalars or small tensors. An empty `shape` is one element; an extent of zero is no element at all.
+    /// A zeroed array of scalars or small tensors, row-major. An empty `shape` is one element; an extent of zero is no element at all.
     pub fn new(session: &Session, element: Data, shape: &[i32]) -> Result<Self, Error> {
+        Self::with_order(session, element, shape, Order::ROW_MAJOR)
+    }
+
+    /// Likewise, with its axes in another order in memory. Indices, extents and copies to and from the host know nothing of it.
+    pub fn with_order(session: &Session, element: Data, shape: &[i32], order: Order) -> Result<Self, Error> {
+        if !order.fits(shape.len()) {
+            return Err(Error::invalid(format!("an array of {} axes has no order {order}", shape.len())));
+        }
         if element.elem().is_none() {
             return Err(Error::invalid("an array holds scalars, vectors or matrices"));
         }
         let bytes = bytes_of(element, shape)?;
         let memory =
             Memory::allocate(session.context(), bytes).map_err(|error| not_allocated(error, refused))?;
-        Ok(Self { memory, element, shape: shape.into() })
+        Ok(Self { memory: Arc::new(memory), element, shape: shape.into(), order })
     }
 
     pub fn element(&self) -> Data {
@@ -44,6 +53,22 @@ impl NdArray {
 
     pub fn shape(&self) -> &[i32] {
         &self.shape
+    }
+
+    /// In which order its axes lie in memory.
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Bytes from one element to the next, by axis.
+    pub fn strides(&self) -> Vec<usize> {
+        let mut strides = vec![0; self.shape.len()];
+        let mut stride = self.entries() * self.scalar().bytes() as usize;
+        for axis in self.order.axes(self.shape.len()).collect::<Vec<_>>().into_iter().rev() {
+            strides[axis] = stride;
+            stride *= self.shape[axis] as usize;
+        }
+        strides
     }
 
     pub fn bytes(&self) -> usize {
@@ -112,7 +137,12 @@ impl NdArray {
                 other.shape, self.shape
             )));
         }
-        self.memory.copy_from(queue, &other.memory).map_err(refused)
+        if self.order == other.order {
+            return self.memory.copy_from(queue, &other.memory).map_err(refused);
+        }
+        let mut rows = vec![0; other.bytes()];
+        other.read(&mut rows, queue)?;
+        self.write(&rows, queue)
     }
 
     /// Whether no work can be under way that a copy to the host would wait for.
@@ -125,19 +155,32 @@ impl NdArray {
         wait_for_memory(&self.memory, queue)
     }
 
-    /// Copies all bytes from the host.
+    /// Copies all elements from the host, where they lie in row-major order.
     pub fn write(&self, from: &[u8], queue: HostQueue<'_>) -> Result<(), Error> {
         self.whole(from.len())?;
-        self.memory.write(queue, 0, from).map_err(refused)
+        self.memory.write_strided(queue, &self.rows(), from).map_err(refused)
     }
 
-    /// Copies all bytes to the host.
+    /// Copies all elements to the host, in row-major order.
     pub fn read(&self, to: &mut [u8], queue: HostQueue<'_>) -> Result<(), Error> {
         self.whole(to.len())?;
-        self.memory.read(queue, 0, to).map_err(refused)
+        self.memory.read_strided(queue, &self.rows(), to).map_err(refused)
     }
 
-    /// Copies bytes from this offset on to the host.
+    /// A copy of all elements between this memory and rows on the host.
+    fn rows(&self) -> Strided {
+        let run = self.entries() * self.scalar().bytes() as usize;
+        let mut host = run;
+        let mut loops = Vec::with_capacity(self.shape.len());
+        for (&extent, device) in self.shape.iter().zip(self.strides()).rev() {
+            loops.push(Stride { count: extent as usize, device, host });
+            host *= extent as usize;
+        }
+        loops.reverse();
+        Strided { offset: 0, loops, run }.merged()
+    }
+
+    /// Copies bytes as they lie in memory, from this offset on, to the host.
     pub fn read_at(&self, offset: usize, to: &mut [u8], queue: HostQueue<'_>) -> Result<(), Error> {
         self.memory.read(queue, offset, to).map_err(refused)
     }
@@ -166,8 +209,8 @@ impl NdArray {
         self.memory.write(queue, self.offset(index)?, &bytes).map_err(refused)
     }
 
-    /// The memory, for records of what a launch uses.
-    pub fn memory(&self) -> &Memory {
+    /// The memory, for records of what a launch uses, and for whoever looks at it without a copy and keeps it.
+    pub fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 
@@ -194,8 +237,8 @@ impl NdArray {
             return Err(Error::invalid(format!("{rank}d ndarray indexed with {found}d indices")));
         }
         let mut element = 0;
-        for (axis, (&i, &extent)) in index.iter().zip(&self.shape).enumerate() {
-            let extent = i64::from(extent);
+        for axis in self.order.axes(rank) {
+            let (i, extent) = (index[axis], i64::from(self.shape[axis]));
             let from_zero = if i < 0 { i + extent } else { i };
             if !(0..extent).contains(&from_zero) {
                 return Err(Error::invalid(format!(

@@ -29,10 +29,11 @@ impl<'a> Invocation<'a> {
         Self { stream: Some(stream), ..self }
     }
 
-    /// The next argument is an array of the parameter's element type and rank.
+    /// The next argument is an array of the parameter's element type, rank and order.
     pub fn array(mut self, array: &'a NdArray) -> Result<Self, Error> {
         self.memories.push(array.memory());
-        let checked = self.checked.array(array.memory(), array.element(), array.shape());
+        let checked =
+            self.checked.ordered_array(array.memory(), array.element(), array.shape(), array.order());
         Ok(Self { checked: checked.map_err(refused)?, ..self })
     }
 

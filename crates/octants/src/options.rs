@@ -21,6 +21,15 @@ pub enum Arch {
 impl Arch {
     pub const ALL: &'static [Arch] = &[Arch::Cpu, Arch::Cuda, Arch::Reference, Arch::Remote, Arch::Null];
 
+    /// The number of its memory's kind in DLPack, by which libraries share arrays; nothing if they have none for it.
+    pub fn dlpack_kind(self) -> Option<i32> {
+        match self {
+            Self::Cpu | Self::Reference => Some(1),
+            Self::Cuda => Some(2),
+            Self::Remote | Self::Null => None,
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",

@@ -42,7 +42,7 @@ pub fn check(
     let params = &kernel.regions[kernel.body].params;
     let arrays = reverse.companions.iter().filter_map(|&(param, _)| {
         let address = match args[param] {
-            Arg::Array { address, .. } | Arg::Field { address } => address,
+            Arg::Array { address, .. } | Arg::Strided { address, .. } | Arg::Field { address } => address,
             Arg::Data(_) => return None,
         };
         let Type::Array(array) = kernel.ty(params[param]) else { return None };
@@ -185,7 +185,7 @@ impl Setting<'_> {
     /// Whether the arguments' arrays hold different bytes.
     fn differs(&self, memory: &Buffers, other: &Buffers) -> bool {
         self.args.iter().any(|arg| match *arg {
-            Arg::Array { address, .. } | Arg::Field { address } => {
+            Arg::Array { address, .. } | Arg::Strided { address, .. } | Arg::Field { address } => {
                 memory.bytes(address) != other.bytes(address)
             }
             Arg::Data(_) => false,

@@ -232,8 +232,6 @@ pub enum ArgumentArray {
     Array(ArrayType),
     /// A part of an array along its first axis.
     View(ArrayType),
-    /// An array whose elements do not lie side by side.
-    Strided,
 }
 
 /// Where a function's source is.

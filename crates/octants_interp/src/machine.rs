@@ -13,15 +13,25 @@ use crate::{arith, bits, compare, convert, math, tensor};
 #[derive(Clone, PartialEq, Debug)]
 pub enum Arg {
     Data(Datum),
-    /// Elements in row-major order from the address on.
+    /// Elements from the address on, in the parameter's order.
     Array {
         address: u64,
         shape: Vec<i32>,
+    },
+    /// Elements whose distances along each axis are known at launch, in scalars. The first lies at the address.
+    Strided {
+        address: u64,
+        shape: Vec<i32>,
+        strides: Vec<i64>,
     },
     /// The first element lies at the address; the parameter's layout says where the others do.
     Field {
         address: u64,
     },
+}
+
+fn is_shape(shape: &[i32], array: ArrayType) -> bool {
+    shape.len() == array.rank as usize && shape.iter().all(|&extent| extent >= 0)
 }
 
 /// What ends a run that would go on.
@@ -94,9 +104,12 @@ impl<'a> Machine<'a> {
                     values[param.index()] = datum.clone();
                 }
                 (Type::Array(array), Arg::Array { shape, .. })
-                    if array.layout.is_none()
-                        && shape.len() == array.rank as usize
-                        && shape.iter().all(|&extent| extent >= 0) =>
+                    if array.layout.is_none() && !array.has_strides() && is_shape(shape, array) =>
+                {
+                    places[param.index()] = Some(index);
+                }
+                (Type::Array(array), Arg::Strided { shape, strides, .. })
+                    if array.has_strides() && is_shape(shape, array) && strides.len() == shape.len() =>
                 {
                     places[param.index()] = Some(index);
                 }
@@ -167,9 +180,17 @@ impl<'a> Machine<'a> {
     pub fn array(&self, base: Value) -> (usize, u64, &'a [i32]) {
         let param = self.places[base.index()].unwrap_or_default();
         match &self.args[param] {
-            Arg::Array { address, shape } => (param, *address, shape),
+            Arg::Array { address, shape } | Arg::Strided { address, shape, .. } => (param, *address, shape),
             Arg::Field { address } => (param, *address, &[]),
             Arg::Data(_) => (param, 0, &[]),
+        }
+    }
+
+    /// The strides of an array that is not dense, in scalars.
+    pub fn strides(&self, param: usize) -> &'a [i64] {
+        match &self.args[param] {
+            Arg::Strided { strides, .. } => strides,
+            Arg::Array { .. } | Arg::Field { .. } | Arg::Data(_) => &[],
         }
     }
 

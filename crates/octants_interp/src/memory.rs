@@ -60,10 +60,9 @@ impl<'k> Machine<'k> {
             return Ok(Cell::Variable { place: base, components: self.operand_data(components) });
         };
         let (param, start, shape) = self.array(base);
-        let (size, _) = size_and_align(self.kernel, array.elem);
         let offset = match self.kernel.layout(array) {
             Some(layout) => self.field_offset(op, param, layout, indices)?,
-            None => self.array_offset(op, param, array, shape, indices)?.wrapping_mul(size.into()),
+            None => self.array_offset(op, param, array, shape, indices)?,
         };
         let address = start.wrapping_add(offset);
         let (Data::Tensor(ty), [_, ..]) = (array.elem, components) else {
@@ -128,7 +127,7 @@ impl<'k> Machine<'k> {
         Ok(offset)
     }
 
-    /// How many elements behind an array's first one another lies.
+    /// How many bytes behind an array's first element another lies.
     fn array_offset(
         &self,
         op: Op,
@@ -137,7 +136,10 @@ impl<'k> Machine<'k> {
         shape: &[i32],
         indices: &[Value],
     ) -> Result<u64, Trap> {
-        let mut element: u64 = 0;
+        let size = size_and_align(self.kernel, array.elem).0.into();
+        let strides = self.strides(param);
+        let scalar = array.elem.elem().map_or(0, Scalar::bytes).into();
+        let (mut element, mut spaced): (u64, u64) = (0, 0);
         for axis in array.order.axes(indices.len()) {
             let (mut index, extent) = (self.get(indices[axis]).integer(), shape[axis]);
             if array.boundary == Boundary::Clamp {
@@ -151,8 +153,10 @@ impl<'k> Machine<'k> {
             // Extents are below 2^31 and their product is the array's size, so nothing real overflows here; a caller that
             // lies about a shape gets an address without memory.
             element = element.wrapping_mul(extent as u64).wrapping_add(inside);
+            let stride = strides.get(axis).map_or(0, |stride| stride.cast_unsigned());
+            spaced = spaced.wrapping_add(inside.wrapping_mul(stride).wrapping_mul(scalar));
         }
-        Ok(element)
+        Ok(if array.has_strides() { spaced } else { element.wrapping_mul(size) })
     }
 
     fn read(&mut self, op: Op, cell: &Cell) -> Result<Datum, Trap> {

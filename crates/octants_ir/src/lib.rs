@@ -11,6 +11,7 @@ pub mod ids;
 pub mod kernel;
 pub mod layout;
 pub mod ops;
+pub mod order;
 pub mod plan;
 pub mod rewrite;
 pub mod site;
@@ -28,11 +29,12 @@ pub use kernel::{
 };
 pub use layout::{Digit, Layout, Level, NodeKind};
 pub use ops::{Effects, OpKind};
+pub use order::{Order, Spacing};
 pub use plan::{
     Access, ArgKind, ArgLayout, ArgSlot, Bound, Branch, Copied, LaunchUses, Plan, ResultLayout, ResultSlot,
     RunTime, Schedule, Task, TempLayout, TempSlot,
 };
 pub use site::{Site, SiteKind, SiteNumbers, SiteScope, SiteTable};
-pub use types::{ArrayType, Boundary, Data, Order, Scalar, StructType, TensorShape, TensorType, Type};
+pub use types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
 pub use verify::{Law, Violation, verify};
 pub use views::{CellAccess, ParallelLoop, Place, ReductionView};

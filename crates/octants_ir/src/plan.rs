@@ -286,7 +286,8 @@ pub struct ArgSlot {
 pub enum ArgKind {
     /// The bytes of the value; a `u1` takes one.
     Data(Data),
-    /// An address of eight bytes, then an `i32` for each extent, padded to a multiple of eight. A field is the address alone.
+    /// An address of eight bytes, then an `i32` for each extent, padded to a multiple of eight; then, unless the array is dense, an `i64`
+    /// for each stride, in scalars. A field is the address alone.
     Array(ArrayType),
 }
 
@@ -294,6 +295,34 @@ impl ArgSlot {
     /// Where an array's extent of an axis lies; a field has none here.
     pub fn extent_offset(&self, axis: u8) -> u32 {
         self.offset + 8 + 4 * u32::from(axis)
+    }
+
+    /// Where the stride of an axis lies, of an array that is not dense.
+    pub fn stride_offset(&self, axis: u8) -> u32 {
+        let rank = self.array().map_or(0, |array| u32::from(array.rank));
+        self.offset + 8 + (4 * rank).next_multiple_of(8) + 8 * u32::from(axis)
+    }
+
+    /// Of an array that is not dense, in this block of arguments: the lowest byte of its elements, and the end of the highest.
+    ///
+    /// # Panics
+    /// If the block is smaller than its layout.
+    pub fn spaced_range(&self, block: &[u8]) -> (u64, u64) {
+        let rank = self.array().map_or(0, |array| array.rank);
+        let scalar = self.array().and_then(|array| array.elem.elem()).map_or(1, Scalar::bytes);
+        let start = read_integer(block, self.offset, Scalar::I64).cast_unsigned();
+        let (mut below, mut above) = (0_u64, u64::from(self.bytes));
+        for axis in 0..rank {
+            let extent = read_integer(block, self.extent_offset(axis), Scalar::I32);
+            let stride = read_integer(block, self.stride_offset(axis), Scalar::I64);
+            let reach = stride.wrapping_mul(scalar.into()).wrapping_mul(extent - 1);
+            match extent {
+                0 => return (start, start),
+                _ if reach < 0 => below = below.wrapping_add(reach.unsigned_abs()),
+                _ => above = above.wrapping_add(reach.unsigned_abs()),
+            }
+        }
+        (start.wrapping_sub(below), start.wrapping_add(above))
     }
 
     pub fn array(&self) -> Option<ArrayType> {
@@ -313,7 +342,8 @@ impl ArgLayout {
             .map(|&param| match kernel.ty(param) {
                 Type::Array(array) => {
                     let extents = if array.layout.is_some() { 0 } else { array.rank };
-                    let bytes = 8 + (4 * u32::from(extents)).next_multiple_of(8);
+                    let strides = if array.has_strides() { array.rank } else { 0 };
+                    let bytes = 8 + (4 * u32::from(extents)).next_multiple_of(8) + 8 * u32::from(strides);
                     let element = size_and_align(kernel, array.elem).0;
                     let span = kernel.layout(array).map_or(element.into(), |layout| layout.span(element));
                     let offset = block.put(bytes, 8);

@@ -2,6 +2,7 @@
 //! temporaries) that hold data.
 
 use crate::ids::{LayoutId, StructId};
+use crate::order::{Order, Spacing};
 
 macro_rules! scalars {
     ($($variant:ident $name:literal $class:ident $bits:literal),* $(,)?) => {
@@ -161,33 +162,16 @@ pub enum Boundary {
     Clamp,
 }
 
-/// In which order the elements of an array argument lie.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Order {
-    /// The last index runs fastest, as in C.
-    RowMajor,
-    /// The first index runs fastest, as in Fortran.
-    ColumnMajor,
-}
-
-impl Order {
-    /// The axes from the slowest to the fastest.
-    pub fn axes(self, rank: usize) -> impl Iterator<Item = usize> {
-        (0..rank).map(move |axis| match self {
-            Self::RowMajor => axis,
-            Self::ColumnMajor => rank - 1 - axis,
-        })
-    }
-}
-
 /// An array or a field: a base address known at launch, and elements addressed by `rank` indices; tensor entries innermost.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ArrayType {
     pub elem: Data,
     pub rank: u8,
     pub boundary: Boundary,
-    /// Of an array whose extents are known at launch: how its elements lie. Of a field, always row-major: its layout says it.
+    /// Of an array whose extents are known at launch: in which order its axes lie. Of a field, always row-major: its layout says it.
     pub order: Order,
+    /// Of an array whose extents are known at launch: what lies between its elements. Of a field, always dense.
+    pub spacing: Spacing,
     /// Of a field: where its elements lie. An array has none.
     pub layout: Option<LayoutId>,
 }
@@ -195,13 +179,31 @@ pub struct ArrayType {
 impl ArrayType {
     /// An array argument.
     pub fn array(elem: impl Into<Data>, rank: u8, boundary: Boundary) -> Self {
-        Self { elem: elem.into(), rank, boundary, order: Order::RowMajor, layout: None }
+        Self {
+            elem: elem.into(),
+            rank,
+            boundary,
+            order: Order::ROW_MAJOR,
+            spacing: Spacing::Dense,
+            layout: None,
+        }
     }
 
     /// The same array with its elements in another order.
     #[must_use]
     pub fn ordered(self, order: Order) -> Self {
         Self { order, ..self }
+    }
+
+    /// The same array with something else between its elements.
+    #[must_use]
+    pub fn spaced(self, spacing: Spacing) -> Self {
+        Self { spacing, ..self }
+    }
+
+    /// Whether a launch passes its strides.
+    pub fn has_strides(self) -> bool {
+        self.spacing != Spacing::Dense
     }
 }
 

@@ -6,7 +6,7 @@
 //! the loop's counter.
 
 use octants_ir::ops::ArithOp;
-use octants_ir::{ArrayType, Boundary, Data, Layout, Scalar, TensorShape, Type, Value};
+use octants_ir::{ArrayType, Boundary, Data, Layout, Scalar, Spacing, TensorShape, Type, Value};
 
 use crate::alias::Class;
 use crate::emitter::Emitter;
@@ -186,12 +186,12 @@ impl Emitter<'_> {
 
     /// The offset in scalars.
     pub(crate) fn array_offset(&mut self, param: usize, array: ArrayType, indices: &[Value]) -> Index {
+        if array.has_strides() {
+            return self.spaced_offset(param, array, indices);
+        }
         let mut offset = Index::uniform(Val::i64(0));
         for (place, axis) in array.order.axes(indices.len()).enumerate() {
-            let index = match array.boundary {
-                Boundary::Unsafe => self.index(indices[axis], Range::array_window()),
-                Boundary::Clamp => self.clamped(param, axis as u8, indices[axis]),
-            };
+            let index = self.axis_index(param, array, axis, indices[axis]);
             if place == 0 {
                 offset = index;
             } else {
@@ -202,6 +202,31 @@ impl Emitter<'_> {
         }
         let entries = array.elem.tensor_shape().map_or(1, TensorShape::count);
         self.index_mul(offset, Val::i64(entries.into()))
+    }
+
+    /// The offset in scalars in an array whose strides are passed.
+    fn spaced_offset(&mut self, param: usize, array: ArrayType, indices: &[Value]) -> Index {
+        let entries = array.elem.tensor_shape().map_or(1, TensorShape::count);
+        let fastest = array.order.axes(indices.len()).last();
+        let mut offset = Index::uniform(Val::i64(0));
+        for axis in array.order.axes(indices.len()) {
+            let index = self.axis_index(param, array, axis, indices[axis]);
+            let stride = match array.spacing {
+                Spacing::Rows if Some(axis) == fastest => Val::i64(entries.into()),
+                Spacing::Rows | Spacing::Strided | Spacing::Dense => self.axis_stride(param, axis as u8),
+            };
+            let cells = self.index_mul(index, stride);
+            offset = self.index_add("add", offset, cells);
+        }
+        offset
+    }
+
+    /// The index of an axis, in 64 bits.
+    fn axis_index(&mut self, param: usize, array: ArrayType, axis: usize, index: Value) -> Index {
+        match array.boundary {
+            Boundary::Unsafe => self.index(index, Range::array_window()),
+            Boundary::Clamp => self.clamped(param, axis as u8, index),
+        }
     }
 
     /// An index in 64 bits, right for the accesses inside an axis with this window.

@@ -13,6 +13,8 @@ pub(crate) struct ParamRegisters {
     base: Option<Ptr>,
     /// By axis: as `i32`, and as the same extended to 64 bits.
     extents: Vec<Option<(Val, Val)>>,
+    /// By axis, in scalars, of an array that is not dense.
+    strides: Vec<Option<Val>>,
 }
 
 impl Emitter<'_> {
@@ -72,6 +74,21 @@ impl Emitter<'_> {
         (narrow, wide)
     }
 
+    /// The stride of an axis of an array parameter that is not dense, in scalars.
+    pub(crate) fn axis_stride(&mut self, param: usize, axis: u8) -> Val {
+        let strides = &mut self.params[param].strides;
+        if strides.len() <= axis.into() {
+            strides.resize(usize::from(axis) + 1, None);
+        }
+        if let Some(stride) = strides[usize::from(axis)] {
+            return stride;
+        }
+        let offset = self.plan.args.slots[param].stride_offset(axis) as usize;
+        let stride = self.load_entry("%args", offset, Scalar::I64);
+        self.params[param].strides[usize::from(axis)] = Some(stride);
+        stride
+    }
+
     /// The parameter that an array value is.
     pub(crate) fn array_param(&self, array: Value) -> usize {
         match self.kernel.values[array].def {
@@ -81,13 +98,14 @@ impl Emitter<'_> {
     }
 
     /// What is known of an array that a function is passed.
-    pub(crate) fn known_array(&mut self, base: Ptr, extents: &[Val]) -> ParamRegisters {
+    pub(crate) fn known_array(&mut self, base: Ptr, extents: &[Val], strides: &[Val]) -> ParamRegisters {
         let extents = extents.iter().map(|&narrow| {
             let widen = format_args!("zext nneg i32 {narrow} to i64");
             let wide = self.f.in_entry(|f| f.value(Ty::new(Scalar::I64, 1), widen));
             Some((narrow, wide))
         });
-        ParamRegisters { base: Some(base), extents: extents.collect() }
+        let strides = strides.iter().copied().map(Some).collect();
+        ParamRegisters { base: Some(base), extents: extents.collect(), strides }
     }
 
     /// The launch's own number.

@@ -13,6 +13,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::aggregate::{self, Layout};
 use crate::buffer_view::BufferView;
 use crate::field::Field;
+use crate::foreign::{ForeignArray, Owner};
 use crate::host;
 use crate::ndarray::Ndarray;
 use crate::runtime::ActiveSession;
@@ -328,7 +329,8 @@ impl Binder<'_> {
     ) -> PyResult<ArrayType> {
         // Says what is wrong with an array of another session.
         array.address(&current.session).map_err(|error| errors::from_error(object.py(), &error))?;
-        self.array_type(param, annotation, current, array.element(), array.shape().len(), object)
+        let ty = self.array_type(param, annotation, current, array.element(), array.shape().len(), object)?;
+        Ok(ty.ordered(array.order()))
     }
 
     fn array(
@@ -341,8 +343,8 @@ impl Binder<'_> {
         if let Ok(ndarray) = object.cast::<Ndarray>() {
             return self.octants_array(param, annotation, &ndarray.get().array, object, current);
         }
-        if let Some(foreign) = numpy::ForeignArray::of(object)? {
-            if foreign.owner != numpy::Owner::Host && current.session.sees_host_memory() {
+        if let Some(foreign) = ForeignArray::of(object)? {
+            if foreign.owner != Owner::Host && current.session.sees_host_memory() {
                 let name = &param.spec.name;
                 let message = format!(
                     "Invalid value for argument {name} - required an array in the host's memory, got one on a GPU"
@@ -387,7 +389,7 @@ impl Binder<'_> {
         // The last axes are those of the elements.
         let inner = annotation.element.rank();
         if inner > 0 {
-            let shape = view.element_shape(inner);
+            let shape = view.elements().element_shape(inner);
             let Some(shape) = shape.filter(|&shape| annotation.element.admits(Some(shape))) else {
                 let required = format!("{} in the last axes", element_name(annotation.element));
                 let got = format!("an array of shape {:?}", view.shape());
@@ -405,11 +407,8 @@ impl Binder<'_> {
             let got = format!("shape {:?}", view.shape());
             return Err(refuse("extents below 2147483648", got, "pass a part of the array"));
         }
-        let Some(order) = view.placement(inner).order() else {
-            let help = "pass numpy.ascontiguousarray(array)";
-            return Err(refuse("a contiguous array", "a strided one".to_owned(), help));
-        };
-        Ok(ty.ordered(order))
+        let (order, spacing) = view.elements().placement(inner).seen();
+        Ok(ty.ordered(order).spaced(spacing))
     }
 
     fn array_type(

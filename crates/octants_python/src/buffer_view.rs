@@ -1,14 +1,15 @@
 //! `BufferView`: a part of an array along its first axis, without a copy.
 
 use octants::HostQueue;
-use octants::ir::TensorShape;
+use octants::ir::{Order, TensorShape};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple};
 
 use crate::field::Field;
 use crate::ndarray::Ndarray;
-use crate::{host_only, interrupt};
+use crate::shared::{self, Shared};
+use crate::{host_only, interrupt, tensor};
 
 /// What may not be asked while compiling: the code would keep the answer, and other launches have other ranges.
 const RANGE: &str = "BufferView.size";
@@ -25,9 +26,7 @@ pub struct BufferView {
 impl BufferView {
     /// `array[a:b]`.
     pub fn slice(ndarray: &Bound<'_, Ndarray>, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
-        let Some(&length) = ndarray.get().array.shape().first() else {
-            return Err(PyTypeError::new_err("an ndarray without axes has no views"));
-        };
+        let length = viewed_length(ndarray)?;
         let (offset, size) = bounds(slice, length)?;
         Ok(Self { ndarray: ndarray.clone().unbind(), offset, size })
     }
@@ -50,6 +49,24 @@ impl BufferView {
     pub fn first_byte(&self) -> usize {
         self.offset as usize * self.stride()
     }
+
+    /// What other libraries may look at.
+    pub fn shared(&self, py: Python<'_>) -> PyResult<Shared> {
+        let whole = self.ndarray.get().shared(py)?;
+        Ok(Shared { address: whole.address + self.first_byte() as u64, shape: self.extents(), ..whole })
+    }
+}
+
+/// The extent of an array's first axis, if it has views: that axis must be the slowest.
+fn viewed_length(ndarray: &Bound<'_, Ndarray>) -> PyResult<i32> {
+    let array = &ndarray.get().array;
+    if array.order() != Order::ROW_MAJOR {
+        return Err(PyTypeError::new_err(
+            "an ndarray with a layout has no views: its rows do not lie side by side",
+        ));
+    }
+    let first = array.shape().first().copied();
+    first.ok_or_else(|| PyTypeError::new_err("an ndarray without axes has no views"))
 }
 
 /// Where a slice begins and how long it is, clamped to the length as Python does.
@@ -89,7 +106,7 @@ impl BufferView {
 
     #[new]
     fn new(arr: &Bound<'_, PyAny>, offset: &Bound<'_, PyAny>, size: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let ndarray = arr;
+        let ndarray = tensor::unwrapped(arr);
         if ndarray.is_instance_of::<BufferView>() {
             return Err(PyTypeError::new_err(
                 "Cannot nest BufferView(view, ...); use view.subview(offset, size) instead",
@@ -105,9 +122,7 @@ impl BufferView {
             let message = format!("a BufferView is made of an ndarray, not of {found}{hint}");
             return Err(PyTypeError::new_err(message));
         };
-        let Some(&length) = ndarray.get().array.shape().first() else {
-            return Err(PyTypeError::new_err("an ndarray without axes has no views"));
-        };
+        let length = viewed_length(ndarray)?;
         let Some((offset, size)) = part(offset, size, length)? else {
             return Err(PyValueError::new_err(format!(
                 "BufferView construction out of range: offset={offset}, size={size}, ndarray length={length}"
@@ -195,13 +210,31 @@ impl BufferView {
 
     /// How numpy looks at the memory without a copy.
     #[getter]
-    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let interface = self.ndarray.bind(py).getattr("__array_interface__")?.cast_into::<PyDict>()?;
-        let whole = interface.get_item("data")?.map(|data| data.get_item(0)).transpose()?;
-        let pointer: usize = whole.map_or(Ok(0), |pointer| pointer.extract())?;
-        interface.set_item("shape", PyTuple::new(py, self.extents())?)?;
-        interface.set_item("data", (pointer + self.first_byte(), false))?;
-        Ok(interface)
+    fn __array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        shared::array_interface(slf)
+    }
+
+    /// How libraries for NVIDIA's GPUs look at the memory without a copy.
+    #[getter]
+    fn __cuda_array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        shared::cuda_array_interface(slf)
+    }
+
+    /// A capsule by which another library looks at the memory, as DLPack asks for it.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        slf: &Bound<'py, Self>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        shared::dlpack(slf, &shared::Request { stream, max_version, dl_device, copy })
+    }
+
+    /// Kind and number of the device that the memory is on, as DLPack counts them.
+    fn __dlpack_device__(slf: &Bound<'_, Self>) -> PyResult<(i32, i32)> {
+        shared::dlpack_device(slf)
     }
 
     /// A numpy array with the elements; ``copy=False`` or ``None`` shares the memory.
@@ -219,7 +252,8 @@ impl BufferView {
             interrupt::waiting(py, |cancel| array.wait(HostQueue { stream: Some(on), cancel }))?;
         }
         if !matches!(array.host_pointer(), Err(octants::Error::Unsupported { .. })) {
-            let shared = py.import("numpy")?.call_method1("asarray", (slf,))?;
+            this.ndarray.get().wait(py)?;
+            let shared = this.shared(py)?.into_numpy(py)?;
             return if copy == Some(true) { shared.call_method0("copy") } else { Ok(shared) };
         }
         if copy == Some(false) {

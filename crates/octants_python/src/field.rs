@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::field_index::{numbers, place};
+use crate::shared::{self, Shared};
 use crate::tree::Tree;
 use crate::{dtype, element, errors, host_memory, host_only, interrupt, numpy, stream};
 
@@ -322,45 +323,75 @@ impl Field {
         })
     }
 
-    /// The elements in place, for numpy to look at, if they lie densely and each axis has one stride.
-    fn _memory(slf: &Bound<'_, Self>) -> PyResult<Option<FieldMemory>> {
-        let (py, leaf) = (slf.py(), Self::data(slf, "to_numpy")?);
-        let (true, Some(mut strides)) = (leaf.is_compact(), leaf.strides()) else { return Ok(None) };
-        let memory = leaf.tree().memory().map_err(|error| failed(py, &error))?;
-        let address = leaf.address().map_err(|error| failed(py, &error))?;
-        if !matches!(memory.host_pointer(), Ok(Some(_))) {
-            return Ok(None);
+    /// The elements in place, as a numpy array, if they lie densely in the host's memory and each axis has one stride.
+    fn _alias<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match Shared::of(slf)?.filter(Shared::is_on_host) {
+            Some(shared) => shared.into_numpy(slf.py()).map(Some),
+            None => Ok(None),
         }
-        // Whoever looks at the memory sees what was launched before, on whatever stream.
-        Self::data_at_rest(slf, "to_numpy")?;
-        let scalar = u64::from(leaf.scalar().bytes());
-        match leaf.elem() {
-            Data::Tensor(tensor) => match tensor.shape {
-                TensorShape::Vector(_) => strides.push(scalar),
-                TensorShape::Matrix(_, m) => strides.extend([u64::from(m) * scalar, scalar]),
-            },
-            Data::Scalar(_) | Data::Struct(_) => {}
-        }
-        Ok(Some(FieldMemory { leaf: leaf.clone(), _memory: memory, address, strides }))
+    }
+
+    /// How numpy looks at the memory without a copy. A field that it cannot look at has no such attribute.
+    #[getter]
+    fn __array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        shared::array_interface(slf)
+    }
+
+    /// How libraries for NVIDIA's GPUs look at the memory without a copy. A field that is not there has no such attribute.
+    #[getter]
+    fn __cuda_array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        shared::cuda_array_interface(slf)
+    }
+
+    /// A capsule by which another library looks at the memory, as DLPack asks for it.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        slf: &Bound<'py, Self>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        shared::dlpack(slf, &shared::Request { stream, max_version, dl_device, copy })
+    }
+
+    /// Kind and number of the device that the memory is on, as DLPack counts them.
+    fn __dlpack_device__(slf: &Bound<'_, Self>) -> PyResult<(i32, i32)> {
+        shared::dlpack_device(slf)
+    }
+
+    /// A capsule by which another library looks at the memory, of DLPack's first form or of the one with versions.
+    #[pyo3(signature = (versioned=false))]
+    fn _to_dlpack<'py>(slf: &Bound<'py, Self>, versioned: bool) -> PyResult<Bound<'py, PyAny>> {
+        shared::to_dlpack(slf, versioned)
     }
 }
 
-/// The elements of a leaf as numpy sees them. Keeps the memory alive, also if the tree is destroyed.
-#[pyclass(frozen, module = "octants")]
-pub struct FieldMemory {
-    leaf: FieldLeaf,
-    _memory: Arc<dyn Send + Sync>,
-    address: u64,
-    strides: Vec<u64>,
-}
+impl Field {
+    /// Waits for a device that still works on it; Ctrl-C ends the wait.
+    pub fn wait(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Self::data_at_rest(slf, "to_numpy").map(drop)
+    }
 
-#[pymethods]
-impl FieldMemory {
-    #[getter]
-    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let interface =
-            numpy::interface(py, &extents(&self.leaf), self.leaf.scalar(), self.address as usize)?;
-        interface.set_item("strides", PyTuple::new(py, &self.strides)?)?;
-        Ok(interface)
+    /// What other libraries may look at: the elements of one leaf, if they lie densely and each axis has one stride.
+    pub fn shared(slf: &Bound<'_, Self>) -> PyResult<Option<Shared>> {
+        let py = slf.py();
+        let bound = Self::bound(slf)?;
+        let [leaf] = &*bound.leaves else { return Ok(None) };
+        let (true, Some(strides)) = (leaf.is_compact(), leaf.strides()) else { return Ok(None) };
+        let memory = leaf.tree().memory().map_err(|error| failed(py, &error))?;
+        let address = leaf.address().map_err(|error| failed(py, &error))?;
+        let scalar = leaf.scalar();
+        let mut strides: Vec<_> = strides.into_iter().map(|stride| stride as usize).collect();
+        let width = scalar.bytes() as usize;
+        match leaf.elem() {
+            Data::Tensor(tensor) => match tensor.shape {
+                TensorShape::Vector(_) => strides.push(width),
+                TensorShape::Matrix(_, m) => strides.extend([usize::from(m) * width, width]),
+            },
+            Data::Scalar(_) | Data::Struct(_) => {}
+        }
+        let device = Shared::device_of(bound.session.options());
+        Ok(Some(Shared { memory, address, scalar, shape: extents(leaf), strides, device }))
     }
 }

@@ -21,11 +21,12 @@ use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType, TypeLike};
 use crate::expr::{self, Expr};
 use crate::field::Field;
+use crate::foreign::ForeignArray;
 use crate::func::Func;
 use crate::kernel::Kernel;
 use crate::ndarray::Ndarray;
 use crate::tree::Node;
-use crate::{aggregate, host_only, numpy, source, stack};
+use crate::{aggregate, host_only, numpy, source, stack, tensor};
 
 type Object<'py> = Bound<'py, PyAny>;
 type DynTracer<'t, 'py> = &'t mut dyn Tracer<Object<'py>>;
@@ -299,7 +300,8 @@ impl<'py> Host for PyHost<'py> {
     }
 
     fn global(&self, function: &Object<'py>, name: &str) -> HostResult<Option<Object<'py>>> {
-        self.result(self.global_object(function, name))
+        let found = self.global_object(function, name).map(|found| found.map(tensor::into_unwrapped));
+        self.result(found)
     }
 
     fn annotation_of(&self, function: &Object<'py>, param: &str) -> HostResult<Option<Object<'py>>> {
@@ -357,7 +359,9 @@ impl<'py> Host for PyHost<'py> {
                 return self.array_annotation(&instance).map_or_else(|_| other(), Annotation::Array);
             }
         }
-        if class("Tensor").is_ok_and(|tensor| object.is(&tensor)) {
+        if let Ok(class) = object.cast::<PyType>()
+            && class.is_subclass_of::<tensor::Tensor>().unwrap_or(false)
+        {
             return Annotation::AnyTensor;
         }
         if let Ok(reference) = class("Ref")
@@ -414,9 +418,10 @@ impl<'py> Host for PyHost<'py> {
 
     fn items(&self, object: &Object<'py>) -> Vec<Object<'py>> {
         if let Ok(items) = object.cast::<PyTuple>() {
-            return items.iter().collect();
+            return items.iter().map(tensor::into_unwrapped).collect();
         }
-        object.cast::<PyList>().map_or_else(|_| Vec::new(), |items| items.iter().collect())
+        let items = object.cast::<PyList>().ok();
+        items.map_or_else(Vec::new, |items| items.iter().map(tensor::into_unwrapped).collect())
     }
 
     fn pairs(&self, object: &Object<'py>) -> Vec<(Object<'py>, Object<'py>)> {
@@ -513,7 +518,8 @@ impl<'py> Host for PyHost<'py> {
 
     fn argument_array(&self, object: &Object<'py>, element: ElementAnnotation) -> Option<ArgumentArray> {
         let of = |array: &octants::NdArray| {
-            ArrayType::array(array.element(), array.shape().len() as u8, Boundary::Unsafe)
+            let ty = ArrayType::array(array.element(), array.shape().len() as u8, Boundary::Unsafe);
+            ty.ordered(array.order())
         };
         if let Ok(array) = object.cast::<Ndarray>() {
             return Some(ArgumentArray::Array(of(&array.get().array)));
@@ -521,13 +527,15 @@ impl<'py> Host for PyHost<'py> {
         if let Ok(view) = object.cast::<BufferView>() {
             return Some(ArgumentArray::View(of(&view.get().ndarray.get().array)));
         }
-        let view = numpy::View::of(object)?;
-        let scalar = view.scalar();
+        let foreign = ForeignArray::of_known_library(object).ok().flatten()?;
+        let view = foreign.view().ok()?;
+        let view = view.elements();
+        let scalar = view.scalar;
         // An array that has no such elements is one of scalars: whoever wants elements says what is wrong.
         let shape = view.element_shape(element.rank());
         let inner = shape.map_or(0, TensorShape::rank);
-        let Some(order) = view.placement(inner).order() else { return Some(ArgumentArray::Strided) };
-        let rank = view.shape().len() - inner;
+        let (order, spacing) = view.placement(inner).seen();
+        let rank = view.shape.len() - inner;
         let least = usize::from(shape.is_none());
         let rank = u8::try_from(rank).ok().filter(|_| (least..=12).contains(&rank))?;
         let elem = match shape {
@@ -535,7 +543,7 @@ impl<'py> Host for PyHost<'py> {
             None => scalar?.into(),
         };
         let ty = ArrayType::array(elem, rank, Boundary::Unsafe);
-        Some(ArgumentArray::Array(ty.ordered(order)))
+        Some(ArgumentArray::Array(ty.ordered(order).spaced(spacing)))
     }
 
     fn field(&self, object: &Object<'py>) -> HostResult<Arc<FieldKind>> {
@@ -641,7 +649,9 @@ impl<'py> Host for PyHost<'py> {
     }
 
     fn iterate(&self, object: &Object<'py>, tracer: DynTracer<'_, 'py>) -> HostResult<Vec<Object<'py>>> {
-        self.result(expr::tracing(tracer, || object.try_iter()?.collect()))
+        self.result(expr::tracing(tracer, || {
+            object.try_iter()?.map(|item| item.map(tensor::into_unwrapped)).collect()
+        }))
     }
 
     fn getattr(
@@ -650,7 +660,7 @@ impl<'py> Host for PyHost<'py> {
         name: &str,
         tracer: DynTracer<'_, 'py>,
     ) -> HostResult<Object<'py>> {
-        self.result(expr::tracing(tracer, || object.getattr(name)))
+        self.result(expr::tracing(tracer, || object.getattr(name).map(tensor::into_unwrapped)))
     }
 
     fn getitem(
@@ -659,7 +669,7 @@ impl<'py> Host for PyHost<'py> {
         index: &Object<'py>,
         tracer: DynTracer<'_, 'py>,
     ) -> HostResult<Object<'py>> {
-        self.result(expr::tracing(tracer, || object.get_item(index)))
+        self.result(expr::tracing(tracer, || object.get_item(index).map(tensor::into_unwrapped)))
     }
 
     fn binary(
@@ -727,13 +737,13 @@ impl<'py> Host for PyHost<'py> {
         self.result(expr::tracing(tracer, || {
             let args = PyTuple::new(self.py, args)?;
             if kwargs.is_empty() {
-                return callee.call1(args);
+                return callee.call1(args).map(tensor::into_unwrapped);
             }
             let named = PyDict::new(self.py);
             for (name, value) in kwargs {
                 named.set_item(name, value)?;
             }
-            callee.call(args, Some(&named))
+            callee.call(args, Some(&named)).map(tensor::into_unwrapped)
         }))
     }
 

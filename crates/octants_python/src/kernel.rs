@@ -25,7 +25,7 @@ use crate::interrupt::SignalScope;
 use crate::launch::{Fit, LaunchArguments, Objects, Specialisation, Words};
 use crate::runtime::{ActiveSession, Runtime, SessionHolder};
 use crate::traced::Traced;
-use crate::{aggregate, dtype, errors, host_only, interrupt, stack, stream};
+use crate::{aggregate, dtype, errors, host_only, interrupt, stack, stream, tensor};
 
 #[pyclass(frozen, module = "octants", dict, weakref)]
 pub struct Kernel {
@@ -119,7 +119,7 @@ impl Kernel {
         let binder = Binder { signature: &self.signature, params: &self.params, sources: sources.map() };
         let described = arguments.iter().zip(&self.params);
         let args = described
-            .map(|(object, param)| binder.describe(param, object, current))
+            .map(|(object, param)| binder.describe(param, tensor::unwrapped(object), current))
             .collect::<PyResult<Vec<_>>>()?;
         let started = Instant::now();
         let function = self.function.bind(py).as_any();

@@ -11,6 +11,7 @@
 mod aggregate;
 mod arguments;
 mod buffer_view;
+mod dlpack;
 mod dtype;
 mod dump;
 mod element;
@@ -18,6 +19,7 @@ mod errors;
 mod expr;
 mod field;
 mod field_index;
+mod foreign;
 mod func;
 mod host;
 mod host_memory;
@@ -30,10 +32,12 @@ mod number;
 mod numpy;
 mod profiler;
 mod runtime;
+mod shared;
 mod source;
 mod stack;
 mod stream;
 mod template;
+mod tensor;
 mod traced;
 mod tree;
 
@@ -69,6 +73,8 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<runtime::Runtime>()?;
     module.add_class::<stream::Event>()?;
     module.add_class::<stream::Stream>()?;
+    module.add_class::<tensor::Tensor>()?;
+    shared::add_buffer_protocol(py);
     module.add_class::<tree::Node>()?;
     module.add_class::<tree::Tree>()?;
     module.add("MAX_AXES", octants::MAX_AXES)?;

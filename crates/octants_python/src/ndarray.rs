@@ -1,16 +1,17 @@
 //! Arrays in device memory, as Python objects.
 
 use octants::diag::Code;
-use octants::ir::{Data, TensorShape, TensorType};
+use octants::ir::{Data, Order, TensorShape, TensorType};
 use octants::{HostQueue, LiveStream, NdArray};
-use pyo3::exceptions::{PyAssertionError, PyAttributeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType};
 use crate::runtime::Runtime;
-use crate::{aggregate, element, errors, host_memory, host_only, interrupt, number, numpy, stream};
+use crate::shared::{self, Shared};
+use crate::{aggregate, element, errors, host_memory, host_only, interrupt, number, numpy, stream, tensor};
 
 /// An array of scalars in the memory of the current session. Freed when nothing refers to it.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -54,7 +55,7 @@ impl Ndarray {
     }
 
     /// Waits for a device that still works on it, if it does; Ctrl-C ends the wait.
-    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+    pub fn wait(&self, py: Python<'_>) -> PyResult<()> {
         if self.array.is_at_rest() {
             return Ok(());
         }
@@ -71,7 +72,7 @@ impl Ndarray {
         stream::live(self.runtime.get(), qd_stream)
     }
 
-    /// Copies bytes from this offset on to a new numpy array of a shape.
+    /// Copies all elements, or bytes from this offset on, to a new numpy array of a shape.
     pub fn copied<'py>(
         &self,
         py: Python<'py>,
@@ -86,7 +87,11 @@ impl Ndarray {
             self.array.wait(queue)?;
             // SAFETY: the new array has as many bytes, and nobody else knows it yet.
             let to = unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) };
-            self.array.read_at(first, to, queue)
+            if bytes == self.array.bytes() {
+                self.array.read(to, queue)
+            } else {
+                self.array.read_at(first, to, queue)
+            }
         })?;
         Ok(out)
     }
@@ -142,15 +147,49 @@ impl Ndarray {
         let shape = self.extents();
         shape.len() == view.shape().len() && shape.iter().zip(view.shape()).all(|(&a, &b)| a as isize == b)
     }
+
+    /// What other libraries may look at.
+    pub fn shared(&self, py: Python<'_>) -> PyResult<Shared> {
+        let memory = self.array.memory();
+        // Says so if the session has ended.
+        let address =
+            memory.address().map_err(|_| Self::failed(py, &octants::Error::Stale { what: "array" }))?;
+        let current = self.runtime.get().current(py)?;
+        let scalar = self.array.scalar();
+        let mut strides = self.array.strides();
+        let mut inner = scalar.bytes() as usize;
+        let first = strides.len();
+        for extent in self.element_extents().into_iter().rev() {
+            strides.insert(first, inner);
+            inner *= extent as usize;
+        }
+        Ok(Shared {
+            memory: memory.clone(),
+            address: address.0,
+            scalar,
+            shape: self.extents(),
+            strides,
+            device: Shared::device_of(current.session.options()),
+        })
+    }
+}
+
+/// The order that a permutation of so many axes means, from the slowest to the fastest.
+fn order(layout: Option<Vec<usize>>, rank: usize) -> PyResult<Order> {
+    let Some(axes) = layout else { return Ok(Order::ROW_MAJOR) };
+    let order = Order::new(&axes).filter(|_| axes.len() == rank);
+    order.ok_or_else(|| PyValueError::new_err(format!("layout={axes:?} is not a permutation of {rank} axes")))
 }
 
 #[pymethods]
 impl Ndarray {
     #[new]
+    #[pyo3(signature = (runtime, dtype, shape, layout=None))]
     fn new(
         runtime: &Bound<'_, Runtime>,
         dtype: &Bound<'_, PyAny>,
         shape: &Bound<'_, PyAny>,
+        layout: Option<Vec<usize>>,
     ) -> PyResult<Self> {
         host_only::guard(dtype.py(), "ndarray")?;
         let py = dtype.py();
@@ -162,9 +201,10 @@ impl Ndarray {
             },
         };
         let extents = extents(shape)?;
+        let order = order(layout, extents.len())?;
         let current = runtime.get().current(py)?;
         let array = py
-            .detach(|| NdArray::new(&current.session, element, &extents))
+            .detach(|| NdArray::with_order(&current.session, element, &extents, order))
             .map_err(|error| Self::failed(py, &error))?;
         Ok(Self { array, runtime: runtime.clone().unbind() })
     }
@@ -177,6 +217,16 @@ impl Ndarray {
     #[getter]
     fn element_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.element_extents())
+    }
+
+    /// The axes from the slowest to the fastest in memory, if that is not their own order.
+    #[getter]
+    fn layout<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let order = self.array.order();
+        if order == Order::ROW_MAJOR {
+            return Ok(None);
+        }
+        PyTuple::new(py, order.axes(self.array.shape().len()).collect::<Vec<_>>()).map(Some)
     }
 
     #[getter]
@@ -216,6 +266,7 @@ impl Ndarray {
     ) -> PyResult<()> {
         host_only::guard(py, "copy_from")?;
         let on = self.stream(qd_stream)?;
+        let other = tensor::unwrapped(other);
         let Ok(other) = other.cast::<Ndarray>() else {
             return Err(PyAssertionError::new_err(format!(
                 "copy_from takes an ndarray, not {}",
@@ -262,7 +313,8 @@ impl Ndarray {
             Err(error) => return Err(Self::failed(py, &error)),
         };
         if copy != Some(true) && convert_to.is_none() && in_place {
-            return py.import("numpy")?.call_method1("asarray", (slf,));
+            this.wait(py)?;
+            return this.shared(py)?.into_numpy(py);
         }
         if copy == Some(false) {
             let why =
@@ -309,15 +361,38 @@ impl Ndarray {
 
     /// How numpy looks at the memory without a copy. An array whose memory is the device's own has no such attribute.
     #[getter]
-    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        host_only::guard(py, "to_numpy")?;
-        let pointer = self.array.host_pointer().map_err(|error| match error {
-            octants::Error::Unsupported { message } => PyAttributeError::new_err(message),
-            other => Self::failed(py, &other),
-        })?;
-        // Whoever looks at the memory sees what was launched before, on whatever stream.
-        self.wait(py)?;
-        numpy::interface(py, &self.extents(), self.array.scalar(), pointer as usize)
+    fn __array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        shared::array_interface(slf)
+    }
+
+    /// How libraries for NVIDIA's GPUs look at the memory without a copy. An array that is not there has no such attribute.
+    #[getter]
+    fn __cuda_array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        shared::cuda_array_interface(slf)
+    }
+
+    /// A capsule by which another library looks at the memory, as DLPack asks for it.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        slf: &Bound<'py, Self>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        shared::dlpack(slf, &shared::Request { stream, max_version, dl_device, copy })
+    }
+
+    /// Kind and number of the device that the memory is on, as DLPack counts them.
+    fn __dlpack_device__(slf: &Bound<'_, Self>) -> PyResult<(i32, i32)> {
+        shared::dlpack_device(slf)
+    }
+
+    /// A capsule by which another library looks at the memory, of DLPack's first form or of the one with versions.
+    #[pyo3(signature = (versioned=false))]
+    fn to_dlpack<'py>(slf: &Bound<'py, Self>, versioned: bool) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().wait(slf.py())?;
+        shared::to_dlpack(slf, versioned)
     }
 
     /// For numpy, where it cannot look at the memory: a copy.
@@ -372,20 +447,23 @@ impl Ndarray {
             Data::Tensor(_) => this.element_type(slf.py())?.repr()?.to_string(),
             _ => this.array.scalar().name().to_owned(),
         };
-        Ok(format!("<octants.ndarray {element} {}>", shape.repr()?))
+        let layout = match this.layout(slf.py())? {
+            Some(layout) => format!(" layout={}", layout.repr()?),
+            None => String::new(),
+        };
+        Ok(format!("<octants.ndarray {element} {}{layout}>", shape.repr()?))
     }
 
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let this = slf.get();
         let py = slf.py();
-        let copy = slf.get_type().call1((&this.runtime, this.element_type(py)?, this.shape(py)?))?;
-        copy.cast::<Ndarray>()?.get().copy_from(py, slf.as_any(), None)?;
-        Ok(copy)
+        let made = py.import("octants._ndarrays")?.getattr("ndarray_like")?.call1((slf,))?;
+        made.cast::<Ndarray>()?.get().copy_from(py, slf.as_any(), None)?;
+        Ok(made)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let rebuild = py.import("octants._session")?.getattr("rebuild_ndarray")?;
+        let rebuild = py.import("octants._ndarrays")?.getattr("rebuild_ndarray")?;
         let data = Self::to_numpy(slf, None, Some(true), None)?;
         let this = slf.get();
         Ok((rebuild, (this.element_type(py)?, this.shape(py)?, data)).into_pyobject(py)?.into_any())

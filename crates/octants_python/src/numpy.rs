@@ -5,13 +5,14 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use octants::ir::{Order, Scalar, TensorShape};
+use octants::ir::Scalar;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::{dtype, errors};
+use crate::dtype;
+use crate::foreign::{self, Elements};
 
 #[repr(C)]
 struct ArrayObject {
@@ -43,39 +44,6 @@ const WRITEABLE: c_int = 0x400;
 /// numpy's class `ndarray`, once somebody has imported numpy.
 static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-fn ndarray_class(py: Python<'_>) -> Option<&Py<PyType>> {
-    if let Some(class) = NDARRAY.get(py) {
-        return Some(class);
-    }
-    let modules = py.import("sys").ok()?.getattr("modules").ok()?.cast_into::<PyDict>().ok()?;
-    let numpy = modules.get_item("numpy").ok()??;
-    let class = numpy.getattr("ndarray").ok()?.cast_into::<PyType>().ok()?;
-    let _ = NDARRAY.set(py, class.unbind());
-    NDARRAY.get(py)
-}
-
-/// How a kernel reaches the elements of an array.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Placement {
-    /// Where they lie, in this order.
-    InPlace(Order),
-    /// Through a row-major copy: they are not aligned, or the entries of one element do not lie side by side.
-    Copied,
-    /// Not at all: they are neither row-major nor column-major.
-    Strided,
-}
-
-impl Placement {
-    /// The order that the kernel sees, if it can reach them.
-    pub fn order(self) -> Option<Order> {
-        match self {
-            Self::InPlace(order) => Some(order),
-            Self::Copied => Some(Order::RowMajor),
-            Self::Strided => None,
-        }
-    }
-}
-
 /// A look at an array object; valid while the object lives and is not resized.
 pub struct View<'a, 'py> {
     object: &'a Bound<'py, PyAny>,
@@ -85,7 +53,7 @@ pub struct View<'a, 'py> {
 impl<'a, 'py> View<'a, 'py> {
     /// The object as an array, if it is one.
     pub fn of(object: &'a Bound<'py, PyAny>) -> Option<Self> {
-        let class = ndarray_class(object.py())?;
+        let class = foreign::class_of_library(object.py(), &NDARRAY, "numpy", "ndarray")?;
         // SAFETY: both are live objects; the call has no side effect.
         let is_array = unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), class.as_ptr().cast()) } != 0;
         is_array.then(|| Self { object, raw: object.as_ptr() as *const ArrayObject })
@@ -113,32 +81,22 @@ impl<'a, 'py> View<'a, 'py> {
         unsafe { std::slice::from_raw_parts(raw.dimensions, raw.nd as usize) }
     }
 
-    /// The shape of the elements whose entries the last `inner` axes hold; `None` if no element has it.
-    pub fn element_shape(&self, inner: usize) -> Option<TensorShape> {
-        let shape = self.shape();
-        let extent = |extent: isize| u16::try_from(extent).ok();
-        match shape[shape.len().checked_sub(inner)?..] {
-            [n] => Some(TensorShape::Vector(extent(n)?)),
-            [n, m] => Some(TensorShape::Matrix(extent(n)?, extent(m)?)),
-            _ => None,
-        }
-    }
-
     pub fn is_c_contiguous(&self) -> bool {
         self.raw().flags & C_CONTIGUOUS != 0
     }
 
-    /// How a kernel reaches the elements, if the last `inner` axes are those of the elements' entries.
-    pub fn placement(&self, inner: usize) -> Placement {
-        let aligned = self
-            .scalar()
-            .is_some_and(|scalar| (self.data() as usize).is_multiple_of(scalar.bytes() as usize));
-        if self.is_c_contiguous() {
-            if aligned { Placement::InPlace(Order::RowMajor) } else { Placement::Copied }
-        } else if self.raw().flags & F_CONTIGUOUS != 0 {
-            if aligned && inner == 0 { Placement::InPlace(Order::ColumnMajor) } else { Placement::Copied }
-        } else {
-            Placement::Strided
+    /// Where the elements lie.
+    #[inline]
+    pub fn elements(&self) -> Elements<'_> {
+        Elements {
+            data: self.data(),
+            shape: self.shape(),
+            strides: self.strides(),
+            unit: 1,
+            scalar: self.scalar(),
+            is_writeable: self.is_writeable(),
+            is_row_major: self.is_c_contiguous(),
+            is_column_major: self.raw().flags & F_CONTIGUOUS != 0,
         }
     }
 
@@ -236,85 +194,4 @@ pub fn interface<'py>(
     interface.set_item("data", (address, false))?;
     interface.set_item("version", 3)?;
     Ok(interface)
-}
-
-/// An array of another library as numpy sees it.
-pub struct ForeignArray<'py> {
-    array: Bound<'py, PyAny>,
-    pub owner: Owner,
-}
-
-/// Whose memory an array lies in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
-    Host,
-    /// The host does not look there. With the stream of the library that uses it, where that is not the device's default one.
-    Device {
-        stream: Option<u64>,
-    },
-}
-
-impl<'py> ForeignArray<'py> {
-    /// The object as an array, if it is one: of numpy, of torch, or one that tells where it lies on a GPU.
-    pub fn of(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
-        let host = |array| Ok(Some(Self { array, owner: Owner::Host }));
-        if View::of(object).is_some() {
-            return host(object.clone());
-        }
-        let is_tensor = is_torch_tensor(object);
-        if is_tensor && !object.getattr("is_cuda")?.extract::<bool>()? {
-            // The tensor keeps the memory; the array object is only a look at it.
-            return host(object.call_method0("detach")?.call_method0("numpy")?);
-        }
-        let detached = if is_tensor { object.call_method0("detach")? } else { object.clone() };
-        let Ok(interface) = detached.getattr("__cuda_array_interface__") else { return Ok(None) };
-        let stream = if is_tensor {
-            let cuda = object.py().import("torch")?.getattr("cuda")?;
-            let current = cuda.call_method1("current_stream", (object.getattr("device")?,))?;
-            current.getattr("cuda_stream")?.extract::<u64>()?
-        } else {
-            let named = interface.get_item("stream").and_then(|stream| stream.extract::<u64>());
-            // 1 and 2 name the default streams.
-            named.ok().filter(|&stream| stream > 2).unwrap_or(0)
-        };
-        // numpy looks at extents and strides alone, not at elements.
-        let looked_at = Bound::new(object.py(), DeviceInterface { interface: interface.unbind() })?;
-        let array = object.py().import("numpy")?.getattr("asarray")?.call1((looked_at,))?;
-        Ok(Some(Self { array, owner: Owner::Device { stream: (stream != 0).then_some(stream) } }))
-    }
-
-    pub fn view(&self) -> PyResult<View<'_, 'py>> {
-        View::of(&self.array).ok_or_else(|| errors::bug("an array is no numpy array"))
-    }
-}
-
-/// A device's array in the words of a host's.
-#[pyclass(frozen, module = "octants")]
-struct DeviceInterface {
-    interface: Py<PyAny>,
-}
-
-#[pymethods]
-impl DeviceInterface {
-    #[getter]
-    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let interface = self.interface.bind(py).call_method0("copy")?;
-        interface.set_item("version", 3)?;
-        Ok(interface)
-    }
-}
-
-/// Tells torch that a stream uses a tensor, whose memory is not to serve another one before that is over.
-pub fn keep_for_stream(object: &Bound<'_, PyAny>, handle: u64) -> PyResult<()> {
-    if is_torch_tensor(object) {
-        let cuda = object.py().import("torch")?.getattr("cuda")?;
-        object.call_method1("record_stream", (cuda.call_method1("ExternalStream", (handle,))?,))?;
-    }
-    Ok(())
-}
-
-/// Without importing torch.
-fn is_torch_tensor(object: &Bound<'_, PyAny>) -> bool {
-    let class = object.get_type();
-    class.name().is_ok_and(|name| name == "Tensor") && class.module().is_ok_and(|module| module == "torch")
 }

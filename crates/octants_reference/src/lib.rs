@@ -188,7 +188,13 @@ unsafe impl Device for ReferenceDevice {
                     }
                     let extent =
                         |axis| i32::from_le_bytes(bytes_at(launch.context.args, slot.extent_offset(axis)));
-                    Arg::Array { address, shape: (0..array.rank).map(extent).collect() }
+                    let shape = (0..array.rank).map(extent).collect();
+                    if !array.has_strides() {
+                        return Arg::Array { address, shape };
+                    }
+                    let stride =
+                        |axis| i64::from_le_bytes(bytes_at(launch.context.args, slot.stride_offset(axis)));
+                    Arg::Strided { address, shape, strides: (0..array.rank).map(stride).collect() }
                 }
             })
             .collect();

@@ -3,7 +3,7 @@
 //! Code that assumes "no two array arguments share memory, unless both are only read" is right only where that holds; a launch
 //! knows all addresses and sizes, so it looks.
 
-use octants_ir::plan::{Access, ArgLayout};
+use octants_ir::plan::{Access, ArgLayout, ArgSlot};
 
 /// What to read of a block of arguments to tell whether arrays overlap.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ struct GuardedArray {
     /// How many extents follow the address.
     rank: usize,
     element: u64,
+    /// Of an array that is not dense.
+    spaced: Option<ArgSlot>,
     /// Of a field: bytes from its first element to the end of its last.
     span: Option<u64>,
     written: bool,
@@ -62,6 +64,7 @@ impl OverlapGuard {
                     offset: slot.offset as usize,
                     rank: if array.layout.is_some() { 0 } else { array.rank.into() },
                     element: slot.bytes.into(),
+                    spaced: array.has_strides().then_some(*slot),
                     span: array.layout.map(|_| slot.span),
                     written: access.written,
                 })
@@ -99,6 +102,10 @@ impl GuardedArray {
         if let Some(span) = self.span {
             let (end, first) = (start.wrapping_add(span), start.wrapping_add(self.element));
             return Range { start, end, written: self.written, first: Some(first) };
+        }
+        if let Some(slot) = &self.spaced {
+            let (start, end) = slot.spaced_range(args);
+            return Range { start, end, written: self.written, first: None };
         }
         let mut bytes = self.element;
         for axis in 0..self.rank {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use octants_ir::plan::{ArgKind, ArgSlot};
-use octants_ir::{Const, Data, TensorShape};
+use octants_ir::{Const, Data, Order, TensorShape};
 
 use crate::arguments::Arguments;
 use crate::memory::Memory;
@@ -64,11 +64,24 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
         Self { plan, block: vec![0; plan.args().bytes as usize], given: 0 }
     }
 
-    /// The next argument is an array in this memory, of the parameter's element type and rank.
-    pub fn array(mut self, memory: &'a Memory, element: Data, shape: &[i32]) -> Result<Self, ArgumentError> {
+    /// The next argument is an array in this memory, of the parameter's element type and rank, row-major and dense.
+    pub fn array(self, memory: &'a Memory, element: Data, shape: &[i32]) -> Result<Self, ArgumentError> {
+        self.ordered_array(memory, element, shape, Order::ROW_MAJOR)
+    }
+
+    /// Likewise, with its axes in another order.
+    pub fn ordered_array(
+        mut self,
+        memory: &'a Memory,
+        element: Data,
+        shape: &[i32],
+        order: Order,
+    ) -> Result<Self, ArgumentError> {
         let (position, slot) = self.next()?;
         let fits = slot.array().is_some_and(|array| {
-            array.elem == element && array.layout.is_none() && shape.len() == array.rank.into()
+            array.layout.is_none()
+                && shape.len() == array.rank.into()
+                && (array.elem, array.order, array.has_strides()) == (element, order, false)
         });
         if !fits {
             return Err(ArgumentError::Type { position, expected: slot.kind });

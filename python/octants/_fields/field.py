@@ -6,6 +6,8 @@ import sys
 import weakref
 
 from .. import _octants
+from .._tensor import Tensor
+from .._torch import set_from_torch, torch_of
 from ..exceptions import OctantsRuntimeError
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
@@ -158,6 +160,7 @@ class Field(_octants.Field):
 
     def copy_from(self, other, *, qd_stream=None) -> None:
         """Sets all elements to those of another field of the same shape."""
+        other = other._impl if isinstance(other, Tensor) else other
         if not isinstance(other, Field):
             raise TypeError(f"Cannot copy from a non-field object: {type(other).__name__}")
         if self.shape != other.shape:
@@ -177,22 +180,25 @@ class Field(_octants.Field):
         """Sets all elements from a numpy array."""
         raise NotImplementedError
 
+    def to_torch(self, device=None, *, copy: bool | None = True, qd_stream=None):
+        """A torch tensor with all elements."""
+        return torch_of(self, lambda copy: self.to_numpy(copy=copy, qd_stream=qd_stream), device, copy, qd_stream)
+
     def from_torch(self, arr, *, qd_stream=None) -> None:
         """Sets all elements from a torch tensor, from whichever device."""
-        self.from_numpy(arr.detach().cpu().numpy(), qd_stream=qd_stream)
+        set_from_torch(self, arr, lambda array: self.from_numpy(array, qd_stream=qd_stream), qd_stream)
 
     def to_dlpack(self, versioned: bool = False):
         """A capsule by which another library sees the memory without a copy."""
-        array = self.to_numpy(copy=False)
-        return array.__dlpack__(max_version=(1, 0)) if versioned else array.__dlpack__()
+        self._require_place()
+        return self._to_dlpack(versioned)
 
-
-def torch_of(array, device):
-    """A numpy array as a tensor, on a device."""
-    import torch  # pyright: ignore[reportMissingImports]
-
-    tensor = torch.from_numpy(array)
-    return tensor if device is None else tensor.to(device)
+    def __array__(self, dtype=None, copy: bool | None = None):
+        """For numpy, where it cannot look at the memory: a copy."""
+        if copy is False:
+            raise ValueError("Zero-copy not available: the elements do not lie side by side in the host's memory")
+        array = self.to_numpy()
+        return array if dtype is None else array.astype(dtype)
 
 
 def user_line() -> str:

@@ -220,6 +220,8 @@ def _ordered(shape: tuple[int, ...], order) -> Axes:
     """The axes as they are nested in memory, the outermost first."""
     if order is None:
         return axes(*range(len(shape)))
+    if isinstance(order, tuple):
+        return axes(*order)
     if not isinstance(order, str):
         raise TypeError(f'order is a text such as "ji", not {order!r}')
     if len(order) != len(shape):

@@ -6,10 +6,11 @@ import weakref
 
 from .._octants import DataType
 from .._promotion import numpy_type, promoted
+from .._torch import torch_of
 from ..exceptions import OctantsRuntimeError
 from . import numpy_arrays
 from .elements import matrix_element
-from .field import Field, torch_of
+from .field import Field
 from .node import SNode
 from .scalar import ScalarField, companion_of, named
 
@@ -237,7 +238,7 @@ class MatrixField(Field):
         refuses if it cannot.
         """
         self._require_place()
-        ending = (self.n, self.m) if keep_dims or self.m > 1 else (self.n,)
+        ending = self._ending(keep_dims)
         if self._in_one_leaf:
             array = numpy_arrays.read(self, dtype, copy, qd_stream)
             return array.reshape(self.shape + ending)
@@ -254,6 +255,10 @@ class MatrixField(Field):
                 array[..., number] = entry._read(qd_stream)
         array = array.reshape(self.shape + ending)
         return array if dtype is None else numpy_arrays.converted(array, numpy_arrays.wanted_type(dtype))
+
+    def _ending(self, keep_dims: bool) -> tuple[int, ...]:
+        """The axes of the elements in an array of another library."""
+        return (self.n, self.m) if keep_dims or self.m > 1 else (self.n,)
 
     def from_numpy(self, arr, *, qd_stream=None) -> None:
         """Sets all elements from a numpy array, the axes of the elements last; other types are converted."""
@@ -275,7 +280,12 @@ class MatrixField(Field):
 
     def to_torch(self, device=None, keep_dims: bool = False, *, copy: bool | None = True, qd_stream=None):
         """A torch tensor with all elements; see ``to_numpy``."""
-        return torch_of(self.to_numpy(keep_dims, copy=copy, qd_stream=qd_stream), device)
+
+        def array(copy):
+            return self.to_numpy(keep_dims, copy=copy, qd_stream=qd_stream)
+
+        tensor = torch_of(self, array, device, copy, qd_stream)
+        return tensor.reshape(self.shape + self._ending(keep_dims))
 
     def __repr__(self):
         name = f" {self.name}" if self.name else ""

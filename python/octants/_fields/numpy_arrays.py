@@ -21,8 +21,6 @@ def wanted_type(dtype):
 
 def read(field: Field, dtype, copy: bool | None, qd_stream=None, may_alias: bool = True):
     """All elements: a copy of their own (``copy=True``), in place if that can be (``None``), in place or refused (``False``)."""
-    import numpy
-
     own = numpy_type(field.dtype)  # type: ignore[attr-defined]
     wanted = None if dtype is None or wanted_type(dtype) == own else wanted_type(dtype)
     if copy is False and wanted is not None:
@@ -30,9 +28,9 @@ def read(field: Field, dtype, copy: bool | None, qd_stream=None, may_alias: bool
             f"Zero-copy not available: copy=False is incompatible with a conversion from {own} to {wanted}"
         )
     if copy is not True and wanted is None:
-        memory = field._memory() if may_alias else None
-        if memory is not None:
-            return numpy.asarray(memory)
+        alias = field._alias() if may_alias else None
+        if alias is not None:
+            return alias
         if copy is False:
             raise ValueError(
                 "Zero-copy not available: the elements do not lie side by side in the host's memory, or there is but one; use copy=True or copy=None"
@@ -74,9 +72,9 @@ def copy_leaf(target: Field, source: Field, qd_stream=None) -> None:
     import numpy
 
     in_place = qd_stream is None
-    to, from_ = target._memory() if in_place else None, source._memory() if in_place else None
+    to, from_ = target._alias() if in_place else None, source._alias() if in_place else None
     if to is not None and from_ is not None:
         with numpy.errstate(all="ignore"):
-            numpy.copyto(numpy.asarray(to), numpy.asarray(from_), casting="unsafe")
+            numpy.copyto(to, from_, casting="unsafe")
     else:
         target._write(source._read(qd_stream), qd_stream)

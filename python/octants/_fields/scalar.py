@@ -6,7 +6,7 @@ import weakref
 
 from .._octants import DataType
 from . import numpy_arrays
-from .field import Field, torch_of
+from .field import Field
 from .node import SNode
 
 
@@ -55,10 +55,6 @@ class ScalarField(Field):
         """Sets all elements from a numpy array of the same shape; other types are converted."""
         numpy_arrays.require_array(self, arr, (self.shape,))
         self._write(arr, qd_stream)
-
-    def to_torch(self, device=None, *, copy: bool | None = True, qd_stream=None):
-        """A torch tensor with all elements."""
-        return torch_of(self.to_numpy(copy=copy, qd_stream=qd_stream), device)
 
     def __repr__(self):
         name = f" {self.name}" if self.name else ""

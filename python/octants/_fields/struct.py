@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._struct import Struct, StructType
 from .elements import struct_element
-from .field import Field, torch_of
+from .field import Field
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
@@ -143,13 +143,7 @@ class StructField(Field):
 
     def to_torch(self, device=None, *, copy: bool | None = True, qd_stream=None) -> dict:
         """The members as torch tensors, by name."""
-        return self._each(
-            lambda member: (
-                member.to_torch(device, copy=copy, qd_stream=qd_stream)
-                if isinstance(member, StructField)
-                else torch_of(member.to_numpy(copy=copy, qd_stream=qd_stream), device)
-            )
-        )
+        return self._each(lambda member: member.to_torch(device, copy=copy, qd_stream=qd_stream))
 
     def _each(self, convert: Callable[[Field], object]) -> dict:
         return {name: convert(member) for name, member in self._members.items()}

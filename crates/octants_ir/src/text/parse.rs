@@ -13,7 +13,8 @@ use crate::ids::{Func, Id, LayoutId, Loc, Region, StructId, Value};
 use crate::kernel::{Kernel, LocData, Param, Phase, ValueData, ValueDef};
 use crate::layout::{Digit, Layout, Level, NodeKind};
 use crate::ops::OpKind;
-use crate::types::{ArrayType, Boundary, Data, Order, Scalar, StructType, TensorShape, TensorType, Type};
+use crate::order::{Order, Spacing};
+use crate::types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
 
 /// What is wrong with a text, and where; line and column count from 1.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -380,16 +381,32 @@ impl Parser {
         let elem = self.data()?;
         self.mark(",")?;
         let rank = self.integer()?;
-        let (mut boundary, mut order) = (Boundary::Unsafe, Order::RowMajor);
+        let mut array = ArrayType::array(elem, rank, Boundary::Unsafe);
         while self.eat_mark(",") {
             match self.next() {
-                Token::Word(word) if word == "clamp" => boundary = Boundary::Clamp,
-                Token::Word(word) if word == "column_major" => order = Order::ColumnMajor,
-                _ => return self.unexpected("`clamp` or `column_major`"),
+                Token::Word(word) if word == "clamp" => array.boundary = Boundary::Clamp,
+                Token::Word(word) if word == "order" => array.order = self.order()?,
+                Token::Word(word) => match Spacing::from_name(&word) {
+                    Some(spacing) => array.spacing = spacing,
+                    None => return self.unexpected("`clamp`, `order`, `rows` or `strided`"),
+                },
+                _ => return self.unexpected("`clamp`, `order`, `rows` or `strided`"),
             }
         }
         self.mark(">")?;
-        Ok(Type::Array(ArrayType::array(elem, rank, boundary).ordered(order)))
+        Ok(Type::Array(array))
+    }
+
+    /// The axes of an array that are permuted, from the slowest to the fastest: `1 0`
+    fn order(&mut self) -> Parsed<Order> {
+        let mut axes = Vec::new();
+        while let Token::Number(_) = self.peek() {
+            axes.push(self.integer()?);
+        }
+        match Order::new(&axes) {
+            Some(order) => Ok(order),
+            None => self.error("a permutation of at most 16 axes"),
+        }
     }
 
     fn field(&mut self) -> Parsed<Type> {

@@ -11,7 +11,8 @@ use crate::ops::{
     ArithOp, AssertKind, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, Domain, MathOp, MathUnary, OpKind,
     ParallelFor, Reduction, TensorOp,
 };
-use crate::types::{ArrayType, Boundary, Data, Order, Scalar, StructType, TensorShape, TensorType, Type};
+use crate::order::{Order, Spacing};
+use crate::types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
 
 fn assert_round_trip(kernel: &Kernel) {
     for render in [print, print_with_locations] {
@@ -36,7 +37,9 @@ fn everything() -> Kernel {
         Data::Struct(k.structs.push(StructType { name: "O".into(), members: vec![("r".into(), ray)] }));
     let array = |elem, rank, boundary| Type::Array(ArrayType::array(elem, rank, boundary));
     let x = k.add_param("x", array(Scalar::F32.into(), 1, Boundary::Unsafe));
-    let columns = ArrayType::array(Scalar::F32, 2, Boundary::Clamp).ordered(Order::ColumnMajor);
+    let columns = ArrayType::array(Scalar::F32, 2, Boundary::Clamp)
+        .ordered(Order::new(&[1, 0]).unwrap())
+        .spaced(Spacing::Rows);
     k.add_param("columns", Type::Array(columns));
     let m = k.add_param("m", array(mat, 2, Boundary::Clamp));
     let n = k.add_param("n", Type::I32);

@@ -2,7 +2,8 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-use crate::types::{ArrayType, Boundary, Data, Order, Scalar, TensorShape, Type};
+use crate::order::Order;
+use crate::types::{ArrayType, Boundary, Data, Scalar, TensorShape, Type};
 
 impl Display for Scalar {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -33,11 +34,14 @@ impl Display for Type {
                     Boundary::Unsafe => "",
                     Boundary::Clamp => ", clamp",
                 };
-                let order = match array.order {
-                    Order::RowMajor => "",
-                    Order::ColumnMajor => ", column_major",
-                };
-                write!(f, "array<{}, {}{boundary}{order}>", array.elem, array.rank)
+                write!(f, "array<{}, {}{boundary}", array.elem, array.rank)?;
+                if array.order != Order::ROW_MAJOR {
+                    write!(f, ", order {}", array.order)?;
+                }
+                if array.has_strides() {
+                    write!(f, ", {}", array.spacing.name())?;
+                }
+                f.write_str(">")
             }
             Self::Local(data) => write!(f, "local<{data}>"),
             Self::Temp(data) => write!(f, "temp<{data}>"),

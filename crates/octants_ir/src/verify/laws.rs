@@ -47,7 +47,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     43 Digits "In a kernel that is split into tasks, each axis of a layout is one digit, and no loop runs over a layout.";
     44 Clock "A clock gives `i64`.";
     45 Fork "A `fork` takes and gives nothing, and has a branch; branches have no parameters and yield nothing.";
-    46 Order "Only an array of scalars is column-major; a field's layout says its order.";
+    46 Order "An order permutes the axes of its array; a field's layout says its order and spacing.";
     47 Tape "`tape` takes an integer, and stands in a parallel loop; a tape is only loaded and stored.";
 } } }
 

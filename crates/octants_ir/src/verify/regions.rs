@@ -4,7 +4,8 @@ use super::{Law, Verifier};
 use crate::ids::{Id, Op, Region, SideTable, Value};
 use crate::kernel::{Phase, ValueDef};
 use crate::ops::OpKind;
-use crate::types::{Boundary, Data, Order, TensorShape, Type};
+use crate::order::Order;
+use crate::types::{Boundary, Data, TensorShape, Type};
 
 pub(super) fn check(verifier: &mut Verifier) {
     known_types(verifier);
@@ -231,8 +232,10 @@ fn fields(verifier: &mut Verifier) {
     }
     for (_, value) in kernel.values.iter() {
         let Type::Array(array) = value.ty else { continue };
-        let scalars = matches!(array.elem, Data::Scalar(_)) && array.layout.is_none();
-        if array.order != Order::RowMajor && !scalars {
+        let is_field = array.layout.is_some();
+        if !array.order.fits(array.rank.into())
+            || is_field && (array.order != Order::ROW_MAJOR || array.has_strides())
+        {
             verifier.kernel_breaks(Law::Order, format!("a value is {}", value.ty));
         }
         let Some(layout) = array.layout.and_then(|id| kernel.layouts.get(id)) else { continue };

@@ -8,8 +8,9 @@ use crate::ids::{Id, LayoutId, StructId};
 use crate::kernel::{Kernel, Param, Phase};
 use crate::layout::Digit;
 use crate::ops::OpKind;
+use crate::order::Order;
 use crate::text::parse;
-use crate::types::{ArrayType, Boundary, Data, Order, Scalar, StructType, Type};
+use crate::types::{ArrayType, Boundary, Data, Scalar, StructType, Type};
 
 /// What stands around the ops of the cases: structs, parameters of many types, some constants.
 fn around(ops: &str) -> String {
@@ -276,7 +277,7 @@ fn unsayable() -> Vec<(Law, Kernel)> {
         (Law::Digits, blocked),
         (Law::KnownTypes, field(&|array| array.layout = Some(LayoutId::from_index(9)))),
         (Law::Field, field(&|array| array.rank = 1)),
-        (Law::Order, field(&|array| array.order = Order::ColumnMajor)),
+        (Law::Order, field(&|array| array.order = Order::new(&[1, 0]).unwrap())),
         (Law::Field, field(&|array| array.boundary = Boundary::Clamp)),
         (Law::Field, field(&|array| array.elem = Data::Struct(StructId::from_index(0)))),
         (Law::Layout, uncovered),

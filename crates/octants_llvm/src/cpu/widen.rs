@@ -8,7 +8,7 @@ use octants_ir::ops::{ArithOp, AtomicOp, MathOp, MathUnary};
 use octants_ir::plan::part_of_param;
 use octants_ir::rewrite::{ops_in, walk};
 use octants_ir::views::{ParallelLoop, Place};
-use octants_ir::{Data, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Type, Value};
+use octants_ir::{Data, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Spacing, Type, Value};
 
 use super::CpuOptions;
 use crate::lanes::uniform::varying_values;
@@ -407,8 +407,12 @@ impl<'k> BodySummary<'k> {
             return digits.sum();
         }
         let order = match self.kernel.ty(base) {
+            Type::Array(array) if array.spacing == Spacing::Strided => {
+                let fixed = indices.iter().all(|&index| !self.varying[index]);
+                return fixed.then_some(0);
+            }
             Type::Array(array) => array.order,
-            Type::Local(_) | Type::Temp(_) | Type::Tape(_) | Type::Data(_) => Order::RowMajor,
+            Type::Local(_) | Type::Temp(_) | Type::Tape(_) | Type::Data(_) => Order::ROW_MAJOR,
         };
         let mut outer: Vec<_> = order.axes(rank).map(|axis| indices[axis]).collect();
         let Some(last) = outer.pop() else { return Some(0) };

@@ -62,7 +62,7 @@ impl Cell {
 pub(super) fn cell_of(kernel: &Kernel, path: &[Value]) -> Option<Cell> {
     let (&base, path) = path.split_first()?;
     let Type::Array(array) = kernel.ty(base) else { return None };
-    if matches!(array.elem, Data::Struct(_)) {
+    if array.has_strides() || matches!(array.elem, Data::Struct(_)) {
         return None;
     }
     let scalar = u64::from(in_memory(elem_of(array.elem)).bytes());
@@ -86,7 +86,7 @@ pub(super) fn gcd(a: u64, b: u64) -> u64 {
 pub(super) fn run_along(kernel: &Kernel, axis: Value, path: &[Value]) -> Option<Run> {
     let (&base, path) = path.split_first()?;
     let (param, Type::Array(array)) = (kernel.as_param(base)?, kernel.ty(base)) else { return None };
-    if array.boundary == Boundary::Clamp || matches!(array.elem, Data::Struct(_)) {
+    if array.boundary == Boundary::Clamp || array.has_strides() || matches!(array.elem, Data::Struct(_)) {
         return None;
     }
     let (indices, components) = path.split_at(array.rank.into());

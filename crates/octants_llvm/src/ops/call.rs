@@ -68,6 +68,11 @@ impl Emitter<'_> {
                         let extent = self.extent(param, axis).0;
                         arguments.push(Typed(extent).to_string());
                     }
+                    let strides = if array.has_strides() { array.rank } else { 0 };
+                    for axis in 0..strides {
+                        let stride = self.axis_stride(param, axis);
+                        arguments.push(Typed(stride).to_string());
+                    }
                 }
                 Type::Local(_) => {
                     let place = self.locals[operand].unwrap_or_else(|| panic!("{operand} has no alloca"));
@@ -187,14 +192,18 @@ impl Emitter<'_> {
                 let base = Ptr { reg: self.f.new_register() };
                 write!(head, ", ptr noundef {base}").expect("writing to a string");
                 let extents = if array.layout.is_some() { 0 } else { array.rank };
-                let extents: Vec<_> = (0..extents)
-                    .map(|_| {
-                        let extent = Val::reg(self.f.new_register(), Ty::new(octants_ir::Scalar::I32, 1));
-                        write!(head, ", {}", Typed(extent)).expect("writing to a string");
-                        extent
-                    })
-                    .collect();
-                self.params[index] = self.known_array(base, &extents);
+                let strides = if array.has_strides() { array.rank } else { 0 };
+                let mut registers = |count: u8, scalar| -> Vec<Val> {
+                    let register = |_| {
+                        let value = Val::reg(self.f.new_register(), Ty::new(scalar, 1));
+                        write!(head, ", {}", Typed(value)).expect("writing to a string");
+                        value
+                    };
+                    (0..count).map(register).collect()
+                };
+                let extents = registers(extents, octants_ir::Scalar::I32);
+                let strides = registers(strides, octants_ir::Scalar::I64);
+                self.params[index] = self.known_array(base, &extents, &strides);
             }
             Type::Local(_) => {
                 let place = Ptr { reg: self.f.new_register() };

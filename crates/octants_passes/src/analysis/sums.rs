@@ -46,6 +46,10 @@ fn copied(kernel: &Kernel, base: Value) -> Option<Copied> {
         Scalar::I32 | Scalar::U32 | Scalar::F32 | Scalar::I64 | Scalar::U64 | Scalar::F64 => true,
         Scalar::U1 | Scalar::I8 | Scalar::I16 | Scalar::U8 | Scalar::U16 | Scalar::F16 => false,
     };
+    // A copy is as long as the array: what lies between elements would be copied, too.
+    if array.has_strides() {
+        return None;
+    }
     let entries = array.elem.tensor_shape().map_or(1, octants_ir::TensorShape::count);
     let span = kernel.layout(array).map(|layout| layout.span(scalar.bytes() * entries));
     Some(Copied { param: kernel.as_param(base)?, scalar, updates: 0, span }).filter(|_| summable)

@@ -1,19 +1,21 @@
 //! Arrays and views as inputs of a launch.
 
 use octants::CompiledKernel;
-use octants::ir::{ArrayType, Data, Order, Scalar};
+use octants::ir::{ArrayType, Data, Order, Scalar, Spacing};
 use pyo3::prelude::*;
 
 use super::writer::ArgumentWriter;
 use crate::buffer_view::BufferView;
+use crate::foreign::{Elements, ForeignArray, Owner, Placement};
 use crate::ndarray::Ndarray;
-use crate::{errors, numpy};
+use crate::{dlpack, errors, numpy, tensor};
 
 /// An array: its type, which parameter it is, and where it goes in the block.
 pub struct ArrayInput {
     elem: Data,
     rank: usize,
     order: Order,
+    spacing: Spacing,
     param: usize,
     at: usize,
     written: bool,
@@ -26,6 +28,8 @@ pub enum ArrayFit {
     Differs,
     /// The code writes it, but it may not be written.
     ReadOnly,
+    /// It has to be copied, which goes through numpy.
+    Copied,
 }
 
 impl ArrayInput {
@@ -34,6 +38,7 @@ impl ArrayInput {
             elem: ty.elem,
             rank: ty.rank.into(),
             order: ty.order,
+            spacing: ty.spacing,
             param,
             at: compiled.args().slots[param].offset as usize,
             written: compiled.access()[param].written,
@@ -48,7 +53,10 @@ impl ArrayInput {
     ) -> PyResult<ArrayFit> {
         let Ok(ndarray) = object.cast::<Ndarray>() else { return self.write_foreign(object, writer) };
         let array = &ndarray.get().array;
-        if array.element() != self.elem || array.shape().len() != self.rank || self.order != Order::RowMajor {
+        if (array.element(), array.order()) != (self.elem, self.order)
+            || array.shape().len() != self.rank
+            || self.spacing != Spacing::Dense
+        {
             return Ok(ArrayFit::Differs);
         }
         let address =
@@ -58,39 +66,54 @@ impl ArrayInput {
         Ok(ArrayFit::Fits)
     }
 
-    /// An array of another library.
+    /// An array of another library, or a tensor.
     fn write_foreign<'py>(
         &self,
         object: &Bound<'py, PyAny>,
         writer: &mut ArgumentWriter<'_, 'py>,
     ) -> PyResult<ArrayFit> {
         if let Some(view) = numpy::View::of(object) {
-            return self.write_seen(object, &view, numpy::Owner::Host, writer);
+            return self.write_elements(object, &view.elements(), Owner::Host, Some(&view), writer);
         }
-        match numpy::ForeignArray::of(object)? {
-            Some(foreign) => self.write_seen(object, &foreign.view()?, foreign.owner, writer),
+        let inner = tensor::unwrapped(object);
+        if !inner.is(object) {
+            return self.write(inner, writer);
+        }
+        let quickly = dlpack::look_at(object, |elements, owner| {
+            self.write_elements(object, elements, owner, None, writer)
+        })?;
+        match quickly {
+            Some(ArrayFit::Copied) | None => {}
+            Some(fit) => return Ok(fit),
+        }
+        match ForeignArray::of(object)? {
+            Some(foreign) => {
+                let view = foreign.view()?;
+                self.write_elements(object, &view.elements(), foreign.owner, Some(&view), writer)
+            }
             None => Ok(ArrayFit::Differs),
         }
     }
 
-    /// An array that numpy sees, of the host or of the device.
-    fn write_seen<'py>(
+    /// Elements of the host or of the device; `view` is numpy's array with them, by which they can be copied.
+    #[inline]
+    fn write_elements<'py>(
         &self,
         object: &Bound<'py, PyAny>,
-        view: &numpy::View<'_, 'py>,
-        owner: numpy::Owner,
+        elements: &Elements<'_>,
+        owner: Owner,
+        view: Option<&numpy::View<'_, 'py>>,
         writer: &mut ArgumentWriter<'_, 'py>,
     ) -> PyResult<ArrayFit> {
-        if view.scalar() != self.elem.elem() {
+        if elements.scalar != self.elem.elem() {
             return Ok(ArrayFit::Differs);
         }
-        let shape = view.shape();
         let inner = self.elem.tensor_shape();
         let inner_rank = inner.map_or(0, octants::ir::TensorShape::rank);
-        if shape.len() != self.rank + inner_rank {
+        if elements.shape.len() != self.rank + inner_rank {
             return Ok(ArrayFit::Differs);
         }
-        let (outer, entries) = shape.split_at(self.rank);
+        let (outer, entries) = elements.shape.split_at(self.rank);
         if let Some(inner) = inner
             && !inner.dims().iter().zip(entries).all(|(&a, &b)| a as isize == b)
         {
@@ -99,24 +122,37 @@ impl ArrayInput {
         if outer.iter().any(|&extent| i32::try_from(extent).is_err()) {
             return Ok(ArrayFit::Differs);
         }
-        let placement = view.placement(inner_rank);
-        if placement.order() != Some(self.order) {
+        let placement = elements.placement(inner_rank);
+        if placement.seen() != (self.order, self.spacing) {
             return Ok(ArrayFit::Differs);
         }
-        if self.written && !view.is_writeable() {
+        if self.written && !elements.is_writeable {
             return Ok(ArrayFit::ReadOnly);
         }
-        let in_place = matches!(placement, numpy::Placement::InPlace(_));
         let sees_host = writer.compiled.sees_host_memory();
-        if owner != numpy::Owner::Host && (!in_place || sees_host) {
+        let address = match (placement, view) {
+            (Placement::InPlace(..), _) => elements.data as u64,
+            (Placement::Copied, None) => return Ok(ArrayFit::Copied),
+            (Placement::Copied, Some(_)) if owner != Owner::Host => return Ok(ArrayFit::Differs),
+            (Placement::Copied, Some(view)) => writer.copied(view, self.param)?,
+        };
+        if owner != Owner::Host && sees_host {
             return Ok(ArrayFit::Differs);
         }
-        let address = if in_place { view.data() as u64 } else { writer.copied(view, self.param)? };
         writer.put_array(self.at, address, outer.iter().map(|&extent| extent as i32));
+        if self.spacing != Spacing::Dense {
+            let scalar = self.elem.elem().map_or(1, Scalar::bytes) as isize;
+            let strides = (0..self.rank).map(|axis| elements.stride(axis) / scalar);
+            writer.put_strides(self.param, strides);
+        }
         match owner {
-            numpy::Owner::Host if sees_host => writer.track_host(object),
-            numpy::Owner::Host => writer.mirror(self.at, address, view.bytes(), self.written),
-            numpy::Owner::Device { stream } => writer.track_foreign(object, stream),
+            Owner::Host if sees_host => writer.track_host(object),
+            Owner::Host => {
+                let in_place = placement != Placement::Copied;
+                let range = if in_place { elements.range() } else { (address, elements.bytes()) };
+                writer.mirror(self.at, address, range, self.written);
+            }
+            Owner::Device { stream } => writer.track_foreign(object, stream),
         }
         Ok(ArrayFit::Fits)
     }

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use super::writer::ArgumentWriter;
 use crate::field::{BoundField, Field};
 use crate::template::TemplateKey;
+use crate::tensor;
 
 /// A field: its kind, and where the addresses of its leaves go in the block.
 pub struct FieldInput {
@@ -47,7 +48,8 @@ impl FieldInput {
     #[inline]
     pub fn write(&self, object: &Bound<'_, PyAny>, writer: &mut ArgumentWriter<'_, '_>) -> PyResult<bool> {
         if object.cast::<Field>().is_err() {
-            return Ok(false);
+            let inner = tensor::unwrapped(object);
+            return if inner.is(object) { Ok(false) } else { self.write(inner, writer) };
         }
         let field = bound_field(object)?;
         let same_type = match (&self.struct_type, &field.struct_type) {

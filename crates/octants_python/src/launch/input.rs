@@ -12,7 +12,7 @@ use super::field::{FieldInput, LeafSlots};
 use super::writer::ArgumentWriter;
 use crate::aggregate::Layout;
 use crate::template::TemplateKey;
-use crate::{errors, number};
+use crate::{errors, number, tensor};
 
 /// An argument, or a member that an argument leads to.
 pub struct Input {
@@ -142,7 +142,7 @@ impl Check {
                 None if *lifted && object.is_instance_of::<PyFloat>() => return Err(became_real(object)),
                 None => false,
             },
-            Self::Constant(key) => key.matches(object),
+            Self::Constant(key) => key.matches(object) || key.matches(tensor::unwrapped(object)),
             Self::Type(class) => object.get_type_ptr().cast() == class.as_ptr(),
             Self::Container(class, length) => {
                 object.get_type_ptr().cast() == class.as_ptr() && object.len()? == *length

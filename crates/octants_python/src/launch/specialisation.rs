@@ -100,7 +100,7 @@ impl Specialisation {
             match array.write(&known(arguments, read, index), &mut writer)? {
                 ArrayFit::Fits => {}
                 ArrayFit::ReadOnly => return Ok(Fit::ReadOnly(index)),
-                ArrayFit::Differs => return Ok(Fit::Differs),
+                ArrayFit::Differs | ArrayFit::Copied => return Ok(Fit::Differs),
             }
         }
         launch.check_overlaps(py, &self.compiled)?;

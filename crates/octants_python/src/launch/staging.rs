@@ -47,8 +47,8 @@ pub fn add<'py>(
         None => numpy::dense_copy(view.object())?,
     };
     let address = numpy::View::of(&copy).ok_or_else(|| errors::bug("numpy.array made no array"))?.data();
-    let begin = view.data() as u64;
-    let end = begin + view.bytes() as u64;
+    let (begin, bytes) = view.elements().range();
+    let end = begin + bytes as u64;
     staged.push(StagingCopy { param, copy, original: view.object().clone(), begin, end });
     Ok(address as u64)
 }
@@ -82,6 +82,7 @@ pub fn check_overlaps(
             let (begin, end) = match staged.iter().find(|other| other.param == param) {
                 Some(other) if other.copy.is(&one.copy) => continue,
                 Some(other) => (other.begin, other.end),
+                None if array.has_strides() => slot.spaced_range(block),
                 None => {
                     let begin = u64::from_le_bytes(word(block, slot.offset));
                     let extents = if array.layout.is_some() { 0 } else { array.rank };

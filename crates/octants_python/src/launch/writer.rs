@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::block::Words;
 use super::staging::{self, StagingCopy};
 use crate::ndarray::Ndarray;
-use crate::{errors, interrupt, numpy};
+use crate::{errors, foreign, interrupt, numpy};
 
 /// Members that were read for a launch. Their memory must live until it is over, whatever happens to the objects that had them.
 pub type Members<'py> = SmallVec<[Bound<'py, PyAny>; 16]>;
@@ -21,6 +21,15 @@ type Streams = SmallVec<[ExternalStream; 1]>;
 /// Trees whose fields a launch uses.
 type Trees = SmallVec<[Arc<Tree>; 4]>;
 
+/// An array of the host that the device does not see.
+struct MirroredArray {
+    /// Where its address lies in the block.
+    at: usize,
+    range: HostRange,
+    /// Bytes from the beginning of the range to the element that the address is of.
+    first: u64,
+}
+
 /// The arguments of one launch as the device takes them.
 pub struct LaunchArguments<'py> {
     block: Words<32>,
@@ -28,7 +37,7 @@ pub struct LaunchArguments<'py> {
     trees: Trees,
     members: Members<'py>,
     /// Arrays of the host that the device does not see: where their addresses lie in the block.
-    host: Vec<(usize, HostRange)>,
+    host: Vec<MirroredArray>,
     /// Streams of other libraries whose arrays are among the arguments.
     streams: Streams,
     /// What a launch in a stream beside the default one uses.
@@ -100,12 +109,12 @@ impl<'py> LaunchArguments<'py> {
         if self.host.is_empty() {
             return Ok(None);
         }
-        let ranges: Vec<_> = self.host.iter().map(|(_, range)| range.clone()).collect();
+        let ranges: Vec<_> = self.host.iter().map(|array| array.range.clone()).collect();
         let mirror =
             py.detach(|| compiled.mirror(&ranges, on)).map_err(|error| errors::from_error(py, &error))?;
-        for (at, range) in &self.host {
-            let address = mirror.address(range.address());
-            self.block.bytes_mut()[*at..*at + 8].copy_from_slice(&address.0.to_le_bytes());
+        for MirroredArray { at, range, first } in &self.host {
+            let address = mirror.address(range.address()).0 + first;
+            self.block.bytes_mut()[*at..*at + 8].copy_from_slice(&address.to_le_bytes());
         }
         Ok(Some(mirror))
     }
@@ -161,7 +170,7 @@ impl<'py> LaunchArguments<'py> {
         self.trees.iter().filter_map(|tree| tree.memory().ok()).for_each(|memory| memory.after_launch(on));
         compiled.after_launch(on).map_err(|error| errors::from_error(py, &error))?;
         for array in &tracked.foreign {
-            numpy::keep_for_stream(array, on.stream().0)?;
+            foreign::keep_for_stream(array, on.stream().0)?;
         }
         if tracked.host.is_empty() && self.staged.is_empty() {
             return Ok(());
@@ -196,17 +205,18 @@ pub struct ArgumentWriter<'a, 'py> {
     block: &'a mut [u8],
     staged: &'a mut Vec<StagingCopy<'py>>,
     trees: &'a mut Trees,
-    host: &'a mut Vec<(usize, HostRange)>,
+    host: &'a mut Vec<MirroredArray>,
     streams: &'a mut Streams,
     tracked: Option<&'a mut Tracked<'py>>,
 }
 
 impl<'py> ArgumentWriter<'_, 'py> {
-    /// The array whose address was put there lies in the host's memory, which the device does not see.
+    /// The array whose address was put there lies in this range of the host's memory, which the device does not see.
     #[cold]
-    pub fn mirror(&mut self, at: usize, address: u64, bytes: usize, written: bool) {
+    pub fn mirror(&mut self, at: usize, address: u64, (begin, bytes): (u64, usize), written: bool) {
         // SAFETY: whoever passes the array keeps it, or the copy that stands for it, until the launch is over.
-        self.host.push((at, unsafe { HostRange::new(address, bytes, written) }));
+        let range = unsafe { HostRange::new(begin, bytes, written) };
+        self.host.push(MirroredArray { at, range, first: address - begin });
     }
 
     /// An array of the session was put there.
@@ -264,6 +274,16 @@ impl<'py> ArgumentWriter<'_, 'py> {
         for (axis, extent) in extents.enumerate() {
             let at = at + 8 + 4 * axis;
             self.block[at..at + 4].copy_from_slice(&extent.to_le_bytes());
+        }
+    }
+
+    /// The strides of an array that is not dense, in scalars.
+    #[cold]
+    pub fn put_strides(&mut self, param: usize, strides: impl Iterator<Item = isize>) {
+        let first = self.compiled.args().slots[param].stride_offset(0) as usize;
+        for (axis, stride) in strides.enumerate() {
+            let at = first + 8 * axis;
+            self.block[at..at + 8].copy_from_slice(&(stride as i64).to_le_bytes());
         }
     }
 

@@ -219,14 +219,6 @@ impl<H: Host> Lowerer<'_, H> {
             _ => ElementAnnotation::Any,
         };
         let array = self.host.argument_array(&child, element);
-        if let Some(ArgumentArray::Strided) = array {
-            return Err(self.error_with_help(
-                Code::ArrayMismatch,
-                span,
-                format!("Invalid value for argument {path} - required a contiguous array, got a strided one"),
-                "store numpy.ascontiguousarray(array) in the object",
-            ));
-        }
         let (annotation, annotation_object) = annotation.unzip();
         let mut recorded = child.clone();
         let (term, role) = match annotation {
@@ -323,7 +315,7 @@ impl<H: Host> Lowerer<'_, H> {
             Some(ArgumentArray::View(ty)) => {
                 return Some(self.view_param(name, ArrayType { boundary, ..ty }));
             }
-            Some(ArgumentArray::Strided) | None => {}
+            None => {}
         }
         let constant = (Term::Object(child.clone()), Role::Constant);
         match self.host.meaning(child) {

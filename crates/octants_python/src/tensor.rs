@@ -1,0 +1,60 @@
+//! `oc.Tensor`: a handle on an array or a field. Kernels never see it, but what it holds.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use crate::field::Field;
+use crate::ndarray::Ndarray;
+
+/// What the classes of tensors have in common: the array or field behind them.
+#[pyclass(frozen, subclass, weakref, module = "octants")]
+pub struct Tensor {
+    inner: Py<PyAny>,
+}
+
+/// The array or field behind a tensor; any other object itself.
+#[inline]
+pub fn unwrapped<'a, 'py>(object: &'a Bound<'py, PyAny>) -> &'a Bound<'py, PyAny> {
+    match object.cast::<Tensor>() {
+        Ok(tensor) => tensor.get().inner.bind(object.py()),
+        Err(_) => object,
+    }
+}
+
+/// Likewise, of an object of one's own.
+#[inline]
+pub fn into_unwrapped(object: Bound<'_, PyAny>) -> Bound<'_, PyAny> {
+    match object.cast::<Tensor>() {
+        Ok(tensor) => tensor.get().inner.bind(object.py()).clone(),
+        Err(_) => object,
+    }
+}
+
+#[pymethods]
+impl Tensor {
+    #[new]
+    #[pyo3(signature = (r#impl, /))]
+    fn new(r#impl: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if r#impl.is_instance_of::<Ndarray>() || r#impl.is_instance_of::<Field>() {
+            return Ok(Self { inner: r#impl.clone().unbind() });
+        }
+        let found = r#impl.get_type().name()?.to_string();
+        Err(PyTypeError::new_err(format!("a tensor is made of an ndarray or a field, not of {found}")))
+    }
+
+    /// The array or field itself.
+    #[getter]
+    fn _impl(&self, py: Python<'_>) -> Py<PyAny> {
+        self.inner.clone_ref(py)
+    }
+
+    /// The array or field itself.
+    fn _unwrap(&self, py: Python<'_>) -> Py<PyAny> {
+        self.inner.clone_ref(py)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.inner)
+    }
+}

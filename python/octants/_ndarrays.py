@@ -1,0 +1,115 @@
+"""Arrays in device memory: ``oc.ndarray`` and its classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ._matrix_types import MatrixType
+from ._octants import Ndarray
+from ._promotion import data_type
+from ._session import runtime
+from ._torch import set_from_torch, torch_of
+from .exceptions import OctantsRuntimeError, OctantsSyntaxError
+
+
+@dataclass(frozen=True)
+class NdarrayTypeMetadata:
+    """What kernels are compiled for of an array."""
+
+    element_type: object
+    shape: tuple[int, ...]
+    needs_grad: bool
+    layout: tuple[int, ...] | None
+
+
+class _HostMethods(Ndarray):
+    """What host code does with an array, whatever its elements are."""
+
+    #: The array of gradients.
+    grad: Ndarray | None = None
+
+    def has_grad(self) -> bool:
+        """Whether there is an array of gradients."""
+        return self.grad is not None
+
+    def has_dual(self) -> bool:
+        """Whether there is an array of duals: never."""
+        return False
+
+    def get_type(self) -> NdarrayTypeMetadata:
+        """What kernels are compiled for of it."""
+        return NdarrayTypeMetadata(self.element_type, self.shape, self.has_grad(), self.layout)
+
+    def to_torch(self, device=None, *, copy: bool | None = True, qd_stream=None):
+        """A torch tensor with all elements. ``copy=None`` shares the memory if it can; ``copy=False`` refuses if it cannot."""
+        return torch_of(self, lambda copy: self.to_numpy(copy=copy, qd_stream=qd_stream), device, copy, qd_stream)
+
+    def from_torch(self, arr, *, qd_stream=None) -> None:
+        """Sets all elements from a torch tensor of the same shape, from whichever device; other types are converted."""
+        set_from_torch(self, arr, lambda array: self.from_numpy(array, qd_stream=qd_stream), qd_stream)
+
+
+class ScalarNdarray(_HostMethods):
+    """An array of scalars in device memory. Make one with ``oc.ndarray(dtype, shape)``."""
+
+
+class VectorNdarray(_HostMethods):
+    """An array of vectors in device memory. Make one with ``oc.Vector.ndarray(n, dtype, shape)``."""
+
+    @property
+    def n(self) -> int:
+        """How many entries an element has."""
+        return self.element_shape[0]
+
+
+class MatrixNdarray(_HostMethods):
+    """An array of matrices in device memory. Make one with ``oc.Matrix.ndarray(n, m, dtype, shape)``."""
+
+    @property
+    def n(self) -> int:
+        """How many rows an element has."""
+        return self.element_shape[0]
+
+    @property
+    def m(self) -> int:
+        """How many columns an element has."""
+        return self.element_shape[1]
+
+
+def ndarray(dtype, shape, needs_grad=False, *, layout=None):
+    """A zeroed array: ``oc.ndarray(oc.f32, (480, 640))``. ``needs_grad=True`` makes ``x.grad`` too.
+
+    ``layout=(1, 0)`` lays the axes out in another order in memory, the slowest first; indices and extents stay as they are.
+    """
+    made = _made(dtype, shape, layout)
+    if needs_grad:
+        scalar = data_type(made.dtype)
+        if scalar.is_integral:
+            raise OctantsRuntimeError(
+                f"{scalar} is not supported for ndarray with `needs_grad=True` or `needs_dual=True`."
+            )
+        made.grad = _made(dtype, shape, layout)
+    return made
+
+
+def _made(dtype, shape, layout):
+    if not isinstance(dtype, MatrixType):
+        return ScalarNdarray(runtime, dtype, shape, layout)
+    if dtype.unpacked:
+        raise OctantsSyntaxError(f"{dtype!r} is for members of an @oc.dataclass, not for elements of an array")
+    dtype.require_dtype("elements of an array")
+    return (VectorNdarray if dtype.ndim == 1 else MatrixNdarray)(runtime, dtype, shape, layout)
+
+
+def ndarray_like(array):
+    """A zeroed array of the same type, shape and layout, with gradients if that has them."""
+    return ndarray(array.element_type, array.shape, array.has_grad(), layout=array.layout)
+
+
+def rebuild_ndarray(dtype, shape, data):
+    """Makes an array again from its pickle."""
+    if runtime.arch is None:
+        raise RuntimeError("call oc.init() before unpickling an ndarray")
+    array = ndarray(dtype, shape)
+    array.from_numpy(data)
+    return array

@@ -1,0 +1,74 @@
+"""Tensors of torch, from arrays and fields and back. Torch is imported when one is first asked for."""
+
+from __future__ import annotations
+
+from ._octants import host_only
+
+
+def torch_of(source, array, device, copy: bool | None, qd_stream=None):
+    """The elements of an array or field as a tensor of torch's.
+
+    ``array(copy)`` gives them as a numpy array, as ``to_numpy`` does, in the order of ``qd_stream``. ``copy=True`` gives a tensor of its own, ``None`` one that shares
+    the memory if it can, ``False`` shares it or refuses.
+    """
+    import torch  # pyright: ignore[reportMissingImports]
+
+    host_only("to_torch")
+    wanted = None if device is None else torch.device(device)
+    on_gpu = _gpu_of(source)
+    if on_gpu is None:
+        tensor = torch.from_numpy(array(copy))
+    elif copy is True and (wanted is None or wanted.type != "cuda" or qd_stream is not None):
+        tensor = torch.from_numpy(array(True))
+    else:
+        tensor = _on_gpu(torch, source, array, copy, wanted)
+    if wanted is None or _same_device(tensor.device, wanted):
+        return tensor
+    if copy is False:
+        raise ValueError(
+            f"Zero-copy not available: the memory is on {tensor.device}, and the tensor is asked for on {wanted}"
+        )
+    return tensor.to(wanted)
+
+
+def _same_device(device, wanted) -> bool:
+    """Whether a tensor's device is the one that was asked for; ``cuda`` without a number is any."""
+    return device.type == wanted.type and wanted.index in (None, device.index)
+
+
+def _on_gpu(torch, source, array, copy: bool | None, wanted):
+    try:
+        shared = torch.from_dlpack(source)
+    except BufferError as error:
+        if copy is False:
+            raise ValueError(f"Zero-copy not available: {error}") from None
+        return torch.from_numpy(array(True))
+    return shared.clone() if copy is True else shared
+
+
+def _gpu_of(source) -> int | None:
+    """The number of the GPU that the memory is on, if it is on one that torch knows."""
+    try:
+        kind, number = source.__dlpack_device__()
+    except BufferError:
+        return None
+    return number if kind == 2 else None
+
+
+def set_from_torch(target, tensor, set_from_numpy, qd_stream=None) -> None:
+    """Sets all elements from a tensor, from whichever device; its gradients are left behind."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    host_only("from_torch")
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"from_torch takes a torch tensor, not {type(tensor).__name__}")
+    tensor = tensor.detach()
+    if qd_stream is None and tensor.is_cuda and _gpu_of(target) == tensor.device.index:
+        shared = torch.from_dlpack(target)
+        if shared.shape == tensor.shape:
+            shared.copy_(tensor)
+            torch.cuda.current_stream(tensor.device).synchronize()
+            return
+    tensor = tensor.cpu().resolve_conj().resolve_neg()
+    # numpy has no such numbers.
+    set_from_numpy((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy())
