@@ -1,7 +1,7 @@
 //! The workers: they wait for jobs in the table and for sources with work, run parts of them, and wait again.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
@@ -268,8 +268,10 @@ impl Shared {
         let watching = &self.watching[number].0;
         watching.store(true, Ordering::Relaxed);
         let found = self.wait_for_epoch(seen, spin_time);
-        // Before the worker is marked as asleep: who offers a source sees one of the two.
+        // Before the worker is marked as asleep: who offers a source sees one of the two. And before it looks whether there are sources: either
+        // it sees them, or whoever offers them sees that it does not watch.
         watching.store(false, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         found
     }
 

@@ -49,8 +49,6 @@ pub(crate) struct Label {
     core: Arc<Core>,
     /// As the pool counts: 0 is served first.
     priority: usize,
-    /// Whether it waits in the pool's list.
-    listed: AtomicBool,
     /// Of the process that made it: what was in the queue when that was forked is lost to the child.
     generation: u32,
 }
@@ -87,11 +85,9 @@ impl Server for Core {
         ran.map_err(|error| Arc::new(DeferredError { error, told: AtomicBool::new(false) }))
     }
 
-    fn make_ready(&self, queue: Arc<StreamQueue>) {
-        if !queue.label.listed.swap(true, Ordering::AcqRel) {
-            let priority = queue.label.priority;
-            self.pool.offer(queue, priority);
-        }
+    fn list(&self, queue: Arc<StreamQueue>) {
+        let priority = queue.label.priority;
+        self.pool.offer(queue, priority);
     }
 
     fn now(&self) -> u64 {
@@ -101,11 +97,8 @@ impl Server for Core {
 
 impl Source for StreamQueue {
     fn run_some(self: Arc<Self>, others_wait: &dyn Fn() -> bool) {
-        self.label.listed.store(false, Ordering::Release);
-        if matches!(self.claim(this_thread()), Obstacle::Claimed) {
-            let begin = Instant::now();
-            self.serve(&self.label.core, || !(others_wait() && begin.elapsed() > SLICE));
-        }
+        let begin = Instant::now();
+        self.serve_from_list(this_thread(), &self.label.core, || !(others_wait() && begin.elapsed() > SLICE));
     }
 }
 
@@ -327,8 +320,7 @@ impl StreamHandle {
 }
 
 fn new_queue(core: &Arc<Core>, priority: usize) -> *mut Arc<StreamQueue> {
-    let label =
-        Label { core: Arc::clone(core), priority, listed: AtomicBool::new(false), generation: generation() };
+    let label = Label { core: Arc::clone(core), priority, generation: generation() };
     let queue = Arc::new(Queue::new(label));
     core.streams.add(&queue);
     Box::into_raw(Box::new(queue))

@@ -35,8 +35,8 @@ pub(crate) trait Server: Sized {
 
     fn run(&self, work: Self::Work) -> Result<(), Self::Error>;
 
-    /// The queue can be claimed by a thread. Said once for each time that it becomes so.
-    fn make_ready(&self, queue: Arc<Queue<Self>>);
+    /// Adds the queue to the list from which threads take those to serve ([`Queue::serve_from_list`]). It is never there twice.
+    fn list(&self, queue: Arc<Queue<Self>>);
 
     /// A clock, in nanoseconds; never 0.
     fn now(&self) -> u64;
@@ -51,6 +51,8 @@ pub(crate) struct Queue<S: Server> {
     failed: AtomicBool,
     /// How many entries there are; written under the lock now and then.
     length: AtomicU64,
+    /// Whether it is in the server's list. There it may be when it is not ready any more: whoever waits for it has claimed it.
+    listed: AtomicBool,
 }
 
 struct QueueState<S: Server> {
@@ -92,6 +94,7 @@ impl<S: Server> Queue<S> {
             idle: AtomicBool::new(true),
             failed: AtomicBool::new(false),
             length: AtomicU64::new(0),
+            listed: AtomicBool::new(false),
         }
     }
 
@@ -123,7 +126,7 @@ impl<S: Server> Queue<S> {
             state.stage = Stage::Ready;
             self.idle.store(false, Ordering::Relaxed);
             drop(state);
-            server.make_ready(Arc::clone(self));
+            self.enlist(server);
         }
         count
     }
@@ -231,7 +234,23 @@ impl<S: Server> Queue<S> {
         } else {
             state.stage = Stage::Ready;
             drop(state);
-            server.make_ready(Arc::clone(self));
+            self.enlist(server);
+        }
+    }
+
+    /// Has a thread find the queue, which was just made ready.
+    fn enlist(self: &Arc<Self>, server: &S) {
+        // Whoever has taken it from the list and not said so yet will find it ready.
+        if !self.listed.swap(true, Ordering::AcqRel) {
+            server.list(Arc::clone(self));
+        }
+    }
+
+    /// Serves a queue that was taken from the list, unless somebody else does.
+    pub fn serve_from_list(self: &Arc<Self>, thread: u64, server: &S, goes_on: impl FnMut() -> bool) {
+        self.listed.store(false, Ordering::Release);
+        if matches!(self.claim(thread), Obstacle::Claimed) {
+            self.serve(server, goes_on);
         }
     }
 
@@ -247,7 +266,7 @@ impl<S: Server> Queue<S> {
             return;
         }
         drop(state);
-        server.make_ready(self);
+        self.enlist(server);
     }
 }
 
