@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import xml.dom.minidom
 from pathlib import Path
 
@@ -396,6 +397,79 @@ def test_branches_are_recorded_where_they_run(profiled, arch, tmp_path):
     for track in {span["track"] for span in tasks}:
         own = sorted((span for span in tasks if span["track"] == track), key=lambda span: span["ts"])
         assert all(end(a) <= b["ts"] + 2 for a, b in zip(own, own[1:])), "a stream does one thing at a time"
+
+
+@oc.func
+def busy(seed, steps):
+    v = 1e-3 * seed
+    for _ in range(steps):
+        v = oc.sin(v) * 0.9 + 0.1
+    return v
+
+
+@oc.kernel
+def keep_busy(x: Floats, steps: oc.i32):
+    for i in range(4):
+        x[i] = busy(i, steps)
+
+
+@oc.kernel
+def keep_two_busy(x: Floats, y: Floats, steps: oc.i32):
+    with oc.stream_parallel():
+        for _ in range(1):
+            x[0] = busy(1.0, steps)
+    with oc.stream_parallel():
+        for _ in range(1):
+            y[0] = busy(2.0, steps)
+
+
+def test_a_kernel_on_a_stream_of_its_own_has_its_time(profiled, arch, tmp_path):
+    steps = 300 if arch == "reference" else 300_000
+    keep_busy(profiled, 1)
+    oc.profiler.clear_kernel_profiler_info()
+    with oc.create_stream() as stream:
+        begin = time.perf_counter()
+        keep_busy(profiled, steps, qd_stream=stream)
+        stream.synchronize()
+        waited = time.perf_counter() - begin
+    counted = oc.profiler.query_kernel_profiler_info("keep_busy")
+    assert counted.counter == 1
+    assert 0.2 * waited < counted.max / 1e3 < 1.01 * waited
+    (task,) = [span for span in events(tmp_path) if span["cat"] == "task"]
+    if arch != "reference":
+        assert task["track"] == "stream 1"
+
+
+@pytest.mark.parametrize("how", ["branches", "streams"])
+def test_what_overlaps_still_does_so_while_it_is_recorded(profiled, arch, tmp_path, how):
+    if arch == "reference":
+        pytest.skip("the interpreter does one thing after another")
+    if arch == "cpu" and len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one core does one thing after another")
+    y = oc.ndarray(oc.f32, 4)
+    streams = [oc.create_stream(), oc.create_stream()]
+    overlapped = []
+    for _ in range(10):
+        oc.profiler.clear_kernel_profiler_info()
+        if how == "branches":
+            keep_two_busy(profiled, y, 300_000)
+        else:
+            keep_busy(profiled, 100_000, qd_stream=streams[0])
+            keep_busy(y, 100_000, qd_stream=streams[1])
+        a, b = (span for span in events(tmp_path) if span["cat"] == "task")
+        assert a["track"] != b["track"]
+        overlapped.append((min(end(a), end(b)) - max(a["ts"], b["ts"])) / min(a["dur"], b["dur"]))
+        # Other processes may take the cores: one of ten is enough.
+        if overlapped[-1] > 0.5:
+            return
+    pytest.fail(f"shares of the shorter one that overlap: {overlapped}")
+
+
+def test_times_may_be_asked_for_while_kernels_run(profiled, arch):
+    stream = oc.create_stream()
+    for number in range(1, 4):
+        keep_busy(profiled, 100 if arch == "reference" else 30_000, qd_stream=stream)
+        assert oc.profiler.query_kernel_profiler_info("keep_busy").counter == number
 
 
 ROOT = Path(__file__).resolve().parent.parent
