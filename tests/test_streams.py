@@ -913,6 +913,91 @@ def test_the_keyword_is_no_argument(arch):
     assert len(any_of.compile_statistics()) == 1
 
 
+@oc.kernel
+def halves(a: IntArray, b: IntArray, c: IntArray, steps: oc.i32):
+    """Two branches that read what was made before, slowly."""
+    with oc.stream_parallel():
+        for i in a:
+            b[i] = slow(a[i], steps)
+    with oc.stream_parallel():
+        for i in a:
+            c[i] = slow(a[i] + 1, steps)
+        for i in a:
+            c[i] += 1
+
+
+def test_branches_come_after_earlier_work_on_their_stream_and_before_later(arch, size):
+    n, steps = size
+    a, b, c, d = (oc.ndarray(oc.i32, n) for _ in range(4))
+    with oc.create_stream() as s, oc.create_event() as e:
+        for round_, q in enumerate([s, None] * 5):
+            produce(a, round_, steps, qd_stream=q)
+            halves(a, b, c, steps, qd_stream=q)
+            add_to(b, d, 1, qd_stream=q)
+            add_to(c, a, 2, qd_stream=q)
+            made = produced(n, round_, steps)
+            assert (d.to_numpy() == slowly(made, steps) + 1).all()
+            assert (a.to_numpy() == slowly(made + 1, steps) + 3).all()
+            e.record(q)
+            e.wait(None if q else s)
+
+
+def test_branches_on_several_streams_at_once(arch, size):
+    n, steps = size
+    streams = [oc.create_stream() for _ in range(3)]
+    arrays = [[oc.ndarray(oc.i32, n) for _ in range(3)] for _ in streams]
+    for round_ in range(4):
+        for number, (s, (a, b, c)) in enumerate(zip(streams, arrays, strict=True)):
+            produce(a, 10 * number + round_, steps, qd_stream=s)
+            halves(a, b, c, steps, qd_stream=s)
+    for number, (_, b, c) in enumerate(arrays):
+        made = produced(n, 10 * number + 3, steps)
+        assert (b.to_numpy() == slowly(made, steps)).all()
+        assert (c.to_numpy() == slowly(made + 1, steps) + 1).all()
+    for s in streams:
+        s.destroy()
+
+
+@oc.data_oriented
+class Nested:
+    """Reading a member launches the kernel that reads it, once, and one that has to be compiled."""
+
+    def __init__(self):
+        self.a, self.depth = oc.ndarray(oc.i32, 4), 0
+        self.s, self.t = oc.create_stream(), oc.create_stream()
+
+    @property
+    def plus(self):
+        if self.depth == 1:
+            self.depth = 2
+
+            @oc.kernel
+            def other(a: IntArray):
+                for i in a:
+                    a[i] += 100
+
+            other(self.a, qd_stream=self.t)
+            self.add(self.a, 10, qd_stream=self.t)
+            self.t.synchronize()
+            self.depth = 0
+        return 5
+
+    @oc.kernel
+    def add(self, a: IntArray, more: oc.i32):
+        for i in a:
+            a[i] += self.plus + more
+
+
+def test_a_launch_on_the_way_of_another_one_disturbs_nothing(arch):
+    nested = Nested()
+    nested.add(nested.a, 1, qd_stream=nested.s)
+    nested.s.synchronize()
+    nested.depth = 1
+    nested.add(nested.a, 2, qd_stream=nested.s)
+    assert nested.depth == 0, "the member is read at each launch"
+    assert nested.a.to_numpy().tolist() == [6 + 100 + 15 + 7] * 4
+
+
 def test_views_of_arrays_are_waited_for(arch, size):
     n, steps = size
 
