@@ -10,6 +10,9 @@ use super::trace::{Trace, Track};
 /// Tasks that the summary lists. Chosen: a page of a terminal.
 const MAX_SUMMARY_TASKS: usize = 20;
 
+/// Streams that it lists. Chosen likewise.
+const MAX_SUMMARY_STREAMS: usize = 16;
+
 impl Trace {
     /// Times by task, the longest total first.
     pub fn count_table(&self) -> String {
@@ -140,7 +143,7 @@ impl Trace {
             let alone: i64 = by_stream.values().map(|spans| covered(spans.clone())).sum();
             let overlap = alone as f64 / busy.max(1) as f64;
             writeln!(text, "{} streams, {overlap:.2} of them busy at once while any was:", by_stream.len())?;
-            for (stream, spans) in &by_stream {
+            for (stream, spans) in by_stream.iter().take(MAX_SUMMARY_STREAMS) {
                 let own = covered(spans.clone());
                 writeln!(
                     text,
@@ -149,6 +152,9 @@ impl Trace {
                     Readable(own as f64),
                     share(own)
                 )?;
+            }
+            if by_stream.len() > MAX_SUMMARY_STREAMS {
+                writeln!(text, "  and {} more", by_stream.len() - MAX_SUMMARY_STREAMS)?;
             }
         }
         Ok(())
@@ -230,4 +236,106 @@ fn table(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
     let mut text = String::new();
     write(&mut text).expect("writing to a string");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::super::trace::{Activity, Span};
+    use super::*;
+
+    fn trace() -> Trace {
+        let statistics = |count, total, min, max| Statistics { count, total, min, max };
+        let span = |stream, name: &str, start, duration| Span {
+            track: Track::Stream { stream, thread: 0 },
+            name: name.into(),
+            start,
+            duration,
+            launch: Some(1),
+            bytes: None,
+        };
+        Trace {
+            device: "GPU".to_owned(),
+            epoch: Instant::now(),
+            spans: vec![
+                span(0, "k_0_serial", 1_000_000, 500_000),
+                span(1, "k_1_range_for", 1_250_000, 750_000),
+            ],
+            dropped: 3,
+            untimed: 0,
+            tasks: vec![
+                ("k_0_serial".into(), statistics(1, 500_000, 500_000, 500_000)),
+                ("k_1_range_for".into(), statistics(2, 1_500_000, 500_000, 1_000_000)),
+            ],
+            kernels: vec![("k".into(), statistics(1, 2_000_000, 2_000_000, 2_000_000))],
+            copies: vec![(Activity::Fill, statistics(2, 1000, 400, 600), 8000)],
+            phases: vec![
+                (vec![], statistics(1, 3_000_000, 3_000_000, 3_000_000)),
+                (vec!["LLVM"], statistics(1, 2_500_000, 2_500_000, 2_500_000)),
+                (vec!["passes"], statistics(1, 400_000, 400_000, 400_000)),
+                (vec!["passes", "simplify"], statistics(2, 100_000, 40_000, 60_000)),
+            ],
+        }
+    }
+
+    #[test]
+    fn tables_show_the_longest_first() {
+        assert_eq!(
+            trace().count_table(),
+            "\
+Kernel profiler, tasks by name @ GPU
+      %       total    count |      min       avg       max    | task
+ 75.00%  0.001500 s       2x |   0.5000    0.7500    1.0000 ms | k_1_range_for
+ 25.00%  0.000500 s       1x |   0.5000    0.5000    0.5000 ms | k_0_serial
+100.00%  0.002000 s, all tasks; 2 names
+the 3 oldest entries of the timeline were dropped
+"
+        );
+        assert_eq!(
+            trace().trace_table(),
+            "\
+Kernel profiler, every task @ GPU
+        start |         time |  stream | task
+     0.000 ms |     0.500 ms |       0 | k_0_serial
+     0.250 ms |     0.750 ms |       1 | k_1_range_for
+2 tasks
+the 3 oldest entries of the timeline were dropped
+"
+        );
+        assert_eq!(
+            trace().phase_table(),
+            "\
+Compile times by phase
+      total | count |    average | phase
+   2.500 ms |     1 |   2.500 ms | LLVM
+ 400.000 µs |     1 | 400.000 µs | passes
+ 100.000 µs |     2 |  50.000 µs |   simplify
+"
+        );
+    }
+
+    #[test]
+    fn the_summary_says_how_much_streams_overlap() {
+        assert_eq!(
+            trace().summary(),
+            "\
+Octants profile @ GPU
+compiled 1 times in 3.000 ms: LLVM 2.500 ms, passes 400.000 µs
+launched 1 kernels 1 times: 2.000 ms of the device, 0.000 µs of the host a launch
+the device was busy for 1.000 ms of 1.000 ms (100%)
+2 streams, 1.25 of them busy at once while any was:
+  stream 0: 1 spans, busy for 500.000 µs (50%)
+  stream 1: 1 spans, busy for 750.000 µs (75%)
+
+      %       total    count |      min       avg       max    | task
+ 75.00%  0.001500 s       2x |   0.5000    0.7500    1.0000 ms | k_1_range_for
+ 25.00%  0.000500 s       1x |   0.5000    0.5000    0.5000 ms | k_0_serial
+
+      total   count       bytes |      rate | copies
+ 0.000001 s      2x        8000 |   8.0 GB/s | fill
+the 3 oldest entries of the timeline were dropped
+"
+        );
+    }
 }
