@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use octants_front::FieldKind;
-use octants_hal::Cancel;
 use octants_hal::null::NullDevice;
+use octants_hal::{Cancel, Device};
 use octants_ir::{Kernel, Layout, OpKind, text, verify};
 use octants_runtime::{Context, Profiler};
 
@@ -45,6 +45,15 @@ impl Session {
     /// A session over a null device that the caller keeps, to look at its trace. `options.arch` is taken as [`Arch::Null`].
     pub fn over_null(device: Arc<NullDevice>, options: SessionOptions) -> Self {
         Self::over(Backend::over_null(device), SessionOptions { arch: Arch::Null, ..options })
+    }
+
+    /// A session over a device that somebody stands before: a test that watches its verbs, or fails them.
+    pub fn wrapped(
+        options: SessionOptions,
+        wrap: impl FnOnce(Arc<dyn Device>) -> Arc<dyn Device>,
+    ) -> Result<Self, Error> {
+        let Backend { device, compiler } = backend::open(&options)?;
+        Ok(Self::over(Backend { device: wrap(device), compiler }, options))
     }
 
     fn over(backend: Backend, options: SessionOptions) -> Self {

@@ -1,4 +1,4 @@
-//! Device verbs and their contract, and the null device.
+//! Device verbs and their contract, and two devices for tests: one that only records, and one that fails.
 //!
 //! A [`Device`] is a table of verbs over one processor and its memory: allocate, copy, fill, streams, events, modules, launch.
 //! It holds no policy: pools, lifetimes, plans, guards and deferred errors are the runtime's, written once over this trait. This
@@ -30,6 +30,7 @@ mod cancel;
 mod capabilities;
 mod device;
 mod error;
+pub mod failing;
 mod fault;
 pub mod host;
 mod image;

@@ -176,7 +176,7 @@ impl<M: MakeVersion> LaunchPlan<M> {
                     let ran = run(version, args, results, &env, Some(&queue));
                     hand_over(version.plan(), &queue, sink);
                     if let Err(RunError::Cancelled | RunError::TooManyPoints | RunError::Device(_)) = ran
-                        && !self.context.device().is_immediate(env.stream)
+                        && !matches!(self.context.device().is_idle(env.stream), Ok(true))
                     {
                         // What was begun may still print.
                         Box::leak(queue);

@@ -188,7 +188,11 @@ unsafe fn run_on_device<I>(
     let scratch = ring_queue.map(|_| scratch);
     let Some(report) = report else { return ran };
     if let Err(error @ (RunError::Cancelled | RunError::TooManyPoints | RunError::Device(_))) = ran {
-        report.abandon();
+        // What was begun is over soon, unless the caller cannot wait or the device is past waiting.
+        report.cancel().raise();
+        if !matches!(owner.wait(context.stream, cancel, &mut || {}), Ok(true)) {
+            report.abandon();
+        }
         return Err(error);
     }
     match owner.wait(context.stream, cancel, &mut || report.take_prints()) {

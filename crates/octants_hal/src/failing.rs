@@ -1,0 +1,330 @@
+//! A device that fails when it is told to: a wrapper around another one, for tests of what comes after a failure.
+//!
+//! Verbs that may fail are counted, and one of them fails without reaching the device. What is made and given back is counted, too.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use crate::capabilities::Capabilities;
+use crate::device::{
+    Address, Device, Event, ForkCosts, Function, Module, SharedMemory, Stream, StreamPriority,
+};
+use crate::error::DeviceError;
+use crate::image::Image;
+use crate::launch::Launch;
+use crate::usage::FunctionUsage;
+
+/// A device with a verb that is to fail.
+pub struct FailingDevice {
+    inner: Arc<dyn Device>,
+    /// Verbs that succeed before one fails; negative if none is to.
+    left: AtomicI64,
+    streams: AtomicI64,
+    events: AtomicI64,
+    allocations: AtomicI64,
+}
+
+/// What was made and not given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LiveObjects {
+    pub streams: i64,
+    pub events: i64,
+    /// Of all kinds of memory.
+    pub allocations: i64,
+}
+
+impl FailingDevice {
+    /// Fails nothing at first.
+    pub fn new(inner: Arc<dyn Device>) -> Self {
+        Self {
+            inner,
+            left: AtomicI64::new(-1),
+            streams: AtomicI64::new(0),
+            events: AtomicI64::new(0),
+            allocations: AtomicI64::new(0),
+        }
+    }
+
+    /// The verb after so many more fails, and no other.
+    pub fn fail_after(&self, verbs: u32) {
+        self.left.store(verbs.into(), Ordering::SeqCst);
+    }
+
+    /// Nothing fails from now on. Whether something did since it was told to.
+    pub fn stop_failing(&self) -> bool {
+        self.left.swap(-1, Ordering::SeqCst) < 0
+    }
+
+    pub fn live(&self) -> LiveObjects {
+        LiveObjects {
+            streams: self.streams.load(Ordering::SeqCst),
+            events: self.events.load(Ordering::SeqCst),
+            allocations: self.allocations.load(Ordering::SeqCst),
+        }
+    }
+
+    /// Lets a verb through, or fails it.
+    fn pass(&self, verb: &'static str) -> Result<(), DeviceError> {
+        let fewer = |left: i64| (left >= 0).then_some(left - 1);
+        match self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer) {
+            Ok(0) => Err(DeviceError::Failed { verb, message: "told to fail".to_owned() }),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Counts what a verb has made.
+    fn made<T>(count: &AtomicI64, result: Result<T, DeviceError>) -> Result<T, DeviceError> {
+        if result.is_ok() {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+        result
+    }
+
+    fn gave_back(count: &AtomicI64) {
+        count.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+// SAFETY: the device behind it keeps the contract, and a verb that fails does nothing.
+unsafe impl Device for FailingDevice {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn clock_rate(&self) -> Option<u64> {
+        self.inner.clock_rate()
+    }
+
+    fn default_stream(&self) -> Stream {
+        self.inner.default_stream()
+    }
+
+    fn is_immediate(&self, stream: Stream) -> bool {
+        self.inner.is_immediate(stream)
+    }
+
+    fn copies(&self) -> usize {
+        self.inner.copies()
+    }
+
+    fn fork_costs(&self) -> ForkCosts {
+        self.inner.fork_costs()
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
+        self.pass("allocate")?;
+        Self::made(&self.allocations, self.inner.allocate(bytes))
+    }
+
+    unsafe fn free(&self, address: Address, bytes: usize) {
+        Self::gave_back(&self.allocations);
+        // SAFETY: the caller says so.
+        unsafe { self.inner.free(address, bytes) };
+    }
+
+    unsafe fn allocate_scratch(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
+        self.pass("allocate_scratch")?;
+        // SAFETY: the caller says so.
+        Self::made(&self.allocations, unsafe { self.inner.allocate_scratch(stream, bytes) })
+    }
+
+    unsafe fn free_scratch(&self, stream: Stream, address: Address, bytes: usize) {
+        Self::gave_back(&self.allocations);
+        // SAFETY: the caller says so.
+        unsafe { self.inner.free_scratch(stream, address, bytes) };
+    }
+
+    fn allocate_shared(&self, bytes: usize) -> Result<SharedMemory, DeviceError> {
+        self.pass("allocate_shared")?;
+        Self::made(&self.allocations, self.inner.allocate_shared(bytes))
+    }
+
+    unsafe fn free_shared(&self, memory: SharedMemory) {
+        Self::gave_back(&self.allocations);
+        // SAFETY: the caller says so.
+        unsafe { self.inner.free_shared(memory) };
+    }
+
+    unsafe fn copy_to_device(
+        &self,
+        stream: Stream,
+        to: Address,
+        from: *const u8,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        self.pass("copy_to_device")?;
+        // SAFETY: the caller says so.
+        unsafe { self.inner.copy_to_device(stream, to, from, bytes) }
+    }
+
+    unsafe fn copy_to_host(
+        &self,
+        stream: Stream,
+        to: *mut u8,
+        from: Address,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        self.pass("copy_to_host")?;
+        // SAFETY: the caller says so.
+        unsafe { self.inner.copy_to_host(stream, to, from, bytes) }
+    }
+
+    unsafe fn copy(
+        &self,
+        stream: Stream,
+        to: Address,
+        from: Address,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        self.pass("copy")?;
+        // SAFETY: the caller says so.
+        unsafe { self.inner.copy(stream, to, from, bytes) }
+    }
+
+    unsafe fn fill(
+        &self,
+        stream: Stream,
+        to: Address,
+        pattern: &[u8],
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        self.pass("fill")?;
+        // SAFETY: the caller says so.
+        unsafe { self.inner.fill(stream, to, pattern, bytes) }
+    }
+
+    fn create_stream(&self, priority: StreamPriority) -> Result<Stream, DeviceError> {
+        self.pass("create_stream")?;
+        Self::made(&self.streams, self.inner.create_stream(priority))
+    }
+
+    unsafe fn destroy_stream(&self, stream: Stream) {
+        Self::gave_back(&self.streams);
+        // SAFETY: the caller says so.
+        unsafe { self.inner.destroy_stream(stream) };
+    }
+
+    fn create_event(&self, timing: bool) -> Result<Event, DeviceError> {
+        self.pass("create_event")?;
+        Self::made(&self.events, self.inner.create_event(timing))
+    }
+
+    unsafe fn destroy_event(&self, event: Event) {
+        Self::gave_back(&self.events);
+        // SAFETY: the caller says so.
+        unsafe { self.inner.destroy_event(event) };
+    }
+
+    unsafe fn record_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError> {
+        self.pass("record_event")?;
+        // SAFETY: the caller says so.
+        unsafe { self.inner.record_event(stream, event) }
+    }
+
+    unsafe fn wait_event(&self, stream: Stream, event: Event) -> Result<(), DeviceError> {
+        self.pass("wait_event")?;
+        // SAFETY: the caller says so.
+        unsafe { self.inner.wait_event(stream, event) }
+    }
+
+    unsafe fn event_passed(&self, event: Event) -> Result<bool, DeviceError> {
+        // SAFETY: the caller says so.
+        unsafe { self.inner.event_passed(event) }
+    }
+
+    unsafe fn synchronise_event(&self, event: Event) -> Result<(), DeviceError> {
+        // SAFETY: the caller says so.
+        unsafe { self.inner.synchronise_event(event) }
+    }
+
+    unsafe fn elapsed(&self, start: Event, end: Event) -> Result<Option<f64>, DeviceError> {
+        // SAFETY: the caller says so.
+        unsafe { self.inner.elapsed(start, end) }
+    }
+
+    /// Never made to fail: whoever cannot wait for work has lost its memory, too.
+    unsafe fn synchronise(&self, stream: Stream) -> Result<(), DeviceError> {
+        // SAFETY: the caller says so.
+        unsafe { self.inner.synchronise(stream) }
+    }
+
+    unsafe fn is_idle(&self, stream: Stream) -> Result<bool, DeviceError> {
+        // SAFETY: the caller says so.
+        unsafe { self.inner.is_idle(stream) }
+    }
+
+    unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
+        self.pass("load_module")?;
+        // SAFETY: the caller says so.
+        unsafe { self.inner.load_module(image) }
+    }
+
+    unsafe fn unload_module(&self, module: Module) {
+        // SAFETY: the caller says so.
+        unsafe { self.inner.unload_module(module) };
+    }
+
+    unsafe fn function(&self, module: Module, symbol: &str) -> Option<Function> {
+        // SAFETY: the caller says so.
+        unsafe { self.inner.function(module, symbol) }
+    }
+
+    unsafe fn function_usage(&self, function: Function) -> Result<Option<FunctionUsage>, DeviceError> {
+        // SAFETY: the caller says so.
+        unsafe { self.inner.function_usage(function) }
+    }
+
+    unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        self.pass("launch")?;
+        // SAFETY: the caller says so.
+        unsafe { self.inner.launch(launch) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::null::NullDevice;
+
+    #[test]
+    fn one_verb_fails_and_what_is_made_is_counted() {
+        let inner = Arc::new(NullDevice::new());
+        let device = FailingDevice::new(inner.clone());
+        device.fail_after(1);
+        let stream = device.create_stream(StreamPriority::Normal).unwrap();
+        assert!(device.create_event(false).is_err());
+        assert!(device.stop_failing());
+        device.create_event(false).unwrap();
+        assert_eq!(device.live(), LiveObjects { streams: 1, events: 1, allocations: 0 });
+        // SAFETY: the null device's handles are numbers.
+        unsafe { device.destroy_stream(stream) };
+        assert_eq!(device.live().streams, 0);
+        device.fail_after(5);
+        assert!(!device.stop_failing(), "it did not come to that");
+        let trace = inner.take_trace();
+        assert_eq!(trace, ["create_stream -> 1", "create_event -> 2", "destroy_stream 1"]);
+    }
+
+    /// A verb with a body of its own that is not written here would be the wrapper's, not the device's.
+    #[test]
+    fn every_verb_is_handed_on() {
+        let names = |text: &str| -> Vec<String> {
+            text.lines()
+                .filter_map(|line| {
+                    line.strip_prefix("    ")?.trim_start_matches("unsafe ").strip_prefix("fn ")
+                })
+                .filter_map(|rest| rest.split_once('(').map(|(name, _)| name.to_owned()))
+                .collect()
+        };
+        let all = include_str!("device.rs");
+        let (_, of_trait) = all.split_once("pub unsafe trait Device").unwrap();
+        let here = names(include_str!("failing.rs"));
+        for verb in names(of_trait) {
+            assert!(here.contains(&verb), "`{verb}` is not handed on");
+        }
+    }
+}
