@@ -17,6 +17,13 @@ def find(function) -> tuple[str, int]:
     raise OSError(f"there is no file {code.co_filename!r}")
 
 
+def find_text(function) -> str | None:
+    """The text of the whole file that the function is part of, if there is one."""
+    import linecache
+
+    return "".join(linecache.getlines(function.__code__.co_filename, function.__globals__)) or None
+
+
 def _from_history(name: str) -> str | None:
     """The last definition of the name that was typed at a prompt."""
     try:

@@ -99,11 +99,28 @@ impl Func {
         self.function.bind(py).getattr("__doc__")
     }
 
-    /// As Python's functions and methods do: a func is copied and pickled as its name, one of an object by way of the object.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Some(receiver) = &self.receiver else { return self.__qualname__(py) };
+    /// As Python's functions and methods do: a func is pickled as its name, if it has one that finds it, one of an object by way of the
+    /// object.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (this, py) = (slf.get(), slf.py());
+        let Some(receiver) = &this.receiver else {
+            let reduced = py.import("octants._pickling")?.getattr("reduced_function")?;
+            return reduced.call1((slf, &*this.function, this.requires_top_level, this.is_real));
+        };
         let getattr = py.import("builtins")?.getattr("getattr")?;
-        (getattr, (receiver, self.__name__(py)?)).into_pyobject(py).map(Bound::into_any)
+        (getattr, (receiver, this.__name__(py)?)).into_pyobject(py).map(Bound::into_any)
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// A method goes with its object.
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (this, py) = (slf.get(), slf.py());
+        let Some(receiver) = &this.receiver else { return Ok(slf.clone().into_any()) };
+        let copied = py.import("copy")?.getattr("deepcopy")?.call1((receiver, memo))?;
+        copied.getattr(this.__name__(py)?.cast::<pyo3::types::PyString>()?)
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

@@ -463,9 +463,18 @@ impl Kernel {
         self.function.bind(py).getattr("__doc__")
     }
 
-    /// As Python's functions do: a kernel is copied and pickled as its name.
-    fn __reduce__(&self) -> &str {
-        &self.signature.qualname
+    /// As Python's functions do: a kernel is pickled as its name, if it has one that finds it.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let reduced = slf.py().import("octants._pickling")?.getattr("reduced_function")?;
+        reduced.call1((slf, &*slf.get().function))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     fn __repr__(&self) -> String {

@@ -6,11 +6,12 @@ use pyo3::prelude::*;
 
 use crate::field::Field;
 use crate::ndarray::Ndarray;
+use crate::traced::Traced;
 
 /// What the classes of tensors have in common: the array or field behind them.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
 pub struct Tensor {
-    inner: Py<PyAny>,
+    inner: Traced<PyAny>,
 }
 
 /// The array or field behind a tensor; any other object itself.
@@ -37,7 +38,7 @@ impl Tensor {
     #[pyo3(signature = (r#impl, /))]
     fn new(r#impl: &Bound<'_, PyAny>) -> PyResult<Self> {
         if r#impl.is_instance_of::<Ndarray>() || r#impl.is_instance_of::<Field>() {
-            return Ok(Self { inner: r#impl.clone().unbind() });
+            return Ok(Self { inner: Traced::new(r#impl.clone().unbind()) });
         }
         let found = r#impl.get_type().name()?.to_string();
         Err(PyTypeError::new_err(format!("a tensor is made of an ndarray or a field, not of {found}")))
@@ -55,6 +56,6 @@ impl Tensor {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.inner)
+        visit.call(self.inner.visited())
     }
 }

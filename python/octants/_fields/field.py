@@ -170,6 +170,11 @@ class Field(_octants.Field):
     def _copy_elements(self, other: Field, qd_stream) -> None:
         raise NotImplementedError
 
+    def __reduce__(self):
+        from .._pickling import reduced_field
+
+        return reduced_field(self)
+
     # ---- other libraries ----
 
     def to_numpy(self, *args, **kwargs):
