@@ -12,6 +12,10 @@ pub enum Kind {
     Llvm,
     Plan,
     Derivative(Mode),
+    /// How much tape the derivative needs.
+    Sizes,
+    /// The derivative with its tapes in arrays.
+    Placed,
     Gradient,
 }
 
@@ -123,6 +127,8 @@ fn parse_head(text: &str) -> Result<(Head, String, &str), String> {
         [";", "test", "plan"] => Kind::Plan,
         [";", "test", "derivative", "forward"] => Kind::Derivative(Mode::Forward),
         [";", "test", "derivative", "reverse"] => Kind::Derivative(Mode::Reverse),
+        [";", "test", "derivative", "sizes"] => Kind::Sizes,
+        [";", "test", "derivative", "placed"] => Kind::Placed,
         [";", "test", "gradient"] => Kind::Gradient,
         _ => return Err(format!("the first line names no kind of test: {first:?}")),
     };

@@ -4,8 +4,8 @@ use octants_interp::{AddressSpace, Arg, Buffers, Limits, run};
 use octants_ir::text::print;
 use octants_ir::{Const, Kernel, Scalar, Type, verify};
 use octants_passes::{
-    Assumptions, Derivative, Mode, PipelineOptions, Refusal, RefusalKind, Storage, differentiate,
-    run_pipeline,
+    Assumptions, Derivative, Mode, PipelineOptions, Refusal, RefusalKind, Storage, TapeArray, TapePlan,
+    differentiate, place_tapes, run_pipeline,
 };
 
 /// What a check may run at most.
@@ -14,6 +14,9 @@ const MAX_STEPS: u64 = 10_000_000;
 const DIRECTIONS: u64 = 3;
 /// Of inputs, for differences.
 const DIFFERENCE: f64 = 1e-6;
+
+/// Fills tapes.
+const UNTOUCHED: u8 = 0xaa;
 
 /// Why a kernel has no derivative in a mode.
 pub type Refused = (Mode, Vec<Refusal>);
@@ -86,6 +89,13 @@ impl Setting<'_> {
         if self.differs(&memory, &after) {
             return Ok(Some("reverse mode writes the kernel's arrays".into()));
         }
+        if let Some(plan) = &reverse.tapes {
+            let placed = self.run_placed(reverse, plan, &after, &weights)?;
+            let differs = |(a, b): (&f64, &f64)| !close(*a, *b, if single { 1e-5 } else { 1e-12 });
+            if placed.iter().flatten().zip(gradient.iter().flatten()).any(differs) {
+                return Ok(Some(format!("{gradient:?} with tapes, {placed:?} with arrays for them")));
+            }
+        }
         let back = dot(&gradient, &direction);
         let quotients = self.quotients(&direction)?;
         let Some(forward) = forward else {
@@ -140,13 +150,12 @@ impl Setting<'_> {
         Ok(up.iter().zip(&down).map(|(up, down)| up.iter().zip(down).map(quotient).collect()).collect())
     }
 
-    fn run_derivative(
+    /// Memory and arguments with companions that hold these numbers, and where they lie.
+    fn with_companions(
         &self,
-        derivative: &Derivative,
         memory: &Buffers,
         seeds: &[Vec<f64>],
-        split: bool,
-    ) -> Result<(Buffers, Vec<Vec<f64>>), String> {
+    ) -> (Buffers, Vec<Arg>, Vec<(u64, Scalar)>) {
         let mut memory = memory.clone();
         let mut args = self.args.clone();
         let mut addresses = Vec::new();
@@ -159,6 +168,17 @@ impl Setting<'_> {
                 _ => Arg::Field { address: companion },
             });
         }
+        (memory, args, addresses)
+    }
+
+    fn run_derivative(
+        &self,
+        derivative: &Derivative,
+        memory: &Buffers,
+        seeds: &[Vec<f64>],
+        split: bool,
+    ) -> Result<(Buffers, Vec<Vec<f64>>), String> {
+        let (memory, args, addresses) = self.with_companions(memory, seeds);
         let kernel = if split {
             let assumptions = Assumptions { noalias: true, copies: false };
             let options = PipelineOptions { assumptions, verify: true, ..PipelineOptions::default() };
@@ -169,6 +189,49 @@ impl Setting<'_> {
         let memory = self.run(&kernel, args, memory)?;
         let found = addresses.iter().map(|&(address, scalar)| reals(memory.bytes(address), scalar)).collect();
         Ok((memory, found))
+    }
+
+    /// The gradient with tapes in arrays, as large as the plan says: one that is too small is a trap, and of one that is too large the
+    /// last cells are not touched.
+    fn run_placed(
+        &self,
+        reverse: &Derivative,
+        plan: &TapePlan,
+        memory: &Buffers,
+        weights: &[Vec<f64>],
+    ) -> Result<Vec<Vec<f64>>, String> {
+        let (mut memory, mut args, addresses) = self.with_companions(memory, weights);
+        let count = plan.tasks * plan.stride();
+        let address = memory.add(vec![0; count * 8]);
+        let mut sizing = args.clone();
+        sizing.push(Arg::Array { address, shape: vec![count as i32] });
+        verify(&plan.sizing).map_err(|broken| format!("{}\n{}", broken[0], print(&plan.sizing)))?;
+        let after = self.run(&plan.sizing, sizing, memory.clone())?;
+        let words = after.bytes(address).chunks_exact(8);
+        let sizes: Vec<i64> = words.map(|b| i64::from_le_bytes(b.try_into().expect("eight bytes"))).collect();
+        let mut kernel = reverse.kernel.clone();
+        let mut rows = Vec::new();
+        for TapeArray { task, scalar, .. } in place_tapes(&mut kernel) {
+            let first = task * plan.stride();
+            let kept = plan.scalars.iter().position(|&kept| kept == scalar).ok_or("a tape is not planned")?;
+            let shape = vec![sizes[first + 1 + kept] as i32, sizes[first] as i32];
+            let row = shape[1] as usize * scalar.bytes() as usize;
+            let address = memory.add(vec![UNTOUCHED; shape[0] as usize * row]);
+            rows.push((address, row));
+            args.push(Arg::Array { address, shape });
+        }
+        verify(&kernel).map_err(|broken| format!("{}\n{}", broken[0], print(&kernel)))?;
+        let assumptions = Assumptions { noalias: true, copies: false };
+        let options = PipelineOptions { assumptions, verify: true, ..PipelineOptions::default() };
+        let kernel = run_pipeline(kernel, options).kernel;
+        let memory = self.run(&kernel, args, memory).map_err(|e| format!("{e}\n{}", print(&plan.sizing)))?;
+        for (address, row) in rows {
+            let bytes = memory.bytes(address);
+            if !bytes.is_empty() && bytes[bytes.len() - row..].iter().all(|&byte| byte == UNTOUCHED) {
+                return Err(format!("{sizes:?} is more than is needed\n{}", print(&plan.sizing)));
+            }
+        }
+        Ok(addresses.iter().map(|&(address, scalar)| reals(memory.bytes(address), scalar)).collect())
     }
 
     fn run(&self, kernel: &Kernel, args: Vec<Arg>, mut memory: Buffers) -> Result<Buffers, String> {

@@ -10,7 +10,7 @@
 //! | `; test pass NAMES…` | a kernel | after a line `; ----`, the text after these passes, ended by `; ====` or the file |
 //! | `; test llvm` | a kernel of any phase | likewise, the LLVM text of its tasks |
 //! | `; test plan` | a kernel of any phase | likewise, the text of its plan |
-//! | `; test derivative MODE` | a kernel | likewise, the text of its derivative, `forward` or `reverse` |
+//! | `; test derivative MODE` | a kernel | likewise, the text of its derivative, `forward` or `reverse`; `sizes` for how much tape that takes, `placed` with its tapes in arrays |
 //! | `; test gradient` | a kernel | `; check: arguments => agrees` lines: reverse mode, forward mode and differences agree there |
 //!
 //! In both of the last, `; constant: x` and `; missing: y` below a kernel name arrays without storage for a derivative, and `; stopped: z`

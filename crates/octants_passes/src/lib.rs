@@ -12,6 +12,7 @@ mod expand_field_loops;
 mod lower_random;
 mod make_plan;
 mod manager;
+mod place_tapes;
 mod privatise_reductions;
 mod promote_locals;
 mod recognise_reductions;
@@ -25,13 +26,14 @@ mod update;
 
 pub use check_arithmetic::check_arithmetic;
 pub use demote_atomics::demote_atomics;
-pub use differentiate::{Derivative, Mode, Refusal, RefusalKind, Storage, differentiate};
+pub use differentiate::{Derivative, Mode, Refusal, RefusalKind, Storage, TapePlan, differentiate};
 pub use expand_field_loops::expand_field_loops;
 pub use lower_random::lower_random;
 pub use make_plan::make_plan;
 pub use manager::{
     Assumptions, Dump, Findings, Outcome, PIPELINE, Pass, PassTiming, PipelineOptions, run_pass, run_pipeline,
 };
+pub use place_tapes::{TapeArray, place_tapes};
 pub use privatise_reductions::privatise_reductions;
 pub use promote_locals::promote_locals;
 pub use recognise_reductions::{may_have_races, recognise_reductions};

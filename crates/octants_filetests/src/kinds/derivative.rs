@@ -9,11 +9,17 @@ use super::{CaseOutput, verified};
 use crate::file::Case;
 use crate::{gradients, values};
 
-/// The text of the derivative, its variables made values.
-pub fn run_text(mode: Mode, case: &Case, kernel: &Kernel) -> Result<CaseOutput, String> {
+/// The text of what is shown of the derivative, its variables made values.
+pub fn run_text(
+    mode: Mode,
+    case: &Case,
+    kernel: &Kernel,
+    shown: impl FnOnce(Derivative) -> Kernel,
+) -> Result<CaseOutput, String> {
     verified(kernel, "before it is differentiated")?;
     let output = match differentiate(kernel, mode, &storage(kernel, case)) {
-        Ok(Derivative { mut kernel, .. }) => {
+        Ok(derivative) => {
+            let mut kernel = shown(derivative);
             verified(&kernel, "differentiated")?;
             for pass in ["promote_locals", "simplify"] {
                 run_pass(pass, &mut kernel, Assumptions { noalias: true, copies: false });

@@ -10,6 +10,7 @@ mod verify_error;
 
 use octants_ir::Kernel;
 use octants_ir::text::{parse, print};
+use octants_passes::{Mode, place_tapes};
 
 use crate::file::{END, Kind, OUTPUT, TestFile};
 
@@ -37,7 +38,14 @@ pub fn run(file: &TestFile) -> Result<String, String> {
             Kind::Pass(names) => pass::run(&file.head, names, case, kernel),
             Kind::Llvm => llvm::run(&file.head, case, kernel),
             Kind::Plan => plan::run(&file.head, case, kernel),
-            Kind::Derivative(mode) => derivative::run_text(*mode, case, &kernel),
+            Kind::Derivative(mode) => derivative::run_text(*mode, case, &kernel, |made| made.kernel),
+            Kind::Sizes => derivative::run_text(Mode::Reverse, case, &kernel, |made| {
+                made.tapes.map_or_else(|| Kernel::new("no_tapes"), |tapes| tapes.sizing)
+            }),
+            Kind::Placed => derivative::run_text(Mode::Reverse, case, &kernel, |mut made| {
+                place_tapes(&mut made.kernel);
+                made.kernel
+            }),
             Kind::Gradient => derivative::run_checks(case, &kernel),
         };
         let found = found.map_err(|e| format!("the kernel at line {}: {e}", begin + 1))?;

@@ -43,6 +43,7 @@ mod rules;
 use octants_ir::{ArrayType, Kernel, Layout, Loc, Scalar, SideTable, Type, Value};
 
 use activity::Activity;
+pub use reverse::TapePlan;
 
 /// Which derivative.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -75,6 +76,8 @@ pub struct Derivative {
     pub kernel: Kernel,
     /// Each parameter that has one, and its companion.
     pub companions: Vec<(usize, usize)>,
+    /// What it keeps of loops, in reverse mode, if it keeps something.
+    pub tapes: Option<TapePlan>,
     /// Where a derivative stops that could have gone on: conversions to integers, steps.
     pub stops: Vec<Loc>,
 }
@@ -139,11 +142,14 @@ pub fn differentiate(kernel: &Kernel, mode: Mode, storage: &[Storage]) -> Result
     if !refusals.is_empty() {
         return Err(refusals);
     }
-    match mode {
-        Mode::Forward => forward::add_tangents(&mut kernel, &activity, companion_of, &mut refusals),
+    let tapes = match mode {
+        Mode::Forward => {
+            forward::add_tangents(&mut kernel, &activity, companion_of, &mut refusals);
+            None
+        }
         Mode::Reverse => reverse::reverse(&mut kernel, &activity, companion_of, &mut refusals),
-    }
-    if refusals.is_empty() { Ok(Derivative { kernel, companions, stops }) } else { Err(refusals) }
+    };
+    if refusals.is_empty() { Ok(Derivative { kernel, companions, tapes, stops }) } else { Err(refusals) }
 }
 
 fn add_companions(kernel: &mut Kernel, mode: Mode, storage: &[Storage]) -> Vec<(usize, usize)> {

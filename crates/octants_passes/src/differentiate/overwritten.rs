@@ -7,7 +7,7 @@
 
 use octants_ir::ops::ParallelFor;
 use octants_ir::rewrite::{Parents, defining_region, ops_in};
-use octants_ir::{Boundary, Kernel, Op, OpKind, Region, SideTable, Type, Value};
+use octants_ir::{Boundary, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
 use super::{Refusal, RefusalKind};
 use crate::analysis::Affine;
@@ -192,19 +192,40 @@ impl Order<'_> {
                     _ => step.saturating_add(constant) < 0 || constant % step != 0,
                 }
             }),
-            Apart::Different(_, indices) => {
+            Apart::Different(op, indices) => {
                 let never =
                     |found: &Difference| found.steps.iter().all(|&step| step == 0) && found.constant != 0;
-                let tells = |axis: usize| {
-                    differences.iter().any(|found| {
-                        let others =
-                            found.steps.iter().enumerate().all(|(other, &step)| other == axis || step == 0);
-                        others && found.steps[axis] != 0 && found.constant == 0
-                    })
-                };
-                differences.iter().any(never) || (0..indices.len()).all(tells)
+                let mut told = vec![false; indices.len()];
+                for found in differences.iter().filter(|found| found.constant == 0) {
+                    for axis in self.axes_told_apart(op, &found.steps) {
+                        told[axis] = true;
+                    }
+                }
+                differences.iter().any(never) || told.into_iter().all(|told| told)
             }
         }
+    }
+
+    /// The axes of a parallel loop along which a sum of steps is never zero, unless no axis differs: those of one step alone, or of steps
+    /// as of digits, each of which is larger than all that the smaller ones can make up.
+    fn axes_told_apart(&self, op: Op, steps: &[i64]) -> Vec<usize> {
+        let mut axes: Vec<usize> = (0..steps.len()).filter(|&axis| steps[axis] != 0).collect();
+        axes.sort_by_key(|&axis| steps[axis].unsigned_abs());
+        let bounds: Vec<_> = self.kernel.parallel_loop(op).map(|l| l.bounds().collect()).unwrap_or_default();
+        let known = |value: Value| self.kernel.as_const(value).and_then(Const::as_i128);
+        let mut reach: u128 = 0;
+        for (number, &axis) in axes.iter().enumerate() {
+            let step = u128::from(steps[axis].unsigned_abs());
+            if step <= reach {
+                return Vec::new();
+            }
+            if number + 1 < axes.len() {
+                let bounds = bounds.get(axis).and_then(|&(lo, hi)| known(lo).zip(known(hi)));
+                let Some((lo, hi)) = bounds else { return Vec::new() };
+                reach += step * (hi - lo - 1).max(0).unsigned_abs();
+            }
+        }
+        axes
     }
 
     /// The second index minus the first, if all that is not the same in both iterations is the index of the loop that they are apart in.

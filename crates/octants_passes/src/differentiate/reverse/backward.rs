@@ -24,7 +24,7 @@ impl Reverse<'_> {
                         OpKind::ParallelFor(attributes) => self.backward_parallel(op, &attributes),
                         OpKind::Fork => self.backward_fork(op),
                         // What loops in it keep lies on tapes.
-                        _ if self.at_top => self.as_task(|reverse| reverse.backward_if(op)),
+                        _ if self.at_top => self.as_task(op, |reverse| reverse.backward_if(op)),
                         _ => self.backward_if(op),
                     }
                 }
@@ -32,7 +32,7 @@ impl Reverse<'_> {
             OpKind::For | OpKind::While if self.at_top => {
                 self.restore_places(op);
                 if self.facts.differentiates[op] {
-                    self.as_task(|reverse| {
+                    self.as_task(op, |reverse| {
                         reverse.forward_taped(op);
                         reverse.backward_loop(op);
                     });
@@ -118,7 +118,8 @@ impl Reverse<'_> {
             reverse.pair(body, &[]);
             Vec::new()
         });
-        self.b().op(data.kind.clone(), bounds.clone(), [], [region]);
+        let task = self.b().op(data.kind.clone(), bounds.clone(), [], [region]);
+        self.tasks.push((task, op));
         if self.facts.mended[op] {
             // Once all have taken their share.
             self.mends = true;

@@ -152,7 +152,7 @@ impl Reverse<'_> {
     }
 
     /// What stands where tasks do becomes a task of one iteration: tapes do not outlive a task.
-    pub(super) fn as_task(&mut self, build: impl FnOnce(&mut Self)) {
+    pub(super) fn as_task(&mut self, op: Op, build: impl FnOnce(&mut Self)) {
         let (lo, hi) = (self.b().i32(0), self.b().i32(1));
         self.at_top = false;
         let region = self.fill(&[Type::I32], |reverse, _| {
@@ -161,21 +161,28 @@ impl Reverse<'_> {
         });
         self.at_top = true;
         let attributes = ParallelFor { axes: 1, max_threads: Some(1), ..ParallelFor::default() };
-        self.b().op(OpKind::ParallelFor(Box::new(attributes)), [lo, hi], [], [region]);
+        let task = self.b().op(OpKind::ParallelFor(Box::new(attributes)), [lo, hi], [], [region]);
+        self.tasks.push((task, op));
     }
 
-    fn param_types(&self, region: Region) -> Vec<Type> {
+    pub(super) fn param_types(&self, region: Region) -> Vec<Type> {
         self.kernel.regions[region].params.iter().map(|&param| self.kernel.ty(param)).collect()
     }
 
-    fn set_params(&mut self, region: Region, values: &[Value]) {
+    pub(super) fn set_params(&mut self, region: Region, values: &[Value]) {
         for (param, &value) in self.kernel.regions[region].params.clone().into_iter().zip(values) {
             self.names.insert(param, value);
         }
     }
 
     /// Puts the loop itself behind its regions; its first results stand for those of the primal's.
-    fn finish_loop(&mut self, op: Op, operands: Vec<Value>, types: &[Type], regions: Vec<Region>) -> Op {
+    pub(super) fn finish_loop(
+        &mut self,
+        op: Op,
+        operands: Vec<Value>,
+        types: &[Type],
+        regions: Vec<Region>,
+    ) -> Op {
         let data = self.kernel.ops[op].clone();
         let copy = self.b().op(data.kind, operands, types.to_vec(), regions);
         for (index, &result) in data.results.iter().enumerate() {

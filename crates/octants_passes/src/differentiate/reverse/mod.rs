@@ -18,6 +18,7 @@ mod backward;
 mod facts;
 mod loops;
 mod places;
+mod sizing;
 mod values;
 
 use octants_ir::rewrite::{ValueMap, clone_op, ops_in};
@@ -30,50 +31,47 @@ use crate::slots::yielded;
 use crate::sweep::sweep_ending;
 use facts::Facts;
 use places::Kept;
+use sizing::LiveTapes;
+pub use sizing::TapePlan;
 
+/// Makes a kernel its own reverse; gives what that keeps, if it keeps something.
 pub(super) fn reverse(
     kernel: &mut Kernel,
     activity: &Activity,
     companion_of: SideTable<Value, Option<Value>>,
     refusals: &mut Vec<Refusal>,
-) {
+) -> Option<TapePlan> {
     let tape = ops_in(kernel, kernel.body).into_iter().find(|&op| kernel.ops[op].kind == OpKind::Tape);
     if let Some(op) = tape {
         refusals.push(Refusal::new(RefusalKind::NoRule("tape"), kernel.ops[op].loc));
-        return;
+        return None;
     }
     let primal = kernel.clone();
     let facts = Facts::find(&primal, activity, &companion_of);
-    let body = kernel.body;
-    let ops = std::mem::take(&mut kernel.regions[body].ops);
-    let nowhere = Builder::new(kernel).loc;
-    let loc = ops.first().map_or(nowhere, |&op| kernel.ops[op].loc);
-    let mut reverse = Reverse {
-        kernel,
-        activity,
-        facts: &facts,
-        companion_of,
-        names: ValueMap::new(),
-        adjoint: SideTable::new(None),
-        kept: SideTable::new(Kept::default()),
-        origin: SideTable::new(None),
-        task: None,
-        mends: false,
-        updating: None,
-        at_top: true,
-        region: body,
-        loc,
-        refusals,
-    };
-    // The body's own ops are a region of the primal still.
-    let template = reverse.kernel.add_region();
-    reverse.kernel.regions[template].ops = ops;
+    let (mut reverse, template) =
+        Reverse::new(kernel, activity, &facts, companion_of.clone(), &mut *refusals);
     reverse.pair(template, &[]);
-    let origin = reverse.origin;
+    let Reverse { origin, kept, tasks, loc, .. } = reverse;
+    let body = kernel.body;
     Builder::at(kernel, body, loc).returns(&[]);
     kernel.results.clear();
     sweep_ending(kernel);
     overwritten::check(&primal, kernel, &origin, refusals);
+    let taped = |op: &Op| {
+        matches!(kernel.ops[*op].kind, OpKind::ParallelFor(_))
+            && ops_in(kernel, kernel.ops[*op].regions[0])
+                .into_iter()
+                .any(|inner| kernel.ops[inner].kind == OpKind::Tape)
+    };
+    let of_primal = |op: Op| tasks.iter().find(|(task, _)| *task == op).map(|&(_, primal)| primal);
+    let tasks: Vec<Op> = kernel.top_ops().into_iter().filter(taped).filter_map(of_primal).collect();
+    if tasks.is_empty() || !refusals.is_empty() {
+        return None;
+    }
+    let live = LiveTapes::find(&primal, kernel, &kept);
+    let mut sizing = primal;
+    let (reverse, template) = Reverse::new(&mut sizing, activity, &facts, companion_of, refusals);
+    Some(reverse.size_tapes(template, live, &tasks))
 }
 
 struct Reverse<'k> {
@@ -91,6 +89,8 @@ struct Reverse<'k> {
     kept: SideTable<Op, Kept>,
     /// What a read of the primal's memory stands for.
     origin: SideTable<Op, Option<Read>>,
+    /// Loops that iterations run forward and backward in, and the op of the primal that each stands for.
+    tasks: Vec<(Op, Op)>,
     /// The body of the parallel loop whose iterations run again: they write nothing that others see.
     task: Option<Region>,
     /// Whether the iterations that run again only mend adjoints of cells that they updated together.
@@ -103,6 +103,43 @@ struct Reverse<'k> {
     region: Region,
     loc: Loc,
     refusals: &'k mut Vec<Refusal>,
+}
+
+impl<'k> Reverse<'k> {
+    /// Takes the kernel's body out of it, as a region of its own.
+    fn new(
+        kernel: &'k mut Kernel,
+        activity: &'k Activity,
+        facts: &'k Facts,
+        companion_of: SideTable<Value, Option<Value>>,
+        refusals: &'k mut Vec<Refusal>,
+    ) -> (Self, Region) {
+        let body = kernel.body;
+        let ops = std::mem::take(&mut kernel.regions[body].ops);
+        let nowhere = Builder::new(kernel).loc;
+        let loc = ops.first().map_or(nowhere, |&op| kernel.ops[op].loc);
+        let template = kernel.add_region();
+        kernel.regions[template].ops = ops;
+        let reverse = Self {
+            kernel,
+            activity,
+            facts,
+            companion_of,
+            names: ValueMap::new(),
+            adjoint: SideTable::new(None),
+            kept: SideTable::new(Kept::default()),
+            origin: SideTable::new(None),
+            tasks: Vec::new(),
+            task: None,
+            mends: false,
+            updating: None,
+            at_top: true,
+            region: body,
+            loc,
+            refusals,
+        };
+        (reverse, template)
+    }
 }
 
 impl Reverse<'_> {
