@@ -674,6 +674,23 @@ def test_a_read_does_not_wait_for_streams_that_use_other_arrays(arch):
             assert held.is_running()
 
 
+def test_memory_comes_and_goes_without_waiting_for_other_streams(arch):
+    if arch not in CONCURRENT:
+        pytest.skip("all streams are the default one")
+    with oc.create_stream() as s, oc.create_stream() as t:
+        with Held(s) as held:
+            for q in (t, None):
+                a = oc.ndarray(oc.i32, 1000)
+                add_one(a, qd_stream=q)
+                del a
+            gc.collect()
+            b = oc.ndarray(oc.i32, 1000)
+            add_one(b, qd_stream=t)
+            assert b[3] == 1
+            oc.sync()
+            assert held.is_running()
+
+
 def test_kernels_in_use_on_a_stream_can_be_dropped(arch, size):
     n, steps = size
     a, b = oc.ndarray(oc.i32, n), oc.ndarray(oc.i32, n)

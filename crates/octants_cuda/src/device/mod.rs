@@ -61,8 +61,7 @@ pub struct CudaDevice {
     pool: Shared,
     /// For the order between streams; used under the lock of the others.
     fence: Shared,
-    /// Streams beside the default one.
-    others: Mutex<Vec<Shared>>,
+    others: Mutex<Others>,
     staging: Staging,
     /// How often the context had been reset when the device was opened.
     resets: u64,
@@ -74,6 +73,14 @@ pub struct CudaDevice {
     multiprocessors: u32,
     /// Bytes of a thread's stack.
     stack: AtomicU64,
+}
+
+/// Streams beside the default one.
+#[derive(Default)]
+struct Others {
+    streams: Vec<Shared>,
+    /// Memory goes back in this one, once there are others: what it waits for keeps no other stream waiting.
+    reclaim: Option<Shared>,
 }
 
 /// A driver's handle. The driver's functions may be called from any thread.
@@ -129,30 +136,46 @@ impl CudaDevice {
     /// All other streams wait for what the default one was told so far.
     fn others_wait(&self) -> Result<(), DeviceError> {
         let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if others.is_empty() {
+        if others.streams.is_empty() {
             return Ok(());
         }
         let (table, fence) = (&self.driver.table, self.fence.0);
         // SAFETY: the event and the streams are alive, and the lock keeps others from recording.
         unsafe {
             self.check("record_event", (table.event_record)(fence, LEGACY_STREAM))?;
-            others
-                .iter()
-                .try_for_each(|stream| self.check("wait_event", (table.stream_wait)(stream.0, fence, 0)))
+            let streams = others.streams.iter();
+            streams
+                .map(|stream| (table.stream_wait)(stream.0, fence, 0))
+                .try_for_each(|status| self.check("wait_event", status))
         }
     }
 
-    /// The default stream waits for what all others were told so far.
-    fn wait_for_others(&self) -> Result<(), DeviceError> {
-        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+    /// A stream that is behind what all streams were told so far, and that nothing else is told.
+    fn stream_behind_all(&self) -> Result<Handle, DeviceError> {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if others.streams.is_empty() {
+            return Ok(LEGACY_STREAM);
+        }
         let (table, fence) = (&self.driver.table, self.fence.0);
-        others.iter().try_for_each(|stream| {
+        let reclaim = match others.reclaim {
+            Some(stream) => stream,
+            None => {
+                let mut stream = ptr::null_mut();
+                // SAFETY: writes the new handle.
+                let status =
+                    unsafe { (table.stream_create)(&raw mut stream, NON_BLOCKING, DEFAULT_PRIORITY) };
+                self.check("create_stream", status)?;
+                *others.reclaim.insert(Shared(stream))
+            }
+        };
+        for stream in std::iter::once(&Shared(LEGACY_STREAM)).chain(&others.streams) {
             // SAFETY: as above. A recording that a stream waits for may be replaced by the next one.
             unsafe {
                 self.check("record_event", (table.event_record)(fence, stream.0))?;
-                self.check("wait_event", (table.stream_wait)(LEGACY_STREAM, fence, 0))
+                self.check("wait_event", (table.stream_wait)(reclaim.0, fence, 0))?;
             }
-        })
+        }
+        Ok(reclaim.0)
     }
 
     /// # Safety
@@ -175,6 +198,11 @@ impl Drop for CudaDevice {
             // SAFETY: made by this device, and never used again.
             unsafe {
                 (table.stream_synchronise)(LEGACY_STREAM);
+                let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(reclaim) = others.reclaim.take() {
+                    (table.stream_synchronise)(reclaim.0);
+                    (table.stream_destroy)(reclaim.0);
+                }
                 self.staging.clear(&self.driver);
                 (table.event_destroy)(self.fence.0);
                 (table.pool_destroy)(self.pool.0);
@@ -251,10 +279,10 @@ unsafe impl Device for CudaDevice {
     unsafe fn free(&self, address: Address, bytes: usize) {
         // A device that is lost has freed it already.
         if let Ok(table) = self.enter()
-            && self.wait_for_others().is_ok()
+            && let Ok(stream) = self.stream_behind_all()
         {
             // SAFETY: the caller keeps the verb's contract.
-            unsafe { (table.free_async)(address.0 - margin(bytes) as u64, LEGACY_STREAM) };
+            unsafe { (table.free_async)(address.0 - margin(bytes) as u64, stream) };
         }
     }
 
@@ -370,7 +398,7 @@ unsafe impl Device for CudaDevice {
         // SAFETY: writes the new handle.
         let status = unsafe { (table.stream_create)(&raw mut stream, NON_BLOCKING, level) };
         self.check("create_stream", status)?;
-        self.others.lock().unwrap_or_else(PoisonError::into_inner).push(Shared(stream));
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).streams.push(Shared(stream));
         let stream = Stream(stream as u64);
         // Memory that was allocated before is there for it.
         if let Err(error) = self.others_wait() {
@@ -383,7 +411,7 @@ unsafe impl Device for CudaDevice {
 
     unsafe fn destroy_stream(&self, stream: Stream) {
         let is_other = |other: &Shared| other.0 as u64 != stream.0;
-        self.others.lock().unwrap_or_else(PoisonError::into_inner).retain(is_other);
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).streams.retain(is_other);
         if let Ok(table) = self.enter() {
             // SAFETY: the caller keeps the verb's contract.
             unsafe {
