@@ -157,16 +157,14 @@ impl CudaDevice {
             return Ok(LEGACY_STREAM);
         }
         let (table, fence) = (&self.driver.table, self.fence.0);
-        let reclaim = match others.reclaim {
-            Some(stream) => stream,
-            None => {
-                let mut stream = ptr::null_mut();
-                // SAFETY: writes the new handle.
-                let status =
-                    unsafe { (table.stream_create)(&raw mut stream, NON_BLOCKING, DEFAULT_PRIORITY) };
-                self.check("create_stream", status)?;
-                *others.reclaim.insert(Shared(stream))
-            }
+        let reclaim = if let Some(stream) = others.reclaim {
+            stream
+        } else {
+            let mut stream = ptr::null_mut();
+            // SAFETY: writes the new handle.
+            let status = unsafe { (table.stream_create)(&raw mut stream, NON_BLOCKING, DEFAULT_PRIORITY) };
+            self.check("create_stream", status)?;
+            *others.reclaim.insert(Shared(stream))
         };
         for stream in std::iter::once(&Shared(LEGACY_STREAM)).chain(&others.streams) {
             // SAFETY: as above. A recording that a stream waits for may be replaced by the next one.
