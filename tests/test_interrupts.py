@@ -187,6 +187,81 @@ LOOPS = {
         def long():
             k(a)
     """,
+    "branches": """
+        @oc.kernel
+        def k(a: oc.types.ndarray(ndim=1), n: oc.i32):
+            for b in oc.static(range(3)):
+                with oc.stream_parallel():
+                    oc.loop_config(serialize=True)
+                    for i in range(n):
+                        a[b] = a[b] * 0.999 + oc.sin(a[b])
+
+        a = np.zeros(16, np.float32)
+
+        def long():
+            k(a, MANY)
+    """,
+    "branches of which the first is short": """
+        @oc.kernel
+        def k(a: oc.types.ndarray(ndim=1), n: oc.i32):
+            with oc.stream_parallel():
+                a[0] = 1.0
+            with oc.stream_parallel():
+                oc.loop_config(serialize=True)
+                for i in range(n):
+                    a[1] = a[1] * 0.999 + oc.sin(a[1])
+            with oc.stream_parallel():
+                for i in range(n):
+                    a[i & 15] = oc.exp(oc.f32(i))
+
+        a = np.zeros(16, np.float32)
+
+        def long():
+            k(a, MANY)
+    """,
+    "a wait for a stream": """
+        @oc.kernel
+        def k(a: oc.types.ndarray(ndim=1), n: oc.i32):
+            for i in range(2):
+                for j in range(n):
+                    a[i] = a[i] * 0.999 + oc.sin(a[i])
+
+        a = oc.ndarray(oc.f32, 16)
+        s = oc.create_stream()
+
+        def long():
+            k(a, MANY, qd_stream=s)
+            s.synchronize()
+    """,
+    "a wait for an event": """
+        @oc.kernel
+        def k(a: oc.types.ndarray(ndim=1), n: oc.i32):
+            for i in range(2):
+                for j in range(n):
+                    a[i] = a[i] * 0.999 + oc.sin(a[i])
+
+        a = oc.ndarray(oc.f32, 16)
+        s, e = oc.create_stream(), oc.create_event()
+
+        def long():
+            k(a, MANY, qd_stream=s)
+            e.record(s)
+            e.wait()
+    """,
+    "launches to a stream that does not come to an end": """
+        @oc.kernel
+        def k(a: oc.types.ndarray(ndim=1), n: oc.i32):
+            for i in range(2):
+                for j in range(n):
+                    a[i] = a[i] * 0.999 + oc.sin(a[i])
+
+        a = oc.ndarray(oc.f32, 16)
+        s = oc.create_stream()
+
+        def long():
+            while True:
+                k(a, MANY, qd_stream=s)
+    """,
     "recursion": """
         @oc.real_func
         def fibonacci(n: oc.i32) -> oc.i32:
@@ -259,7 +334,17 @@ def test_handlers_of_other_signals_run_while_a_kernel_is_compiled(tmp_path):
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-@pytest.mark.parametrize("loop", ["a serial loop", "a parallel loop", "a loop inside a parallel loop", "recursion"])
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "a serial loop",
+        "a parallel loop",
+        "a loop inside a parallel loop",
+        "branches",
+        "branches of which the first is short",
+        "recursion",
+    ],
+)
 def test_handlers_of_other_signals_run_while_a_kernel_runs(loop, device, tmp_path):
     """A handler that returns lets the kernel go on; one that raises ends it with what it raised."""
     end = """

@@ -39,6 +39,10 @@ const SLICE: Duration = Duration::from_micros(100);
 /// Entries of a queue from which on whoever adds to it waits: a bound on memory, some hundred kilobytes. Chosen, not measured.
 const MAX_ENTRIES: u64 = 1024;
 
+/// How long adding to such a queue takes, at most, where its work does not come to an end. Chosen: so slowly no memory is filled, and Ctrl-C
+/// is heard between two launches.
+const MAX_PUSH_TIME: Duration = Duration::from_millis(10);
+
 /// How long a thread that waits spins before it yields its processor, and how often it looks for something to take part in once it sleeps. Chosen,
 /// not measured.
 const SPIN_BEFORE_YIELD: Duration = Duration::from_micros(5);
@@ -180,10 +184,11 @@ impl Core {
         error_of(queue)
     }
 
-    /// Waits until half of a queue is done.
+    /// Waits until half of a queue is done, or for a while: a verb that never returned would not let Ctrl-C be heard.
     #[cold]
     fn shorten(&self, queue: &Arc<StreamQueue>) {
-        let is_short = || queue.len() <= MAX_ENTRIES / 2;
+        let begin = Instant::now();
+        let is_short = || queue.len() <= MAX_ENTRIES / 2 || begin.elapsed() > MAX_PUSH_TIME;
         let mut pause = Pause::default();
         while !is_short() {
             match self.help(queue, &is_short) {

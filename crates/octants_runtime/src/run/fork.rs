@@ -123,7 +123,7 @@ impl<I> Run<'_, I> {
         self.context = before;
         // Also after an error: the launch's memory must outlive what was begun.
         // SAFETY: as above.
-        let joined = unsafe { join(device, &lanes, before.stream, launching_is_immediate) };
+        let joined = unsafe { self.join(&lanes, launching_is_immediate) };
         match (ran, joined) {
             (Ok(()) | Err(RunError::Fault(..)), Ok(())) => {}
             (Err(error), _) => return Err(error),
@@ -140,6 +140,8 @@ impl<I> Run<'_, I> {
             }
         };
         match &faults[..] {
+            // Work that looked at the request has ended early.
+            [] if self.cancel.is_wanted() => Err(RunError::Cancelled),
             [] => Ok(()),
             [first, others @ ..] => Err(RunError::Fault(*first, others.to_vec())),
         }
@@ -222,34 +224,32 @@ impl<I> Run<'_, I> {
         };
         fault.map_or(Ok(()), |fault| Err(RunError::Fault(fault, Vec::new())))
     }
-}
 
-/// The launching stream waits for all branches that were begun; where that cannot be said, the host does. The first error is told.
-///
-/// # Safety
-/// All are live.
-unsafe fn join(
-    device: &dyn octants_hal::Device,
-    lanes: &[Lane<'_>],
-    launching: Stream,
-    launching_is_immediate: bool,
-) -> Result<(), DeviceError> {
-    let mut first = Ok(());
-    // Where the host waits it runs what nobody has begun yet, and others begin with the first.
-    for lane in lanes.iter().rev().filter(|lane| lane.begun > 0) {
-        let Some((stream, end)) = &lane.own else { continue };
-        // SAFETY: the caller says so.
-        let joined = unsafe {
-            if launching_is_immediate {
-                device.synchronise(stream.stream())
-            } else {
-                let joined = device
-                    .record_event(stream.stream(), end.event())
-                    .and_then(|()| device.wait_event(launching, end.event()));
-                if joined.is_err() { device.synchronise(stream.stream()).and(joined) } else { joined }
-            }
-        };
-        first = joined.and(first);
+    /// The launching stream waits for all branches that were begun; where that cannot be said, the host does. The first error is told.
+    ///
+    /// # Safety
+    /// All are live.
+    unsafe fn join(&self, lanes: &[Lane<'_>], launching_is_immediate: bool) -> Result<(), DeviceError> {
+        let (owner, launching) = (self.version.context(), self.context.stream);
+        let device = owner.device();
+        let mut first = Ok(());
+        for lane in lanes.iter().filter(|lane| lane.begun > 0) {
+            let Some((stream, end)) = &lane.own else { continue };
+            // SAFETY: the caller says so.
+            let joined = unsafe {
+                if launching_is_immediate {
+                    // Handlers of signals run meanwhile. If one wants the launch to end, the branch does.
+                    let waited = owner.wait(stream.stream(), self.cancel, &mut || {});
+                    waited.map(drop).and(device.synchronise(stream.stream()))
+                } else {
+                    let joined = device
+                        .record_event(stream.stream(), end.event())
+                        .and_then(|()| device.wait_event(launching, end.event()));
+                    if joined.is_err() { device.synchronise(stream.stream()).and(joined) } else { joined }
+                }
+            };
+            first = first.and(joined);
+        }
+        first
     }
-    first
 }
