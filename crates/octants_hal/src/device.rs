@@ -69,6 +69,8 @@ pub struct ForkCosts {
     pub threads: u64,
     /// Giving a branch a stream of its own takes about as long as so many instructions of one thread.
     pub branch_instructions: u64,
+    /// Whether a loop with as many points leaves nothing for another one beside it.
+    pub loops_fill: bool,
 }
 
 /// One processor and its memory. See the crate's contract: all validation is above.
@@ -108,7 +110,7 @@ pub unsafe trait Device: Send + Sync {
 
     /// What it takes to run branches at the same time. By default they always are.
     fn fork_costs(&self) -> ForkCosts {
-        ForkCosts { threads: 1, branch_instructions: 0 }
+        ForkCosts { threads: 1, branch_instructions: 0, loops_fill: false }
     }
 
     /// At least `bytes` (not 0) of zeroed memory, aligned to 64, for verbs on any stream from now on.

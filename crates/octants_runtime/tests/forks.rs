@@ -46,7 +46,7 @@ struct LazyDevice {
 
 impl LazyDevice {
     fn new(bodies: &[Body]) -> Self {
-        let costs = ForkCosts { threads: 1, branch_instructions: 0 };
+        let costs = ForkCosts { threads: 1, branch_instructions: 0, loops_fill: false };
         Self { bodies: bodies.to_vec(), costs, memory: HostMemory::new(), state: Mutex::default() }
     }
 
@@ -342,14 +342,16 @@ fn small() -> Option<Vec<Work>> {
 
 #[test]
 fn small_branches_run_in_order_on_the_launching_stream() {
-    let is_forked = |work, n| {
+    let is_forked = |work, n, loops_fill| {
         let mut device = LazyDevice::new(&[]);
         bounds(&mut device);
-        device.costs = ForkCosts { threads: 4, branch_instructions: 1000 };
+        device.costs = ForkCosts { threads: 4, branch_instructions: 1000, loops_fill };
         let (ran, log) = launch(device, plan(false, work), n);
         assert_eq!((ran, log.len()), (Ok(()), 4));
         log.iter().any(|line| line.ends_with("on 1"))
     };
+    let fills = is_forked;
+    let is_forked = |work, n| fills(work, n, false);
     assert!(!is_forked([small(), small()], 100));
     assert!(!is_forked([small(), small()], 396));
     assert!(is_forked([small(), small()], 397), "four threads run a thousand instructions each");
@@ -368,4 +370,9 @@ fn small_branches_run_in_order_on_the_launching_stream() {
     };
     assert!(!is_forked([serial(), serial()], 498));
     assert!(is_forked([serial(), serial()], 499));
+    // Loops that fill the device gain nothing; one with few points, or a serial one, does.
+    assert!(!fills([small(), small()], 1_000_000, true));
+    assert!(fills([serial(), serial()], 499, true) && fills([serial(), small()], 1000, true));
+    let narrow = || small().map(|tasks| vec![Work { max_threads: Some(2), ..tasks[0].clone() }]);
+    assert!(fills([narrow(), narrow()], 1000, true));
 }

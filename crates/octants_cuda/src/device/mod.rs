@@ -254,7 +254,8 @@ unsafe impl Device for CudaDevice {
 
     fn fork_costs(&self) -> ForkCosts {
         let threads = u64::from(self.multiprocessors) * THREADS_PER_MULTIPROCESSOR;
-        ForkCosts { threads, branch_instructions: BRANCH_INSTRUCTIONS }
+        // Two loops of 262,144 threads of an H200 take 4 to 7 % less time side by side.
+        ForkCosts { threads, branch_instructions: BRANCH_INSTRUCTIONS, loops_fill: false }
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {

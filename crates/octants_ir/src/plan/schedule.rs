@@ -36,22 +36,23 @@ pub struct Work {
 }
 
 impl Work {
-    /// Roughly how many instructions the busiest of so many threads runs. No bound needs a temporary.
+    /// Roughly how many instructions the busiest of so many threads runs, and all of them together. No bound needs a temporary.
     ///
     /// # Panics
     /// If the block is smaller than the plan's layout.
-    pub fn instructions_per_thread(&self, plan: &Plan, args: &[u8], threads: u64) -> u64 {
+    pub fn instructions(&self, plan: &Plan, args: &[u8], threads: u64) -> (u64, u64) {
         let product = |axes: &[(Bound, Bound)]| {
             axes.iter().fold(1_u64, |product, (lo, hi)| {
                 let trips = hi.evaluate(plan, args, &[]).saturating_sub(lo.evaluate(plan, args, &[]));
                 product.saturating_mul(u64::try_from(trips).unwrap_or(0))
             })
         };
-        let threads = self.max_threads.map_or(threads, |most| threads.min(most.into())).max(1);
         let each = self.instructions.iter().fold(0_u64, |sum, (count, loops)| {
             sum.saturating_add(product(loops).saturating_mul((*count).into()))
         });
-        product(&self.axes).div_ceil(threads).saturating_mul(each)
+        let points = product(&self.axes);
+        let threads = self.max_threads.map_or(threads, |most| threads.min(most.into())).max(1);
+        (points.div_ceil(threads).saturating_mul(each), points.saturating_mul(each))
     }
 }
 

@@ -60,20 +60,30 @@ impl<I> Run<'_, I> {
         }
     }
 
-    /// Whether all branches but the longest, which is the time that can be saved, take longer than giving them streams.
+    /// Whether what overlapping can save takes longer than giving branches streams: all branches but the longest; less where loops use
+    /// the whole device already.
     fn overlap_pays(&self, branches: &[Branch]) -> bool {
         let (plan, args) = (self.version.plan(), self.context.args);
         let costs = self.version.context().device().fork_costs();
-        let (mut longest, mut others) = (0, 0_u64);
+        let (mut longest, mut others, mut all) = (0_u64, 0_u64, 0_u64);
         for branch in branches {
-            let tasks = branch.work.as_ref().map(|tasks| {
-                tasks.iter().map(|task| task.instructions_per_thread(plan, args, costs.threads))
-            });
-            let length = tasks.map_or(u64::MAX, |tasks| tasks.fold(0, u64::saturating_add));
+            let mut length = 0_u64;
+            match &branch.work {
+                // Whoever says nothing is taken for one long thread.
+                None => length = u64::MAX,
+                Some(tasks) => {
+                    for task in tasks {
+                        let (busiest, together) = task.instructions(plan, args, costs.threads);
+                        length = length.saturating_add(busiest);
+                        all = all.saturating_add(together);
+                    }
+                }
+            }
             others = others.saturating_add(length.min(longest));
             longest = length.max(longest);
         }
-        others >= costs.branch_instructions.saturating_mul(branches.len() as u64 - 1)
+        let kept = if costs.loops_fill { (all / costs.threads.max(1)).saturating_sub(longest) } else { 0 };
+        others.saturating_sub(kept) >= costs.branch_instructions.saturating_mul(branches.len() as u64 - 1)
     }
 
     /// # Safety
