@@ -5,6 +5,12 @@ use octants_hal::{Dealing, DeviceRangeDomain, Grid, LaunchShape, RangeDomain};
 /// Blocks of a grid, at most, as the driver says for its first axis.
 const MAX_BLOCKS: u64 = i32::MAX as u64;
 
+/// Pieces of work that a block takes one behind the other, at most. A Julia set of 8192² pixels runs at 69 Gpix/s on an H200 with one of
+/// them, at 79, 81, 81 and 79 with 4, 8, 16 and 32.
+const MOST_PIECES: u64 = 8;
+/// So many times as many blocks as run at once are left then, so that those that end late do not matter. The same Julia set had 31.
+const LEAST_WAVES: u64 = 8;
+
 /// A loaded function as a launch needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FunctionShape {
@@ -30,6 +36,10 @@ impl FunctionShape {
         let blocks = self.shape.blocks(range.bounds, range.points);
         let blocks = match self.shape.grid {
             Grid::Cover => blocks,
+            Grid::Several => {
+                let pieces = blocks / self.resident.saturating_mul(LEAST_WAVES).max(1);
+                blocks.div_ceil(pieces.clamp(1, MOST_PIECES))
+            }
             Grid::Resident => blocks.min(self.resident),
         };
         self.limited(blocks, range.max_threads)

@@ -218,6 +218,8 @@ fn grids_follow_the_points_and_what_is_resident() {
             (LaunchShape { dealing: tiles, ..cover }, 4097, None),
             (resident, 4096, None),
             (resident, 1 << 30, None),
+            (LaunchShape { grid: Grid::Several, ..cover }, 256 << 4, None),
+            (LaunchShape { grid: Grid::Several, ..cover }, 256 << 20, None),
         ] {
             let part = ImagePart { symbol: "k_t0", bytes: b"code", shape };
             // SAFETY: the driver only records, and loads anything.
@@ -242,6 +244,8 @@ fn grids_follow_the_points_and_what_is_resident() {
             "5 x 256 on 0x0",
             "4 x 256 on 0x0",
             "1056 x 256 on 0x0",
+            "16 x 256 on 0x0",
+            "131072 x 256 on 0x0",
         ]
     );
 }

@@ -33,6 +33,9 @@ pub enum Dealing {
 pub enum Grid {
     /// One for each piece of work.
     Cover,
+    /// One for each piece of work, or for several, one behind the other, as long as the device is busy for long enough: where a block begins takes
+    /// as long as a short piece.
+    Several,
     /// As many as the device runs at once: a block has something to begin or to end with, such as a reduction.
     Resident,
 }

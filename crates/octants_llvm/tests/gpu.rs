@@ -203,11 +203,23 @@ kernel @bounded(%n "n": array<i32, 1>, %x "x": array<f32, 2>) tasks {
   }
   return
 }"#;
-    let emitted = tasks(text);
-    assert!(emitted[1].text.contains("load i32"), "{}", emitted[1].text);
-    for end in [40, 2, 1, 0, -5] {
-        let inputs = [Input::array(Scalar::I32, &[Const::i32(end)], &[1]), input(Scalar::F32, &[40, 40])];
-        check_gpu(&kernel(text), &inputs, |_| 0.0);
+    let with_loop = text.replace(
+        "%b: f32 = cast %j",
+        "%none: f32 = const 0.0
+    %begin: i32 = const 0
+    %b: f32 = for %k: i32 in %begin..%i carry (%s: f32 = %none) {
+      %c: f32 = cast %k
+      %d: f32 = add %s, %c
+      yield %d
+    }",
+    );
+    for text in [text, &with_loop] {
+        let emitted = tasks(text);
+        assert!(emitted[1].text.contains("load i32"), "{}", emitted[1].text);
+        for end in [40, 2, 1, 0, -5] {
+            let inputs = [Input::array(Scalar::I32, &[Const::i32(end)], &[1]), input(Scalar::F32, &[40, 40])];
+            check_gpu(&kernel(text), &inputs, |_| 0.0);
+        }
     }
 }
 
@@ -501,6 +513,65 @@ kernel @scatter(%x "x": array<f32, 1>, %k "k": array<i32, 1>, %y "y": array<f32,
         assert_eq!(count(between, true), 0, "{between}");
     }
     assert_eq!(count(other, false), 0, "arrays may overlap");
+}
+
+/// Bodies with loops: a block goes on by digits, which carry, in numbers of 32 bits or of 64.
+#[test]
+fn blocks_step_from_tile_to_tile() {
+    let text = r#"
+kernel @count(%x "x": array<i32, AXES>, %lo "lo": i32, LIST) {
+  %zero: i32 = const 0
+  parallel_for (INDICES) in (RANGES) {
+    %none: i32 = const 0
+    %one: i32 = const 1
+    %five: i32 = const 5
+    %s: i32 = while carry (%a: i32 = %none) {
+      %sum: i32 = add %a, %i
+      %m: i32 = mod %sum, %five
+      %r: u1 = ne %m, %one
+      yield %r, %a
+    } do (%b: i32) {
+      %c: i32 = add %b, %one
+      yield %c
+    }
+    STORE
+  }
+  return
+}"#;
+    let two = text
+        .replace("AXES", "2")
+        .replace("LIST", r#"%m0 "m0": i32, %m1 "m1": i32"#)
+        .replace("INDICES", "%i: i32, %j: i32")
+        .replace("RANGES", "%lo..%m0, FROM..%m1");
+    let moved = "%p: i32 = sub %i, %lo\n    %q: i32 = sub %j, FROM\n    store %x[%p, %q], %s";
+    let two = two.replace("STORE", moved);
+    let three = text
+        .replace("AXES", "3")
+        .replace("LIST", r#"%m0 "m0": i32, %m1 "m1": i32, %m2 "m2": i32"#)
+        .replace("INDICES", "%i: i32, %j: i32, %k: i32")
+        .replace("RANGES", "%zero..%m0, %zero..%m1, %zero..%m2")
+        .replace("STORE", "store %x[%i, %j, %k], %s");
+    for (from, lo) in [("%zero", 0), ("%zero", 3), ("%lo", -7)] {
+        let text = two.replace("FROM", from);
+        let shape = tasks(&text)[0].shape;
+        assert_eq!(
+            (shape.dealing, shape.grid),
+            (Dealing::Tiles { across: 8, points: 1, rows: 1 }, Grid::Several)
+        );
+        for (rows, columns) in [(70, 33), (5, 100), (40, 3)] {
+            let begin = if from == "%lo" { lo } else { 0 };
+            let numbers = [lo, lo + rows, begin + columns].map(|number| Input::Scalar(Const::i32(number)));
+            let mut inputs = vec![input(Scalar::I32, &[rows, columns])];
+            inputs.extend(numbers);
+            check_gpu(&kernel(&text), &inputs, |_| 0.0);
+        }
+    }
+    for shape in [[3, 20, 40], [9, 17, 5], [2, 3, 70]] {
+        let numbers = [0, shape[0], shape[1], shape[2]].map(|number| Input::Scalar(Const::i32(number)));
+        let mut inputs = vec![input(Scalar::I32, &shape)];
+        inputs.extend(numbers);
+        check_gpu(&kernel(&three), &inputs, |_| 0.0);
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use llvm_sys::target_machine::LLVMCodeGenFileType;
 use crate::device_library;
 use crate::fatal::LlvmThreadGuard;
 use crate::gpu_approximations;
+use crate::gpu_contraction;
 use crate::handles::Context;
 use crate::machines::Lease;
 use crate::pipeline::OptLevel;
@@ -220,6 +221,7 @@ fn translate(text: &str, options: &Options) -> Result<Compiled, CompileError> {
     }
     reciprocal_roots::guard(&context, &module, &options.target);
     gpu_approximations::apply(&context, &module, &options.target);
+    gpu_contraction::apply(&context, &module, &options.target);
     timing.optimise = lap();
 
     let ir = options.keep_ir.then(|| module.print());

@@ -31,6 +31,7 @@ mod device_library;
 mod elf;
 mod fatal;
 mod gpu_approximations;
+mod gpu_contraction;
 mod handles;
 mod load;
 mod machines;

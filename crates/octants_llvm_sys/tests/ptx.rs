@@ -194,3 +194,32 @@ fn arithmetic_is_approximated_only_where_that_is_allowed() {
         }
     }
 }
+
+/// A product that a test and the sum behind it use is part of both, and no instruction of its own.
+#[test]
+fn products_become_part_of_sums_in_several_blocks() {
+    let text = |flags: &str| {
+        "define ptx_kernel void @task(ptr addrspace(1) %p, float %x, float %y) {
+         entry:
+           %a = fmul OP float %x, %x
+           %b = fmul OP float %y, %y
+           %r = fadd OP float %a, %b
+           %c = fcmp olt float %r, 4.0
+           br i1 %c, label %near, label %done
+         near:
+           %d = fsub OP float %a, %b
+           store float %d, ptr addrspace(1) %p
+           br label %done
+         done:
+           ret void
+         }"
+        .replace("OP ", flags)
+    };
+    let target = Target::nvptx(80, 75).unwrap();
+    let options = Options { target, output: Output::Assembly, ..Options::default() };
+    let ptx = |flags| String::from_utf8(compile(&text(flags), &options).unwrap().bytes).unwrap();
+    let (fused, exact) = (ptx("contract "), ptx(""));
+    let count = |text: &str, name: &str| text.matches(name).count();
+    assert_eq!((count(&fused, "mul.rn.f32"), count(&fused, "fma.rn.f32")), (1, 2), "{fused}");
+    assert_eq!((count(&exact, "mul.rn.f32"), count(&exact, "fma.rn.f32")), (2, 0), "{exact}");
+}

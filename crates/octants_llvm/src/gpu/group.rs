@@ -68,6 +68,7 @@ impl Emitter<'_> {
         let count = self.tile_count(op, &tiles);
         let exchanges = Exchanges::of(kernel, self.task_of(op), op, tiling);
         let (block, blocks) = (self.wide_register(Register::Block), self.wide_register(Register::Blocks));
+        let steps = tiling.stepped.then(|| self.steps(op, &tiles, count, [block, blocks]));
         let initial = self.identities(&parallel);
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
@@ -77,17 +78,27 @@ impl Emitter<'_> {
         let tile = self.f.phi(NUMBER);
         let phis: Vec<_> = initial.iter().map(|value| self.f.phi(value.ty())).collect();
         let totals: Vec<_> = phis.iter().map(|phi| phi.value).collect();
+        let first_digits = steps.iter().flat_map(|steps| &steps.first);
+        let digits: Vec<_> = first_digits.map(|digit| self.f.phi(digit.ty())).collect();
         let more = self.compare("ult", tile.value, count);
         self.f.branch(more, inside, done);
 
         self.f.begin(inside);
-        let piece = self.enter_tile(&tiles, tile.value);
+        let piece = if tiling.stepped {
+            let digits: Vec<_> = digits.iter().map(|digit| digit.value).collect();
+            self.enter_tile_of(&tiles, &digits)
+        } else {
+            self.enter_tile(&tiles, tile.value)
+        };
         let next = self.if_inside(piece.inside, &totals, |e| {
             if let Some(exchanges) = &exchanges {
                 let body = (parallel.body, exchanges);
                 e.point_with_exchanges(&tiles, &piece, body, &grouping.aligned, &totals)
             } else if tiling.points == 1 {
-                let column = e.binary("add nsw", piece.column, tiles.x);
+                let x = e.resize(tiles.x, piece.column.ty);
+                // A number of 32 bits has no sign.
+                let add = if x.ty.is_signed() { "add nsw" } else { "add" };
+                let column = e.binary(add, piece.column, x);
                 e.one_point(&tiles, parallel.body, column, &grouping.aligned, &totals)
             } else {
                 let group = (tiling, grouping, aligned_arrays);
@@ -95,10 +106,17 @@ impl Emitter<'_> {
             }
         });
         let stepped = self.binary("add", tile.value, blocks);
+        let next_digits = steps.as_ref().map(|steps| {
+            let digits: Vec<_> = digits.iter().map(|digit| digit.value).collect();
+            self.stepped_digits(&digits, steps)
+        });
         let latch = self.f.block();
         let facts = [self.module.not_unrolled()];
         self.back_edge(head, &facts);
         self.f.fill(tile, &[(block, before), (stepped, latch)]);
+        if let (Some(steps), Some(next)) = (&steps, &next_digits) {
+            self.fill_phis(&digits, &steps.first, before, next, latch);
+        }
         self.fill_phis(&phis, &initial, before, &next, latch);
 
         self.f.begin(done);
@@ -136,8 +154,10 @@ impl Emitter<'_> {
     ) -> Vec<Val> {
         let axis = tiles.axes[tiles.axes.len() - 1];
         // From `lo` on, as an unsigned number.
-        let position = self.binary("sub", column, axis.lo);
+        let lo = self.resize(axis.lo, column.ty);
+        let position = self.binary("sub", column, lo);
         let extent = self.binary("sub", axis.hi, axis.lo);
+        let extent = self.resize(extent, column.ty);
         let inside = self.compare("ult", position, extent);
         self.if_inside(Some(inside), totals, |e| {
             e.group = (!aligned.is_empty()).then(|| Group {
@@ -146,6 +166,7 @@ impl Emitter<'_> {
                 points: 1,
                 aligned: aligned.to_vec(),
             });
+            let column = e.resize(column, Scalar::I64);
             let next = e.body_at(tiles, body, column, totals);
             e.group = None;
             next

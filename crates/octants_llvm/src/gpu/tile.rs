@@ -23,22 +23,22 @@ use crate::value::{Ty, Val};
 pub(super) struct Tiles {
     pub axes: Vec<Axis>,
     /// Where the columns of the first tile begin.
-    start: Val,
+    pub(super) start: Val,
     /// How many tiles there are, side by side, and one below the other.
-    columns: Val,
-    rows: Val,
+    pub(super) columns: Val,
+    pub(super) rows: Val,
     /// Columns and rows of a tile.
     pub width: Val,
-    height: Val,
+    pub(super) height: Val,
     /// Threads along the last axis.
     pub across: Val,
     /// The thread's place in a tile.
     pub x: Val,
-    y: Val,
+    pub(super) y: Val,
     /// Rows that a thread has.
     pub rows_of_thread: u32,
     /// Whether the thread has a row in a tile, where some have none.
-    has_row: Option<Val>,
+    pub(super) has_row: Option<Val>,
 }
 
 /// What a thread has of one tile.
@@ -164,7 +164,7 @@ impl Emitter<'_> {
     }
 
     /// The last digit of a number, and what is left of it.
-    fn digit(&mut self, number: Val, base: Val) -> (Val, Val) {
+    pub(super) fn digit(&mut self, number: Val, base: Val) -> (Val, Val) {
         // A remainder of its own would be a second division, which LLVM moves away from the first.
         let rest = self.binary("udiv", number, base);
         let whole = self.binary("mul", rest, base);

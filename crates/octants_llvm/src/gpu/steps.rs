@@ -1,0 +1,131 @@
+//! From tile to tile by steps: a tile's number is taken apart once, where a block begins, and so is the number of blocks, by which it
+//! goes on. Then digits are added, with a carry.
+//!
+//! ```text
+//! column, row, outer = the digits of block                     (a division for each but the last)
+//! if there is a second tile:  step = the digits of blocks
+//! for each tile:  …;  column += step.column, less columns and with a carry if that is too much;  row += …
+//! ```
+//!
+//! A division takes about 22 instructions, as much as two iterations of a short loop inside the body. Numbers have 32 bits where no axis
+//! goes below 0: then a digit, and a tile's last index, are below 2³².
+
+use octants_ir::{Op, Scalar};
+
+use super::tile::{Piece, Tiles};
+use crate::emitter::Emitter;
+use crate::index_range::Range;
+use crate::value::Val;
+
+/// Where a block's tiles are, as digits: columns of tiles, rows of them, then the other axes from the last to the first.
+pub(super) struct Steps {
+    /// The digits of the first tile.
+    pub first: Vec<Val>,
+    /// What is added for the next one.
+    step: Vec<Val>,
+    /// How many of each there are.
+    sizes: Vec<Val>,
+}
+
+impl Emitter<'_> {
+    /// The tiles of this block. There are several axes.
+    pub(super) fn steps(&mut self, op: Op, tiles: &Tiles, count: Val, [block, blocks]: [Val; 2]) -> Steps {
+        let mut sizes = vec![tiles.columns, tiles.rows];
+        for axis in tiles.axes[..tiles.axes.len() - 2].iter().rev() {
+            sizes.push(self.binary("sub nsw", axis.hi, axis.lo));
+        }
+        if self.task_of(op).needs_temps() {
+            // There may be no tiles, and still a division.
+            sizes =
+                sizes.into_iter().map(|size| self.intrinsic("llvm.umax", &[size, Val::i64(1)], "")).collect();
+        }
+        let first = self.digits(block, &sizes);
+        let next = self.binary("add", block, blocks);
+        let several = self.compare("ult", next, count);
+        let (more, done) = (self.f.new_label(), self.f.new_label());
+        let before = self.f.block();
+        self.f.branch(several, more, done);
+        self.f.begin(more);
+        let digits = self.digits(blocks, &sizes);
+        let after = self.f.block();
+        self.f.jump(done);
+        self.f.begin(done);
+        let step: Vec<_> = digits
+            .iter()
+            .map(|&digit| self.f.join(digit.ty(), &[(Val::i64(0), before), (digit, after)]))
+            .collect();
+        let number = number(tiles);
+        let [first, step, sizes] = [first, step, sizes]
+            .map(|list| list.into_iter().map(|digit| self.resize(digit, number)).collect());
+        Steps { first, step, sizes }
+    }
+
+    /// The digits of a number, the last of which may be too great.
+    fn digits(&mut self, value: Val, sizes: &[Val]) -> Vec<Val> {
+        let mut digits = Vec::new();
+        let mut rest = value;
+        for &size in &sizes[..sizes.len() - 1] {
+            let (digit, left) = self.digit(rest, size);
+            digits.push(digit);
+            rest = left;
+        }
+        digits.push(rest);
+        digits
+    }
+
+    /// The digits of the block's next tile.
+    pub(super) fn stepped_digits(&mut self, digits: &[Val], steps: &Steps) -> Vec<Val> {
+        let mut carry: Option<Val> = None;
+        let mut next = Vec::new();
+        for (place, &digit) in digits.iter().enumerate() {
+            let mut sum = self.binary("add", digit, steps.step[place]);
+            if let Some(carry) = carry {
+                let one = self.resize(carry, digit.ty);
+                sum = self.binary("add", sum, one);
+            }
+            if place + 1 < digits.len() {
+                let size = steps.sizes[place];
+                let over = self.compare("uge", sum, size);
+                let less = self.binary("sub", sum, size);
+                sum = self.select(over, less, sum);
+                carry = Some(over);
+            }
+            next.push(sum);
+        }
+        next
+    }
+
+    /// Goes to the tile of these digits: sets the indices of all axes but the last one.
+    pub(super) fn enter_tile_of(&mut self, tiles: &Tiles, digits: &[Val]) -> Piece {
+        let number = number(tiles);
+        let axes = tiles.axes.len();
+        for (axis, &digit) in tiles.axes[..axes - 2].iter().rev().zip(&digits[2..]) {
+            let lo = self.resize(axis.lo, number);
+            let index = self.binary("add", lo, digit);
+            let index = self.resize(index, Scalar::I64);
+            self.place_index(axis, index);
+        }
+        let [start, width, height, y] =
+            [tiles.start, tiles.width, tiles.height, tiles.y].map(|value| self.resize(value, number));
+        let column = self.binary("mul", digits[0], width);
+        let column = self.binary("add", start, column);
+        let axis = tiles.axes[axes - 2];
+        let [lo, hi] = [axis.lo, axis.hi].map(|value| self.resize(value, number));
+        let row = self.binary("mul", digits[1], height);
+        let row = self.binary("add", row, y);
+        let row = self.binary("add", lo, row);
+        let mut inside = self.compare(if number == Scalar::U32 { "ult" } else { "slt" }, row, hi);
+        if let Some(has_row) = tiles.has_row {
+            inside = self.binary("and", inside, has_row);
+        }
+        let row = self.resize(row, Scalar::I64);
+        self.place_index(&axis, row);
+        Piece { column, row: Some(row), inside: Some(inside) }
+    }
+}
+
+/// The type of digits, rows and columns.
+fn number(tiles: &Tiles) -> Scalar {
+    let small = Range::new(0, i32::MAX.into());
+    if tiles.axes.iter().all(|axis| axis.range.lies_in(small)) { Scalar::U32 } else { Scalar::I64 }
+}
