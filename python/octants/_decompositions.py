@@ -217,10 +217,17 @@ def rotated_pair(p, q, v, w, negligible):
 
 
 @pyfunc
-def ordered(p, q, v, w):
-    """Two columns with the longer one first. A sign keeps V a rotation."""
-    swap = dot(q, q) > dot(p, p)
-    return select_vector(swap, q, p), select_vector(swap, -p, q), select_vector(swap, w, v), select_vector(swap, -v, w)
+def ordered(p, q, v, w, pp, qq):
+    """Two columns, those of V, and the squares of their lengths, with the longer one first. A sign keeps V a rotation."""
+    swap = qq > pp
+    return (
+        select_vector(swap, q, p),
+        select_vector(swap, -p, q),
+        select_vector(swap, w, v),
+        select_vector(swap, -v, w),
+        lang.select(swap, qq, pp),
+        lang.select(swap, pp, qq),
+    )
 
 
 @pyfunc
@@ -287,19 +294,24 @@ def svd_3(A, dt: Template):
         product = lang.max(product_01, product_02, product_12)
         sine = lang.max(sine_01, sine_02, sine_12)
         sweep = lang.select(product * sine > tolerance, sweep + 1, 12)
-    b0, b1, v0, v1 = ordered(b0, b1, v0, v1)
-    b0, b2, v0, v2 = ordered(b0, b2, v0, v2)
-    b1, b2, v1, v2 = ordered(b1, b2, v1, v2)
-    # A column without a length has no direction: any orthogonal one will do.
-    u0 = b0 * lang.rsqrt(lang.max(dot(b0, b0), least))
+    n0 = dot(b0, b0)
+    n1 = dot(b1, b1)
+    n2 = dot(b2, b2)
+    b0, b1, v0, v1, n0, n1 = ordered(b0, b1, v0, v1, n0, n1)
+    b0, b2, v0, v2, n0, n2 = ordered(b0, b2, v0, v2, n0, n2)
+    b1, b2, v1, v2, n1, n2 = ordered(b1, b2, v1, v2, n1, n2)
+    u0 = b0 * lang.rsqrt(lang.max(n0, least))
     u0 = u0 * unit_factor(u0)
-    u0 = select_vector(dot(b0, b0) > least, u0, Vector([one, zero, zero]))
+    # A column without a length has no direction: any orthogonal one will do.
+    if n0 <= least:
+        u0 = Vector([one, zero, zero])
     across = b1 - u0 * dot(u0, b1)
     length = dot(across, across)
     u1 = across * lang.rsqrt(lang.max(length, least))
     u1 = u1 - u0 * dot(u0, u1)
     # What is left of a column that is rounding error alone may point along the first one.
-    u1 = select_vector((length > least) & (4 * length > dot(b1, b1)), u1, orthogonal_to(u0))
+    if (length <= least) | (4 * length <= n1):
+        u1 = orthogonal_to(u0)
     u1 = u1 * unit_factor(u1)
     u2 = cross(u0, u1)
     # Each turn's approximate root shortened the columns of V, and with them the matrix.

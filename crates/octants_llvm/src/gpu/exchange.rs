@@ -2,10 +2,11 @@
 //!
 //! Where lane `l` has the point `first + l`, its matrix of `n` words lies `n` words behind that of the lane before. A store of one
 //! entry then touches a sector of the cache for each lane, and fills an eighth of it. So the lanes exchange their words in a piece of
-//! shared memory that the warp has to itself, and global memory sees 32 neighbouring words at a time:
+//! shared memory that the warp has to itself, and global memory sees 32 or 128 neighbouring words at a time:
 //!
 //! ```text
 //! store:  lane l writes its entries k to words l * n + k;  wait;  word r * 32 + l goes to memory, for each round r < n;  wait
+//!         (or words r * 128 + 4 l to + 3, where the array begins at a multiple of 16 bytes and n is odd)
 //! load:   the same backwards, before the body
 //! ```
 //!
@@ -31,7 +32,7 @@ use super::choose::Tiling;
 use super::registers::Register;
 use super::runs::{Group, entry, run_along};
 use super::tile::{Piece, Tiles};
-use crate::address::{Address, Target, elem_of};
+use crate::address::elem_of;
 use crate::emitter::Emitter;
 use crate::value::{Ptr, Ty, Typed, Val, in_memory};
 
@@ -40,6 +41,8 @@ const WAIT: &str = "llvm.nvvm.bar.warp.sync";
 const BUFFER: &str = "octants.exchange";
 /// Bytes of a word.
 const BYTES: u32 = 4;
+/// Words of the widest access.
+const QUAD: u32 = 4;
 /// Words of an element, at most: the more, the fewer warps have room.
 const MOST_WORDS: u32 = 15;
 /// Bytes of shared memory that a block has for exchanges, at most: with the totals of reductions less than the 48 KiB of every GPU.
@@ -115,6 +118,11 @@ impl Exchange {
 impl Elements {
     fn is_padded(self) -> bool {
         self.words.is_multiple_of(2)
+    }
+
+    /// Whether four words of a lane go by one access, if the array begins at a multiple of 16 bytes: a warp's first element does, then.
+    fn has_quads(self) -> bool {
+        !self.is_padded() && (i64::from(self.origin) * i64::from(self.words)) % i64::from(QUAD) == 0
     }
 
     /// Words of a warp's buffer.
@@ -195,11 +203,19 @@ struct Warp {
     lane: Val,
     /// The first word of its buffer.
     buffer: Val,
-    /// Its lanes from the first that has a point to behind the last.
-    from: Val,
-    to: Val,
-    /// Whether all of them have one.
+    /// The bounds of the axis.
+    bounds: [Val; 2],
+    /// Whether all lanes have a point.
     whole: Val,
+}
+
+/// Where words go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Direction {
+    /// From global memory to the buffer.
+    Load,
+    /// From the buffer to global memory.
+    Store,
 }
 
 impl Emitter<'_> {
@@ -268,26 +284,27 @@ impl Emitter<'_> {
         let column = self.binary("add nsw", piece.column, tiles.x);
         let wide_lane = self.resize(lane, Scalar::I64);
         let first = self.binary("sub nsw", column, wide_lane);
-        let [from, to] = [axis.lo, axis.hi].map(|bound| {
-            let lanes = self.binary("sub nsw", bound, first);
+        let bounds = [axis.lo, axis.hi];
+        let from = self.compare("sle", axis.lo, first);
+        let end = self.binary("add nsw", first, Val::i64(WARP.into()));
+        let to = self.compare("sle", end, axis.hi);
+        let whole = self.binary("and", from, to);
+        (Warp { first, lane, buffer, bounds, whole }, column)
+    }
+
+    /// The warp's lanes from the first that has a point to behind the last.
+    fn lanes_with_points(&mut self, warp: &Warp) -> [Val; 2] {
+        warp.bounds.map(|bound| {
+            let lanes = self.binary("sub nsw", bound, warp.first);
             let lanes = self.intrinsic("llvm.smax", &[lanes, Val::i64(0)], "");
             let lanes = self.intrinsic("llvm.smin", &[lanes, Val::i64(WARP.into())], "");
             self.resize(lanes, Scalar::U32)
-        });
-        let lanes = self.binary("sub", to, from);
-        let whole = self.compare("eq", lanes, word(WARP));
-        (Warp { first, lane, buffer, from, to, whole }, column)
+        })
     }
 
     /// The entries of each lane's element.
     fn load_together(&mut self, warp: &Warp, array: Elements, exchanges: &Exchanges) -> Vec<Val> {
-        let each = |e: &mut Self, places: &[(Ptr, Address)]| {
-            let loaded: Vec<_> = places.iter().map(|&(_, address)| e.load_at(address)).collect();
-            for (&(place, _), value) in places.iter().zip(loaded) {
-                e.f.line(format_args!("store {}, ptr addrspace(3) {place}, align {BYTES}", Typed(value)));
-            }
-        };
-        self.each_round(warp, array, exchanges, each);
+        self.move_words(warp, array, exchanges, Direction::Load);
         self.wait_for_warp();
         let ty = Ty::new(array.scalar, 1);
         let own = self.own_place(warp, array, exchanges);
@@ -314,60 +331,41 @@ impl Emitter<'_> {
             self.f.line(format_args!("store {}, ptr addrspace(3) {place}, align {BYTES}", Typed(value)));
         }
         self.wait_for_warp();
-        let ty = Ty::new(array.scalar, 1);
-        let each = |e: &mut Self, places: &[(Ptr, Address)]| {
-            let read = places.iter().map(|(place, _)| {
-                e.f.value(ty, format_args!("load {ty}, ptr addrspace(3) {place}, align {BYTES}"))
-            });
-            let read: Vec<_> = read.collect();
-            for (&(_, address), value) in places.iter().zip(read) {
-                e.store_at(address, value);
-            }
-        };
-        self.each_round(warp, array, exchanges, each);
+        self.move_words(warp, array, exchanges, Direction::Store);
         self.wait_for_warp();
     }
 
-    /// Moves all words of the warp's elements between shared and global memory, those of a round by one access: written out where all
-    /// lanes have a point, else by a loop that leaves words out.
-    fn each_round(
-        &mut self,
-        warp: &Warp,
-        array: Elements,
-        exchanges: &Exchanges,
-        run: impl Fn(&mut Self, &[(Ptr, Address)]),
-    ) {
+    /// Moves all words of the warp's elements between shared and global memory: four of each lane at a time where the array is aligned, or one,
+    /// written out where all lanes have a point; else by a loop that leaves words out.
+    fn move_words(&mut self, warp: &Warp, array: Elements, exchanges: &Exchanges, direction: Direction) {
         // The warp's first word; not inside the array if its first lane has no point.
         let element = self.binary("sub", warp.first, Val::i64(array.origin.into()));
         let bytes = self.binary("mul", element, Val::i64((array.words * BYTES).into()));
         let base = self.array_base(array.param);
         let memory = self.f.pointer(format_args!("getelementptr i8, ptr {base}, {}", Typed(bytes)));
-        let (class, scalar) = (self.array_class(array.param), array.scalar);
-        let cell = |e: &mut Self, word: Val| {
-            let word = e.resize(word, Scalar::I64);
-            let pointer = e.f.pointer(format_args!("getelementptr i32, ptr {memory}, {}", Typed(word)));
-            Address { target: Target::One(pointer), scalar, class, align: BYTES, inside: None }
-        };
         let (all, some, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let likely = self.module.cold_node();
         self.f.terminate(format_args!("br i1 {}, label %{all}, label %{some}, !prof {likely}", warp.whole));
 
         self.f.begin(all);
-        let mut places = Vec::new();
-        let first = self.place(warp, array, warp.lane, exchanges);
-        for round in 0..array.words {
-            let cell = {
-                let word = self.binary("add nuw nsw", warp.lane, word(round * WARP));
-                cell(self, word)
-            };
-            let words = round * if array.is_padded() { WARP + 1 } else { WARP };
-            places.push((self.place_behind(first, words), cell));
+        if array.has_quads() {
+            let (quads, words) = (self.f.new_label(), self.f.new_label());
+            let bits = self.f.value(Ty::new(Scalar::I64, 1), format_args!("ptrtoint ptr {base} to i64"));
+            let low = self.binary("and", bits, Val::i64((QUAD * BYTES - 1).into()));
+            let aligned = self.compare("eq", low, Val::i64(0));
+            let likely = self.module.cold_node();
+            self.f.terminate(format_args!("br i1 {aligned}, label %{quads}, label %{words}, !prof {likely}"));
+            self.f.begin(quads);
+            self.move_rounds((warp, array, exchanges), (memory, QUAD), direction);
+            self.f.jump(done);
+            self.f.begin(words);
         }
-        run(self, &places);
+        self.move_rounds((warp, array, exchanges), (memory, 1), direction);
         self.f.jump(done);
 
         self.f.begin(some);
-        let [from, to] = [warp.from, warp.to].map(|lanes| self.binary("mul", lanes, word(array.words)));
+        let lanes = self.lanes_with_points(warp);
+        let [from, to] = lanes.map(|lanes| self.binary("mul", lanes, word(array.words)));
         let count = self.binary("sub", to, from);
         let before = self.f.block();
         let (head, inside, moved, next) =
@@ -379,8 +377,10 @@ impl Emitter<'_> {
         let has_point = self.compare("ult", behind_first, count);
         self.f.branch(has_point, inside, moved);
         self.f.begin(inside);
-        let place = (self.place(warp, array, number.value, exchanges), cell(self, number.value));
-        run(self, &[place]);
+        let place = self.place(warp, array, number.value, exchanges);
+        let cell = self.word_cell(memory, number.value);
+        let value = self.read_words(array, (place, cell), 1, direction);
+        self.write_words(array, (place, cell), value, direction);
         self.f.jump(moved);
         self.f.begin(moved);
         let stepped = self.binary("add", number.value, word(WARP));
@@ -393,6 +393,95 @@ impl Emitter<'_> {
         self.f.fill(number, &[(warp.lane, before), (stepped, latch)]);
 
         self.f.begin(done);
+    }
+
+    /// Moves all words of a warp all of whose lanes have a point, so many of each lane by one access.
+    fn move_rounds(
+        &mut self,
+        (warp, array, exchanges): (&Warp, Elements, &Exchanges),
+        (memory, width): (Ptr, u32),
+        direction: Direction,
+    ) {
+        let own = self.binary("mul", warp.lane, word(width));
+        let first = self.place(warp, array, own, exchanges);
+        let round_words = WARP * width;
+        let (rounds, rest) = (array.words * WARP / round_words, array.words * WARP % round_words);
+        let place = |e: &mut Self, round: u32| {
+            let number = e.binary("add nuw nsw", own, word(round * round_words));
+            let words = round * if array.is_padded() { WARP + 1 } else { round_words };
+            (e.place_behind(first, words), e.word_cell(memory, number))
+        };
+        let places: Vec<_> = (0..rounds).map(|round| place(self, round)).collect();
+        let read: Vec<_> =
+            places.iter().map(|&place| self.read_words(array, place, width, direction)).collect();
+        // Some lanes have nothing in the last round. What is read waits for nothing that is written.
+        let last = (rest > 0).then(|| {
+            let last = place(self, rounds);
+            let has_words = self.compare("ult", own, word(rest));
+            let (with, done) = (self.f.new_label(), self.f.new_label());
+            let before = self.f.block();
+            self.f.branch(has_words, with, done);
+            self.f.begin(with);
+            let value = self.read_words(array, last, width, direction);
+            self.f.jump(done);
+            self.f.begin(done);
+            let nothing = Val { lanes: width, ..Val::constant(Const::from_bits(array.scalar, 0)) };
+            let value = self.f.join(value.ty(), &[(nothing, before), (value, with)]);
+            (last, value, has_words)
+        });
+        for (&place, value) in places.iter().zip(read) {
+            self.write_words(array, place, value, direction);
+        }
+        if let Some((last, value, has_words)) = last {
+            let (with, done) = (self.f.new_label(), self.f.new_label());
+            self.f.branch(has_words, with, done);
+            self.f.begin(with);
+            self.write_words(array, last, value, direction);
+            self.f.jump(done);
+            self.f.begin(done);
+        }
+    }
+
+    /// Reads so many words from a cell, or from a place of the buffer.
+    fn read_words(
+        &mut self,
+        array: Elements,
+        (place, cell): (Ptr, Ptr),
+        width: u32,
+        direction: Direction,
+    ) -> Val {
+        let (ty, align) = (Ty::new(array.scalar, width), width * BYTES);
+        match direction {
+            Direction::Load => {
+                let class = self.array_class(array.param);
+                let suffix = self.load_suffix(class);
+                self.f.value(ty, format_args!("load {ty}, ptr {cell}, align {align}{suffix}"))
+            }
+            Direction::Store => {
+                self.f.value(ty, format_args!("load {ty}, ptr addrspace(3) {place}, align {align}"))
+            }
+        }
+    }
+
+    /// Writes words to a place of the buffer, or to a cell.
+    fn write_words(&mut self, array: Elements, (place, cell): (Ptr, Ptr), value: Val, direction: Direction) {
+        let align = value.lanes * BYTES;
+        match direction {
+            Direction::Load => {
+                self.f.line(format_args!("store {}, ptr addrspace(3) {place}, align {align}", Typed(value)));
+            }
+            Direction::Store => {
+                let class = self.array_class(array.param);
+                let suffix = self.scopes.suffix(&mut self.module, class);
+                self.f.line(format_args!("store {}, ptr {cell}, align {align}{suffix}", Typed(value)));
+            }
+        }
+    }
+
+    /// The cell of a word of the warp's elements, counted from the first.
+    fn word_cell(&mut self, memory: Ptr, number: Val) -> Ptr {
+        let number = self.resize(number, Scalar::I64);
+        self.f.pointer(format_args!("getelementptr i32, ptr {memory}, {}", Typed(number)))
     }
 
     /// The place in shared memory of the first entry of the lane's own element.
@@ -432,7 +521,7 @@ impl Emitter<'_> {
         let number = self.binary("add", warp.buffer, number);
         let words = exchanges.buffer * exchanges.warps;
         self.module.declare(BUFFER, || {
-            format!("@{BUFFER} = internal addrspace(3) global [{words} x i32] undef, align {BYTES}")
+            format!("@{BUFFER} = internal addrspace(3) global [{words} x i32] undef, align {}", QUAD * BYTES)
         });
         self.f.pointer(format_args!(
             "getelementptr inbounds i32, ptr addrspace(3) @{BUFFER}, {}",

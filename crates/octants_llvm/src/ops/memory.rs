@@ -82,16 +82,7 @@ impl Emitter<'_> {
     pub(crate) fn load_at(&mut self, address: Address) -> Val {
         let scalar = in_memory(address.scalar);
         let align = address.align;
-        let mut suffix = self.scopes.suffix(&mut self.module, address.class);
-        let never_written = match address.class {
-            Class::ReadOnly => self.shape.marks_read_only_loads(),
-            Class::Array(param) => self.unwritten.contains(&param),
-            _ => false,
-        };
-        if never_written {
-            let never_changes = self.module.empty_node();
-            suffix = format!("{suffix}, !invariant.load {never_changes}");
-        }
+        let suffix = self.load_suffix(address.class);
         let lanes = self.lanes.count;
         let mask = if matches!(address.target, Target::One(_)) { None } else { self.running_lanes() };
         let loaded = match (address.target, mask) {
@@ -146,6 +137,21 @@ impl Emitter<'_> {
             }
         };
         self.read_memory(loaded, address.scalar)
+    }
+
+    /// What is written behind a load of memory of a class.
+    pub(crate) fn load_suffix(&mut self, class: Class) -> String {
+        let suffix = self.scopes.suffix(&mut self.module, class);
+        let never_written = match class {
+            Class::ReadOnly => self.shape.marks_read_only_loads(),
+            Class::Array(param) => self.unwritten.contains(&param),
+            _ => false,
+        };
+        if !never_written {
+            return suffix;
+        }
+        let never_changes = self.module.empty_node();
+        format!("{suffix}, !invariant.load {never_changes}")
     }
 
     /// A load that is never merged, moved or cached; other threads may be writing the cell.
