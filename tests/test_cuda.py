@@ -67,6 +67,44 @@ def test_more_elements_than_32_bits_of_bytes():
         assert a[i] == i % 251
 
 
+def test_more_points_than_31_bits():
+    rows, columns = 5, 429496731
+    assert rows * columns == 2**31 + 7
+    a = oc.ndarray(oc.u8, (rows, columns))
+
+    @oc.kernel
+    def write(a: oc.types.ndarray(dtype=oc.u8, ndim=2)):
+        for i, j in a:
+            a[i, j] = oc.cast((3 * i + j) % 251, oc.u8)
+
+    @oc.kernel
+    def total(a: oc.types.ndarray(dtype=oc.u8, ndim=2)) -> oc.i64:
+        result = oc.i64(0)
+        for i, j in a:
+            result += oc.cast(a[i, j], oc.i64)
+        return result
+
+    @oc.kernel
+    def count(a: oc.types.ndarray(dtype=oc.u8, ndim=2)):
+        for i, j in oc.ndrange(a.shape[0], a.shape[1]):
+            steps = 0
+            while steps < (i + j) % 3:
+                steps += 1
+            a[i, j] = oc.cast(steps, oc.u8)
+
+    def expected(factor, period):
+        whole, rest = divmod(columns, period)
+        ends = sum((factor * i + j) % period for i in range(rows) for j in range(rest))
+        return rows * whole * (period * (period - 1) // 2) + ends
+
+    write(a)
+    assert total(a) == expected(3, 251)
+    assert [a[i, columns - 1] for i in range(rows)] == [(3 * i + columns - 1) % 251 for i in range(rows)]
+    count(a)
+    assert total(a) == expected(1, 3)
+    assert [a[i, columns - 2] for i in range(rows)] == [(i + columns - 2) % 3 for i in range(rows)]
+
+
 #: Reaches far outside of an array, and looks at what comes after.
 FAULT = """
 @oc.kernel

@@ -220,6 +220,8 @@ fn grids_follow_the_points_and_what_is_resident() {
             (resident, 1 << 30, None),
             (LaunchShape { grid: Grid::Several, ..cover }, 256 << 4, None),
             (LaunchShape { grid: Grid::Several, ..cover }, 256 << 20, None),
+            (LaunchShape { grid: Grid::Several, ..cover }, 1 << 40, None),
+            (LaunchShape { grid: Grid::Several, ..cover }, 1 << 60, None),
         ] {
             let part = ImagePart { symbol: "k_t0", bytes: b"code", shape };
             // SAFETY: the driver only records, and loads anything.
@@ -246,6 +248,8 @@ fn grids_follow_the_points_and_what_is_resident() {
             "1056 x 256 on 0x0",
             "16 x 256 on 0x0",
             "131072 x 256 on 0x0",
+            "536870912 x 256 on 0x0",
+            "2147483647 x 256 on 0x0",
         ]
     );
 }

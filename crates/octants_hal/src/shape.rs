@@ -96,6 +96,10 @@ mod tests {
         assert_eq!(tiles.blocks(&[3, 5, 0, 9, 0, 129], 2 * 9 * 129), 2 * 2 * 2);
         assert_eq!(tiles.blocks(&[0, 1000, 0, 3], 3000), 4);
         assert_eq!(tiles.blocks(&[0, 1000, 0, 5], 5000), 8);
+        // More points than 31 bits count, and more tiles.
+        assert_eq!(tiles.blocks(&[0, 5, 0, 429_496_731], 5 * 429_496_731), 3_355_444);
+        let most = i64::from(i32::MAX);
+        assert_eq!(tiles.blocks(&[-most, most, -most, most], u64::MAX), 1 << 54);
         let twice = LaunchShape { dealing: Dealing::Tiles { across: 32, points: 4, rows: 2 }, ..tiles };
         assert_eq!(twice.blocks(&[0, 33, 0, 129], 33 * 129), 3 * 2);
     }

@@ -12,6 +12,7 @@ use crate::args::ParamRegisters;
 use crate::cpu::flat::Flat;
 use crate::function::Function;
 use crate::gpu::runs::Group;
+use crate::gpu::warp_sums::WholeWarp;
 use crate::index_range::Counter;
 use crate::lanes::Lanes;
 use crate::module::Module;
@@ -74,6 +75,8 @@ pub(crate) struct Emitter<'k> {
     pub flat: Option<Flat>,
     /// Neighbouring points that are written one behind the other.
     pub group: Option<Group>,
+    /// Whether all lanes of a warp run the body that is written.
+    pub warp: Option<WholeWarp>,
     /// `if`s whose condition is known to hold here.
     pub taken: Vec<Op>,
     /// The allocas of `local` ops.
@@ -117,6 +120,7 @@ impl<'k> Emitter<'k> {
             counters: SideTable::new(None),
             flat: None,
             group: None,
+            warp: None,
             taken: Vec::new(),
             locals: SideTable::new(None),
             params: vec![ParamRegisters::default(); kernel.params.len()],

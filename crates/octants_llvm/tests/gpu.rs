@@ -4,36 +4,10 @@ mod harness;
 
 use std::fmt::Write;
 
-use harness::oracle::{Input, Random, check_gpu, check_gpu_sums};
+use harness::gpu_text::{input, kernel, tasks, whole_numbers};
+use harness::oracle::{Input, check_gpu};
 use octants_hal::{Dealing, Grid};
-use octants_ir::plan::Copied;
-use octants_ir::{Const, Kernel, Scalar};
-use octants_llvm::{EmitOptions, GpuOptions, Target, TaskText, emit};
-
-fn kernel(text: &str) -> Kernel {
-    octants_ir::text::parse(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
-}
-
-fn tasks(text: &str) -> Vec<TaskText> {
-    tasks_for(text, GpuOptions::default())
-}
-
-fn tasks_for(text: &str, options: GpuOptions) -> Vec<TaskText> {
-    let kernel = kernel(text);
-    let target = Target::Gpu(options);
-    emit(&kernel, &harness::plan_of(&kernel), &EmitOptions { target, ..EmitOptions::default() })
-}
-
-/// Integers, so that sums are exact in any order.
-fn whole_numbers(ty: Scalar, count: usize) -> Vec<Const> {
-    let mut random = Random(count as u64 + 1);
-    (0..count).map(|_| Const::from_f64(ty, (random.next() % 100) as f64)).collect()
-}
-
-fn input(ty: Scalar, shape: &[i32]) -> Input {
-    let count = shape.iter().product::<i32>() as usize;
-    Input::array(ty, &whole_numbers(ty, count), shape)
-}
+use octants_ir::{Const, Scalar};
 
 #[test]
 fn groups_of_points_leave_no_gap() {
@@ -304,38 +278,6 @@ kernel @fold(%x "x": array<f32, 1>, %m "m": array<f32, 2>, %y "y": array<f32, 1>
 }
 
 #[test]
-fn blocks_add_to_copies_of_small_arrays() {
-    let text = r#"
-kernel @histogram(%x "x": array<i32, 1>, %count "count": array<i32, 2>, %sum "sum": array<f32, 1>) {
-  %zero: i32 = const 0
-  %n: i32 = extent 0 %x
-  parallel_for (%i: i32) in (%zero..%n) {
-    %none: i32 = const 0
-    %one: i32 = const 1
-    %three: i32 = const 3
-    %v: i32 = load %x[%i]
-    %c: i32 = mod %v, %three
-    %old: i32 = atomic_add %count[%v, %c], %one
-    %older: i32 = atomic_sub %count[%none, %none], %v
-    %w: f32 = cast %v
-    %p: f32 = atomic_add %sum[%v], %w
-  }
-  return
-}"#;
-    let sum = |param, scalar| Copied { param, scalar, updates: 1, span: None };
-    let sums = [sum(1, Scalar::I32), sum(2, Scalar::F32)];
-    // In shared memory, or too large for it.
-    for bins in [100, 4000] {
-        let values: Vec<_> = (0..5000).map(|i| Const::i32(i * i % 97)).collect();
-        let x = Input::array(Scalar::I32, &values, &[5000]);
-        let mut sum_of_nothing = whole_numbers(Scalar::F32, bins as usize);
-        sum_of_nothing[99] = Const::f32(-0.0);
-        let inputs = [x, input(Scalar::I32, &[bins, 3]), Input::array(Scalar::F32, &sum_of_nothing, &[bins])];
-        check_gpu_sums(&kernel(text), &inputs, |_| 0.0, &sums);
-    }
-}
-
-#[test]
 fn entries_of_a_vector_are_joined_where_the_array_is_aligned() {
     let text = r#"
 kernel @gather(%x "x": array<tensor<f32, 2>, 2>, %k "k": array<i32, 1>, %y "y": array<tensor<f64, 2>, 1>, %lo "lo": i32) {
@@ -377,142 +319,46 @@ kernel @gather(%x "x": array<tensor<f32, 2>, 2>, %k "k": array<i32, 1>, %y "y": 
     }
 }
 
+/// Elements of several words are loaded and stored by the lanes of a warp together, one word at a time or four.
 #[test]
-fn two_entries_of_a_vector_are_added_by_one_instruction() {
-    let text = r#"
-kernel @scatter(%x "x": array<tensor<f32, 2>, 1>, %k "k": array<i32, 1>) {
-  %zero: i32 = const 0
-  %n: i32 = extent 0 %k
-  parallel_for (%i: i32) in (%zero..%n) {
-    %none: i32 = const 0
-    %one: i32 = const 1
-    %at: i32 = load %k[%i]
-    %v: f32 = cast %i
-    %a: f32 = atomic_add %x[%at, %none], %v
-    %b: f32 = atomic_add %x[%at, %one], %v
-  }
-  return
-}"#;
-    let count = |text: &str, sums| {
-        tasks_for(text, GpuOptions { vector_sums: sums })[0]
-            .text
-            .matches("red.relaxed.gpu.global.add.v2")
-            .count()
-    };
-    assert!(count(text, true) > 0);
-    assert_eq!(count(text, false), 0, "older GPUs have no such instruction");
-    let asks = text.replace("%v: f32 = cast %i", "%v: f32 = const 1.0").replace(
-        "%b: f32 = atomic_add %x[%at, %one], %v",
-        "%b: f32 = atomic_add %x[%at, %one], %v\n store %x[%i, %none], %b",
-    );
-    assert_eq!(count(&asks, true), 0, "it gives no old value");
-}
-
-/// Rows of a grid that particles add to: pairs and quadruples from an even cell or an odd one, and what is left over.
-#[test]
-fn sums_of_neighbouring_cells_are_joined() {
-    let row = |cells: i32, entries: usize, column: &str| {
-        let mut text = String::new();
-        for cell in 0..cells {
-            writeln!(text, "    %c{cell}: i32 = const {}\n    %j{cell}: i32 = add %at, %c{cell}", cell - 1)
-                .unwrap();
-            for entry in 0..entries {
-                let component = if entries > 1 { format!(", %e{entry}") } else { String::new() };
-                writeln!(text, "    %v{cell}_{entry}: f32 = add %v, %w{entry}").unwrap();
-                let path = format!("%x[{}{component}]", column.replace("AT", &format!("%j{cell}")));
-                writeln!(text, "    %o{cell}_{entry}: f32 = atomic_add {path}, %v{cell}_{entry}").unwrap();
-            }
+fn lanes_exchange_the_words_of_elements() {
+    for entries in [3, 5, 6, 9, 11] {
+        let (mut loads, mut stores) = (String::new(), String::new());
+        for entry in 0..entries {
+            writeln!(
+                loads,
+                "    %e{entry}: i32 = const {entry}\n    %a{entry}: f32 = load %x[%i, %e{entry}]"
+            )
+            .unwrap();
+            let other = (entry + 1) % entries;
+            writeln!(stores, "    %b{entry}: f32 = add %a{entry}, %a{other}").unwrap();
         }
-        text
-    };
-    for (entries, count, wide, narrow) in [
-        (2, 3, 1, 1),
-        (1, 3, 0, 1),
-        (1, 2, 0, 1),
-        (2, 2, 1, 2),
-        (1, 4, 0, 3),
-        (4, 1, 1, 0),
-        (1, 5, 0, 2),
-        (3, 3, 0, 4),
-        (2, 1, 0, 1),
-    ] {
-        for (rank, column) in [(1, "AT"), (2, "%i, AT")] {
-            let elem = if entries > 1 { format!("tensor<f32, {entries}>") } else { "f32".to_owned() };
-            let sums = row(count, entries, column);
-            let text = format!(
-                r#"
-kernel @scatter(%x "x": array<{elem}, {rank}>, %k "k": array<i32, 1>) {{
-  %zero: i32 = const 0
-  %n: i32 = extent 0 %k
-  parallel_for (%i: i32) in (%zero..%n) {{
-    %at: i32 = load %k[%i]
-    %v: f32 = cast %i
-    %e0: i32 = const 0
-    %e1: i32 = const 1
-    %e2: i32 = const 2
-    %e3: i32 = const 3
-    %w0: f32 = const 0.0
-    %w1: f32 = const 8.0
-    %w2: f32 = const 16.0
-    %w3: f32 = const 32.0
-{sums}
+        // A body with a loop has a point a thread.
+        let twice = "    %s: f32 = for %k: i32 in %e0..%e2 carry (%q: f32 = %b0) {\n    %r: f32 = add %q, %b1\n    yield %r\n    }";
+        writeln!(stores, "{twice}").unwrap();
+        for entry in 0..entries {
+            let value = if entry == 2 { "%s".to_owned() } else { format!("%b{entry}") };
+            writeln!(stores, "    store %y[%i, %e{entry}], {value}").unwrap();
+        }
+        let text = format!(
+            r#"
+kernel @turn(%x "x": array<tensor<f32, {entries}>, 1>, %y "y": array<tensor<f32, {entries}>, 1>, %lo "lo": i32, %hi "hi": i32) {{
+  parallel_for (%i: i32) in (%lo..%hi) {{
+{loads}{stores}
   }}
   return
 }}"#
-            );
-            let emitted = &tasks_for(&text, GpuOptions { vector_sums: true })[0].text;
-            // The body is written twice where the array's alignment tells something.
-            let of = |width: u32| emitted.matches(&format!("add.v{width}.f32")).count();
-            assert!(
-                of(4) >= wide && of(2) >= narrow,
-                "{entries} entries, {count} cells: {} and {}\n{emitted}",
-                of(4),
-                of(2)
-            );
-            let n = 70;
-            let mut random = Random(5);
-            let places: Vec<_> = (0..n).map(|_| Const::i32(1 + (random.next() % 60) as i32)).collect();
-            let shape = if rank == 1 { vec![64] } else { vec![n, 64] };
-            let cells = entries * shape.iter().product::<i32>() as usize;
-            let x = Input::array(Scalar::F32, &whole_numbers(Scalar::F32, cells), &shape);
-            check_gpu(&kernel(&text), &[x, Input::array(Scalar::I32, &places, &[n])], |_| 0.0);
+        );
+        let emitted = &tasks(&text)[0].text;
+        assert!(emitted.contains("llvm.nvvm.bar.warp.sync"), "{emitted}");
+        assert_eq!(emitted.contains("load <4 x float>"), entries % 2 == 1, "{emitted}");
+        for (lo, hi) in [(0, 640), (5, 33), (31, 400), (0, 1), (64, 607)] {
+            let array = || Input::array(Scalar::F32, &whole_numbers(Scalar::F32, 640 * entries), &[640]);
+            let bounds = [lo, hi].map(|bound| Input::Scalar(Const::i32(bound)));
+            let [lo, hi] = bounds;
+            check_gpu(&kernel(&text), &[array(), array(), lo, hi], |_| 0.0);
         }
     }
-}
-
-/// Updates are not moved across what could tell.
-#[test]
-fn sums_wait_for_nothing_that_sees_them() {
-    let text = r#"
-kernel @scatter(%x "x": array<f32, 1>, %k "k": array<i32, 1>, %y "y": array<f32, 1>) {
-  %zero: i32 = const 0
-  %n: i32 = extent 0 %k
-  parallel_for (%i: i32) in (%zero..%n) {
-    %one: i32 = const 1
-    %at: i32 = load %k[%i]
-    %next: i32 = add %at, %one
-    %v: f32 = cast %i
-    %a: f32 = atomic_add %x[%at], %v
-    BETWEEN
-    %b: f32 = atomic_sub %x[%next], %v
-  }
-  return
-}"#;
-    let count = |between: &str, noalias| {
-        let kernel = kernel(&text.replace("BETWEEN", between));
-        let target = Target::Gpu(GpuOptions { vector_sums: true });
-        let options = EmitOptions { noalias, target, ..EmitOptions::default() };
-        emit(&kernel, &harness::plan_of(&kernel), &options)[0].text.matches("add.v2.f32").count()
-    };
-    let own = "%s: f32 = load %x[%i]\n    store %y[%i], %s";
-    let other = "%s: f32 = load %y[%i]\n    store %y[%i], %s";
-    let greatest = "%s: f32 = atomic_max %x[%i], %v";
-    let condition = "%s: u1 = lt %i, %at\n    if %s {\n    store %y[%i], %v\n    }";
-    assert!(count("", true) > 0 && count(other, true) > 0 && count("", false) > 0);
-    for between in [own, greatest, condition] {
-        assert_eq!(count(between, true), 0, "{between}");
-    }
-    assert_eq!(count(other, false), 0, "arrays may overlap");
 }
 
 /// Bodies with loops: a block goes on by digits, which carry, in numbers of 32 bits or of 64.
@@ -598,69 +444,6 @@ kernel @entries(%x "x": array<f32, 3>, %s "s": array<f32, 1>, %n "n": i32) {
         let n = Input::Scalar(Const::i32(99));
         check_gpu(&kernel(&text), &[input(Scalar::F32, &[100, 3, 4]), input(Scalar::F32, &[1]), n], |_| 0.0);
     }
-}
-
-#[test]
-fn least_and_greatest_integers_are_one_instruction() {
-    for (ty, update) in
-        [(Scalar::I32, "min"), (Scalar::U32, "max"), (Scalar::I64, "max"), (Scalar::U64, "min")]
-    {
-        let name = ty.name();
-        let text = format!(
-            r#"
-kernel @extreme(%x "x": array<{name}, 1>, %k "k": array<i32, 1>, %v "v": array<{name}, 1>) {{
-  %zero: i32 = const 0
-  %n: i32 = extent 0 %v
-  parallel_for (%i: i32) in (%zero..%n) {{
-    %at: i32 = load %k[%i]
-    %a: {name} = load %v[%i]
-    %old: {name} = atomic_{update} %x[%at], %a
-  }}
-  return
-}}"#
-        );
-        let emitted = &tasks(&text)[0].text;
-        assert!(emitted.contains("atomicrmw") && !emitted.contains("cmpxchg"), "{emitted}");
-        let mut random = Random(5);
-        let places: Vec<_> = (0..500).map(|i| Const::i32(i % 7)).collect();
-        let inputs = [
-            Input::array(ty, &random.values(ty, 7), &[7]),
-            Input::array(Scalar::I32, &places, &[500]),
-            Input::array(ty, &random.values(ty, 500), &[500]),
-        ];
-        check_gpu(&kernel(&text), &inputs, |_| 0.0);
-    }
-}
-
-#[test]
-fn many_reductions_go_in_batches() {
-    use std::fmt::Write;
-    let (mut heads, mut body, mut yields) = (String::new(), String::new(), Vec::new());
-    let mut places = String::new();
-    for n in 0..35 {
-        writeln!(places, "  %k{n}: i32 = const {n}").unwrap();
-        write!(heads, "{}%a{n}: i32 = atomic_add %s[%k{n}]", if n == 0 { "" } else { ", " }).unwrap();
-        writeln!(
-            body,
-            "    %c{n}: i32 = const {n}\n    %p{n}: i32 = mul %v, %c{n}\n    %b{n}: i32 = add %a{n}, %p{n}"
-        )
-        .unwrap();
-        yields.push(format!("%b{n}"));
-    }
-    let text = format!(
-        "kernel @many(%x \"x\": array<i32, 1>, %s \"s\": array<i32, 1>) {{
-  %zero: i32 = const 0
-  %n: i32 = extent 0 %x
-{places}  parallel_for (%i: i32) in (%zero..%n) reduce ({heads}) {{
-    %v: i32 = load %x[%i]
-{body}    yield {}
-  }}
-  return
-}}",
-        yields.join(", ")
-    );
-    assert!(tasks(&text)[0].text.contains("global [512 x i64]"));
-    check_gpu(&kernel(&text), &[input(Scalar::I32, &[700]), input(Scalar::I32, &[35])], |_| 0.0);
 }
 
 #[test]

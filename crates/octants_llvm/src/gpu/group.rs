@@ -14,6 +14,7 @@ use super::exchange::Exchanges;
 use super::registers::Register;
 use super::runs::Group;
 use super::tile::{Piece, Tiles};
+use super::warp_sums::WholeWarp;
 use crate::emitter::Emitter;
 use crate::value::{Ty, Val};
 
@@ -68,27 +69,38 @@ impl Emitter<'_> {
         let count = self.tile_count(op, &tiles);
         let exchanges = Exchanges::of(kernel, self.task_of(op), op, tiling);
         let (block, blocks) = (self.wide_register(Register::Block), self.wide_register(Register::Blocks));
-        let steps = tiling.stepped.then(|| self.steps(op, &tiles, count, [block, blocks]));
+        let steps = tiling.stepped.then(|| {
+            let is_empty = self.task_of(op).needs_temps().then(|| self.compare("eq", count, Val::i64(0)));
+            self.steps(&tiles, count, is_empty)
+        });
         let initial = self.identities(&parallel);
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
         self.f.jump(head);
 
         self.f.begin(head);
-        let tile = self.f.phi(NUMBER);
+        // The tile's number, or its digits.
+        let first = steps.as_ref().map_or(vec![block], |steps| steps.first.clone());
+        let place: Vec<_> = first.iter().map(|digit| self.f.phi(digit.ty())).collect();
+        let digits: Vec<_> = place.iter().map(|digit| digit.value).collect();
         let phis: Vec<_> = initial.iter().map(|value| self.f.phi(value.ty())).collect();
         let totals: Vec<_> = phis.iter().map(|phi| phi.value).collect();
-        let first_digits = steps.iter().flat_map(|steps| &steps.first);
-        let digits: Vec<_> = first_digits.map(|digit| self.f.phi(digit.ty())).collect();
-        let more = self.compare("ult", tile.value, count);
+        let more = match &steps {
+            Some(steps) => self.is_tile(&digits, steps),
+            None => self.compare("ult", digits[0], count),
+        };
         self.f.branch(more, inside, done);
 
         self.f.begin(inside);
-        let piece = if tiling.stepped {
-            let digits: Vec<_> = digits.iter().map(|digit| digit.value).collect();
-            self.enter_tile_of(&tiles, &digits)
+        let piece = match &steps {
+            Some(_) => self.enter_tile_of(&tiles, &digits),
+            None => self.enter_tile(&tiles, digits[0]),
+        };
+        // Words that lanes exchange are no sums.
+        let warp = if exchanges.is_none() {
+            self.warp_of_piece(&tiles, &piece, parallel.body, tiling)
         } else {
-            self.enter_tile(&tiles, tile.value)
+            None
         };
         let next = self.if_inside(piece.inside, &totals, |e| {
             if let Some(exchanges) = &exchanges {
@@ -96,31 +108,64 @@ impl Emitter<'_> {
                 e.point_with_exchanges(&tiles, &piece, body, &grouping.aligned, &totals)
             } else if tiling.points == 1 {
                 let x = e.resize(tiles.x, piece.column.ty);
-                // A number of 32 bits has no sign.
-                let add = if x.ty.is_signed() { "add nsw" } else { "add" };
-                let column = e.binary(add, piece.column, x);
-                e.one_point(&tiles, parallel.body, column, &grouping.aligned, &totals)
+                let column = e.binary(add_of(x), piece.column, x);
+                e.warp = warp;
+                let next = e.one_point(&tiles, parallel.body, column, &grouping.aligned, &totals);
+                e.warp = None;
+                next
             } else {
                 let group = (tiling, grouping, aligned_arrays);
-                e.points_of_tile(&tiles, &piece, parallel.body, group, &totals)
+                e.points_of_tile(&tiles, &piece, (parallel.body, warp), group, &totals)
             }
         });
-        let stepped = self.binary("add", tile.value, blocks);
-        let next_digits = steps.as_ref().map(|steps| {
-            let digits: Vec<_> = digits.iter().map(|digit| digit.value).collect();
-            self.stepped_digits(&digits, steps)
-        });
+        let stepped = match &steps {
+            Some(steps) => self.stepped_digits(&digits, steps),
+            None => vec![self.binary("add", digits[0], blocks)],
+        };
         let latch = self.f.block();
         let facts = [self.module.not_unrolled()];
         self.back_edge(head, &facts);
-        self.f.fill(tile, &[(block, before), (stepped, latch)]);
-        if let (Some(steps), Some(next)) = (&steps, &next_digits) {
-            self.fill_phis(&digits, &steps.first, before, next, latch);
-        }
+        self.fill_phis(&place, &first, before, &stepped, latch);
         self.fill_phis(&phis, &initial, before, &next, latch);
 
         self.f.begin(done);
         totals
+    }
+
+    /// Whether all lanes of a warp have points of a tile, asked before some of them turn away.
+    fn warp_of_piece(
+        &mut self,
+        tiles: &Tiles,
+        piece: &Piece,
+        body: Region,
+        tiling: Tiling,
+    ) -> Option<WholeWarp> {
+        let axis = tiles.axes[tiles.axes.len() - 1].index;
+        if !self.has_scattered_sums((body, axis), tiling) {
+            return None;
+        }
+        let mut inside = piece.inside;
+        if tiling.points == 1 {
+            let x = self.resize(tiles.x, piece.column.ty);
+            let column = self.binary(add_of(x), piece.column, x);
+            let has_column = self.is_inside(tiles, column);
+            inside = Some(match inside {
+                Some(row) => self.binary("and", row, has_column),
+                None => has_column,
+            });
+        }
+        Some(self.whole_warp((body, axis), inside))
+    }
+
+    /// Whether the last axis has a column.
+    fn is_inside(&mut self, tiles: &Tiles, column: Val) -> Val {
+        let axis = tiles.axes[tiles.axes.len() - 1];
+        // From `lo` on, as an unsigned number.
+        let lo = self.resize(axis.lo, column.ty);
+        let position = self.binary("sub", column, lo);
+        let extent = self.binary("sub", axis.hi, axis.lo);
+        let extent = self.resize(extent, column.ty);
+        self.compare("ult", position, extent)
     }
 
     /// Runs something where a condition holds; otherwise the totals stay.
@@ -153,12 +198,7 @@ impl Emitter<'_> {
         totals: &[Val],
     ) -> Vec<Val> {
         let axis = tiles.axes[tiles.axes.len() - 1];
-        // From `lo` on, as an unsigned number.
-        let lo = self.resize(axis.lo, column.ty);
-        let position = self.binary("sub", column, lo);
-        let extent = self.binary("sub", axis.hi, axis.lo);
-        let extent = self.resize(extent, column.ty);
-        let inside = self.compare("ult", position, extent);
+        let inside = self.is_inside(tiles, column);
         self.if_inside(Some(inside), totals, |e| {
             e.group = (!aligned.is_empty()).then(|| Group {
                 axis: axis.index,
@@ -187,7 +227,7 @@ impl Emitter<'_> {
         &mut self,
         tiles: &Tiles,
         piece: &Piece,
-        body: Region,
+        (body, warp): (Region, Option<WholeWarp>),
         (tiling, grouping, aligned_arrays): (Tiling, &Grouping, Option<Val>),
         totals: &[Val],
     ) -> Vec<Val> {
@@ -240,6 +280,8 @@ impl Emitter<'_> {
         self.f.begin(group);
         let mut grouped = totals.to_vec();
         self.taken.clone_from(&grouping.guards.ifs);
+        // Guards are each thread's own.
+        self.warp = warp.filter(|_| guarded.is_none());
         for row in 0..rows.len().max(1) {
             if let Some(&(row_axis, row)) = rows.get(row) {
                 self.place_index(&row_axis, row);
@@ -251,6 +293,7 @@ impl Emitter<'_> {
             }
         }
         self.group = None;
+        self.warp = None;
         self.taken.clear();
         let after_group = self.f.block();
         self.f.jump(done);
@@ -368,4 +411,9 @@ impl Emitter<'_> {
         self.f.begin(done);
         so_far
     }
+}
+
+/// The instruction that adds such numbers: those of 32 bits have no sign.
+fn add_of(number: Val) -> &'static str {
+    if number.ty.is_signed() { "add nsw" } else { "add" }
 }

@@ -28,7 +28,6 @@ use crate::value::{Ptr, Ty, Typed, Val};
 
 /// Bytes of a real.
 const BYTES: i128 = 4;
-const REAL: Ty = Ty { scalar: Scalar::F32, lanes: 1 };
 const ADDRESS: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 /// Reals of the widest update.
 const WIDEST: usize = 4;
@@ -129,7 +128,7 @@ impl Emitter<'_> {
         Some((Row { param, leaves, constants }, bytes))
     }
 
-    /// Emits the updates of neighbouring cells, first to last.
+    /// Emits the updates of neighbouring cells, first to last, or a single one.
     pub(super) fn add_neighbours(&mut self, sums: &JoinedSums) {
         let kernel = self.kernel;
         let first = &kernel.ops[sums.ops[0]].operands;
@@ -138,17 +137,31 @@ impl Emitter<'_> {
             let data = &kernel.ops[op];
             let value = self.get(*data.operands.last().expect("an update has a value"));
             match data.kind {
-                OpKind::Atomic(AtomicOp::Sub) => self.f.value(REAL, format_args!("fneg float {value}")),
+                OpKind::Atomic(AtomicOp::Sub) => self.arith(ArithOp::Neg, value, value),
                 _ => value,
             }
         });
         let values: Vec<_> = values.collect();
         let address = self.address(path);
+        if self.lanes_may_share(sums.ops[0]) {
+            let cell = address.one_cell();
+            self.add_for_warp(cell, &values, |e, values| e.add_cells(path, address, values));
+        } else {
+            self.add_cells(path, address, &values);
+        }
+    }
+
+    /// Adds to a run of cells, which begins at a path.
+    fn add_cells(&mut self, path: &[Value], address: Address, values: &[Val]) {
+        if let &[value] = values {
+            self.atomic_at(AtomicOp::Add, address, value);
+            return;
+        }
         let param = self.array_param(path[0]);
-        let alignment = cell_of(kernel, path).map_or(0, super::runs::Cell::alignment);
+        let alignment = cell_of(self.kernel, path).map_or(0, super::runs::Cell::alignment);
         let half = (alignment as usize / BYTES as usize).clamp(1, WIDEST);
         if half == 1 || self.group.as_ref().is_some_and(|group| group.aligned.contains(&param)) {
-            return self.add_run(address, &values, half);
+            return self.add_run(address, values, half);
         }
         // Elements are aligned as the array is, which is asked nowhere else.
         let base = self.array_base(param);
@@ -159,10 +172,10 @@ impl Emitter<'_> {
         let likely = self.module.cold_node();
         self.f.terminate(format_args!("br i1 {aligned}, label %{whole}, label %{single}, !prof {likely}"));
         self.f.begin(whole);
-        self.add_run(address, &values, half);
+        self.add_run(address, values, half);
         self.f.jump(done);
         self.f.begin(single);
-        self.add_chunks(address, 0, &values, 1);
+        self.add_chunks(address, 0, values, 1);
         self.f.jump(done);
         self.f.begin(done);
     }
@@ -175,7 +188,7 @@ impl Emitter<'_> {
         if half == WIDEST || halves < 2 {
             self.add_chunks(address, 0, halved, half);
         } else {
-            let Target::One(first) = address.target else { panic!("an update of a GPU has one cell") };
+            let first = address.one_cell();
             let bits = self.f.value(ADDRESS, format_args!("ptrtoint ptr {first} to i64"));
             let low = self.binary("and", bits, Val::i64((half as i64) * BYTES as i64));
             let is_odd = self.compare("ne", low, Val::i64(0));
@@ -218,7 +231,7 @@ impl Emitter<'_> {
 
     /// Adds reals from so many cells behind the first on, so many by each update. They are a multiple of that.
     fn add_chunks(&mut self, address: Address, mut behind: usize, values: &[Val], width: usize) {
-        let Target::One(first) = address.target else { panic!("an update of a GPU has one cell") };
+        let first = address.one_cell();
         for chunk in values.chunks(width) {
             let cell = self.cell_behind(first, behind);
             behind += width;

@@ -2,7 +2,7 @@
 //!
 //! What only a GPU wants stands here: the [parameters](abi), how points are dealt to threads ([`choose`] decides; [`points`], [`tile`],
 //! [`steps`], [`group`], [`guards`], [`runs`]), loops inside a body ([`inner`]), elements that a
-//! warp loads and stores together ([`exchange`]), sums of neighbouring cells ([`joined_sums`]), the reductions of a block ([`reduce`]) and its copies of small arrays ([`scatter`]), the library of device functions ([`library`]), and reports to the host
+//! warp loads and stores together ([`exchange`]), sums of neighbouring cells ([`joined_sums`]) and of lanes that share one ([`warp_sums`]), the reductions of a block ([`reduce`]) and its copies of small arrays ([`scatter`]), the library of device functions ([`library`]), and reports to the host
 //! ([`report`]).
 
 pub mod abi;
@@ -22,6 +22,7 @@ pub(crate) mod runs;
 mod scatter;
 mod steps;
 mod tile;
+pub(crate) mod warp_sums;
 
 use octants_hal::LaunchShape;
 use octants_ir::plan::{Plan, Task};
@@ -175,7 +176,11 @@ impl Shape for GpuOptions {
     }
 
     fn joined_sums(&self, e: &Emitter<'_>, ops: &[Op]) -> Vec<JoinedSums> {
-        if self.vector_sums { e.neighbouring_sums(ops) } else { Vec::new() }
+        let mut joined = if self.vector_sums { e.neighbouring_sums(ops) } else { Vec::new() };
+        let alone = |op: &Op| joined.iter().all(|sums| !sums.ops.contains(op));
+        let alone: Vec<_> = e.scattered_sums(ops).filter(alone).collect();
+        joined.extend(alone.into_iter().map(|op| JoinedSums { ops: vec![op], last: op }));
+        joined
     }
 
     fn add_joined(&self, e: &mut Emitter<'_>, sums: &JoinedSums) {

@@ -92,7 +92,7 @@ impl Emitter<'_> {
         let mask = self.binary("lshr", word(u32::MAX), zeros);
         let mut distance = count.next_power_of_two() / 2;
         while distance > 0 {
-            let other = self.shuffle_down(total, mask, distance);
+            let other = self.shuffle_down(total, mask, word(distance));
             let from = self.binary("add", lane, word(distance));
             let there = self.compare("ult", from, threads);
             let identity = self.identity(op, total.ty);
@@ -104,7 +104,7 @@ impl Emitter<'_> {
     }
 
     /// What a lane so far up holds.
-    fn shuffle_down(&mut self, value: Val, mask: Val, distance: u32) -> Val {
+    pub(super) fn shuffle_down(&mut self, value: Val, mask: Val, distance: Val) -> Val {
         let bits = self.bits(value);
         let bits = if bits.ty.bits() < 64 {
             let wide = self.resize(bits, Scalar::U32);
@@ -123,7 +123,7 @@ impl Emitter<'_> {
         self.bit_cast(bits, value.ty)
     }
 
-    fn shuffle_word(&mut self, v: Val, mask: Val, distance: u32) -> Val {
+    fn shuffle_word(&mut self, v: Val, mask: Val, distance: Val) -> Val {
         self.module.declare(SHUFFLE, || format!("declare i32 @{SHUFFLE}(i32, i32, i32, i32)"));
         let last = WARP - 1;
         self.f

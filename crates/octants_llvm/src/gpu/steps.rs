@@ -3,15 +3,17 @@
 //!
 //! ```text
 //! column, row, outer = the digits of block                     (a division for each but the last)
-//! if there is a second tile:  step = the digits of blocks
-//! for each tile:  …;  column += step.column, less columns and with a carry if that is too much;  row += …
+//! if there are more tiles than blocks:  step = the digits of blocks
+//! while the last digit is one:  …;  column += step.column, less columns and with a carry if that is too much;  row += …
 //! ```
 //!
 //! A division takes about 22 instructions, as much as two iterations of a short loop inside the body. Numbers have 32 bits where no axis
 //! goes below 0: then a digit, and a tile's last index, are below 2³².
 
-use octants_ir::{Op, Scalar};
+use octants_ir::Scalar;
 
+use super::bounds::Axis;
+use super::registers::Register;
 use super::tile::{Piece, Tiles};
 use crate::emitter::Emitter;
 use crate::index_range::Range;
@@ -29,19 +31,25 @@ pub(super) struct Steps {
 
 impl Emitter<'_> {
     /// The tiles of this block. There are several axes.
-    pub(super) fn steps(&mut self, op: Op, tiles: &Tiles, count: Val, [block, blocks]: [Val; 2]) -> Steps {
+    pub(super) fn steps(&mut self, tiles: &Tiles, count: Val, is_empty: Option<Val>) -> Steps {
         let mut sizes = vec![tiles.columns, tiles.rows];
         for axis in tiles.axes[..tiles.axes.len() - 2].iter().rev() {
-            sizes.push(self.binary("sub nsw", axis.hi, axis.lo));
+            let extent = self.binary("sub nsw", axis.hi, axis.lo);
+            sizes.push(self.resize(extent, tiles.number));
         }
-        if self.task_of(op).needs_temps() {
-            // There may be no tiles, and still a division.
-            sizes =
-                sizes.into_iter().map(|size| self.intrinsic("llvm.umax", &[size, Val::i64(1)], "")).collect();
+        if let Some(is_empty) = is_empty {
+            // There are no tiles, and still divisions.
+            let one = Val::int(tiles.number, 1);
+            sizes = sizes.into_iter().map(|size| self.select(is_empty, one, size)).collect();
         }
-        let first = self.digits(block, &sizes);
-        let next = self.binary("add", block, blocks);
-        let several = self.compare("ult", next, count);
+        let [block, blocks] =
+            [Register::Block, Register::Blocks].map(|register| self.wide_register(register));
+        let several = self.compare("ult", blocks, count);
+        let [block, blocks] = [block, blocks].map(|value| self.resize(value, tiles.number));
+        let mut first = self.digits(block, &sizes);
+        if let (Some(is_empty), Some(last), Some(&size)) = (is_empty, first.last_mut(), sizes.last()) {
+            *last = self.select(is_empty, size, *last);
+        }
         let (more, done) = (self.f.new_label(), self.f.new_label());
         let before = self.f.block();
         self.f.branch(several, more, done);
@@ -50,14 +58,19 @@ impl Emitter<'_> {
         let after = self.f.block();
         self.f.jump(done);
         self.f.begin(done);
-        let step: Vec<_> = digits
-            .iter()
-            .map(|&digit| self.f.join(digit.ty(), &[(Val::i64(0), before), (digit, after)]))
-            .collect();
-        let number = number(tiles);
-        let [first, step, sizes] = [first, step, sizes]
-            .map(|list| list.into_iter().map(|digit| self.resize(digit, number)).collect());
-        Steps { first, step, sizes }
+        // A single tile is followed by none.
+        let none =
+            |place: usize| if place + 1 < sizes.len() { Val::int(tiles.number, 0) } else { sizes[place] };
+        let step = digits.iter().enumerate();
+        let step =
+            step.map(|(place, &digit)| self.f.join(digit.ty(), &[(none(place), before), (digit, after)]));
+        Steps { first, step: step.collect(), sizes }
+    }
+
+    /// Whether there is a tile of these digits.
+    pub(super) fn is_tile(&mut self, digits: &[Val], steps: &Steps) -> Val {
+        let last = digits.len() - 1;
+        self.compare("ult", digits[last], steps.sizes[last])
     }
 
     /// The digits of a number, the last of which may be too great.
@@ -97,7 +110,7 @@ impl Emitter<'_> {
 
     /// Goes to the tile of these digits: sets the indices of all axes but the last one.
     pub(super) fn enter_tile_of(&mut self, tiles: &Tiles, digits: &[Val]) -> Piece {
-        let number = number(tiles);
+        let number = tiles.number;
         let axes = tiles.axes.len();
         for (axis, &digit) in tiles.axes[..axes - 2].iter().rev().zip(&digits[2..]) {
             let lo = self.resize(axis.lo, number);
@@ -105,14 +118,12 @@ impl Emitter<'_> {
             let index = self.resize(index, Scalar::I64);
             self.place_index(axis, index);
         }
-        let [start, width, height, y] =
-            [tiles.start, tiles.width, tiles.height, tiles.y].map(|value| self.resize(value, number));
-        let column = self.binary("mul", digits[0], width);
-        let column = self.binary("add", start, column);
+        let column = self.binary("mul", digits[0], tiles.width);
+        let column = self.binary("add", tiles.start, column);
         let axis = tiles.axes[axes - 2];
         let [lo, hi] = [axis.lo, axis.hi].map(|value| self.resize(value, number));
-        let row = self.binary("mul", digits[1], height);
-        let row = self.binary("add", row, y);
+        let row = self.binary("mul", digits[1], tiles.height);
+        let row = self.binary("add", row, tiles.y);
         let row = self.binary("add", lo, row);
         let mut inside = self.compare(if number == Scalar::U32 { "ult" } else { "slt" }, row, hi);
         if let Some(has_row) = tiles.has_row {
@@ -125,7 +136,7 @@ impl Emitter<'_> {
 }
 
 /// The type of digits, rows and columns.
-fn number(tiles: &Tiles) -> Scalar {
+pub(super) fn number_of_steps(axes: &[Axis]) -> Scalar {
     let small = Range::new(0, i32::MAX.into());
-    if tiles.axes.iter().all(|axis| axis.range.lies_in(small)) { Scalar::U32 } else { Scalar::I64 }
+    if axes.iter().all(|axis| axis.range.lies_in(small)) { Scalar::U32 } else { Scalar::I64 }
 }

@@ -16,12 +16,15 @@ use octants_ir::{Op, Scalar};
 use super::bounds::Axis;
 use super::choose::Tiling;
 use super::registers::Register;
+use super::steps::number_of_steps;
 use crate::emitter::Emitter;
-use crate::value::{Ty, Val};
+use crate::value::Val;
 
 /// The tiles of a range, and this thread's place in each.
 pub(super) struct Tiles {
     pub axes: Vec<Axis>,
+    /// The type of the numbers below.
+    pub(super) number: Scalar,
     /// Where the columns of the first tile begin.
     pub(super) start: Val,
     /// How many tiles there are, side by side, and one below the other.
@@ -56,20 +59,26 @@ impl Emitter<'_> {
     pub(super) fn tiles(&mut self, op: Op, tiling: Tiling) -> Tiles {
         let axes = self.axes(op);
         let last = axes[axes.len() - 1];
-        let start = self.binary("and", last.lo, Val::i64(-LaunchShape::COLUMN_ALIGNMENT));
-        let length = self.binary("sub nsw", last.hi, start);
+        let number = if tiling.stepped { number_of_steps(&axes) } else { Scalar::I64 };
+        let n = |value: i64| Val::int(number, value.into());
+        let sub = if number.is_signed() { "sub nsw" } else { "sub" };
+        let (lo, hi) = (self.resize(last.lo, number), self.resize(last.hi, number));
+        let start = self.binary("and", lo, n(-LaunchShape::COLUMN_ALIGNMENT));
+        let length = self.binary(sub, hi, start);
         let thread = self.wide_register(Register::Thread);
-        let block = Val::i64(tiling.block.into());
-        let points = Val::i64(tiling.columns().into());
+        let thread = self.resize(thread, number);
+        let block = n(tiling.block.into());
+        let points = n(tiling.columns().into());
         if axes.len() == 1 {
-            let width = Val::i64((tiling.block * tiling.columns()).into());
+            let width = n((tiling.block * tiling.columns()).into());
             let columns = self.quotient_up(length, width);
-            let one = Val::i64(1);
-            let (x, y) = (thread, Val::i64(0));
+            let one = n(1);
+            let (x, y) = (thread, n(0));
             let has_row = None;
             let rows_of_thread = 1;
             return Tiles {
                 axes,
+                number,
                 start,
                 columns,
                 rows: one,
@@ -84,36 +93,38 @@ impl Emitter<'_> {
         }
         // As many threads along the last axis as it has groups of points, rounded up to a power of two; at most a warp.
         let groups = self.quotient_up(length, points);
-        let groups = self.binary("sub", groups, Val::i64(1));
+        let groups = self.binary("sub", groups, n(1));
         let zeros = self.leading_zeros(groups);
-        let bits = self.binary("sub", Val::i64(64), zeros);
-        let bits = self.intrinsic("llvm.umin", &[bits, Val::i64(tiling.most_across.ilog2().into())], "");
-        let across = self.binary("shl", Val::i64(1), bits);
+        let bits = self.binary("sub", n(number.bits().into()), zeros);
+        let bits = self.intrinsic("llvm.umin", &[bits, n(tiling.most_across.ilog2().into())], "");
+        let across = self.binary("shl", n(1), bits);
         let width = self.binary("mul", across, points);
-        let width_bits = self.binary("add", bits, Val::i64(tiling.columns().ilog2().into()));
+        let width_bits = self.binary("add", bits, n(tiling.columns().ilog2().into()));
         let columns = self.shifted_up(length, width, width_bits);
         let down = self.binary("lshr", block, bits);
-        let height = self.binary("mul", down, Val::i64(tiling.rows.into()));
+        let height = self.binary("mul", down, n(tiling.rows.into()));
         let row_axis = axes[axes.len() - 2];
-        let extent = self.binary("sub nsw", row_axis.hi, row_axis.lo);
+        let [row_lo, row_hi] = [row_axis.lo, row_axis.hi].map(|bound| self.resize(bound, number));
+        let extent = self.binary(sub, row_hi, row_lo);
         let rows = if tiling.block.is_power_of_two() {
-            let height_bits = self.binary("sub", Val::i64((tiling.block * tiling.rows).ilog2().into()), bits);
+            let height_bits = self.binary("sub", n((tiling.block * tiling.rows).ilog2().into()), bits);
             self.shifted_up(extent, height, height_bits)
         } else {
             self.quotient_up(extent, height)
         };
-        let mask = self.binary("sub", across, Val::i64(1));
+        let mask = self.binary("sub", across, n(1));
         let x = self.binary("and", thread, mask);
         let y = self.binary("lshr", thread, bits);
         let has_row =
             (!tiling.block.is_multiple_of(tiling.most_across)).then(|| self.compare("ult", y, down));
         let rows_of_thread = tiling.rows;
-        Tiles { axes, start, columns, rows, width, height, across, x, y, rows_of_thread, has_row }
+        Tiles { axes, number, start, columns, rows, width, height, across, x, y, rows_of_thread, has_row }
     }
 
     /// How many tiles there are.
     pub(super) fn tile_count(&mut self, op: Op, tiles: &Tiles) -> Val {
-        let mut count = self.binary("mul", tiles.columns, tiles.rows);
+        let (columns, rows) = (self.resize(tiles.columns, Scalar::I64), self.resize(tiles.rows, Scalar::I64));
+        let mut count = self.binary("mul", columns, rows);
         let outer = tiles.axes.len().saturating_sub(2);
         for axis in &tiles.axes[..outer] {
             let extent = self.binary("sub nsw", axis.hi, axis.lo);
@@ -173,22 +184,23 @@ impl Emitter<'_> {
 
     /// How many times `b` covers `a`, which is at least 0.
     fn quotient_up(&mut self, a: Val, b: Val) -> Val {
-        let most = self.binary("sub", b, Val::i64(1));
+        let most = self.binary("sub", b, Val::int(b.ty, 1));
         let sum = self.binary("add", a, most);
         self.binary("udiv", sum, b)
     }
 
     /// The same for a power of two, with its logarithm.
     fn shifted_up(&mut self, a: Val, power: Val, bits: Val) -> Val {
-        let most = self.binary("sub", power, Val::i64(1));
+        let most = self.binary("sub", power, Val::int(power.ty, 1));
         let sum = self.binary("add", a, most);
         self.binary("lshr", sum, bits)
     }
 
     fn leading_zeros(&mut self, v: Val) -> Val {
-        let symbol = "llvm.ctlz.i64";
-        self.module.declare(symbol, || format!("declare i64 @{symbol}(i64, i1 immarg)"));
-        self.f.value(Ty::new(Scalar::I64, 1), format_args!("call i64 @{symbol}(i64 {v}, i1 false)"))
+        let ty = v.ty();
+        let symbol = format!("llvm.ctlz.{ty}");
+        self.module.declare(&symbol, || format!("declare {ty} @{symbol}({ty}, i1 immarg)"));
+        self.f.value(ty, format_args!("call {ty} @{symbol}({ty} {v}, i1 false)"))
     }
 }
 

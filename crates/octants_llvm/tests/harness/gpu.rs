@@ -92,6 +92,42 @@ extern "C" fn shuffle_down(mask: u32, value: u32, distance: u32, last: u32) -> u
     value
 }
 
+/// What each lane of the warp gives; all of them are there.
+fn exchanged(value: u32) -> [u32; WARP as usize] {
+    let place = PLACE.get();
+    let (warp, lane) = (place.thread / WARP, place.thread % WARP);
+    assert!(place.threads >= (warp + 1) * WARP, "all lanes of the warp take part");
+    // SAFETY: the block outlives its threads.
+    let (barrier, slots) = &unsafe { &*place.shared }.warps[warp as usize];
+    slots.lock().unwrap()[lane as usize] = value;
+    barrier.wait();
+    let values = *slots.lock().unwrap();
+    barrier.wait();
+    values
+}
+
+extern "C" fn shuffle_up(mask: u32, value: u32, distance: u32, first: u32) -> u32 {
+    assert_eq!((mask, first), (u32::MAX, 0));
+    let lane = PLACE.get().thread % WARP;
+    let values = exchanged(value);
+    // A lane whose source there is not gets its own.
+    values[lane.checked_sub(distance).unwrap_or(lane) as usize]
+}
+
+extern "C" fn wait_for_warp(mask: u32) {
+    assert_eq!(mask, u32::MAX);
+    exchanged(0);
+}
+
+extern "C" fn ballot(mask: u32, bit: bool) -> u32 {
+    assert_eq!(mask, u32::MAX);
+    exchanged(bit.into()).iter().enumerate().map(|(lane, &bit)| bit << lane).sum()
+}
+
+extern "C" fn vote_all(mask: u32, bit: bool) -> bool {
+    ballot(mask, bit) == u32::MAX
+}
+
 /// Adds to two neighbouring cells at once. Threads of a block may be threads of the host.
 extern "C" fn add_2(cell: *mut f32, a: f32, b: f32) {
     add_together(cell, &[a, b]);
@@ -126,7 +162,7 @@ const INSTRUCTIONS: [(&str, &str); 2] = [
 const CLAIM: &str = "test_claim_alignment";
 
 /// What stands for each intrinsic.
-const STAND_INS: [(&str, &str, *const ()); 10] = [
+const STAND_INS: [(&str, &str, *const ()); 14] = [
     ("llvm.nvvm.read.ptx.sreg.tid.x", "test_thread", thread_number as *const ()),
     ("llvm.nvvm.read.ptx.sreg.ntid.x", "test_threads", thread_count as *const ()),
     ("llvm.nvvm.read.ptx.sreg.ctaid.x", "test_block", block_number as *const ()),
@@ -137,6 +173,10 @@ const STAND_INS: [(&str, &str, *const ()); 10] = [
     ("add_2", "test_add_2", add_2 as *const ()),
     ("add_4", "test_add_4", add_4 as *const ()),
     ("llvm.nvvm.shfl.sync.down.i32", "test_shuffle_down", shuffle_down as *const ()),
+    ("llvm.nvvm.shfl.sync.up.i32", "test_shuffle_up", shuffle_up as *const ()),
+    ("llvm.nvvm.bar.warp.sync", "test_wait_for_warp", wait_for_warp as *const ()),
+    ("llvm.nvvm.vote.ballot.sync", "test_ballot", ballot as *const ()),
+    ("llvm.nvvm.vote.all.sync", "test_vote_all", vote_all as *const ()),
 ];
 
 pub struct GpuProgram {
@@ -168,7 +208,8 @@ impl GpuProgram {
             if task.text.contains("@__nv_") {
                 return None;
             }
-            let together = task.text.contains("llvm.nvvm.barrier0") || task.text.contains("llvm.nvvm.shfl");
+            let waits = ["llvm.nvvm.barrier0", "llvm.nvvm.bar.warp", "llvm.nvvm.shfl", "llvm.nvvm.vote"];
+            let together = waits.iter().any(|wait| task.text.contains(wait));
             let text = with_claims(&for_host(&task.text));
             let options = Options { opt: OptLevel::Default, ..Options::default() };
             let object = compile(&text, &options).unwrap_or_else(|error| panic!("{error}\n{text}"));

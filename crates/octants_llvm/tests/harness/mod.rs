@@ -16,6 +16,7 @@ use octants_llvm::{EmitOptions, emit};
 use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
 
 pub mod gpu;
+pub mod gpu_text;
 pub mod oracle;
 
 extern "C" fn confirm(_: *const Cancel) -> u8 {
