@@ -1,5 +1,7 @@
 //! A checked way to launch: arguments one by one, in the order of the parameters.
 
+use std::sync::Arc;
+
 use octants_hal::Cancel;
 use octants_ir::Const;
 use octants_runtime::{ArgumentError, Invocation as Checked, LiveStream, Memory};
@@ -7,6 +9,7 @@ use octants_runtime::{ArgumentError, Invocation as Checked, LiveStream, Memory};
 use crate::array::NdArray;
 use crate::compiled::CompiledKernel;
 use crate::error::{Error, LaunchError};
+use crate::gradient::Gradient;
 use crate::kernel_source::KernelSource;
 use crate::output::Locate;
 
@@ -40,6 +43,26 @@ impl<'a> Invocation<'a> {
     /// The next argument is a scalar of the parameter's type, or a tensor or struct given by its scalars in the order of memory.
     pub fn scalar(self, entries: &[Const]) -> Result<Self, Error> {
         Ok(Self { checked: self.checked.data(entries).map_err(refused)?, ..self })
+    }
+
+    /// Runs the derivative that the arguments are for; gives the bytes of what it kept in arrays.
+    pub fn launch_gradient(self, gradient: &Gradient, cancel: &Cancel) -> Result<u64, LaunchError> {
+        let Self { kernel, checked, stream, memories } = self;
+        if !std::ptr::eq(kernel, Arc::as_ptr(gradient.kernel())) {
+            return Err(Error::invalid("these arguments are for another kernel").into());
+        }
+        if let Some(stream) = stream {
+            for memory in &memories {
+                kernel.before_launch(stream, memory)?;
+            }
+        }
+        let ended = checked.with_arguments(|args| gradient.launch(args, stream, cancel));
+        if let Some(stream) = stream {
+            for memory in memories {
+                memory.after_launch(stream);
+            }
+        }
+        ended.map_err(refused)?
     }
 
     /// Runs the kernel and returns its results: the scalars of all of them, in order. What it prints is lost.

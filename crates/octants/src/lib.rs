@@ -41,6 +41,7 @@ mod error;
 mod fault;
 mod field;
 mod gpu_code;
+mod gradient;
 mod intern;
 mod invocation;
 mod kernel_source;
@@ -59,6 +60,7 @@ pub use compiled::CompiledKernel;
 pub use error::{Error, Fault, LaunchError};
 pub use field::{FieldLeaf, HostStride, Place, Tree};
 pub use gpu_code::{NvidiaTools, PtxModule};
+pub use gradient::{Gradient, KeptLoop};
 pub use invocation::Invocation;
 pub use octants_codegen::{llvm_version, wait_for_compilations};
 pub use octants_diag as diag;
@@ -66,6 +68,7 @@ pub use octants_front as front;
 pub use octants_front::FieldKind;
 pub use octants_hal::{Cancel, Confirm, FunctionUsage, StreamPriority};
 pub use octants_ir as ir;
+pub use octants_passes::{Mode, Refusal, RefusalKind, Storage};
 pub use octants_runtime::{
     Arguments, ExternalStream, HostQueue, HostRange, KernelOrigin, LiveStream, Memory, Mirror, Profiler,
     Statistics, Trace, Track, chrome_trace,

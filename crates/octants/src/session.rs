@@ -1,12 +1,13 @@
 //! A session: a device, its memory, and the kernels compiled for it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use octants_front::FieldKind;
 use octants_hal::null::NullDevice;
 use octants_hal::{Cancel, Device};
 use octants_ir::{Kernel, Layout, OpKind, text, verify};
+use octants_passes::{Mode, Refusal, Storage, differentiate};
 use octants_runtime::{Context, Profiler};
 
 use crate::backend::{self, Backend, Compiler};
@@ -14,6 +15,7 @@ use crate::cache::Cache;
 use crate::compile_phases::Compilation;
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
+use crate::gradient::Gradient;
 use crate::intern::Interner;
 use crate::kernel_source::KernelSource;
 use crate::launch_keys::LaunchKeys;
@@ -170,6 +172,24 @@ impl Session {
         })
     }
 
+    /// The derivative of a kernel in its structured phase, with what lies beside each of its parameters; the inner error says why there is none
+    /// that is right.
+    pub fn differentiate(
+        &self,
+        kernel: &Kernel,
+        mode: Mode,
+        storage: &[Storage],
+        cancel: &Cancel,
+    ) -> Result<Result<Gradient, Vec<Refusal>>, Error> {
+        let begin = Instant::now();
+        let derivative = match differentiate(kernel, mode, storage) {
+            Ok(derivative) => derivative,
+            Err(refusals) => return Ok(Err(refusals)),
+        };
+        let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
+        Gradient::new(derivative, self.inner.compiler.has_tapes(), compile).map(Ok)
+    }
+
     /// The one layout that is equal to this.
     pub fn intern_layout(&self, layout: Layout) -> Arc<Layout> {
         self.inner.layouts.intern(layout)
@@ -187,7 +207,9 @@ impl Session {
 
 /// What a kernel is kept under. Options are the session's, so the text is enough; it has locations where a launch can tell of one.
 fn key(kernel: &Kernel, compiler: &dyn Compiler) -> String {
-    let tells = |kind: &OpKind| matches!(kind, OpKind::Assert(..) | OpKind::Print(_) | OpKind::Call(_));
+    let tells = |kind: &OpKind| {
+        matches!(kind, OpKind::Assert(..) | OpKind::Print(_) | OpKind::Call(_) | OpKind::Tape)
+    };
     let tells_of_places = compiler.reports_accesses()
         || kernel.options.debug
         || octants_passes::may_have_races(kernel)

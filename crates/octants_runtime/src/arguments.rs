@@ -1,4 +1,11 @@
-//! The block of arguments of one launch.
+//! The block of arguments of one launch, and blocks that are made of another.
+
+use std::marker::PhantomData;
+
+use octants_ir::Scalar;
+use octants_ir::plan::{Access, ArgLayout, ArgSlot};
+
+use crate::memory::Memory;
 
 /// A kernel's arguments as bytes, in the layout of its plan. Whoever makes one vouches for the addresses in it.
 #[derive(Clone, Copy)]
@@ -16,5 +23,73 @@ impl<'a> Arguments<'a> {
 
     pub fn bytes(self) -> &'a [u8] {
         self.0
+    }
+}
+
+/// A block that is made of another launch's: with arrays of a session's own memory in the place of some, or for another kernel. Borrows their
+/// memory, and that of the other block.
+pub struct DerivedArguments<'a> {
+    block: Vec<u8>,
+    slots: Vec<ArgSlot>,
+    borrows: PhantomData<&'a Memory>,
+}
+
+impl<'a> DerivedArguments<'a> {
+    /// The same block, for the same kernel. `None` if it is not in the kernel's layout.
+    pub fn same(args: Arguments<'a>, layout: &ArgLayout) -> Option<Self> {
+        let block = args.bytes().to_vec();
+        let fits = block.len() == layout.bytes as usize;
+        fits.then(|| Self { block, slots: layout.slots.clone(), borrows: PhantomData })
+    }
+
+    /// For a kernel whose first parameters are the first ones of the block's kernel, and which only reads those. Arrays behind them are
+    /// empty. `None` if its parameters are others, or it writes one of them.
+    pub fn for_reader(
+        args: Arguments<'a>,
+        layout: &ArgLayout,
+        shared: usize,
+        reader: &ArgLayout,
+        access: &[Access],
+    ) -> Option<Self> {
+        let same = layout.slots.get(..shared)? == reader.slots.get(..shared)?;
+        let reads = !access.get(..shared)?.iter().any(|access| access.written);
+        let may_be_empty = |slot: &ArgSlot| slot.array().is_some_and(|array| array.layout.is_none());
+        let others = reader.slots[shared..].iter().all(may_be_empty);
+        if !same || !reads || !others || args.bytes().len() != layout.bytes as usize {
+            return None;
+        }
+        let end = reader.slots[shared..].first().map_or(reader.bytes, |slot| slot.offset) as usize;
+        let mut block = args.bytes().get(..end.min(args.bytes().len()))?.to_vec();
+        block.resize(reader.bytes as usize, 0);
+        Some(Self { block, slots: reader.slots.clone(), borrows: PhantomData })
+    }
+
+    /// The parameter gets this memory, as a dense array. `false` if it does not fit: another type or rank, or more elements than there are.
+    pub fn set_array(&mut self, param: usize, memory: &'a Memory, scalar: Scalar, shape: &[i32]) -> bool {
+        let Some(slot) = self.slots.get(param).copied() else { return false };
+        let fits = slot.array().is_some_and(|array| {
+            let plain = array.layout.is_none() && !array.has_strides();
+            plain && array.elem == scalar.into() && usize::from(array.rank) == shape.len()
+        });
+        let bytes = shape.iter().try_fold(scalar.bytes() as usize, |bytes, &extent| {
+            usize::try_from(extent).ok().and_then(|extent| bytes.checked_mul(extent))
+        });
+        let (Ok(address), Some(bytes), true) = (memory.address(), bytes, fits) else { return false };
+        if bytes > memory.bytes() {
+            return false;
+        }
+        let mut put = |offset: u32, bytes: &[u8]| {
+            self.block[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        };
+        put(slot.offset, &address.0.to_le_bytes());
+        for (axis, extent) in (0..).zip(shape) {
+            put(slot.extent_offset(axis), &extent.to_le_bytes());
+        }
+        true
+    }
+
+    pub fn arguments(&self) -> Arguments<'_> {
+        // What whoever made the first block vouched for holds of it still; what was put in its place is borrowed, and large enough.
+        Arguments(&self.block)
     }
 }

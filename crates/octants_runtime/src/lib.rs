@@ -35,7 +35,7 @@ mod stream_uses;
 mod strided;
 mod version;
 
-pub use arguments::Arguments;
+pub use arguments::{Arguments, DerivedArguments};
 pub use context::{Context, Stale};
 pub use event::EventHandle;
 pub use external_stream::ExternalStream;

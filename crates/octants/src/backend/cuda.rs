@@ -57,6 +57,10 @@ impl Compiler for Cuda {
         Some(self.target)
     }
 
+    fn has_tapes(&self) -> bool {
+        false
+    }
+
     fn reports_accesses(&self) -> bool {
         false
     }

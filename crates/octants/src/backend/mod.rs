@@ -59,6 +59,9 @@ pub(crate) trait Compiler: Send + Sync {
         None
     }
 
+    /// Whether an iteration has memory of its own that grows; otherwise a launch provides it as arrays.
+    fn has_tapes(&self) -> bool;
+
     /// Whether every access to an array can be told of, with its location.
     fn reports_accesses(&self) -> bool;
 }

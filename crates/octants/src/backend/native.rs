@@ -35,6 +35,10 @@ impl Compiler for Native {
         })
     }
 
+    fn has_tapes(&self) -> bool {
+        true
+    }
+
     fn reports_accesses(&self) -> bool {
         false
     }

@@ -46,6 +46,10 @@ impl Compiler for Null {
         }
     }
 
+    fn has_tapes(&self) -> bool {
+        true
+    }
+
     fn reports_accesses(&self) -> bool {
         false
     }

@@ -12,15 +12,18 @@ use crate::error::Error;
 use crate::kernel_source::{KernelSource, VersionInfo};
 use crate::report::{CompileStatistics, Dump};
 
-struct Reference;
+struct Reference {
+    /// Memory is behind a bus, and what a launch needs of it is the host's to provide.
+    remote: bool,
+}
 
 pub(super) fn open() -> Backend {
-    Backend::new(ReferenceDevice::new(), Reference)
+    Backend::new(ReferenceDevice::new(), Reference { remote: false })
 }
 
 /// With memory that the host does not see.
 pub(super) fn open_remote() -> Backend {
-    Backend::new(ReferenceDevice::remote(), Reference)
+    Backend::new(ReferenceDevice::remote(), Reference { remote: true })
 }
 
 impl Compiler for Reference {
@@ -60,6 +63,10 @@ impl Compiler for Reference {
         _assume: Assumptions,
     ) -> Result<Option<String>, Error> {
         Ok(None)
+    }
+
+    fn has_tapes(&self) -> bool {
+        !self.remote
     }
 
     fn reports_accesses(&self) -> bool {
