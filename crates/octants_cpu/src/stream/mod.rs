@@ -229,7 +229,7 @@ impl Core {
         self.help(queue, &|| begun.replace(true));
     }
 
-    /// Runs what a queue needs next, until `until`, which is asked before each task and under a queue's lock.
+    /// Runs what a queue needs next, until `until`, which is asked before each task.
     fn help(&self, queue: &Arc<StreamQueue>, until: &dyn Fn() -> bool) -> Helped {
         let this_thread = this_thread();
         let mut queue = Arc::clone(queue);

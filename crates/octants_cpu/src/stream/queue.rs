@@ -56,7 +56,10 @@ pub(crate) struct Queue<S: Server> {
 }
 
 struct QueueState<S: Server> {
+    /// Those that no thread has taken out.
     entries: VecDeque<Entry<S>>,
+    /// An empty list with memory for the next thread that takes some.
+    spare: VecDeque<Entry<S>>,
     stage: Stage<S>,
     /// The first error that nobody was told of.
     error: Option<S::Error>,
@@ -87,7 +90,8 @@ pub(crate) enum Obstacle<S: Server> {
 
 impl<S: Server> Queue<S> {
     pub fn new(label: S::Label) -> Self {
-        let state = QueueState { entries: VecDeque::new(), stage: Stage::Idle, error: None };
+        let (entries, spare) = (VecDeque::new(), VecDeque::new());
+        let state = QueueState { entries, spare, stage: Stage::Idle, error: None };
         Self {
             label,
             state: Mutex::new(state),
@@ -107,7 +111,7 @@ impl<S: Server> Queue<S> {
         self.idle.load(Ordering::Acquire)
     }
 
-    /// How many entries wait, as of a moment ago.
+    /// How many entries wait that no thread has taken out, as of a moment ago.
     pub fn len(&self) -> u64 {
         self.length.load(Ordering::Relaxed)
     }
@@ -190,40 +194,57 @@ impl<S: Server> Queue<S> {
     }
 
     /// Runs entries of a queue that the thread has claimed, until none is left, one waits, or the next one is work and `goes_on` says that it
-    /// is not to be begun; that is asked under the lock, and may not use a queue.
+    /// is not to be begun.
     pub fn serve(self: &Arc<Self>, server: &S, mut goes_on: impl FnMut() -> bool) {
+        // Entries are taken out many at a time: whoever adds some meanwhile seldom finds the queue locked.
+        let mut batch = VecDeque::new();
         loop {
-            let mut state = self.lock();
-            if let Some(Entry::Work(_)) = state.entries.front()
-                && !goes_on()
-            {
-                return self.release(state, server);
-            }
-            match state.entries.pop_front() {
-                None => return self.release(state, server),
-                Some(Entry::Wait(recording)) => {
+            let Some(entry) = batch.pop_front() else {
+                let mut state = self.lock();
+                if state.entries.is_empty() {
+                    state.spare = batch;
+                    return self.release(state, server);
+                }
+                if batch.capacity() == 0 {
+                    batch = std::mem::take(&mut state.spare);
+                }
+                std::mem::swap(&mut state.entries, &mut batch);
+                self.note_length(&state);
+                continue;
+            };
+            match entry {
+                Entry::Wait(recording) => {
+                    let mut state = self.lock();
                     if recording.park(self) {
+                        state.put_back(batch);
                         state.stage = Stage::Parked(recording);
                         return;
                     }
                     state.fail(&self.failed, recording.error());
                 }
-                Some(Entry::Record(recording)) => {
-                    let error = state.error.clone();
-                    drop(state);
-                    for queue in recording.pass(server.now(), error) {
+                Entry::Record(recording) => {
+                    for queue in recording.pass(server.now(), self.error()) {
                         queue.resume(server);
                     }
                 }
-                Some(Entry::Work(work)) => {
-                    self.note_length(&state);
-                    drop(state);
+                Entry::Work(work) => {
+                    if !goes_on() {
+                        batch.push_front(Entry::Work(work));
+                        let mut state = self.lock();
+                        state.put_back(batch);
+                        return self.release(state, server);
+                    }
                     if let Err(error) = server.run(work) {
                         self.lock().fail(&self.failed, Some(error));
                     }
                 }
             }
         }
+    }
+
+    /// The error that an entry has left.
+    fn error(&self) -> Option<S::Error> {
+        if self.failed.load(Ordering::Acquire) { self.lock().error.clone() } else { None }
     }
 
     /// Gives a claimed queue up.
@@ -271,6 +292,13 @@ impl<S: Server> Queue<S> {
 }
 
 impl<S: Server> QueueState<S> {
+    /// Puts entries before the others, and keeps the memory of one of the two lists.
+    fn put_back(&mut self, mut batch: VecDeque<Entry<S>>) {
+        batch.append(&mut self.entries);
+        std::mem::swap(&mut self.entries, &mut batch);
+        self.spare = batch;
+    }
+
     /// Keeps the first error that nobody was told of, also one of what was waited for.
     fn fail(&mut self, flag: &AtomicBool, error: Option<S::Error>) {
         if self.error.as_ref().is_none_or(S::is_told) && error.is_some() {

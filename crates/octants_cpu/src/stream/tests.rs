@@ -686,3 +686,45 @@ impl Random {
         self.next() as usize % end
     }
 }
+
+/// What verbs cost the host. `cargo test --release -p octants_cpu cost_of -- --ignored --nocapture`, on a machine with nothing else to do.
+#[test]
+#[ignore = "measures, and says nothing of right and wrong"]
+fn cost_of_verbs_on_streams() {
+    const TIMES: u32 = 1000;
+    let device = CpuDevice::new(2);
+    let (a, b) = (new_stream(&device), new_stream(&device));
+    let cell = AtomicU64::new(0);
+    let append = function(append);
+    let [event] = events(&device);
+    let measure = |what: &str, verb: &dyn Fn()| {
+        let mut best = f64::INFINITY;
+        for _ in 0..100 {
+            let begin = Instant::now();
+            (0..TIMES).for_each(|_| verb());
+            best = best.min(begin.elapsed().as_secs_f64() / f64::from(TIMES));
+            synchronise(&device, &[a, b]);
+        }
+        println!("{what}: {:.3} us", best * 1e6);
+    };
+    let args = [address(&cell), 1, 2, 3];
+    measure("launch on the default stream", &|| launch(&device, device.default_stream(), append, &args));
+    measure("launch", &|| launch(&device, a, append, &args));
+    // SAFETY: all are live.
+    unsafe {
+        measure("record and wait, idle", &|| {
+            device.record_event(a, event).unwrap();
+            device.wait_event(b, event).unwrap();
+        });
+        measure("launch, record and wait", &|| {
+            launch(&device, a, append, &args);
+            device.record_event(a, event).unwrap();
+            device.wait_event(b, event).unwrap();
+        });
+        measure("launch and synchronise", &|| {
+            launch(&device, a, append, &args);
+            device.synchronise(a).unwrap();
+        });
+    }
+    destroy(&device, [a, b]);
+}
