@@ -49,7 +49,7 @@ pub(super) enum Work {
 }
 
 /// When some work ran.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Timing {
     /// Nanoseconds since the epoch, or of the device's clock.
     pub start: i64,

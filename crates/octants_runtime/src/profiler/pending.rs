@@ -180,15 +180,16 @@ impl Streams {
     }
 
     fn collect_from(&self, queue: &Queue, pending: &mut VecDeque<Pending>, log: &Mutex<Log>) {
-        while let Some(Pending { end, .. }) = pending.front() {
+        while let Some(&Pending { start, end, .. }) = pending.front() {
+            // There is none before the event is passed: that it is need not be asked for each.
+            let timing = self.timing(start, end);
             // SAFETY: an event of ours.
-            let passed = unsafe { self.device.event_passed(*end) };
-            if passed == Ok(false) {
+            if timing == Ok(None) && unsafe { self.device.event_passed(end) } == Ok(false) {
                 return;
             }
-            let Some(Pending { work, start, end, .. }) = pending.pop_front() else { break };
+            let Some(Pending { work, .. }) = pending.pop_front() else { break };
             // After an error the device tells of no event any more.
-            if let Ok(Some(timing)) = passed.and_then(|_| self.timing(start, end)) {
+            if let Ok(Some(timing)) = timing {
                 let track = Track::Stream { stream: queue.number, thread: 0 };
                 lock(log).arrive(track, work, timing);
                 let free = match &self.base {
@@ -206,8 +207,10 @@ impl Streams {
     fn timing(&self, start: Event, end: Event) -> Result<Option<Timing>, DeviceError> {
         let Some(base) = &self.base else { return Ok(None) };
         // SAFETY: events of ours, with timing.
-        let (at, duration) = unsafe { (lock(base).time_of(start)?, self.device.elapsed(start, end)?) };
-        Ok(at.zip(duration).map(|(at, duration)| Timing {
+        let Some(duration) = (unsafe { self.device.elapsed(start, end)? }) else { return Ok(None) };
+        // SAFETY: likewise.
+        let at = unsafe { lock(base).time_of(start)? };
+        Ok(at.map(|at| Timing {
             start: at.round() as i64,
             duration: duration.max(0.0).round() as u64,
             on_device: true,
