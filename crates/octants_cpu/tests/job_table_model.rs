@@ -40,7 +40,7 @@ fn enter_and_leave(table: &JobTable<Job>, worker: usize) {
 
 fn publish_and_close(table: &JobTable<Job>, workers: usize) {
     let job = Box::new(Job { data: UnsafeCell::new(7), caller: Mutex::new(None) });
-    let published = table.publish(&raw const *job, workers).expect("the slot is free");
+    let published = table.publish(&raw const *job, workers, 9).expect("the slot is free");
     // Never spins, so that parking is what is checked.
     table.close(published, || false, |caller| *job.caller.lock().unwrap() = Some(caller), loom::thread::park);
     // SAFETY: nobody is inside; `loom` tells if somebody is.
@@ -95,7 +95,7 @@ fn only_so_many_workers_enter_as_there_are_permits() {
             })
         });
         let job = Box::new(Job { data: UnsafeCell::new(7), caller: Mutex::new(None) });
-        let published = table.publish(&raw const *job, 1).expect("the slot is free");
+        let published = table.publish(&raw const *job, 1, 9).expect("the slot is free");
         let entered = workers.map(|worker| worker.join().unwrap());
         assert!(!(entered[0] && entered[1]));
         table.close(published, || false, |_| {}, loom::thread::park);

@@ -29,6 +29,8 @@ struct Slot<J> {
     state: AtomicU32,
     /// Workers with smaller numbers are preferred.
     preferred: AtomicU32,
+    /// Only workers with smaller numbers may enter.
+    end: AtomicU32,
     job: AtomicPtr<J>,
 }
 
@@ -60,6 +62,7 @@ impl<J> JobTable<J> {
         let slot = || Slot {
             state: AtomicU32::new(0),
             preferred: AtomicU32::new(0),
+            end: AtomicU32::new(0),
             job: AtomicPtr::new(std::ptr::null_mut()),
         };
         Self {
@@ -69,10 +72,10 @@ impl<J> JobTable<J> {
         }
     }
 
-    /// Publishes a job for at most `workers` workers. `None` if all slots are taken.
+    /// Publishes a job for at most `workers` workers, with numbers below `end`. `None` if all slots are taken.
     ///
     /// The job must stay where it is until [`JobTable::close`] has returned.
-    pub(super) fn publish(&self, job: *const J, workers: usize) -> Option<PublishedJob> {
+    pub(super) fn publish(&self, job: *const J, workers: usize, end: u32) -> Option<PublishedJob> {
         let claim = |slot: &Slot<J>| {
             slot.state.load(Ordering::Relaxed) == 0
                 && slot.state.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -82,6 +85,7 @@ impl<J> JobTable<J> {
         let permits = workers.min(MAX_WORKERS_PER_JOB) as u32;
         slot.job.store(job.cast_mut(), Ordering::Relaxed);
         slot.preferred.store(permits + 1, Ordering::Relaxed);
+        slot.end.store(end, Ordering::Relaxed);
         // Releases the job's contents and the pointer to whoever enters.
         slot.state.store(CLAIMED | OPEN | (permits * ONE_PERMIT), Ordering::Release);
         self.announce();
@@ -97,7 +101,10 @@ impl<J> JobTable<J> {
 
     /// Lets a worker into the job with the fewest inside that has a permit left, so that loops which run at the same time share workers. An eager worker also takes permits that others are preferred for.
     pub(super) fn enter(&self, worker: usize, eager: bool) -> Option<EnteredJob<J>> {
-        let accepts = |slot: &Slot<J>| eager || (worker as u32) < slot.preferred.load(Ordering::Relaxed);
+        let accepts = |slot: &Slot<J>| {
+            let end = if eager { &slot.end } else { &slot.preferred };
+            (worker as u32) < end.load(Ordering::Relaxed)
+        };
         let is_open = |state: u32| state & OPEN != 0 && state & PERMITS != 0;
         let enter = |slot: &Slot<J>| {
             let mut state = slot.state.load(Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! The workers: they wait for jobs in the table and for sources with work, run parts of them, and wait again.
 
+use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -33,6 +34,14 @@ const SPIN_BEFORE_YIELD: Duration = Duration::from_micros(5);
 
 /// How often a caller that waits for workers looks whether the loop is to stop. Chosen: Ctrl-C is to be heard within half a second.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+thread_local! {
+    /// Whether the thread is a worker, of whichever pool.
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The number of a thread that is no worker: no loop prefers it.
+const NO_WORKER: usize = u32::MAX as usize - 1;
 
 struct Shared {
     table: JobTable<Job<'static>>,
@@ -112,11 +121,10 @@ impl WorkerSet {
 
     /// The current thread, which is no worker, takes part in somebody's loop until `until`. Whether there was one.
     pub(super) fn help(&self, until: &dyn Fn() -> bool) -> bool {
-        // No worker has this number, and so no loop prefers one with it.
-        let Some(entered) = self.shared.table.enter(usize::MAX, true) else { return false };
+        let Some(entered) = self.shared.table.enter(NO_WORKER, true) else { return false };
         // SAFETY: the thread is inside until it leaves, and the caller waits for that.
         let job = unsafe { &*entered.job };
-        let joined = job.join(usize::MAX).inspect(|&number| job.work(number, until));
+        let joined = job.join(NO_WORKER).inspect(|&number| job.work(number, until));
         self.shared.leave(entered);
         joined.is_some()
     }
@@ -124,9 +132,16 @@ impl WorkerSet {
     /// Runs a loop on the current thread and on those workers that come. Returns when nobody is inside it.
     pub(super) fn run(&self, job: &Job<'_>) {
         let shared = &*self.shared;
-        let published = shared.table.publish(ptr::from_ref(job).cast(), job.threads() - 1);
+        let extra = shared.workers.len() - 1;
+        let by_worker = IS_WORKER.get();
+        let end = if by_worker { u32::MAX } else { extra as u32 };
+        let published = shared.table.publish(ptr::from_ref(job).cast(), job.threads() - 1, end);
         if published.is_some() {
             shared.wake_some(job);
+            // A caller that is a worker is missing among them.
+            if by_worker {
+                shared.wake(extra);
+            }
         }
         job.work(0, &|| false);
         if let Some(published) = published {
@@ -201,24 +216,33 @@ impl Shared {
         }
     }
 
-    /// A worker's thread: runs jobs and serves sources, in turn, until the set is shut down.
+    /// A worker's thread: runs jobs and serves sources, in turn, until the set is shut down. The last one, which is there for sources, takes
+    /// part in loops of other workers alone, and is not kept awake by those of others: their callers need its processor.
     fn run_worker(&self, number: usize) {
         // Set once: each number has one thread.
         drop(self.workers[number].set(thread::current()));
-        let mut source_first = false;
+        IS_WORKER.set(true);
+        let is_extra = number + 1 == self.workers.len();
+        let (mut source_first, mut last_work) = (false, Instant::now());
         loop {
             let seen = self.table.epoch();
             source_first = !source_first;
-            if source_first && self.serve_one_source() || self.run_one_job(number, false) {
-                continue;
-            }
-            if self.serve_one_source() {
+            if source_first && self.serve_one_source()
+                || self.run_one_job(number, is_extra)
+                || self.serve_one_source()
+            {
+                if is_extra {
+                    last_work = Instant::now();
+                }
                 continue;
             }
             if self.shutting_down.load(Ordering::Relaxed) {
                 return;
             }
-            let spin_time = self.spin_time;
+            let mut spin_time = self.spin_time;
+            if is_extra {
+                spin_time = spin_time.saturating_sub(last_work.elapsed());
+            }
             let found = self.watch(number, seen, PREFERENCE_TIME.min(spin_time))
                 || self.run_one_job(number, true)
                 || self.watch(number, seen, spin_time);
