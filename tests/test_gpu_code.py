@@ -35,18 +35,26 @@ BENCHMARKS = (
 
 
 @functools.cache
-def assembler():
+def program(name):
+    """Where one of NVIDIA's programs is."""
     packages = importlib.util.find_spec("nvidia")
     places = packages.submodule_search_locations if packages else []
     folders = [str(folder) for place in places for folder in sorted(Path(place).glob("*/bin"))]
-    return shutil.which("ptxas", path=os.pathsep.join([*folders, os.environ.get("PATH", "")]))
+    return shutil.which(name, path=os.pathsep.join([*folders, os.environ.get("PATH", "")]))
 
 
 @pytest.fixture
 def ptxas():
-    if assembler() is None:
+    if program("ptxas") is None:
         pytest.skip("ptxas is not installed (Python package nvidia-cuda-nvcc)")
-    return assembler()
+    return program("ptxas")
+
+
+@pytest.fixture
+def nvdisasm():
+    if program("nvdisasm") is None:
+        pytest.skip("nvdisasm is not installed (Python package nvidia-cuda-nvdisasm)")
+    return program("nvdisasm")
 
 
 @pytest.fixture
@@ -136,11 +144,11 @@ def compile_benchmark(name, monkeypatch, folder):
     from harness.bindings import bind_language
     from harness.programs import load
 
-    program = load(name)
-    sizes = program.sizes.get("compile") or {key: min(value, 4096) for key, value in program.sizes["quick"].items()}
+    described = load(name)
+    sizes = described.sizes.get("compile") or {key: min(value, 4096) for key, value in described.sizes["quick"].items()}
     oc.init(arch=oc.cpu, fast_math=True, log_level="error")
     bound = bind_language(
-        "octants", program, program.source("language", "octants"), program.inputs(**sizes), folder, False
+        "octants", described, described.source("language", "octants"), described.inputs(**sizes), folder, False
     )
     bound.call(*bound.arguments)
 
@@ -190,3 +198,48 @@ def test_register_counts_of_the_benchmarks_are_the_kept_ones(ptxas, kernels, mon
     if os.environ.get("OCTANTS_BLESS") == "1":
         EXPECTED.write_text(text)
     assert text == EXPECTED.read_text(), "OCTANTS_BLESS=1 writes the new counts"
+
+
+# --- the order of launches -------------------------------------------------------------------------------------------
+
+
+def check_waits(ptxas, nvdisasm, folder, kernels):
+    """Every kernel waits for the launch before it, and touches no memory before that."""
+    modules = texts(kernels, 90)
+    assert all(module.count(".visible .entry") == module.count("griddepcontrol.wait") == 1 for module in modules)
+    for module in modules:
+        assemble(ptxas, folder, 90, [module], "-O3")
+        code = subprocess.run([nvdisasm, "-c", folder / "out.cubin"], capture_output=True, text=True, check=True).stdout
+        entry = code[code.index(".text.e0_") :]
+        before, wait, after = entry.partition("ACQBULK")
+        assert wait and re.search(r"\b(LDG|STG|LD|ST|RED|REDG|ATOM|ATOMG)\b", after), code
+        assert not re.search(r"\b(LDG|STG|LD|ST|RED|REDG|ATOM|ATOMG)\b", before), code
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_waits_before_it_touches_memory(name, ptxas, nvdisasm, kernels, monkeypatch, tmp_path):
+    compile_benchmark(name, monkeypatch, tmp_path)
+    check_waits(ptxas, nvdisasm, tmp_path, kernels)
+
+
+def test_loads_of_what_a_kernel_does_not_write_stay_behind_the_wait(ptxas, nvdisasm, kernels, tmp_path):
+    floats = oc.types.ndarray(dtype=oc.f32, ndim=1)
+
+    @oc.kernel
+    def serial(x: floats, y: floats):
+        y[0] = x[5] * x[7] + x[9]
+
+    @oc.kernel
+    def parallel(x: floats, y: floats):
+        for i in range(1024):
+            y[i] = x[3] * x[i]
+
+    serial(oc.ndarray(oc.f32, 16), oc.ndarray(oc.f32, 16))
+    parallel(oc.ndarray(oc.f32, 1024), oc.ndarray(oc.f32, 1024))
+    assert "ld.global.nc" in "".join(texts(kernels, 90))
+    check_waits(ptxas, nvdisasm, tmp_path, kernels)
+
+
+def test_devices_that_cannot_wait_have_no_such_instruction(kernels, monkeypatch, tmp_path):
+    compile_benchmark("saxpy", monkeypatch, tmp_path)
+    assert "griddepcontrol" not in "".join(texts(kernels, 80))

@@ -5,6 +5,7 @@
 mod driver;
 mod native;
 mod ptx;
+mod ptx_launch_order;
 mod ptx_mends;
 mod ptx_target;
 

@@ -7,6 +7,7 @@ use octants_llvm::{EmitOptions, GpuOptions, Target as Machine};
 use octants_llvm_sys::{OptLevel, Options, Output, Target};
 
 use crate::driver::{CodegenError, CompileOptions, KernelCode, KernelText, compile, text};
+use crate::ptx_launch_order::{can_wait, with_waits};
 use crate::ptx_mends::mend;
 use crate::ptx_target::PtxTarget;
 
@@ -32,7 +33,8 @@ pub fn compile_ptx(
 ) -> Result<KernelCode, CodegenError> {
     let mut code = compile(kernel, plan, &compile_options(options)?, cancel)?;
     for task in &mut code.tasks {
-        task.bytes = mend(&String::from_utf8_lossy(&task.bytes)).into_bytes();
+        task.bytes = finish(&String::from_utf8_lossy(&task.bytes), options.target).into_bytes();
+        task.shape.waits = can_wait(options.target);
     }
     Ok(code)
 }
@@ -45,7 +47,13 @@ pub fn ptx_text(
     what: KernelText,
 ) -> Result<String, CodegenError> {
     let text = text(kernel, plan, &compile_options(options)?, what)?;
-    Ok(if what == KernelText::Assembly { mend(&text) } else { text })
+    Ok(if what == KernelText::Assembly { finish(&text, options.target) } else { text })
+}
+
+/// LLVM's text as the driver gets it.
+fn finish(ptx: &str, target: PtxTarget) -> String {
+    let mended = mend(ptx);
+    if can_wait(target) { with_waits(&mended) } else { mended }
 }
 
 fn compile_options(options: PtxOptions) -> Result<CompileOptions, CodegenError> {

@@ -11,7 +11,7 @@ use octants_hal::{
 
 use crate::device::CudaDevice;
 use crate::driver::recording::with_driver;
-use crate::driver::table::recorded;
+use crate::driver::table::{DriverTable, LaunchConfig, recorded};
 use crate::driver::{Driver, Unavailable};
 
 /// A driver with one device; `answer` may answer a call before the defaults do.
@@ -29,6 +29,15 @@ fn with_fake<R>(
             };
             calls.borrow_mut().push(match name {
                 "launch" => format!("launch {} x {} on {:#x}", words[1], words[4], words[8]),
+                // SAFETY: the first argument is the address of a configuration.
+                "launch_with_attributes" => unsafe {
+                    let config = &*(words[0] as *const LaunchConfig);
+                    let kinds =
+                        std::slice::from_raw_parts(config.attributes, config.attribute_count as usize);
+                    let kinds: Vec<_> =
+                        kinds.iter().map(|attribute| (attribute.kind, attribute.value[0])).collect();
+                    format!("launch {} x {} with {kinds:?}", config.grid[0], config.block[0])
+                },
                 "allocate_async" => format!("allocate {} on {:#x}", words[1], words[3]),
                 "free_async" => format!("free on {:#x}", words[1]),
                 "event_record" => format!("record on {:#x}", words[1]),
@@ -204,6 +213,7 @@ fn grids_follow_the_points_and_what_is_resident() {
         grid: Grid::Cover,
         shared_bytes: 0,
         deep_stack: false,
+        waits: false,
     };
     let resident = LaunchShape { dealing: tiles, grid: Grid::Resident, ..cover };
     let ((), log) = with_fake(nothing, || {
@@ -252,6 +262,26 @@ fn grids_follow_the_points_and_what_is_resident() {
             "2147483647 x 256 on 0x0",
         ]
     );
+}
+
+/// Code that waits for the launch before it may begin earlier; the driver is told so.
+#[test]
+fn code_that_waits_itself_is_launched_with_that_attribute() {
+    let ((), log) = with_fake(nothing, || {
+        let device = open().unwrap();
+        for waits in [true, false] {
+            let shape = LaunchShape { waits, ..LaunchShape::default() };
+            let part = ImagePart { symbol: "k_t0", bytes: b"code", shape };
+            // SAFETY: the driver only records, and loads anything.
+            unsafe {
+                let module = device.load_module(&Image { name: "k", parts: &[part] }).unwrap();
+                launch_over(&device, device.function(module, "k_t0").unwrap(), 1000, None);
+                device.unload_module(module);
+            }
+        }
+    });
+    let launches: Vec<_> = log.iter().filter(|call| call.starts_with("launch")).collect();
+    assert_eq!(launches, ["launch 4 x 256 with [(6, 1)]", "launch 4 x 256 on 0x0"]);
 }
 
 #[test]
@@ -386,6 +416,68 @@ fn errors_say_whether_the_device_can_go_on() {
     assert_eq!(fail("allocate_async", 2), DeviceError::OutOfMemory { bytes: 64 });
     assert!(matches!(fail("allocate_async", 700), DeviceError::Lost { .. }));
     assert!(matches!(fail("fill_8", 1), DeviceError::Failed { verb: "allocate", .. }));
+}
+
+/// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`: more registers, threads or shared memory than there are.
+#[test]
+fn a_launch_that_needs_more_than_there_is_is_refused_and_the_device_goes_on() {
+    let answer = |name: &str, _: &[u64]| (name == "launch").then_some(701);
+    let (refused, log) = with_fake(answer, || {
+        let device = open().unwrap();
+        let part = ImagePart { symbol: "k_t0", bytes: b"code", shape: LaunchShape::default() };
+        let cancel = Cancel::new();
+        // SAFETY: the driver only records, and loads anything.
+        unsafe {
+            let module = device.load_module(&Image { name: "k", parts: &[part] }).unwrap();
+            let function = device.function(module, "k_t0").unwrap();
+            let context = LaunchContext {
+                stream: device.default_stream(),
+                args: &[],
+                memory: LaunchMemory::NONE,
+                cancel: &cancel,
+                key: 0,
+                launch: 0,
+                prints: None,
+            };
+            let refused = device.launch(&Launch { function, domain: Domain::Once, context });
+            device.synchronise(device.default_stream()).unwrap();
+            device.unload_module(module);
+            refused.unwrap_err()
+        }
+    });
+    assert!(matches!(refused, DeviceError::Failed { verb: "launch", .. }), "{refused:?}");
+    assert!(log.iter().any(|call| call == "module_unload"), "{log:?}");
+}
+
+/// The number is the driver's own, so that `CUDA_VISIBLE_DEVICES` decides which devices there are.
+#[test]
+fn of_several_devices_the_one_that_is_asked_for_is_opened() {
+    // SAFETY: the arguments are the addresses of integers.
+    let several = |name: &str, words: &[u64]| match name {
+        "device_count" => Some(unsafe { *(words[0] as *mut i32) = 4 }).map(|()| 0),
+        "device_get" => Some(unsafe { *(words[0] as *mut i32) = 10 + words[1] as i32 }).map(|()| 0),
+        "context_retain" => {
+            assert_eq!(words[1], 12);
+            unsafe { *(words[0] as *mut u64) = 0xC0 };
+            Some(0)
+        }
+        _ => None,
+    };
+    let (opened, _) = with_fake(several, || CudaDevice::over(driver().unwrap(), 2).map(drop));
+    assert_eq!(opened, Ok(()));
+    let (missing, _) = with_fake(several, || CudaDevice::over(driver().unwrap(), 4).err().unwrap());
+    assert_eq!(missing, Unavailable::NoSuchDevice { ordinal: 4, count: 4 });
+}
+
+#[test]
+fn a_library_without_a_function_that_is_needed_is_too_old() {
+    // SAFETY: nothing is called.
+    let missing = unsafe {
+        DriverTable::resolve(|symbol| (symbol != "cuLaunchKernelEx").then_some(symbol.as_ptr().cast()))
+    };
+    assert_eq!(missing.err(), Some("cuLaunchKernelEx"));
+    let message = Unavailable::MissingSymbol { symbol: "cuLaunchKernelEx" }.to_string();
+    assert!(message.contains("driver is too old") && message.contains("cuLaunchKernelEx"), "{message}");
 }
 
 /// Memory comes on the default stream, which others wait for, and goes on a stream of its own that waits for all: no other waits for that.

@@ -14,6 +14,8 @@ pub struct LaunchShape {
     pub shared_bytes: u32,
     /// Functions call themselves: a thread needs as much stack as the device can give to all.
     pub deep_stack: bool,
+    /// The code itself waits, before anything else, until the launch before it on its stream is over: the device may begin it earlier.
+    pub waits: bool,
 }
 
 /// Which points a block takes.
@@ -42,7 +44,14 @@ pub enum Grid {
 
 impl Default for LaunchShape {
     fn default() -> Self {
-        Self { block: 256, dealing: Dealing::Points, grid: Grid::Cover, shared_bytes: 0, deep_stack: false }
+        Self {
+            block: 256,
+            dealing: Dealing::Points,
+            grid: Grid::Cover,
+            shared_bytes: 0,
+            deep_stack: false,
+            waits: false,
+        }
     }
 }
 

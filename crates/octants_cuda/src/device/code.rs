@@ -8,7 +8,7 @@ use octants_llvm::gpu_abi::GpuFrame;
 
 use super::open::attribute;
 use super::{CudaDevice, handle};
-use crate::driver::table::Handle;
+use crate::driver::table::{Handle, LaunchAttribute, LaunchConfig};
 use crate::grid::{FunctionShape, GridSize};
 
 mod function_attribute {
@@ -21,6 +21,9 @@ mod load_option {
     pub const ERROR_LOG: i32 = 5;
     pub const ERROR_LOG_BYTES: i32 = 6;
 }
+/// With this the device begins a kernel when the last one ends, and the kernel waits for what is left of it.
+static WAITS: LaunchAttribute = LaunchAttribute::WAITS;
+
 /// Bytes of what the driver's compiler says of code that it refuses. Chosen: some twenty lines.
 const ERROR_LOG_BYTES: usize = 4096;
 
@@ -131,21 +134,35 @@ impl CudaDevice {
     ) -> Result<(), DeviceError> {
         let table = self.enter()?;
         let mut parameters: [*mut c_void; 2] = [args.cast_mut().cast(), frame.as_ptr().cast_mut().cast()];
+        let (shape, stream) = (&function.shape.shape, handle(launch.context.stream.0));
         // SAFETY: the caller vouches for the function and the arguments; parameters are copied before the call returns.
         let status = unsafe {
-            (table.launch)(
-                function.handle,
-                grid.blocks,
-                1,
-                1,
-                grid.threads,
-                1,
-                1,
-                function.shape.shape.shared_bytes,
-                handle(launch.context.stream.0),
-                parameters.as_mut_ptr(),
-                ptr::null_mut(),
-            )
+            if shape.waits {
+                let config = LaunchConfig {
+                    grid: [grid.blocks, 1, 1],
+                    block: [grid.threads, 1, 1],
+                    shared_bytes: shape.shared_bytes,
+                    stream,
+                    attributes: &raw const WAITS,
+                    attribute_count: 1,
+                };
+                let (parameters, extra) = (parameters.as_mut_ptr(), ptr::null_mut());
+                (table.launch_with_attributes)(&raw const config, function.handle, parameters, extra)
+            } else {
+                (table.launch)(
+                    function.handle,
+                    grid.blocks,
+                    1,
+                    1,
+                    grid.threads,
+                    1,
+                    1,
+                    shape.shared_bytes,
+                    stream,
+                    parameters.as_mut_ptr(),
+                    ptr::null_mut(),
+                )
+            }
         };
         self.check("launch", status)
     }

@@ -120,6 +120,39 @@ driver_table! {
         function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint,
         block_z: c_uint, shared_bytes: c_uint, stream: Handle, parameters: *mut *mut c_void, extra: *mut *mut c_void
     );
+    launch_with_attributes = "cuLaunchKernelEx"(
+        config: *const LaunchConfig, function: Handle, parameters: *mut *mut c_void, extra: *mut *mut c_void
+    );
+}
+
+/// `CUlaunchConfig`: what a launch takes beside its parameters.
+#[repr(C)]
+#[derive(Debug)]
+pub struct LaunchConfig {
+    pub grid: [c_uint; 3],
+    pub block: [c_uint; 3],
+    pub shared_bytes: c_uint,
+    pub stream: Handle,
+    pub attributes: *const LaunchAttribute,
+    pub attribute_count: c_uint,
+}
+
+/// `CUlaunchAttribute`
+#[repr(C, align(8))]
+#[derive(Debug)]
+pub struct LaunchAttribute {
+    pub kind: c_int,
+    pub padding: c_int,
+    pub value: [u8; 64],
+}
+
+impl LaunchAttribute {
+    /// The kernel waits for the one before it: `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`.
+    pub const WAITS: Self = {
+        let mut value = [0; 64];
+        value[0] = 1;
+        Self { kind: 6, padding: 0, value }
+    };
 }
 
 /// `CUmemPoolProps`: which memory a pool is made of.

@@ -31,7 +31,7 @@ impl GpuFrame {
     pub(crate) const FAULT: usize = offset_of!(GpuFrame, fault);
     pub(crate) const PRINTS: usize = offset_of!(GpuFrame, prints);
     pub(crate) const KEY: usize = offset_of!(GpuFrame, key);
-    pub(crate) const POINTS: usize = offset_of!(GpuFrame, points);
+    pub const POINTS: usize = offset_of!(GpuFrame, points);
     pub(crate) const STACK: usize = offset_of!(GpuFrame, stack);
 
     /// Where `lo, hi` of each axis begin, eight bytes each, outermost first.
