@@ -16,6 +16,7 @@ MEANINGFUL: dict[str, object] = {
     "fast_math": True,
     "cpu_max_num_threads": None,
     "device_id": None,
+    "device_process": False,
     "num_compile_threads": 4,
     "random_seed": 0,
     "short_circuit_operators": True,

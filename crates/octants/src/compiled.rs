@@ -67,6 +67,11 @@ impl CompiledKernel {
         self.context().sees_host_memory()
     }
 
+    /// Whether arrays that other libraries have on the device are arguments in place.
+    pub fn shares_device(&self) -> bool {
+        self.context().shares_device()
+    }
+
     /// The queue that a launch joins: a stream of the kernel's session, or the default one.
     fn stream(&self, on: Option<&LiveStream>) -> Result<Stream, Error> {
         match on {

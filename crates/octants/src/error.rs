@@ -27,6 +27,8 @@ pub enum Error {
     Unsupported { message: String },
     /// There is no device of the kind that was asked for, and why.
     Unavailable { message: String },
+    /// Likewise, to this process alone: code of its own has failed, and the driver refuses it for good.
+    Refused { message: String },
     /// The device failed for good: what was on it is lost, and a new session is needed. One of the kernels that were `launched` last, the
     /// latest first, may be the reason.
     Lost { message: String, launched: Vec<Arc<KernelOrigin>> },
@@ -84,9 +86,10 @@ impl fmt::Display for Error {
             Self::SessionEnded => f.write_str("this session was reset"),
             Self::Destroyed { what } => write!(f, "this {what} was destroyed"),
             Self::OtherSession { what } => write!(f, "this {what} belongs to another session"),
-            Self::Invalid { message } | Self::Unsupported { message } | Self::Unavailable { message } => {
-                f.write_str(message)
-            }
+            Self::Invalid { message }
+            | Self::Unsupported { message }
+            | Self::Unavailable { message }
+            | Self::Refused { message } => f.write_str(message),
             Self::Lost { message, launched } => {
                 write!(f, "the device is lost: {message}")?;
                 for (number, kernel) in launched.iter().enumerate() {

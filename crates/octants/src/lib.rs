@@ -56,6 +56,7 @@ mod tree;
 mod wait;
 
 pub use array::NdArray;
+pub use backend::open_device;
 pub use compiled::CompiledKernel;
 pub use error::{Error, Fault, LaunchError};
 pub use field::{FieldLeaf, HostStride, Place, Tree};
@@ -66,6 +67,7 @@ pub use octants_codegen::{llvm_version, wait_for_compilations};
 pub use octants_diag as diag;
 pub use octants_front as front;
 pub use octants_front::FieldKind;
+pub use octants_hal::process::{Opened, serve as serve_device};
 pub use octants_hal::{Cancel, Confirm, FunctionUsage, StreamPriority};
 pub use octants_ir as ir;
 pub use octants_passes::{Mode, Refusal, RefusalKind, Storage};

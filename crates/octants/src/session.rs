@@ -1,5 +1,6 @@
 //! A session: a device, its memory, and the kernels compiled for it.
 
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,12 @@ impl Session {
     /// Opens the device.
     pub fn new(options: SessionOptions) -> Result<Self, Error> {
         Ok(Self::over(backend::open(&options)?, options))
+    }
+
+    /// Has a process open the device: after a fault, a driver may refuse it to this one. The command's standard input is the connection, at
+    /// which it is to [serve](crate::serve_device) what it [opens](crate::open_device) by these options.
+    pub fn in_process(options: SessionOptions, command: Command) -> Result<Self, Error> {
+        Ok(Self::over(backend::open_in_process(&options, command)?, options))
     }
 
     /// A session over a null device that the caller keeps, to look at its trace. `options.arch` is taken as [`Arch::Null`].
@@ -120,6 +127,11 @@ impl Session {
     /// Whether arrays of the host are arguments in place.
     pub fn sees_host_memory(&self) -> bool {
         self.inner.context.sees_host_memory()
+    }
+
+    /// Whether arrays that other libraries have on the device are arguments in place.
+    pub fn shares_device(&self) -> bool {
+        self.inner.context.shares_device()
     }
 
     /// How many arrays live.

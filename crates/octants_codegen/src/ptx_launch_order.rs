@@ -31,7 +31,7 @@ fn wait(symbol: &str) -> String {
     )
 }
 
-/// Whether kernels for this target can wait: PTX ISA 7.8, on sm_90.
+/// Whether kernels for this target can wait: PTX ISA 7.8, on compute capability 9.0.
 pub(crate) fn can_wait(target: PtxTarget) -> bool {
     target.capability >= 90 && target.version >= 78
 }

@@ -37,6 +37,7 @@ mod image;
 mod launch;
 pub mod null;
 mod prints;
+pub mod process;
 mod shape;
 mod usage;
 

@@ -344,12 +344,17 @@ impl Binder<'_> {
             return self.octants_array(param, annotation, &ndarray.get().array, object, current);
         }
         if let Some(foreign) = ForeignArray::of(object)? {
-            if foreign.owner != Owner::Host && current.session.sees_host_memory() {
+            if foreign.owner != Owner::Host && !current.session.shares_device() {
                 let name = &param.spec.name;
                 let message = format!(
                     "Invalid value for argument {name} - required an array in the host's memory, got one on a GPU"
                 );
-                let help = "copy it to the host, or start the session on the GPU: oc.init(arch=oc.cuda)";
+                let help = if current.session.sees_host_memory() {
+                    "copy it to the host, or start the session on the GPU: oc.init(arch=oc.cuda)"
+                } else {
+                    "copy it to the host: the session's GPU is opened by another process, since a kernel of this one has failed or \
+                     device_process=True"
+                };
                 let diagnostic = param.diagnostic(Code::ArrayMismatch, message).help(help);
                 return Err(self.error(object.py(), diagnostic));
             }

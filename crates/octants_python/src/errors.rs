@@ -103,10 +103,12 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
         }
         Error::Invalid { message } => exception(py, "OctantsRuntimeError", message),
         Error::Unsupported { message } => exception(py, "OctantsRuntimeError", message),
-        Error::Unavailable { message } => exception(py, "OctantsDeviceUnavailable", message),
+        Error::Unavailable { message } | Error::Refused { message } => {
+            exception(py, "OctantsDeviceUnavailable", message)
+        }
         Error::Lost { launched, .. } => {
-            let help = "all that was on it is gone, and the driver may refuse it to this process from now on; a kernel that reached \
-                        outside its arrays is named by oc.init(debug=True)";
+            let help = "all that was on it is gone: oc.init() begins anew; a kernel that reached outside its arrays is named by \
+                        oc.init(debug=True)";
             let mut diagnostic = Diagnostic::new(Code::DeviceLost, error.to_string()).help(help);
             // Kernels of all sessions are in the files that the runtime has read.
             let runtime = py.import("octants._session").and_then(|session| session.getattr("runtime")).ok();

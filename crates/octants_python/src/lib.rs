@@ -11,6 +11,7 @@
 mod aggregate;
 mod arguments;
 mod buffer_view;
+mod device_process;
 mod dlpack;
 mod dtype;
 mod dump;
@@ -79,6 +80,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tree::Tree>()?;
     module.add("MAX_AXES", octants::MAX_AXES)?;
     module.add("dtypes", dtype::table(py)?)?;
+    module.add_function(wrap_pyfunction!(device_process::serve, module)?)?;
     module.add_function(wrap_pyfunction!(dtype::dtype_by_name, module)?)?;
     module.add_function(wrap_pyfunction!(expr::trace_call, module)?)?;
     module.add_function(wrap_pyfunction!(host_only::host_only, module)?)?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use octants::front::{LowerOptions, Sources};
 use octants::ir::{KernelOptions, Scalar};
-use octants::{Arch, Profiler, Session, SessionOptions, Trace, chrome_trace};
+use octants::{Arch, Error, Profiler, Session, SessionOptions, Trace, chrome_trace};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 
 use crate::dtype::{self, DataType, TypeLike};
 use crate::profiler::{self, SessionProfiler};
-use crate::{errors, host_only, interrupt};
+use crate::{device_process, errors, host_only, interrupt};
 
 /// How often a thread that needs a session starts one, if others reset it meanwhile. Chosen, not measured: it bounds what would be an endless
 /// loop.
@@ -209,8 +209,15 @@ impl Runtime {
         let dumps = dumps(options)?;
         let times = option(options, "print_compile_times")?;
         self.end(py)?;
-        let session =
-            py.detach(|| Session::new(session_options)).map_err(|error| errors::from_error(py, &error))?;
+        let session = if option(options, "device_process")? {
+            device_process::start(py, session_options)?
+        } else {
+            match py.detach(|| Session::new(session_options)) {
+                // For this process; another one is served.
+                Err(Error::Refused { .. }) => device_process::start(py, session_options)?,
+                session => session.map_err(|error| errors::from_error(py, &error))?,
+            }
+        };
         let epoch = 0;
         let active = ActiveSession { session, lower, epoch, raise_on_templated_floats, dumps, times };
         self.replace(py, Some(active));

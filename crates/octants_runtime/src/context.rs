@@ -100,6 +100,11 @@ impl Context {
         &self.device
     }
 
+    /// Whether arrays and streams that other libraries of this process have on the device are the device's own.
+    pub fn shares_device(&self) -> bool {
+        self.device.capabilities().has(Capabilities::EXTERNAL_STREAMS)
+    }
+
     /// Ends the context: handles are stale from now on. Memory is given back when its handles are dropped, so that whoever still
     /// looks at it (a view of another library) never looks at somebody else's. Streams are destroyed here, which waits for them; a device
     /// that can end work early does.

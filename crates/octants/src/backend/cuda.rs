@@ -1,8 +1,12 @@
 //! NVIDIA's GPUs: LLVM's PTX, which the driver compiles for the device.
 
+use std::sync::Arc;
+
 use octants_codegen::{PtxOptions, PtxTarget, compile_ptx, ptx_text};
 use octants_cuda::CudaDevice;
+use octants_cuda::driver::Unavailable;
 use octants_hal::Cancel;
+use octants_hal::process::Opened;
 use octants_ir::plan::Task;
 use octants_runtime::{Assumptions, Code};
 
@@ -17,11 +21,28 @@ struct Cuda {
 }
 
 pub(super) fn open(options: &SessionOptions) -> Result<Backend, Error> {
-    let unavailable = |message: String| Error::Unavailable { message };
-    let device = CudaDevice::open(options.device).map_err(|why| unavailable(why.to_string()))?;
-    let target = PtxTarget::of_device(device.driver_version(), device.capability())
-        .map_err(|why| unavailable(format!("the NVIDIA driver is too old: {why}")))?;
-    Ok(Backend::new(device, Cuda { target }))
+    let Opened { device, facts } = open_device(options)?;
+    Ok(Backend { device: device.into(), compiler: compiler(&facts)? })
+}
+
+/// The device, with its driver's version and its compute capability.
+pub(super) fn open_device(options: &SessionOptions) -> Result<Opened, Error> {
+    let device = CudaDevice::open(options.device).map_err(|why| match why {
+        Unavailable::Refused { .. } => Error::Refused { message: why.to_string() },
+        _ => Error::Unavailable { message: why.to_string() },
+    })?;
+    let facts = vec![device.driver_version().into(), device.capability().into()];
+    Ok(Opened { device: Box::new(device), facts })
+}
+
+/// What makes code for the device that these were told of.
+pub(super) fn compiler(facts: &[u64]) -> Result<Arc<dyn Compiler>, Error> {
+    let &[driver, capability] = facts else {
+        return Err(Error::internal("device", "its driver's version and its capability are not known"));
+    };
+    let target = PtxTarget::of_device(driver as u32, capability as u32)
+        .map_err(|why| Error::Unavailable { message: format!("the NVIDIA driver is too old: {why}") })?;
+    Ok(Arc::new(Cuda { target }))
 }
 
 impl Compiler for Cuda {

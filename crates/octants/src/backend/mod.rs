@@ -9,6 +9,10 @@ mod null;
 mod ranges;
 mod reference;
 
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
 use std::sync::Arc;
 
 pub(crate) use generated::{codegen_error, compile_threads};
@@ -16,7 +20,9 @@ pub(crate) use ranges::range_marker;
 
 use octants_codegen::PtxTarget;
 use octants_hal::null::NullDevice;
+use octants_hal::process::{Opened, ProcessDevice};
 use octants_hal::{Cancel, Device};
+use octants_reference::ReferenceDevice;
 use octants_runtime::{Assumptions, Code};
 
 use crate::error::Error;
@@ -64,6 +70,37 @@ pub(crate) trait Compiler: Send + Sync {
 
     /// Whether every access to an array can be told of, with its location.
     fn reports_accesses(&self) -> bool;
+}
+
+/// Opens a device of a kind that can be another process', for [`serve_device`](crate::serve_device).
+pub fn open_device(options: &SessionOptions) -> Result<Opened, Error> {
+    match options.arch {
+        Arch::Cuda => cuda::open_device(options),
+        Arch::Remote => Ok(Opened { device: Box::new(ReferenceDevice::remote()), facts: Vec::new() }),
+        Arch::Cpu | Arch::Reference | Arch::Null => Err(Error::Unsupported {
+            message: format!("`{}` is this process' own device", options.arch.name()),
+        }),
+    }
+}
+
+/// Starts a process that [serves](crate::serve_device) the device at its standard input.
+pub(crate) fn open_in_process(options: &SessionOptions, mut command: Command) -> Result<Backend, Error> {
+    let failed = |error: io::Error| Error::Unavailable {
+        message: format!("no process for the device could be started: {error}"),
+    };
+    let (channel, other) = UnixStream::pair().map_err(failed)?;
+    let child = command.stdin(OwnedFd::from(other)).spawn().map_err(failed)?;
+    // The command holds the other end: it is to be closed here, so that its end is noticed.
+    drop(command);
+    let (device, facts) =
+        ProcessDevice::connect(channel, Some(child)).map_err(|message| Error::Unavailable { message })?;
+    let compiler: Arc<dyn Compiler> = match options.arch {
+        Arch::Cuda => cuda::compiler(&facts)?,
+        Arch::Cpu | Arch::Reference | Arch::Remote | Arch::Null => {
+            Arc::new(reference::Reference { remote: true })
+        }
+    };
+    Ok(Backend { device: Arc::new(device), compiler })
 }
 
 /// Opens the device that the options ask for.

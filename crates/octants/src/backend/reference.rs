@@ -12,9 +12,9 @@ use crate::error::Error;
 use crate::kernel_source::{KernelSource, VersionInfo};
 use crate::report::{CompileStatistics, Dump};
 
-struct Reference {
+pub(super) struct Reference {
     /// Memory is behind a bus, and what a launch needs of it is the host's to provide.
-    remote: bool,
+    pub remote: bool,
 }
 
 pub(super) fn open() -> Backend {

@@ -123,10 +123,17 @@ impl CudaDevice {
             };
             match begin() {
                 lost if driver.is_lost(lost) => {
-                    // A fault of an earlier session. All that was in the context is gone anyway; the reset may say once more what of.
+                    // A fault of an earlier session. All that was in the context is gone anyway; the reset may say once more what of. With
+                    // driver 580 nothing helps: it refuses the reset context, contexts of our own, also those made before, and a
+                    // second copy of its library.
                     driver.resets.fetch_add(1, Ordering::AcqRel);
                     (table.context_reset)(device);
-                    started(begin())?;
+                    match begin() {
+                        lost if driver.is_lost(lost) => {
+                            return Err(Unavailable::Refused { message: driver.text(lost) });
+                        }
+                        status => started(status)?,
+                    }
                 }
                 status => started(status)?,
             }

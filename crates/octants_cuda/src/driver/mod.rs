@@ -35,6 +35,11 @@ pub enum Unavailable {
     Failed {
         message: String,
     },
+    /// A fault of this process' code has made the driver refuse all that the process asks for: every context, old and new. Another
+    /// process is not concerned.
+    Refused {
+        message: String,
+    },
     /// Versions in the driver's numbering.
     DriverTooOld {
         found: i32,
@@ -62,6 +67,9 @@ impl fmt::Display for Unavailable {
             }
             Self::MissingSymbol { symbol } => {
                 write!(f, "the NVIDIA driver is too old: `{LIBRARY}` has no `{symbol}`")
+            }
+            Self::Refused { message } => {
+                write!(f, "the NVIDIA driver refuses this process after a fault: {message}")
             }
             Self::Failed { message } => write!(f, "the NVIDIA driver does not start: {message}"),
             Self::DriverTooOld { found, needed } => write!(

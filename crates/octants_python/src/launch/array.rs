@@ -136,7 +136,7 @@ impl ArrayInput {
             (Placement::Copied, Some(_)) if owner != Owner::Host => return Ok(ArrayFit::Differs),
             (Placement::Copied, Some(view)) => writer.copied(view, self.param)?,
         };
-        if owner != Owner::Host && sees_host {
+        if owner != Owner::Host && !writer.compiled.shares_device() {
             return Ok(ArrayFit::Differs);
         }
         writer.put_array(self.at, address, outer.iter().map(|&extent| extent as i32));
