@@ -452,16 +452,19 @@ fn a_launch_that_needs_more_than_there_is_is_refused_and_the_device_goes_on() {
 /// The number is the driver's own, so that `CUDA_VISIBLE_DEVICES` decides which devices there are.
 #[test]
 fn of_several_devices_the_one_that_is_asked_for_is_opened() {
-    // SAFETY: the arguments are the addresses of integers.
-    let several = |name: &str, words: &[u64]| match name {
-        "device_count" => Some(unsafe { *(words[0] as *mut i32) = 4 }).map(|()| 0),
-        "device_get" => Some(unsafe { *(words[0] as *mut i32) = 10 + words[1] as i32 }).map(|()| 0),
-        "context_retain" => {
-            assert_eq!(words[1], 12);
-            unsafe { *(words[0] as *mut u64) = 0xC0 };
-            Some(0)
+    let several = |name: &str, words: &[u64]| {
+        // SAFETY: the arguments are the addresses of integers.
+        let write = |value: i32| unsafe { *(words[0] as *mut i32) = value };
+        match name {
+            "device_count" => write(4),
+            "device_get" => write(10 + words[1] as i32),
+            "context_retain" => {
+                assert_eq!(words[1], 12, "the device that was got");
+                return None;
+            }
+            _ => return None,
         }
-        _ => None,
+        Some(0)
     };
     let (opened, _) = with_fake(several, || CudaDevice::over(driver().unwrap(), 2).map(drop));
     assert_eq!(opened, Ok(()));
