@@ -80,7 +80,11 @@ impl ProcessDevice {
             let there = CAPABILITIES.into_iter().zip(has).filter(|(_, has)| *has != 0);
             let capabilities = there.fold(Capabilities::NONE, |all, (one, _)| all | one);
             let (clock_rate, default_stream) = (hello.option()?, Stream(hello.word()?));
-            let fork_costs = ForkCosts { threads: hello.word()?, branch_instructions: hello.word()? };
+            let fork_costs = ForkCosts {
+                threads: hello.word()?,
+                branch_instructions: hello.word()?,
+                loops_fill: hello.word()? != 0,
+            };
             let facts = hello.words()?;
             let state = State { channel: channel.try_clone()?, shared: Blocks::default(), child: None };
             let state = Mutex::new(state);
@@ -371,7 +375,8 @@ unsafe impl Device for ProcessDevice {
                 request.word(shape.deep_stack.into()).word(shape.waits.into());
                 request.word(match shape.grid {
                     Grid::Cover => 0,
-                    Grid::Resident => 1,
+                    Grid::Several => 1,
+                    Grid::Resident => 2,
                 });
                 match shape.dealing {
                     Dealing::Points => request.words(&[]),

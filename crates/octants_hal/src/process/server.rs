@@ -40,7 +40,8 @@ pub unsafe fn serve(opened: Result<Opened, String>, mut channel: UnixStream) -> 
         .bytes(device.name().as_bytes())
         .words(&super::client::capability_words(device.capabilities()));
     hello.option(device.clock_rate()).word(device.default_stream().0);
-    hello.word(costs.threads).word(costs.branch_instructions).words(&opened.facts);
+    hello.word(costs.threads).word(costs.branch_instructions).word(costs.loops_fill.into());
+    hello.words(&opened.facts);
     hello.send(&mut channel)?;
     let mut server = Server { device, shared: BTreeMap::new() };
     while let Some(message) = receive(&mut channel)? {
@@ -280,7 +281,11 @@ unsafe fn load(device: &dyn Device, request: &mut Reader<'_>) -> io::Result<Resu
         let (symbol, bytes) = (request.text()?, request.bytes()?);
         let (block, shared_bytes) = (request.word()? as u32, request.word()? as u32);
         let (deep_stack, waits) = (request.word()? != 0, request.word()? != 0);
-        let grid = if request.word()? == 0 { Grid::Cover } else { Grid::Resident };
+        let grid = match request.word()? {
+            0 => Grid::Cover,
+            1 => Grid::Several,
+            _ => Grid::Resident,
+        };
         let dealing = match request.words()?[..] {
             [across, points, rows] => {
                 Dealing::Tiles { across: across as u32, points: points as u32, rows: rows as u32 }
