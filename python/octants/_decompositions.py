@@ -30,9 +30,12 @@ f64 = dtypes["f64"]
 # fall is the unit matrix with rounding errors of about 1e-6 in f32: 32 units cover them.
 EQUAL_UNITS = 32
 
-# Sweeps over the products of a 3×3 matrix' columns before the columns themselves are turned. After three, one over the columns is enough in f32
-# for matrices with random entries.
+# Sweeps over the products of a 3×3 matrix' columns before the columns themselves are turned. After three, turning one pair of columns is enough in
+# f32 for 98 of 100 matrices with random entries.
 SWEEPS_OF_PRODUCTS = 3
+
+# Products of the longest column with others that are left as they are, in units of what one sweep leaves.
+NEGLIGIBLE_TOLERANCES = 2.5
 
 
 # ---- checks and constants; they run while compiling ---------------------------------------------------------------------------
@@ -285,7 +288,16 @@ def svd_3(A, dt: Template):
     b0 = a @ v0
     b1 = a @ v1
     b2 = a @ v2
-    sweep = 0
+    n0 = dot(b0, b0)
+    n1 = dot(b1, b1)
+    n2 = dot(b2, b2)
+    b0, b1, v0, v1, n0, n1 = ordered(b0, b1, v0, v1, n0, n1)
+    b0, b2, v0, v2, n0, n2 = ordered(b0, b2, v0, v2, n0, n2)
+    b1, b2, v1, v2, n1, n2 = ordered(b1, b2, v1, v2, n1, n2)
+    # What squaring lost matters to the shorter columns. Turning keeps the order of lengths.
+    b1, b2, v1, v2, _, _ = rotated_pair(b1, b2, v1, v2, negligible)
+    product = 2 * lang.max(lang.abs(dot(b0, b1)), lang.abs(dot(b0, b2)))
+    sweep = lang.select(product > dt(NEGLIGIBLE_TOLERANCES) * tolerance, 0, 12)
     while sweep < 12:
         b0, b1, v0, v1, product_01, sine_01 = rotated_pair(b0, b1, v0, v1, negligible)
         b0, b2, v0, v2, product_02, sine_02 = rotated_pair(b0, b2, v0, v2, negligible)
@@ -296,10 +308,6 @@ def svd_3(A, dt: Template):
         sweep = lang.select(product * sine > tolerance, sweep + 1, 12)
     n0 = dot(b0, b0)
     n1 = dot(b1, b1)
-    n2 = dot(b2, b2)
-    b0, b1, v0, v1, n0, n1 = ordered(b0, b1, v0, v1, n0, n1)
-    b0, b2, v0, v2, n0, n2 = ordered(b0, b2, v0, v2, n0, n2)
-    b1, b2, v1, v2, n1, n2 = ordered(b1, b2, v1, v2, n1, n2)
     u0 = b0 * lang.rsqrt(lang.max(n0, least))
     u0 = u0 * unit_factor(u0)
     # A column without a length has no direction: any orthogonal one will do.

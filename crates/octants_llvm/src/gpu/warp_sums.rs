@@ -13,8 +13,8 @@
 //! update
 //! ```
 //!
-//! On an H200, with 2²⁴ sums: 353 to 57 µs where the lanes of a warp share a cell, 29 to 0.9 ms where all do, 86 to 59 µs where eight
-//! neighbours share one, and within 1.5 % where none do (kernels written by hand).
+//! On an H200, with 2²⁴ sums of `x[k[i]] += v[i]`: 114 to 44 µs where the lanes of a warp share a cell, 29 to 0.9 ms where all do, 352 to
+//! 43 µs where 4096 neighbours do; and 1 to 5 % slower where few lanes share one, or none do.
 //!
 //! **Every lane comes here**, or none: the body's own ops alone are written so, for warps all of whose lanes have a point, and only if no op
 //! of the body can end a thread.
