@@ -71,7 +71,7 @@ impl Model {
         for _ in 0..rounds {
             let queue = self.listed.lock().unwrap().pop_front();
             match queue {
-                Some(queue) => queue.serve_from_list(name, self, &goes_on),
+                Some(queue) => queue.serve_from_list(name, self, &goes_on, Some(&|_| thread::yield_now())),
                 None => thread::yield_now(),
             }
         }
@@ -82,7 +82,7 @@ impl Model {
         loop {
             let queue = self.listed.lock().unwrap().pop_front();
             let Some(queue) = queue else { return };
-            queue.serve_from_list(9, self, || true);
+            queue.serve_from_list(9, self, || true, None);
         }
     }
 
@@ -104,7 +104,7 @@ fn help(model: &Model, recording: &Recording<Model>) {
     let Some(mut queue) = recording.queue() else { return };
     loop {
         match queue.claim(8) {
-            Obstacle::Claimed => return queue.serve(model, || true),
+            Obstacle::Claimed => return queue.serve(model, || true, None),
             Obstacle::Recording(before) => match before.queue() {
                 Some(before) => queue = before,
                 None => return,

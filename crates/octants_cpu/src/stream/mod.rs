@@ -36,6 +36,10 @@ pub(crate) type Recording = queue::Recording<Core>;
 /// what a person notices.
 const SLICE: Duration = Duration::from_micros(100);
 
+/// How long a worker stays with a stream that has nothing to do. Longer than a program needs from one launch to the next, which is half a
+/// microsecond at least from Python; finding the stream a worker again costs the program that launches about as much.
+const LINGER_TIME: Duration = Duration::from_micros(3);
+
 /// Entries of a queue from which on whoever adds to it waits: a bound on memory, some hundred kilobytes. Chosen, not measured.
 const MAX_ENTRIES: u64 = 1024;
 
@@ -102,7 +106,14 @@ impl Server for Core {
 impl Source for StreamQueue {
     fn run_some(self: Arc<Self>, others_wait: &dyn Fn() -> bool) {
         let begin = Instant::now();
-        self.serve_from_list(this_thread(), &self.label.core, || !(others_wait() && begin.elapsed() > SLICE));
+        let goes_on = || !(others_wait() && begin.elapsed() > SLICE);
+        let linger = |queue: &Self| {
+            let begin = Instant::now();
+            while queue.len() == 0 && begin.elapsed() < LINGER_TIME && !others_wait() {
+                std::hint::spin_loop();
+            }
+        };
+        self.serve_from_list(this_thread(), &self.label.core, goes_on, Some(&linger));
     }
 }
 
@@ -236,7 +247,7 @@ impl Core {
         loop {
             match queue.claim(this_thread) {
                 Obstacle::Claimed => {
-                    queue.serve(self, || !until());
+                    queue.serve(self, || !until(), None);
                     return Helped::Progress;
                 }
                 Obstacle::RunBy(thread) if thread == this_thread => return Helped::Inside,

@@ -45,7 +45,7 @@ pub(crate) trait Server: Sized {
 pub(crate) struct Queue<S: Server> {
     pub label: S::Label,
     state: Mutex<QueueState<S>>,
-    /// Whether nothing is left to do; written under the lock.
+    /// Whether nothing is left to do, though a thread may linger; written under the lock.
     idle: AtomicBool,
     /// Whether there is an error to be told; written under the lock.
     failed: AtomicBool,
@@ -124,15 +124,21 @@ impl<S: Server> Queue<S> {
     /// Adds work; how many entries wait now.
     pub fn push(self: &Arc<Self>, work: S::Work, server: &S) -> u64 {
         let mut state = self.lock();
-        state.entries.push_back(Entry::Work(work));
-        let count = self.note_length(&state);
+        let count = self.add(&mut state, Entry::Work(work));
         if matches!(state.stage, Stage::Idle) {
             state.stage = Stage::Ready;
-            self.idle.store(false, Ordering::Relaxed);
             drop(state);
             self.enlist(server);
         }
         count
+    }
+
+    /// Adds an entry; how many wait now.
+    fn add(&self, state: &mut QueueState<S>, entry: Entry<S>) -> u64 {
+        state.entries.push_back(entry);
+        // Also if a thread has claimed the queue: it may have found it empty, and linger.
+        self.idle.store(false, Ordering::Relaxed);
+        self.note_length(state)
     }
 
     fn note_length(&self, state: &QueueState<S>) -> u64 {
@@ -144,11 +150,11 @@ impl<S: Server> Queue<S> {
     /// A recording of this moment.
     pub fn record(self: &Arc<Self>, server: &S) -> Arc<Recording<S>> {
         let mut state = self.lock();
-        if matches!(state.stage, Stage::Idle) {
+        if self.is_idle() {
             return Recording::passed_at(server.now(), state.error.clone());
         }
         let recording = Recording::new(Arc::clone(self));
-        state.entries.push_back(Entry::Record(Arc::clone(&recording)));
+        self.add(&mut state, Entry::Record(Arc::clone(&recording)));
         recording
     }
 
@@ -156,7 +162,7 @@ impl<S: Server> Queue<S> {
     pub fn wait(self: &Arc<Self>, recording: &Arc<Recording<S>>) {
         let mut state = self.lock();
         if !matches!(state.stage, Stage::Idle) {
-            state.entries.push_back(Entry::Wait(Arc::clone(recording)));
+            self.add(&mut state, Entry::Wait(Arc::clone(recording)));
         } else if recording.park(self) {
             state.stage = Stage::Parked(Arc::clone(recording));
             self.idle.store(false, Ordering::Relaxed);
@@ -195,12 +201,28 @@ impl<S: Server> Queue<S> {
 
     /// Runs entries of a queue that the thread has claimed, until none is left, one waits, or the next one is work and `goes_on` says that it
     /// is not to be begun.
-    pub fn serve(self: &Arc<Self>, server: &S, mut goes_on: impl FnMut() -> bool) {
+    ///
+    /// A thread that is to `linger` calls that when it finds nothing left, and looks once more: what comes in the meantime needs no thread to
+    /// be found and woken.
+    pub fn serve(
+        self: &Arc<Self>,
+        server: &S,
+        mut goes_on: impl FnMut() -> bool,
+        linger: Option<&dyn Fn(&Self)>,
+    ) {
         // Entries are taken out many at a time: whoever adds some meanwhile seldom finds the queue locked.
         let mut batch = VecDeque::new();
         loop {
             let Some(entry) = batch.pop_front() else {
                 let mut state = self.lock();
+                if state.entries.is_empty()
+                    && let Some(linger) = linger
+                {
+                    self.idle.store(true, Ordering::Release);
+                    drop(state);
+                    linger(self);
+                    state = self.lock();
+                }
                 if state.entries.is_empty() {
                     state.spare = batch;
                     return self.release(state, server);
@@ -268,10 +290,16 @@ impl<S: Server> Queue<S> {
     }
 
     /// Serves a queue that was taken from the list, unless somebody else does.
-    pub fn serve_from_list(self: &Arc<Self>, thread: u64, server: &S, goes_on: impl FnMut() -> bool) {
+    pub fn serve_from_list(
+        self: &Arc<Self>,
+        thread: u64,
+        server: &S,
+        goes_on: impl FnMut() -> bool,
+        linger: Option<&dyn Fn(&Self)>,
+    ) {
         self.listed.store(false, Ordering::Release);
         if matches!(self.claim(thread), Obstacle::Claimed) {
-            self.serve(server, goes_on);
+            self.serve(server, goes_on, linger);
         }
     }
 

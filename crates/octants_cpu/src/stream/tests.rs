@@ -710,6 +710,13 @@ fn cost_of_verbs_on_streams() {
     let args = [address(&cell), 1, 2, 3];
     measure("launch on the default stream", &|| launch(&device, device.default_stream(), append, &args));
     measure("launch", &|| launch(&device, a, append, &args));
+    // As a program does that computes something between two launches.
+    let between = || (0..40).for_each(|_| std::hint::spin_loop());
+    measure("nothing but a pause", &between);
+    measure("launch and a pause", &|| {
+        launch(&device, a, append, &args);
+        between();
+    });
     // SAFETY: all are live.
     unsafe {
         measure("record and wait, idle", &|| {
