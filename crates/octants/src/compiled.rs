@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use octants_hal::{Cancel, Stream};
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout, Task};
-use octants_ir::{Loc, LocData};
+use octants_ir::{Kernel, Loc, LocData};
 use octants_runtime::{
     Arguments, Assumptions, Context, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan,
     LiveStream, Memory, Mirror, Printed,
@@ -39,6 +39,11 @@ impl CompiledKernel {
 
     pub fn name(&self) -> &str {
         &self.plan.maker().kernel.name
+    }
+
+    /// What it was compiled from, in its structured phase.
+    pub fn ir(&self) -> &Kernel {
+        &self.plan.maker().kernel
     }
 
     /// The name of a parameter, as the user wrote it; a member has its path in it.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use octants_hal::Cancel;
 use octants_ir::{Kernel, Loc, Scalar};
 use octants_passes::{Derivative, TapeArray, place_tapes};
-use octants_runtime::{Arguments, DerivedArguments, HostQueue, LiveStream, Memory};
+use octants_runtime::{Arguments, DerivedArguments, HostQueue, LiveStream, Memory, OverlapGuard};
 
 use crate::compiled::CompiledKernel;
 use crate::error::{Error, LaunchError};
@@ -30,6 +30,8 @@ pub struct Gradient {
     companions: Vec<(usize, usize)>,
     kept: Vec<KeptLoop>,
     stops: Vec<Loc>,
+    /// Of the kernel's own arrays.
+    guard: OverlapGuard,
     placed: Option<PlacedTapes>,
 }
 
@@ -49,7 +51,7 @@ impl Gradient {
         device_has_tapes: bool,
         compile: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
     ) -> Result<Self, Error> {
-        let Derivative { mut kernel, companions, tapes, stops } = derivative;
+        let Derivative { mut kernel, companions, access, tapes, stops } = derivative;
         let params = kernel.params.len();
         let mut kept = Vec::new();
         let mut placed = None;
@@ -62,7 +64,9 @@ impl Gradient {
                 placed = Some(PlacedTapes { sizing: compile(plan.sizing)?, arrays, scalars, tasks, stride });
             }
         }
-        Ok(Self { kernel: compile(kernel)?, params, companions, kept, stops, placed })
+        let kernel = compile(kernel)?;
+        let guard = OverlapGuard::new(kernel.args(), &access);
+        Ok(Self { kernel, params, companions, kept, stops, guard, placed })
     }
 
     /// The derivative. Its first parameters are those of the kernel that was differentiated.
@@ -99,6 +103,13 @@ impl Gradient {
         on: Option<&LiveStream>,
         cancel: &Cancel,
     ) -> Result<u64, LaunchError> {
+        if self.guard.is_needed() && self.guard.overlaps(args.bytes()) {
+            let message = format!(
+                "`{}` cannot run on arrays that overlap: the kernel writes one of them",
+                self.kernel.name()
+            );
+            return Err(Error::invalid(message).into());
+        }
         let results = &mut vec![0; self.kernel.results().bytes as usize][..];
         let Some(placed) = &self.placed else {
             return self.kernel.launch(args, results, on, cancel).map(|()| 0);

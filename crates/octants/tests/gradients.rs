@@ -172,3 +172,20 @@ fn what_cannot_be_right_is_refused_with_both_places() {
     // Forward mode needs nothing of before.
     assert!(session.differentiate(&kernel, Mode::Forward, &storage, &NEVER).unwrap().is_ok());
 }
+
+#[test]
+fn arrays_that_overlap_are_refused_if_one_is_written() {
+    for arch in DEVICES {
+        let session = session(arch);
+        let gradient = gradient(&session, STEPS, Mode::Reverse);
+        let (x, d) = (filled(&session, Scalar::F64, &[4], 1.0), filled(&session, Scalar::F64, &[4], 1.0));
+        let rows = filled(&session, Scalar::I32, &[4], 2.0);
+        let mut invocation = Invocation::new(gradient.kernel());
+        for array in [&x, &x, &rows, &d, &d] {
+            invocation = invocation.array(array).unwrap();
+        }
+        let error = invocation.launch_gradient(&gradient, &NEVER).unwrap_err();
+        assert!(error.to_string().contains("overlap"), "{arch:?}: {error}");
+        assert_eq!(values(&d), [1.0; 4]);
+    }
+}

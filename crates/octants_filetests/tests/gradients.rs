@@ -4,11 +4,15 @@
 
 mod gradient_programs;
 
+use std::path::Path;
+
 use gradient_programs::{EXTENT, Xorshift, program, shape};
 use octants_filetests::gradients::check;
+use octants_filetests::{TestFile, test_files};
 use octants_interp::{Arg, Buffers};
-use octants_ir::{Data, Scalar, Type};
-use octants_passes::Storage;
+use octants_ir::text::{parse, print};
+use octants_ir::{Data, Phase, Scalar, Type, verify};
+use octants_passes::{Mode, PipelineOptions, Storage, differentiate, run_pipeline};
 
 fn run_one(seed: u64) -> Result<bool, String> {
     let kernel = program(seed, EXTENT);
@@ -62,4 +66,34 @@ fn derivatives_of_random_kernels_agree() {
     }
     // The others are refused, since they overwrite what they need.
     assert!(count < 100 || agree * 2 > count, "only {agree} of {count} have a derivative");
+}
+
+/// Whatever a kernel holds: it has a derivative that keeps the laws, also after all passes, or is refused.
+#[test]
+fn every_kernel_of_the_test_files_is_differentiated_or_refused() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests");
+    let (mut made, mut refused) = (0, 0);
+    for path in test_files(&root).unwrap() {
+        let source = std::fs::read_to_string(&path).unwrap();
+        let cases = TestFile::parse(&source).unwrap().cases;
+        let kernels = cases.iter().filter_map(|case| parse(&case.input).ok());
+        for kernel in kernels.filter(|kernel| kernel.phase == Phase::Structured && verify(kernel).is_ok()) {
+            let storage = vec![Storage::Companion(None); kernel.params.len()];
+            for mode in [Mode::Forward, Mode::Reverse] {
+                let Ok(derivative) = differentiate(&kernel, mode, &storage) else {
+                    refused += 1;
+                    continue;
+                };
+                made += 1;
+                let sizing = derivative.tapes.map(|tapes| tapes.sizing);
+                for kernel in [derivative.kernel].into_iter().chain(sizing) {
+                    if let Err(broken) = verify(&kernel) {
+                        panic!("{}: {}\n{}", path.display(), broken[0], print(&kernel));
+                    }
+                    run_pipeline(kernel, PipelineOptions { verify: true, ..PipelineOptions::default() });
+                }
+            }
+        }
+    }
+    assert!(made > 500 && refused > 20, "{made} derivatives, {refused} refusals");
 }

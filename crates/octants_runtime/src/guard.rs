@@ -7,7 +7,7 @@ use octants_ir::plan::{Access, ArgLayout, ArgSlot};
 
 /// What to read of a block of arguments to tell whether arrays overlap.
 #[derive(Debug)]
-pub(crate) struct OverlapGuard {
+pub struct OverlapGuard {
     arrays: Vec<GuardedArray>,
 }
 

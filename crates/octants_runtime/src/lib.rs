@@ -39,6 +39,7 @@ pub use arguments::{Arguments, DerivedArguments};
 pub use context::{Context, Stale};
 pub use event::EventHandle;
 pub use external_stream::ExternalStream;
+pub use guard::OverlapGuard;
 pub use invocation::{ArgumentError, Invocation};
 pub use launch_log::{KernelOrigin, LaunchLog};
 pub use memory::{HostQueue, Memory, MemoryError};

@@ -40,8 +40,9 @@ mod prepare;
 mod reverse;
 mod rules;
 
-use octants_ir::{ArrayType, Kernel, Layout, Loc, Scalar, SideTable, Type, Value};
+use octants_ir::{Access, ArrayType, Kernel, Layout, Loc, Scalar, SideTable, Type, Value};
 
+use crate::analysis::array_access;
 use activity::Activity;
 pub use reverse::TapePlan;
 
@@ -76,6 +77,8 @@ pub struct Derivative {
     pub kernel: Kernel,
     /// Each parameter that has one, and its companion.
     pub companions: Vec<(usize, usize)>,
+    /// What the kernel does with the memory of each of its parameters. The derivative holds where none that is written overlaps another one.
+    pub access: Vec<Access>,
     /// What it keeps of loops, in reverse mode, if it keeps something.
     pub tapes: Option<TapePlan>,
     /// Where a derivative stops that could have gone on: conversions to integers, steps.
@@ -119,11 +122,12 @@ impl Refusal {
 
 /// The derivative of a kernel as the front end made it, with what lies beside each of its parameters.
 ///
-/// It holds for arrays of which none that the kernel writes overlaps another.
+/// It holds for arrays of which none that the kernel writes overlaps another one.
 ///
 /// # Errors
 /// All that keeps it from being right, in the order of the text.
 pub fn differentiate(kernel: &Kernel, mode: Mode, storage: &[Storage]) -> Result<Derivative, Vec<Refusal>> {
+    let access = array_access(kernel);
     let mut kernel = kernel.clone();
     prepare::prepare(&mut kernel).map_err(|refusal| vec![refusal])?;
     let companions = add_companions(&mut kernel, mode, storage);
@@ -149,7 +153,11 @@ pub fn differentiate(kernel: &Kernel, mode: Mode, storage: &[Storage]) -> Result
         }
         Mode::Reverse => reverse::reverse(&mut kernel, &activity, companion_of, &mut refusals),
     };
-    if refusals.is_empty() { Ok(Derivative { kernel, companions, tapes, stops }) } else { Err(refusals) }
+    if refusals.is_empty() {
+        Ok(Derivative { kernel, companions, access, tapes, stops })
+    } else {
+        Err(refusals)
+    }
 }
 
 fn add_companions(kernel: &mut Kernel, mode: Mode, storage: &[Storage]) -> Vec<(usize, usize)> {
