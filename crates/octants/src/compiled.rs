@@ -78,6 +78,7 @@ impl CompiledKernel {
     }
 
     /// The queue that a launch joins: a stream of the kernel's session, or the default one.
+    #[inline]
     fn stream(&self, on: Option<&LiveStream>) -> Result<Stream, Error> {
         match on {
             None => Ok(self.context().default_stream()),

@@ -190,7 +190,12 @@ impl Event {
     fn wait(&self, py: Python<'_>, qd_stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         host_only::guard(py, "wait")?;
         let stream = live(self.runtime.get(), qd_stream)?;
-        interrupt::waiting(py, |cancel| self.event.wait(stream.as_ref(), cancel))
+        if stream.is_some() {
+            // The host does not wait.
+            let waited = self.event.wait(stream.as_ref(), interrupt::never());
+            return waited.map_err(|error| failed(py, &error));
+        }
+        interrupt::waiting(py, |cancel| self.event.wait(None, cancel))
     }
 
     /// The host waits for the latest recording.

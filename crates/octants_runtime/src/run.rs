@@ -426,7 +426,8 @@ impl<I> Run<'_, I> {
         let (task, context) = (&plan.tasks[number], &self.context);
         let device = self.version.context().device();
         let (function, lanes) = self.version.function(number);
-        let on_device = task.needs_temps() && self.device_reads_bounds(task);
+        // Most plans have no temporaries: that is seen at once.
+        let on_device = plan.temps.bytes > 0 && task.needs_temps() && self.device_reads_bounds(task);
         let domain = match &mut self.place {
             Place::Device { .. } if self.cancel.is_wanted() => return Err(RunError::Cancelled),
             _ if on_device => Some(device_domain(plan, task, context, lanes, &mut self.bounds)),
