@@ -286,6 +286,11 @@ unsafe impl Device for CpuDevice {
         error_of(queue).map(|()| idle)
     }
 
+    unsafe fn assist(&self, stream: Stream) -> bool {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { queue_of(stream) }.is_some_and(|queue| !queue.is_idle() && self.core.assist(queue))
+    }
+
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
         let parts = image.parts.iter().map(|part| {
             load(part.bytes, &[]).map_err(|error| match error {

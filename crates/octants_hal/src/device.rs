@@ -286,6 +286,15 @@ pub unsafe trait Device: Send + Sync {
         unsafe { self.synchronise(stream).map(|()| true) }
     }
 
+    /// The calling thread, which is about to wait for a stream, does a part of what that was told, if the device's threads are the host's and
+    /// none of them does it. Whether it did something.
+    ///
+    /// # Safety
+    /// `stream` is live.
+    unsafe fn assist(&self, _stream: Stream) -> bool {
+        false
+    }
+
     /// Makes code callable.
     ///
     /// # Safety

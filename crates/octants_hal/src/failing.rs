@@ -257,6 +257,11 @@ unsafe impl Device for FailingDevice {
         unsafe { self.inner.is_idle(stream) }
     }
 
+    unsafe fn assist(&self, stream: Stream) -> bool {
+        // SAFETY: the caller says so.
+        unsafe { self.inner.assist(stream) }
+    }
+
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
         self.pass("load_module")?;
         // SAFETY: the caller says so.

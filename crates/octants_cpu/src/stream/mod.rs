@@ -234,10 +234,10 @@ impl Core {
         tell(recording.error())
     }
 
-    /// The thread, which waits for a queue, runs something that it needs.
-    pub fn assist(&self, queue: &Arc<StreamQueue>) {
+    /// The thread, which waits for a queue, runs something that it needs. Whether there was something.
+    pub fn assist(&self, queue: &Arc<StreamQueue>) -> bool {
         let begun = Cell::new(false);
-        self.help(queue, &|| begun.replace(true));
+        matches!(self.help(queue, &|| begun.replace(true)), Helped::Progress)
     }
 
     /// Runs what a queue needs next, until `until`, which is asked before each task.

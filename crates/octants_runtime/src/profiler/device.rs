@@ -232,6 +232,11 @@ unsafe impl Device for ProfiledDevice {
         unsafe { self.inner.is_idle(stream) }
     }
 
+    unsafe fn assist(&self, stream: Stream) -> bool {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { self.inner.assist(stream) }
+    }
+
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
         // SAFETY: the caller keeps the verb's contract.
         unsafe { self.inner.load_module(image) }

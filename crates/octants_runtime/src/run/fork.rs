@@ -242,6 +242,14 @@ impl<I> Run<'_, I> {
     unsafe fn join(&self, lanes: &[Lane<'_>], launching_is_immediate: bool) -> Result<(), DeviceError> {
         let (owner, launching) = (self.version.context(), self.context.stream);
         let device = owner.device();
+        if launching_is_immediate {
+            // What no other thread has begun runs here: waking one takes longer than a short branch, and its tasks look at the caller's
+            // request to end themselves. Others begin with the first branches.
+            for lane in lanes.iter().rev().filter(|lane| lane.begun > 0 && lane.own.is_some()) {
+                // SAFETY: the caller says so.
+                while unsafe { device.assist(lane.stream) } {}
+            }
+        }
         let mut first = Ok(());
         for lane in lanes.iter().filter(|lane| lane.begun > 0) {
             let Some((stream, end)) = &lane.own else { continue };
