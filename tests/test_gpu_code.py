@@ -105,6 +105,7 @@ EXAMPLES = {
     "poisson": ("--frames", "1", "--size", "31"),
     "game_of_life": ("--frames", "1", "--steps", "1", "--size", "32"),
     "cloth": ("--frames", "1", "--steps", "1", "--size", "16"),
+    "overlap": ("--steps", "10"),
     "first_program": (),
 }
 

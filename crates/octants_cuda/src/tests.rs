@@ -257,8 +257,8 @@ fn grids_follow_the_points_and_what_is_resident() {
             "4 x 256 on 0x0",
             "1056 x 256 on 0x0",
             "16 x 256 on 0x0",
-            "131072 x 256 on 0x0",
-            "536870912 x 256 on 0x0",
+            "87382 x 256 on 0x0",
+            "357913942 x 256 on 0x0",
             "2147483647 x 256 on 0x0",
         ]
     );
