@@ -152,4 +152,10 @@ __version__ = tuple(int(part) for part in __version_str__.split("."))
 def __getattr__(name: str):
     if name == "cfg":
         return _session.cfg
-    raise AttributeError(f"module 'octants' has no attribute {name!r}")
+    if name in ("lang", "_lib"):
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
+    from ._not_yet import message
+
+    raise AttributeError(message(name) or f"module 'octants' has no attribute {name!r}")

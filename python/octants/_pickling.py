@@ -95,10 +95,10 @@ def rebuild_field(dtype, name: str, needs: tuple[str, ...], placement: tuple, da
     if isinstance(dtype, tuple):
         extents, types = dtype[0], [dtypes[one] for one in dtype[1]]
         if len(extents) == 1:
-            made = vector_field(*extents, types, shape, **options)
+            made = vector_field(extents[0], dtype=types, shape=shape, **options)
         else:
             rows = [types[row * extents[1] : (row + 1) * extents[1]] for row in range(extents[0])]
-            made = matrix_field(*extents, rows, shape, **options)
+            made = matrix_field(extents[0], extents[1], dtype=rows, shape=shape, **options)
     else:
         made = field(dtype, shape, **options)
     made.from_numpy(data)

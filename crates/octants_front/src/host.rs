@@ -66,6 +66,12 @@ pub enum Meaning<O> {
     Func {
         receiver: Option<O>,
     },
+    /// A func with some of its arguments: `functools.partial(f, 1, b=2)`.
+    Partial {
+        function: O,
+        args: Vec<O>,
+        keywords: Vec<(String, O)>,
+    },
     /// An `@oc.kernel`.
     Kernel,
     /// Any other callable: runs at compile time. `known` is true for builtins, the package's own functions and modules whose use is

@@ -4,7 +4,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 
 use octants::ir::Scalar;
 use pyo3::exceptions::PyBufferError;
@@ -230,19 +230,16 @@ struct ExchangeApi {
 
 const EXCHANGE_API: &CStr = c"dlpack_exchange_api";
 
-/// Classes and their functions, found before. The classes are never freed; both are addresses.
-static KNOWN: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
-
-/// So many classes are remembered. Chosen, not measured: torch has two that are common, `Tensor` and `Parameter`.
-const MAX_KNOWN: usize = 8;
+/// Classes and their functions, found before. The classes are never freed; both are addresses. Eight are remembered: chosen, not measured;
+/// torch has two that are common, `Tensor` and `Parameter`.
+static KNOWN: [OnceLock<(usize, usize)>; 8] = [const { OnceLock::new() }; 8];
 
 fn exchange_api(object: &Bound<'_, PyAny>) -> Option<&'static ExchangeApi> {
     let class = object.get_type();
     let address = class.as_ptr() as usize;
-    let known =
-        KNOWN.lock().unwrap_or_else(PoisonError::into_inner).iter().find(|one| one.0 == address).copied();
+    let known = KNOWN.iter().map_while(OnceLock::get).find(|one| one.0 == address);
     let api = match known {
-        Some((_, api)) => api,
+        Some(&(_, api)) => api,
         None => find_api(&class)?,
     };
     // SAFETY: the protocol says that the structure lives as long as the process.
@@ -263,10 +260,9 @@ fn find_api(class: &Bound<'_, pyo3::types::PyType>) -> Option<usize> {
     if api.is_null() || unsafe { (*api.cast::<Version>()).major } != 1 {
         return None;
     }
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.len() < MAX_KNOWN {
+    let found = (class.as_ptr() as usize, api as usize);
+    if KNOWN.iter().any(|place| place.set(found).is_ok()) {
         std::mem::forget(class.clone());
-        known.push((class.as_ptr() as usize, api as usize));
     }
     Some(api as usize)
 }
@@ -281,12 +277,6 @@ pub fn look_at<T>(
     let Some(api) = exchange_api(object) else { return Ok(None) };
     let Some(tensor_from_object) = api.tensor_from_object else { return Ok(None) };
     let py = object.py();
-    // A tensor of torch's may stand for the negative of what lies in memory.
-    if let Ok(is_negative) = object.call_method0(intern!(py, "is_neg"))
-        && is_negative.is_truthy()?
-    {
-        return Ok(None);
-    }
     let mut tensor = Tensor {
         data: ptr::null_mut(),
         device: Device::HOST,
@@ -326,6 +316,14 @@ pub fn look_at<T>(
         is_row_major: strides.len() < rank || follows(shape, strides, (0..rank).rev()),
         is_column_major: follows(shape, strides, 0..rank),
     };
+    // A tensor of torch's may stand for the negative of what lies in memory, if it is the imaginary part of complex numbers: never densely.
+    let has_gaps = !elements.is_row_major || shape.iter().all(|&extent| extent == 1);
+    if has_gaps
+        && let Ok(is_negative) = object.call_method0(intern!(py, "is_neg"))
+        && is_negative.is_truthy()?
+    {
+        return Ok(None);
+    }
     look(&elements, owner).map(Some)
 }
 

@@ -70,6 +70,12 @@ pub fn refuse(py: Python<'_>, what: HostOnly<'_>) -> PyResult<()> {
     }
 }
 
+/// Whether Python code runs that a compilation called.
+#[pyfunction]
+pub fn is_compiling() -> bool {
+    matches!(RUNNING.with_borrow(|stack| stack.last().copied()), Some(Running::Host(_)))
+}
+
 /// Calls the current tracer.
 fn with_tracer<'py, R>(
     py: Python<'py>,

@@ -12,6 +12,7 @@ use octants::front::{
 };
 use octants::ir::{ArrayType, Boundary, Data, Layout, Scalar, TensorShape, TensorType};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyCFunction, PyDict, PyEllipsis, PyFloat, PyFunction, PyInt, PyList, PyModule, PySlice, PyString,
     PyTuple, PyType,
@@ -489,6 +490,9 @@ impl<'py> Host for PyHost<'py> {
         if is_pyfunc(object) {
             return Meaning::Func { receiver: self.receiver(object) };
         }
+        if let Some(partial) = self.partial(object) {
+            return partial;
+        }
         if let Some(TypeLike::Is(scalar)) = dtype::type_like(object) {
             return Meaning::Dtype(scalar);
         }
@@ -756,6 +760,29 @@ impl<'py> Host for PyHost<'py> {
 }
 
 impl<'py> PyHost<'py> {
+    /// `functools.partial` of a func.
+    fn partial(&self, object: &Object<'py>) -> Option<Meaning<Object<'py>>> {
+        static PARTIAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let class = PARTIAL.import(self.py, "functools", "partial").ok()?;
+        if !object.is_instance(class).ok()? {
+            return None;
+        }
+        let function = object.getattr("func").ok()?;
+        if !matches!(self.meaning(&function), Meaning::Func { .. }) {
+            return None;
+        }
+        let args = object.getattr("args").ok()?.cast_into::<PyTuple>().ok()?;
+        let keywords = object.getattr("keywords").ok()?.cast_into::<PyDict>().ok()?;
+        let named =
+            |(name, value): (Object<'py>, _)| Some((name.extract().ok()?, tensor::into_unwrapped(value)));
+        let args = args.iter().map(tensor::into_unwrapped).collect();
+        Some(Meaning::Partial {
+            function,
+            args,
+            keywords: keywords.iter().map(named).collect::<Option<_>>()?,
+        })
+    }
+
     /// Scalars of array libraries (`numpy.float32(1)`, a 0-d tensor) as the number that they are.
     fn scalar_of_library(&self, object: &Object<'py>) -> Option<Meaning<Object<'py>>> {
         if object.is_instance_of::<PyType>() || object.is_instance_of::<Ndarray>() {

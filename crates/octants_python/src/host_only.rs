@@ -27,6 +27,7 @@ const VALUE_MODULES: &[&str] = &[
     "octants._matrix_methods",
     "octants._matrix_operators",
     "octants._matrix_types",
+    "octants._peer",
     "octants._promotion",
     "octants._random",
     "octants._struct",

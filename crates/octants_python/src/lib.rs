@@ -82,6 +82,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("dtypes", dtype::table(py)?)?;
     module.add_function(wrap_pyfunction!(device_process::serve, module)?)?;
     module.add_function(wrap_pyfunction!(dtype::dtype_by_name, module)?)?;
+    module.add_function(wrap_pyfunction!(expr::is_compiling, module)?)?;
     module.add_function(wrap_pyfunction!(expr::trace_call, module)?)?;
     module.add_function(wrap_pyfunction!(host_only::host_only, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;

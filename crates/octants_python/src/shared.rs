@@ -19,6 +19,7 @@ use crate::tensor::{self, Tensor};
 use crate::{errors, host_only, numpy};
 
 /// Elements with a stride along each axis.
+#[derive(Clone)]
 pub struct Shared {
     pub memory: Arc<Memory>,
     pub address: u64,
@@ -33,6 +34,9 @@ pub struct Shared {
 impl Shared {
     /// What others may look at of an array, a view, a field or a tensor; nothing if elements lie so that no strides tell it.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        if let Ok(memory) = object.cast::<SharedMemory>() {
+            return Ok(Some(memory.get().shared.clone()));
+        }
         let object = tensor::unwrapped(object);
         let py = object.py();
         host_only::guard(py, "to_numpy")?;
@@ -254,12 +258,8 @@ struct Lent {
 pub fn add_buffer_protocol(py: Python<'_>) {
     // Words from the beginning of a type object to its pointer to the slots.
     const AS_BUFFER: usize = 20;
-    for class in [
-        py.get_type::<Ndarray>(),
-        py.get_type::<BufferView>(),
-        py.get_type::<Field>(),
-        py.get_type::<Tensor>(),
-    ] {
+    let arrays = [py.get_type::<Ndarray>(), py.get_type::<BufferView>(), py.get_type::<SharedMemory>()];
+    for class in arrays.into_iter().chain([py.get_type::<Field>(), py.get_type::<Tensor>()]) {
         add_slots(&class, AS_BUFFER);
     }
 }

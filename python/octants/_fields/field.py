@@ -170,6 +170,12 @@ class Field(_octants.Field):
     def _copy_elements(self, other: Field, qd_stream) -> None:
         raise NotImplementedError
 
+    def __str__(self):
+        """The elements, as numpy writes them; while a kernel is being compiled, what the field is."""
+        if _octants.is_compiling() or (self._snode is None and not self._is_bound):
+            return repr(self)
+        return str(self.to_numpy())
+
     def __reduce__(self):
         from .._pickling import reduced_field
 

@@ -69,6 +69,9 @@ impl<H: Host> Lowerer<'_, H> {
             Meaning::Func { receiver } => self
                 .arguments(args, keywords, Passing::ByReference)
                 .and_then(|arguments| self.inline(&object, receiver, arguments, span)),
+            Meaning::Partial { function, args: first, keywords: named } => self
+                .arguments(args, keywords, Passing::ByReference)
+                .and_then(|arguments| self.call_partial(&function, (first, named), arguments, span)),
             Meaning::Kernel => Err(self.kernel_in_kernel(span)),
             Meaning::HostOnly => {
                 let name = self.text(callee.span);
@@ -82,6 +85,39 @@ impl<H: Host> Lowerer<'_, H> {
         };
         self.call_span = outer;
         result
+    }
+
+    /// Calls a func with arguments that were fixed before, and those of the call; a named one of the call takes the place of a fixed one.
+    pub(crate) fn call_partial(
+        &mut self,
+        function: &H::Object,
+        (first, named): HostArguments<H::Object>,
+        arguments: Vec<Argument<H::Object>>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let mut all = Vec::with_capacity(first.len() + named.len() + arguments.len());
+        for object in first {
+            let term = self.resolve(object, span)?;
+            all.push(Argument { name: None, term, span, is_literal: false });
+        }
+        let (mut fixed, given) = (Vec::new(), |name: &str| {
+            arguments.iter().any(|argument| argument.name.as_deref().is_some_and(|other| other == name))
+        });
+        for (name, object) in named {
+            if !given(&name) {
+                let term = self.resolve(object, span)?;
+                fixed.push(Argument { name: Some(name.as_str().into()), term, span, is_literal: false });
+            }
+        }
+        all.extend(arguments);
+        all.extend(fixed);
+        match self.host.meaning(function) {
+            Meaning::Func { receiver } if self.host.is_real_function(function) => {
+                self.call_function(function, receiver, all, span)
+            }
+            Meaning::Func { receiver } => self.inline(function, receiver, all, span),
+            _ => self.call_host(function, &all, span),
+        }
     }
 
     pub(crate) fn not_callable(

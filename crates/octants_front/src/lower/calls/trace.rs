@@ -168,6 +168,9 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
                     lowerer.call_function(callee, receiver, arguments, span)?
                 }
                 Meaning::Func { receiver } => lowerer.inline(callee, receiver, arguments, span)?,
+                Meaning::Partial { function, args, keywords } => {
+                    lowerer.call_partial(&function, (args, keywords), arguments, span)?
+                }
                 _ => lowerer.call_host(callee, &arguments, span)?,
             };
             let rvalue = lowerer.rvalue(result, span)?;

@@ -266,7 +266,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Meaning::Struct { .. } => "a struct".to_owned(),
                 Meaning::Dtype(scalar) => format!("the type {}", scalar.name()),
                 Meaning::Intrinsic(intrinsic) => format!("the function `{}`", intrinsic.name()),
-                Meaning::Func { .. } => "a func".to_owned(),
+                Meaning::Func { .. } | Meaning::Partial { .. } => "a func".to_owned(),
                 Meaning::Kernel => "a kernel".to_owned(),
                 Meaning::Field => "a field".to_owned(),
                 Meaning::Node => "a node of a tree of fields".to_owned(),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from . import _primitive_types as primitive_types
-from ._matrix_types import MatrixType, VectorType, matrix, vector
-from ._octants import DataType
-from ._primitive_types import *  # noqa: F403
-from ._promotion import numpy_type
-from ._struct import StructType, struct
-from ._tensor import Tensor
+from .. import _primitive_types
+from .._matrix_types import MatrixType, VectorType, matrix, vector
+from .._octants import DataType
+from .._primitive_types import *  # noqa: F403
+from .._promotion import numpy_type
+from .._struct import StructType, struct
+from .._tensor import Tensor
+from . import primitive_types
 
 
 def to_numpy_type(dtype):
@@ -165,4 +166,4 @@ __all__ = [
     "BufferViewType", "MatrixType", "NDArray", "StructType", "Template", "Tensor", "VectorType", "is_integral", "is_real", "is_signed",
     "is_tensor", "matrix", "ndarray", "primitive_types", "struct", "template", "vector",
 ]  # fmt: skip
-__all__ += primitive_types.__all__
+__all__ += _primitive_types.__all__

@@ -1,0 +1,18 @@
+"""Names of other modules, where programs for Quadrants import them from. Nothing is defined here."""
+
+from ..exceptions import *  # noqa: F403
+from ..exceptions import (
+    QuadrantsAssertionError,
+    QuadrantsCompilationError,
+    QuadrantsIndexError,
+    QuadrantsNameError,
+    QuadrantsRuntimeError,
+    QuadrantsRuntimeTypeError,
+    QuadrantsSyntaxError,
+    QuadrantsTypeError,
+)
+
+__all__ = [
+    "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError", "QuadrantsNameError", "QuadrantsRuntimeError",
+    "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",
+]  # fmt: skip

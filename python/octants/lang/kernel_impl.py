@@ -1,0 +1,7 @@
+"""Names of other modules, where programs for Quadrants import them from. Nothing is defined here."""
+
+from .._data_oriented import data_oriented
+from .._pyfunc import pyfunc
+from .._session import func, kernel, real_func
+
+__all__ = ["data_oriented", "func", "kernel", "pyfunc", "real_func"]

@@ -1,0 +1,6 @@
+"""Names of other modules, where programs for Quadrants import them from. Nothing is defined here."""
+
+from .._field_language import activate, append, deactivate, get_addr, is_active, length, rescale_index
+from .._fields.node import SNode
+
+__all__ = ["SNode", "activate", "append", "deactivate", "get_addr", "is_active", "length", "rescale_index"]
