@@ -40,7 +40,8 @@ mod prepare;
 mod reverse;
 mod rules;
 
-use octants_ir::{Access, ArrayType, Kernel, Layout, Loc, Scalar, SideTable, Type, Value};
+use octants_ir::rewrite::ops_in;
+use octants_ir::{Access, ArrayType, Kernel, Layout, Loc, OpKind, Scalar, SideTable, Type, Value};
 
 use crate::analysis::array_access;
 use activity::Activity;
@@ -106,6 +107,8 @@ pub enum RefusalKind {
     Random,
     /// The derivative needs the time.
     Clock,
+    /// Which of several iterations an element is left with depends on their order.
+    Race,
     /// A function calls itself.
     Recursion,
     /// The derivative needs what a cell held before an atomic update, which other threads changed meanwhile.
@@ -129,7 +132,7 @@ impl Refusal {
 pub fn differentiate(kernel: &Kernel, mode: Mode, storage: &[Storage]) -> Result<Derivative, Vec<Refusal>> {
     let access = array_access(kernel);
     let mut kernel = kernel.clone();
-    prepare::prepare(&mut kernel).map_err(|refusal| vec![refusal])?;
+    let races = prepare::prepare(&mut kernel).map_err(|refusal| vec![refusal])?;
     let companions = add_companions(&mut kernel, mode, storage);
     let params = kernel.regions[kernel.body].params.clone();
     let mut companion_of: SideTable<Value, Option<Value>> = SideTable::new(None);
@@ -142,6 +145,7 @@ pub fn differentiate(kernel: &Kernel, mode: Mode, storage: &[Storage]) -> Result
     }
     let activity = Activity::find(&kernel, &companion_of, &stopped);
     let mut refusals = activity.lost(&kernel, storage);
+    refusals.extend(raced(&kernel, &companion_of, &races));
     let stops = activity.stops(&kernel);
     if !refusals.is_empty() {
         return Err(refusals);
@@ -158,6 +162,21 @@ pub fn differentiate(kernel: &Kernel, mode: Mode, storage: &[Storage]) -> Result
     } else {
         Err(refusals)
     }
+}
+
+/// Assignments of reals with a derivative that are races.
+fn raced(kernel: &Kernel, companion_of: &SideTable<Value, Option<Value>>, races: &[Loc]) -> Vec<Refusal> {
+    let mut raced = Vec::new();
+    for op in ops_in(kernel, kernel.body) {
+        let data = &kernel.ops[op];
+        let base = data.operands.first().filter(|_| data.kind == OpKind::Store);
+        let Some(&base) = base.filter(|&&base| companion_of[base].is_some()) else { continue };
+        if races.contains(&data.loc) {
+            raced.push(Refusal { param: kernel.as_param(base), ..Refusal::new(RefusalKind::Race, data.loc) });
+        }
+    }
+    raced.dedup();
+    raced
 }
 
 fn add_companions(kernel: &mut Kernel, mode: Mode, storage: &[Storage]) -> Vec<(usize, usize)> {

@@ -28,7 +28,7 @@
 
 use octants_ir::ops::AtomicOp;
 use octants_ir::rewrite::{ValueMap, clone_body, replace_values, use_counts};
-use octants_ir::{Arena, Builder, Func, Kernel, Op, OpKind, Region, SideTable, Type, Value};
+use octants_ir::{Arena, Builder, Func, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
 use super::{Refusal, RefusalKind};
 use crate::demote_atomics::demote_atomics_where;
@@ -39,7 +39,8 @@ use crate::{expand_field_loops, lower_random, promote_locals, recognise_reductio
 /// No array that the kernel writes overlaps another: whoever launches the derivative sees to it.
 pub(super) const ASSUMPTIONS: Assumptions = Assumptions { noalias: true, copies: false };
 
-pub(super) fn prepare(kernel: &mut Kernel) -> Result<(), Refusal> {
+/// Gives the places of assignments that are races.
+pub(super) fn prepare(kernel: &mut Kernel) -> Result<Vec<Loc>, Refusal> {
     inline_calls(kernel)?;
     scalarise(kernel);
     expand_field_loops(kernel);
@@ -47,7 +48,7 @@ pub(super) fn prepare(kernel: &mut Kernel) -> Result<(), Refusal> {
     promote_locals(kernel);
     simplify(kernel);
     // Assignments that mean a reduction have other derivatives than a store.
-    recognise_reductions(kernel, ASSUMPTIONS);
+    let races = recognise_reductions(kernel, ASSUMPTIONS);
     demote(kernel);
     promote_locals(kernel);
     // The outer ones first: what is copied has inner ones of its own.
@@ -57,7 +58,7 @@ pub(super) fn prepare(kernel: &mut Kernel) -> Result<(), Refusal> {
         pending.extend(kernel.regions[region].ops.iter().flat_map(|&op| &kernel.ops[op].regions));
     }
     simplify(kernel);
-    Ok(())
+    Ok(races)
 }
 
 /// Updates that no other thread sees become plain ones, but for sums, whose derivative needs no value.
