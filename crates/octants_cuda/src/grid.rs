@@ -5,8 +5,8 @@ use octants_hal::{Dealing, DeviceRangeDomain, Grid, LaunchShape, RangeDomain};
 /// Blocks of a grid, at most, as the driver says for its first axis.
 const MAX_BLOCKS: u64 = i32::MAX as u64;
 
-/// Pieces of work that a block takes one behind the other, at most. A Julia set of 8192² pixels runs at 69.0, 77.5, 79.5, 79.9, 79.5 and
-/// 79.9 Gpix/s on an H200 with 1, 4, 8, 12, 16 and 24 of them.
+/// Pieces of work that a block takes one behind the other, at most. A Julia set of 8192² pixels runs at 69.8, 79.0, 81.0, 81.5, 81.0 and
+/// 81.4 Gpix/s on an H200 with 1, 4, 8, 12, 16 and 24 of them.
 const MOST_PIECES: u64 = 12;
 /// So many times as many blocks as run at once are left then, so that those that end late do not matter. The same Julia set has 20.
 const LEAST_WAVES: u64 = 8;

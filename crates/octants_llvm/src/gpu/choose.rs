@@ -6,7 +6,7 @@
 //! | two axes or more | tiles of 32 × 8 threads; 4 columns and 2 rows a thread where it runs through arrays | 5-point stencil 4065 with a row, 4160 with two |
 //! | has reductions | as above, with one wave of blocks, each of which ends in one atomic update | sum 4450 GB/s |
 //! | adds to small arrays | one wave of blocks of 1024, each with copies in shared memory | histogram 3820 GB/s |
-//! | has loops inside | one point a thread, blocks of 128: the last ones to end leave less idle; tiles of 8 × 16 if points diverge, several a block | Julia set 64 Gpix/s with 32 × 4, 69 with 8 × 16, 80 with 12 tiles a block |
+//! | has loops inside | one point a thread, blocks of 128: the last ones to end leave less idle; tiles of 8 × 16 if points diverge, several a block | Julia set 64 Gpix/s with 32 × 4, 70 with 8 × 16, 81 with 12 tiles a block |
 //! | has one point a thread, and elements of 3 words or more at its index | as above; a warp loads and stores them together ([`exchange`](super::exchange)) | – |
 //! | has short last axes | one point a thread, by its number | – |
 //! | at most so many threads | one point a thread, by its number: any grid is right | – |

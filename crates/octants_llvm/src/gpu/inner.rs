@@ -26,8 +26,9 @@ const MOST_UNROLLED: usize = 16;
 /// Ops of unrolled iterations, at most: such a loop still fits into the cache of instructions.
 const MOST_OPS: usize = 512;
 
-/// Iterations of a `while` that are unrolled. A Julia set ran at 65, 75, 81 and 84 Gpix/s on an H200 with 1, 2, 4 and 8.
-const WHILE_UNROLLED: usize = 8;
+/// Iterations of a `while` that are unrolled. A Julia set ran at 65, 75, 81 and 84 Gpix/s on an H200 with 1, 2, 4 and 8, in a kernel written
+/// by hand, and at 79.5 and 81.0 with 8 and 16, compiled.
+const WHILE_UNROLLED: usize = 16;
 /// Ops of an iteration, with its test, that is short. Chosen, not measured: far below what the test and the jump take.
 const MOST_WHILE_OPS: usize = 32;
 
@@ -158,7 +159,7 @@ impl Emitter<'_> {
     }
 
     /// Of a `while` whose iterations are short: each keeps its test, but what only counts iterations is tested once for all that are
-    /// unrolled. A step of a Julia set has 8.6 instructions then, and 10 otherwise.
+    /// unrolled. A step of a Julia set has 8.3 instructions then, and 10 otherwise.
     pub(super) fn unrolled_while(&mut self, op: Op) -> Option<Node> {
         let kernel = self.kernel;
         let ops: Vec<_> = kernel.ops[op].regions.iter().flat_map(|&region| ops_in(kernel, region)).collect();
