@@ -8,21 +8,41 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use octants_codegen::{CompiledTask, PtxOptions, PtxTarget, compile_ptx};
 use octants_hal::Cancel;
 use octants_ir::{Kernel, text, verify};
-use octants_passes::Assumptions;
+use octants_passes::{Assumptions, Mode, Storage, differentiate, place_tapes};
 
-use crate::TestFile;
 use crate::kinds::plan::planned;
+use crate::{Kind, TestFile};
 
 /// Entries of one run of the assembler. Starting it takes as long as assembling ten small ones.
 const ENTRIES_PER_RUN: usize = 64;
 
-/// The kernels of a file that keep the laws.
+/// The kernels of a file that keep the laws; of those that gradients are tested with, also their derivatives.
 pub fn kernels_of(path: &Path) -> Result<Vec<Kernel>, String> {
     let source = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let cases = TestFile::parse(&source)?.cases;
-    let kernels = cases.iter().filter_map(|case| text::parse(&case.input).ok());
-    // A GPU has no tapes yet.
-    Ok(kernels.filter(|kernel| verify(kernel).is_ok() && !kernel.has_tapes()).collect())
+    let file = TestFile::parse(&source)?;
+    let kernels = file.cases.iter().filter_map(|case| text::parse(&case.input).ok());
+    let mut kernels: Vec<_> = kernels.filter(|kernel| verify(kernel).is_ok()).collect();
+    if file.head.kind == Kind::Gradient {
+        let derivatives: Vec<_> = kernels.iter().flat_map(derivatives_of).collect();
+        kernels.extend(derivatives);
+    }
+    // A GPU's threads have no tapes of their own.
+    kernels.retain(|kernel| !kernel.has_tapes());
+    Ok(kernels)
+}
+
+/// Both derivatives as a GPU runs them, and the kernel that computes how much they keep.
+fn derivatives_of(kernel: &Kernel) -> Vec<Kernel> {
+    let storage = vec![Storage::Companion(None); kernel.params.len()];
+    let mut kernels = Vec::new();
+    for mode in [Mode::Forward, Mode::Reverse] {
+        if let Ok(mut made) = differentiate(kernel, mode, &storage) {
+            place_tapes(&mut made.kernel);
+            kernels.push(made.kernel);
+            kernels.extend(made.tapes.map(|tapes| tapes.sizing));
+        }
+    }
+    kernels
 }
 
 /// The PTX of a kernel's tasks.
