@@ -224,13 +224,16 @@ impl Shared {
         IS_WORKER.set(true);
         let is_extra = number + 1 == self.workers.len();
         let (mut source_first, mut last_work) = (false, Instant::now());
+        // After a source the thread that offered it may wait, for this very processor.
+        let mut yields = false;
         loop {
             let seen = self.table.epoch();
             source_first = !source_first;
-            if source_first && self.serve_one_source()
-                || self.run_one_job(number, is_extra)
-                || self.serve_one_source()
-            {
+            let served = source_first && self.serve_one_source();
+            let worked = !served && self.run_one_job(number, is_extra);
+            let served = served || !worked && self.serve_one_source();
+            if served || worked {
+                yields = served;
                 if is_extra {
                     last_work = Instant::now();
                 }
@@ -243,9 +246,9 @@ impl Shared {
             if is_extra {
                 spin_time = spin_time.saturating_sub(last_work.elapsed());
             }
-            let found = self.watch(number, seen, PREFERENCE_TIME.min(spin_time))
+            let found = self.watch(number, seen, PREFERENCE_TIME.min(spin_time), yields)
                 || self.run_one_job(number, true)
-                || self.watch(number, seen, spin_time);
+                || self.watch(number, seen, spin_time, yields);
             if !found {
                 self.table.sleep(number, seen);
             }
@@ -287,11 +290,11 @@ impl Shared {
         });
     }
 
-    /// Spins until the epoch differs from `seen`; whether it did in time.
-    fn watch(&self, number: usize, seen: u32, spin_time: Duration) -> bool {
+    /// Spins until the epoch differs from `seen`; whether it did in time. A worker that yields lets others have the processor meanwhile.
+    fn watch(&self, number: usize, seen: u32, spin_time: Duration, yields: bool) -> bool {
         let watching = &self.watching[number].0;
         watching.store(true, Ordering::Relaxed);
-        let found = self.wait_for_epoch(seen, spin_time);
+        let found = self.wait_for_epoch(seen, spin_time, yields);
         // Before the worker is marked as asleep: who offers a source sees one of the two. And before it looks whether there are sources: either
         // it sees them, or whoever offers them sees that it does not watch.
         watching.store(false, Ordering::Relaxed);
@@ -299,7 +302,7 @@ impl Shared {
         found
     }
 
-    fn wait_for_epoch(&self, seen: u32, spin_time: Duration) -> bool {
+    fn wait_for_epoch(&self, seen: u32, spin_time: Duration, yields: bool) -> bool {
         let begin = Instant::now();
         loop {
             for _ in 0..32 {
@@ -310,6 +313,9 @@ impl Shared {
             }
             if begin.elapsed() >= spin_time {
                 return false;
+            }
+            if yields {
+                thread::yield_now();
             }
         }
     }
