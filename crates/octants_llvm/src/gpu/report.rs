@@ -14,8 +14,10 @@ const ORDERING: FaultOrdering =
 /// Appends a record to a ring of prints, or counts it as dropped where there is no room. The ring is `octants_hal`'s `PrintRing`: the
 /// address of counters, words read, whether records were dropped, capacity, then the records. The counters are in the device's memory:
 /// words reserved, records dropped. The host reads while the device writes, so the header comes last, behind a fence that the host sees.
+///
+/// Threads of a warp that print together reserve together: the first of those whose records are equally long asks for all of them.
 const PRINT: &str = "\
-define internal void @octants.print(ptr %ring, i32 %site, i32 %count, ptr %slots) noinline nounwind {
+define internal void @octants.print(ptr %ring, i32 %site, i32 %count, ptr %slots) noinline nounwind convergent {
 entry:
   %counters = load ptr, ptr %ring, align 8
   %lost.at = getelementptr inbounds i64, ptr %counters, i64 1
@@ -27,20 +29,55 @@ entry:
   %mask = sub i64 %capacity, 1
   %operands = zext i32 %count to i64
   %length = add i64 %operands, 1
-  br label %try
+  %active = call i32 @llvm.nvvm.activemask()
+  %peers = call i32 @llvm.nvvm.match.any.sync.i32(i32 %active, i32 %count)
+  %lower = call i32 @llvm.nvvm.read.ptx.sreg.lanemask.lt()
+  %before = and i32 %peers, %lower
+  %rank = call i32 @llvm.ctpop.i32(i32 %before)
+  %together = call i32 @llvm.ctpop.i32(i32 %peers)
+  %wanted = zext i32 %together to i64
+  %first = call i32 @llvm.cttz.i32(i32 %peers, i1 true)
+  %is.first = icmp eq i32 %rank, 0
+  br i1 %is.first, label %try, label %share
 try:
-  %begin = load atomic volatile i64, ptr %counters monotonic, align 8
+  %reserved = load atomic volatile i64, ptr %counters monotonic, align 8
   %consumed = load atomic volatile i64, ptr %consumed.at monotonic, align 8
-  %end = add i64 %begin, %length
-  %used = sub i64 %end, %consumed
-  %fits = icmp ule i64 %used, %capacity
-  br i1 %fits, label %reserve, label %full
+  %used = sub i64 %reserved, %consumed
+  %free = sub i64 %capacity, %used
+  %room = udiv i64 %free, %length
+  %has.room = icmp ult i64 %wanted, %room
+  %taken = select i1 %has.room, i64 %wanted, i64 %room
+  %has.none = icmp eq i64 %taken, 0
+  br i1 %has.none, label %share, label %reserve
 reserve:
-  %pair = cmpxchg ptr %counters, i64 %begin, i64 %end monotonic monotonic, align 8
-  %reserved = extractvalue { i64, i1 } %pair, 1
-  br i1 %reserved, label %head, label %try
+  %taken.words = mul i64 %taken, %length
+  %end = add i64 %reserved, %taken.words
+  %pair = cmpxchg ptr %counters, i64 %reserved, i64 %end monotonic monotonic, align 8
+  %is.reserved = extractvalue { i64, i1 } %pair, 1
+  br i1 %is.reserved, label %share, label %try
+share:
+  %own.taken = phi i64 [ 0, %entry ], [ 0, %try ], [ %taken, %reserve ]
+  %own.begin = phi i64 [ 0, %entry ], [ 0, %try ], [ %reserved, %reserve ]
+  %own.count = trunc i64 %own.taken to i32
+  %own.low = trunc i64 %own.begin to i32
+  %own.shifted = lshr i64 %own.begin, 32
+  %own.high = trunc i64 %own.shifted to i32
+  %fitting = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 %peers, i32 %own.count, i32 %first, i32 31)
+  %low = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 %peers, i32 %own.low, i32 %first, i32 31)
+  %high = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 %peers, i32 %own.high, i32 %first, i32 31)
+  %fits = icmp ult i32 %rank, %fitting
+  br i1 %fits, label %place, label %full
+place:
+  %low.wide = zext i32 %low to i64
+  %high.wide = zext i32 %high to i64
+  %high.part = shl i64 %high.wide, 32
+  %all.begin = or i64 %high.part, %low.wide
+  %rank.wide = zext i32 %rank to i64
+  %skipped = mul i64 %rank.wide, %length
+  %begin = add i64 %all.begin, %skipped
+  br label %head
 head:
-  %k = phi i64 [ 0, %reserve ], [ %k.next, %body ]
+  %k = phi i64 [ 0, %place ], [ %k.next, %body ]
   %more = icmp ult i64 %k, %operands
   br i1 %more, label %body, label %publish
 body:
@@ -48,14 +85,14 @@ body:
   %word = load i64, ptr %from, align 8
   %k.next = add i64 %k, 1
   %position = add i64 %begin, %k.next
-  %place = and i64 %position, %mask
-  %to = getelementptr inbounds i64, ptr %words, i64 %place
+  %place.at = and i64 %position, %mask
+  %to = getelementptr inbounds i64, ptr %words, i64 %place.at
   store volatile i64 %word, ptr %to, align 8
   br label %head
 publish:
   call void @llvm.nvvm.membar.sys()
-  %first = and i64 %begin, %mask
-  %header.at = getelementptr inbounds i64, ptr %words, i64 %first
+  %header.place = and i64 %begin, %mask
+  %header.at = getelementptr inbounds i64, ptr %words, i64 %header.place
   %site.wide = zext i32 %site to i64
   %site.high = shl i64 %site.wide, 32
   %header = or i64 %site.high, %length
@@ -63,8 +100,8 @@ publish:
   ret void
 full:
   %lost = atomicrmw add ptr %lost.at, i64 1 monotonic, align 8
-  %is.first = icmp eq i64 %lost, 0
-  br i1 %is.first, label %tell, label %over
+  %is.lost.first = icmp eq i64 %lost, 0
+  br i1 %is.lost.first, label %tell, label %over
 tell:
   store volatile i64 1, ptr %dropped.at, align 8
   br label %over
@@ -72,6 +109,16 @@ over:
   ret void
 }
 ";
+
+/// What [`PRINT`] calls.
+const PRINT_CALLS: [(&str, &str); 6] = [
+    ("llvm.nvvm.activemask", "declare i32 @llvm.nvvm.activemask()"),
+    ("llvm.nvvm.match.any.sync.i32", "declare i32 @llvm.nvvm.match.any.sync.i32(i32, i32)"),
+    ("llvm.nvvm.read.ptx.sreg.lanemask.lt", "declare i32 @llvm.nvvm.read.ptx.sreg.lanemask.lt()"),
+    ("llvm.nvvm.shfl.sync.idx.i32", "declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32)"),
+    ("llvm.ctpop.i32", "declare i32 @llvm.ctpop.i32(i32)"),
+    ("llvm.cttz.i32", "declare i32 @llvm.cttz.i32(i32, i1)"),
+];
 
 /// What was written before is seen by the host before what is written later.
 fn fence(e: &mut Emitter<'_>) {
@@ -92,6 +139,9 @@ impl Emitter<'_> {
         let slots = self.print_slots(operands);
         let ring = self.load_pointer("%frame", GpuFrame::PRINTS);
         self.module.declare(FENCE, || format!("declare void @{FENCE}()"));
+        for (name, declaration) in PRINT_CALLS {
+            self.module.declare(name, || declaration.to_owned());
+        }
         self.module.add_function_once("octants.print", || PRINT.to_owned());
         self.f
             .line(format_args!("call void @octants.print(ptr {ring}, i32 {site}, i32 {count}, ptr {slots})"));
