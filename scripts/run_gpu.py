@@ -41,7 +41,7 @@ MINUTES = {
     "accuracy": 3.0,
 }
 
-#: Programs of the generator, unless the part says how many: 16 cores beside an H200 check them in six minutes.
+#: Programs of the generator, unless the part says how many: 16 cores beside an H200 check about 60 a second.
 PROGRAMS = 20_000
 
 #: Random schedules of streams and events, likewise.
