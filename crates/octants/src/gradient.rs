@@ -28,6 +28,7 @@ pub struct Gradient {
     kernel: Arc<CompiledKernel>,
     params: usize,
     companions: Vec<(usize, usize)>,
+    written: Vec<bool>,
     kept: Vec<KeptLoop>,
     stops: Vec<Loc>,
     /// Of the kernel's own arrays.
@@ -66,7 +67,8 @@ impl Gradient {
         }
         let kernel = compile(kernel)?;
         let guard = OverlapGuard::new(kernel.args(), &access);
-        Ok(Self { kernel, params, companions, kept, stops, guard, placed })
+        let written = access.iter().map(|access| access.written).collect();
+        Ok(Self { kernel, params, companions, written, kept, stops, guard, placed })
     }
 
     /// The derivative. Its first parameters are those of the kernel that was differentiated.
@@ -83,6 +85,12 @@ impl Gradient {
     /// Each parameter that has a companion, and the number of that.
     pub fn companions(&self) -> &[(usize, usize)] {
         &self.companions
+    }
+
+    /// Of each parameter of the kernel that was differentiated, whether that writes its memory. Such memory must not overlap that of another
+    /// parameter.
+    pub fn written(&self) -> &[bool] {
+        &self.written
     }
 
     /// The loops of which it keeps something, in the order of the text.

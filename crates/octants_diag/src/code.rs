@@ -2,7 +2,7 @@
 //!
 //! Codes are stable: a retired one is never given to something else. The hundreds say the area: 01 signatures, 02 names and scopes,
 //! 03 types and operators, 04 indices and arrays, 05 statements and control flow, 06 calls, 07 compile-time evaluation, 08 arguments of a
-//! launch, 09 failures of a running kernel, 10 warnings.
+//! launch, 09 failures of a running kernel, 10 warnings, 11 derivatives.
 
 use std::fmt::Write as _;
 
@@ -373,6 +373,15 @@ codes! {
         "Every entry of a vector or matrix is a value of its own: compiling one with more than 144 entries takes long, and so does every operation on it. Use an array.";
     Race "OC1007" UserWarning "an assignment in a parallel loop to what all iterations share"
         "A variable from before a parallel loop, or an element that the loop does not index, is shared by all iterations. Sums, products, minima and maxima are combined whatever the order; any other assignment overwrites what another iteration wrote, and which one is last is left to chance. Write to an element of the iteration's own, or put `oc.loop_config(serialize=True)` before the loop.";
+
+    DerivativeOverwritten "OC1101" Compilation "a derivative that needs a value which the kernel overwrites"
+        "The derivative in reverse mode runs after the kernel and reads its arrays again. What was overwritten meanwhile is gone: write to another array or to another element, or split the kernel.";
+    DerivativeStorage "OC1102" Runtime "a derivative through an array without storage for it"
+        "What the kernel stores here depends on an input that has gradients, and would be lost. Make the array or field with `needs_grad=True` (`needs_dual=True` in forward mode), or place its gradients.";
+    NotDifferentiable "OC1103" Compilation "an operation without a derivative"
+        "The result depends on an input that has gradients, through something that has no derivative or that cannot be computed again.";
+    DerivativeArguments "OC1104" Runtime "arrays that a derivative cannot be computed with"
+        "The derivative of a kernel holds for arrays of which none that the kernel writes overlaps another, with gradients of the same shape that are no arguments themselves.";
 }
 
 #[cfg(test)]

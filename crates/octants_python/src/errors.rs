@@ -169,7 +169,7 @@ pub fn from_launch(py: Python<'_>, error: &LaunchError, map: &SourceMap) -> PyEr
 }
 
 /// The diagnostic at a place, under the inlined calls that led there; the innermost comes first.
-fn located(mut diagnostic: Diagnostic, locations: &[LocData]) -> Diagnostic {
+pub fn located(mut diagnostic: Diagnostic, locations: &[LocData]) -> Diagnostic {
     let mut places = locations.iter();
     diagnostic.span = places.next().and_then(|place| place.span);
     let mut inner = locations.first().and_then(|place| place.function.clone());

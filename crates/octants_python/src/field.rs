@@ -113,6 +113,12 @@ impl Field {
         self.bound.get().is_some()
     }
 
+    /// Whether it has memory in a session that has not ended.
+    #[getter]
+    fn _is_live(&self) -> bool {
+        self.bound.get().is_some_and(|bound| bound.leaves.iter().all(|leaf| leaf.address().is_ok()))
+    }
+
     /// The elements of a leaf of a finished tree.
     fn _bind_leaf(&self, py: Python<'_>, tree: &Bound<'_, Tree>, leaf: u32, name: &str) -> PyResult<()> {
         let session = tree.get().session();

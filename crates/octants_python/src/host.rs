@@ -18,6 +18,7 @@ use pyo3::types::{
     PyTuple, PyType,
 };
 
+use crate::bound_kernel::BoundKernel;
 use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType, TypeLike};
 use crate::expr::{self, Expr};
@@ -207,12 +208,6 @@ fn field_annotation<'py>(object: &Object<'py>, name: &str) -> PyResult<Option<Ob
     }
     let resolve = object.py().import("octants._data_oriented")?.getattr("field_type")?;
     resolve.call1((object.get_type(), name)).map(Some)
-}
-
-/// A kernel that is bound to an object.
-fn is_kernel_method(object: &Bound<'_, PyAny>) -> bool {
-    let is_method = object.get_type().name().is_ok_and(|name| name == "method");
-    is_method && object.getattr("__func__").is_ok_and(|function| function.is_instance_of::<Kernel>())
 }
 
 /// A plain function, or a method, that `@oc.pyfunc` marked.
@@ -463,7 +458,7 @@ impl<'py> Host for PyHost<'py> {
         if let Ok(func) = object.cast::<Func>() {
             return Meaning::Func { receiver: func.get().receiver.as_ref().map(|r| r.bind(self.py).clone()) };
         }
-        if object.is_instance_of::<Kernel>() || is_kernel_method(object) {
+        if object.is_instance_of::<Kernel>() || object.is_instance_of::<BoundKernel>() {
             return Meaning::Kernel;
         }
         if object.is_instance_of::<Field>() {

@@ -12,20 +12,20 @@ use octants::front::{
     FunctionKind, Host, Lowered, Returned, Returns, Signature, check_signature, lower_kernel,
 };
 use octants::ir::{Const, Data, LocData};
-use octants::{Arguments, CompileStatistics, CompiledKernel, LaunchError, LiveStream};
+use octants::{Arguments, Cancel, CompileStatistics, CompiledKernel, LaunchError, LiveStream, Mode};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyFunction, PyList, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
 
 use crate::arguments::{Binder, Param};
+use crate::bound_kernel::BoundKernel;
 use crate::dump::dump;
 use crate::host::PyHost;
 use crate::interrupt::SignalScope;
-use crate::launch::{Fit, LaunchArguments, Objects, Specialisation, Words};
+use crate::launch::{Fit, LaunchArguments, Objects, Specialisation, Words, companions, storage};
 use crate::runtime::{ActiveSession, Runtime, SessionHolder};
 use crate::traced::Traced;
-use crate::{aggregate, dtype, errors, host_only, interrupt, stack, stream, tensor};
+use crate::{aggregate, derivative_errors, dtype, errors, host_only, interrupt, stack, stream, tensor};
 
 #[pyclass(frozen, module = "octants", dict, weakref)]
 pub struct Kernel {
@@ -41,14 +41,25 @@ pub struct Kernel {
 
 /// The code of one kernel; what was used last comes first.
 #[derive(Default)]
-struct Specialisations(Mutex<Vec<Arc<Specialisation>>>);
+struct Specialisations {
+    value: List,
+    reverse: List,
+    forward: List,
+}
+
+type List = Mutex<Vec<Arc<Specialisation>>>;
 
 impl SessionHolder for Specialisations {
     fn release(&self) {
-        let old = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        drop(old);
+        for list in [&self.value, &self.reverse, &self.forward] {
+            let old = std::mem::take(&mut *list.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(old);
+        }
     }
 }
+
+/// What a launch computes.
+type What = Option<Mode>;
 
 impl Kernel {
     /// The code for these arguments, if there is some, with the block of arguments written.
@@ -56,10 +67,11 @@ impl Kernel {
         &self,
         py: Python<'py>,
         epoch: u64,
+        what: What,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         launch: &mut LaunchArguments<'py>,
     ) -> PyResult<Option<Arc<Specialisation>>> {
-        let list = self.specialisations();
+        let list = self.specialisations(what);
         let Some(first) = list.first().cloned() else { return Ok(None) };
         let count = list.len();
         drop(list);
@@ -67,9 +79,9 @@ impl Kernel {
             return Ok(Some(first));
         }
         for position in 1..count {
-            let Some(one) = self.specialisations().get(position).cloned() else { break };
+            let Some(one) = self.specialisations(what).get(position).cloned() else { break };
             if one.epoch == epoch && self.fits(py, &one, arguments, launch)? {
-                let mut list = self.specialisations();
+                let mut list = self.specialisations(what);
                 if let Some(position) = list.iter().position(|other| Arc::ptr_eq(other, &one)) {
                     list[..=position].rotate_right(1);
                 }
@@ -79,8 +91,13 @@ impl Kernel {
         Ok(None)
     }
 
-    fn specialisations(&self) -> MutexGuard<'_, Vec<Arc<Specialisation>>> {
-        self.specialisations.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn specialisations(&self, what: What) -> MutexGuard<'_, Vec<Arc<Specialisation>>> {
+        let list = match what {
+            None => &self.specialisations.value,
+            Some(Mode::Reverse) => &self.specialisations.reverse,
+            Some(Mode::Forward) => &self.specialisations.forward,
+        };
+        list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fits<'py>(
@@ -109,11 +126,12 @@ impl Kernel {
     }
 
     #[cold]
-    fn specialise(
+    fn specialise<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         current: &ActiveSession,
-        arguments: &[Borrowed<'_, '_, PyAny>],
+        what: What,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
     ) -> PyResult<Arc<Specialisation>> {
         let sources = self.runtime.get().sources();
         let binder = Binder { signature: &self.signature, params: &self.params, sources: sources.map() };
@@ -130,9 +148,18 @@ impl Kernel {
         if let Some(root) = self.runtime.get().root(py) {
             root.call_method0(py, "_require_places")?;
         }
-        errors::warn(py, &lowered.warnings, sources.map())?;
+        // The user was told when the kernel itself was compiled.
+        if what.is_none() {
+            errors::warn(py, &lowered.warnings, sources.map())?;
+        }
         interrupt::install();
         let signals = SignalScope::begin(py)?;
+        if let Some(mode) = what {
+            let made = self.differentiate(py, current, mode, &lowered, arguments, signals.request())?;
+            drop(signals);
+            py.check_signals()?;
+            return Ok(self.keep(current, what, made));
+        }
         let Lowered { kernel, dependencies, fields, returns, .. } = lowered;
         let compiled = py
             .detach(|| stack::with_enough(|| current.session.compile(kernel, lowering, signals.request())))
@@ -145,7 +172,7 @@ impl Kernel {
             errors::warn(py, &[race], sources.map())?;
         }
         let made = Specialisation::new(current.epoch, compiled, returns, &dependencies, &fields)?;
-        let made = Arc::new(made);
+        let made = self.keep(current, what, made);
         if current.times {
             self.show_times(py, &made.compiled, started, lowering)?;
         }
@@ -159,10 +186,44 @@ impl Kernel {
                 dump("asm")?,
             ))?;
         }
-        let mut list = self.specialisations();
-        list.retain(|one| one.epoch == current.epoch && one.is_alive());
-        list.insert(0, made.clone());
         Ok(made)
+    }
+
+    /// The code comes first from now on.
+    fn keep(&self, current: &ActiveSession, what: What, made: Specialisation) -> Arc<Specialisation> {
+        let made = Arc::new(made);
+        let mut list = self.specialisations(what);
+        list.retain(|one| one.epoch == current.epoch && one.is_alive());
+        list.insert(0, Arc::clone(&made));
+        made
+    }
+
+    /// The code of a derivative.
+    #[cold]
+    fn differentiate<'py>(
+        &self,
+        py: Python<'py>,
+        current: &ActiveSession,
+        mode: Mode,
+        lowered: &Lowered<Bound<'py, PyAny>>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        cancel: &Cancel,
+    ) -> PyResult<Specialisation> {
+        let Lowered { kernel, dependencies, fields, returns, .. } = lowered;
+        let companions = companions(kernel, mode, dependencies, fields, arguments)?;
+        let storage = storage(kernel, &companions)?;
+        let gradient = py
+            .detach(|| stack::with_enough(|| current.session.differentiate(kernel, mode, &storage, cancel)))
+            .map_err(|error| errors::from_error(py, &error))?
+            .map_err(|refusals| {
+                let diagnostics = derivative_errors::refused(kernel, mode, &refusals);
+                errors::from_diagnostics(py, &diagnostics, self.runtime.get().sources().map())
+            })?;
+        let returns = match mode {
+            Mode::Forward => returns.clone(),
+            Mode::Reverse => Returns::Nothing,
+        };
+        Specialisation::of_derivative(current.epoch, gradient, returns, dependencies, fields, &companions)
     }
 
     /// Prints where the time of a compilation went, or that equal code was there.
@@ -204,12 +265,16 @@ impl Kernel {
             // SAFETY: the addresses are of arrays that the caller's argument objects keep alive until we return, with the extents
             // that they have; whether they may be written was checked when they were bound.
             let arguments = unsafe { Arguments::new(bytes) };
-            compiled.launch(arguments, out, stream, cancel)
+            match &specialisation.derivative {
+                // In reverse mode there are no results, and the launch provides memory for what is kept.
+                Some(gradient) if out.is_empty() => gradient.launch(arguments, stream, cancel).map(drop),
+                _ => compiled.launch(arguments, out, stream, cancel),
+            }
         };
         let ended = if compiled.prints() {
             let _kept = launch.keep_memory(py)?;
             self.launch_printing(py, compiled, bytes, out, stream)?
-        } else if stream.is_none() && compiled.is_short(bytes) {
+        } else if stream.is_none() && specialisation.derivative.is_none() && compiled.is_short(bytes) {
             run(interrupt::never())
         } else {
             let _kept = launch.keep_memory(py)?;
@@ -289,20 +354,52 @@ impl Kernel {
     fn call<'py>(
         &self,
         py: Python<'py>,
+        what: What,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         stream: Option<&LiveStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut launch = LaunchArguments::new(stream.is_some());
-        if let Some(found) = self.find(py, self.runtime.get().epoch(), arguments, &mut launch)? {
+        if let Some(found) = self.find(py, self.runtime.get().epoch(), what, arguments, &mut launch)? {
             return self.launch(py, &found, &mut launch, stream);
         }
         let current = self.runtime.get().current(py)?;
-        let made = self.specialise(py, &current, arguments)?;
+        let made = self.specialise(py, &current, what, arguments)?;
         if !self.fits(py, &made, arguments, &mut launch)? {
             let text = "a member of an argument does not fit the type that it is annotated with";
             return Err(errors::plain(py, Code::ArgumentType, text));
         }
         self.launch(py, &made, &mut launch, stream)
+    }
+
+    #[inline]
+    fn launch_with<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        what: What,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        errors::gateway(|| {
+            let py = args.py();
+            host_only::guard_launch(py)?;
+            if kwargs.is_none() && args.len() == self.params.len() {
+                let arguments: Objects<'_, 'py> = args.iter_borrowed().collect();
+                return self.call(py, what, &arguments, None);
+            }
+            let sources = self.runtime.get().sources().map();
+            let binder = Binder { signature: &self.signature, params: &self.params, sources };
+            let keyword = kwargs.map(|kwargs| binder.stream(kwargs)).transpose()?.flatten();
+            let stream = stream::live(self.runtime.get(), keyword.as_ref())?;
+            if keyword.is_some()
+                && kwargs.is_some_and(|kwargs| kwargs.len() == 1)
+                && args.len() == self.params.len()
+            {
+                let arguments: Objects<'_, 'py> = args.iter_borrowed().collect();
+                return self.call(py, what, &arguments, stream.as_ref());
+            }
+            let placed = binder.place(args, kwargs)?;
+            let arguments: Objects<'_, 'py> = placed.iter().map(Bound::as_borrowed).collect();
+            self.call(py, what, &arguments, stream.as_ref())
+        })
     }
 }
 
@@ -338,33 +435,36 @@ impl Kernel {
     }
 
     #[pyo3(signature = (*args, **kwargs))]
-    fn __call__<'py>(
+    pub fn __call__<'py>(
         slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        errors::gateway(|| {
-            let (py, this) = (slf.py(), slf.get());
-            host_only::guard_launch(py)?;
-            if kwargs.is_none() && args.len() == this.params.len() {
-                let arguments: Objects<'_, 'py> = args.iter_borrowed().collect();
-                return this.call(py, &arguments, None);
-            }
-            let sources = this.runtime.get().sources().map();
-            let binder = Binder { signature: &this.signature, params: &this.params, sources };
-            let keyword = kwargs.map(|kwargs| binder.stream(kwargs)).transpose()?.flatten();
-            let stream = stream::live(this.runtime.get(), keyword.as_ref())?;
-            if keyword.is_some()
-                && kwargs.is_some_and(|kwargs| kwargs.len() == 1)
-                && args.len() == this.params.len()
-            {
-                let arguments: Objects<'_, 'py> = args.iter_borrowed().collect();
-                return this.call(py, &arguments, stream.as_ref());
-            }
-            let placed = binder.place(args, kwargs)?;
-            let arguments: Objects<'_, 'py> = placed.iter().map(Bound::as_borrowed).collect();
-            this.call(py, &arguments, stream.as_ref())
-        })
+        if let Some(hook) = slf.get().runtime.get().call_hook(slf.py()) {
+            host_only::guard_launch(slf.py())?;
+            return hook.bind(slf.py()).call1((slf, args, kwargs));
+        }
+        slf.get().launch_with(args, kwargs, None)
+    }
+
+    /// The derivative in reverse mode, with the arguments of a call: what the results' gradients hold goes back to those of what the kernel reads.
+    #[pyo3(signature = (*args, **kwargs))]
+    pub fn grad<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().launch_with(args, kwargs, Some(Mode::Reverse))
+    }
+
+    /// A launch that nothing watches: of the kernel, or of its derivative in forward mode.
+    fn _launch<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        with_duals: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.launch_with(args, kwargs, with_duals.then_some(Mode::Forward))
     }
 
     /// As an attribute of an object: bound to it.
@@ -373,9 +473,9 @@ impl Kernel {
         instance: Option<&Bound<'_, PyAny>>,
         _owner: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        static METHOD: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let Some(instance) = instance else { return Ok(slf.clone().into_any().unbind()) };
-        Ok(METHOD.import(slf.py(), "types", "MethodType")?.call1((slf, instance))?.unbind())
+        let bound = BoundKernel::new(slf.clone().unbind(), instance.clone().unbind());
+        Ok(Py::new(slf.py(), bound)?.into_any())
     }
 
     /// The kernel that computes the values themselves.
@@ -386,7 +486,7 @@ impl Kernel {
 
     /// Where the time of each compilation went, newest first: a list of dicts with milliseconds.
     fn compile_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let list = self.specialisations().clone();
+        let list = self.specialisations(None).clone();
         let dicts = list.iter().map(|one| {
             let statistics = one.compiled.statistics();
             let dict = PyDict::new(py);
@@ -408,7 +508,7 @@ impl Kernel {
 
     /// What each task of the newest compilation takes of the GPU: a list of dicts. Empty on a device without registers to count.
     fn resources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let newest = self.specialisations().first().cloned();
+        let newest = self.specialisations(None).first().cloned();
         let tasks = match newest {
             Some(newest) => {
                 py.detach(|| newest.compiled.resources()).map_err(|error| errors::from_error(py, &error))?
@@ -433,7 +533,7 @@ impl Kernel {
     /// two are for NVIDIA's GPUs of a compute capability, the session's device or 90.
     #[pyo3(signature = (stage, *, capability=None))]
     fn dump(&self, py: Python<'_>, stage: &str, capability: Option<u32>) -> PyResult<Option<String>> {
-        let newest = self.specialisations().first().cloned();
+        let newest = self.specialisations(None).first().cloned();
         let Some(newest) = newest else { return Ok(None) };
         dump(py, &newest.compiled, stage, capability)
     }

@@ -10,7 +10,9 @@
 
 mod aggregate;
 mod arguments;
+mod bound_kernel;
 mod buffer_view;
+mod derivative_errors;
 mod device_process;
 mod dlpack;
 mod dtype;
@@ -68,6 +70,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<func::Func>()?;
     module.add_class::<buffer_view::BufferView>()?;
     module.add_class::<kernel::Kernel>()?;
+    module.add_class::<bound_kernel::BoundKernel>()?;
     module.add_class::<ndarray::Ndarray>()?;
     module.add_class::<profiler::Scope>()?;
     module.add_class::<profiler::SessionProfiler>()?;

@@ -1,6 +1,6 @@
 //! The current session. The Python package makes one `Runtime` and gives it to everything that needs a session.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use octants::front::{LowerOptions, Sources};
@@ -33,6 +33,9 @@ pub struct Runtime {
     trees: AtomicU64,
     /// What sessions that ended have recorded, if they are to be kept.
     ended: Mutex<Option<Vec<Trace>>>,
+    /// What calls of kernels go to instead of the device, if something watches them, and whether there is something.
+    call_hook: Mutex<Option<Py<PyAny>>>,
+    has_call_hook: AtomicBool,
 }
 
 /// Something that holds on to things of a session, and lets go of them when it ends: a session's threads and memory go with the
@@ -65,6 +68,15 @@ impl Runtime {
     /// A number for a new tree of fields.
     pub fn next_tree(&self) -> u64 {
         self.trees.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What calls of kernels go to, if something watches them.
+    #[inline]
+    pub fn call_hook(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        if !self.has_call_hook.load(Ordering::Acquire) {
+            return None;
+        }
+        self.call_hook.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|hook| hook.clone_ref(py))
     }
 
     /// Tells the holder when a session ends.
@@ -168,6 +180,8 @@ impl Runtime {
             root: Mutex::default(),
             trees: AtomicU64::new(0),
             ended: Mutex::default(),
+            call_hook: Mutex::default(),
+            has_call_hook: AtomicBool::new(false),
         }
     }
 
@@ -306,6 +320,21 @@ impl Runtime {
     #[setter]
     fn set_root(&self, root: Option<Py<PyAny>>) {
         let before = std::mem::replace(&mut *self.root.lock().unwrap_or_else(PoisonError::into_inner), root);
+        drop(before);
+    }
+
+    /// A callable that takes a kernel, its positional arguments and its keywords instead of each launch, or nothing.
+    #[getter(call_hook)]
+    fn python_call_hook(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.call_hook(py)
+    }
+
+    #[setter(call_hook)]
+    fn set_call_hook(&self, hook: Option<Py<PyAny>>) {
+        let mut place = self.call_hook.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_call_hook.store(hook.is_some(), Ordering::Release);
+        let before = std::mem::replace(&mut *place, hook);
+        drop(place);
         drop(before);
     }
 

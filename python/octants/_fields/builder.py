@@ -14,6 +14,9 @@ TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from .field import Field
 
+#: Fields that hold gradients or duals and have memory, of all sessions.
+companions: weakref.WeakSet[Field] = weakref.WeakSet()
+
 
 class FieldsBuilder:
     """Collects nodes and fields; ``finalize`` gives them memory.
@@ -128,6 +131,8 @@ class FieldsBuilder:
         waiting, self._waiting = self._waiting, []
         for field, leaf in waiting:
             field._bind(self._tree, leaf)
+            if field._companion_kind is not None:
+                companions.add(field)
 
     def _materialise(self) -> None:
         """Gives memory to a tree that waits for its first use."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import weakref
 
@@ -35,6 +36,8 @@ class Field(_octants.Field):
     _placement: tuple | None = None
     #: Companions by kind, and the kinds that must be placed.
     _companions: dict[str, Field | None]
+    #: Of a companion: its kind.
+    _companion_kind: str | None = None
     _needs: tuple[str, ...] = ()
 
     def __init__(self, name: str):
@@ -130,8 +133,15 @@ class Field(_octants.Field):
 
     def _companion(self, kind: str) -> Field | None:
         if kind not in self._companions:
-            self._companions[kind] = self._new_companion(kind)
+            made = self._companions[kind] = self._new_companion(kind)
+            if made is not None:
+                made._companion_kind = kind
         return self._companions[kind]
+
+    def _leaf_companion(self, kind: str, leaf: int) -> Field | None:
+        """The companion of one leaf, if it is placed."""
+        part = next(itertools.islice(self._leaf_fields(), leaf, None))
+        return part._companion(kind) if part._has(kind) else None
 
     def _has(self, kind: str) -> bool:
         companion = self._companion(kind)

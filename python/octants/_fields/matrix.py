@@ -87,6 +87,7 @@ class MatrixField(Field):
                 entry = ScalarField(dtype, f"{self.name}{index}" if self.name else "")
                 entry._belongs = (weakref.ref(self), number)
                 entry._needs, entry._is_companion = self._needs, self._is_companion
+                entry._companion_kind = self._companion_kind
                 entry._origin_text = self._origin_text
                 self._follow(entry, number)
                 self._entry_fields.append(entry)

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
 
 use super::array::ArrayInput;
+use super::derivative::CompanionPath;
 use super::field::{FieldInput, LeafSlots};
 use super::writer::ArgumentWriter;
 use crate::aggregate::Layout;
@@ -25,6 +26,8 @@ enum Path {
     Argument,
     Attribute(usize, Py<PyString>),
     Item(usize, Py<PyAny>),
+    /// What holds the derivatives of another; `None` if nothing does.
+    Companion(CompanionPath),
 }
 
 /// What an input must be, and where it goes in the block.
@@ -69,12 +72,19 @@ impl Input {
         Ok(Self { path, check })
     }
 
+    /// What holds the derivatives of another input.
+    pub fn companion(path: CompanionPath, check: Check) -> Self {
+        Self { path: Path::Companion(path), check }
+    }
+
     /// Reads a member; nothing if its container has no such item any more.
     pub fn read<'a, 'py: 'a>(
         &self,
+        py: Python<'py>,
         known: impl Fn(usize) -> Borrowed<'a, 'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &self.path {
+            Path::Companion(path) => path.read(py, known).map(Some),
             Path::Attribute(of, name) => {
                 let parent = known(*of);
                 parent.getattr(name.bind(parent.py())).map(Some)

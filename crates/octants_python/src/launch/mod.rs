@@ -6,6 +6,7 @@
 
 mod array;
 mod block;
+mod derivative;
 mod field;
 mod input;
 mod specialisation;
@@ -13,5 +14,6 @@ mod staging;
 mod writer;
 
 pub use block::Words;
+pub use derivative::{companions, storage};
 pub use specialisation::{Fit, Objects, Specialisation};
 pub use writer::LaunchArguments;

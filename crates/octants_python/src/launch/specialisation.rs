@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use octants::front::{Dependency, FieldParam, Origin, Returns};
-use octants::{CompiledKernel, FieldLeaf};
+use octants::{CompiledKernel, FieldLeaf, Gradient};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::array::ArrayFit;
+use super::derivative::{Companion, check_apart};
 use super::field::{bound_field, leaf_slots};
 use super::input::{Check, Input};
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
@@ -24,6 +25,8 @@ pub struct Specialisation {
     arrays: Vec<usize>,
     /// Fields that no argument leads to, and where their addresses go. They live as long as the code does.
     captured: Vec<(FieldLeaf, usize)>,
+    /// What the code is the derivative of something by.
+    pub derivative: Option<Gradient>,
 }
 
 /// Whether the code is for these arguments.
@@ -61,7 +64,37 @@ impl Specialisation {
         }
         let is_array = |&index: &usize| matches!(inputs[index].check, Check::Array(_));
         let arrays = (0..inputs.len()).filter(is_array).collect();
-        Ok(Self { epoch, compiled, returns, inputs, arrays, captured })
+        Ok(Self { epoch, compiled, returns, inputs, arrays, captured, derivative: None })
+    }
+
+    /// The code of a derivative, which takes what the kernel takes, and companions.
+    pub fn of_derivative(
+        epoch: u64,
+        gradient: Gradient,
+        returns: Returns,
+        dependencies: &[Dependency<Bound<'_, PyAny>>],
+        fields: &[FieldParam],
+        companions: &[Companion<'_>],
+    ) -> PyResult<Self> {
+        let compiled = Arc::clone(gradient.kernel());
+        let mut made = Self::new(epoch, compiled, returns, dependencies, fields)?;
+        let inputs_before = |dependency: usize| {
+            let earlier = dependencies[..dependency].iter();
+            earlier.filter(|one| !matches!(one.origin, Origin::Captured)).count()
+        };
+        for companion in companions {
+            let of = &dependencies[companion.dependency];
+            let number = match of.origin {
+                Origin::Captured => None,
+                Origin::Argument(_) | Origin::Member { .. } => Some(inputs_before(companion.dependency)),
+            };
+            let input = companion.input(&gradient, &of.object, number)?;
+            if let Check::Array(_) = input.check {
+                made.arrays.push(made.inputs.len());
+            }
+            made.inputs.push(input);
+        }
+        Ok(Self { derivative: Some(gradient), ..made })
     }
 
     /// Whether it can ever fit again.
@@ -83,6 +116,10 @@ impl Specialisation {
         launch: &mut LaunchArguments<'py>,
     ) -> PyResult<Fit> {
         let (mut writer, read) = launch.writer(&self.compiled);
+        if self.derivative.is_some() {
+            // The launch itself provides what is behind the companions, and expects zeros there.
+            writer.clear();
+        }
         let (first, members) = self.inputs.split_at(arguments.len().min(self.inputs.len()));
         for (input, object) in first.iter().zip(arguments) {
             if !input.check.write(object, |at| arguments[at], &mut writer)? {
@@ -92,7 +129,7 @@ impl Specialisation {
         for (leaf, at) in &self.captured {
             writer.put_leaf(py, *at, leaf)?;
         }
-        if !members.is_empty() && !bind_members(members, arguments, read, &mut writer)? {
+        if !members.is_empty() && !bind_members(py, members, arguments, read, &mut writer)? {
             return Ok(Fit::Differs);
         }
         for &index in &self.arrays {
@@ -104,19 +141,23 @@ impl Specialisation {
             }
         }
         launch.check_overlaps(py, &self.compiled)?;
+        if let Some(gradient) = &self.derivative {
+            check_apart(py, gradient, launch.bytes())?;
+        }
         Ok(Fit::Fits)
     }
 }
 
 /// Reads the members anew and writes them; false if one is not what the code is for.
 fn bind_members<'py>(
+    py: Python<'py>,
     members: &[Input],
     arguments: &[Borrowed<'_, 'py, PyAny>],
     read: &mut Members<'py>,
     writer: &mut ArgumentWriter<'_, 'py>,
 ) -> PyResult<bool> {
     for (index, input) in members.iter().enumerate() {
-        let Some(object) = input.read(|at| known(arguments, read, at))? else { return Ok(false) };
+        let Some(object) = input.read(py, |at| known(arguments, read, at))? else { return Ok(false) };
         read.push(object);
         let read = &*read;
         if !input.check.write(&read[index], |at| known(arguments, read, at), writer)? {

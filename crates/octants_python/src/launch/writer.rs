@@ -219,6 +219,11 @@ impl<'py> ArgumentWriter<'_, 'py> {
         self.host.push(MirroredArray { at, range, first: address - begin });
     }
 
+    /// Makes all of the block zero.
+    pub fn clear(&mut self) {
+        self.block.fill(0);
+    }
+
     /// An array of the session was put there.
     #[inline]
     pub fn track_array(&mut self, array: &Bound<'py, Ndarray>) {

@@ -1,0 +1,89 @@
+//! Why a kernel has no derivative, in the words of the program.
+
+use octants::diag::{Code, Diagnostic, Span};
+use octants::ir::{Kernel, Loc};
+use octants::{Mode, Refusal, RefusalKind};
+
+use crate::errors;
+
+/// A diagnostic for each refusal.
+pub fn refused(kernel: &Kernel, mode: Mode, refusals: &[Refusal]) -> Vec<Diagnostic> {
+    refusals.iter().map(|refusal| diagnostic(kernel, mode, refusal)).collect()
+}
+
+fn diagnostic(kernel: &Kernel, mode: Mode, refusal: &Refusal) -> Diagnostic {
+    let name = refusal.param.map_or_else(String::new, |param| format!(" of `{}`", kernel.params[param].name));
+    let other = refusal.other.and_then(|other| span(kernel, other));
+    let diagnostic = |code, message: String| {
+        let calls = std::iter::successors(Some(refusal.at), |&loc: &Loc| kernel.locs[loc].caller);
+        let places: Vec<_> = calls.map(|loc| kernel.locs[loc].clone()).collect();
+        let mut diagnostic = errors::located(Diagnostic::new(code, message), &places);
+        diagnostic.notes.push(format!("in the derivative of the kernel `{}`", kernel.name));
+        diagnostic
+    };
+    let labelled = |diagnostic: Diagnostic, text: &str| match other {
+        Some(other) => diagnostic.label(other, text),
+        None => diagnostic,
+    };
+    match refusal.kind {
+        RefusalKind::Overwritten => {
+            let text = format!("the derivative needs the value{name} that is read here, which the kernel overwrites");
+            labelled(diagnostic(Code::DerivativeOverwritten, text), "it is overwritten here")
+                .help("write to another array or element, or split the kernel, so that what is read stays as it was")
+        }
+        RefusalKind::NoStorage => {
+            let (what, option) = match mode {
+                Mode::Forward => ("dual", "needs_dual=True"),
+                Mode::Reverse => ("grad", "needs_grad=True"),
+            };
+            let array = refusal.param.map_or("an array", |param| &kernel.params[param].name);
+            let text = format!(
+                "Gradients of `{array}` are not allocated: what is stored here depends on an input, and `{array}.{what}` has no memory"
+            );
+            let help = format!("make `{array}` with {option}, or place `{array}.{what}`");
+            diagnostic(Code::DerivativeStorage, text).help(help)
+        }
+        RefusalKind::Random => labelled(
+            diagnostic(
+                Code::NotDifferentiable,
+                "the derivative needs this random number, and would draw another one".to_owned(),
+            ),
+            "it is needed here",
+        )
+        .help("draw the numbers in a kernel of their own, and store them in an array"),
+        RefusalKind::Clock => labelled(
+            diagnostic(Code::NotDifferentiable, "the derivative needs this time, which has passed".to_owned()),
+            "it is needed here",
+        )
+        .help("store the time in an array, in a kernel of its own"),
+        RefusalKind::Race => labelled(
+            diagnostic(
+                Code::NotDifferentiable,
+                format!("iterations of a parallel loop overwrite each other's value{name} here: which one is last is left to chance"),
+            ),
+            "it is written here, too",
+        )
+        .help("combine with `+=`, write to an element of the iteration's own, or put `oc.loop_config(serialize=True)` before the loop"),
+        RefusalKind::Recursion => diagnostic(
+            Code::NotDifferentiable,
+            "a function that calls itself has no derivative".to_owned(),
+        )
+        .help("write a loop"),
+        RefusalKind::AtomicResult => labelled(
+            diagnostic(
+                Code::NotDifferentiable,
+                format!("the derivative needs what this atomic update{name} gave, which depends on the order of threads"),
+            ),
+            "it is needed here",
+        )
+        .help("do not use the old value that the update gives, or compute it in a kernel of its own"),
+        RefusalKind::NoRule(op) => diagnostic(
+            Code::NotDifferentiable,
+            format!("`{op}` has no derivative, and what it is given depends on an input"),
+        ),
+    }
+}
+
+fn span(kernel: &Kernel, loc: Loc) -> Option<Span> {
+    kernel.locs[loc].span
+}

@@ -1,0 +1,279 @@
+//! Derivatives: which arrays have storage for theirs, and how these companions become inputs of a launch.
+//!
+//! A companion is read anew at each launch, from the array or field that it belongs to: code for arrays that have storage is not for others.
+
+use octants::diag::{Code, Diagnostic, SourceMap};
+use octants::front::{Dependency, FieldParam, Origin, Role};
+use octants::ir::plan::ArgSlot;
+use octants::ir::{ArrayType, Kernel, Scalar, Type};
+use octants::{CompiledKernel, Gradient, Mode, Storage};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use super::array::ArrayInput;
+use super::field::{FieldInput, bound_field};
+use super::input::{Check, Input};
+use crate::buffer_view::BufferView;
+use crate::field::Field;
+use crate::ndarray::Ndarray;
+use crate::template::TemplateKey;
+use crate::{errors, tensor};
+
+/// What lies beside one parameter that holds reals.
+pub struct Companion<'py> {
+    param: usize,
+    /// Which dependency the parameter is of.
+    pub dependency: usize,
+    part: Part,
+    mode: Mode,
+    /// The array or field, if there is one.
+    found: Option<Bound<'py, PyAny>>,
+}
+
+/// What the parameter is of its dependency.
+#[derive(Clone, Copy)]
+enum Part {
+    Leaf(usize),
+    Array(ArrayType),
+    View(ArrayType),
+}
+
+/// How a companion is reached at a launch.
+pub struct CompanionPath {
+    of: Of,
+    leaf: usize,
+    mode: Mode,
+}
+
+/// Whose companion it is.
+enum Of {
+    Input(usize),
+    /// A field that no argument leads to.
+    Captured(Py<PyAny>),
+}
+
+impl CompanionPath {
+    /// The companion; `None` if there is none.
+    pub fn read<'a, 'py: 'a>(
+        &self,
+        py: Python<'py>,
+        known: impl Fn(usize) -> Borrowed<'a, 'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let found = match &self.of {
+            Of::Input(number) => companion(&known(*number), self.leaf, self.mode)?,
+            Of::Captured(field) => companion(field.bind(py), self.leaf, self.mode)?,
+        };
+        Ok(found.unwrap_or_else(|| py.None().into_bound(py)))
+    }
+}
+
+/// The array or field with the derivatives of one, or of one leaf of a field.
+fn companion<'py>(
+    object: &Bound<'py, PyAny>,
+    leaf: usize,
+    mode: Mode,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    let object = tensor::unwrapped(object);
+    if object.is_instance_of::<Field>() {
+        let kind = match mode {
+            Mode::Forward => intern!(py, "dual"),
+            Mode::Reverse => intern!(py, "grad"),
+        };
+        let found = object.call_method1(intern!(py, "_leaf_companion"), (kind, leaf))?;
+        return Ok(Some(found).filter(|found| !found.is_none()));
+    }
+    if mode == Mode::Forward {
+        // Arrays have no duals.
+        return Ok(None);
+    }
+    let of_array = |array: &Bound<'py, PyAny>| -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = array.getattr_opt(intern!(py, "grad"))?;
+        Ok(found.map(tensor::into_unwrapped).filter(PyAnyMethods::is_instance_of::<Ndarray>))
+    };
+    if object.is_instance_of::<Ndarray>() {
+        return of_array(object);
+    }
+    if let Ok(view) = object.cast::<BufferView>() {
+        let view = view.get();
+        let Some(whole) = of_array(view.ndarray.bind(py).as_any())? else { return Ok(None) };
+        let ndarray = whole.cast_into::<Ndarray>()?;
+        require_same_shape(&ndarray, view.ndarray.bind(py))?;
+        let part = BufferView { ndarray: ndarray.unbind(), offset: view.offset, size: view.size };
+        return Ok(Some(Bound::new(py, part)?.into_any()));
+    }
+    Ok(None)
+}
+
+fn require_same_shape(companion: &Bound<'_, Ndarray>, of: &Bound<'_, Ndarray>) -> PyResult<()> {
+    let (found, expected) = (companion.get().array.shape(), of.get().array.shape());
+    if found == expected {
+        return Ok(());
+    }
+    let text = format!("an array of shape {expected:?} has gradients of shape {found:?}");
+    Err(errors::plain(companion.py(), Code::DerivativeArguments, text))
+}
+
+/// What lies beside the parameters of a kernel that hold reals.
+pub fn companions<'py>(
+    kernel: &Kernel,
+    mode: Mode,
+    dependencies: &[Dependency<Bound<'py, PyAny>>],
+    fields: &[FieldParam],
+    arguments: &[Borrowed<'_, 'py, PyAny>],
+) -> PyResult<Vec<Companion<'py>>> {
+    let of_fields = fields.iter().map(|param| (param.param, param.field, Part::Leaf(param.leaf)));
+    let of_arrays = dependencies.iter().enumerate().filter_map(|(index, one)| match one.role {
+        Role::Array { param, ty } => Some((param, index, Part::Array(ty))),
+        Role::View { param, ty, .. } => Some((param, index, Part::View(ty))),
+        Role::Constant
+        | Role::Walked
+        | Role::Same(_)
+        | Role::Data { .. }
+        | Role::Values { .. }
+        | Role::Lifted { .. }
+        | Role::Field { .. } => None,
+    });
+    let params = &kernel.regions[kernel.body].params;
+    let holds_reals = |param: usize| match kernel.ty(params[param]) {
+        Type::Array(array) => array.elem.elem().is_some_and(Scalar::is_real),
+        _ => false,
+    };
+    let mut companions = Vec::new();
+    for (param, dependency, part) in of_fields.chain(of_arrays).filter(|&(param, ..)| holds_reals(param)) {
+        let leaf = match part {
+            Part::Leaf(leaf) => leaf,
+            Part::Array(_) | Part::View(_) => 0,
+        };
+        let Dependency { origin, object, .. } = &dependencies[dependency];
+        let found = match origin {
+            // An array is known to the compiler by its type alone.
+            Origin::Argument(number) => companion(&arguments[*number], leaf, mode)?,
+            Origin::Member { .. } | Origin::Captured => companion(object, leaf, mode)?,
+        };
+        companions.push(Companion { param, dependency, part, mode, found });
+    }
+    Ok(companions)
+}
+
+/// What the compiler is told of them.
+pub fn storage(kernel: &Kernel, companions: &[Companion<'_>]) -> PyResult<Vec<Storage>> {
+    let mut storage = vec![Storage::Constant; kernel.params.len()];
+    for one in companions {
+        storage[one.param] = match (&one.found, one.part) {
+            (None, _) => Storage::Missing,
+            (Some(_), Part::Array(_) | Part::View(_)) => Storage::Companion(None),
+            (Some(found), Part::Leaf(_)) => {
+                let [leaf] = &*bound_field(found)?.leaves else {
+                    let text = format!(
+                        "the entries of `{}` lie side by side, and those of its derivatives apart: place both in the same way",
+                        kernel.params[one.param].name
+                    );
+                    return Err(errors::plain(found.py(), Code::DerivativeArguments, text));
+                };
+                Storage::Companion(Some((**leaf.layout()).clone()))
+            }
+        };
+    }
+    Ok(storage)
+}
+
+impl Companion<'_> {
+    /// As an input of the derivative. `number` is that of the input that it belongs to, if that is one.
+    pub fn input(
+        &self,
+        gradient: &Gradient,
+        of: &Bound<'_, PyAny>,
+        number: Option<usize>,
+    ) -> PyResult<Input> {
+        let py = of.py();
+        let compiled: &CompiledKernel = gradient.kernel();
+        let pair = gradient.companions().iter().find(|(param, _)| *param == self.param);
+        let leaf = match self.part {
+            Part::Leaf(leaf) => leaf,
+            Part::Array(_) | Part::View(_) => 0,
+        };
+        let of = match number {
+            Some(number) => Of::Input(number),
+            None => Of::Captured(of.clone().unbind()),
+        };
+        let check = match (&self.found, pair) {
+            (Some(found), Some(&(_, param))) => match self.part {
+                Part::Array(ty) => Check::Array(ArrayInput::new(compiled, param, ty)),
+                Part::View(ty) => Check::View(ArrayInput::new(compiled, param, ty), None),
+                Part::Leaf(_) => {
+                    let at = compiled.args().slots[param].offset as usize;
+                    Check::Field(Box::new(FieldInput::new(found, false, vec![(0, at)])?))
+                }
+            },
+            (None, None) => Check::Constant(TemplateKey::of(&py.None().into_bound(py))?),
+            (Some(_), None) | (None, Some(_)) => {
+                return Err(errors::bug("a derivative has other companions than it was asked for"));
+            }
+        };
+        Ok(Input::companion(CompanionPath { of, leaf, mode: self.mode }, check))
+    }
+}
+
+/// Refuses arguments that the derivative is not right for: memory that the kernel writes under two names, gradients that are arguments themselves, and
+/// those of another shape than their array.
+pub fn check_apart(py: Python<'_>, gradient: &Gradient, block: &[u8]) -> PyResult<()> {
+    let slots = &gradient.kernel().args().slots[..gradient.params()];
+    let primal = |param: usize| gradient.companions().iter().find(|(_, companion)| *companion == param);
+    for &(param, companion) in gradient.companions() {
+        let Some(array) = slots[param].array().filter(|array| array.layout.is_none()) else { continue };
+        let extent = |of: &ArgSlot, axis| word::<4>(block, of.extent_offset(axis));
+        if (0..array.rank).any(|axis| extent(&slots[param], axis) != extent(&slots[companion], axis)) {
+            let name = gradient.kernel().param_name(param);
+            let text = format!("the gradients of `{name}` have another shape than the array");
+            return Err(errors::plain(py, Code::DerivativeArguments, text));
+        }
+    }
+    for (second, slot) in slots.iter().enumerate() {
+        for (first, other) in slots[..second].iter().enumerate() {
+            let matters = match (primal(first), primal(second)) {
+                (None, None) => gradient.written()[first] || gradient.written()[second],
+                (Some(&(p, _)), Some(&(q, _))) => gradient.written()[p] || gradient.written()[q],
+                (None, Some(_)) | (Some(_), None) => true,
+            };
+            if matters && overlap(other, slot, block) {
+                let [one, other] = [first, second].map(|param| gradient.kernel().param_name(param));
+                let text = format!(
+                    "the derivative of a kernel needs arrays apart from each other: `{one}` and `{other}` share memory"
+                );
+                let help = "the derivative reads again what the kernel read, which another name must not have overwritten; pass a copy";
+                let diagnostic = Diagnostic::new(Code::DerivativeArguments, text).help(help);
+                return Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether two arguments share memory.
+fn overlap(one: &ArgSlot, other: &ArgSlot, block: &[u8]) -> bool {
+    let (Some(a), Some(b)) = (one.array(), other.array()) else { return false };
+    // Elements of fields may lie between each other's. They overlap if the first ones do.
+    let both_fields = a.layout.is_some() && b.layout.is_some();
+    let range = |slot: &ArgSlot, array: ArrayType| {
+        if array.has_strides() {
+            return slot.spaced_range(block);
+        }
+        let begin = u64::from_le_bytes(word(block, slot.offset));
+        let bytes = match array.layout {
+            Some(_) if both_fields => u64::from(slot.bytes),
+            Some(_) => slot.span,
+            None => (0..array.rank).fold(slot.span, |bytes, axis| {
+                bytes * u64::from(u32::from_le_bytes(word(block, slot.extent_offset(axis))))
+            }),
+        };
+        (begin, begin + bytes)
+    };
+    let ((begin, end), (other_begin, other_end)) = (range(one, a), range(other, b));
+    begin < other_end && other_begin < end
+}
+
+fn word<const N: usize>(block: &[u8], offset: u32) -> [u8; N] {
+    let offset = offset as usize;
+    block[offset..offset + N].try_into().expect("a slice of that length")
+}

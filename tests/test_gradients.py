@@ -1,0 +1,551 @@
+"""Derivatives by value: against closed forms and central differences, in both modes, on every device."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import octants as oc
+
+VEC = oc.types.ndarray(dtype=oc.f64, ndim=1)
+INTS = oc.types.ndarray(dtype=oc.i32, ndim=1)
+SCALAR = oc.types.ndarray(dtype=oc.f64, ndim=0)
+
+
+def made(values, needs_grad=True):
+    """An ndarray of reals."""
+    values = np.asarray(values, dtype=np.float64)
+    array = oc.ndarray(oc.f64, values.shape, needs_grad=needs_grad)
+    array.from_numpy(values)
+    return array
+
+
+def integers(values):
+    array = oc.ndarray(oc.i32, len(values))
+    array.from_numpy(np.asarray(values, dtype=np.int32))
+    return array
+
+
+@oc.kernel
+def weighted_sum(y: VEC, loss: SCALAR):
+    for i in y:
+        loss[None] += y[i] * (i + 1)
+
+
+def gradient(kernel, x, *rest, outputs=None):
+    """The derivatives of the weighted sum of what the kernel writes to its second argument, and central differences of it."""
+    n = outputs or len(x)
+    loss = made(0.0)
+
+    def value(numbers):
+        y = made(np.zeros(n))
+        kernel(made(numbers), y, *rest)
+        return float(y.to_numpy() @ np.arange(1, n + 1))
+
+    array, y = made(x), made(np.zeros(n))
+    with oc.ad.Tape(loss):
+        kernel(array, y, *rest)
+        weighted_sum(y, loss)
+    differences = np.zeros(len(x))
+    for index in range(len(x)):
+        moved = [np.array(x, dtype=np.float64) for _ in range(2)]
+        moved[0][index] += 1e-6
+        moved[1][index] -= 1e-6
+        differences[index] = (value(moved[0]) - value(moved[1])) / 2e-6
+    return array.grad.to_numpy(), differences
+
+
+def check(kernel, x, *rest, outputs=None):
+    found, expected = gradient(kernel, x, *rest, outputs=outputs)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert np.abs(found).max() > 0
+
+
+X = [0.3, 0.7, 1.1, 0.9]
+
+
+# ---- shapes of kernels ----------------------------------------------------------------------------------------------------
+
+
+def test_straight_line(arch):
+    @oc.kernel
+    def f(x: VEC, y: VEC):
+        for i in x:
+            a = oc.sin(x[i]) * oc.exp(x[i])
+            b = oc.sqrt(x[i] + 1.0) / (a + 2.0)
+            y[i] = a * b + oc.tanh(b) - oc.log(x[i] + 3.0) + oc.atan2(a, b) + x[i] ** 3 + oc.abs(b)
+
+    check(f, X)
+
+
+def test_branches(arch):
+    @oc.kernel
+    def f(x: VEC, y: VEC):
+        for i in x:
+            v = x[i] * 2.0
+            if v > 1.5:
+                v = v * v
+            elif i == 0:
+                v = oc.sin(v)
+            else:
+                v -= x[i] * x[i]
+            y[i] = v if x[i] < 1.0 else oc.max(v, x[i]) * 3.0
+
+    check(f, X)
+
+
+def test_loops_with_carried_values(arch):
+    @oc.kernel
+    def f(x: VEC, y: VEC, n: oc.i32):
+        for i in x:
+            v = x[i]
+            w = oc.cast(1.0, oc.f64)
+            for k in range(n):
+                v = oc.sin(v) * 0.9 + 0.1 * w
+                w *= v
+            y[i] = v + w
+
+    check(f, X, 7)
+    for n in (0, 1, 31, 3):
+        found, expected = gradient(f, X, n)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-7)
+
+
+def test_nested_loops_with_bounds_from_arrays(arch):
+    @oc.kernel
+    def f(x: VEC, y: VEC, rows: INTS):
+        for i in range(y.shape[0]):
+            v = oc.cast(1.0, oc.f64)
+            for k in range(rows[i], rows[i + 1]):
+                for j in range(k + 1):
+                    v = v * 0.5 + oc.cos(v * x[k]) * x[j]
+            y[i] = v
+
+    check(f, X, integers([0, 1, 1, 4]), outputs=3)
+
+
+def test_while_with_break_and_continue(arch):
+    @oc.kernel
+    def f(x: VEC, y: VEC):
+        for i in x:
+            v = x[i]
+            k = 0
+            while v < 3.0:
+                k += 1
+                if k == 2:
+                    continue
+                v = v * v * 0.25 + v + 0.2
+                if k > 5:
+                    break
+            y[i] = v
+
+    check(f, X)
+
+
+def test_several_tasks(arch):
+    @oc.kernel
+    def f(x: VEC, y: VEC, middle: VEC):
+        for i in x:
+            middle[i] = oc.sin(x[i]) * x[i]
+        for i in y:
+            y[i] = middle[i] * middle[(i + 1) % 4]
+
+    middle = made(np.zeros(4))
+    check(f, X, middle)
+
+
+def test_functions_and_reductions(arch):
+    @oc.func
+    def smooth(a, b):
+        return oc.select(a > b, a * a, oc.exp(b) * a)
+
+    @oc.real_func
+    def power(a: oc.f64, n: oc.i32) -> oc.f64:
+        r = oc.cast(1.0, oc.f64)
+        for _ in range(n):
+            r *= a
+        return r
+
+    @oc.kernel
+    def f(x: VEC, y: VEC):
+        for i in x:
+            y[0] += smooth(x[i], 0.8)
+            y[1] -= power(x[i], i)
+
+    check(f, X, outputs=2)
+
+
+def test_vectors_and_matrices(arch):
+    x = oc.Vector.field(3, oc.f64, shape=4, needs_grad=True)
+    m = oc.Matrix.field(3, 3, oc.f64, shape=(), needs_grad=True)
+    loss = oc.field(oc.f64, shape=(), needs_grad=True)
+
+    @oc.kernel
+    def f():
+        for i in x:
+            v = m[None] @ x[i]
+            loss[None] += v.dot(v)
+
+    rng = np.random.default_rng(1)
+    xs, ms = rng.normal(size=(4, 3)), rng.normal(size=(3, 3))
+    x.from_numpy(xs)
+    m.from_numpy(ms)
+    with oc.ad.Tape(loss):
+        f()
+    np.testing.assert_allclose(x.grad.to_numpy(), 2 * xs @ (ms.T @ ms), rtol=1e-10)
+    np.testing.assert_allclose(m.grad.to_numpy(), 2 * ms @ (xs.T @ xs), rtol=1e-10)
+
+
+# ---- where gradients lie --------------------------------------------------------------------------------------------------
+
+
+def test_fields_of_all_kinds_of_placement(arch):
+    a = oc.field(oc.f64)
+    b = oc.field(oc.f64, shape=(3, 4), order="ji", offset=(-1, 2), needs_grad=True)
+    s = oc.Struct.field({"n": oc.i32, "u": oc.f64, "v": oc.types.vector(2, oc.f64)}, shape=4, needs_grad=False)
+    t = oc.Vector.field(2, oc.f64, shape=4, needs_grad=True, layout=oc.Layout.SOA)
+    loss = oc.field(oc.f64, needs_grad=True)
+    oc.root.dense(oc.i, 4).place(a, a.grad)
+    oc.root.place(loss)
+    oc.root.lazy_grad()
+
+    @oc.kernel
+    def f():
+        for i in a:
+            loss[None] += a[i] ** 2 * s[i].u * s[i].v[1] + t[i][0] * t[i][1] * s[i].n
+        for i, j in b:
+            loss[None] += b[i, j] * (i + 10 * j)
+
+    a.from_numpy(np.arange(4.0))
+    s.u.fill(2.0)
+    s.v.fill(3.0)
+    s.n.fill(5)
+    t.from_numpy(np.arange(8.0).reshape(4, 2))
+    with oc.ad.Tape(loss):
+        f()
+    np.testing.assert_allclose(a.grad.to_numpy(), 12 * np.arange(4.0))
+    i, j = np.mgrid[-1:2, 2:6]
+    np.testing.assert_allclose(b.grad.to_numpy(), i + 10 * j)
+    np.testing.assert_allclose(t.grad.to_numpy(), 5 * np.arange(8.0).reshape(4, 2)[:, ::-1])
+    np.testing.assert_allclose(s.u.grad.to_numpy(), 3 * np.arange(4.0) ** 2)
+    np.testing.assert_allclose(s.v.grad.to_numpy()[:, 1], 2 * np.arange(4.0) ** 2)
+
+
+def test_templates_members_and_views(arch):
+    @oc.data_oriented
+    class Model:
+        def __init__(self):
+            self.w = oc.field(oc.f64, shape=3, needs_grad=True)
+            self.b = made([1.0, 2.0, 3.0])
+
+        @oc.kernel
+        def run(self, x: oc.template(), part: oc.BufferView, k: oc.f64):
+            for i in x:
+                part[i] += k * self.w[i] * x[i] * self.b[i]
+
+    model = Model()
+    x = oc.field(oc.f64, shape=3, needs_grad=True)
+    x.fill(2.0)
+    model.w.fill(3.0)
+    out = made(np.zeros(8))
+    model.run(x, out[4:7], 0.5)
+    out.grad.from_numpy(np.arange(8.0))
+    model.run.grad(x, out[4:7], k=0.5)
+    seeds = np.arange(4.0, 7.0)
+    np.testing.assert_allclose(x.grad.to_numpy(), 0.5 * 3 * np.arange(1, 4) * seeds)
+    np.testing.assert_allclose(model.w.grad.to_numpy(), 0.5 * 2 * np.arange(1, 4) * seeds)
+    np.testing.assert_allclose(model.b.grad.to_numpy(), 0.5 * 3 * 2 * seeds)
+    assert model.run == model.run
+    assert model.run.__func__ is Model.run
+
+
+def test_code_for_arrays_with_gradients_is_not_for_others(arch):
+    @oc.kernel
+    def f(x: VEC, y: VEC):
+        for i in x:
+            y[i] += 2.0 * x[i]
+
+    x, y, constant = made([1.0, 2.0]), made([0.0, 0.0]), made([1.0, 1.0], needs_grad=False)
+    y.grad.fill(1.0)
+    f.grad(x, y)
+    f.grad(constant, y)
+    f.grad(x, y)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [4.0, 4.0])
+    with pytest.raises(oc.OctantsRuntimeError, match=r"\[OC1102\].*Gradients of `y` are not allocated"):
+        f.grad(x, constant)
+
+
+def test_gradients_accumulate_and_stores_take_them(arch):
+    x, y = made([3.0]), made([0.0])
+
+    @oc.kernel
+    def f(x: VEC, y: VEC):
+        for i in x:
+            y[i] = x[i] * x[i]
+
+    y.grad.fill(1.0)
+    f.grad(x, y)
+    assert x.grad[0] == 6.0
+    assert y.grad[0] == 0.0
+    y.grad.fill(1.0)
+    f.grad(x, y)
+    assert x.grad[0] == 12.0
+
+
+# ---- refusals -------------------------------------------------------------------------------------------------------------
+
+
+def test_memory_under_two_names_is_refused():
+    @oc.kernel
+    def f(x: VEC, y: VEC):
+        for i in x:
+            y[i] = x[i] * x[i]
+
+    @oc.kernel
+    def g(x: oc.template(), y: oc.template()):
+        for i in x:
+            y[i] = x[i] * x[i]
+
+    @oc.kernel
+    def product(a: VEC, b: VEC, y: VEC):
+        for i in a:
+            y[i] = a[i] * b[i]
+
+    x, y = made([1.0, 2.0]), made([0.0, 0.0])
+    with pytest.raises(oc.OctantsRuntimeError, match=r"\[OC1104\].*`x` and `y` share memory"):
+        f.grad(x, x)
+    with pytest.raises(oc.OctantsRuntimeError, match=r"\[OC1104\]"):
+        product.grad(x, x.grad, y)
+    y.grad = made([0.0])
+    with pytest.raises(oc.OctantsRuntimeError, match=r"the gradients of `y` have another shape"):
+        f.grad(x, y)
+    a = oc.field(oc.f64, shape=2, needs_grad=True)
+    b = oc.field(oc.f64, shape=2, needs_grad=True)
+    g.grad(a, b)
+    with pytest.raises(oc.OctantsRuntimeError, match=r"\[OC1104\]"):
+        g.grad(a, a)
+
+
+def test_the_same_array_twice_is_fine_where_it_is_only_read(arch):
+    @oc.kernel
+    def f(a: VEC, b: VEC, y: VEC):
+        for i in a:
+            y[i] = a[i] * b[i]
+
+    x, y = made([3.0]), made([0.0])
+    y.grad.fill(1.0)
+    f.grad(x, x, y)
+    assert x.grad[0] == 6.0
+
+
+def test_gradients_are_of_reals():
+    with pytest.raises(oc.OctantsRuntimeError, match="not supported"):
+        oc.ndarray(oc.i32, 4, needs_grad=True)
+    with pytest.raises(oc.OctantsRuntimeError, match="not supported"):
+        oc.field(oc.i32, shape=4, needs_grad=True)
+
+
+# ---- the tape -------------------------------------------------------------------------------------------------------------
+
+
+@oc.kernel
+def square(x: VEC, y: SCALAR):
+    for i in x:
+        y[None] += x[i] * x[i]
+
+
+def test_tape_clears_and_seeds(arch):
+    x, loss = made([1.0, 2.0]), made(7.0)
+    x.grad.fill(5.0)
+    with oc.ad.Tape(loss):
+        square(x, loss)
+    assert loss[None] == 5.0
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+    with oc.ad.Tape(loss, clear_gradients=False):
+        square(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [4.0, 8.0])
+    with oc.ad.Tape(loss, grad_check=[x]):
+        square(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+
+
+def test_tape_without_a_loss(arch):
+    x, loss = made([1.0, 2.0]), made(0.0)
+    with oc.ad.Tape(clear_gradients=False) as tape:
+        square(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [0.0, 0.0])
+    loss.grad.fill(3.0)
+    tape.grad()
+    np.testing.assert_array_equal(x.grad.to_numpy(), [6.0, 12.0])
+    with pytest.raises(AssertionError, match="only once"):
+        tape.grad()
+
+
+def test_wrong_losses_and_tapes():
+    for loss, text in (
+        (oc.field(oc.f32, shape=2, needs_grad=True), "only contains one element"),
+        (oc.Vector.field(2, oc.f32, shape=(), needs_grad=True), "only contains one element"),
+        (oc.field(oc.f32, shape=()), "Gradients of loss are not allocated, please set"),
+        (oc.ndarray(oc.f32, 2, needs_grad=True), "only one element"),
+        (oc.ndarray(oc.f32, 1), "Gradients of loss are not allocated, please set"),
+        (3.0, "not float"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            oc.ad.Tape(loss).__enter__()
+    loss = made(0.0)
+    tape = oc.ad.Tape(loss)
+    with pytest.raises(AssertionError, match="entered before"):
+        tape.grad()
+    with tape, pytest.raises(RuntimeError, match="nested"):
+        oc.ad.Tape(loss).__enter__()
+    with pytest.raises(AssertionError, match="only once"):
+        tape.__enter__()
+    with pytest.warns(UserWarning, match="debug"):
+        oc.ad.Tape(loss, validation=True)
+
+
+def test_exception_in_a_tape():
+    x, loss = made([1.0, 2.0]), made(0.0)
+    with pytest.raises(KeyError), oc.ad.Tape(loss) as tape:
+        square(x, loss)
+        raise KeyError
+    np.testing.assert_array_equal(x.grad.to_numpy(), [0.0, 0.0])
+    assert not tape.gradient_evaluated
+    with oc.ad.Tape(loss):
+        square(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+
+
+def test_grad_check_finds_wrong_gradients():
+    x, loss = made([1.0, 2.0]), made(0.0)
+
+    @oc.ad.grad_replaced
+    def forward():
+        square(x, loss)
+
+    @oc.ad.grad_for(forward)
+    def backward():
+        x.grad.fill(9.0)
+
+    with pytest.raises(AssertionError, match="not the differences"), oc.ad.Tape(loss, grad_check=[x]):
+        forward()
+
+
+def test_no_grad_and_replaced_gradients(arch):
+    x, loss = made([1.0, 2.0]), made(0.0)
+
+    @oc.ad.no_grad
+    def hidden():
+        square(x, loss)
+        return 3
+
+    with oc.ad.Tape(loss):
+        assert hidden() == 3
+        square(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+
+    class Model:
+        @oc.ad.grad_replaced
+        def run(self, k):
+            square(x, loss)
+
+        @oc.ad.grad_for(run)
+        def back(self, k):
+            x.grad.fill(k)
+
+        @oc.ad.grad_replaced
+        def other(self):
+            square(x, loss)
+
+    with oc.ad.Tape(loss):
+        Model().run(k=8.0)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [8.0, 8.0])
+    with pytest.raises(RuntimeError, match="oc.ad.grad_for"), oc.ad.Tape(loss):
+        Model().other()
+    with pytest.raises(RuntimeError, match="must be decorated by oc.ad.grad_replaced"):
+        oc.ad.grad_for(square)
+
+
+def test_tape_records_its_own_thread_alone():
+    x, other, loss = made([1.0, 2.0]), made([1.0, 2.0]), made(0.0)
+    with oc.ad.Tape(loss) as tape:
+        square(x, loss)
+        thread = threading.Thread(target=square, args=(other, made(0.0)))
+        thread.start()
+        thread.join()
+    assert len(tape.calls) == 1
+
+
+def test_clear_all_gradients(arch):
+    x = oc.Vector.field(2, oc.f32, shape=3, needs_grad=True, needs_dual=True)
+    y = oc.field(oc.f32, shape=(), needs_grad=True)
+    for field in (x.grad, x.dual, y.grad):
+        field.fill(1.0)
+    oc.ad.clear_all_gradients()
+    assert not x.grad.to_numpy().any()
+    assert y.grad[None] == 0.0
+    assert x.dual.to_numpy().all()
+    oc.ad.clear_all_gradients("dual")
+    assert not x.dual.to_numpy().any()
+
+
+# ---- forward mode ---------------------------------------------------------------------------------------------------------
+
+
+def test_forward_mode_with_any_loop(arch):
+    x = oc.field(oc.f64, shape=3, needs_dual=True)
+    y = oc.field(oc.f64, shape=3, needs_dual=True)
+    n = oc.field(oc.i32, shape=())
+
+    @oc.kernel
+    def f() -> oc.f64:
+        for i in x:
+            v = x[i]
+            k = 0
+            while k < n[None]:
+                k += 1
+                if k == 3:
+                    continue
+                v = oc.sin(v) + x[i]
+                if v > 10.0:
+                    break
+            y[i] = v * x[2]
+        return y[0]
+
+    n[None] = 6
+    xs = np.array([0.3, 0.5, 0.8])
+    x.from_numpy(xs)
+    seed = [0.5, 0.0, 1.0]
+    with oc.ad.FwdMode(loss=[y], param=x, seed=seed):
+        first = f()
+    assert first == y[0]
+    duals, values = y.dual.to_numpy(), []
+    assert not x.dual.to_numpy().any()
+    for sign in (1, -1):
+        x.from_numpy(xs + sign * 1e-6 * np.array(seed))
+        f()
+        values.append(y.to_numpy())
+    np.testing.assert_allclose(duals, (values[0] - values[1]) / 2e-6, rtol=1e-6)
+
+
+def test_forward_mode_refusals():
+    x = oc.field(oc.f32, shape=3, needs_dual=True)
+    y = oc.field(oc.f32, shape=(), needs_dual=True)
+    plain = oc.field(oc.f32, shape=(), name="plain")
+
+    @oc.kernel
+    def f():
+        plain[None] = x[0]
+
+    with pytest.raises(RuntimeError, match="`seed` is not set"):
+        oc.ad.FwdMode(y, x).__enter__()
+    with pytest.raises(AssertionError, match="2 numbers"):
+        oc.ad.FwdMode(y, x, seed=[1.0, 2.0]).__enter__()
+    with pytest.raises(RuntimeError, match="Duals of"):
+        oc.ad.FwdMode(plain, x, seed=[1.0, 0.0, 0.0]).__enter__()
+    mode = oc.ad.FwdMode(y, x, seed=[1.0, 0.0, 0.0])
+    with pytest.raises(oc.OctantsRuntimeError, match=r"\[OC1102\].*`plain`"), mode:
+        f()
+    with pytest.raises(AssertionError, match="only once"):
+        mode.__enter__()
+    f()
