@@ -292,6 +292,42 @@ def test_gradients_accumulate_and_stores_take_them(arch):
     assert x.grad[0] == 12.0
 
 
+def test_stop_grad_makes_what_is_loaded_a_constant(arch):
+    x = oc.field(oc.f64, shape=2, needs_grad=True)
+    w = oc.Struct.field({"u": oc.f64, "v": oc.types.vector(2, oc.f64)}, shape=2, needs_grad=True)
+    loss = oc.field(oc.f64, shape=(), needs_grad=True)
+
+    @oc.kernel
+    def f(y: oc.template()):
+        oc.stop_grad(x)
+        oc.stop_grad(w.v)
+        for i in y:
+            loss[None] += y[i] * x[i] * w[i].u * w[i].v[0]
+
+    @oc.kernel
+    def g(y: oc.template()):
+        oc.stop_grad(y)
+        for i in y:
+            loss[None] += y[i] * x[i]
+
+    y = oc.field(oc.f64, shape=2, needs_grad=True)
+    for field, value in ((x, 2.0), (y, 3.0), (w, 5.0)):
+        field.fill(value)
+    with oc.ad.Tape(loss):
+        f(y)
+    assert x.grad.to_numpy().tolist() == [0.0, 0.0]
+    assert w.v.grad.to_numpy().tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert w.u.grad.to_numpy().tolist() == [30.0, 30.0]
+    assert y.grad.to_numpy().tolist() == [50.0, 50.0]
+    with oc.ad.Tape(loss):
+        g(y)
+    assert (x.grad[0], y.grad[0]) == (3.0, 0.0)
+
+
+def test_options_for_stacks_change_nothing():
+    assert oc.is_extension_enabled(oc.extension.adstack)
+
+
 # ---- refusals -------------------------------------------------------------------------------------------------------------
 
 

@@ -27,6 +27,7 @@ from ._field_language import (
     loop_unique,
     no_activate,
     rescale_index,
+    stop_grad,
 )
 from ._fields.axes import axes, i, ij, ijk, ijkl, ijl, ik, ikl, il, j, jk, jkl, jl, k, kl, l
 from ._fields.builder import FieldsBuilder, root

@@ -28,6 +28,9 @@ block_local = _in_kernels("block_local", "``block_local(*fields)``: a hint that 
 cache_read_only = _in_kernels(
     "cache_read_only", "``cache_read_only(*fields)``: a hint that the loop writes none of them."
 )
+stop_grad = _in_kernels(
+    "stop_grad", "``stop_grad(*fields)``: what the kernel loads from them counts as a constant in its derivatives."
+)
 no_activate = _in_kernels(
     "no_activate", "``no_activate(*nodes)``: a hint that the cells of the nodes are active already."
 )

@@ -80,6 +80,8 @@ pub struct Lowered<O> {
     pub dependencies: Vec<Dependency<O>>,
     /// The parameters that are fields.
     pub fields: Vec<FieldParam>,
+    /// Fields that derivatives of the kernel take as constants where they are loaded.
+    pub stopped: Vec<O>,
     /// What the kernel returns, in the shape that the caller sees.
     pub returns: Returns,
     pub warnings: Vec<Diagnostic>,

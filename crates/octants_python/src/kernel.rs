@@ -209,9 +209,9 @@ impl Kernel {
         arguments: &[Borrowed<'_, 'py, PyAny>],
         cancel: &Cancel,
     ) -> PyResult<Specialisation> {
-        let Lowered { kernel, dependencies, fields, returns, .. } = lowered;
+        let Lowered { kernel, dependencies, fields, stopped, returns, .. } = lowered;
         let companions = companions(kernel, mode, dependencies, fields, arguments)?;
-        let storage = storage(kernel, &companions)?;
+        let storage = storage(kernel, &companions, stopped)?;
         let gradient = py
             .detach(|| stack::with_enough(|| current.session.differentiate(kernel, mode, &storage, cancel)))
             .map_err(|error| errors::from_error(py, &error))?

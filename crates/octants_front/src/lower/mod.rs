@@ -66,6 +66,8 @@ struct Lowerer<'a, H: Host> {
     captured: Vec<H::Object>,
     /// The parameters that are fields.
     fields: Vec<FieldParam>,
+    /// Fields that derivatives take as constants where they are loaded.
+    stopped: Vec<H::Object>,
     /// How many containers are being copied for host code, one in another.
     exposure_depth: usize,
     trace: u64,
@@ -110,6 +112,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             members: Vec::new(),
             captured: Vec::new(),
             fields: Vec::new(),
+            stopped: Vec::new(),
             exposure_depth: 0,
             trace: host.begin_trace(),
             newest_loc: None,
@@ -144,6 +147,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             kernel: self.kernel,
             dependencies,
             fields: self.fields,
+            stopped: self.stopped,
             returns,
             warnings: self.warnings,
         })

@@ -28,6 +28,8 @@ pub struct Companion<'py> {
     mode: Mode,
     /// The array or field, if there is one.
     found: Option<Bound<'py, PyAny>>,
+    /// Of a field's leaf: where its first element lies.
+    address: Option<u64>,
 }
 
 /// What the parameter is of its dependency.
@@ -146,18 +148,31 @@ pub fn companions<'py>(
             Part::Array(_) | Part::View(_) => 0,
         };
         let Dependency { origin, object, .. } = &dependencies[dependency];
-        let found = match origin {
+        let object = match origin {
             // An array is known to the compiler by its type alone.
-            Origin::Argument(number) => companion(&arguments[*number], leaf, mode)?,
-            Origin::Member { .. } | Origin::Captured => companion(object, leaf, mode)?,
+            Origin::Argument(number) => &*arguments[*number],
+            Origin::Member { .. } | Origin::Captured => object,
         };
-        companions.push(Companion { param, dependency, part, mode, found });
+        let found = companion(object, leaf, mode)?;
+        let address = match part {
+            Part::Leaf(leaf) => bound_field(tensor::unwrapped(object))?.leaves[leaf].address().ok(),
+            Part::Array(_) | Part::View(_) => None,
+        };
+        companions.push(Companion { param, dependency, part, mode, found, address });
     }
     Ok(companions)
 }
 
-/// What the compiler is told of them.
-pub fn storage(kernel: &Kernel, companions: &[Companion<'_>]) -> PyResult<Vec<Storage>> {
+/// What the compiler is told of them. What is loaded from the fields `stopped` is a constant.
+pub fn storage(
+    kernel: &Kernel,
+    companions: &[Companion<'_>],
+    stopped: &[Bound<'_, PyAny>],
+) -> PyResult<Vec<Storage>> {
+    let mut constant = Vec::new();
+    for field in stopped {
+        constant.extend(bound_field(field)?.leaves.iter().filter_map(|leaf| leaf.address().ok()));
+    }
     let mut storage = vec![Storage::Constant; kernel.params.len()];
     for one in companions {
         storage[one.param] = match (&one.found, one.part) {
@@ -171,7 +186,11 @@ pub fn storage(kernel: &Kernel, companions: &[Companion<'_>]) -> PyResult<Vec<St
                     );
                     return Err(errors::plain(found.py(), Code::DerivativeArguments, text));
                 };
-                Storage::Companion(Some((**leaf.layout()).clone()))
+                let layout = Some((**leaf.layout()).clone());
+                match one.address {
+                    Some(address) if constant.contains(&address) => Storage::Stopped(layout),
+                    _ => Storage::Companion(layout),
+                }
             }
         };
     }

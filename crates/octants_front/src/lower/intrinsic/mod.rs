@@ -96,6 +96,7 @@ impl<H: Host> Lowerer<'_, H> {
             I::LoopUnique => self.loop_unique(arguments, span),
             I::AssumeInRange => self.assume_in_range(arguments, span),
             I::BlockLocal | I::CacheReadOnly | I::NoActivate => self.field_hint(intrinsic, arguments),
+            I::StopGrad => self.stop_grad(arguments, span),
             I::IsActive | I::Activate | I::Deactivate | I::Append | I::Length => {
                 self.sparse_operation(intrinsic, arguments, span)
             }
