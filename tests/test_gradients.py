@@ -1,5 +1,6 @@
 """Derivatives by value: against closed forms and central differences, in both modes, on every device."""
 
+import dataclasses
 import threading
 
 import numpy as np
@@ -326,6 +327,100 @@ def test_stop_grad_makes_what_is_loaded_a_constant(arch):
 
 def test_options_for_stacks_change_nothing():
     assert oc.is_extension_enabled(oc.extension.adstack)
+
+
+def test_members_of_dataclasses_and_tensors(arch):
+    @dataclasses.dataclass
+    class Pair:
+        x: VEC
+        y: VEC
+
+    @oc.kernel
+    def f(p: Pair, n: oc.i32):
+        for i in p.x:
+            v = p.x[i]
+            for _ in range(n):
+                v = v * v
+            p.y[i] = v
+
+    @oc.kernel
+    def g(t: oc.Tensor, u: oc.Tensor):
+        for i in range(3):
+            u[None] += t[i] * t[i]
+
+    pair = Pair(made([1.5]), made([0.0]))
+    f(pair, 2)
+    pair.y.grad.fill(1.0)
+    f.grad(pair, 2)
+    assert pair.x.grad[0] == 4 * 1.5**3
+    u = oc.tensor(oc.f64, (), needs_grad=True)
+    for backend in (oc.Backend.NDARRAY, oc.Backend.FIELD):
+        t = oc.tensor(oc.f64, 3, needs_grad=True, backend=backend)
+        t.fill(2.0)
+        with oc.ad.Tape(u):
+            g(t, u)
+        assert t.grad.to_numpy().tolist() == [4.0, 4.0, 4.0]
+
+
+@pytest.mark.device_memory
+def test_gradients_where_the_host_sees_no_memory():
+    @oc.kernel
+    def f(x: VEC, y: VEC, n: oc.i32):
+        for i in x:
+            v = x[i]
+            for _ in range(n):
+                v = oc.sin(v) + x[i]
+            y[i] = v
+
+    check(f, X, 5)
+
+
+def test_streams_take_gradients(arch):
+    x, loss = made([1.0, 2.0]), made(0.0)
+    stream = oc.create_stream()
+    with oc.ad.Tape(loss):
+        square(x, loss, qd_stream=stream)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+
+
+def test_fields_that_are_gone_are_not_cleared():
+    builder = oc.FieldsBuilder()
+    gone = oc.field(oc.f64)
+    builder.dense(oc.i, 3).place(gone, gone.grad)
+    builder.finalize().destroy()
+    old = oc.field(oc.f64, shape=(), needs_grad=True)
+    x, loss = made([1.0, 2.0]), made(0.0)
+    with pytest.raises(oc.OctantsRuntimeError, match="was reset"), oc.ad.Tape(loss):
+        square(x, loss)
+        oc.reset()
+    oc.init(log_level="error")
+    x, loss = made([1.0, 2.0]), made(0.0)
+    with oc.ad.Tape(loss):
+        square(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+    assert old is not gone
+
+
+def test_the_plan_of_a_derivative():
+    @oc.kernel
+    def f(x: VEC, y: VEC, n: oc.i32):
+        for i in x:
+            v = x[i]
+            for _ in range(n):
+                v = oc.sin(v) + oc.floor(x[i])
+            y[i] = v
+
+    plan = f.grad_plan(made([1.0]), made([0.0]), 3)
+    assert plan["derived"] == ["x", "y"]
+    (kept,) = plan["kept"]
+    assert kept["values"] == ["f64"]
+    assert kept["bytes_per_iteration"] == 8
+    assert "test_gradients.py" in kept["loop"]
+    assert len(plan["stops"]) == 1
+    assert f.grad_plan(made([1.0]), n=3, y=made([0.0])) == plan
+    straight = square.grad_plan(made([1.0]), made(0.0))
+    assert straight["kept"] == []
+    assert straight["stops"] == []
 
 
 # ---- refusals -------------------------------------------------------------------------------------------------------------

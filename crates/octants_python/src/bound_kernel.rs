@@ -46,6 +46,16 @@ impl BoundKernel {
         Kernel::grad(self.kernel.bind(args.py()), &self.with_receiver(args)?, kwargs)
     }
 
+    /// What the derivative does; see the kernel's.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn grad_plan<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        Kernel::grad_plan(self.kernel.bind(args.py()), &self.with_receiver(args)?, kwargs)
+    }
+
     #[getter]
     fn __self__(&self, py: Python<'_>) -> Py<PyAny> {
         self.receiver.clone_ref(py)

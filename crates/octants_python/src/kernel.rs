@@ -22,7 +22,9 @@ use crate::bound_kernel::BoundKernel;
 use crate::dump::dump;
 use crate::host::PyHost;
 use crate::interrupt::SignalScope;
-use crate::launch::{Fit, LaunchArguments, Objects, Specialisation, Words, companions, storage};
+use crate::launch::{
+    DerivativePlan, Fit, LaunchArguments, Objects, Specialisation, Words, companions, storage,
+};
 use crate::runtime::{ActiveSession, Runtime, SessionHolder};
 use crate::traced::Traced;
 use crate::{aggregate, derivative_errors, dtype, errors, host_only, interrupt, stack, stream, tensor};
@@ -223,7 +225,16 @@ impl Kernel {
             Mode::Forward => returns.clone(),
             Mode::Reverse => Returns::Nothing,
         };
-        Specialisation::of_derivative(current.epoch, gradient, returns, dependencies, fields, &companions)
+        let plan = DerivativePlan::new(kernel, &gradient, self.runtime.get().sources().map());
+        Specialisation::of_derivative(
+            current.epoch,
+            gradient,
+            returns,
+            dependencies,
+            fields,
+            &companions,
+            plan,
+        )
     }
 
     /// Prints where the time of a compilation went, or that equal code was there.
@@ -455,6 +466,32 @@ impl Kernel {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         slf.get().launch_with(args, kwargs, Some(Mode::Reverse))
+    }
+
+    /// What the derivative in reverse mode does for these arguments: which parameters have gradients, what it keeps of which loops, and where
+    /// derivatives end. Launches nothing.
+    #[pyo3(signature = (*args, **kwargs))]
+    pub fn grad_plan<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        errors::gateway(|| {
+            let (py, this) = (slf.py(), slf.get());
+            host_only::guard_launch(py)?;
+            let sources = this.runtime.get().sources().map();
+            let binder = Binder { signature: &this.signature, params: &this.params, sources };
+            let placed = binder.place(args, kwargs)?;
+            let arguments: Objects<'_, 'py> = placed.iter().map(Bound::as_borrowed).collect();
+            let (what, epoch) = (Some(Mode::Reverse), this.runtime.get().epoch());
+            let found = this.find(py, epoch, what, &arguments, &mut LaunchArguments::new(false))?;
+            let code = match found {
+                Some(found) => found,
+                None => this.specialise(py, &*this.runtime.get().current(py)?, what, &arguments)?,
+            };
+            let plan = code.plan.as_ref().ok_or_else(|| errors::bug("a derivative without a plan"))?;
+            plan.to_dict(py)
+        })
     }
 
     /// A launch that nothing watches: of the kernel, or of its derivative in forward mode.

@@ -5,10 +5,11 @@
 use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{Dependency, FieldParam, Origin, Role};
 use octants::ir::plan::ArgSlot;
-use octants::ir::{ArrayType, Kernel, Scalar, Type};
+use octants::ir::{ArrayType, Kernel, Loc, Scalar, Type};
 use octants::{CompiledKernel, Gradient, Mode, Storage};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::array::ArrayInput;
 use super::field::{FieldInput, bound_field};
@@ -38,6 +39,43 @@ enum Part {
     Leaf(usize),
     Array(ArrayType),
     View(ArrayType),
+}
+
+/// What a derivative does, with the places of the user's text.
+pub struct DerivativePlan {
+    /// The parameters that have companions.
+    derived: Vec<String>,
+    /// The loops of which it keeps something in each iteration, and what.
+    kept: Vec<(String, Vec<Scalar>)>,
+    /// Where derivatives end that could have gone on.
+    stops: Vec<String>,
+}
+
+impl DerivativePlan {
+    pub fn new(kernel: &Kernel, gradient: &Gradient, map: &SourceMap) -> Self {
+        let place = |loc: Loc| kernel.locs[loc].span.map_or_else(String::new, |span| map.describe(span));
+        let derived = gradient.companions().iter().map(|&(param, _)| kernel.params[param].name.clone());
+        let kept = gradient.kept().iter().map(|kept| (place(kept.at), kept.scalars.clone()));
+        let stops = gradient.stops().iter().map(|&stop| place(stop));
+        Self { derived: derived.collect(), kept: kept.collect(), stops: stops.collect() }
+    }
+
+    /// As the user sees it.
+    pub fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let mut kept = Vec::with_capacity(self.kept.len());
+        for (place, scalars) in &self.kept {
+            let one = PyDict::new(py);
+            one.set_item("loop", place)?;
+            one.set_item("values", scalars.iter().map(|scalar| scalar.name()).collect::<Vec<_>>())?;
+            one.set_item("bytes_per_iteration", scalars.iter().map(|scalar| scalar.bytes()).sum::<u32>())?;
+            kept.push(one);
+        }
+        let plan = PyDict::new(py);
+        plan.set_item("derived", &self.derived)?;
+        plan.set_item("kept", kept)?;
+        plan.set_item("stops", &self.stops)?;
+        Ok(plan)
+    }
 }
 
 /// How a companion is reached at a launch.

@@ -14,6 +14,6 @@ mod staging;
 mod writer;
 
 pub use block::Words;
-pub use derivative::{companions, storage};
+pub use derivative::{DerivativePlan, companions, storage};
 pub use specialisation::{Fit, Objects, Specialisation};
 pub use writer::LaunchArguments;

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::array::ArrayFit;
-use super::derivative::{Companion, check_apart};
+use super::derivative::{Companion, DerivativePlan, check_apart};
 use super::field::{bound_field, leaf_slots};
 use super::input::{Check, Input};
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
@@ -25,8 +25,10 @@ pub struct Specialisation {
     arrays: Vec<usize>,
     /// Fields that no argument leads to, and where their addresses go. They live as long as the code does.
     captured: Vec<(FieldLeaf, usize)>,
-    /// What the code is the derivative of something by.
+    /// Of the code of a derivative.
     pub derivative: Option<Gradient>,
+    /// Likewise: what it does, for people.
+    pub plan: Option<DerivativePlan>,
 }
 
 /// Whether the code is for these arguments.
@@ -64,7 +66,7 @@ impl Specialisation {
         }
         let is_array = |&index: &usize| matches!(inputs[index].check, Check::Array(_));
         let arrays = (0..inputs.len()).filter(is_array).collect();
-        Ok(Self { epoch, compiled, returns, inputs, arrays, captured, derivative: None })
+        Ok(Self { epoch, compiled, returns, inputs, arrays, captured, derivative: None, plan: None })
     }
 
     /// The code of a derivative, which takes what the kernel takes, and companions.
@@ -75,6 +77,7 @@ impl Specialisation {
         dependencies: &[Dependency<Bound<'_, PyAny>>],
         fields: &[FieldParam],
         companions: &[Companion<'_>],
+        plan: DerivativePlan,
     ) -> PyResult<Self> {
         let compiled = Arc::clone(gradient.kernel());
         let mut made = Self::new(epoch, compiled, returns, dependencies, fields)?;
@@ -94,7 +97,7 @@ impl Specialisation {
             }
             made.inputs.push(input);
         }
-        Ok(Self { derivative: Some(gradient), ..made })
+        Ok(Self { derivative: Some(gradient), plan: Some(plan), ..made })
     }
 
     /// Whether it can ever fit again.
