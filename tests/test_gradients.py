@@ -620,6 +620,52 @@ def test_clear_all_gradients(arch):
     assert not x.dual.to_numpy().any()
 
 
+def test_value_and_grad(arch):
+    x, loss = made([1.0, 2.0]), made(0.0)
+    step = oc.ad.value_and_grad(lambda k: square(x, loss), loss, x)
+    for _ in range(2):
+        value, (gradients,) = step(3)
+        assert value == 5.0
+        assert gradients.tolist() == [2.0, 4.0]
+    with pytest.raises(oc.OctantsRuntimeError, match="needs_grad=True"):
+        oc.ad.value_and_grad(square, loss, made([1.0], needs_grad=False))
+
+
+def test_gradcheck(arch):
+    m = oc.Matrix.field(2, 2, oc.f64, shape=2, needs_grad=True)
+    x, y, middle = made(X), made(np.ones(4)), made(np.zeros(4))
+    m.from_numpy(np.arange(8.0).reshape(2, 2, 2) / 8)
+
+    @oc.kernel
+    def first(x: VEC, middle: VEC):
+        for i in x:
+            middle[i] = oc.sin(x[i]) * m[i // 2][i % 2, 1]
+
+    @oc.kernel
+    def second(middle: VEC, y: VEC):
+        for i in middle:
+            y[i] += middle[i] ** 2
+
+    def both():
+        first(x, middle)
+        second(middle, y)
+
+    assert oc.ad.gradcheck(both, [x, m], y)
+    assert x.to_numpy().tolist() == X
+    assert y.to_numpy().tolist() == [1.0] * 4
+
+    @oc.ad.no_grad
+    def hidden():
+        second(middle, y)
+
+    def wrong():
+        first(x, middle)
+        hidden()
+
+    with pytest.raises(AssertionError, match="not the differences"):
+        oc.ad.gradcheck(wrong, x, y)
+
+
 # ---- forward mode ---------------------------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,16 @@ TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["FwdMode", "Tape", "clear_all_gradients", "grad_for", "grad_replaced", "no_grad"]
+__all__ = [
+    "FwdMode",
+    "Tape",
+    "clear_all_gradients",
+    "grad_for",
+    "grad_replaced",
+    "gradcheck",
+    "no_grad",
+    "value_and_grad",
+]
 
 #: What watches the calls of kernels, by the thread that makes them.
 _watching: dict[int, Tape | FwdMode] = {}
@@ -126,18 +135,19 @@ class Tape:
             raise AssertionError("the gradients of a Tape can be evaluated only once")
         self.gradient_evaluated = True
         if self.clear_gradients:
-            arrays = {
-                id(one): one for _, args, kwargs in self.calls for one in _ndarrays((*args, *(kwargs or {}).values()))
-            }
-            for array in arrays.values():
-                if array is not self.loss or self.loss is None:
-                    array.grad.fill(0)
+            self._clear_ndarrays()
         if self.loss is not None:
             self.loss.grad.fill(1)
         for called, args, kwargs in reversed(self.calls):
             called.grad(*args, **(kwargs or {}))  # type: ignore[attr-defined]
         if self._compared:
             self._compare()
+
+    def _clear_ndarrays(self) -> None:
+        """Sets the gradients of all ndarrays to zero that kernels were called with."""
+        objects = (one for _, args, kwargs in self.calls for one in (*args, *(kwargs or {}).values()))
+        for array in _ndarrays(objects):
+            array.grad.fill(0)
 
     def _compare(self) -> None:
         for number, array in enumerate(self._compared):
@@ -178,6 +188,9 @@ class Tape:
                 called._launch(args, kwargs, False)
             else:
                 called(*args, **(kwargs or {}))
+        return self._loss_value()
+
+    def _loss_value(self) -> float:
         return float(self.loss.to_numpy().reshape(()))  # type: ignore[union-attr]
 
 
@@ -240,6 +253,92 @@ class FwdMode:
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
         return kernel._launch(args, kwargs, True)
+
+
+# ---- helpers --------------------------------------------------------------------------------------------------------------
+
+
+def value_and_grad(function, loss, inputs):
+    """A function that calls another one in a ``Tape`` and gives the loss and numpy arrays with the gradients of the inputs.
+
+    >>> step = oc.ad.value_and_grad(compute_loss, loss, [x, y])
+    >>> value, (x_grad, y_grad) = step()
+    """
+    of = _with_gradients(inputs, "inputs")
+
+    @functools.wraps(function)
+    def run(*args, **kwargs):
+        with Tape(loss) as tape:
+            function(*args, **kwargs)
+        return tape._loss_value(), [one.grad.to_numpy() for one in of]
+
+    return run
+
+
+def gradcheck(function, inputs, outputs, *, step=None, rtol=None, atol=None) -> bool:
+    """Compares gradients of a function that calls kernels with central differences, for some weighted sum of the outputs.
+
+    ``inputs`` and ``outputs`` are fields or ndarrays with gradients, or lists of these; they hold what they held before when it is over. Raises an
+    ``AssertionError`` that shows both. Takes two calls for each scalar of the inputs.
+    """
+    import numpy
+
+    host_only("gradcheck")
+    of, results = _with_gradients(inputs, "inputs"), _with_gradients(outputs, "outputs")
+    before = [(one, one.to_numpy()) for one in {id(one): one for one in (*of, *results)}.values()]
+    single = any(values.dtype != numpy.float64 for _, values in before)
+    step = step or (1e-2 if single else 1e-6)
+    rtol, atol = rtol or (1e-2 if single else 1e-5), atol or (1e-3 if single else 1e-7)
+    random = numpy.random.default_rng(0)
+    weights = [random.uniform(0.5, 1.5, one.to_numpy().shape) for one in results]
+
+    def restore():
+        for one, values in before:
+            one.from_numpy(values)
+
+    def weighted(moved, values) -> float:
+        restore()
+        moved.from_numpy(values)
+        function()
+        return sum(float((one.to_numpy() * weight).sum()) for one, weight in zip(results, weights, strict=True))
+
+    try:
+        with Tape() as tape:
+            function()
+        tape._clear_ndarrays()
+        for one in of:
+            one.grad.fill(0)
+        for one, weight in zip(results, weights, strict=True):
+            one.grad.from_numpy(weight)
+        tape.clear_gradients = False
+        tape.grad()
+        found = [one.grad.to_numpy() for one in of]
+        for number, (one, gradients) in enumerate(zip(of, found, strict=True)):
+            differences = numpy.zeros(gradients.shape)
+            start = next(values for known, values in before if known is one)
+            for index in numpy.ndindex(gradients.shape):
+                high, low = start.copy(), start.copy()
+                high[index] += step
+                low[index] -= step
+                change = float(high[index]) - float(low[index])
+                differences[index] = (weighted(one, high) - weighted(one, low)) / change
+            if not numpy.allclose(gradients, differences, rtol=rtol, atol=atol):
+                name = getattr(one, "name", "") or f"number {number} of the inputs"
+                raise OctantsAssertionError(
+                    f"the gradients of {name} are not the differences of the outputs:\n{gradients}\nagainst\n{differences}"
+                )
+    finally:
+        restore()
+    return True
+
+
+def _with_gradients(arrays, what: str) -> list:
+    listed = arrays if isinstance(arrays, (list, tuple)) else [arrays]
+    found = [one._impl if isinstance(one, Tensor) else one for one in listed]
+    for one in found:
+        if not isinstance(one, (ScalarField, MatrixField, Ndarray)) or not one.has_grad():  # type: ignore[union-attr]
+            raise OctantsRuntimeError(f"{what} are fields or ndarrays with needs_grad=True, not {one!r}")
+    return found
 
 
 # ---- functions of the host in a Tape --------------------------------------------------------------------------------------
