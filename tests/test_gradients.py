@@ -383,6 +383,74 @@ def test_streams_take_gradients(arch):
     np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
 
 
+def test_branches_that_run_at_the_same_time(arch):
+    @oc.kernel
+    def f(x: VEC, y: VEC):
+        with oc.stream_parallel():
+            for i in range(2):
+                y[i] = x[i] * x[i]
+        with oc.stream_parallel():
+            for i in range(2, 4):
+                y[i] = oc.exp(x[i])
+
+    check(f, X)
+
+
+def test_debug_mode(arch):
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
+
+    @oc.kernel
+    def f(x: VEC, y: VEC, n: INTS):
+        for i in x:
+            v = x[i]
+            for k in range(n[i]):
+                assert v < 100.0
+                v = oc.sin(v) * x[(i + k) % 4]
+            y[i] = v
+
+    check(f, X, integers([0, 1, 2, 3]))
+    x, loss = made(X), made(0.0)
+    with oc.ad.Tape(loss, validation=True):
+        square(x, loss)
+    np.testing.assert_allclose(x.grad.to_numpy(), 2 * np.array(X))
+
+
+def test_steps_of_a_simulation_in_rows_of_one_field(arch):
+    steps = 20
+    position = oc.field(oc.f64, shape=(steps + 1, 3), needs_grad=True)
+    velocity = oc.field(oc.f64, shape=(steps + 1, 3), needs_grad=True)
+    loss = oc.field(oc.f64, shape=(), needs_grad=True)
+
+    @oc.kernel
+    def step(t: oc.i32):
+        for p in range(3):
+            velocity[t + 1, p] = velocity[t, p] - 0.1 * oc.sin(position[t, p])
+            position[t + 1, p] = position[t, p] + 0.1 * velocity[t + 1, p]
+
+    @oc.kernel
+    def last():
+        for p in range(3):
+            loss[None] += position[steps, p] ** 2
+
+    start = np.zeros((steps + 1, 3))
+    start[0] = [0.1, 0.7, 1.3]
+
+    def run(values):
+        position.from_numpy(values)
+        with oc.ad.Tape(loss):
+            for t in range(steps):
+                step(t)
+            last()
+        return loss[None], position.grad.to_numpy()[0]
+
+    _, found = run(start)
+    for p in range(3):
+        high, low = start.copy(), start.copy()
+        high[0, p] += 1e-6
+        low[0, p] -= 1e-6
+        np.testing.assert_allclose(found[p], (run(high)[0] - run(low)[0]) / 2e-6, rtol=1e-6)
+
+
 def test_fields_that_are_gone_are_not_cleared():
     builder = oc.FieldsBuilder()
     gone = oc.field(oc.f64)

@@ -386,6 +386,8 @@ def grad_for(primal):
 class _Replaced:
     """A function with gradients of its own."""
 
+    __name__: str
+
     def __init__(self, func: Callable):
         functools.update_wrapper(self, func)
         self._func = func
@@ -445,7 +447,7 @@ def _unrecorded(func: Callable, args: tuple, kwargs: dict):
 def _debug() -> bool:
     from . import _session
 
-    return _session.cfg is not None and bool(_session.cfg.debug)
+    return bool(getattr(_session.cfg, "debug", False))
 
 
 def _require_loss(loss) -> None:
