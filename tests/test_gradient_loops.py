@@ -1,0 +1,257 @@
+"""Situations of loops and bounds that derivatives must be right in, each against differences, or refused."""
+
+import numpy as np
+import pytest
+
+import octants as oc
+
+V = oc.types.ndarray(dtype=oc.f64, ndim=1)
+I1 = oc.types.ndarray(dtype=oc.i32, ndim=1)
+I2 = oc.types.ndarray(dtype=oc.i32, ndim=2)
+X = np.array([0.3, 0.7, 1.1, 0.9])
+
+
+def reals(values):
+    array = oc.ndarray(oc.f64, np.shape(values), needs_grad=True)
+    array.from_numpy(np.asarray(values, dtype=np.float64))
+    return array
+
+
+def integers(values):
+    array = oc.ndarray(oc.i32, np.shape(values))
+    array.from_numpy(np.asarray(values, dtype=np.int32))
+    return array
+
+
+def derived(kernel, bounds):
+    """The derivatives of a weighted sum of the results."""
+    x, y, rest = reals(X), reals(np.zeros(4)), [integers(one) for one in bounds]
+    kernel(x, y, *rest)
+    y.grad.from_numpy(np.arange(1.0, 5.0))
+    kernel.grad(x, y, *rest)
+    return x.grad.to_numpy()
+
+
+def differences(kernel, bounds):
+    def value(x):
+        y = reals(np.zeros(4))
+        kernel(reals(x), y, *(integers(one) for one in bounds))
+        return y.to_numpy() @ np.arange(1, 5)
+
+    step = 1e-6 * np.eye(4)
+    return np.array([(value(X + step[i]) - value(X - step[i])) / 2e-6 for i in range(4)])
+
+
+@oc.kernel
+def bound_at_a_carried_index(x: V, y: V, n: I1):
+    for i in x:
+        v = x[i]
+        c = 0
+        for a in range(3):
+            c = (c * 2 + 1) % 4
+            for b in range(n[c]):
+                v = oc.sin(v) + x[i]
+        y[i] = v
+
+
+@oc.kernel
+def running_position_selects_bounds(x: V, y: V, n: I1):
+    for i in x:
+        v = x[i]
+        k = 0
+        for a in range(2):
+            for b in range(n[k]):
+                k += 1
+                for c in range(n[k]):
+                    v = oc.sin(v) * x[i] + 0.1
+        y[i] = v
+
+
+@oc.kernel
+def bounds_of_enclosing_indices(x: V, y: V):
+    for i in x:
+        v = x[i]
+        for j in range(i):
+            for l in range(j + 1):
+                v = v * x[l] + oc.cos(v)
+        y[i] = v
+
+
+@oc.kernel
+def bounds_of_an_array_of_two_axes(x: V, y: V, n: I2):
+    for i in x:
+        v = x[i]
+        for j in range(n.shape[1]):
+            for l in range(n[i, j]):
+                v = oc.sin(v) + x[j % 4]
+        y[i] = v
+
+
+@oc.kernel
+def negative_starts(x: V, y: V, a: I1, b: I1):
+    for i in x:
+        v = x[i]
+        for l in range(b[i], a[i]):
+            v = oc.sin(v) + l * 0.1
+        y[i] = v
+
+
+@oc.kernel
+def arithmetic_on_bounds(x: V, y: V, a: I1, b: I1):
+    for i in x:
+        v = x[i]
+        for l in range(oc.min(a[i] * b[i], 7) // 2 + abs(b[i]) % 3 + (1 << a[i])):
+            v = oc.sin(v) + 0.1
+        y[i] = v
+
+
+@oc.kernel
+def bound_from_a_real(x: V, y: V):
+    for i in x:
+        v = x[i]
+        for l in range(int(x[i] * 10.05)):
+            v = oc.sin(v) + 0.1
+        y[i] = v
+
+
+@oc.kernel
+def bound_written_before_the_loop(x: V, y: V, n: I1):
+    for i in x:
+        n[i] = i + 2
+        v = x[i]
+        for l in range(n[i]):
+            v = oc.sin(v) + 0.1
+        y[i] = v
+
+
+@oc.kernel
+def bound_increased_before_the_loop(x: V, y: V, n: I1):
+    for i in x:
+        n[i] += 1
+        v = x[i]
+        for l in range(n[i]):
+            v = oc.sin(v) + 0.1
+        y[i] = v
+
+
+@oc.kernel
+def bound_overwritten_by_a_later_task(x: V, y: V, n: I1):
+    for i in x:
+        n[i] = i
+    for i in x:
+        v = x[i]
+        for l in range(n[i]):
+            v = oc.sin(v) + 0.1
+        y[i] = v
+    for i in x:
+        n[i] = 9
+
+
+@oc.kernel
+def bound_from_an_atomic(x: V, y: V, n: I1):
+    for i in x:
+        c = oc.atomic_add(n[0], 1)
+        v = x[i]
+        for l in range(c):
+            v = oc.sin(v) + 0.1
+        y[i] = v
+
+
+@oc.kernel
+def continue_in_a_task(x: V, y: V):
+    for i in x:
+        v = x[i]
+        if x[i] > 1.0:
+            v = v * v
+            y[i] = v
+            continue
+        y[i] = oc.sin(v)
+
+
+@oc.kernel
+def carried_minimum(x: V, y: V):
+    for i in x:
+        v = x[i]
+        for l in range(4):
+            v = oc.min(v * 1.3, x[l] + 0.2)
+        y[i] = v
+
+
+@oc.kernel
+def atomic_minimum_and_maximum(x: V, y: V):
+    for i in x:
+        oc.atomic_max(y[0], x[i])
+        oc.atomic_min(y[1], -x[i])
+
+
+@oc.kernel
+def element_read_and_overwritten(x: V, y: V):
+    for i in x:
+        y[i] = x[i]
+        y[i] = y[i] * y[i]
+
+
+RIGHT = [
+    (bound_at_a_carried_index, ([1, 2, 0, 3],)),
+    (running_position_selects_bounds, ([2, 1, 3, 0, 2, 2, 1, 1],)),
+    (bounds_of_enclosing_indices, ()),
+    (bounds_of_an_array_of_two_axes, (np.arange(12).reshape(4, 3) % 5,)),
+    (
+        negative_starts,
+        (
+            [1, 2, 3, -5],
+            [-3, -1, 2, 0],
+        ),
+    ),
+    (
+        arithmetic_on_bounds,
+        (
+            [1, 2, 3, 1],
+            [3, 1, 2, 0],
+        ),
+    ),
+    (bound_from_a_real, ()),
+    (bound_written_before_the_loop, ([0] * 4,)),
+    (bound_increased_before_the_loop, ([0, 1, 2, 3],)),
+    (continue_in_a_task, ()),
+    (carried_minimum, ()),
+    (atomic_minimum_and_maximum, ()),
+]
+REFUSED = [
+    (*(bound_overwritten_by_a_later_task, ([0] * 4,)), "OC1101"),
+    (*(bound_from_an_atomic, ([0] * 4,)), "OC1103"),
+    (*(element_read_and_overwritten, ()), "OC1101"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "bounds"), RIGHT, ids=lambda one: getattr(one, "__name__", ""))
+def test_derivative_is_right(arch, kernel, bounds):
+    np.testing.assert_allclose(derived(kernel, bounds), differences(kernel, bounds), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(("kernel", "bounds", "code"), REFUSED, ids=lambda one: getattr(one, "__name__", ""))
+def test_derivative_is_refused(arch, kernel, bounds, code):
+    with pytest.raises(oc.OctantsCompilationError, match=rf"\[{code}\]"):
+        derived(kernel, bounds)
+
+
+@oc.kernel
+def counted(x: V, y: V, n: oc.i32):
+    for i in x:
+        v = x[i]
+        for _ in range(n):
+            v = oc.sin(v) * 0.5 + 0.5 * x[i]
+        y[i] = v
+
+
+def test_counts_of_one_kernel_in_any_order():
+    for n in (1, 31, 32, 33, 255, 256, 257, 510, 514, 20, 0, 3):
+        x, y = reals(X), reals(np.zeros(4))
+        counted(x, y, n)
+        y.grad.fill(1.0)
+        counted.grad(x, y, n)
+        value, slope = X.copy(), np.ones(4)
+        for _ in range(n):
+            slope = np.cos(value) * 0.5 * slope + 0.5
+            value = np.sin(value) * 0.5 + 0.5 * X
+        np.testing.assert_allclose(x.grad.to_numpy(), slope, rtol=1e-12)
