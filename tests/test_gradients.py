@@ -537,6 +537,16 @@ def test_the_same_array_twice_is_fine_where_it_is_only_read(arch):
     assert x.grad[0] == 6.0
 
 
+def test_tensors_of_other_libraries_that_require_gradients_are_refused():
+    class Tensor(np.ndarray):
+        requires_grad = True
+
+    loss = made(0.0)
+    square.grad(np.ones(3), loss)
+    with pytest.raises(oc.OctantsRuntimeError, match=r"\[OC1104\].*not supported yet"):
+        square.grad(np.ones(3).view(Tensor), loss)
+
+
 def test_gradients_are_of_reals():
     with pytest.raises(oc.OctantsRuntimeError, match="not supported"):
         oc.ndarray(oc.i32, 4, needs_grad=True)

@@ -142,6 +142,15 @@ fn companion<'py>(
         let part = BufferView { ndarray: ndarray.unbind(), offset: view.offset, size: view.size };
         return Ok(Some(Bound::new(py, part)?.into_any()));
     }
+    // Its gradients would silently be missing.
+    let requires = object.getattr_opt(intern!(py, "requires_grad"))?;
+    if requires.map_or(Ok(false), |requires| requires.is_truthy())? {
+        let text = "gradients of tensors of torch are not supported yet: this one has requires_grad=True";
+        let help =
+            "pass tensor.detach() to take it as a constant, or copy it to an ndarray with needs_grad=True";
+        let diagnostic = Diagnostic::new(Code::DerivativeArguments, text).help(help);
+        return Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()));
+    }
     Ok(None)
 }
 
