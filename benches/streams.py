@@ -52,7 +52,7 @@ def measure(qd, arch):
     gpu = arch != "cpu"
     rows = qd.types.ndarray(dtype=qd.i32, ndim=2)
     row = qd.types.ndarray(dtype=qd.i32, ndim=1)
-    steps, serial_steps = (100_000, 20_000) if gpu else (20_000, 3_000_000)
+    steps, serial_steps = (2_000_000, 400_000) if gpu else (20_000, 3_000_000)
 
     @qd.func
     def spin(x: qd.i32, n: qd.i32) -> qd.i32:

@@ -64,15 +64,20 @@ def produced(n, begin, steps):
 
 
 class Held:
-    """Keeps a stream busy for a while: from ``__enter__`` on, until about ``__exit__``."""
+    """Keeps a stream busy for a while: from ``__enter__`` on, until about ``__exit__``.
+
+    A driver may wait for running work when it loads code: what is launched meanwhile was launched before. :func:`add_one` was.
+    """
 
     def __init__(self, stream):
         self.stream = stream
         #: Some tenths of a second.
-        self.steps = 40_000_000 if oc.cfg.arch is oc.cuda else 150_000_000
+        self.steps = 400_000_000 if oc.cfg.arch is oc.cuda else 150_000_000
         self.done = oc.create_event()
         self.array = oc.ndarray(oc.i32, 1)
         produce(self.array, 0, 1)
+        add_one(self.array)
+        oc.sync()
 
     def __enter__(self):
         produce(self.array, 0, self.steps, qd_stream=self.stream)

@@ -299,6 +299,8 @@ def test_a_read_does_not_wait_for_streams_that_use_other_arrays(arch):
         for i in b:
             b[i] = 5
 
+    both()
+    b.fill(0)
     with oc.create_stream() as s, oc.create_stream() as t:
         with Held(s) as held:
             add_one(a, qd_stream=t)
@@ -344,13 +346,14 @@ def test_kernels_in_use_on_a_stream_can_be_dropped(arch, size):
             gc.collect()
             assert (a.to_numpy() == produced(n, round_, steps)).all()
         if arch in CONCURRENT:
+
+            @oc.kernel
+            def short(a: IntArray):
+                for i in a:
+                    a[i] = 4
+
+            short(oc.ndarray(oc.i32, 1))
             with Held(s) as held:
-
-                @oc.kernel
-                def short(a: IntArray):
-                    for i in a:
-                        a[i] = 4
-
                 short(b, qd_stream=t)
                 del short
                 gc.collect()
