@@ -252,8 +252,9 @@ def check_range(first: int, last: int, runs: list[tuple[str, int | None]]) -> bo
 def check_in_processes(given: argparse.Namespace) -> bool:
     """Checks seeds in processes of a few hundred programs each, and appends their counts to a file."""
     first, last, summary = given.first, given.last, given.summary
-    # With many jobs a smaller batch keeps all of them busy to the end.
-    batch = max(20, min(IN_ONE_PROCESS, (last - first) // (4 * given.jobs)))
+    # With many jobs a smaller batch keeps all of them busy to the end; before a deadline, less is begun that cannot end in time.
+    most = IN_ONE_PROCESS if given.minutes == float("inf") else IN_ONE_PROCESS // 5
+    batch = max(20, min(most, (last - first) // (4 * given.jobs)))
     deadline = time.monotonic() + 60 * given.minutes
 
     def one(at: int) -> tuple[int, int]:
