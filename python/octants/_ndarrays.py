@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ._matrix_types import MatrixType
 from ._octants import Ndarray
 from ._promotion import data_type
@@ -12,14 +10,31 @@ from ._torch import set_from_torch, torch_of
 from .exceptions import OctantsRuntimeError, OctantsSyntaxError
 
 
-@dataclass(frozen=True)
 class NdarrayTypeMetadata:
-    """What kernels are compiled for of an array."""
+    """What kernels are compiled for of an array. (No dataclass: that module would make importing slower.)"""
 
-    element_type: object
-    shape: tuple[int, ...]
-    needs_grad: bool
-    layout: tuple[int, ...] | None
+    __slots__ = ("element_type", "layout", "needs_grad", "shape")
+
+    def __init__(
+        self, element_type: object, shape: tuple[int, ...], needs_grad: bool, layout: tuple[int, ...] | None
+    ) -> None:
+        self.element_type = element_type
+        self.shape = shape
+        self.needs_grad = needs_grad
+        self.layout = layout
+
+    def _values(self) -> tuple:
+        return self.element_type, self.shape, self.needs_grad, self.layout
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NdarrayTypeMetadata) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        members = (f"{name}={getattr(self, name)!r}" for name in ("element_type", "shape", "needs_grad", "layout"))
+        return f"NdarrayTypeMetadata({', '.join(members)})"
 
 
 class _HostMethods(Ndarray):
