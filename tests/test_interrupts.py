@@ -73,6 +73,17 @@ took = max(took, interrupted(long))
 print(took)
 """
 
+#: A kernel that takes a while, and its array.
+LONG_KERNEL = """
+        @oc.kernel
+        def k(a: oc.types.ndarray(ndim=1), n: oc.i32):
+            for i in range(2):
+                for j in range(n):
+                    a[i] = a[i] * 0.999 + oc.sin(a[i])
+
+        a = oc.ndarray(oc.f32, 16)
+"""
+
 LOOPS = {
     "a serial loop": """
         @oc.kernel
@@ -219,28 +230,16 @@ LOOPS = {
         def long():
             k(a, MANY)
     """,
-    "a wait for a stream": """
-        @oc.kernel
-        def k(a: oc.types.ndarray(ndim=1), n: oc.i32):
-            for i in range(2):
-                for j in range(n):
-                    a[i] = a[i] * 0.999 + oc.sin(a[i])
-
-        a = oc.ndarray(oc.f32, 16)
+    "a wait for a stream": LONG_KERNEL
+    + """
         s = oc.create_stream()
 
         def long():
             k(a, MANY, qd_stream=s)
             s.synchronize()
     """,
-    "a wait for an event": """
-        @oc.kernel
-        def k(a: oc.types.ndarray(ndim=1), n: oc.i32):
-            for i in range(2):
-                for j in range(n):
-                    a[i] = a[i] * 0.999 + oc.sin(a[i])
-
-        a = oc.ndarray(oc.f32, 16)
+    "a wait for an event": LONG_KERNEL
+    + """
         s, e = oc.create_stream(), oc.create_event()
 
         def long():
@@ -248,14 +247,8 @@ LOOPS = {
             e.record(s)
             e.wait()
     """,
-    "launches to a stream that does not come to an end": """
-        @oc.kernel
-        def k(a: oc.types.ndarray(ndim=1), n: oc.i32):
-            for i in range(2):
-                for j in range(n):
-                    a[i] = a[i] * 0.999 + oc.sin(a[i])
-
-        a = oc.ndarray(oc.f32, 16)
+    "launches to a stream that does not come to an end": LONG_KERNEL
+    + """
         s = oc.create_stream()
 
         def long():

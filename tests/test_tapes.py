@@ -1,0 +1,254 @@
+"""Tapes, what programs do around them, and forward mode."""
+
+import threading
+
+import numpy as np
+import pytest
+from gradient_values import INTS, SCALAR, VEC, X, integers, made, square
+
+import octants as oc
+
+# ---- the tape -------------------------------------------------------------------------------------------------------------
+
+
+def test_tape_clears_and_seeds(arch):
+    x, loss = made([1.0, 2.0]), made(7.0)
+    x.grad.fill(5.0)
+    with oc.ad.Tape(loss):
+        square(x, loss)
+    assert loss[None] == 5.0
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+    with oc.ad.Tape(loss, clear_gradients=False):
+        square(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [4.0, 8.0])
+    with oc.ad.Tape(loss, grad_check=[x]):
+        square(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+
+
+def test_tape_without_a_loss(arch):
+    x, loss = made([1.0, 2.0]), made(0.0)
+    with oc.ad.Tape(clear_gradients=False) as tape:
+        square(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [0.0, 0.0])
+    loss.grad.fill(3.0)
+    tape.grad()
+    np.testing.assert_array_equal(x.grad.to_numpy(), [6.0, 12.0])
+    with pytest.raises(AssertionError, match="only once"):
+        tape.grad()
+
+
+def test_wrong_losses_and_tapes():
+    for loss, text in (
+        (oc.field(oc.f32, shape=2, needs_grad=True), "only contains one element"),
+        (oc.Vector.field(2, oc.f32, shape=(), needs_grad=True), "only contains one element"),
+        (oc.field(oc.f32, shape=()), "Gradients of loss are not allocated, please set"),
+        (oc.ndarray(oc.f32, 2, needs_grad=True), "only one element"),
+        (oc.ndarray(oc.f32, 1), "Gradients of loss are not allocated, please set"),
+        (3.0, "not float"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            oc.ad.Tape(loss).__enter__()
+    loss = made(0.0)
+    tape = oc.ad.Tape(loss)
+    with pytest.raises(AssertionError, match="entered before"):
+        tape.grad()
+    with tape, pytest.raises(RuntimeError, match="nested"):
+        oc.ad.Tape(loss).__enter__()
+    with pytest.raises(AssertionError, match="only once"):
+        tape.__enter__()
+    with pytest.warns(UserWarning, match="debug"):
+        oc.ad.Tape(loss, validation=True)
+
+
+def test_exception_in_a_tape():
+    x, loss = made([1.0, 2.0]), made(0.0)
+    with pytest.raises(KeyError), oc.ad.Tape(loss) as tape:
+        square(x, loss)
+        raise KeyError
+    np.testing.assert_array_equal(x.grad.to_numpy(), [0.0, 0.0])
+    assert not tape.gradient_evaluated
+    with oc.ad.Tape(loss):
+        square(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+
+
+def test_grad_check_finds_wrong_gradients():
+    x, loss = made([1.0, 2.0]), made(0.0)
+
+    @oc.ad.grad_replaced
+    def forward():
+        square(x, loss)
+
+    @oc.ad.grad_for(forward)
+    def backward():
+        x.grad.fill(9.0)
+
+    with pytest.raises(AssertionError, match="not the differences"), oc.ad.Tape(loss, grad_check=[x]):
+        forward()
+
+
+def test_no_grad_and_replaced_gradients(arch):
+    x, loss = made([1.0, 2.0]), made(0.0)
+
+    @oc.ad.no_grad
+    def hidden():
+        square(x, loss)
+        return 3
+
+    with oc.ad.Tape(loss):
+        assert hidden() == 3
+        square(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+
+    class Model:
+        @oc.ad.grad_replaced
+        def run(self, k):
+            square(x, loss)
+
+        @oc.ad.grad_for(run)
+        def back(self, k):
+            x.grad.fill(k)
+
+        @oc.ad.grad_replaced
+        def other(self):
+            square(x, loss)
+
+    with oc.ad.Tape(loss):
+        Model().run(k=8.0)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [8.0, 8.0])
+    with pytest.raises(RuntimeError, match="oc.ad.grad_for"), oc.ad.Tape(loss):
+        Model().other()
+    with pytest.raises(RuntimeError, match="must be decorated by oc.ad.grad_replaced"):
+        oc.ad.grad_for(square)
+
+
+def test_tape_records_its_own_thread_alone():
+    x, other, loss = made([1.0, 2.0]), made([1.0, 2.0]), made(0.0)
+    with oc.ad.Tape(loss) as tape:
+        square(x, loss)
+        thread = threading.Thread(target=square, args=(other, made(0.0)))
+        thread.start()
+        thread.join()
+    assert len(tape.calls) == 1
+
+
+def test_clear_all_gradients(arch):
+    x = oc.Vector.field(2, oc.f32, shape=3, needs_grad=True, needs_dual=True)
+    y = oc.field(oc.f32, shape=(), needs_grad=True)
+    for field in (x.grad, x.dual, y.grad):
+        field.fill(1.0)
+    oc.ad.clear_all_gradients()
+    assert not x.grad.to_numpy().any()
+    assert y.grad[None] == 0.0
+    assert x.dual.to_numpy().all()
+    oc.ad.clear_all_gradients("dual")
+    assert not x.dual.to_numpy().any()
+
+
+def test_value_and_grad(arch):
+    x, loss = made([1.0, 2.0]), made(0.0)
+    step = oc.ad.value_and_grad(lambda k: square(x, loss), loss, x)
+    for _ in range(2):
+        value, (gradients,) = step(3)
+        assert value == 5.0
+        assert gradients.tolist() == [2.0, 4.0]
+    with pytest.raises(oc.OctantsRuntimeError, match="needs_grad=True"):
+        oc.ad.value_and_grad(square, loss, made([1.0], needs_grad=False))
+
+
+def test_gradcheck(arch):
+    m = oc.Matrix.field(2, 2, oc.f64, shape=2, needs_grad=True)
+    x, y, middle = made(X), made(np.ones(4)), made(np.zeros(4))
+    m.from_numpy(np.arange(8.0).reshape(2, 2, 2) / 8)
+
+    @oc.kernel
+    def first(x: VEC, middle: VEC):
+        for i in x:
+            middle[i] = oc.sin(x[i]) * m[i // 2][i % 2, 1]
+
+    @oc.kernel
+    def second(middle: VEC, y: VEC):
+        for i in middle:
+            y[i] += middle[i] ** 2
+
+    def both():
+        first(x, middle)
+        second(middle, y)
+
+    assert oc.ad.gradcheck(both, [x, m], y)
+    assert x.to_numpy().tolist() == X
+    assert y.to_numpy().tolist() == [1.0] * 4
+
+    @oc.ad.no_grad
+    def hidden():
+        second(middle, y)
+
+    def wrong():
+        first(x, middle)
+        hidden()
+
+    with pytest.raises(AssertionError, match="not the differences"):
+        oc.ad.gradcheck(wrong, x, y)
+
+
+# ---- forward mode ---------------------------------------------------------------------------------------------------------
+
+
+def test_forward_mode_with_any_loop(arch):
+    x = oc.field(oc.f64, shape=3, needs_dual=True)
+    y = oc.field(oc.f64, shape=3, needs_dual=True)
+    n = oc.field(oc.i32, shape=())
+
+    @oc.kernel
+    def f() -> oc.f64:
+        for i in x:
+            v = x[i]
+            k = 0
+            while k < n[None]:
+                k += 1
+                if k == 3:
+                    continue
+                v = oc.sin(v) + x[i]
+                if v > 10.0:
+                    break
+            y[i] = v * x[2]
+        return y[0]
+
+    n[None] = 6
+    xs = np.array([0.3, 0.5, 0.8])
+    x.from_numpy(xs)
+    seed = [0.5, 0.0, 1.0]
+    with oc.ad.FwdMode(loss=[y], param=x, seed=seed):
+        first = f()
+    assert first == y[0]
+    duals, values = y.dual.to_numpy(), []
+    assert not x.dual.to_numpy().any()
+    for sign in (1, -1):
+        x.from_numpy(xs + sign * 1e-6 * np.array(seed))
+        f()
+        values.append(y.to_numpy())
+    np.testing.assert_allclose(duals, (values[0] - values[1]) / 2e-6, rtol=1e-6)
+
+
+def test_forward_mode_refusals():
+    x = oc.field(oc.f32, shape=3, needs_dual=True)
+    y = oc.field(oc.f32, shape=(), needs_dual=True)
+    plain = oc.field(oc.f32, shape=(), name="plain")
+
+    @oc.kernel
+    def f():
+        plain[None] = x[0]
+
+    with pytest.raises(RuntimeError, match="`seed` is not set"):
+        oc.ad.FwdMode(y, x).__enter__()
+    with pytest.raises(AssertionError, match="2 numbers"):
+        oc.ad.FwdMode(y, x, seed=[1.0, 2.0]).__enter__()
+    with pytest.raises(RuntimeError, match="Duals of"):
+        oc.ad.FwdMode(plain, x, seed=[1.0, 0.0, 0.0]).__enter__()
+    mode = oc.ad.FwdMode(y, x, seed=[1.0, 0.0, 0.0])
+    with pytest.raises(oc.OctantsRuntimeError, match=r"\[OC1102\].*`plain`"), mode:
+        f()
+    with pytest.raises(AssertionError, match="only once"):
+        mode.__enter__()
+    f()
