@@ -16,7 +16,8 @@ VENV := .venv
 BIN  := $(VENV)/bin
 
 WHEEL_INPUTS := $(shell git ls-files -co --exclude-standard -- crates python Cargo.toml Cargo.lock pyproject.toml \
-                  README.md LICENSE THIRD-PARTY.md .cargo 2>/dev/null | grep -v -e '/tests/' -e '\.snap$$')
+                  README.md LICENSE THIRD-PARTY.md .cargo scripts/build_wheel.py scripts/glibc_floor.py scripts/glibc_floor.c \
+                  2>/dev/null | grep -v -e '/tests/' -e '\.snap$$')
 WHEEL_INPUTS := $(wildcard $(WHEEL_INPUTS))
 
 .PHONY: help

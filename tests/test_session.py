@@ -47,10 +47,23 @@ def test_default_types():
     assert oc.ndarray(float, 2).dtype is oc.f32
 
 
-def test_required_version():
-    oc.init(require_version=oc.__version_str__, log_level="error")
-    with pytest.raises(Exception, match="requires"):
-        oc.init(require_version=f"{oc.__version__[0]}.{oc.__version__[1] + 1}.0")
+@pytest.mark.parametrize(
+    "version", [oc.__version_str__, "0.1", "1.3.3", "1.0.0", "1.7.4", "v1.2", "1.3.0b1", "1.3.0.dev4+g1a2b3c"]
+)
+def test_versions_that_a_program_may_require(version):
+    oc.init(require_version=version, log_level="error")
+
+
+@pytest.mark.parametrize("version", [f"0.{oc.__version__[1] + 1}.0", "1.7.5", "1.8", "2.0.0", "0.1.99"])
+def test_required_versions_that_this_is_not(version):
+    with pytest.raises(Exception, match=f"requires version {version}"):
+        oc.init(require_version=version)
+
+
+@pytest.mark.parametrize("version", ["", "1", "new", "1.x", 1.3, (1, 3, 0)])
+def test_required_versions_that_are_none(version):
+    with pytest.raises(ValueError, match="require_version is a text such as"):
+        oc.init(require_version=version)
 
 
 def test_environment_variables():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 from collections.abc import Callable
 
@@ -196,16 +197,28 @@ def _default(option: str, given, kind: str, environment: str, allowed: tuple[str
     return dtype
 
 
+# The releases whose programs run here: a program that asks for one of these, or an older one of the same major number, gets it.
+_PEERS = {"Quadrants": (1, 3, 3), "Taichi": (1, 7, 4)}
+
+
 def _check_version(required: str) -> None:
+    """Raises unless this is the version, of Octants or of a system whose programs it runs, that a program asks for, or a newer one.
+
+    What follows the numbers, such as a revision in ``"1.3.0.dev4+g1a2b3c"``, is not compared.
+    """
     from . import __version__
     from ._octants import __version__ as __version_str__
 
-    try:
-        wanted = tuple(int(part) for part in required.split("."))
-    except ValueError:
-        raise ValueError(f'require_version is a text such as "0.1.0", not {required!r}') from None
-    if wanted[0] != __version__[0] or wanted[1:] > __version__[1 : len(wanted)]:
-        raise Exception(f"the program requires Octants {required}, and this is {__version_str__}")
+    numbers = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![^.+a-z-])", required) if isinstance(required, str) else None
+    if numbers is None:
+        raise ValueError(f'require_version is a text such as "0.1.0", not {required!r}')
+    wanted = tuple(int(part or 0) for part in numbers.groups())
+    known = {"Octants": __version__, **_PEERS}
+    if not any(wanted[0] == version[0] and wanted <= version for version in known.values()):
+        peers = " and ".join(f"{name} {'.'.join(map(str, version))}" for name, version in _PEERS.items())
+        raise Exception(
+            f"the program requires version {required}, and this is Octants {__version_str__}, which stands for {peers}"
+        )
 
 
 def show(kernel: str, ir: str, llvm: str | None, optimised: str | None, assembly: str | None):
