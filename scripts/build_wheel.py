@@ -18,8 +18,8 @@ from glibc_floor import make_linker
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# The oldest C library that the wheel runs with: that of RHEL 8 and Debian 10.
-GLIBC = (2, 28)
+# The oldest C library that the wheel runs with: that of Ubuntu 18.04; RHEL 8 and Debian 10 have a newer one.
+GLIBC = (2, 27)
 
 # Parts of glibc, and the compiler's support library that every glibc system carries.
 ALLOWED_LIBRARIES = {
@@ -51,6 +51,15 @@ def newest_glibc_symbol(shared_object: Path) -> tuple[int, int]:
     return max((int(major), int(minor)) for major, minor in found)
 
 
+def unresolved_symbols(shared_object: Path) -> list[str]:
+    """What the object needs of no library that it names; the interpreter's own functions, which it finds in its process, left out."""
+    symbols = subprocess.run(
+        ["readelf", "--dyn-syms", "--wide", shared_object], check=True, capture_output=True, text=True
+    ).stdout
+    unversioned = re.findall(r" GLOBAL +DEFAULT +UND (\w+)$", symbols, re.MULTILINE)
+    return [name for name in unversioned if not re.match(r"_?Py", name)]
+
+
 def check(wheel: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch, zipfile.ZipFile(wheel) as archive:
         shared_objects = [name for name in archive.namelist() if name.endswith(".so")]
@@ -60,6 +69,8 @@ def check(wheel: Path) -> None:
         foreign = sorted(set(needed_libraries(shared_object)) - ALLOWED_LIBRARIES)
         if foreign:
             sys.exit(f"{wheel.name}: needs libraries that a plain machine may not have: {', '.join(foreign)}")
+        if unresolved := unresolved_symbols(shared_object):
+            sys.exit(f"{wheel.name}: scripts/glibc_floor.c should define these: {', '.join(unresolved)}")
         glibc = newest_glibc_symbol(shared_object)
     if glibc > GLIBC:
         sys.exit(

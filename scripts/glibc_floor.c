@@ -1,4 +1,4 @@
-/* Functions that the static libraries of a new system expect of its C library and that glibc 2.28 does not have, in terms of those
+/* Functions that the static libraries of a new system expect of its C library and that glibc 2.27 does not have, in terms of those
    that it has. They are hidden: an object that is linked with them uses them itself and offers them to nobody, and the linker drops
    those that nothing refers to. Declarations are written out, for the system's headers have newer ideas of the same names. */
 

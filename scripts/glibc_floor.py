@@ -3,7 +3,8 @@
 A linker binds each function of the C library to the newest version that the library at hand has; the object then asks for that
 version wherever it is loaded. Here the linker sees *stand-ins* instead: libraries without code that have the C library's names with
 the newest version that a given glibc had. What that glibc did not have at all is missing in the stand-ins and is defined by
-glibc_floor.c; what is in neither makes the link fail, so nothing newer slips in.
+glibc_floor.c; what is in neither stays undefined, which a linker refuses or, in an extension of Python, whoever looks at the
+object's symbols afterwards.
 
 Only the names and versions matter in a link: the old versions are listed by the system's own libraries, which keep them for
 programs that were linked long ago.

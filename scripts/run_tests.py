@@ -9,6 +9,7 @@ All suites run even if one fails; the last line counts passed and failed, and th
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -111,9 +112,33 @@ def died(code: int, count: Count) -> Count:
 
 def python() -> Count:
     """Behaviour tests and the code blocks of the documents, against the installed wheel."""
+    return pytest(sys.executable)
+
+
+def torch() -> Count:
+    """The tests that need torch, in an environment that has it, unless the first one does."""
+    if importlib.util.find_spec("torch") is not None:
+        print("  the suite `python` has run them: its environment has torch")
+        return Count()
+    wheels = sorted((ROOT / "dist").glob("*.whl"))
+    if len(wheels) != 1:
+        print(f"  FAILED there should be one wheel in dist/, not {len(wheels)}: run `make wheel`")
+        return Count(failed=1)
+    environment = ROOT / ".venv" / "torch"
+    code, output = stream([ROOT / "scripts" / "make_torch_environment.sh", environment, wheels[0], sys.executable])
+    if code == 3:
+        print(f"  skipped: {output.strip().splitlines()[-1]}")
+        return Count(skipped=1)
+    if code != 0:
+        return Count(failed=1)
+    return pytest(environment / "bin" / "python", "--needing", "torch")
+
+
+def pytest(interpreter: str | Path, *options: str) -> Count:
+    """Runs the tests of Python in an interpreter's environment."""
     report = ROOT / ".venv" / "pytest.xml"
     report.unlink(missing_ok=True)
-    code, _ = stream([sys.executable, "-m", "pytest", "tests", f"--junitxml={report}"])
+    code, _ = stream([interpreter, "-m", "pytest", "tests", f"--junitxml={report}", *options])
     if not report.exists():
         return Count(failed=1)
     suite = ElementTree.parse(report).getroot().find("testsuite")
@@ -122,7 +147,7 @@ def python() -> Count:
     return died(code, Count(total - errors - failures - skipped, errors + failures, skipped))
 
 
-SUITES: dict[str, Callable[[], Count]] = {"lint": lint, "rust": rust, "python": python}
+SUITES: dict[str, Callable[[], Count]] = {"lint": lint, "rust": rust, "python": python, "torch": torch}
 
 
 def main() -> None:

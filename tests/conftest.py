@@ -11,11 +11,14 @@ that:
 * ``cuda_only``: it is about NVIDIA's GPUs alone.
 * ``sanitizer_core``: a small program for each part of a device's code, which compute-sanitizer runs, too.
 
-``--devices cuda`` runs what belongs to that device alone. Where a device that a test is about cannot be opened, it is skipped with the
+``--devices cuda`` runs what belongs to that device alone, and ``--needing torch`` what is skipped where there is no torch. Where a device that a test is about cannot be opened, it is skipped with the
 reason.
 """
 
 from __future__ import annotations
+
+import inspect
+import re
 
 import pytest
 from devices import DEVICES, missing
@@ -25,6 +28,7 @@ import octants as oc
 
 def pytest_addoption(parser):
     parser.addoption("--devices", metavar="A,B", help=f"run the tests of these devices alone ({', '.join(DEVICES)})")
+    parser.addoption("--needing", metavar="MODULE", help="run the tests alone that ask for this module by importorskip")
 
 
 def pytest_configure(config):
@@ -81,10 +85,21 @@ def device_of(item) -> str:
     return stamp.partition(",")[0]
 
 
+def needs(item, module: str) -> bool:
+    """Whether a test, or its file for all of its tests, asks for a module by ``importorskip``."""
+    asking = rf'importorskip\("{module}"'
+    if re.search(rf"^\S.*{asking}", inspect.getsource(item.module), re.MULTILINE):
+        return True
+    return re.search(asking, inspect.getsource(item.function)) is not None
+
+
 def pytest_collection_modifyitems(config, items):
-    if config.named_devices:
-        left_out = [item for item in items if device_of(item) not in config.named_devices]
-        items[:] = [item for item in items if device_of(item) in config.named_devices]
+    devices, module = config.named_devices, config.getoption("--needing")
+    left_out = [
+        item for item in items if (devices and device_of(item) not in devices) or (module and not needs(item, module))
+    ]
+    if left_out:
+        items[:] = [item for item in items if item not in set(left_out)]
         config.hook.pytest_deselected(items=left_out)
 
 
