@@ -123,9 +123,14 @@ class Tape:
             self.grad()
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
-        result = kernel._launch(args, kwargs, False)
-        self.calls.append((kernel, args, kwargs))
+        result, record = kernel._record(args, kwargs)  # type: ignore[attr-defined]
+        self.calls.append((kernel if record is None else _Recorded(kernel, record), args, kwargs))
         return result
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much memory the tape holds of what kernels overwrote."""
+        return sum(called.record.bytes for called, _, _ in self.calls if isinstance(called, _Recorded))
 
     def grad(self) -> None:
         """Goes back through what was recorded. Called at the end of ``with`` if there is a loss."""
@@ -192,6 +197,21 @@ class Tape:
 
     def _loss_value(self) -> float:
         return float(self.loss.to_numpy().reshape(()))  # type: ignore[union-attr]
+
+
+class _Recorded:
+    """A call of a kernel with what was kept of it, since the kernel overwrites what its derivative needs."""
+
+    def __init__(self, kernel: Kernel, record):
+        self.kernel = kernel
+        self.record = record
+
+    def __call__(self, *args, **kwargs):
+        return self.kernel(*args, **kwargs)
+
+    def grad(self, *args, **kwargs):
+        """Goes back."""
+        return self.kernel._grad_of_record(self.record, args, kwargs or None)  # type: ignore[attr-defined]
 
 
 class FwdMode:

@@ -52,7 +52,7 @@ impl Gradient {
         device_has_tapes: bool,
         compile: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
     ) -> Result<Self, Error> {
-        let Derivative { mut kernel, companions, access, tapes, stops } = derivative;
+        let Derivative { mut kernel, companions, access, tapes, stops, recording: _ } = derivative;
         let params = kernel.params.len();
         let mut kept = Vec::new();
         let mut placed = None;
@@ -76,8 +76,8 @@ impl Gradient {
         &self.kernel
     }
 
-    /// How many parameters whoever launches it provides: those of the kernel, and their companions. Others of [`Gradient::kernel`] are arrays,
-    /// and stay empty in the block of arguments.
+    /// How many parameters whoever launches it provides: those of the kernel, their companions, and what was recorded. Others of
+    /// [`Gradient::kernel`] are arrays, and stay empty in the block of arguments.
     pub fn params(&self) -> usize {
         self.params
     }

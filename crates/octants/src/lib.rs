@@ -48,6 +48,7 @@ mod kernel_source;
 mod launch_keys;
 mod options;
 mod output;
+mod recording;
 mod report;
 mod session;
 mod short_launch;
@@ -77,6 +78,7 @@ pub use octants_runtime::{
 };
 pub use options::{Arch, SessionOptions};
 pub use output::Locate;
+pub use recording::{Record, Recorder};
 pub use report::{CompileStatistics, Dump, TaskResources};
 pub use session::Session;
 pub use stream::{Event, Stream};

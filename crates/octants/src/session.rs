@@ -8,7 +8,7 @@ use octants_front::FieldKind;
 use octants_hal::null::NullDevice;
 use octants_hal::{Cancel, Device};
 use octants_ir::{Kernel, Layout, OpKind, text, verify};
-use octants_passes::{Mode, Refusal, Storage, differentiate};
+use octants_passes::{Mode, Refusal, Storage, differentiate, differentiate_recorded};
 use octants_runtime::{Context, Profiler};
 
 use crate::backend::{self, Backend, Compiler};
@@ -21,6 +21,7 @@ use crate::intern::Interner;
 use crate::kernel_source::KernelSource;
 use crate::launch_keys::LaunchKeys;
 use crate::options::{Arch, SessionOptions};
+use crate::recording::Recorder;
 use crate::wait::{wait, wait_for_all};
 
 /// A device in use. Cloning gives another handle of the same session.
@@ -200,6 +201,25 @@ impl Session {
         };
         let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
         Gradient::new(derivative, self.inner.compiler.has_tapes(), compile).map(Ok)
+    }
+
+    /// What must run in the place of a kernel whose derivative in reverse mode needs what the kernel overwrites, and that derivative; `None` if the
+    /// kernel can run itself. The inner error says why there is no derivative that is right.
+    pub fn record(
+        &self,
+        kernel: &Kernel,
+        storage: &[Storage],
+        cancel: &Cancel,
+    ) -> Result<Result<Option<(Recorder, Gradient)>, Vec<Refusal>>, Error> {
+        let begin = Instant::now();
+        let mut derivative = match differentiate_recorded(kernel, storage) {
+            Ok(derivative) => derivative,
+            Err(refusals) => return Ok(Err(refusals)),
+        };
+        let Some(recording) = derivative.recording.take() else { return Ok(Ok(None)) };
+        let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
+        let made = Recorder::new(derivative, recording, self.inner.compiler.has_tapes(), compile)?;
+        Ok(Ok(Some(made)))
     }
 
     /// The one layout that is equal to this.

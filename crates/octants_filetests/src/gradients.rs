@@ -4,8 +4,8 @@ use octants_interp::{AddressSpace, Arg, Buffers, Limits, run};
 use octants_ir::text::print;
 use octants_ir::{Const, Kernel, Scalar, Type, verify};
 use octants_passes::{
-    Assumptions, Derivative, Mode, PipelineOptions, Refusal, RefusalKind, Storage, TapeArray, TapePlan,
-    differentiate, place_tapes, run_pipeline,
+    Assumptions, Derivative, Mode, PipelineOptions, Recording, Refusal, RefusalKind, Storage, TapeArray,
+    TapePlan, differentiate, differentiate_recorded, place_tapes, run_pipeline,
 };
 
 /// What a check may run at most.
@@ -28,7 +28,13 @@ pub fn check(
     args: Vec<Arg>,
     memory: Buffers,
 ) -> Result<Result<(), Refused>, String> {
-    let made = |mode| differentiate(kernel, mode, storage).map_err(|refusals| (mode, refusals));
+    let made = |mode| {
+        let made = match mode {
+            Mode::Forward => differentiate(kernel, mode, storage),
+            Mode::Reverse => differentiate_recorded(kernel, storage),
+        };
+        made.map_err(|refusals| (mode, refusals))
+    };
     let has_no_rule = |refusal: &Refusal| matches!(refusal.kind, RefusalKind::NoRule(_));
     let (forward, reverse) = match (made(Mode::Forward), made(Mode::Reverse)) {
         (Ok(forward), Ok(reverse)) => (Some(forward), reverse),
@@ -85,12 +91,22 @@ impl Setting<'_> {
         let single = self.arrays.iter().any(|&(_, _, scalar)| scalar != Scalar::F64);
         let (direction, weights) = (self.random(2 * seed + 1), self.random(2 * seed + 2));
         let after = self.run(self.kernel, self.args.clone(), self.memory.clone())?;
-        let (memory, gradient) = self.run_derivative(reverse, &after, &weights, split)?;
+        let (after, records) = match &reverse.recording {
+            None => (after, Vec::new()),
+            Some(recording) => {
+                let (recorded, records) = self.run_recording(recording, split)?;
+                if !self.are_close(&recorded, &after) {
+                    return Ok(Some("the kernel that records does something else".into()));
+                }
+                (recorded, records)
+            }
+        };
+        let (memory, gradient) = self.run_derivative(reverse, &after, &weights, &records, split)?;
         if self.differs(&memory, &after) {
             return Ok(Some("reverse mode writes the kernel's arrays".into()));
         }
         if let Some(plan) = &reverse.tapes {
-            let placed = self.run_placed(reverse, plan, &after, &weights)?;
+            let placed = self.run_placed(reverse, plan, &after, &weights, &records)?;
             let differs = |(a, b): (&f64, &f64)| !close(*a, *b, if single { 1e-5 } else { 1e-12 });
             if placed.iter().flatten().zip(gradient.iter().flatten()).any(differs) {
                 return Ok(Some(format!("{gradient:?} with tapes, {placed:?} with arrays for them")));
@@ -103,11 +119,8 @@ impl Setting<'_> {
             let differs = !close(along, back, 1e-5);
             return Ok(differs.then(|| format!("differences give {along}, reverse mode {back}")));
         };
-        let (memory, tangents) = self.run_derivative(forward, &self.memory, &direction, split)?;
-        // Passes may sum in another order.
-        let bound = if single { 1e-5 } else { 1e-12 };
-        let sums = self.reals(&memory).into_iter().flatten().zip(self.reals(&after).into_iter().flatten());
-        if !sums.into_iter().all(|(a, b)| close(a, b, bound)) {
+        let (memory, tangents) = self.run_derivative(forward, &self.memory, &direction, &[], split)?;
+        if !self.are_close(&memory, &after) {
             return Ok(Some("forward mode does not do what the kernel does".into()));
         }
         let along = dot(&weights, &tangents);
@@ -150,11 +163,50 @@ impl Setting<'_> {
         Ok(up.iter().zip(&down).map(|(up, down)| up.iter().zip(down).map(quotient).collect()).collect())
     }
 
-    /// Memory and arguments with companions that hold these numbers, and where they lie.
+    /// Runs the kernel that records, with arrays as large as it says: one that is too small is a trap, and of one that is too large the
+    /// last cells are not touched. Gives the arrays as arguments.
+    fn run_recording(&self, recording: &Recording, split: bool) -> Result<(Buffers, Vec<Arg>), String> {
+        for kernel in [&recording.kernel, &recording.sizing] {
+            verify(kernel).map_err(|broken| format!("{}\n{}", broken[0], print(kernel)))?;
+        }
+        let mut memory = self.memory.clone();
+        let count = 2 * recording.arrays.len();
+        let address = memory.add(vec![0; count * 8]);
+        let mut args = self.args.clone();
+        args.push(Arg::Array { address, shape: vec![count as i32] });
+        let sizing = if split { piped(&recording.sizing) } else { recording.sizing.clone() };
+        let sized = self.run(&sizing, args, memory)?;
+        if self.differs(&sized, &self.memory) {
+            return Err(format!("sizing writes the kernel's arrays\n{}", print(&recording.sizing)));
+        }
+        let words = sized.bytes(address).chunks_exact(8);
+        let sizes: Vec<i64> = words.map(|b| i64::from_le_bytes(b.try_into().expect("eight bytes"))).collect();
+        let mut memory = self.memory.clone();
+        let mut records = Vec::new();
+        for (array, size) in recording.arrays.iter().zip(sizes.chunks_exact(2)) {
+            let (rows, columns) = (size[0] as usize, size[1] as usize);
+            let address = memory.add(vec![UNTOUCHED; rows * columns * array.scalar.bytes() as usize]);
+            records.push(Arg::Array { address, shape: vec![size[0] as i32, size[1] as i32] });
+        }
+        let args = self.args.iter().chain(&records).cloned().collect();
+        let kernel = if split { piped(&recording.kernel) } else { recording.kernel.clone() };
+        let memory = self.run(&kernel, args, memory)?;
+        for (array, record) in recording.arrays.iter().zip(&records) {
+            let Arg::Array { address, shape } = record else { continue };
+            let (bytes, row) = (memory.bytes(*address), shape[1] as usize * array.scalar.bytes() as usize);
+            if !bytes.is_empty() && bytes[bytes.len() - row..].iter().all(|&byte| byte == UNTOUCHED) {
+                return Err(format!("{sizes:?} is more than is kept\n{}", print(&recording.sizing)));
+            }
+        }
+        Ok((memory, records))
+    }
+
+    /// Memory and arguments with companions that hold these numbers and with what was recorded, and where the companions lie.
     fn with_companions(
         &self,
         memory: &Buffers,
         seeds: &[Vec<f64>],
+        records: &[Arg],
     ) -> (Buffers, Vec<Arg>, Vec<(u64, Scalar)>) {
         let mut memory = memory.clone();
         let mut args = self.args.clone();
@@ -168,6 +220,7 @@ impl Setting<'_> {
                 _ => Arg::Field { address: companion },
             });
         }
+        args.extend_from_slice(records);
         (memory, args, addresses)
     }
 
@@ -176,16 +229,11 @@ impl Setting<'_> {
         derivative: &Derivative,
         memory: &Buffers,
         seeds: &[Vec<f64>],
+        records: &[Arg],
         split: bool,
     ) -> Result<(Buffers, Vec<Vec<f64>>), String> {
-        let (memory, args, addresses) = self.with_companions(memory, seeds);
-        let kernel = if split {
-            let assumptions = Assumptions { noalias: true, copies: false };
-            let options = PipelineOptions { assumptions, verify: true, ..PipelineOptions::default() };
-            run_pipeline(derivative.kernel.clone(), options).kernel
-        } else {
-            derivative.kernel.clone()
-        };
+        let (memory, args, addresses) = self.with_companions(memory, seeds, records);
+        let kernel = if split { piped(&derivative.kernel) } else { derivative.kernel.clone() };
         let memory = self.run(&kernel, args, memory)?;
         let found = addresses.iter().map(|&(address, scalar)| reals(memory.bytes(address), scalar)).collect();
         Ok((memory, found))
@@ -199,8 +247,9 @@ impl Setting<'_> {
         plan: &TapePlan,
         memory: &Buffers,
         weights: &[Vec<f64>],
+        records: &[Arg],
     ) -> Result<Vec<Vec<f64>>, String> {
-        let (mut memory, mut args, addresses) = self.with_companions(memory, weights);
+        let (mut memory, mut args, addresses) = self.with_companions(memory, weights, records);
         let count = plan.tasks * plan.stride();
         let address = memory.add(vec![0; count * 8]);
         let mut sizing = args.clone();
@@ -221,9 +270,7 @@ impl Setting<'_> {
             args.push(Arg::Array { address, shape });
         }
         verify(&kernel).map_err(|broken| format!("{}\n{}", broken[0], print(&kernel)))?;
-        let assumptions = Assumptions { noalias: true, copies: false };
-        let options = PipelineOptions { assumptions, verify: true, ..PipelineOptions::default() };
-        let kernel = run_pipeline(kernel, options).kernel;
+        let kernel = piped(&kernel);
         let memory = self.run(&kernel, args, memory).map_err(|e| format!("{e}\n{}", print(&plan.sizing)))?;
         for (address, row) in rows {
             let bytes = memory.bytes(address);
@@ -243,6 +290,14 @@ impl Setting<'_> {
 
     fn reals(&self, memory: &Buffers) -> Vec<Vec<f64>> {
         self.arrays.iter().map(|&(_, address, scalar)| reals(memory.bytes(address), scalar)).collect()
+    }
+
+    /// Whether the arrays hold the same reals, but for the order in which they were summed.
+    fn are_close(&self, memory: &Buffers, other: &Buffers) -> bool {
+        let single = self.arrays.iter().any(|&(_, _, scalar)| scalar != Scalar::F64);
+        let bound = if single { 1e-5 } else { 1e-12 };
+        let mut pairs = self.reals(memory).into_iter().flatten().zip(self.reals(other).into_iter().flatten());
+        pairs.all(|(a, b)| close(a, b, bound))
     }
 
     /// Whether the arguments' arrays hold different bytes.
@@ -269,6 +324,13 @@ impl Setting<'_> {
         let arrays = self.arrays.iter();
         arrays.map(|&(_, address, scalar)| (0..count(address, scalar)).map(|_| next()).collect()).collect()
     }
+}
+
+/// The kernel after all passes.
+fn piped(kernel: &Kernel) -> Kernel {
+    let assumptions = Assumptions { noalias: true, copies: false };
+    let options = PipelineOptions { assumptions, verify: true, ..PipelineOptions::default() };
+    run_pipeline(kernel.clone(), options).kernel
 }
 
 fn reals(bytes: &[u8], scalar: Scalar) -> Vec<f64> {

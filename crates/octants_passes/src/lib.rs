@@ -26,7 +26,10 @@ mod update;
 
 pub use check_arithmetic::check_arithmetic;
 pub use demote_atomics::demote_atomics;
-pub use differentiate::{Derivative, Mode, Refusal, RefusalKind, Storage, TapePlan, differentiate};
+pub use differentiate::{
+    Derivative, Mode, RecordArray, Recording, Refusal, RefusalKind, Storage, TapePlan, differentiate,
+    differentiate_recorded,
+};
 pub use expand_field_loops::expand_field_loops;
 pub use lower_random::lower_random;
 pub use make_plan::make_plan;

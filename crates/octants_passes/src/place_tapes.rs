@@ -84,7 +84,7 @@ fn scalar_of(kernel: &Kernel, value: Value) -> Option<Scalar> {
 }
 
 /// The number of an iteration, at the end of the region.
-fn column(kernel: &mut Kernel, op: Op, region: Region) -> Value {
+pub(crate) fn column(kernel: &mut Kernel, op: Op, region: Region) -> Value {
     let parallel = kernel.parallel_loop(op).expect("it is one");
     let (indices, bounds): (Vec<_>, Vec<_>) = (parallel.indices().to_vec(), parallel.bounds().collect());
     let loc = kernel.ops[op].loc;

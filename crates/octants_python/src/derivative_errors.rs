@@ -29,7 +29,7 @@ fn diagnostic(kernel: &Kernel, mode: Mode, refusal: &Refusal) -> Diagnostic {
         RefusalKind::Overwritten => {
             let text = format!("the derivative needs the value{name} that is read here, which the kernel overwrites");
             labelled(diagnostic(Code::DerivativeOverwritten, text), "it is overwritten here")
-                .help("write to another array or element, or split the kernel, so that what is read stays as it was")
+                .help("call the kernel inside of oc.ad.Tape, which keeps what a kernel overwrites, or write to another array or element")
         }
         RefusalKind::NoStorage => {
             let (what, option) = match mode {
@@ -64,6 +64,22 @@ fn diagnostic(kernel: &Kernel, mode: Mode, refusal: &Refusal) -> Diagnostic {
             "it is written here, too",
         )
         .help("combine with `+=`, write to an element of the iteration's own, or put `oc.loop_config(serialize=True)` before the loop"),
+        RefusalKind::Crossed => labelled(
+            diagnostic(
+                Code::NotDifferentiable,
+                format!("the value{name} that is read here is written by other iterations of the parallel loop: which comes first is left to chance"),
+            ),
+            "it is written here",
+        )
+        .help("read from one array and write to another, or put `oc.loop_config(serialize=True)` before the loop"),
+        RefusalKind::Uncounted => labelled(
+            diagnostic(
+                Code::DerivativeOverwritten,
+                format!("how many values must be kept for the derivative depends on the value{name} that is read here, which the kernel writes"),
+            ),
+            "it is written here",
+        )
+        .help("write it in a kernel of its own, before this one"),
         RefusalKind::Recursion => diagnostic(
             Code::NotDifferentiable,
             "a function that calls itself has no derivative".to_owned(),

@@ -12,7 +12,7 @@ use octants::front::{
     FunctionKind, Host, Lowered, Returned, Returns, Signature, check_signature, lower_kernel,
 };
 use octants::ir::{Const, Data, LocData};
-use octants::{Arguments, Cancel, CompileStatistics, CompiledKernel, LaunchError, LiveStream, Mode};
+use octants::{Arguments, Cancel, CompileStatistics, CompiledKernel, LaunchError, LiveStream, Mode, Refusal};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
@@ -28,6 +28,11 @@ use crate::launch::{
 use crate::runtime::{ActiveSession, Runtime, SessionHolder};
 use crate::traced::Traced;
 use crate::{aggregate, derivative_errors, dtype, errors, host_only, interrupt, stack, stream, tensor};
+
+mod recording;
+
+pub use recording::Record;
+use recording::RecordUse;
 
 #[pyclass(frozen, module = "octants", dict, weakref)]
 pub struct Kernel {
@@ -45,6 +50,7 @@ pub struct Kernel {
 #[derive(Default)]
 struct Specialisations {
     value: List,
+    recording: List,
     reverse: List,
     forward: List,
 }
@@ -53,7 +59,7 @@ type List = Mutex<Vec<Arc<Specialisation>>>;
 
 impl SessionHolder for Specialisations {
     fn release(&self) {
-        for list in [&self.value, &self.reverse, &self.forward] {
+        for list in [&self.value, &self.recording, &self.reverse, &self.forward] {
             let old = std::mem::take(&mut *list.lock().unwrap_or_else(PoisonError::into_inner));
             drop(old);
         }
@@ -61,7 +67,13 @@ impl SessionHolder for Specialisations {
 }
 
 /// What a launch computes.
-type What = Option<Mode>;
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Value,
+    /// The value, and what the derivative in reverse mode needs and would not find in memory.
+    Recording,
+    Derivative(Mode),
+}
 
 impl Kernel {
     /// The code for these arguments, if there is some, with the block of arguments written.
@@ -95,9 +107,10 @@ impl Kernel {
 
     fn specialisations(&self, what: What) -> MutexGuard<'_, Vec<Arc<Specialisation>>> {
         let list = match what {
-            None => &self.specialisations.value,
-            Some(Mode::Reverse) => &self.specialisations.reverse,
-            Some(Mode::Forward) => &self.specialisations.forward,
+            What::Value => &self.specialisations.value,
+            What::Recording => &self.specialisations.recording,
+            What::Derivative(Mode::Reverse) => &self.specialisations.reverse,
+            What::Derivative(Mode::Forward) => &self.specialisations.forward,
         };
         list.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -151,17 +164,30 @@ impl Kernel {
             root.call_method0(py, "_require_places")?;
         }
         // The user was told when the kernel itself was compiled.
-        if what.is_none() {
+        if !matches!(what, What::Derivative(_)) {
             errors::warn(py, &lowered.warnings, sources.map())?;
         }
         interrupt::install();
         let signals = SignalScope::begin(py)?;
-        if let Some(mode) = what {
+        if let What::Derivative(mode) = what {
             let made = self.differentiate(py, current, mode, &lowered, arguments, signals.request())?;
             drop(signals);
             py.check_signals()?;
             return Ok(self.keep(current, what, made));
         }
+        if what == What::Recording
+            && let Some(made) = self.record(py, current, &lowered, arguments, signals.request())?
+        {
+            drop(signals);
+            py.check_signals()?;
+            return Ok(self.keep(current, what, made));
+        }
+        let checked = match what {
+            What::Recording => {
+                companions(&lowered.kernel, Mode::Reverse, &lowered.dependencies, &lowered.fields, arguments)?
+            }
+            What::Value | What::Derivative(_) => Vec::new(),
+        };
         let Lowered { kernel, dependencies, fields, returns, .. } = lowered;
         let compiled = py
             .detach(|| stack::with_enough(|| current.session.compile(kernel, lowering, signals.request())))
@@ -173,7 +199,19 @@ impl Kernel {
         {
             errors::warn(py, &[race], sources.map())?;
         }
-        let made = Specialisation::new(current.epoch, compiled, returns, &dependencies, &fields)?;
+        let known = self.specialisations(What::Value).iter().any(|one| Arc::ptr_eq(&one.compiled, &compiled));
+        if what == What::Recording && !known {
+            let value = Specialisation::new(
+                current.epoch,
+                Arc::clone(&compiled),
+                returns.clone(),
+                &dependencies,
+                &fields,
+            )?;
+            self.keep(current, What::Value, value);
+        }
+        let mut made = Specialisation::new(current.epoch, compiled, returns, &dependencies, &fields)?;
+        made.require_companions(&dependencies, &checked)?;
         let made = self.keep(current, what, made);
         if current.times {
             self.show_times(py, &made.compiled, started, lowering)?;
@@ -217,10 +255,7 @@ impl Kernel {
         let gradient = py
             .detach(|| stack::with_enough(|| current.session.differentiate(kernel, mode, &storage, cancel)))
             .map_err(|error| errors::from_error(py, &error))?
-            .map_err(|refusals| {
-                let diagnostics = derivative_errors::refused(kernel, mode, &refusals);
-                errors::from_diagnostics(py, &diagnostics, self.runtime.get().sources().map())
-            })?;
+            .map_err(|refusals| self.no_derivative(py, kernel, mode, &refusals))?;
         let returns = match mode {
             Mode::Forward => returns.clone(),
             Mode::Reverse => Returns::Nothing,
@@ -235,6 +270,18 @@ impl Kernel {
             &companions,
             plan,
         )
+    }
+
+    /// Why there is no derivative that is right.
+    fn no_derivative(
+        &self,
+        py: Python<'_>,
+        kernel: &octants::ir::Kernel,
+        mode: Mode,
+        refusals: &[Refusal],
+    ) -> PyErr {
+        let diagnostics = derivative_errors::refused(kernel, mode, refusals);
+        errors::from_diagnostics(py, &diagnostics, self.runtime.get().sources().map())
     }
 
     /// Prints where the time of a compilation went, or that equal code was there.
@@ -266,12 +313,24 @@ impl Kernel {
         specialisation: &Specialisation,
         launch: &mut LaunchArguments<'py>,
         stream: Option<&LiveStream>,
+        record: RecordUse<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let compiled = &*specialisation.compiled;
         let mirror = launch.upload(py, compiled, stream)?;
         let mut results = Words::<8>::new();
         results.resize(compiled.results().bytes as usize);
-        let (bytes, out) = (launch.bytes(), results.bytes_mut());
+        let record = match record {
+            RecordUse::None => None,
+            RecordUse::Make(made) => {
+                Some(&*made.insert(self.begin_record(py, specialisation, launch, stream)?))
+            }
+            RecordUse::Read(record) => Some(record),
+        };
+        let with_record = record
+            .map(|record| self.block_with_record(py, specialisation, launch.bytes(), record, stream))
+            .transpose()?;
+        let bytes = with_record.as_deref().unwrap_or(launch.bytes());
+        let out = results.bytes_mut();
         let mut run = |cancel| {
             // SAFETY: the addresses are of arrays that the caller's argument objects keep alive until we return, with the extents
             // that they have; whether they may be written was checked when they were bound.
@@ -292,6 +351,9 @@ impl Kernel {
             let signals = SignalScope::begin(py)?;
             py.detach(|| run(signals.request()))
         };
+        if let (Some(record), Some(stream)) = (record, stream) {
+            record.after_launch(stream);
+        }
         // Also after a failure: what the kernel had written by then is there, as it is in arrays that were not copied.
         let copied = launch.copy_back(py, compiled, mirror, stream);
         ended.map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))?;
@@ -371,15 +433,14 @@ impl Kernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut launch = LaunchArguments::new(stream.is_some());
         if let Some(found) = self.find(py, self.runtime.get().epoch(), what, arguments, &mut launch)? {
-            return self.launch(py, &found, &mut launch, stream);
+            return self.launch(py, &found, &mut launch, stream, RecordUse::None);
         }
         let current = self.runtime.get().current(py)?;
         let made = self.specialise(py, &current, what, arguments)?;
         if !self.fits(py, &made, arguments, &mut launch)? {
-            let text = "a member of an argument does not fit the type that it is annotated with";
-            return Err(errors::plain(py, Code::ArgumentType, text));
+            return Err(misfit(py));
         }
-        self.launch(py, &made, &mut launch, stream)
+        self.launch(py, &made, &mut launch, stream, RecordUse::None)
     }
 
     #[inline]
@@ -389,12 +450,23 @@ impl Kernel {
         kwargs: Option<&Bound<'py, PyDict>>,
         what: What,
     ) -> PyResult<Bound<'py, PyAny>> {
+        self.with_arguments(args, kwargs, |arguments, stream| self.call(args.py(), what, arguments, stream))
+    }
+
+    /// Does something with the arguments in the order of the parameters, and the stream of a call.
+    #[inline]
+    fn with_arguments<'py, R>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        call: impl FnOnce(&[Borrowed<'_, 'py, PyAny>], Option<&LiveStream>) -> PyResult<R>,
+    ) -> PyResult<R> {
         errors::gateway(|| {
             let py = args.py();
             host_only::guard_launch(py)?;
             if kwargs.is_none() && args.len() == self.params.len() {
                 let arguments: Objects<'_, 'py> = args.iter_borrowed().collect();
-                return self.call(py, what, &arguments, None);
+                return call(&arguments, None);
             }
             let sources = self.runtime.get().sources().map();
             let binder = Binder { signature: &self.signature, params: &self.params, sources };
@@ -405,13 +477,19 @@ impl Kernel {
                 && args.len() == self.params.len()
             {
                 let arguments: Objects<'_, 'py> = args.iter_borrowed().collect();
-                return self.call(py, what, &arguments, stream.as_ref());
+                return call(&arguments, stream.as_ref());
             }
             let placed = binder.place(args, kwargs)?;
             let arguments: Objects<'_, 'py> = placed.iter().map(Bound::as_borrowed).collect();
-            self.call(py, what, &arguments, stream.as_ref())
+            call(&arguments, stream.as_ref())
         })
     }
+}
+
+#[cold]
+fn misfit(py: Python<'_>) -> PyErr {
+    let text = "a member of an argument does not fit the type that it is annotated with";
+    errors::plain(py, Code::ArgumentType, text)
 }
 
 #[pymethods]
@@ -455,7 +533,7 @@ impl Kernel {
             host_only::guard_launch(slf.py())?;
             return hook.bind(slf.py()).call1((slf, args, kwargs));
         }
-        slf.get().launch_with(args, kwargs, None)
+        slf.get().launch_with(args, kwargs, What::Value)
     }
 
     /// The derivative in reverse mode, with the arguments of a call: what the results' gradients hold goes back to those of what the kernel reads.
@@ -465,7 +543,7 @@ impl Kernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().launch_with(args, kwargs, Some(Mode::Reverse))
+        slf.get().launch_with(args, kwargs, What::Derivative(Mode::Reverse))
     }
 
     /// What the derivative in reverse mode does for these arguments: which parameters have gradients, what it keeps of which loops, and where
@@ -483,7 +561,7 @@ impl Kernel {
             let binder = Binder { signature: &this.signature, params: &this.params, sources };
             let placed = binder.place(args, kwargs)?;
             let arguments: Objects<'_, 'py> = placed.iter().map(Bound::as_borrowed).collect();
-            let (what, epoch) = (Some(Mode::Reverse), this.runtime.get().epoch());
+            let (what, epoch) = (What::Derivative(Mode::Reverse), this.runtime.get().epoch());
             let found = this.find(py, epoch, what, &arguments, &mut LaunchArguments::new(false))?;
             let code = match found {
                 Some(found) => found,
@@ -501,7 +579,31 @@ impl Kernel {
         kwargs: Option<&Bound<'py, PyDict>>,
         with_duals: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.launch_with(args, kwargs, with_duals.then_some(Mode::Forward))
+        let what = if with_duals { What::Derivative(Mode::Forward) } else { What::Value };
+        self.launch_with(args, kwargs, what)
+    }
+
+    /// A launch for whose derivative what the kernel overwrites is kept: its result, and a `Record`, or None if nothing had to be kept.
+    fn _record<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
+        self.with_arguments(args, kwargs, |arguments, stream| {
+            self.call_recording(args.py(), arguments, stream)
+        })
+    }
+
+    /// The derivative in reverse mode of a launch that was recorded, with the same arguments.
+    fn _grad_of_record<'py>(
+        &self,
+        record: &Bound<'py, Record>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.with_arguments(args, kwargs, |arguments, stream| {
+            self.call_recorded(args.py(), record.get(), arguments, stream)
+        })
     }
 
     /// As an attribute of an object: bound to it.
@@ -523,7 +625,7 @@ impl Kernel {
 
     /// Where the time of each compilation went, newest first: a list of dicts with milliseconds.
     fn compile_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let list = self.specialisations(None).clone();
+        let list = self.specialisations(What::Value).clone();
         let dicts = list.iter().map(|one| {
             let statistics = one.compiled.statistics();
             let dict = PyDict::new(py);
@@ -545,7 +647,7 @@ impl Kernel {
 
     /// What each task of the newest compilation takes of the GPU: a list of dicts. Empty on a device without registers to count.
     fn resources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let newest = self.specialisations(None).first().cloned();
+        let newest = self.specialisations(What::Value).first().cloned();
         let tasks = match newest {
             Some(newest) => {
                 py.detach(|| newest.compiled.resources()).map_err(|error| errors::from_error(py, &error))?
@@ -570,7 +672,7 @@ impl Kernel {
     /// two are for NVIDIA's GPUs of a compute capability, the session's device or 90.
     #[pyo3(signature = (stage, *, capability=None))]
     fn dump(&self, py: Python<'_>, stage: &str, capability: Option<u32>) -> PyResult<Option<String>> {
-        let newest = self.specialisations(None).first().cloned();
+        let newest = self.specialisations(What::Value).first().cloned();
         let Some(newest) = newest else { return Ok(None) };
         dump(py, &newest.compiled, stage, capability)
     }

@@ -37,14 +37,17 @@ mod activity;
 mod forward;
 mod overwritten;
 mod prepare;
+mod record;
 mod reverse;
 mod rules;
 
 use octants_ir::rewrite::ops_in;
-use octants_ir::{Access, ArrayType, Kernel, Layout, Loc, OpKind, Scalar, SideTable, Type, Value};
+use octants_ir::{Access, ArrayType, Kernel, Layout, Loc, Op, OpKind, Scalar, SideTable, Type, Value};
 
 use crate::analysis::array_access;
 use activity::Activity;
+use overwritten::Order;
+pub use record::{RecordArray, Recording};
 pub use reverse::TapePlan;
 
 /// Which derivative.
@@ -84,6 +87,8 @@ pub struct Derivative {
     pub tapes: Option<TapePlan>,
     /// Where a derivative stops that could have gone on: conversions to integers, steps.
     pub stops: Vec<Loc>,
+    /// The kernel that must run in the place of the one that was differentiated, if the derivative needs what that does not leave in memory.
+    pub recording: Option<Recording>,
 }
 
 /// Why there is no derivative that is right.
@@ -109,8 +114,12 @@ pub enum RefusalKind {
     Clock,
     /// Which of several iterations an element is left with depends on their order.
     Race,
+    /// What one iteration of a parallel loop reads, another one writes: which comes first depends on their order.
+    Crossed,
     /// A function calls itself.
     Recursion,
+    /// How much must be kept while the kernel runs depends on what is read at one place and was written at another.
+    Uncounted,
     /// The derivative needs what a cell held before an atomic update, which other threads changed meanwhile.
     AtomicResult,
     /// An op of this name has no derivative where it stands.
@@ -130,37 +139,96 @@ impl Refusal {
 /// # Errors
 /// All that keeps it from being right, in the order of the text.
 pub fn differentiate(kernel: &Kernel, mode: Mode, storage: &[Storage]) -> Result<Derivative, Vec<Refusal>> {
-    let access = array_access(kernel);
-    let mut kernel = kernel.clone();
-    let races = prepare::prepare(&mut kernel).map_err(|refusal| vec![refusal])?;
-    let companions = add_companions(&mut kernel, mode, storage);
-    let params = kernel.regions[kernel.body].params.clone();
-    let mut companion_of: SideTable<Value, Option<Value>> = SideTable::new(None);
-    for &(param, companion) in &companions {
-        companion_of.set(params[param], Some(params[companion]));
+    let mut refusals = Vec::new();
+    let made = Primal::new(kernel, mode, storage)?.derivative(mode, None, &mut refusals);
+    if refusals.is_empty() { Ok(made.0) } else { Err(refusals) }
+}
+
+/// The derivative in reverse mode of a kernel whose run may be recorded: where the derivative needs what the kernel overwrites, it has a [`Recording`].
+///
+/// # Errors
+/// As [`differentiate`].
+pub fn differentiate_recorded(kernel: &Kernel, storage: &[Storage]) -> Result<Derivative, Vec<Refusal>> {
+    let primal = Primal::new(kernel, Mode::Reverse, storage)?;
+    let mut refusals = Vec::new();
+    let (made, unkept) = primal.clone().derivative(Mode::Reverse, None, &mut refusals);
+    if refusals.is_empty() {
+        return Ok(made);
     }
-    let mut stopped = SideTable::new(false);
-    for (&param, storage) in params.iter().zip(storage) {
-        stopped.set(param, matches!(storage, Storage::Stopped(_)));
-    }
-    let activity = Activity::find(&kernel, &companion_of, &stopped);
-    let mut refusals = activity.lost(&kernel, storage);
-    refusals.extend(raced(&kernel, &companion_of, &races));
-    let stops = activity.stops(&kernel);
-    if !refusals.is_empty() {
+    if unkept.is_empty() {
         return Err(refusals);
     }
-    let tapes = match mode {
-        Mode::Forward => {
-            forward::add_tangents(&mut kernel, &activity, companion_of, &mut refusals);
-            None
+    refusals.clear();
+    let (made, _) = primal.derivative(Mode::Reverse, Some(&unkept), &mut refusals);
+    if refusals.is_empty() { Ok(made) } else { Err(refusals) }
+}
+
+/// A kernel in the form that is differentiated, and what lies beside its parameters.
+#[derive(Clone)]
+struct Primal<'s> {
+    /// Without companions.
+    kernel: Kernel,
+    /// With companions.
+    derived: Kernel,
+    storage: &'s [Storage],
+    companions: Vec<(usize, usize)>,
+    access: Vec<Access>,
+    races: Vec<Loc>,
+}
+
+impl<'s> Primal<'s> {
+    fn new(kernel: &Kernel, mode: Mode, storage: &'s [Storage]) -> Result<Self, Vec<Refusal>> {
+        let access = array_access(kernel);
+        let mut kernel = kernel.clone();
+        let races = prepare::prepare(&mut kernel).map_err(|refusal| vec![refusal])?;
+        let mut derived = kernel.clone();
+        let companions = add_companions(&mut derived, mode, storage);
+        Ok(Self { kernel, derived, storage, companions, access, races })
+    }
+
+    /// The derivative, if nothing is refused, with the results of some ops recorded; and the ops of which that would be needed.
+    fn derivative(
+        self,
+        mode: Mode,
+        recorded: Option<&[Op]>,
+        refusals: &mut Vec<Refusal>,
+    ) -> (Derivative, Vec<Op>) {
+        let Self { kernel: primal, derived: mut kernel, storage, companions, access, races } = self;
+        let mut loads = SideTable::new(None);
+        let mut recording = None;
+        if let Some(ops) = recorded {
+            match record::record(&primal, &mut kernel, ops) {
+                Ok((made, found)) => (recording, loads) = (Some(made), found),
+                Err(refused) => refusals.extend(refused),
+            }
         }
-        Mode::Reverse => reverse::reverse(&mut kernel, &activity, companion_of, &mut refusals),
-    };
-    if refusals.is_empty() {
-        Ok(Derivative { kernel, companions, access, tapes, stops })
-    } else {
-        Err(refusals)
+        let params = kernel.regions[kernel.body].params.clone();
+        let mut companion_of: SideTable<Value, Option<Value>> = SideTable::new(None);
+        for &(param, companion) in &companions {
+            companion_of.set(params[param], Some(params[companion]));
+        }
+        let mut stopped = SideTable::new(false);
+        for (&param, storage) in params.iter().zip(storage) {
+            stopped.set(param, matches!(storage, Storage::Stopped(_)));
+        }
+        let activity = Activity::find(&kernel, &companion_of, &stopped);
+        refusals.extend(activity.lost(&kernel, storage));
+        refusals.extend(raced(&kernel, &companion_of, &races));
+        if mode == Mode::Reverse {
+            refusals.extend(crossed(&kernel, &companion_of, &activity));
+        }
+        let stops = activity.stops(&kernel);
+        let (mut tapes, mut unkept) = (None, Vec::new());
+        if refusals.is_empty() {
+            match mode {
+                Mode::Forward => forward::add_tangents(&mut kernel, &activity, companion_of, refusals),
+                Mode::Reverse => {
+                    let made = reverse::reverse(&mut kernel, &activity, companion_of, &loads, refusals);
+                    (tapes, unkept) = (made.tapes, made.unkept);
+                }
+            }
+        }
+        (Derivative { kernel, companions, access, tapes, stops, recording }, unkept)
     }
 }
 
@@ -177,6 +245,36 @@ fn raced(kernel: &Kernel, companion_of: &SideTable<Value, Option<Value>>, races:
     }
     raced.dedup();
     raced
+}
+
+/// Reads through which a derivative flows, of what other iterations of the same parallel loop surely write.
+fn crossed(
+    kernel: &Kernel,
+    companion_of: &SideTable<Value, Option<Value>>,
+    activity: &Activity,
+) -> Vec<Refusal> {
+    let writes = overwritten::writes(kernel);
+    let mut crossed = Vec::new();
+    let mut order = None;
+    for op in ops_in(kernel, kernel.body) {
+        let data = &kernel.ops[op];
+        let is_read = matches!(data.kind, OpKind::Load | OpKind::VolatileLoad);
+        if !is_read || companion_of[data.operands[0]].is_none() || !activity.is_active(data.results[0]) {
+            continue;
+        }
+        for &write in writes.iter().filter(|&&write| kernel.ops[write].operands[0] == data.operands[0]) {
+            if order.get_or_insert_with(|| Order::new(kernel)).must_race(op, write) {
+                crossed.push(Refusal {
+                    kind: RefusalKind::Crossed,
+                    at: data.loc,
+                    other: Some(kernel.ops[write].loc),
+                    param: kernel.as_param(data.operands[0]),
+                });
+            }
+        }
+    }
+    crossed.dedup();
+    crossed
 }
 
 fn add_companions(kernel: &mut Kernel, mode: Mode, storage: &[Storage]) -> Vec<(usize, usize)> {

@@ -7,7 +7,7 @@
 
 use octants_ir::ops::ParallelFor;
 use octants_ir::rewrite::{Parents, defining_region, ops_in};
-use octants_ir::{Boundary, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value};
+use octants_ir::{Boundary, Const, Kernel, Op, OpData, OpKind, Region, SideTable, Type, Value};
 
 use super::{Refusal, RefusalKind};
 use crate::analysis::Affine;
@@ -21,25 +21,30 @@ pub(super) enum Read {
     Total(Op),
 }
 
-/// Refuses what the derivative may not read. `origin` says what its reads stand for.
+/// Refuses what the derivative may not read. `origin` says what its reads stand for. Gives the ops of the primal whose results would have to
+/// be kept while the kernel runs, so that nothing is refused; none if that would not do.
 pub(super) fn check(
     primal: &Kernel,
     derivative: &Kernel,
     origin: &SideTable<Op, Option<Read>>,
+    has_companion: impl Fn(Value) -> bool,
     refusals: &mut Vec<Refusal>,
-) {
-    let order = Order { kernel: primal, parents: Parents::new(primal) };
-    let writes: Vec<Op> = ops_in(primal, primal.body)
-        .into_iter()
-        .filter(|&op| primal.cell_access(op).is_some_and(|access| access.writes))
-        .collect();
+) -> Vec<Op> {
+    let (order, writes) = (Order::new(primal), writes(primal));
+    let all = ops_in(primal, primal.body);
     let mut seen = SideTable::new(false);
+    let (mut kept, mut lasting) = (Vec::new(), !refusals.is_empty());
     for op in ops_in(derivative, derivative.body) {
-        let loc = derivative.ops[op].loc;
-        match derivative.ops[op].kind {
-            OpKind::LaunchKey | OpKind::Random => refusals.push(Refusal::new(RefusalKind::Random, loc)),
-            OpKind::Clock => refusals.push(Refusal::new(RefusalKind::Clock, loc)),
-            _ => {}
+        let OpData { kind, loc, .. } = &derivative.ops[op];
+        let refused = match kind {
+            OpKind::LaunchKey | OpKind::Random => Some(RefusalKind::Random),
+            OpKind::Clock => Some(RefusalKind::Clock),
+            _ => None,
+        };
+        if let Some(refused) = refused {
+            refusals.push(Refusal::new(refused, *loc));
+            let is_it = |&&op: &&Op| primal.ops[op].kind == *kind && primal.ops[op].loc == *loc;
+            kept.extend(all.iter().filter(is_it));
         }
         let (read, found) = match origin[op] {
             None => continue,
@@ -47,6 +52,7 @@ pub(super) fn check(
             Some(Read::Again(read)) if primal.cell_access(read).is_some_and(|access| access.writes) => {
                 seen.set(read, true);
                 refusals.push(Refusal::new(RefusalKind::AtomicResult, primal.ops[read].loc));
+                kept.push(read);
                 continue;
             }
             Some(Read::Again(read)) => (read, writes.iter().find(|&&write| order.may_overwrite(read, write))),
@@ -61,6 +67,14 @@ pub(super) fn check(
         };
         seen.set(read, true);
         if let Some(&write) = found {
+            // What iterations hand each other in an order that is left to chance has no derivative, whatever is kept.
+            let base = primal.ops[read].operands[0];
+            let is_array = matches!(primal.ty(base), Type::Array(_));
+            let raced = || writes.iter().any(|&write| order.may_race(read, write));
+            match origin[op] {
+                Some(Read::Again(read)) if is_array && !(has_companion(base) && raced()) => kept.push(read),
+                _ => lasting = true,
+            }
             refusals.push(Refusal {
                 kind: RefusalKind::Overwritten,
                 at: primal.ops[read].loc,
@@ -70,9 +84,24 @@ pub(super) fn check(
         }
     }
     refusals.dedup();
+    if lasting {
+        kept.clear();
+    }
+    kept.sort_unstable();
+    kept.dedup();
+    kept
 }
 
-struct Order<'k> {
+/// The ops that write memory or variables.
+pub(super) fn writes(kernel: &Kernel) -> Vec<Op> {
+    ops_in(kernel, kernel.body)
+        .into_iter()
+        .filter(|&op| kernel.cell_access(op).is_some_and(|access| access.writes))
+        .collect()
+}
+
+/// When accesses of a kernel come after each other.
+pub(super) struct Order<'k> {
     kernel: &'k Kernel,
     parents: Parents,
 }
@@ -90,9 +119,48 @@ enum Apart<'k> {
     While(Op),
 }
 
+impl<'k> Order<'k> {
+    pub fn new(kernel: &'k Kernel) -> Self {
+        Self { kernel, parents: Parents::new(kernel) }
+    }
+}
+
 impl Order<'_> {
+    /// Whether other iterations of a parallel loop around both may access the same cell.
+    pub fn may_race(&self, read: Op, write: Op) -> bool {
+        self.apart_in_parallel(read, write).is_some_and(|apart| !self.disjoint(read, write, apart))
+    }
+
+    /// Likewise, if that is certain but for how many iterations there are.
+    pub fn must_race(&self, read: Op, write: Op) -> bool {
+        self.apart_in_parallel(read, write).is_some_and(|apart| {
+            let (Some(first), Some(second)) = (self.kernel.cell_access(read), self.kernel.cell_access(write))
+            else {
+                return false;
+            };
+            let mut paths = first.place.path().iter().zip(second.place.path());
+            let known = paths.all(|(&a, &b)| self.difference(a, b, [read, write], apart).is_some());
+            known && !self.disjoint(read, write, apart)
+        })
+    }
+
+    /// How two accesses of one array are apart in different iterations of the parallel loop around both, if there is one.
+    fn apart_in_parallel(&self, read: Op, write: Op) -> Option<Apart<'_>> {
+        let base = |op: Op| self.kernel.ops[op].operands[0];
+        let same = base(read) == base(write) && matches!(self.kernel.ty(base(read)), Type::Array(_));
+        let (around_read, around_write) = (self.around(read), self.around(write));
+        let common = around_read.iter().zip(&around_write).take_while(|(a, b)| a == b);
+        let mut loops = common.filter_map(|(&(op, region), _)| match &self.kernel.ops[op].kind {
+            OpKind::ParallelFor(attributes) => {
+                Some(parallel(op, attributes, &self.kernel.regions[region].params))
+            }
+            _ => None,
+        });
+        loops.next().filter(|apart| same && matches!(apart, Apart::Different(..)))
+    }
+
     /// Whether the write may be to the cell that was read, after it was.
-    fn may_overwrite(&self, read: Op, write: Op) -> bool {
+    pub fn may_overwrite(&self, read: Op, write: Op) -> bool {
         let base = |op: Op| self.kernel.ops[op].operands[0];
         if base(read) != base(write) {
             return false;

@@ -255,14 +255,6 @@ impl Companion<'_> {
         let py = of.py();
         let compiled: &CompiledKernel = gradient.kernel();
         let pair = gradient.companions().iter().find(|(param, _)| *param == self.param);
-        let leaf = match self.part {
-            Part::Leaf(leaf) => leaf,
-            Part::Array(_) | Part::View(_) => 0,
-        };
-        let of = match number {
-            Some(number) => Of::Input(number),
-            None => Of::Captured(of.clone().unbind()),
-        };
         let check = match (&self.found, pair) {
             (Some(found), Some(&(_, param))) => match self.part {
                 Part::Array(ty) => Check::Array(ArrayInput::new(compiled, param, ty)),
@@ -277,14 +269,37 @@ impl Companion<'_> {
                 return Err(errors::bug("a derivative has other companions than it was asked for"));
             }
         };
-        Ok(Input::companion(CompanionPath { of, leaf, mode: self.mode }, check))
+        Ok(Input::companion(self.path(of, number), check))
+    }
+
+    /// As an input that is there, or is not, as now.
+    pub fn presence(&self, of: &Bound<'_, PyAny>, number: Option<usize>) -> PyResult<Input> {
+        let check = match self.found {
+            Some(_) => Check::Present,
+            None => Check::Constant(TemplateKey::of(&of.py().None().into_bound(of.py()))?),
+        };
+        Ok(Input::companion(self.path(of, number), check))
+    }
+
+    fn path(&self, of: &Bound<'_, PyAny>, number: Option<usize>) -> CompanionPath {
+        let leaf = match self.part {
+            Part::Leaf(leaf) => leaf,
+            Part::Array(_) | Part::View(_) => 0,
+        };
+        let of = match number {
+            Some(number) => Of::Input(number),
+            None => Of::Captured(of.clone().unbind()),
+        };
+        CompanionPath { of, leaf, mode: self.mode }
     }
 }
 
 /// Refuses arguments that the derivative is not right for: memory that the kernel writes under two names, gradients that are arguments themselves, and
 /// those of another shape than their array.
 pub fn check_apart(py: Python<'_>, gradient: &Gradient, block: &[u8]) -> PyResult<()> {
-    let slots = &gradient.kernel().args().slots[..gradient.params()];
+    // Those of the kernel and their companions.
+    let count = gradient.written().len() + gradient.companions().len();
+    let slots = &gradient.kernel().args().slots[..count];
     let primal = |param: usize| gradient.companions().iter().find(|(_, companion)| *companion == param);
     for &(param, companion) in gradient.companions() {
         let Some(array) = slots[param].array().filter(|array| array.layout.is_none()) else { continue };

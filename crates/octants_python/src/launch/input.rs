@@ -33,6 +33,8 @@ enum Path {
 /// What an input must be, and where it goes in the block.
 pub enum Check {
     Constant(TemplateKey),
+    /// Anything but `None`.
+    Present,
     /// An object of exactly this type.
     Type(Py<PyType>),
     /// A tuple, list or dict of this length.
@@ -153,6 +155,7 @@ impl Check {
                 None => false,
             },
             Self::Constant(key) => key.matches(object) || key.matches(tensor::unwrapped(object)),
+            Self::Present => !object.is_none(),
             Self::Type(class) => object.get_type_ptr().cast() == class.as_ptr(),
             Self::Container(class, length) => {
                 object.get_type_ptr().cast() == class.as_ptr() && object.len()? == *length

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use octants::front::{Dependency, FieldParam, Origin, Returns};
-use octants::{CompiledKernel, FieldLeaf, Gradient};
+use octants::{CompiledKernel, FieldLeaf, Gradient, Recorder};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
@@ -25,6 +25,8 @@ pub struct Specialisation {
     arrays: Vec<usize>,
     /// Fields that no argument leads to, and where their addresses go. They live as long as the code does.
     captured: Vec<(FieldLeaf, usize)>,
+    /// Of code that records: what it takes for that, and the derivative that reads the record.
+    pub recorder: Option<(Recorder, Arc<Specialisation>)>,
     /// Of the code of a derivative.
     pub derivative: Option<Gradient>,
     /// Likewise: what it does, for people.
@@ -66,7 +68,17 @@ impl Specialisation {
         }
         let is_array = |&index: &usize| matches!(inputs[index].check, Check::Array(_));
         let arrays = (0..inputs.len()).filter(is_array).collect();
-        Ok(Self { epoch, compiled, returns, inputs, arrays, captured, derivative: None, plan: None })
+        Ok(Self {
+            epoch,
+            compiled,
+            returns,
+            inputs,
+            arrays,
+            captured,
+            recorder: None,
+            derivative: None,
+            plan: None,
+        })
     }
 
     /// The code of a derivative, which takes what the kernel takes, and companions.
@@ -81,16 +93,9 @@ impl Specialisation {
     ) -> PyResult<Self> {
         let compiled = Arc::clone(gradient.kernel());
         let mut made = Self::new(epoch, compiled, returns, dependencies, fields)?;
-        let inputs_before = |dependency: usize| {
-            let earlier = dependencies[..dependency].iter();
-            earlier.filter(|one| !matches!(one.origin, Origin::Captured)).count()
-        };
         for companion in companions {
             let of = &dependencies[companion.dependency];
-            let number = match of.origin {
-                Origin::Captured => None,
-                Origin::Argument(_) | Origin::Member { .. } => Some(inputs_before(companion.dependency)),
-            };
+            let number = input_number(dependencies, companion.dependency);
             let input = companion.input(&gradient, &of.object, number)?;
             if let Check::Array(_) = input.check {
                 made.arrays.push(made.inputs.len());
@@ -98,6 +103,20 @@ impl Specialisation {
             made.inputs.push(input);
         }
         Ok(Self { derivative: Some(gradient), plan: Some(plan), ..made })
+    }
+
+    /// The code is only for arguments of which the same ones have companions.
+    pub fn require_companions(
+        &mut self,
+        dependencies: &[Dependency<Bound<'_, PyAny>>],
+        companions: &[Companion<'_>],
+    ) -> PyResult<()> {
+        for companion in companions {
+            let of = &dependencies[companion.dependency];
+            let number = input_number(dependencies, companion.dependency);
+            self.inputs.push(companion.presence(&of.object, number)?);
+        }
+        Ok(())
     }
 
     /// Whether it can ever fit again.
@@ -119,7 +138,7 @@ impl Specialisation {
         launch: &mut LaunchArguments<'py>,
     ) -> PyResult<Fit> {
         let (mut writer, read) = launch.writer(&self.compiled);
-        if self.derivative.is_some() {
+        if self.derivative.is_some() || self.recorder.is_some() {
             // The launch itself provides what is behind the companions, and expects zeros there.
             writer.clear();
         }
@@ -149,6 +168,13 @@ impl Specialisation {
         }
         Ok(Fit::Fits)
     }
+}
+
+/// The number of the input that a dependency is, if it is one.
+fn input_number(dependencies: &[Dependency<Bound<'_, PyAny>>], dependency: usize) -> Option<usize> {
+    let is_input = |one: &Dependency<_>| !matches!(one.origin, Origin::Captured);
+    let before = dependencies[..dependency].iter().filter(|one| is_input(one)).count();
+    is_input(&dependencies[dependency]).then_some(before)
 }
 
 /// Reads the members anew and writes them; false if one is not what the code is for.

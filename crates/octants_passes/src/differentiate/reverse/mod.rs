@@ -34,29 +34,39 @@ use places::Kept;
 use sizing::LiveTapes;
 pub use sizing::TapePlan;
 
-/// Makes a kernel its own reverse; gives what that keeps, if it keeps something.
+/// What is known once a kernel was made its own reverse.
+pub(super) struct Reversed {
+    /// What that keeps, if it keeps something.
+    pub tapes: Option<TapePlan>,
+    /// If it was refused: the ops of the primal whose results must be kept when that runs, so that it is not.
+    pub unkept: Vec<Op>,
+}
+
+/// Makes a kernel its own reverse. `recorded` says which loads give what ops gave when the kernel ran.
 pub(super) fn reverse(
     kernel: &mut Kernel,
     activity: &Activity,
     companion_of: SideTable<Value, Option<Value>>,
+    recorded: &SideTable<Op, Option<Op>>,
     refusals: &mut Vec<Refusal>,
-) -> Option<TapePlan> {
+) -> Reversed {
     let tape = ops_in(kernel, kernel.body).into_iter().find(|&op| kernel.ops[op].kind == OpKind::Tape);
     if let Some(op) = tape {
         refusals.push(Refusal::new(RefusalKind::NoRule("tape"), kernel.ops[op].loc));
-        return None;
+        return Reversed { tapes: None, unkept: Vec::new() };
     }
     let primal = kernel.clone();
     let facts = Facts::find(&primal, activity, &companion_of);
     let (mut reverse, template) =
-        Reverse::new(kernel, activity, &facts, companion_of.clone(), &mut *refusals);
+        Reverse::new(kernel, activity, &facts, companion_of.clone(), recorded, &mut *refusals);
     reverse.pair(template, &[]);
     let Reverse { origin, kept, tasks, loc, .. } = reverse;
     let body = kernel.body;
     Builder::at(kernel, body, loc).returns(&[]);
     kernel.results.clear();
     sweep_ending(kernel);
-    overwritten::check(&primal, kernel, &origin, refusals);
+    let has_companion = |base: Value| companion_of[base].is_some();
+    let unkept = overwritten::check(&primal, kernel, &origin, has_companion, refusals);
     let taped = |op: &Op| {
         matches!(kernel.ops[*op].kind, OpKind::ParallelFor(_))
             && ops_in(kernel, kernel.ops[*op].regions[0])
@@ -66,12 +76,12 @@ pub(super) fn reverse(
     let of_primal = |op: Op| tasks.iter().find(|(task, _)| *task == op).map(|&(_, primal)| primal);
     let tasks: Vec<Op> = kernel.top_ops().into_iter().filter(taped).filter_map(of_primal).collect();
     if tasks.is_empty() || !refusals.is_empty() {
-        return None;
+        return Reversed { tapes: None, unkept };
     }
     let live = LiveTapes::find(&primal, kernel, &kept);
     let mut sizing = primal;
-    let (reverse, template) = Reverse::new(&mut sizing, activity, &facts, companion_of, refusals);
-    Some(reverse.size_tapes(template, live, &tasks))
+    let (reverse, template) = Reverse::new(&mut sizing, activity, &facts, companion_of, recorded, refusals);
+    Reversed { tapes: Some(reverse.size_tapes(template, live, &tasks)), unkept }
 }
 
 struct Reverse<'k> {
@@ -81,6 +91,8 @@ struct Reverse<'k> {
     facts: &'k Facts,
     /// The place of the adjoints of what a place of the primal holds.
     companion_of: SideTable<Value, Option<Value>>,
+    /// By op of the primal: the load before it that gives what the op gave when the kernel ran.
+    recorded: &'k SideTable<Op, Option<Op>>,
     /// What stands for a value of the primal here.
     names: ValueMap,
     /// Of a value of the primal: its adjoint so far, or the variable that holds it.
@@ -112,6 +124,7 @@ impl<'k> Reverse<'k> {
         activity: &'k Activity,
         facts: &'k Facts,
         companion_of: SideTable<Value, Option<Value>>,
+        recorded: &'k SideTable<Op, Option<Op>>,
         refusals: &'k mut Vec<Refusal>,
     ) -> (Self, Region) {
         let body = kernel.body;
@@ -125,6 +138,7 @@ impl<'k> Reverse<'k> {
             activity,
             facts,
             companion_of,
+            recorded,
             names: ValueMap::new(),
             adjoint: SideTable::new(None),
             kept: SideTable::new(Kept::default()),
@@ -218,12 +232,15 @@ impl Reverse<'_> {
             | OpKind::StructSet(_)
             | OpKind::Extent(_)
             | OpKind::Address
-            | OpKind::LaunchKey
-            | OpKind::Clock
-            | OpKind::Random
             | OpKind::Local => {
                 let copy = clone_op(self.kernel, op, &mut self.names);
                 self.kernel.regions[self.region].ops.push(copy);
+            }
+            OpKind::LaunchKey | OpKind::Clock | OpKind::Random => {
+                if !self.read_record(op) {
+                    let copy = clone_op(self.kernel, op, &mut self.names);
+                    self.kernel.regions[self.region].ops.push(copy);
+                }
             }
             OpKind::Load | OpKind::VolatileLoad => self.read_again(op),
             OpKind::Store => self.forward_store(op, keep),

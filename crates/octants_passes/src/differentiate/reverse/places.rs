@@ -31,8 +31,19 @@ impl Reverse<'_> {
         self.task.is_none() || self.facts.home[local] == self.task
     }
 
+    /// Gives the op's result the value that was kept when the kernel ran; `false` if none was.
+    pub(super) fn read_record(&mut self, op: Op) -> bool {
+        let Some(load) = self.recorded[op] else { return false };
+        let value = self.names.map(self.kernel.ops[load].results[0]);
+        self.names.insert(self.kernel.ops[op].results[0], value);
+        true
+    }
+
     /// A read of the primal, which is remembered: it must give what it gave then.
     pub(super) fn read_again(&mut self, op: Op) {
+        if self.read_record(op) {
+            return;
+        }
         let place = self.kernel.addressed(op).map(|place| place.operands().to_vec()).unwrap_or_default();
         let operands = self.map(&place);
         let value = self.b().load(operands[0], &operands[1..]);

@@ -1,0 +1,173 @@
+//! Runs of kernels that are recorded: what a derivative needs and the kernel overwrites is kept in arrays of the run's own, which the derivative
+//! reads. They live as long as the [`Record`].
+
+use std::sync::Arc;
+
+use octants_hal::Cancel;
+use octants_ir::{Kernel, Loc, Scalar};
+use octants_passes::{Derivative, RecordArray, Recording};
+use octants_runtime::{Arguments, DerivedArguments, HostQueue, LiveStream, Memory, OverlapGuard};
+
+use crate::compiled::CompiledKernel;
+use crate::error::{Error, LaunchError};
+use crate::gradient::Gradient;
+
+/// A kernel that keeps what its derivative needs, compiled in a session.
+pub struct Recorder {
+    kernel: Arc<CompiledKernel>,
+    sizing: Arc<CompiledKernel>,
+    arrays: Vec<RecordArray>,
+    kept: Vec<(Loc, Scalar)>,
+    /// How many parameters the kernel itself has.
+    params: usize,
+    /// Of the kernel's own arrays.
+    guard: OverlapGuard,
+}
+
+/// What one run keeps.
+pub struct Record {
+    arrays: Vec<(RecordArray, [i32; 2], Memory)>,
+}
+
+impl Recorder {
+    /// Compiles the kernel that records and the derivative.
+    pub(crate) fn new(
+        derivative: Derivative,
+        recording: Recording,
+        device_has_tapes: bool,
+        compile: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
+    ) -> Result<(Self, Gradient), Error> {
+        let Recording { kernel, arrays, kept, sizing } = recording;
+        let params = kernel.params.len() - arrays.len();
+        let (kernel, sizing) = (compile(kernel)?, compile(sizing)?);
+        let guard = OverlapGuard::new(kernel.args(), &derivative.access);
+        let recorder = Self { kernel, sizing, arrays, kept, params, guard };
+        Ok((recorder, Gradient::new(derivative, device_has_tapes, compile)?))
+    }
+
+    /// The kernel that records. Its first parameters are those of the kernel that it stands for; the others are arrays, and stay empty in the
+    /// block of arguments.
+    pub fn kernel(&self) -> &Arc<CompiledKernel> {
+        &self.kernel
+    }
+
+    /// The places of what is kept.
+    pub fn kept(&self) -> &[(Loc, Scalar)] {
+        &self.kept
+    }
+
+    /// Makes room for what a run with these arguments keeps. `args` is in the layout of [`Recorder::kernel`].
+    pub fn begin(
+        &self,
+        args: Arguments<'_>,
+        on: Option<&LiveStream>,
+        cancel: &Cancel,
+    ) -> Result<Record, LaunchError> {
+        if self.guard.is_needed() && self.guard.overlaps(args.bytes()) {
+            let message = format!(
+                "`{}` cannot be recorded for its derivative with arrays that overlap: it writes one of them",
+                self.kernel.name()
+            );
+            return Err(Error::invalid(message).into());
+        }
+        let sizes = self.sizes(args, on, cancel)?;
+        let mut arrays = Vec::with_capacity(self.arrays.len());
+        for (array, size) in self.arrays.iter().zip(sizes.chunks_exact(2)) {
+            let bytes = i128::from(size[0]) * i128::from(size[1]) * i128::from(array.scalar.bytes());
+            let too_large = || Error::OutOfMemory { bytes: u64::try_from(bytes).unwrap_or(u64::MAX) };
+            let extent = |size: i64| i32::try_from(size).map_err(|_| too_large());
+            let shape = [extent(size[0])?, extent(size[1])?];
+            let bytes = usize::try_from(bytes).map_err(|_| too_large())?;
+            arrays.push((*array, shape, self.allocate(bytes)?));
+        }
+        Ok(Record { arrays })
+    }
+
+    fn sizes(
+        &self,
+        args: Arguments<'_>,
+        on: Option<&LiveStream>,
+        cancel: &Cancel,
+    ) -> Result<Vec<i64>, LaunchError> {
+        let count = 2 * self.arrays.len();
+        let memory = self.allocate(count * 8)?;
+        let (layout, access) = (self.sizing.args(), self.sizing.access());
+        let derived = DerivedArguments::for_reader(args, self.kernel.args(), self.params, layout, access);
+        let mut derived = derived.ok_or_else(mismatch)?;
+        if !derived.set_array(self.params, &memory, Scalar::I64, &[count as i32]) {
+            return Err(mismatch().into());
+        }
+        if let Some(stream) = on {
+            self.sizing.before_launch(stream, &memory)?;
+        }
+        self.sizing.launch(derived.arguments(), &mut [], on, cancel)?;
+        if let Some(stream) = on {
+            memory.after_launch(stream);
+            self.sizing.after_launch(stream)?;
+        }
+        let mut bytes = vec![0; count * 8];
+        let queue = HostQueue { stream: on, cancel };
+        memory.read(queue, 0, &mut bytes).map_err(|error| Error::of_memory(error, "gradient"))?;
+        let words = bytes.chunks_exact(8);
+        Ok(words.map(|word| i64::from_le_bytes(word.try_into().expect("eight bytes"))).collect())
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Memory, Error> {
+        let context = self.kernel.context();
+        Memory::allocate(context, bytes).map_err(|error| Error::of_memory(error, "gradient"))
+    }
+
+    /// The block of arguments of the run, with the record's arrays.
+    pub fn block(&self, args: Arguments<'_>, record: &Record) -> Result<Vec<u8>, Error> {
+        record.block(args, &self.kernel, |array| array.param)
+    }
+}
+
+impl Record {
+    /// How much memory it takes.
+    pub fn bytes(&self) -> u64 {
+        self.arrays.iter().map(|(_, _, memory)| memory.bytes() as u64).sum()
+    }
+
+    /// The block of arguments of a derivative, with the record's arrays.
+    pub fn derivative_block(&self, args: Arguments<'_>, gradient: &Gradient) -> Result<Vec<u8>, Error> {
+        self.block(args, gradient.kernel(), |array| array.derivative_param)
+    }
+
+    fn block(
+        &self,
+        args: Arguments<'_>,
+        kernel: &CompiledKernel,
+        param: impl Fn(&RecordArray) -> usize,
+    ) -> Result<Vec<u8>, Error> {
+        let mut args = DerivedArguments::same(args, kernel.args()).ok_or_else(mismatch)?;
+        for (array, shape, memory) in &self.arrays {
+            if memory.address().is_err() {
+                return Err(Error::Stale { what: "record of a kernel" });
+            }
+            if !args.set_array(param(array), memory, array.scalar, shape) {
+                return Err(mismatch());
+            }
+        }
+        Ok(args.arguments().bytes().to_vec())
+    }
+
+    /// Before a launch in the stream that uses it.
+    pub fn before_launch(&self, kernel: &CompiledKernel, stream: &LiveStream) -> Result<(), LaunchError> {
+        for (_, _, memory) in &self.arrays {
+            kernel.before_launch(stream, memory)?;
+        }
+        Ok(())
+    }
+
+    /// After it.
+    pub fn after_launch(&self, stream: &LiveStream) {
+        for (_, _, memory) in &self.arrays {
+            memory.after_launch(stream);
+        }
+    }
+}
+
+fn mismatch() -> Error {
+    Error::internal("launch", "a kernel's record does not fit its arguments")
+}

@@ -1,0 +1,175 @@
+//! Kernels whose run is recorded for their derivative: what the kernel overwrites and the derivative needs is kept beside.
+
+use std::sync::Arc;
+
+use octants::diag::Code;
+use octants::front::{Lowered, Returns};
+use octants::{Arguments, Cancel, LiveStream, Mode};
+use pyo3::prelude::*;
+
+use super::{Kernel, What, misfit};
+use crate::interrupt::SignalScope;
+use crate::launch::{DerivativePlan, LaunchArguments, Specialisation, companions, storage};
+use crate::runtime::ActiveSession;
+use crate::{errors, stack};
+
+/// What a recorded call of a kernel keeps for its derivative. Its memory is free when it is gone.
+#[pyclass(frozen, module = "octants")]
+pub struct Record {
+    /// The derivative that reads it.
+    backward: Arc<Specialisation>,
+    kept: octants::Record,
+}
+
+#[pymethods]
+impl Record {
+    /// How much memory it takes.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.kept.bytes()
+    }
+}
+
+/// What a launch does with a record.
+pub(super) enum RecordUse<'r> {
+    None,
+    /// Makes one.
+    Make(&'r mut Option<octants::Record>),
+    /// Reads it: the launch of a derivative.
+    Read(&'r octants::Record),
+}
+
+impl Kernel {
+    /// The code that records what the derivative needs, if there is something.
+    #[cold]
+    pub(super) fn record<'py>(
+        &self,
+        py: Python<'py>,
+        current: &ActiveSession,
+        lowered: &Lowered<Bound<'py, PyAny>>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        cancel: &Cancel,
+    ) -> PyResult<Option<Specialisation>> {
+        let Lowered { kernel, dependencies, fields, stopped, returns, .. } = lowered;
+        let companions = companions(kernel, Mode::Reverse, dependencies, fields, arguments)?;
+        let storage = storage(kernel, &companions, stopped)?;
+        let made = py
+            .detach(|| stack::with_enough(|| current.session.record(kernel, &storage, cancel)))
+            .map_err(|error| errors::from_error(py, &error))?
+            .map_err(|refusals| self.no_derivative(py, kernel, Mode::Reverse, &refusals))?;
+        let Some((recorder, gradient)) = made else { return Ok(None) };
+        let plan = DerivativePlan::new(kernel, &gradient, self.runtime.get().sources().map());
+        let backward = Specialisation::of_derivative(
+            current.epoch,
+            gradient,
+            Returns::Nothing,
+            dependencies,
+            fields,
+            &companions,
+            plan,
+        )?;
+        let compiled = Arc::clone(recorder.kernel());
+        let mut made = Specialisation::new(current.epoch, compiled, returns.clone(), dependencies, fields)?;
+        made.require_companions(dependencies, &companions)?;
+        made.recorder = Some((recorder, Arc::new(backward)));
+        Ok(Some(made))
+    }
+
+    /// The block of arguments with the arrays of a record.
+    #[cold]
+    pub(super) fn block_with_record(
+        &self,
+        py: Python<'_>,
+        specialisation: &Specialisation,
+        block: &[u8],
+        record: &octants::Record,
+        stream: Option<&LiveStream>,
+    ) -> PyResult<Vec<u8>> {
+        if let Some(stream) = stream {
+            record
+                .before_launch(&specialisation.compiled, stream)
+                .map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))?;
+        }
+        // SAFETY: as in `launch`.
+        let arguments = unsafe { Arguments::new(block) };
+        let block = match (&specialisation.recorder, &specialisation.derivative) {
+            (Some((recorder, _)), _) => recorder.block(arguments, record),
+            (None, Some(gradient)) => record.derivative_block(arguments, gradient),
+            (None, None) => {
+                return Err(errors::bug("a record is for a kernel that records, or its derivative"));
+            }
+        };
+        block.map_err(|error| errors::from_error(py, &error))
+    }
+
+    /// Makes room for what a launch with these arguments keeps.
+    #[cold]
+    pub(super) fn begin_record(
+        &self,
+        py: Python<'_>,
+        specialisation: &Specialisation,
+        launch: &LaunchArguments<'_>,
+        stream: Option<&LiveStream>,
+    ) -> PyResult<octants::Record> {
+        let Some((recorder, _)) = &specialisation.recorder else {
+            return Err(errors::bug("a kernel that records nothing makes no record"));
+        };
+        let _kept = launch.keep_memory(py)?;
+        let signals = SignalScope::begin(py)?;
+        let bytes = launch.bytes();
+        py.detach(|| {
+            // SAFETY: as in `launch`.
+            let arguments = unsafe { Arguments::new(bytes) };
+            recorder.begin(arguments, stream, signals.request())
+        })
+        .map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))
+    }
+
+    /// A call that is recorded, if something must be kept.
+    pub(super) fn call_recording<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        stream: Option<&LiveStream>,
+    ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
+        let mut launch = LaunchArguments::new(stream.is_some());
+        let epoch = self.runtime.get().epoch();
+        let found = self.find(py, epoch, What::Recording, arguments, &mut launch)?;
+        let code = if let Some(found) = found {
+            found
+        } else {
+            let current = self.runtime.get().current(py)?;
+            let made = self.specialise(py, &current, What::Recording, arguments)?;
+            if !self.fits(py, &made, arguments, &mut launch)? {
+                return Err(misfit(py));
+            }
+            made
+        };
+        let Some((_, backward)) = &code.recorder else {
+            return Ok((self.launch(py, &code, &mut launch, stream, RecordUse::None)?, None));
+        };
+        let mut kept = None;
+        let result = self.launch(py, &code, &mut launch, stream, RecordUse::Make(&mut kept))?;
+        Ok((result, kept.map(|kept| Record { backward: Arc::clone(backward), kept })))
+    }
+
+    /// The derivative of a run that was recorded.
+    pub(super) fn call_recorded<'py>(
+        &self,
+        py: Python<'py>,
+        record: &Record,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        stream: Option<&LiveStream>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut launch = LaunchArguments::new(stream.is_some());
+        if record.backward.epoch != self.runtime.get().epoch() {
+            let stale = octants::Error::Stale { what: "record of a kernel" };
+            return Err(errors::from_error(py, &stale));
+        }
+        if !self.fits(py, &record.backward, arguments, &mut launch)? {
+            let text = "what was recorded of the kernel is for other arguments: their gradients are others than at the call";
+            return Err(errors::plain(py, Code::DerivativeArguments, text));
+        }
+        self.launch(py, &record.backward, &mut launch, stream, RecordUse::Read(&record.kept))
+    }
+}

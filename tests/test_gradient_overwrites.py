@@ -1,0 +1,203 @@
+"""Kernels that overwrite what their derivatives need: kept inside of a tape, and refused outside of it."""
+
+import numpy as np
+import pytest
+from gradient_values import INTS, SCALAR, VEC, X, differences, integers, made
+
+import octants as oc
+
+Y = [0.5, 1.5, 0.8, 1.2]
+
+
+@oc.kernel
+def weighted(x: VEC, loss: SCALAR):
+    for i in x:
+        loss[None] += x[i] * (i + 1)
+
+
+@oc.kernel
+def scaled(x: VEC, y: VEC, n: INTS):
+    for i in x:
+        x[i] = x[i] * 2.0
+
+
+@oc.kernel
+def squared(x: VEC, y: VEC, n: INTS):
+    for i in x:
+        x[i] = x[i] * x[i] * y[i]
+
+
+@oc.kernel
+def steps_in_place(x: VEC, y: VEC, n: INTS):
+    for i in x:
+        for k in range(n[i]):
+            x[i] = oc.sin(x[i]) * y[i] + y[(i + k) % 4]
+
+
+@oc.kernel
+def added_after_a_read(x: VEC, y: VEC, n: INTS):
+    for i in x:
+        v = oc.sin(x[i])
+        x[i] += v * y[i]
+
+
+@oc.kernel
+def overwritten_by_a_later_loop(x: VEC, y: VEC, n: INTS):
+    for i in x:
+        y[i] = x[i] * x[i]
+    for i in x:
+        x[i] = y[i] * y[i]
+
+
+@oc.kernel
+def handed_along_a_serial_loop(x: VEC, y: VEC, n: INTS):
+    oc.loop_config(serialize=True)
+    for i in range(3):
+        x[i + 1] = x[i] * x[i + 1] + y[i]
+
+
+@oc.kernel
+def nested_loops_in_place(x: VEC, y: VEC, n: INTS):
+    for i in x:
+        for a in range(2):
+            y[i] *= 0.5 + x[i]
+            for b in range(n[i] + a):
+                if b % 2 == 0:
+                    x[i] = x[i] * y[i]
+                else:
+                    x[i] = oc.exp(-x[i]) + y[i]
+
+
+@oc.kernel
+def statements_outside_of_loops(x: VEC, y: VEC, n: INTS):
+    x[0] = x[0] * x[1]
+    x[1] = oc.sin(x[0]) * x[1]
+    for i in y:
+        y[i] = y[i] * x[0] * y[i]
+    x[0] = y[2] * x[0]
+
+
+@oc.kernel
+def bound_increased_after_the_loop(x: VEC, y: VEC, n: INTS):
+    for i in x:
+        v = x[i]
+        for _ in range(n[i]):
+            v = oc.sin(v) * y[i]
+        y[i] = v
+        n[i] += 1
+
+
+@oc.kernel
+def bound_overwritten_by_a_later_task(x: VEC, y: VEC, n: INTS):
+    for i in x:
+        v = x[i]
+        for _ in range(n[i]):
+            v = oc.sin(v) + 0.1
+        y[i] = v * y[i]
+    for i in x:
+        n[i] = 9
+
+
+KEPT = [
+    (squared, 2 * 8 * 4),
+    (steps_in_place, 3 * 8 * 4),
+    (added_after_a_read, 8 * 4),
+    (overwritten_by_a_later_loop, 2 * 8 * 4),
+    (handed_along_a_serial_loop, 8 * 3),
+    (nested_loops_in_place, None),
+    (statements_outside_of_loops, None),
+    (bound_increased_after_the_loop, None),
+    (bound_overwritten_by_a_later_task, None),
+]
+COUNTS = [0, 1, 3, 2]
+
+
+def loss_of(kernel, x, y):
+    a, b, loss = made(x), made(y), made(0.0)
+    kernel(a, b, integers(COUNTS))
+    weighted(a, loss)
+    weighted(b, loss)
+    return float(loss.to_numpy())
+
+
+@pytest.mark.parametrize(("kernel", "kept"), [(scaled, 0), *KEPT], ids=lambda one: getattr(one, "__name__", ""))
+def test_a_tape_keeps_what_is_overwritten(arch, kernel, kept):
+    x, y, loss = made(X), made(Y), made(0.0)
+    with oc.ad.Tape(loss) as tape:
+        kernel(x, y, integers(COUNTS))
+        weighted(x, loss)
+        weighted(y, loss)
+    found = np.concatenate([x.grad.to_numpy(), y.grad.to_numpy()])
+    expected = differences(lambda both: loss_of(kernel, both[:4], both[4:]), X + Y)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+    if kept is not None:
+        assert tape.kept_bytes == kept
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel, _ in KEPT], ids=lambda one: one.__name__)
+def test_without_a_tape_it_is_refused(kernel):
+    with pytest.raises(oc.OctantsCompilationError, match=r"\[OC1101\](.|\n)*overwritten here(.|\n)*oc\.ad\.Tape"):
+        kernel.grad(made(X), made(Y), integers(COUNTS))
+
+
+def test_random_numbers_and_results_of_atomics_are_kept(arch):
+    @oc.kernel
+    def f(x: VEC, y: VEC, n: INTS):
+        for i in x:
+            at = oc.atomic_add(n[0], 1)
+            r = oc.random(oc.f64)
+            y[at] = x[i] * x[i] * r
+
+    x, y, loss = made(X), made(np.zeros(4)), made(0.0)
+    with oc.ad.Tape(loss):
+        f(x, y, integers([0]))
+        weighted(y, loss)
+    # What is weighted with k + 1 lies at y[k], wherever it comes from.
+    np.testing.assert_allclose(x.grad.to_numpy() @ np.array(X), 2 * y.to_numpy() @ np.arange(1, 5), rtol=1e-12)
+
+
+def test_values_in_the_same_place_in_fields_and_streams(arch):
+    x = oc.Vector.field(2, oc.f64, shape=(2, 3), needs_grad=True)
+    loss = oc.field(oc.f64, shape=(), needs_grad=True)
+    stream = oc.create_stream()
+
+    @oc.kernel
+    def f() -> oc.f64:
+        for i, j in x:
+            x[i, j] = x[i, j] * x[i, j].norm_sqr()
+        return x[0, 0][0]
+
+    @oc.kernel
+    def total():
+        for i, j in x:
+            loss[None] += x[i, j].sum()
+
+    values = np.arange(12.0).reshape(2, 3, 2) / 10 + 0.1
+    x.from_numpy(values)
+    with oc.ad.Tape(loss):
+        assert f(qd_stream=stream) == pytest.approx((values[0, 0] * (values[0, 0] ** 2).sum())[0])
+        total(qd_stream=stream)
+    squares, sums = (values**2).sum(-1, keepdims=True), values.sum(-1, keepdims=True)
+    np.testing.assert_allclose(x.grad.to_numpy(), squares + 2 * values * sums, rtol=1e-12)
+
+
+def test_what_cannot_be_kept_is_refused():
+    @oc.kernel
+    def counted_by_what_it_writes(x: VEC):
+        for i in x:
+            while x[i] < 3.0:
+                x[i] = x[i] * x[i] + 0.7
+
+    @oc.kernel
+    def shifted(x: VEC):
+        for i in range(3):
+            x[i] = x[i + 1] * 2.0
+
+    x, loss = made(X), made(0.0)
+    with pytest.raises(oc.OctantsCompilationError, match=r"\[OC1101\].*how many values"), oc.ad.Tape(loss):
+        counted_by_what_it_writes(x)
+    np.testing.assert_array_equal(x.to_numpy(), X)
+    with pytest.raises(oc.OctantsCompilationError, match=r"\[OC1103\].*written by other iterations"):
+        shifted.grad(x)
+    with pytest.raises(oc.OctantsRuntimeError, match="overlap"), oc.ad.Tape(loss):
+        squared(x, x, integers(COUNTS))
