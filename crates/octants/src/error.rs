@@ -81,6 +81,9 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::OutOfMemory { bytes: 0 } => {
+                f.write_str("out of memory: the device has no room for a kernel's code and stacks")
+            }
             Self::OutOfMemory { bytes } => write!(f, "out of memory: cannot allocate {bytes} bytes"),
             Self::Stale { what } => write!(f, "this {what} belongs to a session that was reset"),
             Self::SessionEnded => f.write_str("this session was reset"),

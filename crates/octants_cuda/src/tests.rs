@@ -310,6 +310,63 @@ fn code_that_the_driver_refuses_is_told_of_in_its_words() {
 }
 
 #[test]
+fn all_code_is_on_the_device_before_any_is_launched() {
+    let parts = ["k_t0", "k_t1"].map(|symbol| ImagePart {
+        symbol,
+        bytes: b"code",
+        shape: LaunchShape { block: 256, ..LaunchShape::default() },
+    });
+    let work = |table: fn() -> DriverTable| {
+        let driver = Driver::over(table(), Box::leak(Box::default())).unwrap();
+        let device = CudaDevice::over(driver, 0).unwrap();
+        // SAFETY: the driver only records, and loads anything.
+        unsafe {
+            let module = device.load_module(&Image { name: "k", parts: &parts }).unwrap();
+            launch_over(&device, device.function(module, "k_t0").unwrap(), 1000, None);
+        }
+    };
+    let kept = |log: Vec<String>| -> Vec<String> {
+        log.into_iter().filter(|call| call.starts_with("launch") || call == "function_load").collect()
+    };
+    let ((), log) = with_fake(nothing, || work(|| recorded::TABLE));
+    assert_eq!(kept(log), ["function_load", "function_load", "launch 4 x 256 on 0x0"]);
+    // Older drivers have no such function.
+    let ((), log) = with_fake(nothing, || work(|| DriverTable { function_load: None, ..recorded::TABLE }));
+    assert_eq!(kept(log), ["launch 4 x 256 on 0x0"]);
+}
+
+#[test]
+fn stacks_leave_room_for_other_processes() {
+    let stack_bytes = |free: usize| {
+        let limit = Rc::new(RefCell::new(0));
+        let seen = Rc::clone(&limit);
+        let answer = move |name: &str, words: &[u64]| match name {
+            // SAFETY: the arguments are addresses of what the caller wants written.
+            "memory_info" => unsafe {
+                *(words[0] as *mut usize) = free;
+                *(words[1] as *mut usize) = 140 << 30;
+                Some(0)
+            },
+            "context_set_limit" => {
+                *seen.borrow_mut() = words[1];
+                Some(0)
+            }
+            _ => None,
+        };
+        with_fake(answer, || {
+            let shape = LaunchShape { deep_stack: true, ..LaunchShape::default() };
+            let part = ImagePart { symbol: "k_t0", bytes: b"code", shape };
+            // SAFETY: the driver only records, and loads anything.
+            unsafe { open().unwrap().load_module(&Image { name: "k", parts: &[part] }).unwrap() };
+        });
+        limit.take()
+    };
+    assert_eq!(stack_bytes(139 << 30), 33 << 10);
+    assert_eq!(stack_bytes(20 << 30), 9 << 10);
+    assert_eq!(stack_bytes(1 << 30), 4 << 10);
+}
+
+#[test]
 fn what_a_function_takes_is_what_the_driver_says() {
     let shape = LaunchShape { block: 128, shared_bytes: 1000, ..LaunchShape::default() };
     let (usage, _) = with_fake(nothing, || {

@@ -5,7 +5,7 @@ use std::fmt;
 /// Why a verb did not do what it was told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeviceError {
-    /// No room for this many bytes.
+    /// No room for this many bytes; for the code or the stacks of a kernel, where it is none.
     OutOfMemory { bytes: usize },
     /// A verb that needs a capability which the device does not have.
     Unsupported { verb: &'static str },
@@ -20,6 +20,9 @@ pub enum DeviceError {
 impl fmt::Display for DeviceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::OutOfMemory { bytes: 0 } => {
+                f.write_str("out of memory: the device has no room for a kernel's code and stacks")
+            }
             Self::OutOfMemory { bytes } => write!(f, "out of memory: cannot allocate {bytes} bytes"),
             Self::Unsupported { verb } => write!(f, "the device does not support `{verb}`"),
             Self::BadImage { message } => write!(f, "the device refuses the code: {message}"),

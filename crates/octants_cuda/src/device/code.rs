@@ -202,6 +202,9 @@ impl CudaDevice {
         unsafe {
             let status = (table.module_function)(&raw mut handle, module, symbol.as_ptr());
             self.check("load_module", status)?;
+            if let Some(function_load) = table.function_load {
+                self.check("load_module", function_load(handle))?;
+            }
             let (block, shared) = (shape.block as c_int, shape.shared_bytes as usize);
             let status = (table.resident_blocks)(&raw mut blocks, handle, block, shared);
             self.check("load_module", status)?;

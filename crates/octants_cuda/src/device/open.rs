@@ -31,6 +31,8 @@ const STACK_SIZE: c_int = 0;
 /// The part of the device's memory that stacks of recursive functions may take, all threads together: 1/16, which is 32 KiB for each
 /// thread of a device with 140 GiB.
 const STACKS_DIVISOR: u64 = 16;
+/// The part of what other processes leave free that they may take. Chosen: sixteen processes on one device all find some.
+const FREE_DIVISOR: u64 = 8;
 /// Bytes of such a stack. Chosen, not measured.
 const MIN_STACK_BYTES: u64 = 4 << 10;
 const MAX_STACK_BYTES: u64 = 256 << 10;
@@ -70,8 +72,8 @@ impl CudaDevice {
             self.check("load_module", status)?;
             self.check("load_module", (table.memory_info)(&raw mut free, &raw mut total))?;
             let resident = u64::from(self.multiprocessors) * threads.max(1) as u64;
-            let bytes =
-                (total as u64 / STACKS_DIVISOR / resident).clamp(MIN_STACK_BYTES, MAX_STACK_BYTES) & !1023;
+            let share = (total as u64 / STACKS_DIVISOR).min(free as u64 / FREE_DIVISOR);
+            let bytes = (share / resident).clamp(MIN_STACK_BYTES, MAX_STACK_BYTES) & !1023;
             if bytes > self.stack.load(Ordering::Relaxed) {
                 self.check("load_module", (table.context_set_limit)(STACK_SIZE, bytes as usize))?;
                 self.stack.store(bytes, Ordering::Relaxed);

@@ -13,14 +13,18 @@ pub type Status = c_int;
 pub type Handle = *mut c_void;
 
 macro_rules! driver_table {
-    ($($(#[$doc:meta])* $name:ident = $symbol:literal ($($arg:ident: $ty:ty),*);)*) => {
-        /// The functions, resolved.
+    (
+        newer { $($(#[$newer_doc:meta])* $newer:ident = $newer_symbol:literal ($($newer_arg:ident: $newer_ty:ty),*);)* }
+        $($(#[$doc:meta])* $name:ident = $symbol:literal ($($arg:ident: $ty:ty),*);)*
+    ) => {
+        /// The functions, resolved. Older drivers have none of those that are optional.
         pub struct DriverTable {
             $($(#[$doc])* pub $name: unsafe extern "C" fn($($arg: $ty),*) -> Status,)*
+            $($(#[$newer_doc])* pub $newer: Option<unsafe extern "C" fn($($newer_arg: $newer_ty),*) -> Status>,)*
         }
 
         impl DriverTable {
-            /// Looks every symbol up; the first one that is missing is the error.
+            /// Looks every symbol up; the first one that is missing is the error, unless it is one of the newer ones.
             ///
             /// # Safety
             /// A symbol that `find` gives has the signature that the vendor documents for this name.
@@ -32,6 +36,10 @@ macro_rules! driver_table {
                     $($name: unsafe { std::mem::transmute::<*const c_void, unsafe extern "C" fn($($ty),*) -> Status>(
                         find($symbol).ok_or($symbol)?,
                     ) },)*
+                    // SAFETY: as above.
+                    $($newer: find($newer_symbol).map(|found| unsafe {
+                        std::mem::transmute::<*const c_void, unsafe extern "C" fn($($newer_ty),*) -> Status>(found)
+                    }),)*
                 })
             }
         }
@@ -45,13 +53,21 @@ macro_rules! driver_table {
             $(unsafe extern "C" fn $name($($arg: $ty),*) -> Status {
                 called(stringify!($name), &[$($arg.word()),*])
             })*
+            $(unsafe extern "C" fn $newer($($newer_arg: $newer_ty),*) -> Status {
+                called(stringify!($newer), &[$($newer_arg.word()),*])
+            })*
 
-            pub const TABLE: DriverTable = DriverTable { $($name,)* };
+            pub const TABLE: DriverTable = DriverTable { $($name,)* $($newer: Some($newer),)* };
         }
     };
 }
 
 driver_table! {
+    newer {
+        /// Brings a function's code to the device now, not at its first launch, which would wait for all that runs. CUDA 12.4.
+        function_load = "cuFuncLoad"(function: Handle);
+    }
+
     init = "cuInit"(flags: c_uint);
     driver_version = "cuDriverGetVersion"(version: *mut c_int);
     error_name = "cuGetErrorName"(status: Status, text: *mut *const c_char);
