@@ -38,6 +38,7 @@ from ._fields.node import SNode
 from ._fields.scalar import ScalarField
 from ._fields.struct import StructField
 from ._frexp import frexp
+from ._install_as import install_as
 from ._language import (
     abs,  # noqa: A004
     acos,
@@ -93,6 +94,7 @@ from ._matrix import Matrix, Vector
 from ._ndarrays import MatrixNdarray, ScalarNdarray, VectorNdarray, ndarray
 from ._octants import BufferView, Ndarray, explain
 from ._octants import __version__ as __version_str__
+from ._perf_dispatch import perf_dispatch
 from ._primitive_types import *  # noqa: F403
 from ._pyfunc import pyfunc
 from ._random import randn
@@ -153,10 +155,14 @@ __version__ = tuple(int(part) for part in __version_str__.split("."))
 def __getattr__(name: str):
     if name == "cfg":
         return _session.cfg
-    if name in ("lang", "_lib"):
+    if name in ("lang", "_lib", "algorithms", "graph", "simt"):
         import importlib
 
         return importlib.import_module(f".{name}", __name__)
+    if name.startswith("Taichi"):
+        from . import exceptions
+
+        return getattr(exceptions, name)
     from ._not_yet import message
 
     raise AttributeError(message(name) or f"module 'octants' has no attribute {name!r}")

@@ -9,6 +9,9 @@ from ._octants import __version__, explain
 USAGE = """\
 usage: octants explain CODE
            what a code of an error message means
+       octants run [--as quadrants|taichi] PROGRAM [ARGUMENT...]
+       octants run [--as quadrants|taichi] -m MODULE [ARGUMENT...]
+           runs a Python program; with --as, what it imports under the name of a peer is Octants
        octants trace [-o FILE] PROGRAM [ARGUMENT...]
        octants trace [-o FILE] -m MODULE [ARGUMENT...]
            runs a Python program with the profiler on, writes its timeline to FILE (trace.json) and prints a summary"""
@@ -22,6 +25,12 @@ def main(arguments: list[str]) -> int:
             return 1
         print(text)
         return 0
+    if arguments[:1] == ["run"]:
+        from ._run_command import run as run_program
+
+        status = run_program(arguments[1:])
+        if status is not None:
+            return status
     if arguments[:1] == ["trace"]:
         from ._trace_command import trace
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 TRACE = "trace"
 DEBUG = "debug"
 INFO = "info"
@@ -26,3 +28,23 @@ def is_logging_effective(level: str) -> bool:
     if level not in _LEVELS:
         raise ValueError(f"a logging level is one of {', '.join(_LEVELS)}, not {level!r}")
     return _LEVELS.index(level) >= _LEVELS.index(_current)
+
+
+def _get_logging(level: str):
+    """What shows messages of a level."""
+
+    def show(message: str, *args, **kwargs) -> None:
+        if is_logging_effective(level):
+            text = message.format(*args, **kwargs) if args or kwargs else message
+            print(f"[Octants] {text}", file=sys.stderr, flush=True)
+
+    return show
+
+
+# Programs put functions of their own in the place of these.
+trace = _get_logging(TRACE)
+debug = _get_logging(DEBUG)
+info = _get_logging(INFO)
+warn = _get_logging(WARN)
+error = _get_logging(ERROR)
+critical = _get_logging(CRITICAL)

@@ -1,8 +1,9 @@
-"""What programs for Quadrants ask of its inside: which devices it was built for, and the options of the session."""
+"""What programs for Quadrants ask of its inside: which devices it was built for, the options of the session, and its hooks."""
 
 from __future__ import annotations
 
 from . import _session
+from ._fields.builder import materialise_root
 
 
 class _Program:
@@ -13,8 +14,8 @@ class _Program:
         _session.sync()
 
 
-class _Runtime:
-    """The options of the session, as programs for Quadrants see them."""
+class PyQuadrants:
+    """The session, as programs for Quadrants see it: its options, and methods that Octants calls and programs may wrap."""
 
     prog = _Program()
 
@@ -32,12 +33,29 @@ class _Runtime:
         """Waits until everything that was launched is done."""
         _session.sync()
 
+    def materialize(self) -> None:
+        """Gives memory to the fields that were placed under ``oc.root``.
 
-_RUNTIME = _Runtime()
+        Octants calls it before a field is first used, when the field has its memory.
+        """
+        materialise_root()
+
+    def clear(self) -> None:
+        """Ends the session."""
+        _session.end()
 
 
-def get_runtime() -> _Runtime:
-    """The options of the current session."""
+_RUNTIME = PyQuadrants()
+_MATERIALIZE = PyQuadrants.materialize
+
+
+def is_materialize_wrapped() -> bool:
+    """Whether a program has put its own function in the place of ``PyQuadrants.materialize``."""
+    return PyQuadrants.materialize is not _MATERIALIZE
+
+
+def get_runtime() -> PyQuadrants:
+    """The current session, as programs for Quadrants see it."""
     return _RUNTIME
 
 

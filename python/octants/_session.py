@@ -107,7 +107,13 @@ def init(
     values = _options.resolve(options)
     wanted = _wanted(arch)
     _logging.set_logging_level(str(values["log_level"]))
-    chosen = _open_first(wanted, enable_fallback, lambda device: runtime.start(device.name, real, integer, values))
+
+    def start(device: Arch) -> None:
+        if cfg is not None:
+            reset()
+        runtime.start(device.name, real, integer, values)
+
+    chosen = _open_first(wanted, enable_fallback, start)
     unsigned = dtypes["u" + integer.name[1:]]
     cfg = _Config(values | {"arch": chosen, "default_fp": real, "default_ip": integer, "default_up": unsigned})
     if _logging.is_logging_effective(_logging.INFO) and not _test_mode:
@@ -116,6 +122,13 @@ def init(
 
 def reset():
     """Ends the session. Arrays made in it refuse from now on; kernels compile again when they are called."""
+    from ._peer import get_runtime
+
+    get_runtime().clear()
+
+
+def end():
+    """Ends the session, whatever wraps ``reset``."""
     global cfg
     runtime.end()
     cfg = None
@@ -252,7 +265,8 @@ def kernel(fn=None, *, pure=None, fastcache=False, graph=False, checkpoints=Fals
     """Compiles a function into a kernel: its outermost ``for`` loops run in parallel on all cores.
 
     Every parameter is annotated: ``oc.f32``, ``int``, ``oc.types.ndarray(dtype=oc.f32, ndim=1)``. Compiled when first called, once
-    for each kind of arguments. Every kernel is cached, so ``pure`` and ``fastcache`` change nothing.
+    for each kind of arguments. Every kernel is cached, so ``pure`` and ``fastcache`` change nothing. A kernel with ``graph=True`` runs as any
+    other.
     """
     if checkpoints and not graph:
         from .exceptions import OctantsSyntaxError
@@ -262,10 +276,10 @@ def kernel(fn=None, *, pure=None, fastcache=False, graph=False, checkpoints=Fals
         import warnings
 
         warnings.warn("pure is deprecated; use fastcache", DeprecationWarning, stacklevel=2)
-    if graph or checkpoints:
+    if checkpoints:
         from .exceptions import OctantsSyntaxError
 
-        raise OctantsSyntaxError("graph=True and checkpoints=True are not supported yet")
+        raise OctantsSyntaxError("checkpoints=True is not in Octants yet: launch the kernels one after the other")
     return _decorate(Kernel, fn)
 
 

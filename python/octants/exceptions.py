@@ -52,3 +52,11 @@ QuadrantsTypeError = OctantsTypeError
 QuadrantsRuntimeError = OctantsRuntimeError
 QuadrantsAssertionError = OctantsAssertionError
 QuadrantsRuntimeTypeError = OctantsRuntimeTypeError
+
+
+def __getattr__(name: str):
+    # Names that programs written for Taichi catch.
+    ours = globals().get("Octants" + name[len("Taichi") :]) if name.startswith("Taichi") else None
+    if ours is None:
+        raise AttributeError(f"module 'octants.exceptions' has no attribute {name!r}")
+    return ours

@@ -271,7 +271,7 @@ codes! {
     LoopConfig "OC0518" Type "`loop_config` with an argument that it does not take"
         "`oc.loop_config(block_dim=…, serialize=…, parallelize=…, name=…)` with constants, directly before a `for`.";
     GroupedNesting "OC0520" Syntax "`grouped` or `static` in a place where it has no meaning"
-        "`oc.static(oc.grouped(...))` is right; `oc.grouped(oc.static(...))`, `oc.grouped(oc.grouped(...))` and nested `oc.static` are not.";
+        "`oc.static(oc.grouped(...))` is right; `oc.grouped(oc.static(...))` and `oc.grouped(oc.grouped(...))` are not.";
     TooDeep "OC0521" Compilation "blocks nested too deeply"
         "There is a limit to how deeply `if`, loops and expressions may be nested, counting those of inlined funcs. What follows an `if` that leaves a loop or function is nested in it; any number of `elif`s is not.";
     StreamBlockForm "OC0522" Syntax "`stream_parallel` in another form than `with oc.stream_parallel():`"

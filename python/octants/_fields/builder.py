@@ -126,7 +126,7 @@ class FieldsBuilder:
                     f"{', '.join(field._description() for field in lacking)}. Place them, or call lazy_{kind}() on the builder"
                 )
         self._tree.finish()
-        if self._at_first_use:
+        if runtime.root is self:
             runtime.root = None
         waiting, self._waiting = self._waiting, []
         for field, leaf in waiting:
@@ -135,14 +135,26 @@ class FieldsBuilder:
                 companions.add(field)
 
     def _materialise(self) -> None:
-        """Gives memory to a tree that waits for its first use."""
+        """Gives memory to a tree that waits for its first use, and then calls the hook that programs may wrap."""
+        if not self._at_first_use and not self.finalized:
+            raise OctantsRuntimeError(
+                "Field builder is not finalized. Please call finalize() on it, before fields that are placed in it are used"
+            )
         with self._finishing:
             if self.finalized:
                 return
-            if not self._at_first_use:
-                raise OctantsRuntimeError(
-                    "Field builder is not finalized. Please call finalize() on it, before fields that are placed in it are used"
-                )
+            self._finish()
+            from .._peer import get_runtime
+
+            get_runtime().materialize()
+
+    def _finish_or_wait(self) -> None:
+        """Gives the tree its memory at once, unless a program wants to be told before its first use."""
+        from .._peer import is_materialize_wrapped
+
+        if is_materialize_wrapped():
+            self._at_first_use = True
+        else:
             self._finish()
 
     def _place_companions(self, kind: str, below: SNode) -> None:

@@ -206,7 +206,7 @@ def allocate(fields: list, shape: tuple[int, ...], order, offset, layout: Layout
         if list(axes_in_order) != sorted(axes_in_order):
             for part in (made, *_parts(made)):
                 part._permutation = tuple(axes_in_order)
-    builder._finish()
+    builder._finish_or_wait()
 
 
 def _parts(made: Field) -> list:

@@ -10,6 +10,7 @@ from ..exceptions import (
     QuadrantsRuntimeTypeError,
     QuadrantsSyntaxError,
     QuadrantsTypeError,
+    __getattr__,  # noqa: F401
 )
 
 __all__ = [

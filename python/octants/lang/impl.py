@@ -4,7 +4,18 @@ from .._fields.builder import root
 from .._fields.making import field
 from .._language import grouped, static, static_assert, static_print
 from .._ndarrays import ndarray
-from .._peer import get_runtime
+from .._peer import PyQuadrants, get_runtime
 from .._session import reset
 
-__all__ = ["field", "get_runtime", "grouped", "ndarray", "reset", "root", "static", "static_assert", "static_print"]
+__all__ = [
+    "PyQuadrants",
+    "field",
+    "get_runtime",
+    "grouped",
+    "ndarray",
+    "reset",
+    "root",
+    "static",
+    "static_assert",
+    "static_print",
+]

@@ -30,7 +30,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         if intrinsic == Intrinsic::Static {
-            return self.static_call(args, keywords, span);
+            return self.static_call(args, keywords);
         }
         let passing = if takes_place(intrinsic) { Passing::ByReference } else { Passing::ByValue };
         let arguments = self.arguments(args, keywords, passing)?;
@@ -83,7 +83,7 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Term<H::Object>> {
         use Intrinsic as I;
         match intrinsic {
-            I::Static => Err(self.nested_static(span)),
+            I::Static => self.static_of(arguments.to_vec()),
             I::StaticAssert => self.static_assert(arguments, span),
             I::StaticPrint => self.static_print(callee, arguments, span),
             I::Range => self.range(arguments, span),

@@ -12,20 +12,17 @@ use crate::lower::error::Fallible;
 
 impl<H: Host> Lowerer<'_, H> {
     /// `static(…)`: its arguments are evaluated by Python's rules.
-    pub(crate) fn static_call(
-        &mut self,
-        args: &[Expr],
-        keywords: &[Keyword],
-        span: Span,
-    ) -> Fallible<Term<H::Object>> {
-        if self.in_static {
-            return Err(self.nested_static(span));
-        }
-        self.in_static = true;
+    pub(crate) fn static_call(&mut self, args: &[Expr], keywords: &[Keyword]) -> Fallible<Term<H::Object>> {
+        let outer = std::mem::replace(&mut self.in_static, true);
         let arguments = self.arguments(args, keywords, Passing::ByValue);
-        self.in_static = false;
+        self.in_static = outer;
+        self.static_of(arguments?)
+    }
+
+    /// `static` with evaluated arguments.
+    pub(crate) fn static_of(&mut self, arguments: Vec<Argument<H::Object>>) -> Fallible<Term<H::Object>> {
         let mut terms = Vec::new();
-        for argument in arguments? {
+        for argument in arguments {
             if argument.name.is_some() {
                 return Err(self.bad_arguments(Intrinsic::Static, argument.span));
             }
@@ -44,15 +41,6 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let term = if terms.len() == 1 { terms.remove(0) } else { Term::Tuple(terms) };
         Ok(Term::Static(Box::new(term)))
-    }
-
-    pub(crate) fn nested_static(&self, span: Span) -> Box<octants_diag::Diagnostic> {
-        self.error_with_help(
-            Code::GroupedNesting,
-            span,
-            "`oc.static` cannot be nested in `oc.static`",
-            "everything inside the outer one is evaluated at compile time already",
-        )
     }
 
     /// Whether an expression is a call of `static`.

@@ -179,6 +179,23 @@ impl<H: Host> Lowerer<'_, H> {
         self.member(of, Step::Item(key), child, None, path, span)
     }
 
+    /// The elements of an array of the host with one axis that an object leads to, as constants: their number becomes part of the code.
+    pub(crate) fn host_array_items(
+        &mut self,
+        array: octants_ir::Value,
+        span: Span,
+    ) -> Fallible<Option<Vec<Term<H::Object>>>> {
+        let of = self.members.iter().position(|member| {
+            matches!(member.term, Term::Array(value) if value == array)
+                && matches!(self.host.meaning(&member.dependency.object), Meaning::HostArray)
+        });
+        let Some(of) = of.filter(|_| self.rank(array) == 1) else { return Ok(None) };
+        let Term::Object(size) = self.member_attribute(of, "size", span)? else { return Ok(None) };
+        let Meaning::Int(size) = self.host.meaning(&size) else { return Ok(None) };
+        let items = (0..size).map(|at| self.member_item(of, self.host.make_int(at), span));
+        Ok(Some(items.collect::<Fallible<_>>()?))
+    }
+
     fn known_member(&self, of: usize, same: impl Fn(&Step<H::Object>) -> bool) -> Option<Term<H::Object>> {
         let known = self.members.iter().find(|member| {
             matches!(&member.dependency.origin, Origin::Member { of: from, step } if *from == of && same(step))

@@ -192,6 +192,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             Term::Index(values) => Some(values.iter().map(|&value| Term::Value(value)).collect()),
             Term::Value(value) => self.tensor_items(*value, span),
+            Term::Array(array) => self.host_array_items(*array, span)?,
             Term::Struct(of) => Some(of.members.iter().map(|(_, member)| member.clone()).collect()),
             tensor @ (Term::Place(_) | Term::Entries(_)) if self.term_shape(tensor).is_some() => {
                 let value = self.value(tensor.clone(), span)?;

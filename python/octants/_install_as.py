@@ -1,0 +1,71 @@
+"""Octants under the name of a peer: ``import quadrants`` gives Octants, ``import quadrants.lang.impl`` gives ``octants.lang.impl``.
+
+Knows names and Python's import system, and nothing of what the modules hold.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.machinery import ModuleSpec
+
+#: The systems that Octants has the names of.
+PEERS = ("quadrants", "taichi")
+
+
+class _Names:
+    """Finds modules of a peer: ours of the same name. A finder and a loader, as Python's import system calls them."""
+
+    def __init__(self, peer: str):
+        self.peer = peer
+
+    def ours(self, name: str) -> str:
+        """The name that a module of the peer has here."""
+        return "octants" + name[len(self.peer) :]
+
+    def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
+        if not name.startswith(f"{self.peer}."):
+            return None
+        import importlib.util
+
+        ours = self.ours(name)
+        try:
+            found = importlib.util.find_spec(ours)
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            from ._not_yet import message as missing
+
+            why = missing(ours.split(".")[1]) or f"Octants stands in for {self.peer}, and has no {ours}"
+            message = f"No module named {name!r}: {why}"
+            raise ModuleNotFoundError(message, name=name)
+        return ModuleSpec(name, self, is_package=found.submodule_search_locations is not None)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Nothing: the module that Python makes is replaced by ours, which must keep its own spec."""
+
+    def exec_module(self, module) -> None:
+        name = module.__spec__.name
+        sys.modules[name] = importlib.import_module(self.ours(name))
+
+
+def install_as(peer: str) -> None:
+    """Lets every ``import`` of a peer ("quadrants" or "taichi") that comes after it find Octants, deep ones too.
+
+    >>> import octants
+    >>> octants.install_as("quadrants")
+    >>> import quadrants as qd
+    """
+    if peer not in PEERS:
+        raise ValueError(f"install_as takes {' or '.join(map(repr, PEERS))}, not {peer!r}")
+    ours = sys.modules["octants"]
+    there = sys.modules.get(peer)
+    if there is ours:
+        return
+    imported = next((name for name in sys.modules if name == peer or name.startswith(f"{peer}.")), None)
+    if imported is not None:
+        raise RuntimeError(
+            f"{imported} is imported already: call octants.install_as({peer!r}) before anything imports {peer}"
+        )
+    sys.meta_path.insert(0, _Names(peer))  # type: ignore[arg-type]
+    sys.modules[peer] = ours
