@@ -11,6 +11,8 @@ pub struct Dependency<O> {
     pub origin: Origin<O>,
     pub object: O,
     pub role: Role,
+    /// As the user writes it: `self.grid`.
+    pub path: String,
 }
 
 /// How to get to it.
@@ -22,6 +24,8 @@ pub enum Origin<O> {
         of: usize,
         step: Step<O>,
     },
+    /// None: an object that the kernel found in a global or a closure. It stays with that object, whose numbers are read anew.
+    Held,
     /// None: it is no part of an argument. The kernel found it in a global or a closure when it was compiled, and stays with it.
     Captured,
 }
@@ -37,6 +41,10 @@ pub enum Step<O> {
 pub enum Role {
     /// Part of the code: the same value, or the same object.
     Constant,
+    /// A number that formulas are calculated with: it must be of the same type, and its value is read anew.
+    Operand,
+    /// An object that code named by itself: nothing of it matters but numbers that are dependencies of their own.
+    Holder,
     /// Only its members matter, and that it is of the same type; of a container also the length.
     Walked,
     /// The same object as an earlier dependency, whose members stand for its own.

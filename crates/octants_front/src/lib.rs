@@ -5,8 +5,10 @@
 //!
 //! **Nothing here keeps a Python object, a global or a cache of lowered code:** [`Sources`] remembers parsed text, and that is all.
 
+mod arithmetic;
 mod ast;
 mod dependency;
+mod formula;
 pub mod host;
 mod intrinsics;
 mod lower;
@@ -18,6 +20,7 @@ use octants_diag::Diagnostic;
 use octants_ir::{ArrayType, Kernel, KernelOptions, Scalar};
 
 pub use dependency::{Dependency, FieldParam, Origin, Role, Step};
+pub use formula::{Formula, FormulaParam};
 pub use host::{
     Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, ExprId, FieldKind, FunctionSource, Host,
     HostException, HostResult, Meaning, Number, ScalarAnnotation, TensorConstant, TraceError, Tracer,
@@ -80,6 +83,8 @@ pub struct Lowered<O> {
     pub dependencies: Vec<Dependency<O>>,
     /// The parameters that are fields.
     pub fields: Vec<FieldParam>,
+    /// The parameters that a launch calculates.
+    pub formulas: Vec<FormulaParam>,
     /// Fields that derivatives of the kernel take as constants where they are loaded.
     pub stopped: Vec<O>,
     /// What the kernel returns, in the shape that the caller sees.

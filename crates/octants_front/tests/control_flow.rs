@@ -202,12 +202,11 @@ fn leaving_loops_early_is_structural_and_right() {
         let host = FakeHost::new(&source);
         let sources = Sources::new();
         let function = Object::Kernel("f".to_owned());
-        let lowered = lower_kernel(&host, &sources, &function, &[], &LowerOptions::default()).unwrap_or_else(
-            |errors| {
+        let lowered = lower_kernel(&host, &sources, &function, &[], &LowerOptions::default(), &[])
+            .unwrap_or_else(|errors| {
                 let text = octants_diag::render_all(&errors, sources.map(), octants_diag::Style::Plain);
                 panic!("seed {seed}\n{source}\n{text}")
-            },
-        );
+            });
         let results =
             run(&lowered.kernel, &[], &mut Buffers::new(), &Limits::default()).unwrap_or_else(|trap| {
                 panic!("seed {seed}: {trap:?}\n{source}\n{}", text::print(&lowered.kernel))

@@ -12,7 +12,7 @@ fn lower(body: &str) -> Result<Kernel, Code> {
     let host = FakeHost::new(&source);
     let function = Object::Kernel("f".to_owned());
     let args = [ArgSpec::Scalar(Scalar::I32)];
-    let lowered = lower_kernel(&host, &Sources::new(), &function, &args, &LowerOptions::default());
+    let lowered = lower_kernel(&host, &Sources::new(), &function, &args, &LowerOptions::default(), &[]);
     lowered.map(|lowered| lowered.kernel).map_err(|errors| errors[0].code)
 }
 

@@ -24,7 +24,7 @@ fn lower_with(
 ) -> Lowered<Object> {
     let sources = Sources::new();
     let function = Object::Kernel(name.to_owned());
-    let lowered = lower_kernel(host, &sources, &function, args, options).unwrap_or_else(|errors| {
+    let lowered = lower_kernel(host, &sources, &function, args, options, &[]).unwrap_or_else(|errors| {
         panic!("{}", octants_diag::render_all(&errors, sources.map(), octants_diag::Style::Plain))
     });
     if let Err(violations) = verify(&lowered.kernel) {
@@ -222,7 +222,7 @@ fn lowering_is_quick() {
     let mut times: Vec<_> = (0..20)
         .map(|_| {
             let start = std::time::Instant::now();
-            lower_kernel(&host, &sources, &function, &args, &LowerOptions::default()).unwrap();
+            lower_kernel(&host, &sources, &function, &args, &LowerOptions::default(), &[]).unwrap();
             start.elapsed()
         })
         .collect();

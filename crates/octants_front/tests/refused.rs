@@ -55,7 +55,7 @@ fn refusal(program: &str) -> (Vec<Code>, String) {
     };
     let result = check_signature(&host, &sources, &function, FunctionKind::Kernel).and_then(|signature| {
         let args: Vec<_> = signature.params.iter().map(|param| argument(&param.name)).collect();
-        lower_kernel(&host, &sources, &function, &args, &options)
+        lower_kernel(&host, &sources, &function, &args, &options, &[])
     });
     match result {
         Ok(lowered) => {

@@ -42,6 +42,8 @@ pub struct Kernel {
     params: Vec<Param>,
     /// Shared with the runtime, which empties it when the session ends.
     specialisations: Arc<Specialisations>,
+    /// Numbers behind the arguments that were seen to change, by the path to them: the code is told of them.
+    varying: Mutex<Vec<String>>,
     /// Whether the user was told of races: once is enough.
     told_of_races: AtomicBool,
 }
@@ -156,8 +158,17 @@ impl Kernel {
             .collect::<PyResult<Vec<_>>>()?;
         let started = Instant::now();
         let function = self.function.bind(py).as_any();
-        let lowered = lower_kernel(&PyHost::new(py), sources, function, &args, &current.lower)
-            .map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, sources.map()))?;
+        let varying = self.varying(py, current, what, arguments)?;
+        let lower = |varying: &[String]| {
+            lower_kernel(&PyHost::new(py), sources, function, &args, &current.lower, varying)
+        };
+        let lowered = match lower(&varying) {
+            // A number may have to be known after all, where nobody thought of one that changes.
+            Err(_) if !varying.is_empty() => lower(&[]),
+            lowered => lowered,
+        };
+        let mut lowered =
+            lowered.map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, sources.map()))?;
         let lowering = started.elapsed();
         // Fields that the kernel does not use must be placed, too: their layout is finished now.
         if let Some(root) = self.runtime.get().root(py) {
@@ -188,7 +199,7 @@ impl Kernel {
             }
             What::Value | What::Derivative(_) => Vec::new(),
         };
-        let Lowered { kernel, dependencies, fields, returns, .. } = lowered;
+        let kernel = std::mem::replace(&mut lowered.kernel, octants::ir::Kernel::new(""));
         let compiled = py
             .detach(|| stack::with_enough(|| current.session.compile(kernel, lowering, signals.request())))
             .map_err(|error| errors::from_error(py, &error))?;
@@ -201,17 +212,11 @@ impl Kernel {
         }
         let known = self.specialisations(What::Value).iter().any(|one| Arc::ptr_eq(&one.compiled, &compiled));
         if what == What::Recording && !known {
-            let value = Specialisation::new(
-                current.epoch,
-                Arc::clone(&compiled),
-                returns.clone(),
-                &dependencies,
-                &fields,
-            )?;
+            let value = Specialisation::new(current.epoch, Arc::clone(&compiled), &lowered)?;
             self.keep(current, What::Value, value);
         }
-        let mut made = Specialisation::new(current.epoch, compiled, returns, &dependencies, &fields)?;
-        made.require_companions(&dependencies, &checked)?;
+        let mut made = Specialisation::new(current.epoch, compiled, &lowered)?;
+        made.require_companions(&lowered.dependencies, &checked)?;
         let made = self.keep(current, what, made);
         if current.times {
             self.show_times(py, &made.compiled, started, lowering)?;
@@ -227,6 +232,27 @@ impl Kernel {
             ))?;
         }
         Ok(made)
+    }
+
+    /// Numbers that have changed since code was made for these arguments, with those of before.
+    fn varying(
+        &self,
+        py: Python<'_>,
+        current: &ActiveSession,
+        what: What,
+        arguments: &[Borrowed<'_, '_, PyAny>],
+    ) -> PyResult<Vec<String>> {
+        let known = self.specialisations(what).clone();
+        let mut varying = self.varying.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for one in known.iter().filter(|one| one.epoch == current.epoch) {
+            for path in one.changed_numbers(py, arguments)? {
+                if !varying.iter().any(|other| other == path) {
+                    varying.push(path.to_owned());
+                }
+            }
+        }
+        self.varying.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&varying);
+        Ok(varying)
     }
 
     /// The code comes first from now on.
@@ -261,15 +287,7 @@ impl Kernel {
             Mode::Reverse => Returns::Nothing,
         };
         let plan = DerivativePlan::new(kernel, &gradient, self.runtime.get().sources().map());
-        Specialisation::of_derivative(
-            current.epoch,
-            gradient,
-            returns,
-            dependencies,
-            fields,
-            &companions,
-            plan,
-        )
+        Specialisation::of_derivative(current.epoch, gradient, returns, lowered, &companions, plan)
     }
 
     /// Why there is no derivative that is right.
@@ -518,6 +536,7 @@ impl Kernel {
                 signature,
                 params,
                 specialisations,
+                varying: Mutex::default(),
                 told_of_races: AtomicBool::new(false),
             })
         })

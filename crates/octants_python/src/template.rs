@@ -76,6 +76,10 @@ impl TemplateKey {
         match self {
             Self::Value(value) => {
                 let value = value.bind(py);
+                // Small integers, and what was not assigned since, are the same objects.
+                if value.is(object) {
+                    return true;
+                }
                 // `True == 1 == 1.0`, and `0.0 == -0.0`, but they are different constants.
                 value.get_type().is(object.get_type())
                     && match (value.cast::<PyFloat>(), object.cast::<PyFloat>()) {
@@ -102,6 +106,15 @@ impl TemplateKey {
             }
             Self::Weak(weak) => weak.bind(py).upgrade().is_some_and(|held| held.is(object)),
             Self::Kept(held) => held.bind(py).is(object),
+        }
+    }
+
+    /// The object itself, if it is one that is held and still there.
+    pub fn held<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match self {
+            Self::Weak(weak) => weak.bind(py).upgrade(),
+            Self::Kept(held) | Self::Value(held) => Some(held.bind(py).clone()),
+            Self::Tuple(_) | Self::Matrix(..) | Self::Struct(..) => None,
         }
     }
 

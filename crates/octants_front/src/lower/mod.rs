@@ -17,23 +17,27 @@ use octants_ir::{Builder, Kernel, Loc, LocData, Region, SideTable, Type, Value};
 use crate::host::Host;
 use crate::signature::source_unavailable;
 use crate::sources::Sources;
-use crate::{ArgSpec, FieldParam, LowerOptions, Lowered};
+use crate::{ArgSpec, FieldParam, FormulaParam, LowerOptions, Lowered};
 use data::flow::{LoopConfig, StreamBlocks};
 use data::scope::Frame;
 use data::term::Term;
 use error::Fallible;
+pub(crate) use intrinsic::math::at_compile_time;
 
-/// Lowers a kernel for one kind of arguments, one per parameter (the receiver of a method is a template).
+/// Lowers a kernel for one kind of arguments, one per parameter (the receiver of a method is a template). Of the numbers behind them,
+/// those with the paths in `varying` are calculated with by launches where the code leaves that open.
 pub fn lower_kernel<H: Host>(
     host: &H,
     sources: &Sources,
     function: &H::Object,
     args: &[ArgSpec<H::Object>],
     options: &LowerOptions,
+    varying: &[String],
 ) -> Result<Lowered<H::Object>, Vec<Diagnostic>> {
     let source = host.function(function).map_err(|exception| vec![source_unavailable(&exception)])?;
     let tree = sources.function(&source).map_err(|error| vec![*error])?;
     let mut lowerer = Lowerer::new(host, sources, options, &source.qualname);
+    lowerer.varying = varying;
     lowerer.frames.push(Frame::new(function.clone(), tree, source.qualname.clone()));
     lowerer.kernel_body(args).map_err(|error| vec![*error])
 }
@@ -51,6 +55,8 @@ struct Lowerer<'a, H: Host> {
     host: &'a H,
     sources: &'a Sources,
     options: &'a LowerOptions,
+    /// Numbers that change from launch to launch, by the path to them.
+    varying: &'a [String],
     kernel: Kernel,
     /// Where ops are appended.
     region: Region,
@@ -66,6 +72,8 @@ struct Lowerer<'a, H: Host> {
     captured: Vec<H::Object>,
     /// The parameters that are fields.
     fields: Vec<FieldParam>,
+    /// The parameters that a launch calculates, and their values in the kernel.
+    formulas: Vec<FormulaParam>,
     /// Fields that derivatives take as constants where they are loaded.
     stopped: Vec<H::Object>,
     /// How many containers are being copied for host code, one in another.
@@ -104,6 +112,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             host,
             sources,
             options,
+            varying: &[],
             region: kernel.body,
             statement_region: kernel.body,
             kernel,
@@ -112,6 +121,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             members: Vec::new(),
             captured: Vec::new(),
             fields: Vec::new(),
+            formulas: Vec::new(),
             stopped: Vec::new(),
             exposure_depth: 0,
             trace: host.begin_trace(),
@@ -147,6 +157,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             kernel: self.kernel,
             dependencies,
             fields: self.fields,
+            formulas: self.formulas,
             stopped: self.stopped,
             returns,
             warnings: self.warnings,

@@ -17,14 +17,17 @@ const ALIGNMENT: usize = 64;
 /// The size of a huge page; allocations from here on are mappings of their own, which begin on such a page.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
+/// Below this an allocation's margins are as long as itself.
+const SMALL_BYTES: usize = 64 << 10;
+
 /// Bytes on either side of an allocation that are ours too. Programs that look one row beyond the edge of a grid, without a check, find
-/// zeros there instead of the end of the process, and what they write there is nobody else's. An eighth is more than a row of a
-/// grid of eight rows; what is never touched of a large margin takes no memory.
+/// zeros there instead of the end of the process, and what they write there is nobody else's. Half is a row of a grid of two rows;
+/// what is never touched of a large margin takes address space alone.
 fn margin(bytes: usize) -> usize {
     if bytes >= HUGE_PAGE_BYTES {
-        HUGE_PAGE_BYTES
+        (bytes / 2).next_multiple_of(HUGE_PAGE_BYTES)
     } else {
-        (bytes / 8).next_multiple_of(ALIGNMENT).max(ALIGNMENT)
+        (bytes / 2).max(bytes.min(SMALL_BYTES)).next_multiple_of(ALIGNMENT)
     }
 }
 
@@ -65,7 +68,7 @@ impl HostMemory {
         unsafe {
             let begin = address.as_ptr::<u8>().sub(margin(bytes));
             if bytes >= HUGE_PAGE_BYTES {
-                unmap(begin, bytes.next_multiple_of(HUGE_PAGE_BYTES) + 2 * HUGE_PAGE_BYTES);
+                unmap(begin, bytes.next_multiple_of(HUGE_PAGE_BYTES) + 2 * margin(bytes));
             } else if let Some(layout) = layout(bytes) {
                 dealloc(begin, layout);
             }
@@ -86,10 +89,10 @@ fn small(bytes: usize) -> Option<*mut u8> {
     (!pointer.is_null()).then(|| unsafe { pointer.add(margin(bytes)) })
 }
 
-/// Whole huge pages, beginning on one, with a page of margin on either side.
+/// Whole huge pages, beginning on one, with margins.
 fn map(bytes: usize) -> Option<*mut u8> {
     let inner = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)?;
-    let wanted = inner.checked_add(2 * HUGE_PAGE_BYTES)?;
+    let wanted = inner.checked_add(margin(bytes).checked_mul(2)?)?;
     let length = wanted.checked_add(HUGE_PAGE_BYTES)?;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -105,7 +108,7 @@ fn map(bytes: usize) -> Option<*mut u8> {
         let begin = start.add(before);
         unmap(start, before);
         unmap(begin.add(wanted), length - before - wanted);
-        let begin = begin.add(HUGE_PAGE_BYTES);
+        let begin = begin.add(margin(bytes));
         // Only advice: a system without huge pages serves small ones.
         libc::madvise(begin.cast(), inner, libc::MADV_HUGEPAGE);
         Some(begin)
@@ -166,7 +169,7 @@ mod tests {
                 assert!(all.iter().all(|&byte| byte == 0));
                 all.fill(0xaa);
                 // What lies beyond the edges may be touched, and is nobody else's.
-                let beyond = margin(bytes).min(bytes.div_ceil(8));
+                let beyond = bytes.div_ceil(2);
                 let begin = address.as_ptr::<u8>();
                 for edge in [begin.sub(beyond), begin.add(bytes)] {
                     let edge = std::slice::from_raw_parts_mut(edge, beyond);

@@ -50,7 +50,7 @@ impl Kernel {
         arguments: &[Borrowed<'_, 'py, PyAny>],
         cancel: &Cancel,
     ) -> PyResult<Option<Specialisation>> {
-        let Lowered { kernel, dependencies, fields, stopped, returns, .. } = lowered;
+        let Lowered { kernel, dependencies, fields, stopped, .. } = lowered;
         let companions = companions(kernel, Mode::Reverse, dependencies, fields, arguments)?;
         let storage = storage(kernel, &companions, stopped)?;
         let made = py
@@ -63,13 +63,12 @@ impl Kernel {
             current.epoch,
             gradient,
             Returns::Nothing,
-            dependencies,
-            fields,
+            lowered,
             &companions,
             plan,
         )?;
         let compiled = Arc::clone(recorder.kernel());
-        let mut made = Specialisation::new(current.epoch, compiled, returns.clone(), dependencies, fields)?;
+        let mut made = Specialisation::new(current.epoch, compiled, lowered)?;
         made.require_companions(dependencies, &companions)?;
         made.recorder = Some((recorder, Arc::new(backward)));
         Ok(Some(made))

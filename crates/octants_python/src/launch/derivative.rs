@@ -176,6 +176,8 @@ pub fn companions<'py>(
         Role::Array { param, ty } => Some((param, index, Part::Array(ty))),
         Role::View { param, ty, .. } => Some((param, index, Part::View(ty))),
         Role::Constant
+        | Role::Operand
+        | Role::Holder
         | Role::Walked
         | Role::Same(_)
         | Role::Data { .. }
@@ -198,7 +200,7 @@ pub fn companions<'py>(
         let object = match origin {
             // An array is known to the compiler by its type alone.
             Origin::Argument(number) => &*arguments[*number],
-            Origin::Member { .. } | Origin::Captured => object,
+            Origin::Member { .. } | Origin::Captured | Origin::Held => object,
         };
         let found = companion(object, leaf, mode)?;
         let address = match part {

@@ -26,6 +26,8 @@ enum Path {
     Argument,
     Attribute(usize, Py<PyString>),
     Item(usize, Py<PyAny>),
+    /// An object that the code stays with.
+    Held(TemplateKey),
     /// What holds the derivatives of another; `None` if nothing does.
     Companion(CompanionPath),
 }
@@ -35,6 +37,7 @@ pub enum Check {
     Constant(TemplateKey),
     /// Anything but `None`.
     Present,
+    Anything,
     /// An object of exactly this type.
     Type(Py<PyType>),
     /// A tuple, list or dict of this length.
@@ -65,6 +68,7 @@ impl Input {
         let object = &dependency.object;
         let path = match &dependency.origin {
             Origin::Argument(_) | Origin::Captured => Path::Argument,
+            Origin::Held => Path::Held(TemplateKey::of(object)?),
             Origin::Member { of, step: Step::Attribute(name) } => {
                 Path::Attribute(numbers[*of], PyString::intern(object.py(), name).unbind())
             }
@@ -79,6 +83,19 @@ impl Input {
         Self { path: Path::Companion(path), check }
     }
 
+    /// Whether it can ever be what the code is for again.
+    pub fn is_alive(&self) -> bool {
+        let is_held = match &self.path {
+            Path::Held(key) => key.is_alive(),
+            Path::Argument | Path::Attribute(..) | Path::Item(..) | Path::Companion(_) => true,
+        };
+        is_held
+            && match &self.check {
+                Check::Constant(key) => key.is_alive(),
+                _ => true,
+            }
+    }
+
     /// Reads a member; nothing if its container has no such item any more.
     pub fn read<'a, 'py: 'a>(
         &self,
@@ -87,6 +104,7 @@ impl Input {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &self.path {
             Path::Companion(path) => path.read(py, known).map(Some),
+            Path::Held(key) => Ok(key.held(py)),
             Path::Attribute(of, name) => {
                 let parent = known(*of);
                 parent.getattr(name.bind(parent.py())).map(Some)
@@ -116,6 +134,8 @@ impl Check {
         };
         Ok(match role {
             Role::Constant => Self::Constant(TemplateKey::of(object)?),
+            Role::Operand => Self::Type(object.get_type().unbind()),
+            Role::Holder => Self::Anything,
             Role::Walked => {
                 let class = object.get_type().unbind();
                 let is_container = object.is_instance_of::<PyTuple>()
@@ -145,7 +165,7 @@ impl Check {
         writer: &mut ArgumentWriter<'_, 'py>,
     ) -> PyResult<bool> {
         Ok(match self {
-            Self::Array(_) => true,
+            Self::Array(_) | Self::Anything => true,
             Self::Number { scalar, at, lifted } => match number::bits_of(*scalar, object) {
                 Some(bits) => {
                     writer.put(*at, *scalar, bits?);

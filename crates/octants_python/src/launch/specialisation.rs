@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use octants::front::{Dependency, FieldParam, Origin, Returns};
+use octants::front::{Dependency, FormulaParam, Lowered, Origin, Returns, Role};
 use octants::{CompiledKernel, FieldLeaf, Gradient, Recorder};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
@@ -15,6 +15,7 @@ use super::derivative::{Companion, DerivativePlan, check_apart};
 use super::field::{bound_field, leaf_slots};
 use super::input::{Check, Input};
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
+use crate::number;
 
 pub struct Specialisation {
     pub epoch: u64,
@@ -27,10 +28,20 @@ pub struct Specialisation {
     captured: Vec<(FieldLeaf, usize)>,
     /// Of code that records: what it takes for that, and the derivative that reads the record.
     pub recorder: Option<(Recorder, Arc<Specialisation>)>,
+    /// Parameters that are calculated from inputs, and where they go.
+    formulas: Vec<FormulaInput>,
+    /// Numbers behind the arguments that the code was made for: the input, and the path as the user writes it.
+    baked: Vec<(usize, String)>,
     /// Of the code of a derivative.
     pub derivative: Option<Gradient>,
     /// Likewise: what it does, for people.
     pub plan: Option<DerivativePlan>,
+}
+
+/// A parameter that is calculated from inputs, by their numbers.
+struct FormulaInput {
+    param: FormulaParam,
+    at: usize,
 }
 
 /// Whether the code is for these arguments.
@@ -48,9 +59,7 @@ impl Specialisation {
     pub fn new(
         epoch: u64,
         compiled: Arc<CompiledKernel>,
-        returns: Returns,
-        dependencies: &[Dependency<Bound<'_, PyAny>>],
-        fields: &[FieldParam],
+        Lowered { dependencies, fields, formulas, returns, .. }: &Lowered<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut inputs = Vec::new();
         let mut captured = Vec::new();
@@ -68,13 +77,26 @@ impl Specialisation {
         }
         let is_array = |&index: &usize| matches!(inputs[index].check, Check::Array(_));
         let arrays = (0..inputs.len()).filter(is_array).collect();
+        let formulas = formulas.iter().map(|param| FormulaInput {
+            at: compiled.args().slots[param.param].offset as usize,
+            param: FormulaParam { formula: param.formula.renumbered(|of| numbers[of]), ..param.clone() },
+        });
+        let formulas = formulas.collect();
+        let baked = dependencies.iter().zip(&numbers).filter(|(dependency, _)| {
+            matches!(dependency.origin, Origin::Member { .. })
+                && dependency.role == Role::Constant
+                && number::of(&dependency.object).is_some()
+        });
+        let baked = baked.map(|(dependency, &number)| (number, dependency.path.clone())).collect();
         Ok(Self {
             epoch,
             compiled,
-            returns,
+            returns: returns.clone(),
             inputs,
             arrays,
             captured,
+            formulas,
+            baked,
             recorder: None,
             derivative: None,
             plan: None,
@@ -86,13 +108,13 @@ impl Specialisation {
         epoch: u64,
         gradient: Gradient,
         returns: Returns,
-        dependencies: &[Dependency<Bound<'_, PyAny>>],
-        fields: &[FieldParam],
+        lowered: &Lowered<Bound<'_, PyAny>>,
         companions: &[Companion<'_>],
         plan: DerivativePlan,
     ) -> PyResult<Self> {
         let compiled = Arc::clone(gradient.kernel());
-        let mut made = Self::new(epoch, compiled, returns, dependencies, fields)?;
+        let mut made = Self::new(epoch, compiled, lowered)?;
+        let dependencies = &lowered.dependencies;
         for companion in companions {
             let of = &dependencies[companion.dependency];
             let number = input_number(dependencies, companion.dependency);
@@ -102,7 +124,7 @@ impl Specialisation {
             }
             made.inputs.push(input);
         }
-        Ok(Self { derivative: Some(gradient), plan: Some(plan), ..made })
+        Ok(Self { returns, derivative: Some(gradient), plan: Some(plan), ..made })
     }
 
     /// The code is only for arguments of which the same ones have companions.
@@ -121,10 +143,7 @@ impl Specialisation {
 
     /// Whether it can ever fit again.
     pub fn is_alive(&self) -> bool {
-        self.inputs.iter().all(|input| match &input.check {
-            Check::Constant(key) => key.is_alive(),
-            _ => true,
-        })
+        self.inputs.iter().all(Input::is_alive)
     }
 
     /// Compares the arguments and writes the block.
@@ -154,6 +173,13 @@ impl Specialisation {
         if !members.is_empty() && !bind_members(py, members, arguments, read, &mut writer)? {
             return Ok(Fit::Differs);
         }
+        for FormulaInput { param, at } in &self.formulas {
+            let value = param.formula.value(|input| number::of(&known(arguments, read, input)));
+            let Some(constant) = value.and_then(|value| param.constant(value)) else {
+                return Ok(Fit::Differs);
+            };
+            writer.put(*at, param.scalar, constant.bits());
+        }
         for &index in &self.arrays {
             let Check::Array(array) = &self.inputs[index].check else { continue };
             match array.write(&known(arguments, read, index), &mut writer)? {
@@ -175,6 +201,39 @@ fn input_number(dependencies: &[Dependency<Bound<'_, PyAny>>], dependency: usize
     let is_input = |one: &Dependency<_>| !matches!(one.origin, Origin::Captured);
     let before = dependencies[..dependency].iter().filter(|one| is_input(one)).count();
     is_input(&dependencies[dependency]).then_some(before)
+}
+
+impl Specialisation {
+    /// Numbers of which the code would only need to be told, if it could be: the paths of those that have changed, where all else that
+    /// was read is what the code is for.
+    #[cold]
+    pub fn changed_numbers(
+        &self,
+        py: Python<'_>,
+        arguments: &[Borrowed<'_, '_, PyAny>],
+    ) -> PyResult<Vec<&str>> {
+        let mut changed = Vec::new();
+        let mut launch = LaunchArguments::new(false);
+        let (mut writer, read) = launch.writer(&self.compiled);
+        for (index, input) in self.inputs.iter().enumerate() {
+            if index >= arguments.len() {
+                let Some(object) = input.read(py, |at| known(arguments, read, at))? else {
+                    return Ok(Vec::new());
+                };
+                read.push(object);
+            }
+            let read = &*read;
+            let object = known(arguments, read, index);
+            if input.check.write(&object, |at| known(arguments, read, at), &mut writer)? {
+                continue;
+            }
+            match self.baked.iter().find(|(number, _)| *number == index) {
+                Some((_, path)) if number::of(&object).is_some() => changed.push(path.as_str()),
+                _ => return Ok(Vec::new()),
+            }
+        }
+        Ok(changed)
+    }
 }
 
 /// Reads the members anew and writes them; false if one is not what the code is for.

@@ -4,6 +4,7 @@ use octants_diag::{Code, Span};
 use octants_ir::{Const, Scalar};
 
 use crate::ast::{Expr, ExprKind, Keyword, Name};
+use crate::formula::NumberKind;
 use crate::host::{Host, HostException, HostOnly, Meaning, UnaryOp};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
@@ -170,6 +171,7 @@ impl<H: Host> Lowerer<'_, H> {
             Passing::ByReference => self.expr(expr)?,
             Passing::ToPython => match self.expr(expr)? {
                 Term::Object(object) if self.is_number(&object) => Term::Object(object),
+                Term::Formula(number) => Term::Object(self.pinned_object(&number)),
                 term => self.rvalue(term, expr.span)?,
             },
         };
@@ -327,7 +329,7 @@ impl<H: Host> Lowerer<'_, H> {
         if *is_literal {
             return self.annotated_literal(dtype, term, *at);
         }
-        match self.rvalue(term.clone(), *at)? {
+        match self.loaded(term.clone(), *at)? {
             Term::Value(value) if self.data(value).tensor_shape().is_some() => Err(self.error_with_help(
                 Code::TypeCall,
                 span,
@@ -349,6 +351,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Bool(value) => Const::from_i128(to, value.into()),
             Term::Int(value) => Const::from_i128(to, value),
             Term::Float(value) => Const::from_f64(to, value),
+            Term::Formula(number) => return Ok(self.formula_as(*number, to, span)),
             other => {
                 let value = self.value(other, span)?;
                 return Ok(self.cast(value, to, span));
@@ -412,6 +415,14 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         match arguments {
+            [Argument { name: None, term: Term::Formula(number), .. }] => {
+                let kind = match to {
+                    Scalar::U1 => NumberKind::Bool,
+                    _ if to.is_real() => NumberKind::Float,
+                    _ => NumberKind::Int,
+                };
+                Ok(self.formula_converted(number, kind))
+            }
             [Argument { name: None, term, span: at, .. }] if !term.is_static() || fold::is_number(term) => {
                 if let Some(folded) = fold_cast(to, term) {
                     return Ok(folded);
@@ -429,16 +440,11 @@ impl<H: Host> Lowerer<'_, H> {
 
 /// A cast of a compile-time number that stays one.
 fn fold_cast<O>(to: Scalar, term: &Term<O>) -> Option<Term<O>> {
-    let real = fold::as_real(term)?;
+    let number = fold::number(term)?;
     match to {
-        Scalar::U1 => fold::truth(term).map(Term::Bool),
-        _ if to.is_real() => Some(Term::Float(real)),
-        _ => match term {
-            Term::Int(value) => Some(Term::Int(*value)),
-            Term::Bool(value) => Some(Term::Int((*value).into())),
-            _ if real.is_finite() && real.abs() < 1e18 => Some(Term::Int(real.trunc() as i128)),
-            _ => None,
-        },
+        Scalar::U1 => Some(Term::Bool(number.truth())),
+        _ if to.is_real() => Some(Term::Float(number.real())),
+        _ => number.truncated().map(Term::Int),
     }
 }
 

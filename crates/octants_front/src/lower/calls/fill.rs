@@ -29,7 +29,7 @@ impl<H: Host> Lowerer<'_, H> {
             return Err(self.fill_arguments(argument.span));
         }
         let at = argument.span;
-        let rvalue = self.rvalue(argument.term.clone(), at)?;
+        let rvalue = self.loaded(argument.term.clone(), at)?;
         let value = match &target {
             Term::Array(array) => self.element_value(*array, rvalue, at)?,
             Term::View(view) => self.element_value(view.array, rvalue, at)?,
@@ -94,7 +94,7 @@ impl<H: Host> Lowerer<'_, H> {
                     let part = given.as_ref().and_then(|given| {
                         given.iter().find(|(known, _)| **known == **name).map(|(_, part)| part.clone())
                     });
-                    let part = self.rvalue(part.unwrap_or_else(|| term.clone()), span)?;
+                    let part = self.loaded(part.unwrap_or_else(|| term.clone()), span)?;
                     values.push((Name::from(name.as_str()), self.fill_value(member, part, span)?));
                 }
                 Ok(self.new_struct(values, None))

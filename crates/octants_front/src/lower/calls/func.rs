@@ -245,9 +245,9 @@ impl<H: Host> Lowerer<'_, H> {
             Some(Annotation::Shape(shape)) => self.argument_of_shape(argument, *shape, param)?,
             Some(annotation) => match self.data_of(annotation) {
                 Some(data) => self.argument_as(argument, data, param)?,
-                None => self.rvalue(argument.term, span)?,
+                None => self.loaded(argument.term, span)?,
             },
-            None => self.rvalue(argument.term, span)?,
+            None => self.loaded(argument.term, span)?,
         };
         if let Term::Struct(_) = term {
             let term = self.copied(term, span)?;
@@ -328,7 +328,7 @@ impl<H: Host> Lowerer<'_, H> {
         param: &Param,
     ) -> Fallible<Term<H::Object>> {
         let span = argument.span;
-        let mut rvalue = self.rvalue(argument.term, span)?;
+        let mut rvalue = self.loaded(argument.term, span)?;
         if let (Data::Tensor(_), Some(value)) = (data, self.tensor_operand(&rvalue, span)?) {
             rvalue = Term::Value(value);
         }
@@ -336,7 +336,7 @@ impl<H: Host> Lowerer<'_, H> {
             // Entry by entry.
             (Term::Value(_), Data::Scalar(_)) => true,
             (Term::Value(value), _) => self.data(*value).tensor_shape() == data.tensor_shape(),
-            (Term::Bool(_) | Term::Int(_) | Term::Float(_), Data::Scalar(_)) => true,
+            (Term::Bool(_) | Term::Int(_) | Term::Float(_) | Term::Formula(_), Data::Scalar(_)) => true,
             _ => false,
         };
         match data.elem() {

@@ -62,6 +62,7 @@ impl<H: Host> Lowerer<'_, H> {
                         Term::Static(inner) => *inner,
                         other => other,
                     };
+                    let term = self.pinned(term);
                     if !term.is_static() {
                         let what = format!("template arguments of `{}`", tree.name);
                         let error = self.must_be_constant(&what, at);

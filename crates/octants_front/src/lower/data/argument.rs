@@ -32,8 +32,6 @@ pub(crate) enum Passing {
 #[derive(Debug)]
 pub(crate) struct Member<O> {
     pub dependency: Dependency<O>,
-    /// As the user writes it: `self.grid`.
-    pub path: String,
     /// A dataclass whose annotations say what its members are.
     pub typed: bool,
     /// Numbers below it are parameters.

@@ -6,6 +6,8 @@ use octants_diag::Span;
 use octants_ir::{Layout, TensorShape, Value};
 
 use crate::ast::Name;
+use crate::formula::Formula;
+use crate::host::Number;
 
 /// A value at some stage: known at compile time, in a register, or in memory.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub(crate) enum Term<O> {
     Bool(bool),
     Int(i128),
     Float(f64),
+    /// A number behind objects that was seen to change: known now, and calculated anew by each launch.
+    Formula(Box<Calculated>),
     Str(Name),
     /// A host object that has not been looked at.
     Object(O),
@@ -53,6 +57,13 @@ pub(crate) enum Term<O> {
     Fill(Box<Term<O>>),
     /// `static(…)`: what is inside was evaluated at compile time, and a loop over it is unrolled.
     Static(Box<Term<O>>),
+}
+
+/// A formula, and its value for the arguments at hand.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Calculated {
+    pub formula: Formula,
+    pub now: Number,
 }
 
 /// A place: `base[path…]`, where the path is indices and then components of a tensor.
@@ -158,6 +169,7 @@ impl<O> Term<O> {
             | Self::Bool(_)
             | Self::Int(_)
             | Self::Float(_)
+            | Self::Formula(_)
             | Self::Str(_)
             | Self::Object(_)
             | Self::Static(_) => true,
@@ -205,6 +217,7 @@ impl<O> Term<O> {
             | Self::Bool(_)
             | Self::Int(_)
             | Self::Float(_)
+            | Self::Formula(_)
             | Self::Str(_)
             | Self::Value(_)
             | Self::Place(_)
@@ -220,6 +233,16 @@ impl<O> Term<O> {
         }
     }
 
+    /// Whether a formula is part of it.
+    pub(crate) fn holds_formula(&self) -> bool {
+        match self {
+            Self::Formula(_) => true,
+            Self::Tuple(items) | Self::List(items) => items.iter().any(Self::holds_formula),
+            Self::Static(inner) => inner.holds_formula(),
+            _ => false,
+        }
+    }
+
     /// Calls a function for every value of the IR that the term refers to.
     pub(crate) fn for_each_value(&mut self, visit: &mut dyn FnMut(&mut Value)) {
         match self {
@@ -228,6 +251,7 @@ impl<O> Term<O> {
             | Self::Bool(_)
             | Self::Int(_)
             | Self::Float(_)
+            | Self::Formula(_)
             | Self::Str(_)
             | Self::Object(_) => {}
             Self::Value(value) | Self::Array(value) | Self::Shape(value) => visit(value),

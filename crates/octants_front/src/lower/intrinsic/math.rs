@@ -4,7 +4,7 @@ use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, BitOp, BitUnary, MathOp, MathUnary};
 use octants_ir::{Data, Scalar, Value};
 
-use crate::host::{BinaryOp, CompareOp, Host};
+use crate::host::{BinaryOp, CompareOp, Host, Number};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
@@ -40,6 +40,19 @@ fn function(intrinsic: Intrinsic) -> Option<Function> {
     })
 }
 
+pub(crate) fn is_function(intrinsic: Intrinsic) -> bool {
+    function(intrinsic).is_some()
+}
+
+/// The value of a function of one real; `None` if it is none.
+pub(crate) fn at_compile_time(intrinsic: Intrinsic, x: f64) -> Option<Number> {
+    let (op, function, _) = function(intrinsic)?;
+    Some(match op {
+        MathUnary::IsNan | MathUnary::IsInf => Number::Bool(function(x) != 0.0),
+        _ => Number::Float(function(x)),
+    })
+}
+
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn math_function(
         &mut self,
@@ -59,6 +72,15 @@ impl<H: Host> Lowerer<'_, H> {
             Some(dtype) if !matches!(dtype.term, Term::None) => Some(self.dtype(&dtype.term, dtype.span)?),
             _ => None,
         };
+        if let Term::Formula(number) = &x.term
+            && (casts || matches!(number.now, Number::Float(_)))
+            && let Some(result) = self.formula_function(intrinsic, number)
+        {
+            return match dtype {
+                None => Ok(result),
+                Some(dtype) => self.convert(result, dtype, span).map(Term::Value),
+            };
+        }
         if fold::is_number(&x.term) && (casts || matches!(x.term, Term::Float(_))) {
             let result = at_compile_time(fold::as_real(&x.term).unwrap_or(0.0));
             return match (op, dtype) {
@@ -158,9 +180,9 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let mut rest = operands.into_iter();
         let Some((first, at)) = rest.next() else { return Err(self.bad_arguments(intrinsic, span)) };
-        let mut best = (self.rvalue(first, at)?, at);
+        let mut best = (self.loaded(first, at)?, at);
         for (term, at) in rest {
-            let term = self.rvalue(term, at)?;
+            let term = self.loaded(term, at)?;
             let order = if intrinsic == Intrinsic::Min { CompareOp::Lt } else { CompareOp::Gt };
             if fold::is_number(&best.0) && fold::is_number(&term) {
                 let wins = fold::compare(order, &term, &best.0) == Some(true);

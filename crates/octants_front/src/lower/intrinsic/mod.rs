@@ -2,7 +2,7 @@
 
 mod atomic;
 mod fields;
-mod math;
+pub(crate) mod math;
 mod random;
 mod ranges;
 mod statics;
@@ -33,7 +33,12 @@ impl<H: Host> Lowerer<'_, H> {
             return self.static_call(args, keywords);
         }
         let passing = if takes_place(intrinsic) { Passing::ByReference } else { Passing::ByValue };
-        let arguments = self.arguments(args, keywords, passing)?;
+        let mut arguments = self.arguments(args, keywords, passing)?;
+        if !calculates(intrinsic) {
+            for argument in &mut arguments {
+                argument.term = self.pinned(argument.term.clone());
+            }
+        }
         if intrinsic != Intrinsic::Super
             && self.in_static
             && arguments.iter().all(|argument| argument.term.is_static())
@@ -267,6 +272,38 @@ impl<H: Host> Lowerer<'_, H> {
             result = self.at(span).bit(op, result, holds);
         }
         Ok(Term::Value(result))
+    }
+}
+
+/// Whether arguments are calculated with, so that they need not be known while compiling.
+fn calculates(intrinsic: Intrinsic) -> bool {
+    use Intrinsic as I;
+    match intrinsic {
+        I::Range
+        | I::Ndrange
+        | I::Int
+        | I::Float
+        | I::Bool
+        | I::Vector
+        | I::Matrix
+        | I::Struct
+        | I::StructType
+        | I::MatrixType
+        | I::Abs
+        | I::Min
+        | I::Max
+        | I::Pow
+        | I::Atan2
+        | I::RawDiv
+        | I::RawMod
+        | I::BitShr
+        | I::Select
+        | I::Cast
+        | I::BitCast
+        | I::Popcnt
+        | I::Clz
+        | I::Ffs => true,
+        _ => math::is_function(intrinsic) || takes_place(intrinsic),
     }
 }
 

@@ -3,7 +3,7 @@
 use octants_diag::{Code, Span};
 use octants_ir::Value;
 
-use crate::host::Host;
+use crate::host::{Host, Number};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
@@ -62,7 +62,8 @@ impl<H: Host> Lowerer<'_, H> {
             }
             _ => (0..bounds.len()).collect(),
         };
-        let known = if arguments.iter().all(|argument| argument.term.is_static()) {
+        let is_known = |term: &Term<H::Object>| term.is_static() && !term.holds_formula();
+        let known = if arguments.iter().all(|argument| is_known(&argument.term)) {
             match self.host_result(callee, arguments, span)? {
                 Ok(Term::Object(object)) => Some(object),
                 _ => None,
@@ -85,9 +86,10 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn axis_bound(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<Value> {
-        let rvalue = self.rvalue(term.clone(), span)?;
+        let rvalue = self.loaded(term.clone(), span)?;
         let integral = match &rvalue {
             Term::Int(_) | Term::Bool(_) => true,
+            Term::Formula(number) => !matches!(number.now, Number::Float(_)),
             Term::Value(value) => self.data(*value).scalar().is_some_and(octants_ir::Scalar::is_integral),
             _ => false,
         };

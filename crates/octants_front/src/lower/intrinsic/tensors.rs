@@ -165,8 +165,9 @@ impl<H: Host> Lowerer<'_, H> {
         let mut rvalue = Vec::with_capacity(entries.len());
         let mut meet = None;
         for entry in entries {
-            let entry = self.rvalue(entry, span)?;
+            let entry = self.loaded(entry, span)?;
             let ty = match &entry {
+                Term::Formula(number) => self.formula_type(number),
                 Term::Bool(_) => Scalar::U1,
                 Term::Int(_) => self.options.default_ip,
                 Term::Float(_) => self.options.default_fp,
@@ -267,7 +268,7 @@ impl<H: Host> Lowerer<'_, H> {
                 self.gather(&item, span, entries)?;
             }
         } else {
-            let rvalue = self.rvalue(term.clone(), span)?;
+            let rvalue = self.loaded(term.clone(), span)?;
             match rvalue {
                 Term::Object(_) => {
                     for item in self.static_items(&rvalue, span)? {

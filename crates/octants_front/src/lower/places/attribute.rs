@@ -49,7 +49,10 @@ impl<H: Host> Lowerer<'_, H> {
                     return self.member_attribute(of, name, span);
                 }
                 let child = self.host_attribute(&object, name, span)?;
-                Ok(self.captured(child))
+                match self.held_number(&object, name, &child) {
+                    Some(number) => Ok(number),
+                    None => Ok(self.captured(child)),
+                }
             }
             Term::Struct(of) => self.struct_attribute(of, name, span),
             tensor if self.term_shape(&tensor).is_some() => {

@@ -51,14 +51,16 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 parts.push(Part::Slice(bounds, item.span));
             } else {
-                parts.push(Part::Index(self.operand(item)?, item.span));
+                let index = self.operand(item)?;
+                parts.push(Part::Index(self.pinned(index), item.span));
             }
         }
         Ok(parts)
     }
 
     fn slice_bound(&mut self, expr: &Expr) -> Fallible<Option<i128>> {
-        match self.operand(expr)? {
+        let bound = self.operand(expr)?;
+        match self.pinned(bound) {
             Term::Int(value) => Ok(Some(value)),
             Term::None => Ok(None),
             _ => Err(self.error_with_help(

@@ -88,7 +88,8 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
         path: &mut Vec<Value>,
     ) -> Fallible<()> {
-        if let Term::Int(value @ i128::MIN..0) = self.rvalue(item.clone(), span)?
+        if !matches!(&item, Term::Formula(number) if self.fits_i32(number, 0))
+            && let Term::Int(value @ i128::MIN..0) = self.rvalue(item.clone(), span)?
             && layout.origin.get(path.len()).is_some_and(|&origin| i128::from(origin) <= value)
         {
             path.push(self.at(span).i32(value as i32));
@@ -157,7 +158,12 @@ impl<H: Host> Lowerer<'_, H> {
     fn field_member(&mut self, object: &H::Object, name: &str) -> usize {
         self.member_of(object).unwrap_or_else(|| {
             let role = Role::Field { pinned: true };
-            self.add_member(Dependency { origin: Origin::Captured, object: object.clone(), role }, name)
+            self.add_member(Dependency {
+                origin: Origin::Captured,
+                object: object.clone(),
+                role,
+                path: name.to_owned(),
+            })
         })
     }
 

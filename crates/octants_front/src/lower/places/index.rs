@@ -183,7 +183,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
         path: &mut Vec<Value>,
     ) -> Fallible<()> {
-        match self.rvalue(term, span)? {
+        match self.loaded(term, span)? {
             Term::None => Ok(()),
             Term::Index(values) => {
                 path.extend(values);
@@ -239,6 +239,12 @@ impl<H: Host> Lowerer<'_, H> {
         narrowing: Narrowing,
         span: Span,
     ) -> Fallible<Value> {
+        let term = match term {
+            Term::Formula(number) if self.fits_i32(&number, 0) => {
+                return Ok(self.formula_i32(*number, 0, span));
+            }
+            other => self.pinned(other),
+        };
         match &term {
             Term::Int(value) => {
                 if *value < 0 {
@@ -377,6 +383,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Index(values) => values.len(),
             _ => 0,
         };
+        let index = self.pinned(index);
         let position = match index {
             Term::Int(value) => value,
             Term::Bool(value) => value.into(),

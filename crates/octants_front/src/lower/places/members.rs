@@ -9,13 +9,14 @@ use octants_ir::{ArrayType, Boundary, Data, Scalar, Type};
 use crate::ArgSpec;
 use crate::ast::Function;
 use crate::dependency::{Dependency, Origin, Role, Step};
+use crate::formula::Formula;
 use crate::host::{
-    Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, Host, Meaning, ScalarAnnotation,
+    Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, Host, Meaning, Number, ScalarAnnotation,
 };
 use crate::lower::Lowerer;
 use crate::lower::data::argument::Member;
 use crate::lower::data::scope::{AliasKind, Binding};
-use crate::lower::data::term::{Term, View};
+use crate::lower::data::term::{Calculated, Term, View};
 use crate::lower::error::Fallible;
 
 impl<H: Host> Lowerer<'_, H> {
@@ -59,15 +60,10 @@ impl<H: Host> Lowerer<'_, H> {
             };
             let lifted = object.and_then(|object| self.host.data_oriented(object)) == Some(false);
             let object = object.cloned().unwrap_or_else(|| self.host.make_none());
-            let dependency = Dependency { origin: Origin::Argument(index), object, role };
+            let path = name.to_owned();
+            let dependency = Dependency { origin: Origin::Argument(index), object, role, path };
             let term_of_member = term.clone();
-            self.members.push(Member {
-                dependency,
-                path: name.to_owned(),
-                typed,
-                lifted,
-                term: term_of_member,
-            });
+            self.members.push(Member { dependency, typed, lifted, term: term_of_member });
             let binding = Binding::Alias { term, kind: AliasKind::Argument, span: param.span };
             self.frame_mut().declare(param.name.clone(), binding);
         }
@@ -75,10 +71,9 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Records a dependency that no argument leads to; its number.
-    pub(crate) fn add_member(&mut self, dependency: Dependency<H::Object>, path: &str) -> usize {
+    pub(crate) fn add_member(&mut self, dependency: Dependency<H::Object>) -> usize {
         let term = Term::Object(dependency.object.clone());
-        let path = path.to_owned();
-        self.members.push(Member { dependency, path, typed: false, lifted: false, term });
+        self.members.push(Member { dependency, typed: false, lifted: false, term });
         self.members.len() - 1
     }
 
@@ -148,7 +143,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         if let Some(known) = self.known_member(of, |step| matches!(step, Step::Attribute(n) if n == name)) {
-            return Ok(known);
+            return Ok(if self.in_static { self.pinned(known) } else { known });
         }
         let parent = self.members[of].dependency.object.clone();
         let child = self.host_attribute(&parent, name, span)?;
@@ -160,7 +155,7 @@ impl<H: Host> Lowerer<'_, H> {
         } else {
             None
         };
-        let path = format!("{}.{name}", self.members[of].path);
+        let path = format!("{}.{name}", self.members[of].dependency.path);
         self.member(of, Step::Attribute(name.to_owned()), child, annotation, path, span)
     }
 
@@ -173,9 +168,9 @@ impl<H: Host> Lowerer<'_, H> {
         if let Some(known) =
             self.known_member(of, |step| matches!(step, Step::Item(k) if host.repr(k) == text))
         {
-            return Ok(known);
+            return Ok(if self.in_static { self.pinned(known) } else { known });
         }
-        let path = format!("{}[{text}]", self.members[of].path);
+        let path = format!("{}[{text}]", self.members[of].dependency.path);
         self.member(of, Step::Item(key), child, None, path, span)
     }
 
@@ -291,7 +286,10 @@ impl<H: Host> Lowerer<'_, H> {
             }
             _ => {
                 let boundary = self.declared_boundary(of, &step);
-                match self.untyped_member(of, &child, &name, lifted, boundary) {
+                match self.varying_member(&child, lifted, &path).map_or_else(
+                    || self.untyped_member(of, &child, &name, lifted, boundary),
+                    |number| Some((number, Role::Operand)),
+                ) {
                     Some(found) => found,
                     // A method: it belongs to the type.
                     None => return Ok(Term::Object(child)),
@@ -299,9 +297,62 @@ impl<H: Host> Lowerer<'_, H> {
             }
         };
         let lifted = self.host.data_oriented(&child).map_or(lifted, |templated| !templated);
-        let dependency = Dependency { origin: Origin::Member { of, step }, object: recorded, role };
-        self.members.push(Member { dependency, path, typed, lifted, term: term.clone() });
-        Ok(term)
+        let dependency = Dependency { origin: Origin::Member { of, step }, object: recorded, role, path };
+        self.members.push(Member { dependency, typed, lifted, term: term.clone() });
+        Ok(if self.in_static { self.pinned(term) } else { term })
+    }
+
+    /// A number that was seen to change: an operand of formulas, under the number that its dependency gets.
+    fn varying_member(&self, child: &H::Object, lifted: bool, path: &str) -> Option<Term<H::Object>> {
+        if lifted || !self.varying.iter().any(|known| known == path) {
+            return None;
+        }
+        let now = match self.host.meaning(child) {
+            Meaning::Int(value) => Number::Int(value),
+            Meaning::Float(value) => Number::Float(value),
+            _ => return None,
+        };
+        let formula = Formula::operand(self.members.len());
+        Some(Term::Formula(Box::new(Calculated { formula, now })))
+    }
+
+    /// A number of an object that no argument leads to.
+    pub(crate) fn held_number(
+        &mut self,
+        object: &H::Object,
+        name: &str,
+        child: &H::Object,
+    ) -> Option<Term<H::Object>> {
+        if !self.is_number(child)
+            || !matches!(self.host.meaning(object), Meaning::Other)
+            || !self.host.plain_attributes(object).iter().any(|known| known == name)
+        {
+            return None;
+        }
+        let is_holder = |member: &Member<H::Object>| {
+            member.dependency.role == Role::Holder && self.host.same(&member.dependency.object, object)
+        };
+        let of = if let Some(of) = self.members.iter().position(is_holder) {
+            of
+        } else {
+            let holders = self.members.iter().filter(|member| member.dependency.role == Role::Holder);
+            // Which object it is follows from the order in which the kernel comes to them.
+            let path = format!("{}#{}", self.host.type_name(object), holders.count());
+            let (origin, object) = (Origin::Held, object.clone());
+            self.add_member(Dependency { origin, object, role: Role::Holder, path })
+        };
+        if let Some(known) = self.known_member(of, |step| matches!(step, Step::Attribute(n) if n == name)) {
+            return Some(if self.in_static { self.pinned(known) } else { known });
+        }
+        let path = format!("{}.{name}", self.members[of].dependency.path);
+        let (term, role) = match self.varying_member(child, false, &path) {
+            Some(number) => (number, Role::Operand),
+            None => (Term::Object(child.clone()), Role::Constant),
+        };
+        let origin = Origin::Member { of, step: Step::Attribute(name.to_owned()) };
+        let dependency = Dependency { origin, object: child.clone(), role, path };
+        self.members.push(Member { dependency, typed: false, lifted: false, term: term.clone() });
+        Some(if self.in_static { self.pinned(term) } else { term })
     }
 
     /// How an array is accessed that is a member of an object. Annotations do not type what an object leads to, but a dataclass that
@@ -488,7 +539,8 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 if !self.members[of].typed && !self.members[of].lifted {
                     for name in self.host.plain_attributes(object) {
-                        self.member_attribute(of, &name, span)?;
+                        let member = self.member_attribute(of, &name, span)?;
+                        self.pinned(member);
                     }
                 }
                 Ok(term.clone())

@@ -24,7 +24,10 @@ impl<H: Host> Lowerer<'_, H> {
                 Binding::Alias { term: Term::Struct(of), .. } if self.in_parallel && !of.in_parallel => {
                     Term::Struct(Self::shared_struct(of))
                 }
-                Binding::Alias { term, .. } => term.clone(),
+                Binding::Alias { term, .. } => {
+                    let term = term.clone();
+                    if self.in_static { self.pinned(term) } else { term }
+                }
             });
         }
         let host = self.host;
@@ -76,7 +79,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A copy of a value in a variable of its own; sequences item by item.
     pub(crate) fn copied(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
-        Ok(match self.rvalue(term, span)? {
+        Ok(match self.loaded(term, span)? {
             Term::Tuple(items) => Term::Tuple(self.copied_items(items, span)?),
             Term::List(items) => Term::List(self.copied_items(items, span)?),
             Term::Struct(of) => {
@@ -86,7 +89,12 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 self.new_struct(members, of.ty)
             }
-            term @ (Term::Value(_) | Term::Index(_) | Term::Bool(_) | Term::Int(_) | Term::Float(_)) => {
+            term @ (Term::Value(_)
+            | Term::Index(_)
+            | Term::Bool(_)
+            | Term::Int(_)
+            | Term::Float(_)
+            | Term::Formula(_)) => {
                 let value = self.value(term, span)?;
                 Term::Place(self.new_local(value, span))
             }

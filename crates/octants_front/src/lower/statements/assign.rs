@@ -22,7 +22,7 @@ impl<H: Host> Lowerer<'_, H> {
             return Ok(());
         }
         // All of the right side is evaluated before anything is stored.
-        let term = self.rvalue(term, value.span)?;
+        let term = self.loaded(term, value.span)?;
         for target in targets {
             self.assign_to(target, term.clone(), value.span)?;
         }
@@ -39,7 +39,7 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 let items = self.unpack(&term, targets.len(), target.span, from)?;
                 for (target, item) in targets.iter().zip(items) {
-                    let item = self.rvalue(item, from)?;
+                    let item = self.loaded(item, from)?;
                     self.assign_to(target, item, from)?;
                 }
                 Ok(())
@@ -83,7 +83,7 @@ impl<H: Host> Lowerer<'_, H> {
         if self.frame().lookup(name).is_some() {
             return self.assign_name_from(name, term, span, span);
         }
-        let term = self.rvalue(term, span)?;
+        let term = self.loaded(term, span)?;
         let term = if self.region == self.statement_region {
             self.copied(term, span)?
         } else {
@@ -114,7 +114,7 @@ impl<H: Host> Lowerer<'_, H> {
         term: Term<H::Object>,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        Ok(match self.rvalue(term, span)? {
+        Ok(match self.loaded(term, span)? {
             Term::Tuple(items) => Term::Tuple(self.items_to_statement(name, items, span)?),
             Term::List(items) => Term::List(self.items_to_statement(name, items, span)?),
             Term::Struct(of) => {
@@ -124,7 +124,12 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 self.new_struct(members, of.ty)
             }
-            term @ (Term::Value(_) | Term::Index(_) | Term::Bool(_) | Term::Int(_) | Term::Float(_)) => {
+            term @ (Term::Value(_)
+            | Term::Index(_)
+            | Term::Bool(_)
+            | Term::Int(_)
+            | Term::Float(_)
+            | Term::Formula(_)) => {
                 let value = self.value(term, span)?;
                 let region = self.statement_region;
                 let place = self.within(region, |outer| {
@@ -188,7 +193,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     fn define_at(&mut self, name: &Name, term: Term<H::Object>, span: Span, from: Span) -> Fallible<()> {
         let term = match term {
-            number @ (Term::Bool(_) | Term::Int(_) | Term::Float(_)) => {
+            number @ (Term::Bool(_) | Term::Int(_) | Term::Float(_) | Term::Formula(_)) => {
                 Term::Value(self.value(number, from)?)
             }
             other => other,
@@ -377,7 +382,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A term converted to what a place holds; a scalar is spread over a tensor's entries.
     pub(crate) fn value_for(&mut self, data: Data, term: Term<H::Object>, span: Span) -> Fallible<Value> {
-        let mut rvalue = self.rvalue(term, span)?;
+        let mut rvalue = self.loaded(term, span)?;
         if let Data::Tensor(_) = data
             && let Some(tensor) = self.sequence_tensor(&rvalue, span)?
         {
@@ -391,7 +396,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Index(values) => {
                 data.tensor_shape().is_some_and(|shape| shape.count() as usize == values.len())
             }
-            Term::Bool(_) | Term::Int(_) | Term::Float(_) => true,
+            Term::Bool(_) | Term::Int(_) | Term::Float(_) | Term::Formula(_) => true,
             _ => false,
         };
         let Some(elem) = data.elem().filter(|_| fits) else {

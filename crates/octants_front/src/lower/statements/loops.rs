@@ -374,7 +374,12 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A bound of `range` as `i32`.
     pub(crate) fn bound(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Value> {
-        let rvalue = self.rvalue(term, span)?;
+        let rvalue = match self.loaded(term, span)? {
+            Term::Formula(number) if self.fits_i32(&number, i32::MIN) => {
+                return Ok(self.formula_i32(*number, i32::MIN, span));
+            }
+            other => self.pinned(other),
+        };
         let from = match &rvalue {
             Term::Int(value) => {
                 if let Ok(value) = i32::try_from(*value) {

@@ -129,7 +129,7 @@ impl<H: Host> Lowerer<'_, H> {
         at: Span,
         annotation_span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let rvalue = self.rvalue(term, at)?;
+        let rvalue = self.loaded(term, at)?;
         if let Term::Nothing(function) = &rvalue {
             return Err(self.no_value(function, at));
         }
@@ -166,7 +166,7 @@ impl<H: Host> Lowerer<'_, H> {
             (Term::Value(value), Some(data)) => {
                 data.scalar().is_some() && (is_inlined || self.data(*value).scalar().is_some())
             }
-            (Term::Bool(_) | Term::Int(_) | Term::Float(_), Some(Data::Scalar(_))) => true,
+            (Term::Bool(_) | Term::Int(_) | Term::Float(_) | Term::Formula(_), Some(Data::Scalar(_))) => true,
             _ => false,
         };
         match wanted.and_then(Data::elem) {

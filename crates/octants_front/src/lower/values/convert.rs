@@ -4,6 +4,7 @@ use octants_diag::{Code, Span};
 use octants_ir::ops::CompareOp;
 use octants_ir::{Const, Data, Scalar, TensorShape, TensorType, Type, Value};
 
+use super::fold;
 use super::promote::loses;
 use crate::host::{Annotation, Host, Meaning, ScalarAnnotation, describe_shape};
 use crate::intrinsics::Intrinsic;
@@ -31,8 +32,9 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A term in a register. Literals get the default types.
     pub(crate) fn value(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Value> {
-        let constant = match self.rvalue(term, span)? {
+        let constant = match self.loaded(term, span)? {
             Term::Value(value) => return Ok(value),
+            Term::Formula(number) => return self.formula_value(*number, span),
             Term::Index(values) => return Ok(self.index_vector(&values, span)),
             Term::Bool(value) => Const::bool(value),
             Term::Int(value) => {
@@ -47,7 +49,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A term in a register of the given scalar type (or, for a tensor, with entries of it).
     pub(crate) fn value_as(&mut self, term: Term<H::Object>, to: Scalar, span: Span) -> Fallible<Value> {
-        match self.rvalue(term, span)? {
+        match self.loaded(term, span)? {
             Term::Bool(value) => Ok(self.at(span).constant(Const::from_i128(to, value.into()))),
             Term::Int(value) => {
                 self.check_literal(value, span)?;
@@ -72,8 +74,12 @@ impl<H: Host> Lowerer<'_, H> {
         to: Scalar,
         span: Span,
     ) -> Fallible<Value> {
-        let rvalue = self.rvalue(term, span)?;
-        let lossy = match &rvalue {
+        let rvalue = self.loaded(term, span)?;
+        let known = match &rvalue {
+            Term::Formula(number) => fold::literal(number.now),
+            other => other.clone(),
+        };
+        let lossy = match &known {
             Term::Value(value) => loses(self.elem(*value), to).then(|| self.elem(*value)),
             Term::Float(value) => (to.is_integral() && to != Scalar::U1 && value.fract() != 0.0)
                 .then_some(self.options.default_fp),
@@ -133,8 +139,9 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A `u1` for a condition.
     pub(crate) fn condition(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Value> {
-        let rvalue = self.rvalue(term, span)?;
+        let rvalue = self.loaded(term, span)?;
         match &rvalue {
+            Term::Formula(number) => self.formula_truth(number, span),
             Term::Value(value) if matches!(self.data(*value), Data::Scalar(_)) => {
                 Ok(self.cast(*value, Scalar::U1, span))
             }
@@ -219,6 +226,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Bool(_) => "a bool".to_owned(),
             Term::Int(_) => self.options.default_ip.name().to_owned(),
             Term::Float(_) => self.options.default_fp.name().to_owned(),
+            Term::Formula(number) => self.describe(&fold::literal(number.now)),
             Term::Str(_) => "a string".to_owned(),
             Term::Value(value) => describe_data(self.data(*value)),
             Term::Place(place) => match self.kernel.ty(place.base).place() {

@@ -78,7 +78,7 @@ impl<H: Host> Lowerer<'_, H> {
                     return Ok(term);
                 }
                 self.assign_in_expression(name, term, *name_span)?;
-                self.name(name, *name_span).and_then(|term| self.rvalue(term, span))
+                self.name(name, *name_span).and_then(|term| self.loaded(term, span))
             }
             ExprKind::Unsupported(node) => {
                 Err(self.error(Code::UnsupportedExpression, span, format!("Unsupported node \"{node}\"")))
@@ -92,7 +92,7 @@ impl<H: Host> Lowerer<'_, H> {
         match term {
             // A sequence or a function stays what it is; only numbers matter here.
             Term::Object(object) => self.resolve(object, expr.span),
-            other => self.rvalue(other, expr.span),
+            other => self.loaded(other, expr.span),
         }
     }
 

@@ -174,8 +174,9 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// An operand in a register, or a number that is known now.
     fn logical_operand(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
-        let rvalue = self.rvalue(term, span)?;
+        let rvalue = self.loaded(term, span)?;
         match &rvalue {
+            Term::Formula(_) => self.value(rvalue, span).map(Term::Value),
             Term::Value(_) | Term::Bool(_) | Term::Int(_) | Term::Float(_) => Ok(rvalue),
             Term::Index(_) => self.value(rvalue, span).map(Term::Value),
             other => {

@@ -4,6 +4,7 @@ pub(crate) mod comprehension;
 pub(crate) mod convert;
 pub(crate) mod expr;
 pub(crate) mod fold;
+pub(crate) mod formulas;
 pub(crate) mod logical;
 pub(crate) mod objects;
 pub(crate) mod operators;

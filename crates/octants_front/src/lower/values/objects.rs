@@ -14,13 +14,14 @@ impl<H: Host> Lowerer<'_, H> {
         match term {
             Term::Object(object) => self.resolve(object, span),
             Term::Static(inner) => self.rvalue(*inner, span),
+            Term::Formula(_) => Ok(self.pinned(term)),
             Term::Place(place) => Ok(Term::Value(self.load_place(&place, span))),
             Term::Entries(entries) => Ok(Term::Value(self.load_entries(&entries, span))),
             Term::Choice(choice) => Ok(Term::Value(self.load_choice(&choice, span))),
             Term::Struct(of) => {
                 let mut members = Vec::with_capacity(of.members.len());
                 for (name, member) in of.members {
-                    members.push((name, self.rvalue(member, span)?));
+                    members.push((name, self.loaded(member, span)?));
                 }
                 Ok(Term::Struct(Struct { members, ty: of.ty, in_parallel: of.in_parallel }))
             }
@@ -98,6 +99,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Int(value) => host.make_int(*value),
             Term::Float(value) => host.make_float(*value),
             Term::Str(text) => host.make_str(text),
+            Term::Formula(number) => self.pinned_object(number),
             Term::Object(object) if self.member_of(object).is_some() => {
                 match self.exposed(term, self.call_span)? {
                     Term::Object(object) => object,

@@ -24,7 +24,23 @@ impl<H: Host> Lowerer<'_, H> {
         (b, b_span): Operand<H::Object>,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        if a.is_static() && b.is_static() {
+        if let Some(calculated) = self.formula_binary(op, &a, &b) {
+            return Ok(calculated);
+        }
+        if (a.holds_formula() || b.holds_formula())
+            && let Some(joined) = join_sequences(op, &a, &b)
+        {
+            return Ok(joined);
+        }
+        if let (BinaryOp::Mul, Term::Tuple(_) | Term::List(_), Term::Formula(_)) = (op, &a, &b) {
+            // How often a sequence is repeated decides its length.
+            let count = self.pinned(b);
+            return self.binary(op, (a, a_span), (count, b_span), span);
+        }
+        // An exponent that is known is a few products.
+        let b = if op == BinaryOp::Pow { self.pinned(b) } else { b };
+        let beside_tensor = self.formula_beside_tensor(&a, &b);
+        if a.is_static() && b.is_static() && !beside_tensor {
             if let Some(folded) = fold::binary(op, &a, &b) {
                 return Ok(folded);
             }
@@ -216,6 +232,9 @@ impl<H: Host> Lowerer<'_, H> {
         a_span: Span,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
+        if let Some(calculated) = self.formula_unary(op, &a) {
+            return Ok(calculated);
+        }
         if a.is_static() {
             if let Some(folded) = fold::unary(op, &a) {
                 return Ok(folded);
@@ -318,6 +337,9 @@ impl<H: Host> Lowerer<'_, H> {
                 return self.static_comparison(op, &a, &b, span);
             }
         };
+        if let Some(calculated) = self.formula_compare(op, &a, &b) {
+            return Ok(calculated);
+        }
         if a.is_static() && b.is_static() {
             if let Some(holds) = fold::compare(op, &a, &b) {
                 return Ok(Term::Bool(holds));
@@ -378,7 +400,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 }
 
-/// `+` of tuples and lists.
+/// `+` of tuples and lists, and `*` by how often one is repeated.
 fn join_sequences<O: Clone>(op: BinaryOp, a: &Term<O>, b: &Term<O>) -> Option<Term<O>> {
     match (op, a, b) {
         (BinaryOp::Add, Term::Tuple(a), Term::Tuple(b)) => {
@@ -387,6 +409,15 @@ fn join_sequences<O: Clone>(op: BinaryOp, a: &Term<O>, b: &Term<O>) -> Option<Te
         (BinaryOp::Add, Term::List(a), Term::List(b)) => {
             Some(Term::List(a.iter().chain(b).cloned().collect()))
         }
+        (BinaryOp::Mul, Term::Tuple(items), Term::Int(count)) => repeated(items, *count).map(Term::Tuple),
+        (BinaryOp::Mul, Term::List(items), Term::Int(count)) => repeated(items, *count).map(Term::List),
         _ => None,
     }
+}
+
+/// The items as often as said, if that is not too long to be meant.
+fn repeated<O: Clone>(items: &[Term<O>], count: i128) -> Option<Vec<Term<O>>> {
+    let count = usize::try_from(count.max(0)).ok()?;
+    let total = items.len().checked_mul(count).filter(|&total| total <= 1 << 16)?;
+    Some(items.iter().cycle().take(total).cloned().collect())
 }

@@ -74,7 +74,7 @@ impl<H: Host> Lowerer<'_, H> {
             if &*name == "__struct_methods" {
                 continue;
             }
-            let rvalue = self.rvalue(term, span)?;
+            let rvalue = self.loaded(term, span)?;
             let term = match rvalue {
                 Term::Dict(_) => {
                     let inner = self.struct_members(&rvalue, span)?.unwrap_or_default();
@@ -244,7 +244,7 @@ impl<H: Host> Lowerer<'_, H> {
         match self.data_of(&annotation) {
             Some(Data::Tensor(tensor)) => self.typed_tensor(tensor, vec![term], span).map(Term::Value),
             Some(Data::Scalar(scalar)) => {
-                let rvalue = self.rvalue(term, span)?;
+                let rvalue = self.loaded(term, span)?;
                 self.convert(rvalue, scalar, span).map(Term::Value)
             }
             _ => Err(self.error(Code::StructType, span, "a member of a struct has another type")),
@@ -357,7 +357,7 @@ impl<H: Host> Lowerer<'_, H> {
         // All members are read before any is written.
         let mut rvalue = Vec::with_capacity(given.len());
         for (name, term) in given {
-            rvalue.push((name, self.rvalue(term, span)?));
+            rvalue.push((name, self.loaded(term, span)?));
         }
         for (name, term) in rvalue {
             let Some(member) = target.member(&name) else { continue };

@@ -1,0 +1,167 @@
+//! Arithmetic on the host's numbers, as Python does it. `None` means that Python itself must be asked.
+//!
+//! Compiling folds with it, and a launch calculates with it what depends on numbers that change: both give the same bits.
+
+use crate::host::{BinaryOp, CompareOp, Number, UnaryOp};
+
+/// Integers up to here are exact as reals.
+const MAX_EXACT_INTEGER: i128 = 1 << 53;
+
+impl Number {
+    fn int(self) -> Option<i128> {
+        match self {
+            Self::Bool(value) => Some(value.into()),
+            Self::Int(value) => Some(value),
+            Self::Float(_) => None,
+        }
+    }
+
+    /// The value as a real, if that is exact.
+    fn exact_real(self) -> Option<f64> {
+        match self {
+            Self::Float(value) => Some(value),
+            Self::Bool(_) | Self::Int(_) => {
+                self.int().filter(|value| value.abs() <= MAX_EXACT_INTEGER).map(|value| value as f64)
+            }
+        }
+    }
+
+    /// The nearest real, for functions of reals.
+    pub fn real(self) -> f64 {
+        match self {
+            Self::Float(value) => value,
+            Self::Bool(value) => f64::from(u8::from(value)),
+            Self::Int(value) => value as f64,
+        }
+    }
+
+    pub fn truth(self) -> bool {
+        match self {
+            Self::Bool(value) => value,
+            Self::Int(value) => value != 0,
+            Self::Float(value) => value != 0.0,
+        }
+    }
+
+    /// `int(x)`, for reals that are not huge.
+    pub fn truncated(self) -> Option<i128> {
+        match self {
+            Self::Float(value) if value.is_finite() && value.abs() < 1e18 => Some(value.trunc() as i128),
+            Self::Float(_) => None,
+            Self::Bool(_) | Self::Int(_) => self.int(),
+        }
+    }
+}
+
+pub fn binary(op: BinaryOp, a: Number, b: Number) -> Option<Number> {
+    if let (Number::Bool(a), Number::Bool(b)) = (a, b) {
+        match op {
+            BinaryOp::BitAnd => return Some(Number::Bool(a & b)),
+            BinaryOp::BitOr => return Some(Number::Bool(a | b)),
+            BinaryOp::BitXor => return Some(Number::Bool(a ^ b)),
+            _ => {}
+        }
+    }
+    match (a.int(), b.int()) {
+        (Some(a), Some(b)) => integers(op, a, b),
+        _ => reals(op, a.exact_real()?, b.exact_real()?).map(Number::Float),
+    }
+}
+
+fn integers(op: BinaryOp, a: i128, b: i128) -> Option<Number> {
+    let result = match op {
+        BinaryOp::Add => a.checked_add(b)?,
+        BinaryOp::Sub => a.checked_sub(b)?,
+        BinaryOp::Mul => a.checked_mul(b)?,
+        BinaryOp::Div if b != 0 && a.abs() <= MAX_EXACT_INTEGER && b.abs() <= MAX_EXACT_INTEGER => {
+            return Some(Number::Float(a as f64 / b as f64));
+        }
+        BinaryOp::FloorDiv if b != 0 => floor_div(a, b)?,
+        BinaryOp::Mod if b != 0 => a.checked_sub(floor_div(a, b)?.checked_mul(b)?)?,
+        BinaryOp::Pow => a.checked_pow(u32::try_from(b).ok()?)?,
+        BinaryOp::Shl => a.checked_mul(1_i128.checked_shl(u32::try_from(b).ok()?).filter(|&one| one > 0)?)?,
+        BinaryOp::Shr if b >= 0 => a >> b.min(127),
+        BinaryOp::BitAnd => a & b,
+        BinaryOp::BitOr => a | b,
+        BinaryOp::BitXor => a ^ b,
+        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Mod | BinaryOp::Shr | BinaryOp::MatMul => return None,
+    };
+    Some(Number::Int(result))
+}
+
+fn floor_div(a: i128, b: i128) -> Option<i128> {
+    let quotient = a.checked_div(b)?;
+    Some(if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })
+}
+
+fn reals(op: BinaryOp, a: f64, b: f64) -> Option<f64> {
+    match op {
+        BinaryOp::Add => Some(a + b),
+        BinaryOp::Sub => Some(a - b),
+        BinaryOp::Mul => Some(a * b),
+        BinaryOp::Div if b != 0.0 => Some(a / b),
+        BinaryOp::Pow if a > 0.0 => Some(a.powf(b)).filter(|result| result.is_finite()),
+        _ => None,
+    }
+}
+
+pub fn unary(op: UnaryOp, a: Number) -> Option<Number> {
+    match (op, a) {
+        (UnaryOp::Not, _) => Some(Number::Bool(!a.truth())),
+        (UnaryOp::Neg, Number::Float(value)) => Some(Number::Float(-value)),
+        (UnaryOp::Neg, _) => a.int()?.checked_neg().map(Number::Int),
+        (UnaryOp::Pos, Number::Float(value)) => Some(Number::Float(value)),
+        (UnaryOp::Pos, _) => a.int().map(Number::Int),
+        // On a bool Python gives -1 or -2, which nobody means in a kernel.
+        (UnaryOp::Invert, Number::Bool(value)) => Some(Number::Bool(!value)),
+        (UnaryOp::Invert, Number::Int(value)) => Some(Number::Int(!value)),
+        (UnaryOp::Invert, Number::Float(_)) => None,
+    }
+}
+
+pub fn compare(op: CompareOp, a: Number, b: Number) -> Option<bool> {
+    let ordering = match (a.int(), b.int()) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        _ => a.exact_real()?.partial_cmp(&b.exact_real()?),
+    };
+    holds(op, ordering)
+}
+
+/// What an ordering says of a comparison; there is none beside what is not a number.
+pub fn holds(op: CompareOp, ordering: Option<std::cmp::Ordering>) -> Option<bool> {
+    match op {
+        CompareOp::Lt => Some(ordering.is_some_and(std::cmp::Ordering::is_lt)),
+        CompareOp::Le => Some(ordering.is_some_and(std::cmp::Ordering::is_le)),
+        CompareOp::Gt => Some(ordering.is_some_and(std::cmp::Ordering::is_gt)),
+        CompareOp::Ge => Some(ordering.is_some_and(std::cmp::Ordering::is_ge)),
+        CompareOp::Eq => Some(ordering.is_some_and(std::cmp::Ordering::is_eq)),
+        CompareOp::Ne => Some(ordering.is_none_or(std::cmp::Ordering::is_ne)),
+        CompareOp::Is | CompareOp::IsNot | CompareOp::In | CompareOp::NotIn => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ints(op: BinaryOp, a: i128, b: i128) -> Option<i128> {
+        match binary(op, Number::Int(a), Number::Int(b)) {
+            Some(Number::Int(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn integers_fold_as_python_computes_them() {
+        assert_eq!(ints(BinaryOp::FloorDiv, -7, 2), Some(-4));
+        assert_eq!(ints(BinaryOp::Mod, -7, 2), Some(1));
+        assert_eq!(ints(BinaryOp::Mod, 7, -2), Some(-1));
+        assert_eq!(ints(BinaryOp::Shl, 1, 40), Some(1 << 40));
+        assert_eq!(ints(BinaryOp::Shr, -5, 1), Some(-3));
+        assert_eq!(ints(BinaryOp::Pow, 2, 100), Some(1 << 100));
+        // Left to Python, which raises or has longer integers.
+        assert_eq!(ints(BinaryOp::FloorDiv, 1, 0), None);
+        assert_eq!(ints(BinaryOp::Shl, 1, 127), None);
+        assert_eq!(ints(BinaryOp::Pow, 2, -1), None);
+    }
+}

@@ -1,0 +1,235 @@
+//! Numbers behind objects that change from launch to launch.
+//!
+//! A formula is static like a literal: what must be known while compiling takes its value and pins its operands, so that the code is for
+//! these numbers alone. What only calculates with it makes a longer formula, and what needs a register makes it a parameter.
+
+use octants_diag::Span;
+use octants_ir::{Scalar, Value};
+
+use super::fold;
+use crate::arithmetic;
+use crate::dependency::Role;
+use crate::formula::{Formula, FormulaParam, NumberKind};
+use crate::host::{BinaryOp, CompareOp, Host, Meaning, Number, UnaryOp};
+use crate::intrinsics::Intrinsic;
+use crate::lower::Lowerer;
+use crate::lower::data::term::{Calculated, Term};
+use crate::lower::error::Fallible;
+
+impl<H: Host> Lowerer<'_, H> {
+    /// As [`Self::rvalue`], but a formula stays one where it may.
+    pub(crate) fn loaded(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
+        match term {
+            Term::Formula(_) if !self.in_static => Ok(term),
+            other => self.rvalue(other, span),
+        }
+    }
+
+    /// The value of a formula, which the code is made for.
+    pub(crate) fn pinned(&mut self, term: Term<H::Object>) -> Term<H::Object> {
+        match term {
+            Term::Formula(number) => {
+                self.pin_operands(&number.formula);
+                fold::literal(number.now)
+            }
+            other => other,
+        }
+    }
+
+    /// Likewise, as an object of the host.
+    pub(crate) fn pinned_object(&mut self, number: &Calculated) -> H::Object {
+        self.pin_operands(&number.formula);
+        if let Some(operand) = number.formula.as_operand() {
+            return self.members[operand].dependency.object.clone();
+        }
+        match number.now {
+            Number::Bool(value) => self.host.make_bool(value),
+            Number::Int(value) => self.host.make_int(value),
+            Number::Float(value) => self.host.make_float(value),
+        }
+    }
+
+    fn pin_operands(&mut self, formula: &Formula) {
+        for operand in formula.operands() {
+            self.members[operand].dependency.role = Role::Constant;
+        }
+    }
+
+    /// Whether the code is for this value anyway.
+    fn is_pinned(&self, formula: &Formula) -> bool {
+        formula.operands().all(|operand| self.members[operand].dependency.role == Role::Constant)
+    }
+
+    /// The type that its value has in a register.
+    pub(crate) fn formula_type(&self, number: &Calculated) -> Scalar {
+        match number.now {
+            Number::Bool(_) => Scalar::U1,
+            Number::Int(_) => self.options.default_ip,
+            Number::Float(_) => self.options.default_fp,
+        }
+    }
+
+    /// In a register, with the type that a literal would have.
+    pub(crate) fn formula_value(&mut self, number: Calculated, span: Span) -> Fallible<Value> {
+        let scalar = self.formula_type(&number);
+        let range = match number.now {
+            Number::Int(value) => {
+                let range = integers_of(scalar);
+                if !(range.0..=range.1).contains(&value) {
+                    // The message of a literal that is too large.
+                    let literal = self.pinned(Term::Formula(Box::new(number)));
+                    return self.value(literal, span);
+                }
+                Some(range)
+            }
+            _ => None,
+        };
+        Ok(self.formula_param(number, scalar, range, span))
+    }
+
+    /// In a register of another type: converted at once, as a literal is.
+    pub(crate) fn formula_as(&mut self, number: Calculated, to: Scalar, span: Span) -> Value {
+        self.formula_param(number, to, None, span)
+    }
+
+    /// Whether it is an integer of `i32` that is not less than the bound.
+    pub(crate) fn fits_i32(&self, number: &Calculated, least: i32) -> bool {
+        matches!(number.now, Number::Int(value) if (least.into()..=i32::MAX.into()).contains(&value))
+    }
+
+    /// As an index or a bound of a loop, which [`Self::fits_i32`]; a launch with another number has other code.
+    pub(crate) fn formula_i32(&mut self, number: Calculated, least: i32, span: Span) -> Value {
+        self.formula_param(number, Scalar::I32, Some((least.into(), i32::MAX.into())), span)
+    }
+
+    /// As a condition.
+    pub(crate) fn formula_truth(&mut self, number: &Calculated, span: Span) -> Fallible<Value> {
+        match self.formula_converted(number, NumberKind::Bool) {
+            Term::Formula(truth) => Ok(self.formula_param(*truth, Scalar::U1, None, span)),
+            literal => self.value(literal, span),
+        }
+    }
+
+    /// The parameter that holds a formula's result.
+    fn formula_param(
+        &mut self,
+        Calculated { formula, now }: Calculated,
+        scalar: Scalar,
+        range: Option<(i128, i128)>,
+        span: Span,
+    ) -> Value {
+        let mut wanted = FormulaParam { formula, param: 0, scalar, range };
+        if self.is_pinned(&wanted.formula)
+            && let Some(constant) = wanted.constant(now)
+        {
+            return self.at(span).constant(constant);
+        }
+        let known = self
+            .formulas
+            .iter()
+            .find(|known| known.formula == wanted.formula && known.scalar == scalar && known.range == range);
+        if let Some(known) = known {
+            return self.kernel.regions[self.kernel.body].params[known.param];
+        }
+        let name = match wanted.formula.as_operand() {
+            Some(operand) => self.members[operand].dependency.path.clone(),
+            None => format!("formula{}", self.formulas.len()),
+        };
+        let name = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "__");
+        wanted.param = self.kernel.params.len();
+        self.formulas.push(wanted);
+        self.kernel.add_param(&name, scalar.into())
+    }
+
+    /// Two numbers, at least one of which is a formula.
+    fn formula_pair(&self, a: &Term<H::Object>, b: &Term<H::Object>) -> Option<(Calculated, Calculated)> {
+        if self.in_static || !matches!((a, b), (Term::Formula(_), _) | (_, Term::Formula(_))) {
+            return None;
+        }
+        let side = |term: &Term<H::Object>| match term {
+            Term::Formula(number) => Some((**number).clone()),
+            literal => {
+                let now = fold::number(literal)?;
+                Some(Calculated { formula: Formula::constant(now), now })
+            }
+        };
+        Some((side(a)?, side(b)?))
+    }
+
+    /// Whether a formula is calculated with beside a vector or matrix of the host: entry by entry, when the kernel runs.
+    pub(crate) fn formula_beside_tensor(&self, a: &Term<H::Object>, b: &Term<H::Object>) -> bool {
+        let is_tensor = |term: &Term<H::Object>| match term {
+            Term::Object(object) => matches!(self.host.meaning(object), Meaning::Tensor(_)),
+            _ => false,
+        };
+        match (a, b) {
+            _ if self.in_static => false,
+            (Term::Formula(_), other) | (other, Term::Formula(_)) => is_tensor(other),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn formula_binary(
+        &self,
+        op: BinaryOp,
+        a: &Term<H::Object>,
+        b: &Term<H::Object>,
+    ) -> Option<Term<H::Object>> {
+        let (a, b) = self.formula_pair(a, b)?;
+        let now = arithmetic::binary(op, a.now, b.now)?;
+        Some(calculated(a.formula.binary(op, &b.formula)?, now))
+    }
+
+    pub(crate) fn formula_compare(
+        &self,
+        op: CompareOp,
+        a: &Term<H::Object>,
+        b: &Term<H::Object>,
+    ) -> Option<Term<H::Object>> {
+        let (a, b) = self.formula_pair(a, b)?;
+        let now = Number::Bool(arithmetic::compare(op, a.now, b.now)?);
+        Some(calculated(a.formula.compare(op, &b.formula)?, now))
+    }
+
+    pub(crate) fn formula_unary(&self, op: UnaryOp, a: &Term<H::Object>) -> Option<Term<H::Object>> {
+        let Term::Formula(number) = a else { return None };
+        if self.in_static {
+            return None;
+        }
+        Some(calculated(number.formula.unary(op), arithmetic::unary(op, number.now)?))
+    }
+
+    /// A function of one real.
+    pub(crate) fn formula_function(
+        &self,
+        intrinsic: Intrinsic,
+        number: &Calculated,
+    ) -> Option<Term<H::Object>> {
+        let now = crate::lower::at_compile_time(intrinsic, number.now.real())?;
+        Some(calculated(number.formula.function(intrinsic), now))
+    }
+
+    /// `int(x)`, `float(x)`, `bool(x)`.
+    pub(crate) fn formula_converted(&mut self, number: &Calculated, kind: NumberKind) -> Term<H::Object> {
+        let formula = number.formula.convert(kind);
+        let now = match kind {
+            NumberKind::Bool => Some(Number::Bool(number.now.truth())),
+            NumberKind::Int => number.now.truncated().map(Number::Int),
+            NumberKind::Float => Some(Number::Float(number.now.real())),
+        };
+        match now.map(|now| calculated(formula, now)) {
+            Some(converted) => converted,
+            None => self.pinned(Term::Formula(Box::new(number.clone()))),
+        }
+    }
+}
+
+/// The least and the greatest integer of a type.
+fn integers_of(scalar: Scalar) -> (i128, i128) {
+    let bits = scalar.bits();
+    if scalar.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+}
+
+fn calculated<O>(formula: Formula, now: Number) -> Term<O> {
+    Term::Formula(Box::new(Calculated { formula, now }))
+}

@@ -1,0 +1,255 @@
+"""Numbers behind objects: part of the code at first, arguments once they have changed, and never stale."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import octants as oc
+
+
+def compilations(kernel) -> int:
+    return len(kernel.compile_statistics())
+
+
+@oc.data_oriented
+class Simulation:
+    def __init__(self, n=8):
+        self.n = n
+        self.t = 0.25
+        self.dt = 0.5
+        self.at = 1
+        self.limits = [2.0, 3]
+        self.x = oc.ndarray(oc.f32, 32)
+        self.y = oc.ndarray(oc.f64, 8)
+
+    @oc.func
+    def half(self, a):
+        return 0.5 * self.t * a
+
+    @oc.real_func
+    def twice(self, a: oc.f32) -> oc.f32:
+        return 2.0 * a * self.t
+
+    @oc.kernel
+    def step(self) -> oc.f32:
+        result = 0.0
+        for i in range(self.n):
+            self.x[i] = self.t * self.dt + oc.sin(self.t * 1e6) + self.half(2.0)
+        for i, j in oc.ndrange(self.at, (1, self.n // 2)):
+            self.x[16 + i] += j - self.at
+        if self.t > 1.0 and self.dt < 2.5:
+            result = -self.t
+        u = oc.Vector([self.t, self.at, self.limits[0]])
+        w = oc.math.vec3(1, 2, 3) * self.dt
+        self.y[0] = oc.cast(self.t, oc.f64) / 3
+        self.y[1] = oc.f64(self.t) + int(self.t * 10) + float(self.at)
+        self.y[2] = max(self.t, self.limits[1]) + min(self.at, 2) + abs(-self.dt) ** 2
+        self.y[3] = self.x[self.at] if not self.at == 3 else self.t
+        self.y[4] = oc.math.sqrt(self.dt) + self.twice(1.0) + u.sum() + w.sum()
+        self.y[5] = (self.at + 1) % 3 + (self.at << 2) - (self.at & 1) + self.at // 2
+        self.y[6] = -(self.dt - self.t) * (self.at + 0.5) / 3
+        return result + self.t
+
+
+def test_changed_numbers_are_arguments_and_give_the_same_bits(arch):
+    lasting = Simulation()
+    lasting.step()
+    generator = np.random.default_rng(3)
+    for round_ in range(6):
+        numbers = dict(t=generator.uniform(0, 2), dt=generator.uniform(0.1, 4), at=round_ % 5, n=4 + round_)
+        limit = generator.uniform(0, 4)
+        results = []
+        # The kernel of a class that is new has no numbers that were seen to change.
+        fresh = type("Fresh", (Simulation,), {"step": oc.kernel(Simulation.step.__wrapped__)})()
+        for one in (lasting, fresh):
+            vars(one).update(numbers)
+            one.limits[0] = limit
+            one.x.fill(0)
+            results.append((one.step(), one.x.to_numpy(), one.y.to_numpy()))
+        np.testing.assert_array_equal(results[0][0], results[1][0])
+        np.testing.assert_array_equal(results[0][1], results[1][1])
+        # A product and a sum may be one operation where an operand is known.
+        np.testing.assert_allclose(results[0][2], results[1][2], rtol=3e-7)
+
+
+def test_a_number_that_changes_is_compiled_for_once_more():
+    @oc.data_oriented
+    class Clock:
+        def __init__(self):
+            self.t, self.k = 0.0, 0
+
+        @oc.kernel
+        def now(self) -> oc.f32:
+            return 2 * self.t + self.k
+
+    clock = Clock()
+    for i in range(50):
+        clock.t = i / 4
+        assert clock.now() == i / 2
+    assert compilations(Clock.now) == 2
+    for i in range(50):
+        clock.k, clock.t = i, i + 0.5
+        assert clock.now() == 3 * i + 1
+    assert compilations(Clock.now) == 3
+    # Another type is another kind of number.
+    clock.t = 1
+    assert clock.now() == 51
+    # Back to what was there.
+    clock.t = 1.5
+    before = compilations(Clock.now)
+    assert clock.now() == 52 and compilations(Clock.now) == before
+
+
+def test_what_a_number_decides_is_compiled_for_it():
+    @oc.data_oriented
+    class Shape:
+        def __init__(self):
+            self.n, self.scale = 2, 1.0
+
+        @oc.kernel
+        def total(self) -> oc.f32:
+            v = oc.Vector([self.scale] * self.n)
+            s = 0.0
+            for i in oc.static(range(self.n)):
+                s += v[i] + oc.static(self.n * 10)
+            return s
+
+    shape = Shape()
+    for n in (2, 3, 4, 3):
+        for scale in (1.0, 2.0, 3.0):
+            shape.n, shape.scale = n, scale
+            assert shape.total() == n * (scale + 10 * n)
+    # One for the first numbers, one that is told of the scale, and one for each other length.
+    assert compilations(Shape.total) <= 5
+
+
+def test_members_of_templates_dataclasses_and_captured_objects(arch):
+    class Config:
+        def __init__(self):
+            self.gain, self.inner = 1.0, dataclasses.make_dataclass("Inner", ["offset"])(0.5)
+
+    held = Config()
+
+    @oc.kernel
+    def scaled(config: oc.template(), x: oc.f32) -> oc.f32:
+        return config.gain * x + config.inner.offset
+
+    @oc.kernel
+    def captured(x: oc.f32) -> oc.f32:
+        return held.gain * x + held.inner.offset
+
+    config = Config()
+    for i in range(10):
+        config.gain, config.inner.offset = i * 0.5, i + 0.25
+        held.gain, held.inner.offset = i * 1.5, i + 0.75
+        assert scaled(config, 2.0) == 2 * i + 0.25
+        assert captured(2.0) == 4 * i + 0.75
+    assert compilations(scaled) <= 3 and compilations(captured) <= 3
+
+
+def test_static_code_sees_the_numbers_of_captured_objects():
+    class Config:
+        def __init__(self):
+            self.n, self.on = 2, True
+
+    held = Config()
+
+    @oc.kernel
+    def unrolled() -> oc.i32:
+        s = 0
+        for i in oc.static(range(held.n)):
+            s += 1
+        if oc.static(held.on):
+            s += 100
+        return s
+
+    for n in (2, 5, 3):
+        for on in (True, False):
+            held.n, held.on = n, on
+            assert unrolled() == n + 100 * on
+
+
+def test_numbers_outside_of_what_the_code_is_for():
+    @oc.data_oriented
+    class Table:
+        def __init__(self):
+            self.at, self.divisor = 0, 1
+            self.x = oc.ndarray(oc.i32, 4)
+
+        @oc.kernel
+        def read(self) -> oc.i32:
+            return self.x[self.at]
+
+        @oc.kernel
+        def value(self) -> oc.i32:
+            return self.at
+
+        @oc.kernel
+        def quotient(self) -> oc.i32:
+            return 12 // self.divisor
+
+    table = Table()
+    for at in range(4):
+        table.at = at
+        assert table.read() == 0 and table.value() == at
+    table.at = -1
+    with pytest.raises(oc.OctantsCompilationError, match="Negative indices"):
+        table.read()
+    assert table.value() == -1
+    table.at = 2**40
+    with pytest.raises(oc.OctantsCompilationError, match="exceeded the range"):
+        table.value()
+    for divisor in (2, 3, 4):
+        table.divisor = divisor
+        assert table.quotient() == 12 // divisor
+    table.divisor = 0
+    with pytest.raises((oc.OctantsCompilationError, ZeroDivisionError)):
+        table.quotient()
+    table.divisor = 6
+    assert table.quotient() == 2
+
+
+def test_numpy_numbers_and_special_values():
+    @oc.data_oriented
+    class Holder:
+        def __init__(self):
+            self.a = np.float32(0.5)
+
+        @oc.kernel
+        def get(self) -> oc.f32:
+            return self.a * 2
+
+    holder = Holder()
+    for value in (0.5, 1.5, math.inf, -0.0, 3.25):
+        holder.a = np.float32(value)
+        assert np.float32(holder.get()).tobytes() == np.float32(value * 2).tobytes()
+    holder.a = math.nan
+    assert math.isnan(holder.get())
+    assert compilations(Holder.get) <= 4
+
+
+def test_gradients_of_kernels_with_changing_numbers(arch):
+    @oc.data_oriented
+    class Loss:
+        def __init__(self):
+            self.scale = 1.0
+            self.x = oc.field(oc.f32, 4, needs_grad=True)
+            self.loss = oc.field(oc.f32, (), needs_grad=True)
+
+        @oc.kernel
+        def run(self):
+            for i in self.x:
+                self.loss[None] += self.scale * self.x[i] ** 2
+
+    loss = Loss()
+    for i in range(1, 4):
+        loss.scale = float(i)
+        loss.x.fill(3.0)
+        loss.x.grad.fill(0)
+        loss.loss[None] = 0
+        loss.run()
+        loss.loss.grad[None] = 1.0
+        loss.run.grad()
+        assert loss.loss[None] == 36 * i and loss.x.grad[2] == 6 * i
