@@ -17,13 +17,22 @@ reason.
 
 from __future__ import annotations
 
+import atexit
 import inspect
+import os
 import re
+import shutil
+import tempfile
 
 import pytest
 from devices import DEVICES, missing
 
 import octants as oc
+
+# Kernels of tests are kept apart from the user's, and are new in each run; processes that tests start share them.
+if "OC_OFFLINE_CACHE_FILE_PATH" not in os.environ:
+    os.environ["OC_OFFLINE_CACHE_FILE_PATH"] = tempfile.mkdtemp(prefix="octants-tests-")
+    atexit.register(shutil.rmtree, os.environ["OC_OFFLINE_CACHE_FILE_PATH"], ignore_errors=True)
 
 
 def pytest_addoption(parser):

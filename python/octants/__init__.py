@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from . import _session, ad, experimental, math, profiler, types
+from ._compile import compile, compile_all  # noqa: A004
 from ._data_oriented import data_oriented
 from ._decompositions import eig, make_spd, polar_decompose, solve, svd, sym_eig
 from ._extensions import extension, is_extension_enabled

@@ -14,7 +14,9 @@ usage: octants explain CODE
            runs a Python program; with --as, what it imports under the name of a peer is Octants
        octants trace [-o FILE] PROGRAM [ARGUMENT...]
        octants trace [-o FILE] -m MODULE [ARGUMENT...]
-           runs a Python program with the profiler on, writes its timeline to FILE (trace.json) and prints a summary"""
+           runs a Python program with the profiler on, writes its timeline to FILE (trace.json) and prints a summary
+       octants cache info|verify|clean [FOLDER]
+           what compiled kernels are kept on disk; reads all of them and removes those that are damaged; removes all"""
 
 
 def main(arguments: list[str]) -> int:
@@ -35,6 +37,12 @@ def main(arguments: list[str]) -> int:
         from ._trace_command import trace
 
         status = trace(arguments[1:])
+        if status is not None:
+            return status
+    if arguments[:1] == ["cache"]:
+        from ._cache_command import cache
+
+        status = cache(arguments[1:])
         if status is not None:
             return status
     print(f"Octants {__version__}\n\n{USAGE}", file=sys.stderr)

@@ -30,6 +30,11 @@ MEANINGFUL: dict[str, object] = {
     "print_kernel_asm": False,
     "print_compile_times": False,
     "kernel_profiler": False,
+    "offline_cache": True,
+    "offline_cache_cleaning_factor": 0.25,
+    "offline_cache_cleaning_policy": "lru",
+    "offline_cache_file_path": "",
+    "offline_cache_max_size_of_files": 100 * 1024 * 1024,
 }
 
 #: Options accepted for the sake of programs written for Quadrants.
@@ -69,11 +74,6 @@ INERT: dict[str, object] = {
     "mesh_localize_from_end_mapping": False,
     "mesh_localize_to_end_mapping": True,
     "move_loop_invariant_outside_if": False,
-    "offline_cache": True,
-    "offline_cache_cleaning_factor": 0.25,
-    "offline_cache_cleaning_policy": "lru",
-    "offline_cache_file_path": "",
-    "offline_cache_max_size_of_files": 100 * 1024 * 1024,
     "optimize_mesh_reordered_mapping": True,
     "print_accessor_ir": False,
     "print_ir_dbg_info": False,
@@ -137,12 +137,24 @@ def resolve(given: dict[str, object]) -> dict[str, object]:
                 )
         else:
             options[name] = default if environment is None else environment
+    options["offline_cache_file_path"] = cache_folder(str(options["offline_cache_file_path"]))
     if options["device_id"] is None:
         options["device_id"] = _visible_device()
     for name in _MISLEADING:
         if options[name]:
             _warn(f"option {name} has no effect in this version of Octants")
     return options
+
+
+def cache_folder(given: str = "") -> str:
+    """Where compiled kernels are kept: in the folder that is given, or in the user's own for such things."""
+    if given:
+        return os.path.abspath(os.path.expanduser(given))
+    above = os.environ.get("XDG_CACHE_HOME", "")
+    # Relative ones are not to be used, says their specification.
+    if not os.path.isabs(above):
+        above = os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(above, "octants")
 
 
 def _visible_device() -> int:

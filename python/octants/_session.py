@@ -251,9 +251,20 @@ def show_times(kernel: str, phases: list[tuple[str, float]], tasks: int, code_by
     """Prints where the time of a compilation went, in milliseconds. Only the front end ran if equal code was there."""
     total = sum(time for _, time in phases)
     parts = ", ".join(f"{name} {time:.2f}" for name, time in phases)
-    found = "" if len(phases) > 1 else "; equal code was there"
+    found = "; equal code was there" if len(phases) == 1 else ""
     code = f"{tasks} tasks, {code_bytes} bytes"
     print(f"[Octants] compiled {kernel} in {total:.2f} ms: {parts} ({code}){found}", file=sys.stderr, flush=True)
+
+
+def show_cache_notice(reason: str):
+    """Says why compiled kernels are not kept on disk, once for each reason."""
+    if reason not in _cache_notices and _logging.is_logging_effective(_logging.WARN):
+        _cache_notices.add(reason)
+        print(f"[Octants] compiled kernels are not kept on disk: {reason}", file=sys.stderr, flush=True)
+
+
+#: What was said of the cache already: it is the same for all sessions of a process.
+_cache_notices: set[str] = set()
 
 
 def dump_compile_config():

@@ -35,8 +35,12 @@ impl Compilation {
 pub(crate) fn note_made(profiler: &Profiler, kernel: &str, begin: Instant, info: &VersionInfo) {
     let (track, statistics) = (this_thread(profiler), &info.statistics);
     let mut at = begin;
-    for (phase, time) in [("passes", statistics.passes), ("emit", statistics.emit), ("LLVM", statistics.llvm)]
-    {
+    for (phase, time) in [
+        ("cache", statistics.find),
+        ("passes", statistics.passes),
+        ("emit", statistics.emit),
+        ("LLVM", statistics.llvm),
+    ] {
         if time > Duration::ZERO {
             profiler.phase(track, &[phase], kernel, at, time);
         }

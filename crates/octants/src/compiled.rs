@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use octants_hal::{Cancel, Stream};
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout, Task};
-use octants_ir::{Kernel, Loc, LocData};
+use octants_ir::{Kernel, LocData};
 use octants_runtime::{
     Arguments, Assumptions, Context, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan,
     LiveStream, Memory, Mirror, Printed,
@@ -159,10 +159,7 @@ impl CompiledKernel {
 
     /// Where assignments in parallel loops are races: each with the calls that were inlined, the innermost first.
     pub fn races(&self) -> Vec<Vec<LocData>> {
-        let locs = &self.plan.maker().kernel.locs;
-        let calls = |race| std::iter::successors(Some(race), |&loc: &Loc| locs[loc].caller);
-        let races = self.version().1.races.iter();
-        races.map(|&race| calls(race).map(|loc| locs[loc].clone()).collect()).collect()
+        self.version().1.races.clone()
     }
 
     /// Whether a launch with overlapping arrays has been, and made a version of its own.

@@ -51,7 +51,8 @@ impl KernelSource {
             optimise: self.options.opt_level > 0,
             threads: compile_threads(self),
         };
-        let code = compile_ptx(&kernel, &plan, options, &Cancel::new()).map_err(|e| codegen_error(&e))?;
+        let code = compile_ptx(&kernel, &plan, options, None, None, &Cancel::new())
+            .map_err(|e| codegen_error(&e))?;
         let modules = code.tasks.into_iter().map(|task| {
             let text = String::from_utf8_lossy(&task.bytes).into_owned();
             PtxModule { symbol: task.symbol, text }

@@ -5,6 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use octants_cache::Key;
 use octants_codegen::LlvmTiming;
 use octants_hal::{Cancel, DeviceError};
 use octants_ir::{Kernel, Loc, LocData, text};
@@ -14,6 +15,7 @@ use octants_runtime::{Assumptions, Code, MakeVersion, Profiler};
 use crate::backend::Compiler;
 use crate::compile_phases::{note_loaded, note_made};
 use crate::error::Error;
+use crate::kernel_store::{KernelIr, KernelStore, Turn};
 use crate::options::SessionOptions;
 use crate::report::{CompileStatistics, Dump};
 
@@ -37,19 +39,24 @@ pub(crate) struct KernelSource {
     pub lowering: Duration,
     /// Is told where the time of compilations goes.
     pub profiler: Arc<Profiler>,
+    pub ir: Arc<KernelIr>,
+    /// Where code is kept that was made once, if it is.
+    pub store: Option<Arc<KernelStore>>,
 }
 
 /// What is kept beside a version's code.
 pub(crate) struct VersionInfo {
     /// What the code was made for.
     pub assume: Assumptions,
-    /// Assignments that are races, as the front end's kernel locates them.
-    pub races: Vec<Loc>,
+    /// Assignments that are races: each with the calls that were inlined, the innermost first.
+    pub races: Vec<Vec<LocData>>,
     pub statistics: CompileStatistics,
     /// Each pass that ran.
     pub passes: Vec<PassTiming>,
     /// LLVM's work on each task, by symbol.
     pub llvm: Vec<(String, LlvmTiming)>,
+    /// What the code of each task is kept under; empty if it is not.
+    pub keys: Vec<Key>,
 }
 
 impl MakeVersion for KernelSource {
@@ -61,6 +68,14 @@ impl MakeVersion for KernelSource {
         let code = self.make_anywhere(assume, cancel)?;
         note_made(&self.profiler, &code.name, begin, &code.info);
         Ok(code)
+    }
+
+    fn was_kept(&self, info: &VersionInfo) -> bool {
+        info.statistics.found_tasks > 0
+    }
+
+    fn make_anew(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<VersionInfo>, Error> {
+        Self { store: None, ..self.clone() }.make(assume, cancel)
     }
 
     fn refused(&self, error: DeviceError) -> Error {
@@ -110,7 +125,24 @@ impl KernelSource {
     }
 
     fn make_here(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<VersionInfo>, Error> {
-        self.compiler.make(self, assume, cancel)
+        let Some(store) = &self.store else { return self.compiler.make(self, assume, cancel) };
+        let key = store.key(self, assume);
+        let claim = match store.turn(&key, self, assume, cancel)? {
+            Turn::Found(code) => return Ok(code),
+            Turn::Make(claim) => claim,
+        };
+        let code = self.compiler.make(self, assume, cancel)?;
+        store.keep(&key, self, &code);
+        drop(claim);
+        Ok(code)
+    }
+
+    /// Places of the kernel, each with the calls that were inlined around it.
+    pub fn places(&self, locs: &[Loc]) -> Vec<Vec<LocData>> {
+        let table = &self.kernel.locs;
+        let calls = |&loc: &Loc| std::iter::successors(Some(loc), |&loc| table[loc].caller);
+        let place = |loc: Loc| LocData { caller: None, ..table[loc].clone() };
+        locs.iter().map(|loc| calls(loc).map(place).collect()).collect()
     }
 
     /// A text of the version that was made for these assumptions. It is made anew: versions keep no kernel.

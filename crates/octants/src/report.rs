@@ -17,7 +17,13 @@ pub struct CompileStatistics {
     pub llvm: Duration,
     /// From objects to callable code.
     pub load: Duration,
+    /// Until the store on disk had given the kernel.
+    pub find: Duration,
     pub tasks: usize,
+    /// Those of which code was on disk.
+    pub found_tasks: usize,
+    /// Whether the whole kernel was on disk: no pass ran.
+    pub found: bool,
     /// Bytes of the objects.
     pub code_bytes: usize,
     /// When the code was loaded.
@@ -26,7 +32,7 @@ pub struct CompileStatistics {
 
 impl CompileStatistics {
     pub fn total(&self) -> Duration {
-        self.lower + self.passes + self.emit + self.llvm + self.load
+        self.lower + self.find + self.passes + self.emit + self.llvm + self.load
     }
 }
 

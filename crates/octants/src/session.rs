@@ -1,13 +1,13 @@
 //! A session: a device, its memory, and the kernels compiled for it.
 
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use octants_front::FieldKind;
 use octants_hal::null::NullDevice;
 use octants_hal::{Cancel, Device};
-use octants_ir::{Kernel, Layout, OpKind, text, verify};
+use octants_ir::{Kernel, Layout, verify};
 use octants_passes::{Mode, Refusal, Storage, differentiate, differentiate_recorded};
 use octants_runtime::{Context, Profiler};
 
@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::gradient::Gradient;
 use crate::intern::Interner;
 use crate::kernel_source::KernelSource;
+use crate::kernel_store::{CacheOptions, KernelIr, KernelStore};
 use crate::launch_keys::LaunchKeys;
 use crate::options::{Arch, SessionOptions};
 use crate::recording::Recorder;
@@ -35,6 +36,8 @@ struct Inner {
     compiler: Arc<dyn Compiler>,
     context: Arc<Context>,
     kernels: Cache<CompiledKernel>,
+    /// Where compiled kernels are kept beyond the process, if they are.
+    store: OnceLock<Arc<KernelStore>>,
     keys: Arc<LaunchKeys>,
     layouts: Interner<Layout>,
     field_kinds: Interner<FieldKind>,
@@ -75,12 +78,33 @@ impl Session {
         };
         let keys = Arc::new(LaunchKeys::new(options.random_seed));
         let (layouts, field_kinds) = (Interner::new(), Interner::new());
-        let inner = Inner { options, compiler, context, kernels: Cache::new(), keys, layouts, field_kinds };
+        let inner = Inner {
+            options,
+            compiler,
+            context,
+            kernels: Cache::new(),
+            store: OnceLock::new(),
+            keys,
+            layouts,
+            field_kinds,
+        };
         Self { inner: Arc::new(inner) }
     }
 
     pub fn options(&self) -> &SessionOptions {
         &self.inner.options
+    }
+
+    /// Compiled kernels are kept on disk from now on, where the device's code is worth it. Called once.
+    pub fn use_cache(&self, options: CacheOptions) {
+        if let Some(maker) = self.inner.compiler.identity() {
+            self.inner.store.get_or_init(|| Arc::new(KernelStore::new(options, &maker)));
+        }
+    }
+
+    /// Why compiled kernels are not kept, if they are not; each reason is given once.
+    pub fn cache_notices(&self) -> Vec<String> {
+        self.inner.store.get().map(|store| store.notices()).unwrap_or_default()
     }
 
     /// Ends the session: arrays, fields and kernels that it gave out refuse from now on, and their memory goes with the last handle.
@@ -160,7 +184,7 @@ impl Session {
         lowering: Duration,
         cancel: &Cancel,
     ) -> Result<Arc<CompiledKernel>, Error> {
-        let Inner { options, compiler, context, kernels, keys, .. } = &*self.inner;
+        let Inner { options, compiler, context, kernels, store, keys, .. } = &*self.inner;
         context.check().map_err(|_| Error::SessionEnded)?;
         if let Err(violations) = verify(&kernel) {
             let all: Vec<_> = violations.iter().map(ToString::to_string).collect();
@@ -168,8 +192,8 @@ impl Session {
         }
         kernel.options.fast_math &= options.kernel.fast_math;
         kernel.options.debug |= options.kernel.debug;
-        let key = key(&kernel, &**compiler);
-        kernels.get_or_make(&key, cancel, || {
+        let ir = Arc::new(KernelIr::of(&kernel, &**compiler));
+        kernels.get_or_make(&ir.key_in_process(), cancel, || {
             let profiler = context.profiler();
             let compilation = Compilation::begin(profiler, &kernel.name, lowering);
             let source = KernelSource {
@@ -178,6 +202,8 @@ impl Session {
                 compiler: Arc::clone(compiler),
                 lowering,
                 profiler: Arc::clone(profiler),
+                ir,
+                store: store.get().cloned(),
             };
             let made = CompiledKernel::new(context, keys, source, cancel);
             compilation.end();
@@ -235,16 +261,4 @@ impl Session {
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.inner.context
     }
-}
-
-/// What a kernel is kept under. Options are the session's, so the text is enough; it has locations where a launch can tell of one.
-fn key(kernel: &Kernel, compiler: &dyn Compiler) -> String {
-    let tells = |kind: &OpKind| {
-        matches!(kind, OpKind::Assert(..) | OpKind::Print(_) | OpKind::Call(_) | OpKind::Tape)
-    };
-    let tells_of_places = compiler.reports_accesses()
-        || kernel.options.debug
-        || octants_passes::may_have_races(kernel)
-        || kernel.ops.iter().any(|(_, op)| tells(&op.kind));
-    if tells_of_places { text::print_with_locations(kernel) } else { text::print(kernel) }
 }

@@ -1,9 +1,10 @@
-//! What all targets share: the tasks of a kernel go through LLVM, several at a time.
+//! What all targets share: the tasks of a kernel go through LLVM, several at a time, unless their code is in a store.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use octants_cache::{Key, KeyBuilder, Store};
 use octants_hal::{Cancel, LaunchShape};
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;
@@ -27,8 +28,12 @@ pub struct KernelCode {
 #[derive(Debug)]
 pub struct CompiledTask {
     pub symbol: String,
-    /// An ELF object, or PTX text.
+    /// An ELF object, PTX text, or what an assembler made of it.
     pub bytes: Vec<u8>,
+    /// What it is kept under; nothing without a store.
+    pub key: Option<Key>,
+    /// Whether it was there.
+    pub found: bool,
     /// How many points of its range it runs at once.
     pub lanes: u32,
     /// How it deals its points to the threads of a GPU.
@@ -69,6 +74,28 @@ impl fmt::Display for CodegenError {
 
 impl std::error::Error for CodegenError {}
 
+/// Where code of tasks is kept. Its key is the task's LLVM text, what LLVM is told to do with it, and `maker`.
+#[derive(Clone, Copy)]
+pub struct TaskStore<'a> {
+    pub store: &'a Store,
+    /// Everything else that code depends on: the version of the compiler, the assembler behind it.
+    pub maker: &'a str,
+}
+
+impl TaskStore<'_> {
+    fn key(&self, text: &str, options: &Options) -> Key {
+        let Options { target, opt, passes, output, vector_math, keep_ir: _, keep_assembly: _ } = options;
+        KeyBuilder::new("task")
+            .part(self.maker)
+            .part(format!("{target:?} {opt:?} {passes:?} {output:?} {vector_math}"))
+            .part(text)
+            .finish()
+    }
+}
+
+/// What is done to LLVM's output before it is code.
+pub(crate) type Finish<'a> = &'a (dyn Fn(Vec<u8>) -> Result<Vec<u8>, CodegenError> + Sync);
+
 /// What one target's code is made with.
 pub(crate) struct CompileOptions {
     pub emit: EmitOptions,
@@ -77,11 +104,13 @@ pub(crate) struct CompileOptions {
     pub threads: usize,
 }
 
-/// Compiles every task of a kernel in its tasks phase. A compilation that was begun when `cancel` is raised ends unobserved.
+/// Compiles every task of a kernel in its tasks phase that is not in the store. A compilation that was begun when `cancel` is raised ends unobserved.
 pub(crate) fn compile(
     kernel: &Kernel,
     plan: &Plan,
     options: &CompileOptions,
+    store: Option<TaskStore<'_>>,
+    finish: Finish<'_>,
     cancel: &Cancel,
 ) -> Result<KernelCode, CodegenError> {
     let begin = Instant::now();
@@ -90,19 +119,58 @@ pub(crate) fn compile(
     if cancel.is_wanted() {
         return Err(CodegenError::Cancelled);
     }
-    let compiled = compile_all(&texts, &options.llvm, options.threads, cancel)?;
-    let tasks = texts
-        .into_iter()
-        .zip(compiled)
-        .map(|(task, compiled)| CompiledTask {
-            symbol: task.symbol,
-            bytes: compiled.bytes,
-            timing: compiled.timing,
-            lanes: task.lanes,
-            shape: task.shape,
-        })
-        .collect();
+    let keys: Vec<_> =
+        texts.iter().map(|task| store.map(|store| store.key(&task.text, &options.llvm))).collect();
+    let get = |key: &Option<Key>| store.zip(*key).and_then(|(store, key)| store.store.get(&key));
+    let found: Vec<_> = keys.iter().map(get).collect();
+    let missing: Vec<_> =
+        texts.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(task, _)| task).collect();
+    let compiled = compile_all(&missing, &options.llvm, options.threads, cancel)?;
+    let mut made = finish_all(compiled, options.threads, finish)?.into_iter();
+    let mut tasks = Vec::with_capacity(texts.len());
+    for ((task, key), found) in texts.into_iter().zip(keys).zip(found) {
+        let (was_found, (bytes, timing)) = match found {
+            Some(bytes) => (true, (bytes, Timing::default())),
+            None => (false, made.next().expect("one for each that was missing")),
+        };
+        if let (false, Some(store), Some(key)) = (was_found, store, key) {
+            store.store.put(&key, &bytes);
+        }
+        let TaskText { symbol, lanes, shape, .. } = task;
+        tasks.push(CompiledTask { symbol, bytes, key, found: was_found, lanes, shape, timing });
+    }
     Ok(KernelCode { tasks, emit: emitted - begin, llvm: emitted.elapsed() })
+}
+
+/// Finishes what LLVM made, several at a time: an assembler takes as long as LLVM.
+fn finish_all(
+    compiled: Vec<Compiled>,
+    threads: usize,
+    finish: Finish<'_>,
+) -> Result<Vec<(Vec<u8>, Timing)>, CodegenError> {
+    let one = |compiled: Compiled| Ok((finish(compiled.bytes)?, compiled.timing));
+    if compiled.len() < 2 || threads < 2 {
+        return compiled.into_iter().map(one).collect();
+    }
+    let count = compiled.len();
+    let share = count.div_ceil(threads.min(count));
+    let mut pieces: Vec<Vec<Compiled>> = Vec::new();
+    let mut rest = compiled.into_iter();
+    while rest.len() > 0 {
+        pieces.push(rest.by_ref().take(share).collect());
+    }
+    std::thread::scope(|scope| {
+        let running: Vec<_> = pieces
+            .into_iter()
+            .map(|piece| scope.spawn(|| piece.into_iter().map(one).collect::<Result<Vec<_>, _>>()))
+            .collect();
+        let mut done = Vec::with_capacity(count);
+        for thread in running {
+            let piece = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            done.extend(piece?);
+        }
+        Ok(done)
+    })
 }
 
 /// The code of all tasks as text, one after another.
@@ -118,19 +186,20 @@ pub(crate) fn text(
     }
     let (keep_ir, keep_assembly) = (what == KernelText::OptimisedLlvm, what == KernelText::Assembly);
     let llvm = Options { keep_ir, keep_assembly, ..options.llvm.clone() };
-    let compiled = compile_all(&texts, &llvm, options.threads, &Cancel::new())?;
+    let all: Vec<_> = texts.iter().collect();
+    let compiled = compile_all(&all, &llvm, options.threads, &Cancel::new())?;
     let texts = compiled.into_iter().filter_map(|compiled| compiled.ir.or(compiled.assembly));
     Ok(texts.collect::<Vec<_>>().join("\n"))
 }
 
 /// In the order of the texts; at most `threads` at a time.
 fn compile_all(
-    texts: &[TaskText],
+    texts: &[&TaskText],
     options: &Options,
     threads: usize,
     cancel: &Cancel,
 ) -> Result<Vec<Compiled>, CodegenError> {
-    let mut waiting = texts.iter();
+    let mut waiting = texts.iter().copied();
     let mut running: VecDeque<(&TaskText, Compilation)> = VecDeque::new();
     let mut done = Vec::with_capacity(texts.len());
     loop {

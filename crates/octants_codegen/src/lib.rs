@@ -9,9 +9,9 @@ mod ptx_launch_order;
 mod ptx_mends;
 mod ptx_target;
 
-pub use driver::{CodegenError, CompiledTask, KernelCode, KernelText};
-pub use native::{NativeOptions, compile_native, native_text};
-pub use ptx::{PtxOptions, compile_ptx, ptx_text};
+pub use driver::{CodegenError, CompiledTask, KernelCode, KernelText, TaskStore};
+pub use native::{NativeOptions, compile_native, native_identity, native_text};
+pub use ptx::{Assemble, PtxOptions, compile_ptx, ptx_text};
 pub use ptx_target::{DriverTooOld, PtxTarget};
 
 /// Waits a moment for compilations that nobody waits for any more, before the process ends.

@@ -6,7 +6,7 @@ use octants_ir::plan::Plan;
 use octants_llvm::{CpuOptions, EmitOptions};
 use octants_llvm_sys::{OptLevel, Options, Target};
 
-use crate::driver::{CodegenError, CompileOptions, KernelCode, KernelText, compile, text};
+use crate::driver::{CodegenError, CompileOptions, KernelCode, KernelText, TaskStore, compile, text};
 
 /// How to compile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,9 +23,10 @@ pub fn compile_native(
     kernel: &Kernel,
     plan: &Plan,
     options: NativeOptions,
+    store: Option<TaskStore<'_>>,
     cancel: &Cancel,
 ) -> Result<KernelCode, CodegenError> {
-    compile(kernel, plan, &compile_options(options), cancel)
+    compile(kernel, plan, &compile_options(options), store, &Ok, cancel)
 }
 
 /// The code of all tasks as text, one after another.
@@ -36,6 +37,11 @@ pub fn native_text(
     what: KernelText,
 ) -> Result<String, CodegenError> {
     text(kernel, plan, &compile_options(options), what)
+}
+
+/// The processor that code is made for, and whose functions it calls. Code for one is never loaded on another.
+pub fn native_identity() -> String {
+    format!("{:?} {}", Target::host(), octants_llvm_sys::system_libraries())
 }
 
 fn compile_options(options: NativeOptions) -> CompileOptions {

@@ -6,7 +6,7 @@ use octants_ir::plan::Plan;
 use octants_llvm::{EmitOptions, GpuOptions, Target as Machine};
 use octants_llvm_sys::{OptLevel, Options, Output, Target};
 
-use crate::driver::{CodegenError, CompileOptions, KernelCode, KernelText, compile, text};
+use crate::driver::{CodegenError, CompileOptions, KernelCode, KernelText, TaskStore, compile, text};
 use crate::ptx_launch_order::{can_wait, with_waits};
 use crate::ptx_mends::mend;
 use crate::ptx_target::PtxTarget;
@@ -23,17 +23,28 @@ pub struct PtxOptions {
     pub threads: usize,
 }
 
+/// What makes machine code of PTX; `None` if it leaves that to whoever loads the code.
+pub type Assemble<'a> = &'a (dyn Fn(&[u8]) -> Result<Option<Vec<u8>>, CodegenError> + Sync);
+
 /// Compiles every task of a kernel in its tasks phase, each to a PTX module that is complete: functions of the vendor's library are
 /// linked in. A compilation that was begun when `cancel` is raised ends unobserved.
 pub fn compile_ptx(
     kernel: &Kernel,
     plan: &Plan,
     options: PtxOptions,
+    store: Option<TaskStore<'_>>,
+    assemble: Option<Assemble<'_>>,
     cancel: &Cancel,
 ) -> Result<KernelCode, CodegenError> {
-    let mut code = compile(kernel, plan, &compile_options(options)?, cancel)?;
+    let make = |bytes: Vec<u8>| {
+        let ptx = finish(&String::from_utf8_lossy(&bytes), options.target).into_bytes();
+        match assemble {
+            Some(assemble) => assemble(&ptx).map(|code| code.unwrap_or(ptx)),
+            None => Ok(ptx),
+        }
+    };
+    let mut code = compile(kernel, plan, &compile_options(options)?, store, &make, cancel)?;
     for task in &mut code.tasks {
-        task.bytes = finish(&String::from_utf8_lossy(&task.bytes), options.target).into_bytes();
         task.shape.waits = can_wait(options.target);
     }
     Ok(code)

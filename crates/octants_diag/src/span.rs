@@ -1,12 +1,14 @@
 //! Where something stands in a user's file.
 
+use serde::{Deserialize, Serialize};
+
 /// A file in the [`SourceMap`](crate::SourceMap).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct FileId(pub u32);
 
 /// A byte range of one file. Offsets are absolute in the whole file, so that no later stage needs to know where a
 /// function began.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Span {
     pub file: FileId,
     pub start: u32,

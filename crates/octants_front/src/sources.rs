@@ -35,7 +35,7 @@ impl Sources {
             ));
         }
         let file = self.map.add(&source.file_name, &source.text);
-        self.parsed(file, &source.text).function(file, source)
+        self.parsed(file, &source.text).function(source)
     }
 
     fn parsed(&self, file: FileId, text: &Arc<str>) -> Arc<ParsedFile> {
@@ -43,7 +43,7 @@ impl Sources {
             return parsed.clone();
         }
         // Parsed outside of the lock: two threads may both do it, and the first one's tree is kept.
-        let parsed = Arc::new(ParsedFile::new(text.clone()));
+        let parsed = Arc::new(ParsedFile::new(file, text));
         self.lock().entry(file).or_insert(parsed).clone()
     }
 

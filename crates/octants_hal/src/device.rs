@@ -295,6 +295,12 @@ pub unsafe trait Device: Send + Sync {
         false
     }
 
+    /// What the device's own assembler makes of a part of an image: another form of it, which loads faster and can be kept for the same kind
+    /// of device with the same driver. `None` if there is no such thing.
+    fn assemble(&self, _code: &[u8]) -> Result<Option<Vec<u8>>, DeviceError> {
+        Ok(None)
+    }
+
     /// Makes code callable.
     ///
     /// # Safety

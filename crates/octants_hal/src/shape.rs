@@ -1,10 +1,12 @@
 //! How a task's code expects its points to be dealt to threads.
 
+use serde::{Deserialize, Serialize};
+
 /// What a compiler for a GPU tells the device that launches its code. A device whose threads take chunks of points ignores it.
 ///
 /// Any number of blocks is right: code whose blocks are fewer than there is work goes on from block to block. The device picks the
 /// number, by the points of a launch and by what it has.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct LaunchShape {
     /// Threads of a block.
     pub block: u32,
@@ -19,7 +21,7 @@ pub struct LaunchShape {
 }
 
 /// Which points a block takes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Dealing {
     /// One for each of its threads, numbered along the flattened iteration space. The code is right for blocks of any size.
     Points,
@@ -31,7 +33,7 @@ pub enum Dealing {
 }
 
 /// How many blocks are best.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Grid {
     /// One for each piece of work.
     Cover,

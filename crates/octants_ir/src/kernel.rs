@@ -1,5 +1,7 @@
 //! The IR's data: a kernel and what it is made of. Data only; builder, text, verifier and passes stand beside it.
 
+use serde::{Deserialize, Serialize};
+
 use octants_diag::Span;
 use smallvec::SmallVec;
 
@@ -95,7 +97,7 @@ pub struct RegionData {
 }
 
 /// Where an op comes from.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct LocData {
     /// `None` for what the compiler made up.
     pub span: Option<Span>,

@@ -2,8 +2,10 @@
 
 use std::fmt::{Debug, Display, Formatter, Result};
 
+use serde::{Deserialize, Serialize};
+
 /// A permutation of an array's axes, from the slowest to the fastest. Axes beyond the first sixteen keep their places.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Order {
     /// Four bits for each place, the slowest first: which axis stands there. Places beyond the rank hold themselves, so that equal orders
     /// are equal data.
@@ -64,7 +66,7 @@ impl Debug for Order {
 }
 
 /// What lies between the elements of an array argument.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Spacing {
     /// Nothing: the extents say where elements lie.
     Dense,

@@ -7,6 +7,8 @@ mod text;
 pub use schedule::{Branch, Schedule, Work};
 pub use text::print;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::Value;
 use crate::kernel::Kernel;
 use crate::ops::{ArithOp, OpKind, TensorOp};
@@ -15,7 +17,7 @@ use crate::types::{ArrayType, Data, Scalar, ScalarClass, Type};
 
 /// A kernel in its tasks phase, as a launch sees it. It refers to no op and no value, so that it can be stored without the kernel;
 /// a task's number names the kernel's op ([`Kernel::tasks`]).
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
     pub args: ArgLayout,
     pub temps: TempLayout,
@@ -35,7 +37,7 @@ pub struct Plan {
 }
 
 /// What is known of a kernel's running time before its launch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum RunTime {
     /// Some task may run for any time.
     #[default]
@@ -45,7 +47,7 @@ pub enum RunTime {
 }
 
 /// What a kernel wants of a launch, apart from memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LaunchUses {
     /// It prints.
     pub output: bool,
@@ -66,13 +68,13 @@ impl LaunchUses {
 }
 
 /// What a kernel does with the memory of an array.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Access {
     pub read: bool,
     pub written: bool,
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Task {
     /// The region of a `serial` op, run once.
     Serial,
@@ -94,7 +96,7 @@ pub enum Task {
 
 /// An array that a parallel loop only adds to. Each thread adds to a copy, which is neutral at first; the copies are added to the
 /// array when the loop is done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Copied {
     pub param: usize,
     /// What its elements are made of: integers or reals of 32 or 64 bits.
@@ -140,7 +142,7 @@ impl Task {
 }
 
 /// An integer that the host evaluates at launch.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Bound {
     Const(i64),
     /// An integer parameter, by position.
@@ -264,7 +266,7 @@ fn integer_arith(op: ArithOp, ty: Scalar, a: i64, b: i64) -> i64 {
 }
 
 /// The block of arguments: natural alignment, in order of the parameters.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ArgLayout {
     pub bytes: u32,
     pub slots: Vec<ArgSlot>,
@@ -272,7 +274,7 @@ pub struct ArgLayout {
     pub leaves: Vec<Vec<(u32, Scalar)>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ArgSlot {
     pub offset: u32,
     /// Of the value; of one element, if it is an array.
@@ -282,7 +284,7 @@ pub struct ArgSlot {
     pub kind: ArgKind,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ArgKind {
     /// The bytes of the value; a `u1` takes one.
     Data(Data),
@@ -365,14 +367,14 @@ impl ArgLayout {
 }
 
 /// The cells that tasks of one launch share; zero at first.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct TempLayout {
     pub bytes: u32,
     /// One for each temporary, in the order of [`Kernel::temps`].
     pub slots: Vec<TempSlot>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TempSlot {
     pub offset: u32,
     pub data: Data,
@@ -393,7 +395,7 @@ impl TempLayout {
 }
 
 /// The block that the kernel's results are written to.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ResultLayout {
     pub bytes: u32,
     pub slots: Vec<ResultSlot>,
@@ -401,7 +403,7 @@ pub struct ResultLayout {
     pub leaves: Vec<Vec<(u32, Scalar)>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ResultSlot {
     pub offset: u32,
     pub data: Data,

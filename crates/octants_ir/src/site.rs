@@ -3,6 +3,9 @@
 //! A site's number is its position in the order of [`walk_all`](crate::rewrite::walk_all), so it follows from the kernel's text alone.
 //! The table is part of the plan and refers to no op, so that code and plan can be stored without the kernel.
 
+use octants_diag::FileId;
+use serde::{Deserialize, Serialize};
+
 use crate::constant::Const;
 use crate::format::{print_text, with_tensors};
 use crate::ids::{Id, Loc, Op, SideTable};
@@ -21,7 +24,7 @@ pub enum SiteScope {
 }
 
 /// What a site reports.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum SiteKind {
     /// An assertion that failed; the report holds its operands after the condition.
     Assert { about: AssertKind, message: Box<str>, operands: Vec<Scalar> },
@@ -35,7 +38,7 @@ pub enum SiteKind {
     Print { spec: PrintSpec, operands: Vec<Data> },
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Site {
     pub kind: SiteKind,
     /// In the table's own list of locations.
@@ -43,7 +46,7 @@ pub struct Site {
 }
 
 /// The sites of one kernel, by number.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SiteTable {
     sites: Vec<Site>,
     /// Locations of sites and of the calls that were inlined around them. A `caller` is a position in this list.
@@ -96,6 +99,16 @@ impl SiteTable {
     /// The name of a parameter of the kernel.
     pub fn param_name(&self, param: usize) -> Option<&str> {
         self.params.get(param).map(AsRef::as_ref)
+    }
+
+    /// The table with other numbers for files; `None` if there is none for one.
+    pub fn with_files(mut self, number: impl Fn(FileId) -> Option<FileId>) -> Option<Self> {
+        for loc in &mut self.locs {
+            if let Some(span) = &mut loc.span {
+                span.file = number(span.file)?;
+            }
+        }
+        Some(self)
     }
 
     /// What a print writes; nothing if the site is no print. `values` are the scalars of its operands, tensors entry by entry.

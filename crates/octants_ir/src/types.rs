@@ -1,13 +1,15 @@
 //! Types: scalars, small tensors and structs (data that a register or a memory cell holds), and places (arrays, locals,
 //! temporaries) that hold data.
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{LayoutId, StructId};
 use crate::order::{Order, Spacing};
 
 macro_rules! scalars {
     ($($variant:ident $name:literal $class:ident $bits:literal),* $(,)?) => {
         /// A scalar type.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
         pub enum Scalar { $($variant),* }
 
         impl Scalar {
@@ -69,7 +71,7 @@ impl Scalar {
 }
 
 /// The shape of a small tensor: a vector of `n` (rank 1) or a matrix of `n × m` (rank 2).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum TensorShape {
     Vector(u16),
     Matrix(u16, u16),
@@ -99,14 +101,14 @@ impl TensorShape {
 }
 
 /// A small tensor of scalars; entries in row-major order.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct TensorType {
     pub elem: Scalar,
     pub shape: TensorShape,
 }
 
 /// What a register or a memory cell holds.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Data {
     Scalar(Scalar),
     Tensor(TensorType),
@@ -154,7 +156,7 @@ impl Data {
 }
 
 /// What an index outside an array does.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Boundary {
     /// The program is wrong; checked in debug mode only.
     Unsafe,
@@ -163,7 +165,7 @@ pub enum Boundary {
 }
 
 /// An array or a field: a base address known at launch, and elements addressed by `rank` indices; tensor entries innermost.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct ArrayType {
     pub elem: Data,
     pub rank: u8,

@@ -49,6 +49,7 @@ pub use device_library::has_device_library;
 pub use fatal::wait_for_compilations;
 pub use load::{LoadError, Loaded, load};
 pub use pipeline::OptLevel;
+pub use resolve::system_libraries;
 pub use target::Target;
 
 /// The version of LLVM that is linked in, such as `(19, 1, 7)`.

@@ -40,6 +40,14 @@ fn vector_library() -> &'static Library {
     LIBRARY.get_or_init(|| Library::open(c"libmvec.so.1"))
 }
 
+/// The version of the C library, and whether its vector math library is there: what code may call depends on both.
+pub fn system_libraries() -> String {
+    // SAFETY: gives a text that lives as long as the process.
+    let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
+    let vectors = if vector_library().0.is_null() { "without" } else { "with" };
+    format!("glibc {} {vectors} vectors", version.to_string_lossy())
+}
+
 /// Whether this machine has the vector math function of that name.
 pub(crate) fn vector_library_has(symbol: &str) -> bool {
     CString::new(symbol).is_ok_and(|symbol| vector_library().find(&symbol).is_some())

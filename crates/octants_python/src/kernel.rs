@@ -27,7 +27,9 @@ use crate::launch::{
 };
 use crate::runtime::{ActiveSession, Runtime, SessionHolder};
 use crate::traced::Traced;
-use crate::{aggregate, derivative_errors, dtype, errors, host_only, interrupt, stack, stream, tensor};
+use crate::{
+    aggregate, derivative_errors, disk_cache, dtype, errors, host_only, interrupt, stack, stream, tensor,
+};
 
 mod recording;
 
@@ -184,6 +186,7 @@ impl Kernel {
             let made = self.differentiate(py, current, mode, &lowered, arguments, signals.request())?;
             drop(signals);
             py.check_signals()?;
+            disk_cache::tell(py, &current.session)?;
             return Ok(self.keep(current, what, made));
         }
         if what == What::Recording
@@ -205,6 +208,7 @@ impl Kernel {
             .map_err(|error| errors::from_error(py, &error))?;
         drop(signals);
         py.check_signals()?;
+        disk_cache::tell(py, &current.session)?;
         if let Some(race) = errors::race(&compiled.races())
             && !self.told_of_races.swap(true, Ordering::Relaxed)
         {
@@ -316,9 +320,11 @@ impl Kernel {
         let mut phases = vec![("front end", milliseconds(lowering))];
         // An older one comes from another kernel, or from a session's cache.
         if statistics.finished.is_some_and(|finished| finished >= started) {
-            let CompileStatistics { passes, emit, llvm, load, .. } = statistics;
-            let rest = [("passes", passes), ("emit", emit), ("LLVM", llvm), ("load", load)];
-            phases.extend(rest.map(|(name, time)| (name, milliseconds(time))));
+            let CompileStatistics { passes, emit, llvm, load, find, .. } = statistics;
+            let made = [("passes", passes), ("emit", emit), ("LLVM", llvm), ("load", load)];
+            let found = [("cache", find), ("load", load)];
+            let rest = if statistics.found { &found[..] } else { &made[..] };
+            phases.extend(rest.iter().map(|&(name, time)| (name, milliseconds(time))));
         }
         let show = py.import("octants._session")?.getattr("show_times")?;
         show.call1((&self.signature.qualname, phases, statistics.tasks, statistics.code_bytes))?;
@@ -461,6 +467,26 @@ impl Kernel {
         self.launch(py, &made, &mut launch, stream, RecordUse::None)
     }
 
+    /// The code for these arguments, made if there is none.
+    fn code_for<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        what: What,
+    ) -> PyResult<Arc<Specialisation>> {
+        let (py, runtime) = (args.py(), self.runtime.get());
+        host_only::guard_launch(py)?;
+        let sources = runtime.sources().map();
+        let binder = Binder { signature: &self.signature, params: &self.params, sources };
+        let placed = binder.place(args, kwargs)?;
+        let arguments: Objects<'_, 'py> = placed.iter().map(Bound::as_borrowed).collect();
+        let found = self.find(py, runtime.epoch(), what, &arguments, &mut LaunchArguments::new(false))?;
+        match found {
+            Some(found) => Ok(found),
+            None => self.specialise(py, &*runtime.current(py)?, what, &arguments),
+        }
+    }
+
     #[inline]
     fn launch_with<'py>(
         &self,
@@ -575,20 +601,21 @@ impl Kernel {
     ) -> PyResult<Bound<'py, PyDict>> {
         errors::gateway(|| {
             let (py, this) = (slf.py(), slf.get());
-            host_only::guard_launch(py)?;
-            let sources = this.runtime.get().sources().map();
-            let binder = Binder { signature: &this.signature, params: &this.params, sources };
-            let placed = binder.place(args, kwargs)?;
-            let arguments: Objects<'_, 'py> = placed.iter().map(Bound::as_borrowed).collect();
-            let (what, epoch) = (What::Derivative(Mode::Reverse), this.runtime.get().epoch());
-            let found = this.find(py, epoch, what, &arguments, &mut LaunchArguments::new(false))?;
-            let code = match found {
-                Some(found) => found,
-                None => this.specialise(py, &*this.runtime.get().current(py)?, what, &arguments)?,
-            };
+            let code = this.code_for(args, kwargs, What::Derivative(Mode::Reverse))?;
             let plan = code.plan.as_ref().ok_or_else(|| errors::bug("a derivative without a plan"))?;
             plan.to_dict(py)
         })
+    }
+
+    /// Makes the code for these arguments, if there is none: of the kernel, or of its derivative in reverse mode. Launches nothing.
+    fn _compile<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        grad: bool,
+    ) -> PyResult<()> {
+        let what = if grad { What::Derivative(Mode::Reverse) } else { What::Value };
+        errors::gateway(|| self.code_for(args, kwargs, what).map(drop))
     }
 
     /// A launch that nothing watches: of the kernel, or of its derivative in forward mode.
@@ -654,11 +681,14 @@ impl Kernel {
                 ("emit_ms", statistics.emit),
                 ("llvm_ms", statistics.llvm),
                 ("load_ms", statistics.load),
+                ("find_ms", statistics.find),
             ] {
                 dict.set_item(name, time.as_secs_f64() * 1e3)?;
             }
             dict.set_item("tasks", statistics.tasks)?;
             dict.set_item("code_bytes", statistics.code_bytes)?;
+            dict.set_item("found", statistics.found)?;
+            dict.set_item("found_tasks", statistics.found_tasks)?;
             Ok(dict)
         });
         PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)

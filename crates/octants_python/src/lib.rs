@@ -14,6 +14,7 @@ mod bound_kernel;
 mod buffer_view;
 mod derivative_errors;
 mod device_process;
+mod disk_cache;
 mod dlpack;
 mod dtype;
 mod dump;
@@ -88,6 +89,9 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(expr::is_compiling, module)?)?;
     module.add_function(wrap_pyfunction!(expr::trace_call, module)?)?;
     module.add_function(wrap_pyfunction!(host_only::host_only, module)?)?;
+    module.add_function(wrap_pyfunction!(disk_cache::cache_usage, module)?)?;
+    module.add_function(wrap_pyfunction!(disk_cache::cache_clean, module)?)?;
+    module.add_function(wrap_pyfunction!(disk_cache::cache_verify, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(finish, module)?,))?;
     Ok(())

@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 
 use crate::dtype::{self, DataType, TypeLike};
 use crate::profiler::{self, SessionProfiler};
-use crate::{device_process, errors, host_only, interrupt};
+use crate::{device_process, disk_cache, errors, host_only, interrupt};
 
 /// How often a thread that needs a session starts one, if others reset it meanwhile. Chosen, not measured: it bounds what would be an endless
 /// loop.
@@ -156,7 +156,8 @@ impl Runtime {
     }
 }
 
-fn option<'py, T: FromPyObjectOwned<'py>>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
+/// An option by its name.
+pub fn option<'py, T: FromPyObjectOwned<'py>>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
     let value = options.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
     value.extract().map_err(Into::into)
 }
@@ -220,6 +221,7 @@ impl Runtime {
             unrolling_limit: option(options, "unrolling_limit")?,
         };
         let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
+        let cache = disk_cache::options(options)?;
         let dumps = dumps(options)?;
         let times = option(options, "print_compile_times")?;
         self.end(py)?;
@@ -232,6 +234,9 @@ impl Runtime {
                 session => session.map_err(|error| errors::from_error(py, &error))?,
             }
         };
+        if let Some(cache) = cache {
+            session.use_cache(cache);
+        }
         let epoch = 0;
         let active = ActiveSession { session, lower, epoch, raise_on_templated_floats, dumps, times };
         self.replace(py, Some(active));

@@ -12,8 +12,16 @@ const COMPILE_STACK_BYTES: usize = 64 << 20;
 /// With so much left, compiling stays on the caller's stack: twice what the deepest nesting takes.
 const MIN_LEFT_BYTES: usize = 4 << 20;
 
-/// The lowest address of the calling thread's stack; 0 if the system does not say.
+/// The lowest address of the calling thread's stack; 0 if the system does not say. Asked once for each thread: of the first one the system
+/// finds it in the list of all mappings, which grows with every kernel.
 pub fn lowest_address() -> usize {
+    thread_local! {
+        static LOWEST: usize = find_lowest_address();
+    }
+    LOWEST.with(|lowest| *lowest)
+}
+
+fn find_lowest_address() -> usize {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
     // SAFETY: the attributes are written by the first call, read by the second if the first succeeded, and destroyed by the third.

@@ -224,8 +224,18 @@ fn make<M: MakeVersion>(
     cancel: &Cancel,
 ) -> Result<Version<M::Info>, M::Error> {
     let code = maker.make(assume, cancel)?;
-    let started = Instant::now();
-    let mut version = Version::load(context, code).map_err(|error| maker.refused(error))?;
+    let mut started = Instant::now();
+    let was_kept = maker.was_kept(&code.info);
+    let version = match Version::load(context, code) {
+        // It was made elsewhere, on a machine that looked the same.
+        Err(DeviceError::BadImage { .. }) if was_kept => {
+            let code = maker.make_anew(assume, cancel)?;
+            started = Instant::now();
+            Version::load(context, code)
+        }
+        loaded => loaded,
+    };
+    let mut version = version.map_err(|error| maker.refused(error))?;
     maker.loaded(version.info_mut(), started.elapsed());
     Ok(version)
 }

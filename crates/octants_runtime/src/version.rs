@@ -32,6 +32,16 @@ pub trait MakeVersion: Send + Sync {
     /// Compiles. Raising `cancel` may end it early, with an error.
     fn make(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<Self::Info>, Self::Error>;
 
+    /// Whether the code is not made by this process, but was kept.
+    fn was_kept(&self, _info: &Self::Info) -> bool {
+        false
+    }
+
+    /// The device refused code that was kept: compiles.
+    fn make_anew(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<Self::Info>, Self::Error> {
+        self.make(assume, cancel)
+    }
+
     /// The device refused the code.
     fn refused(&self, error: DeviceError) -> Self::Error;
 

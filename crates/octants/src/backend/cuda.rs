@@ -2,27 +2,33 @@
 
 use std::sync::Arc;
 
-use octants_codegen::{PtxOptions, PtxTarget, compile_ptx, ptx_text};
+use octants_codegen::{Assemble, CodegenError, PtxOptions, PtxTarget, compile_ptx, ptx_text};
 use octants_cuda::CudaDevice;
 use octants_cuda::driver::Unavailable;
-use octants_hal::Cancel;
 use octants_hal::process::Opened;
+use octants_hal::{Cancel, Device};
 use octants_ir::plan::Task;
 use octants_runtime::{Assumptions, Code};
 
 use super::{Backend, Compiler, generated};
 use crate::error::Error;
 use crate::kernel_source::{KernelSource, VersionInfo};
+use crate::kernel_store::KernelStore;
 use crate::options::SessionOptions;
 use crate::report::Dump;
 
 struct Cuda {
     target: PtxTarget,
+    /// The driver and the device that code is assembled for.
+    facts: String,
+    /// What assembles it, if it is in this process.
+    device: Option<Arc<dyn Device>>,
 }
 
 pub(super) fn open(options: &SessionOptions) -> Result<Backend, Error> {
     let Opened { device, facts } = open_device(options)?;
-    Ok(Backend { device: device.into(), compiler: compiler(&facts)? })
+    let device: Arc<dyn Device> = device.into();
+    Ok(Backend { device: Arc::clone(&device), compiler: compiler(&facts, Some(device))? })
 }
 
 /// The device, with its driver's version and its compute capability.
@@ -36,13 +42,13 @@ pub(super) fn open_device(options: &SessionOptions) -> Result<Opened, Error> {
 }
 
 /// What makes code for the device that these were told of.
-pub(super) fn compiler(facts: &[u64]) -> Result<Arc<dyn Compiler>, Error> {
+pub(super) fn compiler(facts: &[u64], device: Option<Arc<dyn Device>>) -> Result<Arc<dyn Compiler>, Error> {
     let &[driver, capability] = facts else {
         return Err(Error::internal("device", "its driver's version and its capability are not known"));
     };
     let target = PtxTarget::of_device(driver as u32, capability as u32)
         .map_err(|why| Error::Unavailable { message: format!("the NVIDIA driver is too old: {why}") })?;
-    Ok(Arc::new(Cuda { target }))
+    Ok(Arc::new(Cuda { target, facts: format!("{driver} {capability}"), device }))
 }
 
 impl Compiler for Cuda {
@@ -57,7 +63,11 @@ impl Compiler for Cuda {
             return Err(Error::Unsupported { message: message.to_owned() });
         }
         let mut code = generated::make(source, with_copies(assume), cancel, |kernel, plan| {
-            compile_ptx(kernel, plan, self.options(source, assume), cancel)
+            let store = source.store.as_deref().map(KernelStore::tasks);
+            let assemble = |ptx: &[u8]| self.assemble(ptx);
+            // Machine code is worth its own while it is kept; otherwise whoever loads it makes it.
+            let assemble = store.is_some().then_some(&assemble as Assemble<'_>);
+            compile_ptx(kernel, plan, self.options(source, assume), store, assemble, cancel)
         })?;
         // The code makes its copies itself.
         for task in &mut code.plan.tasks {
@@ -72,6 +82,10 @@ impl Compiler for Cuda {
         generated::dump(source, what, with_copies(assume), |kernel, plan, text| {
             ptx_text(kernel, plan, self.options(source, assume), text)
         })
+    }
+
+    fn identity(&self) -> Option<String> {
+        Some(format!("{:?} {}", self.target, self.facts))
     }
 
     fn ptx_target(&self) -> Option<PtxTarget> {
@@ -93,6 +107,12 @@ fn with_copies(assume: Assumptions) -> Assumptions {
 }
 
 impl Cuda {
+    /// Machine code of a task. What cannot be assembled apart is left to whoever loads it, with its words for what is wrong.
+    fn assemble(&self, ptx: &[u8]) -> Result<Option<Vec<u8>>, CodegenError> {
+        let Some(device) = &self.device else { return Ok(None) };
+        Ok(device.assemble(ptx).unwrap_or(None))
+    }
+
     fn options(&self, source: &KernelSource, assume: Assumptions) -> PtxOptions {
         PtxOptions {
             target: self.target,

@@ -25,9 +25,11 @@ pub(super) fn make(
         return Err(Error::Cancelled);
     }
     let Outcome { kernel, plan, findings, timings } = outcome;
-    let races = findings.races;
+    let races = source.places(&findings.races);
     let compiled = compile(&kernel, &plan).map_err(|error| codegen_error(&error))?;
     let llvm = compiled.tasks.iter().map(|task| (task.symbol.clone(), task.timing)).collect();
+    let keys = compiled.tasks.iter().filter_map(|task| task.key).collect();
+    let found_tasks = compiled.tasks.iter().filter(|task| task.found).count();
     let tasks: Vec<_> = compiled
         .tasks
         .into_iter()
@@ -39,11 +41,14 @@ pub(super) fn make(
         emit: compiled.emit,
         llvm: compiled.llvm,
         load: Duration::ZERO,
+        find: Duration::ZERO,
+        found: false,
+        found_tasks,
         tasks: tasks.len(),
         code_bytes: tasks.iter().map(|task| task.bytes.len()).sum(),
         finished: None,
     };
-    let info = VersionInfo { assume, races, statistics, passes: timings, llvm };
+    let info = VersionInfo { assume, races, statistics, passes: timings, llvm, keys };
     Ok(Code { name: kernel.name.clone(), place: source.place(), plan, tasks, info })
 }
 

@@ -65,6 +65,11 @@ pub(crate) trait Compiler: Send + Sync {
         None
     }
 
+    /// What its code depends on beside the kernel and the session's options; `None` if code is not worth keeping.
+    fn identity(&self) -> Option<String> {
+        None
+    }
+
     /// Whether an iteration has memory of its own that grows; otherwise a launch provides it as arrays.
     fn has_tapes(&self) -> bool;
 
@@ -95,7 +100,7 @@ pub(crate) fn open_in_process(options: &SessionOptions, mut command: Command) ->
     let (device, facts) =
         ProcessDevice::connect(channel, Some(child)).map_err(|message| Error::Unavailable { message })?;
     let compiler: Arc<dyn Compiler> = match options.arch {
-        Arch::Cuda => cuda::compiler(&facts)?,
+        Arch::Cuda => cuda::compiler(&facts, None)?,
         Arch::Cpu | Arch::Reference | Arch::Remote | Arch::Null => {
             Arc::new(reference::Reference { remote: true })
         }

@@ -1,6 +1,6 @@
 //! The host's processor: LLVM's code on a pool of threads.
 
-use octants_codegen::{NativeOptions, compile_native, native_text};
+use octants_codegen::{NativeOptions, compile_native, native_identity, native_text};
 use octants_cpu::CpuDevice;
 use octants_hal::Cancel;
 use octants_runtime::{Assumptions, Code};
@@ -8,6 +8,7 @@ use octants_runtime::{Assumptions, Code};
 use super::{Backend, Compiler, generated};
 use crate::error::Error;
 use crate::kernel_source::{KernelSource, VersionInfo};
+use crate::kernel_store::KernelStore;
 use crate::options::SessionOptions;
 use crate::report::Dump;
 
@@ -25,7 +26,8 @@ impl Compiler for Native {
         cancel: &Cancel,
     ) -> Result<Code<VersionInfo>, Error> {
         generated::make(source, assume, cancel, |kernel, plan| {
-            compile_native(kernel, plan, native_options(source, assume), cancel)
+            let store = source.store.as_deref().map(KernelStore::tasks);
+            compile_native(kernel, plan, native_options(source, assume), store, cancel)
         })
     }
 
@@ -33,6 +35,10 @@ impl Compiler for Native {
         generated::dump(source, what, assume, |kernel, plan, text| {
             native_text(kernel, plan, native_options(source, assume), text)
         })
+    }
+
+    fn identity(&self) -> Option<String> {
+        Some(native_identity())
     }
 
     fn has_tapes(&self) -> bool {

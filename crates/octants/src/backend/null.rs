@@ -21,7 +21,7 @@ impl Compiler for Null {
         _cancel: &Cancel,
     ) -> Result<Code<VersionInfo>, Error> {
         let (Outcome { kernel, plan, findings, timings }, passes) = source.run_passes(assume);
-        let races = findings.races;
+        let races = source.places(&findings.races);
         let task = |number: usize| TaskCode {
             symbol: format!("{}_t{number}", kernel.name),
             bytes: text::print(&kernel).into_bytes(),
@@ -35,7 +35,8 @@ impl Compiler for Null {
             tasks: tasks.len(),
             ..CompileStatistics::default()
         };
-        let info = VersionInfo { assume, races, statistics, passes: timings, llvm: Vec::new() };
+        let info =
+            VersionInfo { assume, races, statistics, passes: timings, llvm: Vec::new(), keys: Vec::new() };
         Ok(Code { name: kernel.name.clone(), place: source.place(), plan, tasks, info })
     }
 

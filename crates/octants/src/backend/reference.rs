@@ -42,7 +42,7 @@ impl Compiler for Reference {
         }
         // Iterations run in order here; the program is told of what other devices make of it.
         let races = if may_have_races(&kernel) {
-            source.run_passes(Assumptions { noalias: true, copies: true }).0.findings.races
+            source.places(&source.run_passes(Assumptions { noalias: true, copies: true }).0.findings.races)
         } else {
             Vec::new()
         };
@@ -52,7 +52,8 @@ impl Compiler for Reference {
         let tasks = vec![TaskCode { symbol, bytes, lanes: 1, shape: LaunchShape::default() }];
         let statistics =
             CompileStatistics { lower: source.lowering, tasks: 1, ..CompileStatistics::default() };
-        let info = VersionInfo { assume, races, statistics, passes: Vec::new(), llvm: Vec::new() };
+        let info =
+            VersionInfo { assume, races, statistics, passes: Vec::new(), llvm: Vec::new(), keys: Vec::new() };
         Ok(Code { name: kernel.name, place: source.place(), plan, tasks, info })
     }
 

@@ -1,6 +1,6 @@
 //! Code on the device: loading it, and starting it.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CString, c_int, c_void};
 use std::ptr;
 
 use octants_hal::{Device, DeviceError, FunctionUsage, Image, ImagePart, Launch};
@@ -27,6 +27,12 @@ static WAITS: LaunchAttribute = LaunchAttribute::WAITS;
 /// Bytes of what the driver's compiler says of code that it refuses. Chosen: some twenty lines.
 const ERROR_LOG_BYTES: usize = 4096;
 
+/// What machine code begins with, in the form that the driver's assembler gives.
+const MACHINE_CODE: &[u8] = b"\x7fELF";
+
+/// `CU_JIT_INPUT_PTX`
+const LINKER_PTX: c_int = 1;
+
 /// A loaded module: one of the driver's for each part, and the function that the part defines.
 #[derive(Default)]
 pub(super) struct LoadedModule {
@@ -41,15 +47,22 @@ pub(super) struct LoadedFunction {
     pub shape: FunctionShape,
 }
 
+fn text_of(part: &ImagePart<'_>) -> Result<CString, DeviceError> {
+    let bad = |_| DeviceError::BadImage { message: format!("`{}` has a zero inside", part.symbol) };
+    CString::new(part.bytes).map_err(bad)
+}
+
 impl CudaDevice {
     /// Loads every part, or none.
     pub(super) fn load(&self, image: &Image<'_>) -> Result<LoadedModule, DeviceError> {
         let mut module = LoadedModule::default();
         for part in image.parts {
-            let text = CString::new(part.bytes).map_err(|_| DeviceError::BadImage {
-                message: format!("`{}` has a zero inside", part.symbol),
-            })?;
-            match self.compile_part(part.symbol, &text) {
+            let loaded = if part.bytes.starts_with(MACHINE_CODE) {
+                self.load_part(part.symbol, part.bytes)
+            } else {
+                text_of(part).and_then(|text| self.load_part(part.symbol, text.as_bytes_with_nul()))
+            };
+            match loaded {
                 Ok(loaded) => module.parts.push(loaded),
                 Err(error) => {
                     self.unload(&module);
@@ -167,16 +180,55 @@ impl CudaDevice {
         self.check("launch", status)
     }
 
-    /// Has the driver compile a part. If it refuses, the error has its compiler's words.
-    fn compile_part(&self, symbol: &str, text: &CStr) -> Result<Handle, DeviceError> {
+    /// Has the driver's assembler make machine code of PTX.
+    pub(super) fn assemble_part(&self, part: &[u8]) -> Result<Vec<u8>, DeviceError> {
+        let bad = |_| DeviceError::BadImage { message: "the text has a zero inside".to_owned() };
+        let text = CString::new(part).map_err(bad)?;
+        let (table, mut linker) = (self.enter()?, ptr::null_mut());
+        let (mut code, mut bytes) = (ptr::null_mut(), 0);
+        // SAFETY: no options; the text ends with a zero and outlives the linker, which is destroyed when its code has been copied.
+        unsafe {
+            let none = || (0, ptr::null_mut(), ptr::null_mut());
+            let (count, options, values) = none();
+            let status = (table.linker_create)(count, options, values, &raw mut linker);
+            self.check("assemble", status)?;
+            let whole = text.as_bytes_with_nul();
+            let (count, options, values) = none();
+            let mut status = (table.linker_add)(
+                linker,
+                LINKER_PTX,
+                whole.as_ptr().cast_mut().cast(),
+                whole.len(),
+                c"task".as_ptr(),
+                count,
+                options,
+                values,
+            );
+            if status == 0 {
+                status = (table.linker_complete)(linker, &raw mut code, &raw mut bytes);
+            }
+            let made = self.check("assemble", status).map(|()| {
+                if code.is_null() {
+                    Vec::new()
+                } else {
+                    std::slice::from_raw_parts(code.cast::<u8>(), bytes).to_vec()
+                }
+            });
+            (table.linker_destroy)(linker);
+            made
+        }
+    }
+
+    /// Has the driver load a part, and compile it if it is PTX. If it refuses, the error has its compiler's words.
+    fn load_part(&self, symbol: &str, image: &[u8]) -> Result<Handle, DeviceError> {
         let (table, mut loaded) = (self.enter()?, ptr::null_mut());
         let mut log = [0_u8; ERROR_LOG_BYTES];
         let mut options = [load_option::ERROR_LOG, load_option::ERROR_LOG_BYTES];
         let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(ERROR_LOG_BYTES)];
-        // SAFETY: a text that ends with a zero, and as many options with values as it says; the log outlives the call.
+        // SAFETY: machine code or a text that ends with a zero, and as many options with values as it says; the log outlives the call.
         let status = unsafe {
             let (count, options) = (options.len() as u32, options.as_mut_ptr());
-            (table.module_load)(&raw mut loaded, text.as_ptr().cast(), count, options, values.as_mut_ptr())
+            (table.module_load)(&raw mut loaded, image.as_ptr().cast(), count, options, values.as_mut_ptr())
         };
         self.check("load_module", status).map_err(|error| match error {
             DeviceError::BadImage { message } => {

@@ -493,6 +493,10 @@ unsafe impl Device for CudaDevice {
         }
     }
 
+    fn assemble(&self, code: &[u8]) -> Result<Option<Vec<u8>>, DeviceError> {
+        self.assemble_part(code).map(|code| Some(code).filter(|code| !code.is_empty()))
+    }
+
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
         self.enter()?;
         if image.parts.iter().any(|part| part.shape.deep_stack) {

@@ -121,7 +121,18 @@ driver_table! {
     event_record = "cuEventRecord"(event: Handle, stream: Handle);
     event_elapsed = "cuEventElapsedTime"(milliseconds: *mut f32, start: Handle, end: Handle);
 
-    /// Compiles PTX. Options are numbers, each with a value that is a pointer or fits one.
+    /// Takes the same options as `module_load`.
+    linker_create = "cuLinkCreate_v2"(
+        count: c_uint, options: *mut c_int, values: *mut *mut c_void, linker: *mut Handle
+    );
+    linker_add = "cuLinkAddData_v2"(
+        linker: Handle, kind: c_int, data: *mut c_void, bytes: usize, name: *const c_char, count: c_uint,
+        options: *mut c_int, values: *mut *mut c_void
+    );
+    /// The machine code is the linker's.
+    linker_complete = "cuLinkComplete"(linker: Handle, code: *mut *mut c_void, bytes: *mut usize);
+    linker_destroy = "cuLinkDestroy"(linker: Handle);
+    /// Loads machine code, or compiles PTX. Options are numbers, each with a value that is a pointer or fits one.
     module_load = "cuModuleLoadDataEx"(
         module: *mut Handle, image: *const c_void, count: c_uint, options: *mut c_int, values: *mut *mut c_void
     );

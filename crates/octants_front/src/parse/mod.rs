@@ -6,110 +6,102 @@ mod statements;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use octants_diag::{Code, Diagnostic, FileId, Span};
+use ruff_python_ast::Stmt;
 use ruff_python_ast::statement_visitor::{StatementVisitor, walk_stmt};
-use ruff_python_ast::{ModModule, Stmt, StmtFunctionDef};
 use ruff_python_parser::{Mode, ParseError, ParseOptions, parse_unchecked};
 use ruff_text_size::{Ranged, TextRange};
 
 use crate::ast::Function;
 use crate::host::FunctionSource;
 
-/// One parsed file. Functions are converted when first asked for.
+/// One parsed file, with every function in it. All of them are converted at once: a deep stack costs as much as many conversions.
 pub(crate) struct ParsedFile {
-    module: Option<ModModule>,
+    file: FileId,
     errors: Vec<ParseError>,
-    text: Arc<str>,
-    functions: Mutex<HashMap<(u32, String), Arc<Function>>>,
+    /// The bytes at which lines begin.
+    line_starts: Vec<usize>,
+    text_end: usize,
+    /// By name, in the order of the text; a function stands before those inside it.
+    functions: HashMap<String, Vec<Found>>,
+}
+
+/// A function of a file.
+struct Found {
+    range: TextRange,
+    /// Where it begins, with its decorators, and where its name does.
+    start: usize,
+    name_start: usize,
+    function: Arc<Function>,
+    /// Where expressions are nested too deeply.
+    too_deep: Option<Span>,
 }
 
 impl ParsedFile {
-    pub(crate) fn new(text: Arc<str>) -> Self {
+    pub(crate) fn new(file: FileId, text: &str) -> Self {
+        let ends = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+        let line_starts = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
         // The notebook mode accepts everything that the module mode does, and lines that start with `%` or `!`.
-        let (module, errors) = deep::on_deep_stack(|| {
-            let parsed = parse_unchecked(&text, ParseOptions::from(Mode::Ipython));
+        let (errors, functions) = deep::on_deep_stack(|| {
+            let parsed = parse_unchecked(text, ParseOptions::from(Mode::Ipython));
             let errors = parsed.errors().to_vec();
-            (parsed.try_into_module().map(ruff_python_parser::Parsed::into_syntax), errors)
+            let mut collector = Collector { file, functions: HashMap::new() };
+            if let Some(module) = parsed.try_into_module() {
+                collector.visit_body(&module.into_syntax().body);
+            }
+            (errors, collector.functions)
         });
-        Self { module, errors, text, functions: Mutex::default() }
+        Self { file, errors, line_starts, text_end: text.len(), functions }
     }
 
     /// The function that starts at the source's line.
-    pub(crate) fn function(
-        &self,
-        file: FileId,
-        source: &FunctionSource,
-    ) -> Result<Arc<Function>, Box<Diagnostic>> {
-        let key = (source.line, source.name.clone());
-        if let Some(function) = self.lock().get(&key) {
-            return Ok(function.clone());
-        }
-        let function = Arc::new(deep::on_deep_stack(|| self.convert(file, source))?);
-        Ok(self.lock().entry(key).or_insert(function).clone())
-    }
-
-    fn convert(&self, file: FileId, source: &FunctionSource) -> Result<Function, Box<Diagnostic>> {
-        let mut finder = Finder { name: &source.name, line: self.line_range(source.line), found: None };
-        if let Some(module) = &self.module {
-            finder.visit_body(&module.body);
-        }
-        let found = finder.found;
-        let overlaps = |error: &&ParseError| {
-            found.is_none_or(|function| function.range().intersect(error.location).is_some())
-        };
+    pub(crate) fn function(&self, source: &FunctionSource) -> Result<Arc<Function>, Box<Diagnostic>> {
+        let line = self.line_range(source.line);
+        let here = |found: &&Found| found.start <= line.end && line.start <= found.name_start;
+        let found = self.functions.get(&source.name).and_then(|all| all.iter().find(here));
+        let overlaps =
+            |error: &&ParseError| found.is_none_or(|found| found.range.intersect(error.location).is_some());
         if let Some(error) = self.errors.iter().find(overlaps) {
-            let span = span_of(file, error.location);
+            let message = format!("the file cannot be parsed: {}", error.error);
             return Err(Box::new(
-                Diagnostic::new(
-                    Code::SourceUnparsable,
-                    format!("the file cannot be parsed: {}", error.error),
-                )
-                .at(span)
-                .help("if the file changed after it was imported, import it again"),
+                Diagnostic::new(Code::SourceUnparsable, message)
+                    .at(span_of(self.file, error.location))
+                    .help("if the file changed after it was imported, import it again"),
             ));
         }
-        let function = found.map(|function| convert::function(file, function));
-        if let Some(function) = &function
-            && let Some(span) = deep::too_deep(function)
-        {
+        let Some(found) = found else {
+            let message =
+                format!("the source of `{}` cannot be found in {}", source.qualname, source.file_name);
+            return Err(Box::new(
+                Diagnostic::new(Code::SourceUnavailable, message)
+                    .note(format!("there is no `def {}` at line {}", source.name, source.line))
+                    .help("if the file changed after it was imported, import it again"),
+            ));
+        };
+        if let Some(span) = found.too_deep {
             let message = format!("expressions are nested more than {} deep", deep::MAX_EXPR_DEPTH);
             return Err(Box::new(
                 Diagnostic::new(Code::TooDeep, message).at(span).help("use names for parts of it"),
             ));
         }
-        function.ok_or_else(|| {
-            Box::new(
-                Diagnostic::new(
-                    Code::SourceUnavailable,
-                    format!("the source of `{}` cannot be found in {}", source.qualname, source.file_name),
-                )
-                .note(format!("there is no `def {}` at line {}", source.name, source.line))
-                .help("if the file changed after it was imported, import it again"),
-            )
-        })
+        Ok(Arc::clone(&found.function))
     }
 
-    /// The bytes of a 1-based line.
+    /// The bytes of a 1-based line, without its end.
     fn line_range(&self, line: u32) -> Range<usize> {
-        let mut start = 0;
-        for text in self.text.split_inclusive('\n').take((line as usize).saturating_sub(1)) {
-            start += text.len();
-        }
-        let length = self.text[start..].find('\n').unwrap_or(self.text.len() - start);
-        start..start + length
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(u32, String), Arc<Function>>> {
-        self.functions.lock().unwrap_or_else(PoisonError::into_inner)
+        let index = (line as usize).saturating_sub(1);
+        let start = self.line_starts.get(index).copied().unwrap_or(self.text_end);
+        let end = self.line_starts.get(index + 1).map_or(self.text_end, |next| next - 1);
+        start..end.max(start)
     }
 }
 
 impl Drop for ParsedFile {
     fn drop(&mut self) {
-        let (module, functions) = (self.module.take(), std::mem::take(&mut *self.lock()));
-        deep::on_deep_stack(|| drop((module, functions)));
+        let functions = std::mem::take(&mut self.functions);
+        deep::on_deep_stack(|| drop(functions));
     }
 }
 
@@ -117,28 +109,24 @@ fn span_of(file: FileId, range: TextRange) -> Span {
     Span::new(file, range.start().to_u32(), range.end().to_u32())
 }
 
-/// Looks for a function by its name and first line, at any depth.
-struct Finder<'a> {
-    name: &'a str,
-    /// The bytes of the line.
-    line: Range<usize>,
-    found: Option<&'a StmtFunctionDef>,
+/// Converts all functions, at any depth.
+struct Collector {
+    file: FileId,
+    functions: HashMap<String, Vec<Found>>,
 }
 
-impl<'a> StatementVisitor<'a> for Finder<'a> {
+impl<'a> StatementVisitor<'a> for Collector {
     fn visit_stmt(&mut self, stmt: &'a Stmt) {
-        if self.found.is_some() {
-            return;
-        }
-        if let Stmt::FunctionDef(function) = stmt
-            && function.name.as_str() == self.name
-        {
+        if let Stmt::FunctionDef(function) = stmt {
             let start = function.decorator_list.first().map_or(function.start(), Ranged::start);
-            let start = start.min(function.start()).to_usize();
-            if start <= self.line.end && self.line.start <= function.name.start().to_usize() {
-                self.found = Some(function);
-                return;
-            }
+            let converted = convert::function(self.file, function);
+            self.functions.entry(function.name.as_str().to_owned()).or_default().push(Found {
+                range: function.range(),
+                start: start.min(function.start()).to_usize(),
+                name_start: function.name.start().to_usize(),
+                too_deep: deep::too_deep(&converted),
+                function: Arc::new(converted),
+            });
         }
         walk_stmt(self, stmt);
     }

@@ -1,5 +1,7 @@
 //! What a parallel loop and an assertion carry besides their operands.
 
+use serde::{Deserialize, Serialize};
+
 use super::AtomicOp;
 use crate::ids::LayoutId;
 
@@ -7,7 +9,7 @@ use crate::ids::LayoutId;
 pub const ASSERT_ARGUMENTS: usize = 8;
 
 /// What an assertion is about: it decides how a failure is told.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum AssertKind {
     /// A condition of the program itself.
     #[default]

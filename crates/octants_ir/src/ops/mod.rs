@@ -76,7 +76,7 @@ pub struct OpInfo {
 macro_rules! family {
     ($(#[$meta:meta])* $family:ident { $($variant:ident $name:literal $takes:ident $diff:ident $doc:literal;)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
         pub enum $family { $(#[doc = $doc] $variant),* }
 
         impl $family {

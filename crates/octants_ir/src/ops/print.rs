@@ -2,17 +2,19 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::types::Scalar;
 
 /// What a `print` writes, piece by piece; each value piece takes the op's next operand.
 ///
 /// In text it is one string: `{}` or `{:.2f}` is a value, `{@}` the op's own place in the user's file, `{{` and `}}` are braces.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PrintSpec {
     pub pieces: Vec<PrintPiece>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum PrintPiece {
     Text(String),
     /// The next operand: a scalar, or a tensor with each entry in this format.
@@ -24,7 +26,7 @@ pub enum PrintPiece {
 /// How a value is written, in the words of C's `printf`.
 // The flags are what they are called there, each by itself.
 #[allow(clippy::struct_excessive_bools)]
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Format {
     /// `-`: at the left of its width.
     pub left: bool,
@@ -46,7 +48,7 @@ pub struct Format {
 macro_rules! conversions {
     ($($(#[$doc:meta])* $variant:ident $letter:literal $class:ident;)*) => {
         /// The letter that ends a format.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
         pub enum Conversion { $($(#[$doc])* $variant),* }
 
         impl Conversion {

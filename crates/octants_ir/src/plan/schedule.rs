@@ -1,12 +1,14 @@
 //! In which order the tasks of a plan run, and how much the branches of forks have to do.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Bound, Plan};
 
 /// A tree over tasks. What stands in a branch is run by that branch, so nothing can lose its place.
 ///
 /// Later kinds of nodes are leaves or wrap a tree, too: a clear of memory, the generation of a list of active cells, an allocation that
 /// is sized at launch; a part that is repeated while a flag holds.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Schedule {
     /// One task, by its number in [`Plan::tasks`](super::Plan::tasks).
     Task(usize),
@@ -17,7 +19,7 @@ pub enum Schedule {
 }
 
 /// One branch of a fork.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Branch {
     pub schedule: Schedule,
     /// How much its tasks do, one after another; `None` if some task may run for any time, as far as a launch can tell.
@@ -25,7 +27,7 @@ pub struct Branch {
 }
 
 /// How many instructions a task runs, in what a launch knows.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Work {
     /// The points that threads share, by axis; none of a serial task.
     pub axes: Vec<(Bound, Bound)>,

@@ -46,4 +46,4 @@ mod type_text;
 
 pub use parse::{ParseError, parse};
 pub use parse_op::number_of;
-pub use print::{OpLines, print, print_with_locations};
+pub use print::{OpLines, print, print_with_files, print_with_locations};

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use octants_diag::FileId;
+
 use crate::constant::Const;
 use crate::ids::{Loc, Op, Region, SideTable, Value};
 use crate::kernel::{Kernel, LocData, Param, Phase};
@@ -17,6 +19,14 @@ pub fn print(kernel: &Kernel) -> String {
 /// The text with a table of locations; it reads back to the same text too.
 pub fn print_with_locations(kernel: &Kernel) -> String {
     Printer::new(kernel, true).kernel()
+}
+
+/// The text with a table of locations in which files are numbered as they appear, and the files in that order: the same in every process.
+pub fn print_with_files(kernel: &Kernel) -> (String, Vec<FileId>) {
+    let mut printer = Printer::new(kernel, true);
+    printer.files = Some(Vec::new());
+    let text = printer.kernel();
+    (text, printer.files.unwrap_or_default())
 }
 
 /// The printed line of each op, for messages.
@@ -47,6 +57,8 @@ struct Printer<'k> {
     /// Locations in order of appearance, if they are wanted.
     locs: Option<Vec<Loc>>,
     loc_numbers: SideTable<Loc, Option<u32>>,
+    /// Files in order of appearance, if they are to be numbered so.
+    files: Option<Vec<FileId>>,
     lines: Option<SideTable<Op, Option<String>>>,
 }
 
@@ -60,6 +72,7 @@ impl<'k> Printer<'k> {
             next_number: 0,
             locs: locations.then(Vec::new),
             loc_numbers: SideTable::new(None),
+            files: None,
             lines: None,
         }
     }
@@ -176,7 +189,10 @@ impl<'k> Printer<'k> {
             let LocData { span, function, caller } = &self.kernel.locs[loc];
             write!(self.out, "loc{number} =").expect("a String takes all");
             match span {
-                Some(span) => write!(self.out, " {}:{}..{}", span.file.0, span.start, span.end),
+                Some(span) => {
+                    let file = self.file_number(span.file);
+                    write!(self.out, " {file}:{}..{}", span.start, span.end)
+                }
                 None => write!(self.out, " nowhere"),
             }
             .expect("a String takes all");
@@ -193,6 +209,16 @@ impl<'k> Printer<'k> {
         if !locs.is_empty() {
             self.push("\n");
         }
+    }
+
+    fn file_number(&mut self, file: FileId) -> u32 {
+        let Some(files) = &mut self.files else { return file.0 };
+        let known = files.iter().position(|&known| known == file);
+        let number = known.unwrap_or_else(|| {
+            files.push(file);
+            files.len() - 1
+        });
+        number as u32
     }
 
     fn push(&mut self, text: &str) {
