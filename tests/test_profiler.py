@@ -40,8 +40,10 @@ def named(x: Floats):
 
 
 @pytest.fixture
-def profiled(arch):
+def profiled(arch, monkeypatch):
     """A session that records, and an array in it."""
+    # What is recorded of a compilation is all of it.
+    monkeypatch.setenv("OC_OFFLINE_CACHE", "0")
     oc.init(arch=getattr(oc, arch), kernel_profiler=True, log_level="error")
     return oc.ndarray(oc.f32, 1000)
 
@@ -550,7 +552,7 @@ def test_the_command_keeps_the_trace_of_a_program_that_fails(tmp_path):
 
 @pytest.mark.no_device
 def test_compile_times_are_printed_if_the_environment_asks(tmp_path):
-    done = run(["program.py"], tmp_path, OC_TIME="1")
+    done = run(["program.py"], tmp_path, OC_TIME="1", OC_OFFLINE_CACHE="0")
     lines = [line for line in done.stderr.splitlines() if line.startswith("[Octants] compiled twice in")]
     assert len(lines) == 2, done.stderr
     number = r"\d+\.\d\d"

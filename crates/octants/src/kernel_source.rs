@@ -128,7 +128,7 @@ impl KernelSource {
         let Some(store) = &self.store else { return self.compiler.make(self, assume, cancel) };
         let key = store.key(self, assume);
         let claim = match store.turn(&key, self, assume, cancel)? {
-            Turn::Found(code) => return Ok(code),
+            Turn::Found(code) => return Ok(*code),
             Turn::Make(claim) => claim,
         };
         let code = self.compiler.make(self, assume, cancel)?;

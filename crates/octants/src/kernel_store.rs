@@ -108,7 +108,7 @@ struct TaskEntry {
 /// What a process does that wants a kernel.
 pub(crate) enum Turn {
     /// It was there, or another process has just made it.
-    Found(Code<VersionInfo>),
+    Found(Box<Code<VersionInfo>>),
     /// Nobody else does.
     Make(Option<Claim>),
 }
@@ -151,12 +151,12 @@ impl KernelStore {
         let begin = Instant::now();
         loop {
             if let Some(code) = self.find(key, source, assume) {
-                return Ok(Turn::Found(code));
+                return Ok(Turn::Found(Box::new(code)));
             }
             if let Some(claim) = self.store.claim(key) {
                 // Whoever had it may just be done.
                 return Ok(match self.find(key, source, assume) {
-                    Some(code) if begin.elapsed() > POLL_INTERVAL => Turn::Found(code),
+                    Some(code) if begin.elapsed() > POLL_INTERVAL => Turn::Found(Box::new(code)),
                     _ => Turn::Make(Some(claim)),
                 });
             }

@@ -13,7 +13,7 @@ use crate::key::Key;
 use crate::store::{StoreOptions, UNFINISHED_PREFIX};
 
 /// Unfinished files and claims older than this were left behind by processes that ended. Chosen: no write takes a minute.
-const LEFT_BEHIND: Duration = Duration::from_secs(3600);
+const LEFT_BEHIND: Duration = Duration::from_hours(1);
 
 /// What goes when there is too much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

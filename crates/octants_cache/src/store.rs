@@ -19,7 +19,7 @@ use crate::folder;
 use crate::key::Key;
 
 /// An entry's time of use is as exact as this. Chosen: a folder is cleaned after days, and a use of a fresh entry writes nothing.
-const USE_INTERVAL: Duration = Duration::from_secs(3600);
+const USE_INTERVAL: Duration = Duration::from_hours(1);
 
 /// What files that are being written begin with.
 pub(crate) const UNFINISHED_PREFIX: &str = "new-";

@@ -94,7 +94,7 @@ impl TaskStore<'_> {
 }
 
 /// What is done to LLVM's output before it is code.
-pub(crate) type Finish<'a> = &'a (dyn Fn(Vec<u8>) -> Result<Vec<u8>, CodegenError> + Sync);
+pub(crate) type Finish<'a> = &'a (dyn Fn(Vec<u8>) -> Vec<u8> + Sync);
 
 /// What one target's code is made with.
 pub(crate) struct CompileOptions {
@@ -110,7 +110,7 @@ pub(crate) fn compile(
     plan: &Plan,
     options: &CompileOptions,
     store: Option<TaskStore<'_>>,
-    finish: Finish<'_>,
+    finish: Option<Finish<'_>>,
     cancel: &Cancel,
 ) -> Result<KernelCode, CodegenError> {
     let begin = Instant::now();
@@ -126,7 +126,7 @@ pub(crate) fn compile(
     let missing: Vec<_> =
         texts.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(task, _)| task).collect();
     let compiled = compile_all(&missing, &options.llvm, options.threads, cancel)?;
-    let mut made = finish_all(compiled, options.threads, finish)?.into_iter();
+    let mut made = finish_all(compiled, options.threads, finish).into_iter();
     let mut tasks = Vec::with_capacity(texts.len());
     for ((task, key), found) in texts.into_iter().zip(keys).zip(found) {
         let (was_found, (bytes, timing)) = match found {
@@ -143,12 +143,11 @@ pub(crate) fn compile(
 }
 
 /// Finishes what LLVM made, several at a time: an assembler takes as long as LLVM.
-fn finish_all(
-    compiled: Vec<Compiled>,
-    threads: usize,
-    finish: Finish<'_>,
-) -> Result<Vec<(Vec<u8>, Timing)>, CodegenError> {
-    let one = |compiled: Compiled| Ok((finish(compiled.bytes)?, compiled.timing));
+fn finish_all(compiled: Vec<Compiled>, threads: usize, finish: Option<Finish<'_>>) -> Vec<(Vec<u8>, Timing)> {
+    let Some(finish) = finish else {
+        return compiled.into_iter().map(|compiled| (compiled.bytes, compiled.timing)).collect();
+    };
+    let one = |compiled: Compiled| (finish(compiled.bytes), compiled.timing);
     if compiled.len() < 2 || threads < 2 {
         return compiled.into_iter().map(one).collect();
     }
@@ -160,16 +159,12 @@ fn finish_all(
         pieces.push(rest.by_ref().take(share).collect());
     }
     std::thread::scope(|scope| {
-        let running: Vec<_> = pieces
-            .into_iter()
-            .map(|piece| scope.spawn(|| piece.into_iter().map(one).collect::<Result<Vec<_>, _>>()))
-            .collect();
-        let mut done = Vec::with_capacity(count);
-        for thread in running {
-            let piece = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            done.extend(piece?);
-        }
-        Ok(done)
+        let start = |piece: Vec<Compiled>| scope.spawn(|| piece.into_iter().map(one).collect::<Vec<_>>());
+        let running: Vec<_> = pieces.into_iter().map(start).collect();
+        let joined = running.into_iter();
+        joined
+            .flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
     })
 }
 

@@ -26,7 +26,7 @@ pub fn compile_native(
     store: Option<TaskStore<'_>>,
     cancel: &Cancel,
 ) -> Result<KernelCode, CodegenError> {
-    compile(kernel, plan, &compile_options(options), store, &Ok, cancel)
+    compile(kernel, plan, &compile_options(options), store, None, cancel)
 }
 
 /// The code of all tasks as text, one after another.

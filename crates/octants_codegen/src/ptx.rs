@@ -24,7 +24,7 @@ pub struct PtxOptions {
 }
 
 /// What makes machine code of PTX; `None` if it leaves that to whoever loads the code.
-pub type Assemble<'a> = &'a (dyn Fn(&[u8]) -> Result<Option<Vec<u8>>, CodegenError> + Sync);
+pub type Assemble<'a> = &'a (dyn Fn(&[u8]) -> Option<Vec<u8>> + Sync);
 
 /// Compiles every task of a kernel in its tasks phase, each to a PTX module that is complete: functions of the vendor's library are
 /// linked in. A compilation that was begun when `cancel` is raised ends unobserved.
@@ -38,12 +38,9 @@ pub fn compile_ptx(
 ) -> Result<KernelCode, CodegenError> {
     let make = |bytes: Vec<u8>| {
         let ptx = finish(&String::from_utf8_lossy(&bytes), options.target).into_bytes();
-        match assemble {
-            Some(assemble) => assemble(&ptx).map(|code| code.unwrap_or(ptx)),
-            None => Ok(ptx),
-        }
+        assemble.and_then(|assemble| assemble(&ptx)).unwrap_or(ptx)
     };
-    let mut code = compile(kernel, plan, &compile_options(options)?, store, &make, cancel)?;
+    let mut code = compile(kernel, plan, &compile_options(options)?, store, Some(&make), cancel)?;
     for task in &mut code.tasks {
         task.shape.waits = can_wait(options.target);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use octants_codegen::{Assemble, CodegenError, PtxOptions, PtxTarget, compile_ptx, ptx_text};
+use octants_codegen::{Assemble, PtxOptions, PtxTarget, compile_ptx, ptx_text};
 use octants_cuda::CudaDevice;
 use octants_cuda::driver::Unavailable;
 use octants_hal::process::Opened;
@@ -108,9 +108,8 @@ fn with_copies(assume: Assumptions) -> Assumptions {
 
 impl Cuda {
     /// Machine code of a task. What cannot be assembled apart is left to whoever loads it, with its words for what is wrong.
-    fn assemble(&self, ptx: &[u8]) -> Result<Option<Vec<u8>>, CodegenError> {
-        let Some(device) = &self.device else { return Ok(None) };
-        Ok(device.assemble(ptx).unwrap_or(None))
+    fn assemble(&self, ptx: &[u8]) -> Option<Vec<u8>> {
+        self.device.as_ref()?.assemble(ptx).unwrap_or(None)
     }
 
     fn options(&self, source: &KernelSource, assume: Assumptions) -> PtxOptions {
