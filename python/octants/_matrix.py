@@ -39,6 +39,13 @@ class Matrix(Operators):
             raise OctantsTypeError(f"{cls._wanted}, not values of shape {entries.shape}")
         return matrix_over(entries, declared)
 
+    def __class_getitem__(cls, parameters):
+        """``oc.Matrix[n, m, dtype]`` and ``oc.Vector[n, dtype]``: the types ``oc.types.matrix(...)`` and ``oc.types.vector(...)``."""
+        from ._matrix_types import matrix, vector
+
+        make = vector if issubclass(cls, Vector) else matrix
+        return make(*parameters) if isinstance(parameters, tuple) else make(parameters)
+
     # ---- shape and entries ----
 
     @property

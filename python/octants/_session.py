@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import sys
 from collections.abc import Callable
 
@@ -219,6 +218,8 @@ def _check_version(required: str) -> None:
 
     What follows the numbers, such as a revision in ``"1.3.0.dev4+g1a2b3c"``, is not compared.
     """
+    import re
+
     from . import __version__
     from ._octants import __version__ as __version_str__
 

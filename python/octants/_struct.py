@@ -12,6 +12,10 @@ from ._octants import trace_call
 from ._promotion import data_type
 from .exceptions import OctantsSyntaxError, OctantsTypeError
 
+TYPE_CHECKING = False  # as `typing` says it, without its weight
+if TYPE_CHECKING:
+    from typing import Any
+
 _METHODS_KEY = "__struct_methods"
 
 
@@ -23,6 +27,9 @@ class Struct:
 
     __slots__ = ("__weakref__", "_entries", "_methods", "_type")
     __octants__ = "Struct"
+
+    if TYPE_CHECKING:
+        field: Any
 
     def __new__(cls, *args, **kwargs):
         if holds_expression(args) or holds_expression(kwargs):

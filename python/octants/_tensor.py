@@ -7,6 +7,10 @@ import enum
 from . import _octants
 from ._octants import Ndarray, host_only
 
+TYPE_CHECKING = False  # as `typing` says it, without its weight
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Backend(enum.IntEnum):
     """Where the elements of a tensor lie."""
@@ -76,7 +80,7 @@ class Tensor(_octants.Tensor):
 
     # ---- elements ----
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> Any:
         return self._impl[self._key(index)]
 
     def __setitem__(self, index, value):

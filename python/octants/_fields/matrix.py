@@ -16,6 +16,10 @@ from .scalar import ScalarField, companion_of, named
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
+    from typing import Any
+
+TYPE_CHECKING = False  # as `typing` says it, without its weight
+if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .._octants import Tree
@@ -162,7 +166,7 @@ class MatrixField(Field):
 
     # ---- elements ----
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> Any:
         return matrix_element(self, self._checked(index))
 
     def __setitem__(self, index, value):

@@ -8,6 +8,10 @@ from .field import Field
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
+    from typing import Any
+
+TYPE_CHECKING = False  # as `typing` says it, without its weight
+if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .node import SNode
@@ -95,7 +99,7 @@ class StructField(Field):
 
     # ---- elements ----
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> Any:
         return struct_element(self, self._checked(index))
 
     def __setitem__(self, index, value):

@@ -1,0 +1,80 @@
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+from .. import Matrix, Vector
+from .. import Template as Template
+from .. import f16 as f16
+from .. import f32 as f32
+from .. import f64 as f64
+from .. import float16 as float16
+from .. import float32 as float32
+from .. import float64 as float64
+from .. import (
+    i8 as i8,
+)
+from .. import (
+    i16 as i16,
+)
+from .. import (
+    i32 as i32,
+)
+from .. import (
+    i64 as i64,
+)
+from .. import (
+    int8 as int8,
+)
+from .. import (
+    int16 as int16,
+)
+from .. import (
+    int32 as int32,
+)
+from .. import (
+    int64 as int64,
+)
+from .. import template as template
+from .. import u1 as u1
+from .. import u8 as u8
+from .. import u16 as u16
+from .. import u32 as u32
+from .. import u64 as u64
+from .. import uint1 as uint1
+from .. import uint8 as uint8
+from .. import uint16 as uint16
+from .. import uint32 as uint32
+from .. import uint64 as uint64
+from .._matrix_types import MatrixType as MatrixType
+from .._matrix_types import VectorType as VectorType
+from .._octants import DataType as DataType
+from .._struct import StructType as StructType
+from .._tensor import Tensor as Tensor
+from . import primitive_types as primitive_types
+
+class NDArray(Protocol):
+    # What is subscripted is a value for the compiler; arrays of every library fit.
+    def __class_getitem__(cls, item: Any) -> Any: ...
+    @property
+    def shape(self) -> Any: ...
+    def __getitem__(self, index: Any, /) -> Any: ...
+    def __setitem__(self, index: Any, value: Any, /) -> None: ...
+
+def ndarray(
+    dtype: Any = None,
+    ndim: int | None = None,
+    element_dim: int | None = None,
+    element_shape: Sequence[int] | None = None,
+    field_dim: None = None,
+    needs_grad: bool | None = None,
+    boundary: str = "unsafe",
+) -> type[NDArray]: ...
+
+class BufferViewType:
+    def __init__(self, dtype: Any = None, boundary: str = "unsafe") -> None: ...
+
+NdarrayType: TypeAlias = NDArray
+Ref: Any
+
+def vector(n: int, dtype: Any = None, unpacked: bool = False) -> type[Vector]: ...
+def matrix(n: int, m: int, dtype: Any = None) -> type[Matrix]: ...
+def struct(**members: Any) -> StructType: ...
