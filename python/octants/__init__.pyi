@@ -122,7 +122,8 @@ def kernel(fn: Callable[_P, _R]) -> _Kernel[_P, _R]:
     """Compiles a function into a kernel: its outermost ``for`` loops run in parallel on all cores.
 
     Every parameter is annotated: ``oc.f32``, ``int``, ``oc.types.ndarray(dtype=oc.f32, ndim=1)``. Compiled when first called, once
-    for each kind of arguments. Every kernel is cached, so ``pure`` and ``fastcache`` change nothing."""
+    for each kind of arguments. Every kernel is cached, so ``pure`` and ``fastcache`` change nothing. A kernel with ``graph=True`` runs as any
+    other."""
 
 @overload
 def kernel(
@@ -131,7 +132,8 @@ def kernel(
     """Compiles a function into a kernel: its outermost ``for`` loops run in parallel on all cores.
 
     Every parameter is annotated: ``oc.f32``, ``int``, ``oc.types.ndarray(dtype=oc.f32, ndim=1)``. Compiled when first called, once
-    for each kind of arguments. Every kernel is cached, so ``pure`` and ``fastcache`` change nothing."""
+    for each kind of arguments. Every kernel is cached, so ``pure`` and ``fastcache`` change nothing. A kernel with ``graph=True`` runs as any
+    other."""
 
 @overload
 def func(fn: _T) -> _T:
@@ -564,6 +566,13 @@ ik: _Axes
 ikl: _Axes
 il: _Axes
 
+def install_as(peer: Any) -> None:
+    """Lets every ``import`` of a peer ("quadrants" or "taichi") that comes after it find Octants, deep ones too.
+
+    >>> import octants
+    >>> octants.install_as("quadrants")
+    >>> import quadrants as qd"""
+
 def is_extension_enabled(ext: Any) -> bool:
     """Whether the current session's device has an extension."""
 
@@ -605,6 +614,27 @@ def min(x: Any, *others: Any) -> Any:
 
 def one(x: Any) -> Any:
     """One of the type of ``x``."""
+
+def perf_dispatch(
+    *,
+    get_geometry_hash: Any,
+    first_warmup: Any = ...,
+    warmup: Any = ...,
+    active: Any = ...,
+    repeat_after_count: Any = ...,
+    repeat_after_seconds: Any = ...,
+) -> Any:
+    """Makes a function the name of several implementations, which ``register`` adds; a call goes to the fastest of them.
+
+    ``get_geometry_hash`` says for which arguments the same one is the fastest. For each of its values the implementations take turns:
+    ``first_warmup`` calls that are not timed, then ``active`` timed ones. They are timed anew after so many calls or seconds; a number that
+    is not positive says never. If neither is given, after 300 calls.
+
+    >>> @oc.perf_dispatch(get_geometry_hash=lambda x: x.shape)
+    ... def solve(x): ...
+    >>> @solve.register
+    ... @oc.kernel
+    ... def by_rows(x: oc.types.NDArray[oc.f32, 2]): ..."""
 
 def polar_decompose(A: Any, dt: Any = ...) -> Any:
     """``R, S`` with ``A = R @ S``, R orthogonal and S symmetric; for 2×2 and 3×3.
