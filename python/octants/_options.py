@@ -35,6 +35,7 @@ MEANINGFUL: dict[str, object] = {
     "offline_cache_cleaning_policy": "lru",
     "offline_cache_file_path": "",
     "offline_cache_max_size_of_files": 100 * 1024 * 1024,
+    "tape_memory_limit": None,
 }
 
 #: Options accepted for the sake of programs written for Quadrants.

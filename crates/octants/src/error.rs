@@ -13,6 +13,8 @@ use octants_runtime::{Context, KernelOrigin, MemoryError};
 pub enum Error {
     /// The device cannot allocate an array of this many bytes. The session is as usable as before.
     OutOfMemory { bytes: u64 },
+    /// One iteration of a derivative keeps more bytes than all of them may: the limit of the session, or its share of one branch.
+    TapeLimit { bytes: u64, limit: u64 },
     /// The session of an array or a kernel was reset.
     Stale { what: &'static str },
     /// The session itself was reset.
@@ -85,6 +87,11 @@ impl fmt::Display for Error {
                 f.write_str("out of memory: the device has no room for a kernel's code and stacks")
             }
             Self::OutOfMemory { bytes } => write!(f, "out of memory: cannot allocate {bytes} bytes"),
+            Self::TapeLimit { bytes, limit } => write!(
+                f,
+                "one iteration of the derivative keeps {bytes} bytes of values, and the limit for all is {limit}: \
+                 oc.init(tape_memory_limit={bytes}) is the least that it runs with"
+            ),
             Self::Stale { what } => write!(f, "this {what} belongs to a session that was reset"),
             Self::SessionEnded => f.write_str("this session was reset"),
             Self::Destroyed { what } => write!(f, "this {what} was destroyed"),

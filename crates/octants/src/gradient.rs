@@ -1,18 +1,20 @@
 //! Derivatives of kernels: compiled, and launched with the memory that they keep values in.
 //!
-//! On a device whose threads have memory that grows, a derivative is launched like any kernel. On others the launch first runs a kernel that says how
-//! much is needed, and gives the derivative arrays of exactly that size, which live until it is over. Nothing of it is shared with other
-//! launches.
+//! On a device whose threads have memory that grows, and without a limit, a derivative is launched like any kernel. Otherwise the launch first runs a
+//! kernel that says how much is needed, in the launch's own stream, waits for what that says, and gives the derivative arrays for as many iterations as
+//! run at once, which live until it is over. Nothing of it is shared with other launches.
 
 use std::sync::Arc;
 
 use octants_hal::Cancel;
 use octants_ir::{Kernel, Loc, Scalar};
-use octants_passes::{Derivative, TapeArray, place_tapes};
-use octants_runtime::{Arguments, DerivedArguments, HostQueue, LiveStream, Memory, OverlapGuard};
+use octants_passes::{Derivative, TapeParams, declare_tape_arrays};
+use octants_runtime::{Arguments, DerivedArguments, LiveStream, OverlapGuard, StreamMemory};
 
 use crate::compiled::CompiledKernel;
 use crate::error::{Error, LaunchError};
+use crate::output::Locate;
+use crate::tape_memory::{LoopMemory, divide};
 
 /// A loop of which a derivative keeps something.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,30 +41,34 @@ pub struct Gradient {
 /// How tapes get their memory from a launch.
 struct PlacedTapes {
     sizing: Arc<CompiledKernel>,
-    arrays: Vec<TapeArray>,
+    params: TapeParams,
     scalars: Vec<Scalar>,
-    tasks: usize,
-    /// Sizes of each task: its points, then cells of each scalar.
-    stride: usize,
+    /// How many sizes the sizing kernel gives.
+    sizes: usize,
+    limit: Option<u64>,
 }
 
 impl Gradient {
+    /// `limit` is the most bytes that values may be kept in. `device_has_tapes` says that threads have memory that grows. `compile_sizing` adds
+    /// no checks: what is wrong in it is wrong in the derivative, which tells.
     pub(crate) fn new(
         derivative: Derivative,
         device_has_tapes: bool,
+        limit: Option<u64>,
         compile: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
+        compile_sizing: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
     ) -> Result<Self, Error> {
         let Derivative { mut kernel, companions, access, tapes, stops, recording: _ } = derivative;
         let params = kernel.params.len();
         let mut kept = Vec::new();
         let mut placed = None;
         if let Some(plan) = tapes {
-            let stride = plan.stride();
+            let sizes = plan.tasks * plan.stride();
             kept.extend(plan.loops.into_iter().map(|(at, scalars)| KeptLoop { at, scalars }));
-            if !device_has_tapes {
-                let arrays = place_tapes(&mut kernel);
-                let (scalars, tasks) = (plan.scalars, plan.tasks);
-                placed = Some(PlacedTapes { sizing: compile(plan.sizing)?, arrays, scalars, tasks, stride });
+            if !device_has_tapes || limit.is_some() {
+                let params = declare_tape_arrays(&mut kernel);
+                let (sizing, scalars) = (compile_sizing(plan.sizing)?, plan.scalars);
+                placed = Some(PlacedTapes { sizing, params, scalars, sizes, limit });
             }
         }
         let kernel = compile(kernel)?;
@@ -77,7 +83,7 @@ impl Gradient {
     }
 
     /// How many parameters whoever launches it provides: those of the kernel, their companions, and what was recorded. Others of
-    /// [`Gradient::kernel`] are arrays, and stay empty in the block of arguments.
+    /// [`Gradient::kernel`] stay zero in the block of arguments.
     pub fn params(&self) -> usize {
         self.params
     }
@@ -103,14 +109,46 @@ impl Gradient {
         &self.stops
     }
 
-    /// Runs the derivative. `args` is in the layout of [`Gradient::kernel`], with empty arrays behind [`Gradient::params`]. Gives the bytes of
-    /// what it kept in arrays; a device that keeps it in its threads' memory needs none.
+    /// Runs the derivative. `args` is in the layout of [`Gradient::kernel`], with zeros behind [`Gradient::params`]. Gives the bytes of
+    /// what it kept in arrays; a device that keeps it in its threads' memory needs none. What it prints is lost.
     pub fn launch(
         &self,
         args: Arguments<'_>,
         on: Option<&LiveStream>,
         cancel: &Cancel,
     ) -> Result<u64, LaunchError> {
+        let results = &mut vec![0; self.kernel.results().bytes as usize][..];
+        let (ran, bytes) =
+            self.with_tapes(args, on, cancel, |args| self.kernel.launch(args, results, on, cancel))?;
+        ran.map(|()| bytes)
+    }
+
+    /// Likewise, and gives what it printed: in debug mode it tells of integers that overflow.
+    pub fn launch_printing(
+        &self,
+        args: Arguments<'_>,
+        on: Option<&LiveStream>,
+        cancel: &Cancel,
+        locate: Locate<'_>,
+    ) -> (String, Result<u64, LaunchError>) {
+        let results = &mut vec![0; self.kernel.results().bytes as usize][..];
+        let ran = self.with_tapes(args, on, cancel, |args| {
+            self.kernel.launch_printing(args, results, on, cancel, locate)
+        });
+        match ran {
+            Ok(((text, ended), bytes)) => (text, ended.map(|()| bytes)),
+            Err(error) => (String::new(), Err(error)),
+        }
+    }
+
+    /// Runs the closure with arguments that have memory for what is kept, and says how many bytes that is.
+    fn with_tapes<R>(
+        &self,
+        args: Arguments<'_>,
+        on: Option<&LiveStream>,
+        cancel: &Cancel,
+        run: impl FnOnce(Arguments<'_>) -> R,
+    ) -> Result<(R, u64), LaunchError> {
         if self.guard.is_needed() && self.guard.overlaps(args.bytes()) {
             let message = format!(
                 "`{}` cannot run on arrays that overlap: the kernel writes one of them",
@@ -118,100 +156,78 @@ impl Gradient {
             );
             return Err(Error::invalid(message).into());
         }
-        let results = &mut vec![0; self.kernel.results().bytes as usize][..];
-        let Some(placed) = &self.placed else {
-            return self.kernel.launch(args, results, on, cancel).map(|()| 0);
-        };
-        let sizes = self.sizes(placed, args, on, cancel)?;
-        let mut memories = Vec::with_capacity(placed.arrays.len());
-        for array in &placed.arrays {
-            let shape = placed.shape(array, &sizes)?;
-            let bytes = shape.iter().map(|&extent| extent as usize).product::<usize>();
-            let bytes = bytes * array.scalar.bytes() as usize;
-            memories.push((array, shape, self.allocate(bytes)?));
-        }
+        let Some(placed) = &self.placed else { return Ok((run(args), 0)) };
+        let loops = self.loop_memory(placed, args, on, cancel)?;
         let mismatch = || Error::internal("launch", "a derivative's arguments are not in its layout");
+        let memories = self.tape_arrays(placed, &loops, on)?;
         let mut args = DerivedArguments::same(args, self.kernel.args()).ok_or_else(mismatch)?;
-        for (array, shape, memory) in &memories {
-            if !args.set_array(array.param, memory, array.scalar, shape) {
-                return Err(mismatch().into());
-            }
+        let slots = placed.params.loops.iter().zip(&loops);
+        let mut fits = slots.fold(true, |fits, (taped, memory)| {
+            i32::try_from(memory.slots).is_ok_and(|slots| args.set_i32(taped.slots, slots)) && fits
+        });
+        for (array, (cells, memory)) in placed.params.arrays.iter().zip(&memories) {
+            fits &= args.set_array(array.param, memory, array.scalar, &[*cells]);
         }
-        self.run(&self.kernel, args.arguments(), memories.iter().map(|(_, _, memory)| memory), on, cancel)?;
-        Ok(memories.iter().map(|(_, _, memory)| memory.bytes() as u64).sum())
+        if !fits {
+            return Err(mismatch().into());
+        }
+        let bytes = memories.iter().map(|(_, memory)| memory.bytes() as u64).sum();
+        Ok((run(args.arguments()), bytes))
     }
 
-    /// What the sizing kernel says.
-    fn sizes(
+    /// What each loop needs, as the sizing kernel says.
+    fn loop_memory(
         &self,
         placed: &PlacedTapes,
         args: Arguments<'_>,
         on: Option<&LiveStream>,
         cancel: &Cancel,
-    ) -> Result<Vec<i64>, LaunchError> {
-        let count = placed.tasks * placed.stride;
-        let memory = self.allocate(count * 8)?;
-        let sizing = &placed.sizing;
+    ) -> Result<Vec<LoopMemory>, LaunchError> {
+        let (context, sizing) = (self.kernel.context(), &placed.sizing);
+        let of_memory = |error| Error::of_memory(error, "gradient");
+        let memory = StreamMemory::allocate(context, on, placed.sizes * 8).map_err(of_memory)?;
+        memory.fill_with_zeros().map_err(of_memory)?;
         let (layout, access) = (sizing.args(), sizing.access());
         let derived = DerivedArguments::for_reader(args, self.kernel.args(), self.params, layout, access);
         let mismatch =
             || Error::internal("launch", "a derivative's sizes are not computed from its arguments");
         let mut derived = derived.ok_or_else(mismatch)?;
-        if !derived.set_array(self.params, &memory, Scalar::I64, &[count as i32]) {
+        if !derived.set_array(self.params, &memory, Scalar::I64, &[placed.sizes as i32]) {
             return Err(mismatch().into());
         }
-        self.run(sizing, derived.arguments(), [&memory], on, cancel)?;
-        let mut bytes = vec![0; count * 8];
-        let queue = HostQueue { stream: on, cancel };
-        memory.read(queue, 0, &mut bytes).map_err(|error| Error::of_memory(error, "gradient"))?;
+        let results = &mut vec![0; sizing.results().bytes as usize][..];
+        sizing.launch(derived.arguments(), results, on, cancel)?;
+        let bytes = memory.read(cancel).map_err(of_memory)?;
         let words = bytes.chunks_exact(8);
-        Ok(words.map(|word| i64::from_le_bytes(word.try_into().expect("eight bytes"))).collect())
+        let sizes: Vec<_> =
+            words.map(|word| i64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
+        let threads = context.device().fork_costs().threads;
+        Ok(divide(&placed.params, &placed.scalars, &sizes, threads, placed.limit)?)
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Memory, Error> {
-        let context = self.kernel.context();
-        Memory::allocate(context, bytes).map_err(|error| Error::of_memory(error, "gradient"))
-    }
-
-    /// Launches in the stream, which uses these memories.
-    fn run<'m>(
+    /// The memory of each array, with how many cells it has: as many as the most demanding of its loops needs.
+    fn tape_arrays<'s>(
         &self,
-        kernel: &CompiledKernel,
-        args: Arguments<'_>,
-        memories: impl IntoIterator<Item = &'m Memory>,
-        on: Option<&LiveStream>,
-        cancel: &Cancel,
-    ) -> Result<(), LaunchError> {
-        let memories: Vec<_> = memories.into_iter().collect();
-        if let Some(stream) = on {
-            for memory in &memories {
-                kernel.before_launch(stream, memory)?;
-            }
+        placed: &PlacedTapes,
+        loops: &[LoopMemory],
+        on: Option<&'s LiveStream>,
+    ) -> Result<Vec<(i32, StreamMemory<'s>)>, Error> {
+        let mut arrays = Vec::with_capacity(placed.params.arrays.len());
+        for array in &placed.params.arrays {
+            let of_branch = placed.params.loops.iter().zip(loops);
+            let of_branch = of_branch.filter(|(taped, _)| taped.branch == array.branch);
+            let cells = of_branch.flat_map(|(_, memory)| {
+                let own = memory.cells.iter().filter(|(scalar, _)| *scalar == array.scalar);
+                own.map(|(_, cells)| cells * memory.slots)
+            });
+            let cells = cells.max().unwrap_or(0);
+            let bytes = cells * u64::from(array.scalar.bytes());
+            let memory = StreamMemory::allocate(self.kernel.context(), on, bytes as usize);
+            let memory = memory.map_err(|error| Error::of_memory(error, "gradient"))?;
+            let cells =
+                i32::try_from(cells).map_err(|_| Error::internal("launch", "an array has too many cells"))?;
+            arrays.push((cells, memory));
         }
-        kernel.launch(args, &mut vec![0; kernel.results().bytes as usize], on, cancel)?;
-        if let Some(stream) = on {
-            for memory in memories {
-                memory.after_launch(stream);
-            }
-            kernel.after_launch(stream)?;
-        }
-        Ok(())
-    }
-}
-
-impl PlacedTapes {
-    /// Rows and columns of an array.
-    fn shape(&self, array: &TapeArray, sizes: &[i64]) -> Result<[i32; 2], Error> {
-        let first = array.task * self.stride;
-        let kept = self.scalars.iter().position(|&scalar| scalar == array.scalar);
-        let Some(kept) = kept else {
-            return Err(Error::internal("launch", "a tape is not among the sizes"));
-        };
-        let [points, cells] = [sizes[first], sizes[first + 1 + kept]];
-        if let (Ok(cells), Ok(points)) = (i32::try_from(cells), i32::try_from(points)) {
-            return Ok([cells, points]);
-        }
-        let bytes = i128::from(cells) * i128::from(points) * i128::from(array.scalar.bytes());
-        Err(Error::OutOfMemory { bytes: u64::try_from(bytes).unwrap_or(u64::MAX) })
+        Ok(arrays)
     }
 }

@@ -54,6 +54,7 @@ mod report;
 mod session;
 mod short_launch;
 mod stream;
+mod tape_memory;
 mod tree;
 mod wait;
 
@@ -85,6 +86,7 @@ pub use recording::{Record, Recorder};
 pub use report::{CompileStatistics, Dump, TaskResources};
 pub use session::Session;
 pub use stream::{Event, Stream};
+pub use tape_memory::LoopMemory;
 pub use tree::{
     AxisSplit, Child, Leaf, LeafId, MAX_AXES, Node, NodeId, Outline, Sizes, not_positive, too_long,
 };

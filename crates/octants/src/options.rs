@@ -62,6 +62,9 @@ pub struct SessionOptions {
     pub random_seed: u64,
     /// Whether launches are recorded by the session's profiler.
     pub kernel_profiler: bool,
+    /// The most bytes that a derivative may keep values of loops in, at once. With nothing, threads of a host's processor take what they need, and
+    /// other devices have a limit of their own.
+    pub tape_memory_limit: Option<u64>,
 }
 
 impl Default for SessionOptions {
@@ -75,6 +78,7 @@ impl Default for SessionOptions {
             opt_level: 1,
             random_seed: 0,
             kernel_profiler: false,
+            tape_memory_limit: None,
         }
     }
 }

@@ -35,14 +35,16 @@ impl Recorder {
         derivative: Derivative,
         recording: Recording,
         device_has_tapes: bool,
+        tape_limit: Option<u64>,
         compile: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
+        compile_sizing: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
     ) -> Result<(Self, Gradient), Error> {
         let Recording { kernel, arrays, kept, sizing } = recording;
         let params = kernel.params.len() - arrays.len();
-        let (kernel, sizing) = (compile(kernel)?, compile(sizing)?);
+        let (kernel, sizing) = (compile(kernel)?, compile_sizing(sizing)?);
         let guard = OverlapGuard::new(kernel.args(), &derivative.access);
         let recorder = Self { kernel, sizing, arrays, kept, params, guard };
-        Ok((recorder, Gradient::new(derivative, device_has_tapes, compile)?))
+        Ok((recorder, Gradient::new(derivative, device_has_tapes, tape_limit, compile, compile_sizing)?))
     }
 
     /// The kernel that records. Its first parameters are those of the kernel that it stands for; the others are arrays, and stay empty in the

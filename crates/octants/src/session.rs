@@ -180,7 +180,19 @@ impl Session {
     /// A kernel is relaxed in its reals if both it and the session allow that, and in debug mode if either is.
     pub fn compile(
         &self,
+        kernel: Kernel,
+        lowering: Duration,
+        cancel: &Cancel,
+    ) -> Result<Arc<CompiledKernel>, Error> {
+        let debug = kernel.options.debug || self.inner.options.kernel.debug;
+        self.compile_in_mode(kernel, debug, lowering, cancel)
+    }
+
+    /// Likewise, in debug mode or not, whatever the session says.
+    fn compile_in_mode(
+        &self,
         mut kernel: Kernel,
+        debug: bool,
         lowering: Duration,
         cancel: &Cancel,
     ) -> Result<Arc<CompiledKernel>, Error> {
@@ -191,7 +203,7 @@ impl Session {
             return Err(Error::internal("verify", all.join("; ")));
         }
         kernel.options.fast_math &= options.kernel.fast_math;
-        kernel.options.debug |= options.kernel.debug;
+        kernel.options.debug = debug;
         let ir = Arc::new(KernelIr::of(&kernel, &**compiler));
         kernels.get_or_make(&ir.key_in_process(), cancel, || {
             let profiler = context.profiler();
@@ -226,7 +238,10 @@ impl Session {
             Err(refusals) => return Ok(Err(refusals)),
         };
         let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
-        Gradient::new(derivative, self.inner.compiler.has_tapes(), compile).map(Ok)
+        let compile_sizing = |kernel| self.compile_in_mode(kernel, false, begin.elapsed(), cancel);
+        let Inner { options, compiler, .. } = &*self.inner;
+        let limit = options.tape_memory_limit;
+        Gradient::new(derivative, compiler.has_tapes(), limit, compile, compile_sizing).map(Ok)
     }
 
     /// What must run in the place of a kernel whose derivative in reverse mode needs what the kernel overwrites, and that derivative; `None` if the
@@ -244,7 +259,11 @@ impl Session {
         };
         let Some(recording) = derivative.recording.take() else { return Ok(Ok(None)) };
         let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
-        let made = Recorder::new(derivative, recording, self.inner.compiler.has_tapes(), compile)?;
+        let compile_sizing = |kernel| self.compile_in_mode(kernel, false, begin.elapsed(), cancel);
+        let Inner { options, compiler, .. } = &*self.inner;
+        let limit = options.tape_memory_limit;
+        let made =
+            Recorder::new(derivative, recording, compiler.has_tapes(), limit, compile, compile_sizing)?;
         Ok(Ok(Some(made)))
     }
 

@@ -382,6 +382,8 @@ codes! {
         "The result depends on an input that has gradients, through something that has no derivative or that cannot be computed again.";
     DerivativeArguments "OC1104" Runtime "arrays that a derivative cannot be computed with"
         "The derivative of a kernel holds for arrays of which none that the kernel writes overlaps another, with gradients of the same shape that are no arguments themselves.";
+    TapeLimit "OC1110" Runtime "a limit for kept values that one iteration exceeds"
+        "Iterations of a derivative keep what their loops carry, as many of them at once as `oc.init(tape_memory_limit=…)` has memory for, and the others after them. One iteration alone needs more than that.";
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use octants_codegen::{CompiledTask, PtxOptions, PtxTarget, compile_ptx};
 use octants_hal::Cancel;
 use octants_ir::{Kernel, text, verify};
-use octants_passes::{Assumptions, Mode, Storage, differentiate, place_tapes};
+use octants_passes::{Assumptions, Mode, Storage, declare_tape_arrays, differentiate};
 
 use crate::kinds::plan::planned;
 use crate::{Kind, TestFile};
@@ -37,7 +37,7 @@ fn derivatives_of(kernel: &Kernel) -> Vec<Kernel> {
     let mut kernels = Vec::new();
     for mode in [Mode::Forward, Mode::Reverse] {
         if let Ok(mut made) = differentiate(kernel, mode, &storage) {
-            place_tapes(&mut made.kernel);
+            declare_tape_arrays(&mut made.kernel);
             kernels.push(made.kernel);
             kernels.extend(made.tapes.map(|tapes| tapes.sizing));
         }

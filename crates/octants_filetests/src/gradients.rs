@@ -1,11 +1,11 @@
 //! Derivatives against each other, on the interpreter: forward mode against differences, reverse mode against forward mode.
 
-use octants_interp::{AddressSpace, Arg, Buffers, Limits, run};
+use octants_interp::{AddressSpace, Arg, Buffers, Datum, Limits, run};
 use octants_ir::text::print;
 use octants_ir::{Const, Kernel, Scalar, Type, verify};
 use octants_passes::{
     Assumptions, Derivative, Mode, PipelineOptions, Recording, Refusal, RefusalKind, Storage, TapeArray,
-    TapePlan, differentiate, differentiate_recorded, place_tapes, run_pipeline,
+    TapePlan, declare_tape_arrays, differentiate, differentiate_recorded, run_pipeline,
 };
 
 /// What a check may run at most.
@@ -106,10 +106,13 @@ impl Setting<'_> {
             return Ok(Some("reverse mode writes the kernel's arrays".into()));
         }
         if let Some(plan) = &reverse.tapes {
-            let placed = self.run_placed(reverse, plan, &after, &weights, &records)?;
-            let differs = |(a, b): (&f64, &f64)| !close(*a, *b, if single { 1e-5 } else { 1e-12 });
-            if placed.iter().flatten().zip(gradient.iter().flatten()).any(differs) {
-                return Ok(Some(format!("{gradient:?} with tapes, {placed:?} with arrays for them")));
+            // All iterations at once, and some.
+            for slots in [i64::MAX, 1 + seed as i64 % 3] {
+                let placed = self.run_placed(reverse, plan, &after, &weights, &records, slots)?;
+                let differs = |(a, b): (&f64, &f64)| !close(*a, *b, if single { 1e-5 } else { 1e-12 });
+                if placed.iter().flatten().zip(gradient.iter().flatten()).any(differs) {
+                    return Ok(Some(format!("{gradient:?} with tapes, {placed:?} with arrays for them")));
+                }
             }
         }
         let back = dot(&gradient, &direction);
@@ -239,8 +242,8 @@ impl Setting<'_> {
         Ok((memory, found))
     }
 
-    /// The gradient with tapes in arrays, as large as the plan says: one that is too small is a trap, and of one that is too large the
-    /// last cells are not touched.
+    /// The gradient with tapes in arrays, for so many iterations at once as there are slots, and as large as the plan says: one that is
+    /// too small is a trap, and of one that is too large the last cells are not touched.
     fn run_placed(
         &self,
         reverse: &Derivative,
@@ -248,6 +251,7 @@ impl Setting<'_> {
         memory: &Buffers,
         weights: &[Vec<f64>],
         records: &[Arg],
+        slots: i64,
     ) -> Result<Vec<Vec<f64>>, String> {
         let (mut memory, mut args, addresses) = self.with_companions(memory, weights, records);
         let count = plan.tasks * plan.stride();
@@ -259,15 +263,28 @@ impl Setting<'_> {
         let words = after.bytes(address).chunks_exact(8);
         let sizes: Vec<i64> = words.map(|b| i64::from_le_bytes(b.try_into().expect("eight bytes"))).collect();
         let mut kernel = reverse.kernel.clone();
+        let params = declare_tape_arrays(&mut kernel);
+        let per_loop = |number: usize| {
+            let sizes = &sizes[number * plan.stride()..][..plan.stride()];
+            let most = if params.loops[number].in_order { 1 } else { slots };
+            (sizes[0].min(most), sizes)
+        };
         let mut rows = Vec::new();
-        for TapeArray { task, scalar, .. } in place_tapes(&mut kernel) {
-            let first = task * plan.stride();
+        for param in args.len()..kernel.params.len() {
+            if let Some(number) = params.loops.iter().position(|taped| taped.slots == param) {
+                args.push(Arg::Data(Datum::Scalar(Const::from_i128(Scalar::I32, per_loop(number).0.into()))));
+                continue;
+            }
+            let array = params.arrays.iter().find(|array| array.param == param);
+            let &TapeArray { branch, scalar, .. } = array.ok_or("a parameter is not declared")?;
             let kept = plan.scalars.iter().position(|&kept| kept == scalar).ok_or("a tape is not planned")?;
-            let shape = vec![sizes[first + 1 + kept] as i32, sizes[first] as i32];
-            let row = shape[1] as usize * scalar.bytes() as usize;
-            let address = memory.add(vec![UNTOUCHED; shape[0] as usize * row]);
-            rows.push((address, row));
-            args.push(Arg::Array { address, shape });
+            let of_branch = (0..params.loops.len()).filter(|&number| params.loops[number].branch == branch);
+            let most = of_branch.map(per_loop).map(|(slots, sizes)| (slots * sizes[1 + kept], slots)).max();
+            let (cells, slots) = most.unwrap_or_default();
+            let width = scalar.bytes() as usize;
+            let address = memory.add(vec![UNTOUCHED; cells as usize * width]);
+            rows.push((address, slots as usize * width));
+            args.push(Arg::Array { address, shape: vec![cells as i32] });
         }
         verify(&kernel).map_err(|broken| format!("{}\n{}", broken[0], print(&kernel)))?;
         let kernel = piped(&kernel);

@@ -221,10 +221,12 @@ impl Kernel {
         top.filter(|&&op| self.ops[op].kind == OpKind::Temp).map(|&op| self.ops[op].results[0])
     }
 
-    /// Whether some op of the kernel's body asks for a tape.
+    /// Whether some op of the kernel's body asks for a tape in its thread's own memory.
     pub fn has_tapes(&self) -> bool {
         let mut found = false;
-        crate::rewrite::walk(self, self.body, &mut |op| found |= self.ops[op].kind == OpKind::Tape);
+        crate::rewrite::walk(self, self.body, &mut |op| {
+            found |= self.ops[op].kind == OpKind::Tape && self.ops[op].operands.len() == 1;
+        });
         found
     }
 

@@ -10,6 +10,7 @@ use crate::demote_atomics::demote_atomics;
 use crate::expand_field_loops::expand_field_loops;
 use crate::lower_random::lower_random;
 use crate::make_plan::make_plan;
+use crate::place_tapes::place_tapes;
 use crate::privatise_reductions::privatise_reductions;
 use crate::promote_locals::promote_locals;
 use crate::recognise_reductions::recognise_reductions;
@@ -126,6 +127,14 @@ pub static PIPELINE: &[Pass] = &[
         reason: "again, for the accumulators and for locals that only atomics kept",
         leaves: Phase::Structured,
         run: |kernel, _, _| promote_locals(kernel),
+    },
+    Pass {
+        name: "place_tapes",
+        required: true,
+        reason: "after demote_atomics and privatise_reductions, which ask which iteration owns an element: it makes several iterations one; \
+                 before the last simplify",
+        leaves: Phase::Structured,
+        run: |kernel, _, _| place_tapes(kernel),
     },
     Pass {
         name: "simplify",
@@ -263,6 +272,7 @@ mod tests {
             "lower_random",
             "split_digits",
             "recognise_reductions",
+            "place_tapes",
             "split_tasks",
         ];
         assert_eq!(none, [&["input"], &required[..]].concat());
@@ -273,7 +283,14 @@ mod tests {
             two,
             [
                 &first[..],
-                &["promote_locals", "split_digits", "simplify", "recognise_reductions", "split_tasks"]
+                &[
+                    "promote_locals",
+                    "split_digits",
+                    "simplify",
+                    "recognise_reductions",
+                    "place_tapes",
+                    "split_tasks"
+                ]
             ]
             .concat()
         );

@@ -1,174 +1,263 @@
-//! Puts tapes into arrays that whoever launches provides, for devices whose threads have no memory that grows.
+//! Puts tapes into arrays that whoever launches provides, for devices whose threads have no memory that grows, and where memory is limited.
 //!
-//! Before:
+//! [`declare_tape_arrays`] gives the kernel the parameters, and each tape the array that it lies in. Before:
 //! ```text
-//! parallel_for (%i: i32) in (%zero..%n) {
+//! parallel_for (%i: i32) in (%lo..%hi) {
 //!   %t: tape<f32> = tape %m
 //!   …
 //!   store %t[%k], %v
 //! }
 //! ```
-//! After (`%tapes` is a new parameter):
+//! After:
 //! ```text
-//! parallel_for (%i: i32) in (%zero..%n) {
-//!   %u: local<i32> = local
-//!   %1: i32 = load %u
-//!   %2: i32 = max %m, 0
-//!   %3: i32 = add %1, %2
-//!   store %u, %3
+//! parallel_for (%i: i32) in (%lo..%hi) {
+//!   %t: tape<f32> = tape %m, %tapes, %slots
 //!   …
-//!   %4: i32 = add %1, %k
-//!   store %tapes[%4, %i], %v
+//!   store %t[%k], %v
 //! }
 //! ```
-//! An array has a row for each cell that an iteration needs and a column for each iteration: neighbouring iterations have neighbouring cells.
-//! How many cells that are is what a [`TapePlan`](crate::TapePlan) computes. What a region took is free again when it has run.
+//! [`place_tapes`], a pass, runs so many iterations at once as there are slots:
+//! ```text
+//! parallel_for (%s: i32) in (0..%slots) {
+//!   %n: i64 = …                                     iterations %s, %s + %slots, … of all
+//!   for %b: i64 in 0..%n {
+//!     %i: i32 = …                                   %lo + %s + %b * %slots
+//!     …
+//!     %1: i32 = mul %k, %slots
+//!     %2: i32 = add %1, %s
+//!     store %tapes[%2], %v
+//!   }
+//! }
+//! ```
+//! An array has a row for each cell that an iteration needs and a column for each slot: neighbouring iterations have neighbouring cells.
+//! How many cells that are is what a [`TapePlan`](crate::TapePlan) computes. What a region took is free again when it has run, so the row
+//! where a tape begins follows from the tapes of the regions around it. Loops that run one after the other have one array.
 //!
-//! Expects and leaves the structured phase.
+//! The pass expects scalars, and leaves the structured phase.
 
-use octants_ir::ops::ArithOp;
-use octants_ir::rewrite::ops_in;
+use octants_ir::ops::{ArithOp, ParallelFor};
+use octants_ir::rewrite::{ValueMap, ops_in, replace_values};
 use octants_ir::{
     ArrayType, Boundary, Builder, Const, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value,
 };
 
-/// An array that holds the tapes of one loop.
+use crate::slots::yielded;
+
+/// Parameters for the tapes of a kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TapeParams {
+    /// By the number of the loop among those with tapes.
+    pub loops: Vec<TapedLoop>,
+    /// Arrays of one axis, for loops that run one after the other.
+    pub arrays: Vec<TapeArray>,
+    /// How many loops may run at the same time.
+    pub branches: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TapedLoop {
+    /// The parameter that says how many iterations run at once, an `i32`.
+    pub slots: usize,
+    /// The iterations run in order: there is one slot.
+    pub in_order: bool,
+    /// Which of the loops that run at the same time it is.
+    pub branch: usize,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TapeArray {
-    /// The number of the loop among those with tapes.
-    pub task: usize,
+    pub branch: usize,
     pub scalar: Scalar,
     pub param: usize,
 }
 
-/// Gives the new parameters.
-pub fn place_tapes(kernel: &mut Kernel) -> Vec<TapeArray> {
-    let is_taped = |op: &Op| {
-        let data = &kernel.ops[*op];
-        matches!(data.kind, OpKind::ParallelFor(_))
-            && ops_in(kernel, data.regions[0]).into_iter().any(|op| kernel.ops[op].kind == OpKind::Tape)
-    };
-    let tasks: Vec<_> = kernel.top_ops().into_iter().filter(is_taped).collect();
-    let mut arrays = Vec::new();
-    for (task, op) in tasks.into_iter().enumerate() {
-        let body = kernel.ops[op].regions[0];
-        let mut scalars: Vec<_> = ops_in(kernel, body)
+/// Gives the kernel parameters for the arrays that its tapes are to lie in.
+pub fn declare_tape_arrays(kernel: &mut Kernel) -> TapeParams {
+    let mut found = TapeParams::default();
+    let top = kernel.top_regions();
+    for op in kernel.top_ops() {
+        let Some(parallel) = kernel.parallel_loop(op) else { continue };
+        let in_order = parallel.attributes.keeps_order();
+        let tapes: Vec<_> = ops_in(kernel, parallel.body)
             .into_iter()
             .filter(|&op| kernel.ops[op].kind == OpKind::Tape)
-            .filter_map(|op| scalar_of(kernel, kernel.ops[op].results[0]))
             .collect();
-        scalars.sort_unstable();
-        scalars.dedup();
-        let ops = std::mem::take(&mut kernel.regions[body].ops);
-        let loc = kernel.ops[op].loc;
-        let column = column(kernel, op, body);
-        let mut stacks = Vec::new();
-        for scalar in scalars {
-            let ty = Type::Array(ArrayType::array(scalar, 2, Boundary::Unsafe));
-            arrays.push(TapeArray { task, scalar, param: kernel.params.len() });
-            let array = kernel.add_param(format!("tape{task}.{scalar}"), ty);
-            let used = Builder::at(kernel, body, loc).local(Scalar::I32.into());
-            stacks.push(Stack { scalar, array, used });
+        if tapes.is_empty() {
+            continue;
         }
-        let mut placement = Placement { kernel, stacks, column, tapes: SideTable::new(None) };
-        placement.ops(body, ops);
+        // What stands beside a fork runs before or after it, so it may have what a branch has.
+        let branch = top[1..].iter().position(|&region| kernel.regions[region].ops.contains(&op));
+        let branch = branch.unwrap_or(0);
+        let number = found.loops.len();
+        found.loops.push(TapedLoop { slots: kernel.params.len(), in_order, branch });
+        let slots = kernel.add_param(format!("slots{number}"), Type::I32);
+        for tape in tapes {
+            let scalar = scalar_of(kernel, kernel.ops[tape].results[0]);
+            let known = found.arrays.iter().find(|array| (array.branch, array.scalar) == (branch, scalar));
+            let array = match known {
+                Some(array) => kernel.regions[kernel.body].params[array.param],
+                None => {
+                    found.arrays.push(TapeArray { branch, scalar, param: kernel.params.len() });
+                    let ty = Type::Array(ArrayType::array(scalar, 1, Boundary::Unsafe));
+                    kernel.add_param(format!("tapes{branch}.{scalar}"), ty)
+                }
+            };
+            kernel.ops[tape].operands.extend([array, slots]);
+        }
     }
-    arrays
+    found.branches = found.loops.iter().map(|taped| taped.branch + 1).max().unwrap_or(0);
+    found
 }
 
-fn scalar_of(kernel: &Kernel, value: Value) -> Option<Scalar> {
-    match kernel.ty(value) {
-        Type::Tape(scalar) => Some(scalar),
-        _ => None,
-    }
-}
-
-/// The number of an iteration, at the end of the region.
-pub(crate) fn column(kernel: &mut Kernel, op: Op, region: Region) -> Value {
-    let parallel = kernel.parallel_loop(op).expect("it is one");
-    let (indices, bounds): (Vec<_>, Vec<_>) = (parallel.indices().to_vec(), parallel.bounds().collect());
-    let loc = kernel.ops[op].loc;
-    let b = &mut Builder::at(kernel, region, loc);
-    let mut column = None;
-    for (&index, (lo, hi)) in indices.iter().zip(bounds) {
-        let distance = distance(b, lo, index);
-        column = Some(match column {
-            None => distance,
-            Some(outer) => {
-                let extent = self::distance(b, lo, hi);
-                let rows = b.arith(ArithOp::Mul, outer, extent);
-                b.arith(ArithOp::Add, rows, distance)
+/// The pass.
+pub fn place_tapes(kernel: &mut Kernel) {
+    for region in kernel.top_regions() {
+        for op in std::mem::take(&mut kernel.regions[region].ops) {
+            match slots_of(kernel, op) {
+                Some(slots) => place(kernel, region, op, slots),
+                None => kernel.regions[region].ops.push(op),
             }
-        });
+        }
     }
-    column.expect("a loop has an axis")
 }
 
-fn distance(b: &mut Builder<'_>, from: Value, to: Value) -> Value {
-    if b.kernel.as_const(from).is_some_and(Const::is_zero) {
-        return b.cast(to, Scalar::I32);
-    }
-    let difference = b.arith(ArithOp::Sub, to, from);
-    b.cast(difference, Scalar::I32)
+/// How many slots a parallel loop has whose tapes lie in arrays.
+fn slots_of(kernel: &Kernel, op: Op) -> Option<Value> {
+    let body = kernel.parallel_loop(op)?.body;
+    ops_in(kernel, body).into_iter().find_map(|op| match kernel.ops[op].operands[..] {
+        [_, _, slots] if kernel.ops[op].kind == OpKind::Tape => Some(slots),
+        _ => None,
+    })
 }
 
-struct Stack {
-    scalar: Scalar,
-    array: Value,
-    /// The variable that says how many cells are taken.
-    used: Value,
+fn scalar_of(kernel: &Kernel, tape: Value) -> Scalar {
+    match kernel.ty(tape) {
+        Type::Tape(scalar) => scalar,
+        ty => panic!("{tape} is {ty}, and no tape"),
+    }
+}
+
+/// Puts the loop at the end of the region, as one over slots.
+fn place(kernel: &mut Kernel, region: Region, op: Op, slots: Value) {
+    let data = kernel.ops[op].clone();
+    let OpKind::ParallelFor(attributes) = data.kind else { panic!("{op} is no parallel loop") };
+    let (bounds, places) = data.operands.split_at(attributes.bound_operands());
+    let body = data.regions[0];
+    let params = kernel.regions[body].params.clone();
+    let (indices, accumulators) = params.split_at(attributes.axes.into());
+    let types: Vec<_> = accumulators.iter().map(|&value| kernel.ty(value)).collect();
+
+    let outer = kernel.add_region();
+    let slot = kernel.add_region_param(outer, Type::I32);
+    let so_far: Vec<_> = types.iter().map(|&ty| kernel.add_region_param(outer, ty)).collect();
+    let inner = kernel.add_region();
+    let batch = kernel.add_region_param(inner, Type::I64);
+    let carried: Vec<_> = types.iter().map(|&ty| kernel.add_region_param(inner, ty)).collect();
+
+    let mut b = Builder::at(kernel, outer, data.loc);
+    let extents: Vec<_> = bounds.chunks_exact(2).map(|axis| extent(&mut b, axis[0], axis[1])).collect();
+    let points = extents.iter().copied().reduce(|all, extent| b.arith(ArithOp::Mul, all, extent));
+    let points = points.expect("a loop has an axis");
+    let (zero, one) =
+        (b.constant(Const::from_i128(Scalar::I64, 0)), b.constant(Const::from_i128(Scalar::I64, 1)));
+    let (wide_slot, wide_slots) = (b.cast(slot, Scalar::I64), b.cast(slots, Scalar::I64));
+    let last = b.arith(ArithOp::Sub, wide_slots, one);
+    let after = b.arith(ArithOp::Sub, points, wide_slot);
+    let after = b.arith(ArithOp::Add, after, last);
+    let batches = b.arith(ArithOp::RawDiv, after, wide_slots);
+    let operands: Vec<_> = [zero, batches].into_iter().chain(so_far).collect();
+
+    b.within(inner, |b| {
+        let first = b.arith(ArithOp::Mul, batch, wide_slots);
+        let mut point = b.arith(ArithOp::Add, first, wide_slot);
+        let mut names = ValueMap::new();
+        for (axis, &index) in indices.iter().enumerate().rev() {
+            let distance = if axis == 0 {
+                point
+            } else {
+                let rows = b.arith(ArithOp::RawDiv, point, extents[axis]);
+                let before = b.arith(ArithOp::Mul, rows, extents[axis]);
+                let distance = b.arith(ArithOp::Sub, point, before);
+                point = rows;
+                distance
+            };
+            let scalar = b.kernel.ty(index).scalar().expect("an index is an integer");
+            let (lo, distance) = (bounds[2 * axis], b.cast(distance, scalar));
+            names.insert(index, b.arith(ArithOp::Add, lo, distance));
+        }
+        for (&param, &value) in accumulators.iter().zip(&carried) {
+            names.insert(param, value);
+        }
+        let ops = std::mem::take(&mut b.kernel.regions[body].ops);
+        let mut placement = Placement { kernel: &mut *b.kernel, slot, slots, tapes: SideTable::new(None) };
+        placement.ops(inner, ops, &[]);
+        replace_values(b.kernel, inner, &names);
+    });
+    let looped = b.op(OpKind::For, operands, types, [inner]);
+    let results = b.kernel.ops[looped].results.to_vec();
+    b.yields(&results);
+    debug_assert_eq!(yielded(kernel, inner).len(), results.len());
+
+    let zero = Builder::at(kernel, region, data.loc).i32(0);
+    let changed = &mut kernel.ops[op];
+    changed.kind = OpKind::ParallelFor(Box::new(ParallelFor { axes: 1, ..*attributes }));
+    changed.operands = [zero, slots].iter().chain(places).copied().collect();
+    changed.regions[0] = outer;
+    kernel.regions[region].ops.push(op);
+}
+
+/// How many integers there are from the first to before the second.
+fn extent(b: &mut Builder<'_>, lo: Value, hi: Value) -> Value {
+    let zero = b.constant(Const::from_i128(Scalar::I64, 0));
+    let (lo, hi) = (b.cast(lo, Scalar::I64), b.cast(hi, Scalar::I64));
+    let difference = b.arith(ArithOp::Sub, hi, lo);
+    b.arith(ArithOp::Max, difference, zero)
 }
 
 struct Placement<'k> {
     kernel: &'k mut Kernel,
-    stacks: Vec<Stack>,
-    column: Value,
-    /// Of a tape: its array, and its first row.
-    tapes: SideTable<Value, Option<(Value, Value)>>,
+    slot: Value,
+    slots: Value,
+    /// Of a tape: its array, and its first row if that is not zero.
+    tapes: SideTable<Value, Option<(Value, Option<Value>)>>,
 }
 
 impl Placement<'_> {
-    fn ops(&mut self, region: Region, ops: Vec<Op>) {
-        // What was taken before the first tape of each type.
-        let mut before: Vec<(Value, Value)> = Vec::new();
+    /// Puts the ops into the region. `taken` says how many rows of arrays tapes around them have.
+    fn ops(&mut self, region: Region, ops: Vec<Op>, taken: &[(Value, Value)]) {
+        let mut taken = taken.to_vec();
         for op in ops {
             let data = self.kernel.ops[op].clone();
-            let place = data.operands.first().and_then(|&base| self.tapes[base]);
             for &inner in &data.regions {
                 let ops = std::mem::take(&mut self.kernel.regions[inner].ops);
-                self.ops(inner, ops);
+                self.ops(inner, ops, &taken);
             }
+            let place = data.operands.first().and_then(|&base| self.tapes[base]);
             let mut b = Builder::at(self.kernel, region, data.loc);
             match (&data.kind, place) {
                 (OpKind::Tape, _) => {
-                    let scalar = scalar_of(b.kernel, data.results[0]);
-                    let stack = self.stacks.iter().find(|stack| Some(stack.scalar) == scalar);
-                    let &Stack { array, used, .. } = stack.expect("every type of a tape has an array");
-                    let first = b.load(used, &[]);
+                    let array = data.operands[1];
                     let (count, none) = (b.cast(data.operands[0], Scalar::I32), b.i32(0));
                     let count = b.arith(ArithOp::Max, count, none);
-                    let next = b.arith(ArithOp::Add, first, count);
-                    b.store(used, &[], next);
-                    if !before.iter().any(|&(known, _)| known == used) {
-                        before.push((used, first));
+                    let rows = taken.iter_mut().find(|(known, _)| *known == array);
+                    let first = rows.as_ref().map(|(_, rows)| *rows);
+                    let next = first.map_or(count, |first| b.arith(ArithOp::Add, first, count));
+                    match rows {
+                        Some((_, rows)) => *rows = next,
+                        None => taken.push((array, next)),
                     }
                     self.tapes.set(data.results[0], Some((array, first)));
                 }
                 (OpKind::Load | OpKind::Store, Some((array, first))) => {
                     let index = b.cast(data.operands[1], Scalar::I32);
-                    let row = b.arith(ArithOp::Add, first, index);
-                    let place = [array, row, self.column];
-                    self.kernel.ops[op].operands = place.iter().chain(&data.operands[2..]).copied().collect();
+                    let row = first.map_or(index, |first| b.arith(ArithOp::Add, first, index));
+                    let row = b.arith(ArithOp::Mul, row, self.slots);
+                    let cell = b.arith(ArithOp::Add, row, self.slot);
+                    let operands = [array, cell].into_iter().chain(data.operands[2..].iter().copied());
+                    self.kernel.ops[op].operands = operands.collect();
                     self.kernel.regions[region].ops.push(op);
                 }
-                (kind, _) => {
-                    if kind.is_terminator() {
-                        for &(used, first) in &before {
-                            b.store(used, &[], first);
-                        }
-                    }
-                    self.kernel.regions[region].ops.push(op);
-                }
+                _ => self.kernel.regions[region].ops.push(op),
             }
         }
     }

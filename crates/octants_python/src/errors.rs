@@ -101,6 +101,7 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
             let diagnostic = Diagnostic::new(Code::StaleHandle, error.to_string()).help(help);
             from_diagnostic(py, diagnostic, &SourceMap::new())
         }
+        Error::TapeLimit { .. } => plain(py, Code::TapeLimit, error.to_string()),
         Error::Invalid { message } => exception(py, "OctantsRuntimeError", message),
         Error::Unsupported { message } => exception(py, "OctantsRuntimeError", message),
         Error::Unavailable { message } | Error::Refused { message } => {

@@ -367,7 +367,7 @@ impl Kernel {
         };
         let ended = if compiled.prints() {
             let _kept = launch.keep_memory(py)?;
-            self.launch_printing(py, compiled, bytes, out, stream)?
+            self.launch_printing(py, specialisation, bytes, out, stream)?
         } else if stream.is_none() && specialisation.derivative.is_none() && compiled.is_short(bytes) {
             run(interrupt::never())
         } else {
@@ -393,7 +393,7 @@ impl Kernel {
     fn launch_printing(
         &self,
         py: Python<'_>,
-        compiled: &CompiledKernel,
+        specialisation: &Specialisation,
         block: &[u8],
         results: &mut [u8],
         stream: Option<&LiveStream>,
@@ -407,7 +407,17 @@ impl Kernel {
         let (text, ended) = py.detach(|| {
             // SAFETY: as in `launch`.
             let arguments = unsafe { Arguments::new(block) };
-            compiled.launch_printing(arguments, results, stream, signals.request(), &locate)
+            match &specialisation.derivative {
+                Some(gradient) if results.is_empty() => {
+                    let (text, ended) =
+                        gradient.launch_printing(arguments, stream, signals.request(), &locate);
+                    (text, ended.map(drop))
+                }
+                _ => {
+                    let compiled = &specialisation.compiled;
+                    compiled.launch_printing(arguments, results, stream, signals.request(), &locate)
+                }
+            }
         });
         py.import("sys")?.getattr("stdout")?.call_method1("write", (text,))?;
         Ok(ended)

@@ -211,6 +211,7 @@ impl Runtime {
             opt_level: option::<u8>(options, "opt_level")?.min(3),
             random_seed: option::<i64>(options, "random_seed")? as u64,
             kernel_profiler: option(options, "kernel_profiler")?,
+            tape_memory_limit: option(options, "tape_memory_limit")?,
         };
         let lower = LowerOptions {
             default_fp: default_fp.get().scalar,

@@ -2,10 +2,39 @@
 
 use std::marker::PhantomData;
 
+use octants_hal::Address;
 use octants_ir::Scalar;
-use octants_ir::plan::{Access, ArgLayout, ArgSlot};
+use octants_ir::plan::{Access, ArgKind, ArgLayout, ArgSlot};
 
 use crate::memory::Memory;
+use crate::stream_memory::StreamMemory;
+
+/// Memory that an argument may be an array of.
+pub trait ArrayMemory: sealed::Owner {}
+
+impl<M: sealed::Owner> ArrayMemory for M {}
+
+mod sealed {
+    use octants_hal::Address;
+
+    /// Only what owns its memory vouches for an address.
+    pub trait Owner {
+        /// Where it lies, and how many bytes it has; `None` if its session has ended.
+        fn range(&self) -> Option<(Address, usize)>;
+    }
+}
+
+impl sealed::Owner for Memory {
+    fn range(&self) -> Option<(Address, usize)> {
+        self.address().ok().map(|address| (address, self.bytes()))
+    }
+}
+
+impl sealed::Owner for StreamMemory<'_> {
+    fn range(&self) -> Option<(Address, usize)> {
+        Some((self.address(), self.bytes()))
+    }
+}
 
 /// A kernel's arguments as bytes, in the layout of its plan. Whoever makes one vouches for the addresses in it.
 #[derive(Clone, Copy)]
@@ -26,12 +55,12 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// A block that is made of another launch's: with arrays of a session's own memory in the place of some, or for another kernel. Borrows their
+/// A block that is made of another launch's: with arrays of the launch's own memory in the place of some, or for another kernel. Borrows their
 /// memory, and that of the other block.
 pub struct DerivedArguments<'a> {
     block: Vec<u8>,
     slots: Vec<ArgSlot>,
-    borrows: PhantomData<&'a Memory>,
+    borrows: PhantomData<&'a ()>,
 }
 
 impl<'a> DerivedArguments<'a> {
@@ -65,7 +94,13 @@ impl<'a> DerivedArguments<'a> {
     }
 
     /// The parameter gets this memory, as a dense array. `false` if it does not fit: another type or rank, or more elements than there are.
-    pub fn set_array(&mut self, param: usize, memory: &'a Memory, scalar: Scalar, shape: &[i32]) -> bool {
+    pub fn set_array(
+        &mut self,
+        param: usize,
+        memory: &'a impl ArrayMemory,
+        scalar: Scalar,
+        shape: &[i32],
+    ) -> bool {
         let Some(slot) = self.slots.get(param).copied() else { return false };
         let fits = slot.array().is_some_and(|array| {
             let plain = array.layout.is_none() && !array.has_strides();
@@ -74,8 +109,8 @@ impl<'a> DerivedArguments<'a> {
         let bytes = shape.iter().try_fold(scalar.bytes() as usize, |bytes, &extent| {
             usize::try_from(extent).ok().and_then(|extent| bytes.checked_mul(extent))
         });
-        let (Ok(address), Some(bytes), true) = (memory.address(), bytes, fits) else { return false };
-        if bytes > memory.bytes() {
+        let (Some((address, size)), Some(bytes), true) = (memory.range(), bytes, fits) else { return false };
+        if bytes > size {
             return false;
         }
         let mut put = |offset: u32, bytes: &[u8]| {
@@ -85,6 +120,16 @@ impl<'a> DerivedArguments<'a> {
         for (axis, extent) in (0..).zip(shape) {
             put(slot.extent_offset(axis), &extent.to_le_bytes());
         }
+        true
+    }
+
+    /// The parameter, an `i32`, gets this value. `false` if it is another one.
+    pub fn set_i32(&mut self, param: usize, value: i32) -> bool {
+        let Some(slot) = self.slots.get(param).filter(|slot| slot.kind == ArgKind::Data(Scalar::I32.into()))
+        else {
+            return false;
+        };
+        self.block[slot.offset as usize..][..4].copy_from_slice(&value.to_le_bytes());
         true
     }
 

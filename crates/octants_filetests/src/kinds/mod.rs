@@ -10,7 +10,7 @@ mod verify_error;
 
 use octants_ir::Kernel;
 use octants_ir::text::{parse, print};
-use octants_passes::{Mode, place_tapes};
+use octants_passes::{Mode, declare_tape_arrays, place_tapes};
 
 use crate::file::{END, Kind, OUTPUT, TestFile};
 
@@ -43,6 +43,7 @@ pub fn run(file: &TestFile) -> Result<String, String> {
                 made.tapes.map_or_else(|| Kernel::new("no_tapes"), |tapes| tapes.sizing)
             }),
             Kind::Placed => derivative::run_text(Mode::Reverse, case, &kernel, |mut made| {
+                declare_tape_arrays(&mut made.kernel);
                 place_tapes(&mut made.kernel);
                 made.kernel
             }),

@@ -140,6 +140,8 @@ pub enum OpKind {
     Local,
     /// `(count) → tape<T>`: memory for that many scalars, whose contents are undefined at first; a negative count is none. An index
     /// is below the count. Its lifetime is its region's execution.
+    ///
+    /// `(count, array, slots)`: likewise, and it is to lie in that array, of one axis, for so many iterations at once.
     Tape,
     /// `() → temp<T>`: a cell shared by the tasks of one launch, zero at first. Only at the top of a kernel.
     Temp,

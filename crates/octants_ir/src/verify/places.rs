@@ -20,6 +20,7 @@ impl Verifier<'_> {
             | OpKind::ForCells(_) => vec![0],
             OpKind::ParallelFor(attributes) => attributes.place_starts(),
             OpKind::Call(_) => (0..data.operands.len()).collect(),
+            OpKind::Tape => vec![1],
             _ => Vec::new(),
         };
         for (index, &operand) in data.operands.iter().enumerate() {
@@ -79,7 +80,8 @@ impl Verifier<'_> {
     }
 
     pub(super) fn tape(&mut self, op: Op) {
-        if !self.takes_operands(op, 1) || !self.gives(op, 1) {
+        let placed = self.operands(op).len() != 1;
+        if (placed && !self.takes_operands(op, 3)) || !self.gives(op, 1) {
             return;
         }
         let count = self.operands(op)[0];
@@ -87,8 +89,19 @@ impl Verifier<'_> {
             self.breaks(Law::Tape, op, format!("the count is {}", self.ty(count)));
         }
         let ty = self.ty(self.results(op)[0]);
-        if !matches!(ty, Type::Tape(_)) {
+        let Type::Tape(scalar) = ty else {
             self.breaks(Law::ResultType, op, format!("the result is {ty}"));
+            return;
+        };
+        if let [_, array, slots] = *self.operands(op) {
+            let fits = match self.ty(array) {
+                Type::Array(array) => array.rank == 1 && array.elem == scalar.into(),
+                _ => false,
+            };
+            if !fits || self.ty(slots) != Type::I32 {
+                let (array, slots) = (self.ty(array), self.ty(slots));
+                self.breaks(Law::Tape, op, format!("it is to lie in {array}, for {slots} iterations"));
+            }
         }
     }
 

@@ -170,6 +170,7 @@ const BAD: &[(Law, &str)] = &[
         Law::Tape,
         "parallel_for (%j: i32) in (%i..%i) {\n%a: tape<f32> = tape %i\n%b: f32 = atomic_add %a[%i], %f }\nreturn",
     ),
+    (Law::Tape, "parallel_for (%j: i32) in (%i..%i) {\n%a: tape<i32> = tape %i, %x, %i }\nreturn"),
     (Law::Random, "%a: u1 = random\nreturn"),
     (Law::Random, "%a: i64 = launch_key\nreturn"),
 ];

@@ -31,7 +31,7 @@ use octants_ir::{
 
 use super::overwritten::{Order, writes};
 use super::{Refusal, RefusalKind};
-use crate::place_tapes::column;
+use crate::iteration_number::column;
 use crate::promote_locals;
 use crate::sweep::sweep_ending;
 
