@@ -253,3 +253,58 @@ def test_gradients_of_kernels_with_changing_numbers(arch):
         loss.loss.grad[None] = 1.0
         loss.run.grad()
         assert loss.loss[None] == 36 * i and loss.x.grad[2] == 6 * i
+
+
+def test_members_are_what_attributes_are():
+    class Base:
+        scale = 2.0
+
+        def __init__(self):
+            self.a, self.b, self.__dict__["computed"] = 1.0, 3.0, 99.0
+            self.reads = 0
+
+        @property
+        def computed(self):
+            return self.a * 10
+
+    @oc.data_oriented
+    class Plain(Base):
+        @oc.kernel
+        def total(self) -> oc.f32:
+            return self.a + self.b + self.computed + self.scale
+
+    plain = Plain()
+    assert plain.total() == 1 + 3 + 10 + 2
+    plain.a = 2.0
+    assert plain.total() == 2 + 3 + 20 + 2
+    plain.scale = 5.0
+    assert plain.total() == 2 + 3 + 20 + 5
+    del plain.scale
+    Base.scale = 7.0
+    assert plain.total() == 2 + 3 + 20 + 7
+    del plain.b
+    with pytest.raises(AttributeError):
+        plain.total()
+
+    @oc.data_oriented
+    class Slots:
+        __slots__ = ("a", "__weakref__")
+
+        @oc.kernel
+        def twice(self) -> oc.f32:
+            return 2 * self.a
+
+    @oc.data_oriented
+    class Computing:
+        def __getattribute__(self, name):
+            value = object.__getattribute__(self, name)
+            return value + 0.5 if name == "a" else value
+
+        @oc.kernel
+        def twice(self) -> oc.f32:
+            return 2 * self.a
+
+    for one, shift in ((Slots(), 0.0), (Computing(), 0.5)):
+        for a in (1.0, 2.0, 4.0):
+            one.a = a
+            assert one.twice() == 2 * (a + shift)

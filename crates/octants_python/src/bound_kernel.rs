@@ -33,7 +33,8 @@ impl BoundKernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Kernel::__call__(self.kernel.bind(args.py()), &self.with_receiver(args)?, kwargs)
+        let py = args.py();
+        Kernel::call_method(self.kernel.bind(py), self.receiver.bind(py), args, kwargs)
     }
 
     /// The derivative of the kernel; see there.

@@ -507,6 +507,30 @@ impl Kernel {
         self.with_arguments(args, kwargs, |arguments, stream| self.call(args.py(), what, arguments, stream))
     }
 
+    /// A call as a method: the receiver comes first.
+    #[inline]
+    pub fn call_method<'py>(
+        slf: &Bound<'py, Self>,
+        receiver: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        if kwargs.is_none()
+            && args.len() + 1 == this.params.len()
+            && this.runtime.get().call_hook(py).is_none()
+        {
+            return errors::gateway(|| {
+                host_only::guard_launch(py)?;
+                let all = std::iter::once(receiver.as_borrowed()).chain(args.iter_borrowed());
+                let arguments: Objects<'_, 'py> = all.collect();
+                this.call(py, What::Value, &arguments, None)
+            });
+        }
+        let all = std::iter::once(receiver.clone()).chain(args.iter());
+        Self::__call__(slf, &PyTuple::new(py, all.collect::<Vec<_>>())?, kwargs)
+    }
+
     /// Does something with the arguments in the order of the parameters, and the stream of a call.
     #[inline]
     fn with_arguments<'py, R>(

@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
 use super::array::ArrayInput;
 use super::derivative::CompanionPath;
 use super::field::{FieldInput, LeafSlots};
+use super::instance_dict::{self, InstanceDict};
 use super::writer::ArgumentWriter;
 use crate::aggregate::Layout;
 use crate::template::TemplateKey;
@@ -25,6 +26,8 @@ pub struct Input {
 enum Path {
     Argument,
     Attribute(usize, Py<PyString>),
+    /// An attribute that lies in the dictionary of its object.
+    Stored(usize, Py<PyString>),
     Item(usize, Py<PyAny>),
     /// An object that the code stays with.
     Held(TemplateKey),
@@ -58,19 +61,26 @@ pub enum Check {
 }
 
 impl Input {
-    /// `numbers` has the number of the input that each dependency is.
+    /// `numbers` has the number of the input that each dependency is; `parent` is the object that it is a member of.
     pub fn new(
         dependency: &Dependency<Bound<'_, PyAny>>,
         compiled: &CompiledKernel,
         leaves: LeafSlots,
         numbers: &[usize],
+        parent: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let object = &dependency.object;
         let path = match &dependency.origin {
             Origin::Argument(_) | Origin::Captured => Path::Argument,
             Origin::Held => Path::Held(TemplateKey::of(object)?),
             Origin::Member { of, step: Step::Attribute(name) } => {
-                Path::Attribute(numbers[*of], PyString::intern(object.py(), name).unbind())
+                let name = PyString::intern(object.py(), name);
+                match parent {
+                    Some(parent) if instance_dict::holds(parent, &name) => {
+                        Path::Stored(numbers[*of], name.unbind())
+                    }
+                    _ => Path::Attribute(numbers[*of], name.unbind()),
+                }
             }
             Origin::Member { of, step: Step::Item(key) } => Path::Item(numbers[*of], key.clone().unbind()),
         };
@@ -87,7 +97,9 @@ impl Input {
     pub fn is_alive(&self) -> bool {
         let is_held = match &self.path {
             Path::Held(key) => key.is_alive(),
-            Path::Argument | Path::Attribute(..) | Path::Item(..) | Path::Companion(_) => true,
+            Path::Argument | Path::Attribute(..) | Path::Stored(..) | Path::Item(..) | Path::Companion(_) => {
+                true
+            }
         };
         is_held
             && match &self.check {
@@ -101,8 +113,16 @@ impl Input {
         &self,
         py: Python<'py>,
         known: impl Fn(usize) -> Borrowed<'a, 'py, PyAny>,
+        stored: &mut InstanceDict<'py>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &self.path {
+            Path::Stored(of, name) => {
+                let parent = known(*of);
+                match stored.get(*of, &parent, name) {
+                    Some(member) => Ok(Some(member)),
+                    None => parent.getattr(name.bind(py)).map(Some),
+                }
+            }
             Path::Companion(path) => path.read(py, known).map(Some),
             Path::Held(key) => Ok(key.held(py)),
             Path::Attribute(of, name) => {

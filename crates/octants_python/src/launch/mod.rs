@@ -9,6 +9,7 @@ mod block;
 mod derivative;
 mod field;
 mod input;
+mod instance_dict;
 mod specialisation;
 mod staging;
 mod writer;

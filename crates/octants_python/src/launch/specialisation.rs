@@ -14,6 +14,7 @@ use super::array::ArrayFit;
 use super::derivative::{Companion, DerivativePlan, check_apart};
 use super::field::{bound_field, leaf_slots};
 use super::input::{Check, Input};
+use super::instance_dict::InstanceDict;
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
 use crate::number;
 
@@ -73,7 +74,11 @@ impl Specialisation {
                 captured.extend(leaves.iter().map(|&(leaf, at)| (field.leaves[leaf].clone(), at)));
                 continue;
             }
-            inputs.push(Input::new(dependency, &compiled, leaves, &numbers)?);
+            let parent = match &dependency.origin {
+                Origin::Member { of, .. } => Some(&dependencies[*of].object),
+                Origin::Argument(_) | Origin::Held | Origin::Captured => None,
+            };
+            inputs.push(Input::new(dependency, &compiled, leaves, &numbers, parent)?);
         }
         let is_array = |&index: &usize| matches!(inputs[index].check, Check::Array(_));
         let arrays = (0..inputs.len()).filter(is_array).collect();
@@ -215,9 +220,10 @@ impl Specialisation {
         let mut changed = Vec::new();
         let mut launch = LaunchArguments::new(false);
         let (mut writer, read) = launch.writer(&self.compiled);
+        let mut stored = InstanceDict::default();
         for (index, input) in self.inputs.iter().enumerate() {
             if index >= arguments.len() {
-                let Some(object) = input.read(py, |at| known(arguments, read, at))? else {
+                let Some(object) = input.read(py, |at| known(arguments, read, at), &mut stored)? else {
                     return Ok(Vec::new());
                 };
                 read.push(object);
@@ -244,8 +250,11 @@ fn bind_members<'py>(
     read: &mut Members<'py>,
     writer: &mut ArgumentWriter<'_, 'py>,
 ) -> PyResult<bool> {
+    let mut stored = InstanceDict::default();
     for (index, input) in members.iter().enumerate() {
-        let Some(object) = input.read(py, |at| known(arguments, read, at))? else { return Ok(false) };
+        let Some(object) = input.read(py, |at| known(arguments, read, at), &mut stored)? else {
+            return Ok(false);
+        };
         read.push(object);
         let read = &*read;
         if !input.check.write(&read[index], |at| known(arguments, read, at), writer)? {

@@ -13,7 +13,7 @@ use crate::ndarray::Ndarray;
 use crate::{errors, foreign, interrupt, numpy};
 
 /// Members that were read for a launch. Their memory must live until it is over, whatever happens to the objects that had them.
-pub type Members<'py> = SmallVec<[Bound<'py, PyAny>; 16]>;
+pub type Members<'py> = SmallVec<[Bound<'py, PyAny>; 32]>;
 
 /// Streams of other libraries; all arrays of a library are usually used in one.
 type Streams = SmallVec<[ExternalStream; 1]>;
