@@ -43,9 +43,8 @@ def compile_all(
     """
     host_only("compile_all")
     wanted = [(_split(call[0], tuple(call[1:]))) for call in calls]
-    if progress is None:
-        progress = sys.stderr.isatty()
-    compilations = Compilations(wanted, threads or _processors(), progress)
+    shown = sys.stderr.isatty() if progress is None else progress
+    compilations = Compilations(wanted, threads or _processors(), shown)
     if not background:
         compilations.wait()
     return compilations

@@ -277,7 +277,8 @@ def kernel(fn=None, *, pure=None, fastcache=False, graph=False, checkpoints=Fals
     """Compiles a function into a kernel: its outermost ``for`` loops run in parallel on all cores.
 
     Every parameter is annotated: ``oc.f32``, ``int``, ``oc.types.ndarray(dtype=oc.f32, ndim=1)``. Compiled when first called, once
-    for each kind of arguments. Every kernel is cached, so ``pure`` and ``fastcache`` change nothing. A kernel with ``graph=True`` runs as any
+    for each kind of arguments. Every kernel is kept on disk; ``fastcache=True`` promises that this one depends on its arguments alone,
+    which is checked, and changes nothing else. A kernel with ``graph=True`` runs as any
     other.
     """
     if checkpoints and not graph:
@@ -292,7 +293,7 @@ def kernel(fn=None, *, pure=None, fastcache=False, graph=False, checkpoints=Fals
         from .exceptions import OctantsSyntaxError
 
         raise OctantsSyntaxError("checkpoints=True is not in Octants yet: launch the kernels one after the other")
-    return _decorate(Kernel, fn)
+    return _decorate(Kernel, fn, bool(fastcache or pure))
 
 
 def func(fn=None, *, is_real_function=False, requires_top_level=False):

@@ -336,6 +336,8 @@ codes! {
 
     LiftedStatic "OC0708" Syntax "a number that is an argument in `oc.static`"
         "Numbers of a class decorated with `template_primitives=False` are arguments of its kernels, so that they are not known while compiling.";
+    ImpureGlobal "OC0709" Compilation "a global in a kernel with `fastcache=True`"
+        "A kernel with `fastcache=True` promises to depend on its arguments alone: pass the value as an argument. Modules, functions, classes, members of enumerations and names in capitals are allowed. Octants keeps every kernel and needs no such promise; it is checked for programs that run elsewhere, too.";
 
     ArgumentType "OC0801" RuntimeType "an argument that cannot be converted"
         "The value passed for a parameter does not have the kind that the annotation asks for.";
@@ -373,9 +375,11 @@ codes! {
         "Every entry of a vector or matrix is a value of its own: compiling one with more than 144 entries takes long, and so does every operation on it. Use an array.";
     Race "OC1007" UserWarning "an assignment in a parallel loop to what all iterations share"
         "A variable from before a parallel loop, or an element that the loop does not index, is shared by all iterations. Sums, products, minima and maxima are combined whatever the order; any other assignment overwrites what another iteration wrote, and which one is last is left to chance. Write to an element of the iteration's own, or put `oc.loop_config(serialize=True)` before the loop.";
+    ConstantGlobal "OC1008" UserWarning "a global that a kernel with `fastcache=True` takes for a constant"
+        "A kernel with `fastcache=True` promises to depend on its arguments alone. Names in capitals and what stands in `oc.static(...)` are taken for constants.";
 
     DerivativeOverwritten "OC1101" Compilation "a derivative that needs a value which the kernel overwrites"
-        "The derivative in reverse mode runs after the kernel and reads its arrays again. What was overwritten meanwhile is gone: write to another array or to another element, or split the kernel.";
+        "The derivative in reverse mode runs after the kernel and reads its arrays again. What was overwritten meanwhile is gone, unless the kernel was called inside of `oc.ad.Tape`, which keeps it. Or write to another array or to another element. Likewise, how often a loop runs that overwrites what is kept must not depend on what the kernel itself writes.";
     DerivativeStorage "OC1102" Runtime "a derivative through an array without storage for it"
         "What the kernel stores here depends on an input that has gradients, and would be lost. Make the array or field with `needs_grad=True` (`needs_dual=True` in forward mode), or place its gradients.";
     NotDifferentiable "OC1103" Compilation "an operation without a derivative"

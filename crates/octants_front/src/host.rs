@@ -355,6 +355,11 @@ pub trait Host {
     fn default_of(&self, function: &Self::Object, param: &str) -> HostResult<Option<Self::Object>>;
     fn annotation(&self, object: &Self::Object) -> Annotation;
 
+    /// Whether a global is part of the program's text rather than a value: a module, a function, a class.
+    fn is_definition(&self, _object: &Self::Object) -> bool {
+        false
+    }
+
     /// Whether a func is compiled as a function of its own rather than into its callers.
     fn is_real_function(&self, _func: &Self::Object) -> bool {
         false

@@ -60,6 +60,8 @@ pub struct LowerOptions {
     pub short_circuit: bool,
     /// A static loop with more iterations gives a warning; 0 for never.
     pub unrolling_limit: u32,
+    /// The kernel promises to depend on its arguments alone: globals that are values are refused.
+    pub pure: bool,
 }
 
 impl Default for LowerOptions {
@@ -71,6 +73,7 @@ impl Default for LowerOptions {
             check_bounds: false,
             short_circuit: true,
             unrolling_limit: 32,
+            pure: false,
         }
     }
 }

@@ -300,6 +300,12 @@ impl<'py> Host for PyHost<'py> {
         self.result(found)
     }
 
+    fn is_definition(&self, object: &Object<'py>) -> bool {
+        let is =
+            || self.py.import("octants._fastcache")?.getattr("is_definition")?.call1((object,))?.is_truthy();
+        is().unwrap_or(false)
+    }
+
     fn annotation_of(&self, function: &Object<'py>, param: &str) -> HostResult<Option<Object<'py>>> {
         self.result(self.annotation_object(function, param))
     }

@@ -3,6 +3,7 @@
 //! A call looks at each argument once, compares what it found with the specialisation of the call before, writes the block of
 //! arguments on the stack and hands it to the device. Nothing is keyed by the address of a temporary object.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,6 +47,8 @@ pub struct Kernel {
     specialisations: Arc<Specialisations>,
     /// Numbers behind the arguments that were seen to change, by the path to them: the code is told of them.
     varying: Mutex<Vec<String>>,
+    /// Made with `fastcache=True`: it is checked to depend on its arguments alone.
+    pure: bool,
     /// Whether the user was told of races: once is enough.
     told_of_races: AtomicBool,
 }
@@ -158,12 +161,22 @@ impl Kernel {
         let args = described
             .map(|(object, param)| binder.describe(param, tensor::unwrapped(object), current))
             .collect::<PyResult<Vec<_>>>()?;
+        let mut options = Cow::Borrowed(&current.lower);
+        if self.pure {
+            options.to_mut().pure = true;
+            let objects = PyTuple::new(py, arguments.iter().map(|argument| argument.to_owned()))?;
+            let names = self.signature.params.iter().map(|param| param.name.clone()).collect::<Vec<_>>();
+            py.import("octants._fastcache")?.getattr("check_arguments")?.call1((
+                &self.signature.qualname,
+                names,
+                objects,
+            ))?;
+        }
         let started = Instant::now();
         let function = self.function.bind(py).as_any();
         let varying = self.varying(py, current, what, arguments)?;
-        let lower = |varying: &[String]| {
-            lower_kernel(&PyHost::new(py), sources, function, &args, &current.lower, varying)
-        };
+        let lower =
+            |varying: &[String]| lower_kernel(&PyHost::new(py), sources, function, &args, &options, varying);
         let lowered = match lower(&varying) {
             // A number may have to be known after all, where nobody thought of one that changes.
             Err(_) if !varying.is_empty() => lower(&[]),
@@ -573,7 +586,13 @@ fn misfit(py: Python<'_>) -> PyErr {
 #[pymethods]
 impl Kernel {
     #[new]
-    fn new(py: Python<'_>, function: Bound<'_, PyFunction>, runtime: Bound<'_, Runtime>) -> PyResult<Self> {
+    #[pyo3(signature = (function, runtime, pure=false))]
+    fn new(
+        py: Python<'_>,
+        function: Bound<'_, PyFunction>,
+        runtime: Bound<'_, Runtime>,
+        pure: bool,
+    ) -> PyResult<Self> {
         errors::gateway(|| {
             let sources = runtime.get().sources();
             let signature =
@@ -597,6 +616,7 @@ impl Kernel {
                 params,
                 specialisations,
                 varying: Mutex::default(),
+                pure,
                 told_of_races: AtomicBool::new(false),
             })
         })
@@ -701,6 +721,19 @@ impl Kernel {
     #[getter]
     fn _primal(slf: &Bound<'_, Self>) -> Py<PyAny> {
         slf.clone().into_any().unbind()
+    }
+
+    /// What programs for Quadrants ask of their cache: whether the newest code was found on disk or put there.
+    #[getter]
+    fn src_ll_cache_observations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let newest = self.specialisations(What::Value).first().map(|newest| newest.compiled.statistics());
+        let found = newest.as_ref().is_some_and(|statistics| statistics.found);
+        let observations = py.import("octants._fastcache")?.getattr("Observations")?;
+        observations.call1((
+            self.pure && newest.is_some(),
+            self.pure && found,
+            self.pure && newest.is_some() && !found,
+        ))
     }
 
     /// Where the time of each compilation went, newest first: a list of dicts with milliseconds.

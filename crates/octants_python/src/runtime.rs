@@ -220,6 +220,7 @@ impl Runtime {
             check_bounds: session_options.kernel.debug || option(options, "check_out_of_bound")?,
             short_circuit: option(options, "short_circuit_operators")?,
             unrolling_limit: option(options, "unrolling_limit")?,
+            pure: false,
         };
         let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
         let cache = disk_cache::options(options)?;

@@ -33,9 +33,28 @@ impl<H: Host> Lowerer<'_, H> {
         let host = self.host;
         let found = host.global(&self.frame().object, name);
         match found.map_err(|exception| self.host_error(exception, span))? {
-            Some(object) => Ok(self.captured(object)),
+            Some(object) => {
+                self.check_purity(name, &object, span)?;
+                Ok(self.captured(object))
+            }
             None => Err(Box::new(self.undefined(name, span))),
         }
+    }
+
+    /// Refuses a global that is a value in a kernel that promises to use none. Functions of the package may.
+    fn check_purity(&mut self, name: &str, object: &H::Object, span: Span) -> Fallible<()> {
+        if !self.options.pure || self.host.is_definition(object) || self.is_library(self.frame()) {
+            return Ok(());
+        }
+        let message = format!("[PURE.VIOLATION] `{name}` is a global, and the kernel has `fastcache=True`");
+        let is_constant = name.chars().any(char::is_alphabetic) && !name.chars().any(char::is_lowercase);
+        if is_constant || self.in_static {
+            let warning = self.diagnostic(Code::ConstantGlobal, span, message);
+            self.warn(warning.help("it is taken for a constant; pass it as an argument if it is not"));
+            return Ok(());
+        }
+        let help = "pass it as an argument, or leave `fastcache=True` out: kernels are kept anyway";
+        Err(self.error_with_help(Code::ImpureGlobal, span, message, help))
     }
 
     pub(crate) fn undefined(&self, name: &str, span: Span) -> Diagnostic {
