@@ -118,3 +118,188 @@ def test_wrong_limits():
     for wrong in (-1, "much", 1.5):
         with pytest.raises((TypeError, ValueError)):
             oc.init(arch=oc.cpu, tape_memory_limit=wrong)
+
+
+# ---- what is said of it ---------------------------------------------------------------------------------------------------
+
+
+@oc.kernel
+def nest(x: VEC, y: VEC, n: oc.i32):
+    for i in x:
+        v = x[i]
+        for k in range(n):
+            for l in range(n):
+                v = oc.sin(v) * 0.9 + 0.1
+        y[i] = v
+
+
+@oc.kernel
+def gated(x: VEC, y: VEC, active: INTS):
+    for i in x:
+        if active[i] != 0:
+            v = x[i]
+            for k in range(active[i]):
+                v = oc.sin(v) * 0.9 + 0.1
+            y[i] = v
+
+
+@oc.kernel
+def linear(x: VEC, y: VEC, n: INTS):
+    for i in x:
+        v = x[i]
+        for k in range(n[i]):
+            v = v * 0.5 + k
+        y[i] = v
+
+
+@pytest.mark.host_access
+def test_the_plan_says_how_much_is_kept(arch):
+    x, y = made(X), made(np.zeros(4))
+    plan = steps.grad_plan(x, y, integers([3, 0, 8, 5]))
+    assert plan["derived"] == ["x", "y"]
+    assert plan["read_again"] == ["x", "n"]
+    (one,) = plan["kept"]
+    assert one["values"] == ["f64"]
+    assert one["bytes_per_iteration"] == 8
+    (loop,) = plan["parallel_loops"]
+    # The entries that the longest iteration needs, and no more.
+    assert loop["iterations"] == 4
+    assert loop["bytes_per_iteration"] == 8 * 8
+    assert 1 <= loop["at_once"] <= 4
+    assert plan["tape_bytes"] == loop["at_once"] * 8 * 8
+    # It follows the bound both ways, and a launch whose loops run zero times keeps nothing.
+    for most in (100, 7, 0, 512):
+        assert steps.grad_plan(x, y, integers([0, most, 0, 0]))["parallel_loops"][0]["bytes_per_iteration"] == 8 * most
+    assert steps.grad_plan(x, y, integers([0, 0, 0, 0]))["tape_bytes"] == 0
+    assert linear.grad_plan(x, y, integers([9, 9, 9, 9]))["sized"] == "nothing is kept"
+    assert linear.grad_plan(x, y, integers([9, 9, 9, 9]))["tape_bytes"] == 0
+
+
+@pytest.mark.host_access
+def test_a_nest_keeps_the_sum_and_not_the_product(arch):
+    plan = nest.grad_plan(made(X), made(np.zeros(4)), 64)
+    # Quadrants' stack of the inner loop has 64 * 64 slots of a value and its adjoint for each thread.
+    assert plan["parallel_loops"][0]["bytes_per_iteration"] == 2 * 64 * 8
+    assert 10 * plan["parallel_loops"][0]["bytes_per_iteration"] <= 64 * 64 * 16
+
+
+@pytest.mark.host_access
+def test_iterations_behind_a_gate_keep_nothing(arch):
+    x, y = made(X), made(np.zeros(4))
+    assert gated.grad_plan(x, y, integers([0, 0, 0, 0]))["tape_bytes"] == 0
+    assert gated.grad_plan(x, y, integers([0, 5, 0, 0]))["parallel_loops"][0]["bytes_per_iteration"] == 5 * 8
+
+
+@pytest.mark.host_access
+def test_limits_are_kept(arch):
+    x, y, n = made(X), made(np.zeros(4)), [3, 0, 8, 5]
+    oc.init(arch=getattr(oc, arch), tape_memory_limit=130, log_level="error")
+    x, y = made(X), made(np.zeros(4))
+    plan = steps.grad_plan(x, y, integers(n))
+    assert plan["parallel_loops"][0]["at_once"] == 2
+    assert plan["tape_bytes"] == 128
+    assert plan["sized"] == "a kernel computes it before the launch"
+
+
+@pytest.mark.device_memory
+def test_one_long_row_among_many_does_not_multiply():
+    oc.init(arch=oc.cfg.arch, tape_memory_limit=1 << 20, log_level="error")
+    count = 2000
+    rows = [1] * count
+    rows[7] = 10_000
+    x, y = made(np.full(count, 0.3)), made(np.zeros(count))
+    plan = steps.grad_plan(x, y, integers(rows))
+    assert plan["parallel_loops"][0]["at_once"] == (1 << 20) // 80_000
+    assert plan["tape_bytes"] <= 1 << 20
+
+
+# ---- checks of debug mode -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.host_access
+def test_indices_of_gradients_are_checked_in_debug_mode(arch):
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
+
+    @oc.kernel
+    def gathered(x: VEC, y: VEC, rows: INTS):
+        for i in y:
+            v = x[rows[i]]
+            for k in range(3):
+                v = oc.sin(v) * x[rows[i]]
+            y[i] = v
+
+    x, y, rows = made(X), made(np.zeros(4)), integers([0, 3, 2, 1])
+    gathered(x, y, rows)
+    gathered.grad(x, y, rows)
+    # The rows are others when the gradient is computed.
+    rows.from_numpy(np.array([0, 1, 77, 1], dtype=np.int32))
+    with pytest.raises(oc.OctantsAssertionError, match=r"(?s)77.*out of bounds.*gathered"):
+        gathered.grad(x, y, rows)
+
+
+# ---- streams --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.host_access
+def test_gradients_in_streams_keep_their_own(arch):
+    counts = (8, 32, 3, 17)
+    expected = [gradient(steps, X, [n, 0, n // 2, 1]) for n in counts]
+    streams = [oc.create_stream() for _ in counts]
+    for _ in range(5):
+        made_of = []
+        for n, stream in zip(counts, streams, strict=True):
+            x, y, rows = made(X), made(np.zeros(4)), integers([n, 0, n // 2, 1])
+            y.grad.from_numpy(np.arange(1.0, 5.0))
+            steps(x, y, rows, qd_stream=stream)
+            steps.grad(x, y, rows, qd_stream=stream)
+            made_of.append(x)
+        for stream in streams:
+            stream.synchronize()
+        for x, values in zip(made_of, expected, strict=True):
+            np.testing.assert_allclose(x.grad.to_numpy(), values, rtol=1e-12)
+
+
+@pytest.mark.host_access
+@pytest.mark.parametrize("limit", [None, 700])
+def test_branches_have_tapes_of_their_own(arch, limit):
+    @oc.kernel
+    def apart(x: VEC, y: VEC, a: INTS, b: INTS):
+        with oc.stream_parallel():
+            for i in range(4):
+                v = x[i]
+                for k in range(a[i]):
+                    v = oc.sin(v) + x[i] * 0.5
+                y[i] = v
+        with oc.stream_parallel():
+            for i in range(4):
+                w = x[i]
+                for k in range(b[i]):
+                    w = oc.cos(w) * x[3 - i]
+                y[4 + i] = w
+
+    @oc.kernel
+    def in_order(x: VEC, y: VEC, a: INTS, b: INTS):
+        for i in range(4):
+            v = x[i]
+            for k in range(a[i]):
+                v = oc.sin(v) + x[i] * 0.5
+            y[i] = v
+        for i in range(4):
+            w = x[i]
+            for k in range(b[i]):
+                w = oc.cos(w) * x[3 - i]
+            y[4 + i] = w
+
+    oc.init(arch=getattr(oc, arch), tape_memory_limit=limit, log_level="error") if limit else None
+    found = []
+    for kernel in (apart, in_order):
+        for _ in range(3):
+            x, y, a, b = made(X), made(np.zeros(8)), integers([8, 0, 3, 1]), integers([32, 2, 9, 0])
+            kernel(x, y, a, b)
+            y.grad.from_numpy(np.arange(1.0, 9.0))
+            kernel.grad(x, y, a, b)
+            found.append(x.grad.to_numpy())
+    for values in found[1:]:
+        np.testing.assert_allclose(values, found[0], rtol=1e-12)
+    plan = apart.grad_plan(x, y, a, b)
+    assert sorted(loop["bytes_per_iteration"] for loop in plan["parallel_loops"]) == [8 * 8, 32 * 8]

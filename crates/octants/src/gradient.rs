@@ -4,7 +4,7 @@
 //! kernel that says how much is needed, in the launch's own stream, waits for what that says, and gives the derivative arrays for as many iterations as
 //! run at once, which live until it is over. Nothing of it is shared with other launches.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use octants_hal::Cancel;
 use octants_ir::{Kernel, Loc, Scalar};
@@ -14,7 +14,7 @@ use octants_runtime::{Arguments, DerivedArguments, LiveStream, OverlapGuard, Str
 use crate::compiled::CompiledKernel;
 use crate::error::{Error, LaunchError};
 use crate::output::Locate;
-use crate::tape_memory::{LoopMemory, divide};
+use crate::tape_memory::{LoopMemory, divide, in_threads};
 
 /// A loop of which a derivative keeps something.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,17 +35,35 @@ pub struct Gradient {
     stops: Vec<Loc>,
     /// Of the kernel's own arrays.
     guard: OverlapGuard,
-    placed: Option<PlacedTapes>,
+    tapes: Option<Tapes>,
 }
 
-/// How tapes get their memory from a launch.
-struct PlacedTapes {
-    sizing: Arc<CompiledKernel>,
+/// Makes code for a kernel of the compiler's own.
+pub(crate) type Compile = Box<dyn Fn(Kernel, &Cancel) -> Result<Arc<CompiledKernel>, Error> + Send + Sync>;
+
+/// How much tapes need, and how they get it.
+struct Tapes {
+    sizing: Kernel,
+    /// Made when it is first needed: by a launch that provides the memory, or by who asks.
+    compiled_sizing: OnceLock<Arc<CompiledKernel>>,
+    compile: Compile,
     params: TapeParams,
     scalars: Vec<Scalar>,
     /// How many sizes the sizing kernel gives.
     sizes: usize,
     limit: Option<u64>,
+    /// Whether a launch provides the memory. Otherwise threads have it, and the kernel lacks [`Tapes::params`].
+    placed: bool,
+}
+
+impl Tapes {
+    fn sizing(&self, cancel: &Cancel) -> Result<&Arc<CompiledKernel>, Error> {
+        if let Some(made) = self.compiled_sizing.get() {
+            return Ok(made);
+        }
+        let made = (self.compile)(self.sizing.clone(), cancel)?;
+        Ok(self.compiled_sizing.get_or_init(|| made))
+    }
 }
 
 impl Gradient {
@@ -56,25 +74,36 @@ impl Gradient {
         device_has_tapes: bool,
         limit: Option<u64>,
         compile: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
-        compile_sizing: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
+        compile_sizing: Compile,
     ) -> Result<Self, Error> {
         let Derivative { mut kernel, companions, access, tapes, stops, recording: _ } = derivative;
         let params = kernel.params.len();
         let mut kept = Vec::new();
-        let mut placed = None;
+        let mut provided = None;
         if let Some(plan) = tapes {
             let sizes = plan.tasks * plan.stride();
             kept.extend(plan.loops.into_iter().map(|(at, scalars)| KeptLoop { at, scalars }));
-            if !device_has_tapes || limit.is_some() {
-                let params = declare_tape_arrays(&mut kernel);
-                let (sizing, scalars) = (compile_sizing(plan.sizing)?, plan.scalars);
-                placed = Some(PlacedTapes { sizing, params, scalars, sizes, limit });
-            }
+            let placed = !device_has_tapes || limit.is_some();
+            let params = if placed {
+                declare_tape_arrays(&mut kernel)
+            } else {
+                declare_tape_arrays(&mut kernel.clone())
+            };
+            provided = Some(Tapes {
+                sizing: plan.sizing,
+                compiled_sizing: OnceLock::new(),
+                compile: compile_sizing,
+                params,
+                scalars: plan.scalars,
+                sizes,
+                limit,
+                placed,
+            });
         }
         let kernel = compile(kernel)?;
         let guard = OverlapGuard::new(kernel.args(), &access);
         let written = access.iter().map(|access| access.written).collect();
-        Ok(Self { kernel, params, companions, written, kept, stops, guard, placed })
+        Ok(Self { kernel, params, companions, written, kept, stops, guard, tapes: provided })
     }
 
     /// The derivative. Its first parameters are those of the kernel that was differentiated.
@@ -156,7 +185,9 @@ impl Gradient {
             );
             return Err(Error::invalid(message).into());
         }
-        let Some(placed) = &self.placed else { return Ok((run(args), 0)) };
+        let Some(placed) = self.tapes.as_ref().filter(|tapes| tapes.placed) else {
+            return Ok((run(args), 0));
+        };
         let loops = self.loop_memory(placed, args, on, cancel)?;
         let mismatch = || Error::internal("launch", "a derivative's arguments are not in its layout");
         let memories = self.tape_arrays(placed, &loops, on)?;
@@ -175,24 +206,45 @@ impl Gradient {
         Ok((run(args.arguments()), bytes))
     }
 
-    /// What each loop needs, as the sizing kernel says.
-    fn loop_memory(
+    /// What each parallel loop keeps in a launch with these arguments, in the order of the derivative; waits for it.
+    pub fn kept_memory(
         &self,
-        placed: &PlacedTapes,
         args: Arguments<'_>,
         on: Option<&LiveStream>,
         cancel: &Cancel,
     ) -> Result<Vec<LoopMemory>, LaunchError> {
-        let (context, sizing) = (self.kernel.context(), &placed.sizing);
+        self.tapes.as_ref().map_or(Ok(Vec::new()), |tapes| self.loop_memory(tapes, args, on, cancel))
+    }
+
+    /// Whether the memory for what is kept is the threads' own, and grows as they need it.
+    pub fn keeps_in_threads(&self) -> bool {
+        self.tapes.as_ref().is_some_and(|tapes| !tapes.placed)
+    }
+
+    /// The parameters of the kernel that was differentiated whose memory is read again.
+    pub fn read_again(&self) -> Vec<usize> {
+        let access = &self.kernel.access()[..self.written.len()];
+        (0..access.len()).filter(|&param| access[param].read).collect()
+    }
+
+    /// What each loop needs, as the sizing kernel says.
+    fn loop_memory(
+        &self,
+        tapes: &Tapes,
+        args: Arguments<'_>,
+        on: Option<&LiveStream>,
+        cancel: &Cancel,
+    ) -> Result<Vec<LoopMemory>, LaunchError> {
+        let (context, sizing) = (self.kernel.context(), tapes.sizing(cancel)?);
         let of_memory = |error| Error::of_memory(error, "gradient");
-        let memory = StreamMemory::allocate(context, on, placed.sizes * 8).map_err(of_memory)?;
+        let memory = StreamMemory::allocate(context, on, tapes.sizes * 8).map_err(of_memory)?;
         memory.fill_with_zeros().map_err(of_memory)?;
         let (layout, access) = (sizing.args(), sizing.access());
         let derived = DerivedArguments::for_reader(args, self.kernel.args(), self.params, layout, access);
         let mismatch =
             || Error::internal("launch", "a derivative's sizes are not computed from its arguments");
         let mut derived = derived.ok_or_else(mismatch)?;
-        if !derived.set_array(self.params, &memory, Scalar::I64, &[placed.sizes as i32]) {
+        if !derived.set_array(self.params, &memory, Scalar::I64, &[tapes.sizes as i32]) {
             return Err(mismatch().into());
         }
         let results = &mut vec![0; sizing.results().bytes as usize][..];
@@ -202,13 +254,17 @@ impl Gradient {
         let sizes: Vec<_> =
             words.map(|word| i64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
         let threads = context.device().fork_costs().threads;
-        Ok(divide(&placed.params, &placed.scalars, &sizes, threads, placed.limit)?)
+        if tapes.placed {
+            return Ok(divide(&tapes.params, &tapes.scalars, &sizes, threads, tapes.limit)?);
+        }
+        let lanes = u64::from(self.kernel.plan().first().most_lanes());
+        Ok(in_threads(&tapes.params, &tapes.scalars, &sizes, threads * lanes))
     }
 
     /// The memory of each array, with how many cells it has: as many as the most demanding of its loops needs.
     fn tape_arrays<'s>(
         &self,
-        placed: &PlacedTapes,
+        placed: &Tapes,
         loops: &[LoopMemory],
         on: Option<&'s LiveStream>,
     ) -> Result<Vec<(i32, StreamMemory<'s>)>, Error> {

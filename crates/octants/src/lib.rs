@@ -86,7 +86,7 @@ pub use recording::{Record, Recorder};
 pub use report::{CompileStatistics, Dump, TaskResources};
 pub use session::Session;
 pub use stream::{Event, Stream};
-pub use tape_memory::LoopMemory;
+pub use tape_memory::{LoopMemory, total_bytes};
 pub use tree::{
     AxisSplit, Child, Leaf, LeafId, MAX_AXES, Node, NodeId, Outline, Sizes, not_positive, too_long,
 };

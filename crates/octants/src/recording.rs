@@ -10,7 +10,7 @@ use octants_runtime::{Arguments, DerivedArguments, HostQueue, LiveStream, Memory
 
 use crate::compiled::CompiledKernel;
 use crate::error::{Error, LaunchError};
-use crate::gradient::Gradient;
+use crate::gradient::{Compile, Gradient};
 
 /// A kernel that keeps what its derivative needs, compiled in a session.
 pub struct Recorder {
@@ -37,11 +37,12 @@ impl Recorder {
         device_has_tapes: bool,
         tape_limit: Option<u64>,
         compile: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
-        compile_sizing: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
+        compile_sizing: Compile,
+        cancel: &Cancel,
     ) -> Result<(Self, Gradient), Error> {
         let Recording { kernel, arrays, kept, sizing } = recording;
         let params = kernel.params.len() - arrays.len();
-        let (kernel, sizing) = (compile(kernel)?, compile_sizing(sizing)?);
+        let (kernel, sizing) = (compile(kernel)?, compile_sizing(sizing, cancel)?);
         let guard = OverlapGuard::new(kernel.args(), &derivative.access);
         let recorder = Self { kernel, sizing, arrays, kept, params, guard };
         Ok((recorder, Gradient::new(derivative, device_has_tapes, tape_limit, compile, compile_sizing)?))

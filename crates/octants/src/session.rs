@@ -16,7 +16,7 @@ use crate::cache::Cache;
 use crate::compile_phases::Compilation;
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
-use crate::gradient::Gradient;
+use crate::gradient::{Compile, Gradient};
 use crate::intern::Interner;
 use crate::kernel_source::KernelSource;
 use crate::kernel_store::{CacheOptions, KernelIr, KernelStore};
@@ -238,10 +238,15 @@ impl Session {
             Err(refusals) => return Ok(Err(refusals)),
         };
         let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
-        let compile_sizing = |kernel| self.compile_in_mode(kernel, false, begin.elapsed(), cancel);
         let Inner { options, compiler, .. } = &*self.inner;
         let limit = options.tape_memory_limit;
-        Gradient::new(derivative, compiler.has_tapes(), limit, compile, compile_sizing).map(Ok)
+        Gradient::new(derivative, compiler.has_tapes(), limit, compile, self.compile_unchecked()).map(Ok)
+    }
+
+    /// Compiles kernels of the compiler's own, without checks: what is wrong in them is wrong in what they were made of, which tells.
+    fn compile_unchecked(&self) -> Compile {
+        let session = self.clone();
+        Box::new(move |kernel, cancel| session.compile_in_mode(kernel, false, Duration::ZERO, cancel))
     }
 
     /// What must run in the place of a kernel whose derivative in reverse mode needs what the kernel overwrites, and that derivative; `None` if the
@@ -259,11 +264,10 @@ impl Session {
         };
         let Some(recording) = derivative.recording.take() else { return Ok(Ok(None)) };
         let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
-        let compile_sizing = |kernel| self.compile_in_mode(kernel, false, begin.elapsed(), cancel);
         let Inner { options, compiler, .. } = &*self.inner;
         let limit = options.tape_memory_limit;
-        let made =
-            Recorder::new(derivative, recording, compiler.has_tapes(), limit, compile, compile_sizing)?;
+        let (has_tapes, unchecked) = (compiler.has_tapes(), self.compile_unchecked());
+        let made = Recorder::new(derivative, recording, has_tapes, limit, compile, unchecked, cancel)?;
         Ok(Ok(Some(made)))
     }
 

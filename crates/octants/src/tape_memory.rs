@@ -26,6 +26,8 @@ pub struct LoopMemory {
     pub cells: Vec<(Scalar, u64)>,
     /// How many iterations have memory at once.
     pub slots: u64,
+    /// Loops of different branches may run at the same time; those of one run one after the other, in the same memory.
+    pub branch: usize,
 }
 
 impl LoopMemory {
@@ -42,6 +44,16 @@ impl LoopMemory {
     }
 }
 
+/// What all loops take together, where those of one branch have the same memory.
+pub fn total_bytes(loops: &[LoopMemory]) -> u64 {
+    let branches = loops.iter().map(|memory| memory.branch + 1).max().unwrap_or(0);
+    let of_branch = |branch| {
+        let loops = loops.iter().filter(move |memory| memory.branch == branch);
+        loops.map(LoopMemory::bytes).max().unwrap_or(0)
+    };
+    (0..branches).map(of_branch).fold(0, u64::saturating_add)
+}
+
 /// Slots for each loop. `sizes` are what the sizing kernel said: of each loop its points, then the cells of each scalar.
 pub(crate) fn divide(
     params: &TapeParams,
@@ -51,15 +63,36 @@ pub(crate) fn divide(
     limit: Option<u64>,
 ) -> Result<Vec<LoopMemory>, Error> {
     let limit = limit.unwrap_or(DEFAULT_LIMIT) / params.branches.max(1) as u64;
+    let mut loops = needed(params, scalars, sizes);
+    for (memory, taped) in loops.iter_mut().zip(&params.loops) {
+        memory.slots = slots(taped, memory, threads, limit)?;
+    }
+    Ok(loops)
+}
+
+/// Likewise, where each of so many iterations that run at once has memory of its thread's.
+pub(crate) fn in_threads(
+    params: &TapeParams,
+    scalars: &[Scalar],
+    sizes: &[i64],
+    at_once: u64,
+) -> Vec<LoopMemory> {
+    let mut loops = needed(params, scalars, sizes);
+    for (memory, taped) in loops.iter_mut().zip(&params.loops) {
+        memory.slots = memory.points.min(if taped.in_order { 1 } else { at_once });
+    }
+    loops
+}
+
+/// What the loops need, before they get something.
+fn needed(params: &TapeParams, scalars: &[Scalar], sizes: &[i64]) -> Vec<LoopMemory> {
+    let amount = |size: i64| u64::try_from(size).unwrap_or(0);
     let loops = params.loops.iter().zip(sizes.chunks_exact(1 + scalars.len()));
     loops
         .map(|(taped, sizes)| {
-            let amount = |size: i64| u64::try_from(size).unwrap_or(0);
-            let (points, cells) = (amount(sizes[0]), sizes[1..].iter().map(|&cells| amount(cells)));
-            let cells: Vec<_> = scalars.iter().copied().zip(cells).filter(|&(_, cells)| cells > 0).collect();
-            let mut memory = LoopMemory { points, cells, slots: 0 };
-            memory.slots = slots(taped, &memory, threads, limit)?;
-            Ok(memory)
+            let cells = sizes[1..].iter().map(|&cells| amount(cells));
+            let cells = scalars.iter().copied().zip(cells).filter(|&(_, cells)| cells > 0).collect();
+            LoopMemory { points: amount(sizes[0]), cells, slots: 0, branch: taped.branch }
         })
         .collect()
 }

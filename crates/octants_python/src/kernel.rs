@@ -490,6 +490,42 @@ impl Kernel {
         self.launch(py, &made, &mut launch, stream, RecordUse::None)
     }
 
+    /// What the derivative in reverse mode keeps, as the user sees it.
+    #[cold]
+    fn plan_derivative<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        stream: Option<&LiveStream>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let (what, mut launch) = (What::Derivative(Mode::Reverse), LaunchArguments::new(stream.is_some()));
+        let code = match self.find(py, self.runtime.get().epoch(), what, arguments, &mut launch)? {
+            Some(found) => found,
+            None => {
+                let made = self.specialise(py, &*self.runtime.get().current(py)?, what, arguments)?;
+                if !self.fits(py, &made, arguments, &mut launch)? {
+                    return Err(misfit(py));
+                }
+                made
+            }
+        };
+        let (Some(gradient), Some(plan)) = (&code.derivative, &code.plan) else {
+            return Err(errors::bug("a derivative without a plan"));
+        };
+        let _mirror = launch.upload(py, &code.compiled, stream)?;
+        let _kept = launch.keep_memory(py)?;
+        let signals = SignalScope::begin(py)?;
+        let bytes = launch.bytes();
+        let memory = py.detach(|| {
+            // SAFETY: as in `launch`.
+            let arguments = unsafe { Arguments::new(bytes) };
+            gradient.kept_memory(arguments, stream, signals.request())
+        });
+        let memory =
+            memory.map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))?;
+        plan.to_dict(py, &memory, gradient.keeps_in_threads())
+    }
+
     /// The code for these arguments, made if there is none.
     fn code_for<'py>(
         &self,
@@ -645,20 +681,16 @@ impl Kernel {
         slf.get().launch_with(args, kwargs, What::Derivative(Mode::Reverse))
     }
 
-    /// What the derivative in reverse mode does for these arguments: which parameters have gradients, what it keeps of which loops, and where
-    /// derivatives end. Launches nothing.
+    /// What the derivative in reverse mode does for these arguments: which parameters have gradients, what it keeps of which loops and how
+    /// much memory that takes, what it reads again, and where derivatives end. Runs nothing but what computes the memory, and waits for that.
     #[pyo3(signature = (*args, **kwargs))]
     pub fn grad_plan<'py>(
         slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        errors::gateway(|| {
-            let (py, this) = (slf.py(), slf.get());
-            let code = this.code_for(args, kwargs, What::Derivative(Mode::Reverse))?;
-            let plan = code.plan.as_ref().ok_or_else(|| errors::bug("a derivative without a plan"))?;
-            plan.to_dict(py)
-        })
+        let (py, this) = (slf.py(), slf.get());
+        this.with_arguments(args, kwargs, |arguments, stream| this.plan_derivative(py, arguments, stream))
     }
 
     /// Makes the code for these arguments, if there is none: of the kernel, or of its derivative in reverse mode. Launches nothing.

@@ -85,6 +85,11 @@ pub struct Version<I> {
 }
 
 impl<I> Version<I> {
+    /// How many points of a range a task runs at once, at most.
+    pub fn most_lanes(&self) -> u32 {
+        self.functions.iter().map(|&(_, lanes)| lanes).max().unwrap_or(1)
+    }
+
     pub(crate) fn load(context: &Arc<Context>, code: Code<I>) -> Result<Self, DeviceError> {
         let Code { name, place, plan, tasks, info } = code;
         let parts: Vec<_> = tasks

@@ -6,7 +6,7 @@ use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{Dependency, FieldParam, Origin, Role};
 use octants::ir::plan::ArgSlot;
 use octants::ir::{ArrayType, Kernel, Loc, Scalar, Type};
-use octants::{CompiledKernel, Gradient, Mode, Storage};
+use octants::{CompiledKernel, Gradient, LoopMemory, Mode, Storage, total_bytes};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -49,6 +49,8 @@ pub struct DerivativePlan {
     kept: Vec<(String, Vec<Scalar>)>,
     /// Where derivatives end that could have gone on.
     stops: Vec<String>,
+    /// The parameters that are read again, to compute what is not kept.
+    read_again: Vec<String>,
 }
 
 impl DerivativePlan {
@@ -57,11 +59,22 @@ impl DerivativePlan {
         let derived = gradient.companions().iter().map(|&(param, _)| kernel.params[param].name.clone());
         let kept = gradient.kept().iter().map(|kept| (place(kept.at), kept.scalars.clone()));
         let stops = gradient.stops().iter().map(|&stop| place(stop));
-        Self { derived: derived.collect(), kept: kept.collect(), stops: stops.collect() }
+        let read_again = gradient.read_again().into_iter().map(|param| kernel.params[param].name.clone());
+        Self {
+            derived: derived.collect(),
+            kept: kept.collect(),
+            stops: stops.collect(),
+            read_again: read_again.collect(),
+        }
     }
 
-    /// As the user sees it.
-    pub fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    /// As the user sees it, with what parallel loops keep for some arguments.
+    pub fn to_dict<'py>(
+        &self,
+        py: Python<'py>,
+        memory: &[LoopMemory],
+        in_threads: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let mut kept = Vec::with_capacity(self.kept.len());
         for (place, scalars) in &self.kept {
             let one = PyDict::new(py);
@@ -74,6 +87,23 @@ impl DerivativePlan {
         plan.set_item("derived", &self.derived)?;
         plan.set_item("kept", kept)?;
         plan.set_item("stops", &self.stops)?;
+        plan.set_item("read_again", &self.read_again)?;
+        let mut loops = Vec::with_capacity(memory.len());
+        for one in memory {
+            let parallel = PyDict::new(py);
+            parallel.set_item("iterations", one.points)?;
+            parallel.set_item("bytes_per_iteration", one.bytes_of_iteration())?;
+            parallel.set_item("at_once", one.slots)?;
+            loops.push(parallel);
+        }
+        plan.set_item("parallel_loops", loops)?;
+        plan.set_item("tape_bytes", total_bytes(memory))?;
+        let sized = match (memory.is_empty(), in_threads) {
+            (true, _) => "nothing is kept",
+            (false, true) => "threads take what they need",
+            (false, false) => "a kernel computes it before the launch",
+        };
+        plan.set_item("sized", sized)?;
         Ok(plan)
     }
 }

@@ -21,6 +21,7 @@ mod places;
 mod sizing;
 mod values;
 
+use octants_ir::ops::AssertKind;
 use octants_ir::rewrite::{ValueMap, clone_op, ops_in};
 use octants_ir::{Builder, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
@@ -43,11 +44,34 @@ pub(super) struct Reversed {
 }
 
 /// Makes a kernel its own reverse. `recorded` says which loads give what ops gave when the kernel ran.
+///
+/// Where the kernel checks its indices, so does the reverse, unless it would read for the checks alone what the kernel has overwritten.
 pub(super) fn reverse(
     kernel: &mut Kernel,
     activity: &Activity,
     companion_of: SideTable<Value, Option<Value>>,
     recorded: &SideTable<Op, Option<Op>>,
+    refusals: &mut Vec<Refusal>,
+) -> Reversed {
+    let is_check = |op: Op| matches!(kernel.ops[op].kind, OpKind::Assert(AssertKind::Bounds, _));
+    if ops_in(kernel, kernel.body).into_iter().any(is_check) {
+        let (mut checked, mut refused) = (kernel.clone(), Vec::new());
+        let reversed =
+            reverse_with(&mut checked, activity, companion_of.clone(), recorded, true, &mut refused);
+        if refused.is_empty() {
+            *kernel = checked;
+            return reversed;
+        }
+    }
+    reverse_with(kernel, activity, companion_of, recorded, false, refusals)
+}
+
+fn reverse_with(
+    kernel: &mut Kernel,
+    activity: &Activity,
+    companion_of: SideTable<Value, Option<Value>>,
+    recorded: &SideTable<Op, Option<Op>>,
+    checks: bool,
     refusals: &mut Vec<Refusal>,
 ) -> Reversed {
     let tape = ops_in(kernel, kernel.body).into_iter().find(|&op| kernel.ops[op].kind == OpKind::Tape);
@@ -59,6 +83,7 @@ pub(super) fn reverse(
     let facts = Facts::find(&primal, activity, &companion_of);
     let (mut reverse, template) =
         Reverse::new(kernel, activity, &facts, companion_of.clone(), recorded, &mut *refusals);
+    reverse.checks = checks;
     reverse.pair(template, &[]);
     let Reverse { origin, kept, tasks, loc, .. } = reverse;
     let body = kernel.body;
@@ -80,7 +105,9 @@ pub(super) fn reverse(
     }
     let live = LiveTapes::find(&primal, kernel, &kept);
     let mut sizing = primal;
-    let (reverse, template) = Reverse::new(&mut sizing, activity, &facts, companion_of, recorded, refusals);
+    let (mut reverse, template) =
+        Reverse::new(&mut sizing, activity, &facts, companion_of, recorded, refusals);
+    reverse.checks = checks;
     Reversed { tapes: Some(reverse.size_tapes(template, live, &tasks)), unkept }
 }
 
@@ -111,6 +138,8 @@ struct Reverse<'k> {
     updating: Option<Op>,
     /// Whether tasks may stand here.
     at_top: bool,
+    /// Whether indices are checked again.
+    checks: bool,
     /// Where ops are put.
     region: Region,
     loc: Loc,
@@ -148,6 +177,7 @@ impl<'k> Reverse<'k> {
             mends: false,
             updating: None,
             at_top: true,
+            checks: false,
             region: body,
             loc,
             refusals,
@@ -260,6 +290,10 @@ impl Reverse<'_> {
                     self.keep_places(op);
                 }
                 self.forward_structure(op);
+            }
+            OpKind::Assert(AssertKind::Bounds, _) if self.checks => {
+                let copy = clone_op(self.kernel, op, &mut self.names);
+                self.kernel.regions[self.region].ops.push(copy);
             }
             // They were said, or failed, when the kernel ran.
             OpKind::Assert(..) | OpKind::Print(_) => {}

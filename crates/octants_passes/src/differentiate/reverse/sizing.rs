@@ -23,7 +23,7 @@
 //! how many cells of it one iteration needs at most. Tapes of a region live together; those of regions inside it do not, but one at a
 //! time, on top.
 
-use octants_ir::ops::{ArithOp, AtomicOp};
+use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp};
 use octants_ir::rewrite::ops_in;
 use octants_ir::{
     ArrayType, Boundary, Builder, Const, Kernel, Loc, Op, OpKind, Region, Scalar, SideTable, Type, Value,
@@ -134,6 +134,7 @@ impl Reverse<'_> {
         self.b().returns(&[]);
         self.kernel.results.clear();
         sweep_ending(self.kernel);
+        size_once(self.kernel);
         let sizing = self.kernel.clone();
         TapePlan { loops: live.loops, scalars: live.scalars, tasks: tasks.len(), sizing }
     }
@@ -360,6 +361,47 @@ impl Reverse<'_> {
         }
         kept
     }
+}
+
+/// What all iterations of a loop need alike is computed once, if there are iterations.
+///
+/// ```text
+/// parallel_for (%i: i32) in (%lo..%hi) { … }     if nothing in it depends on %i
+/// ```
+/// becomes
+/// ```text
+/// %c: u1 = lt %lo, %hi
+/// if %c { … }
+/// ```
+fn size_once(kernel: &mut Kernel) {
+    for region in kernel.top_regions() {
+        for op in std::mem::take(&mut kernel.regions[region].ops) {
+            if !is_same_for_all(kernel, op) {
+                kernel.regions[region].ops.push(op);
+                continue;
+            }
+            let data = kernel.ops[op].clone();
+            let once = kernel.add_region();
+            kernel.regions[once].ops = std::mem::take(&mut kernel.regions[data.regions[0]].ops);
+            let b = &mut Builder::at(kernel, region, data.loc);
+            let axes = data.operands.chunks_exact(2);
+            let some: Vec<_> = axes.map(|axis| b.compare(CompareOp::Lt, axis[0], axis[1])).collect();
+            let some = some.into_iter().reduce(|all, some| b.bit(BitOp::And, all, some));
+            let none = b.region_of(&[], |_, _| Vec::new());
+            b.op(OpKind::If, some, [], [once, none]);
+        }
+    }
+}
+
+/// Whether the op is a parallel loop whose iterations all do the same.
+fn is_same_for_all(kernel: &Kernel, op: Op) -> bool {
+    let Some(parallel) = kernel.parallel_loop(op) else { return false };
+    parallel.attributes.reductions.is_empty()
+        && ops_in(kernel, parallel.body).into_iter().all(|inner| {
+            let data = &kernel.ops[inner];
+            let differs = matches!(data.kind, OpKind::Random | OpKind::Clock | OpKind::VolatileLoad);
+            !differs && !data.operands.iter().any(|operand| parallel.indices().contains(operand))
+        })
 }
 
 struct Sizing<'s> {
