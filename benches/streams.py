@@ -52,13 +52,16 @@ def measure(qd, arch):
     gpu = arch != "cpu"
     rows = qd.types.ndarray(dtype=qd.i32, ndim=2)
     row = qd.types.ndarray(dtype=qd.i32, ndim=1)
-    steps, serial_steps = (2_000_000, 400_000) if gpu else (20_000, 3_000_000)
+    steps, serial_steps = (200_000, 200_000) if gpu else (4_000, 1_000_000)
 
     @qd.func
     def spin(x: qd.i32, n: qd.i32) -> qd.i32:
         v = x
         for _ in range(n):
-            v = v * 1664525 + 1013904223
+            # Steps that no compiler joins: where 16 of them were one, the place of the loop in the instruction cache decided on a twentieth.
+            v ^= v << 13
+            v ^= v >> 17
+            v ^= v << 5
         return v
 
     @qd.kernel

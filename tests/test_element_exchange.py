@@ -1,4 +1,5 @@
-"""Loops that load and store whole vectors and matrices at their own index. On a GPU the lanes of a warp do it together, where a body is long."""
+"""Loops that load and store whole vectors and matrices at their own index. On a GPU the lanes of a warp do it together, where a body is long or
+elements are wide."""
 
 import numpy as np
 import pytest
@@ -50,6 +51,38 @@ def test_elements_reach_their_places(element, length):
     np.testing.assert_array_equal(y.to_numpy()[:length], before[:length] * 8 + 1)
     np.testing.assert_array_equal(y.to_numpy()[length:], untouched[length:])
     np.testing.assert_array_equal(x.to_numpy(), before)
+
+
+def test_short_bodies(element):
+    arrays = oc.types.ndarray(dtype=ELEMENTS[element], ndim=1)
+
+    @oc.kernel
+    def step(x: arrays, y: arrays, z: arrays, n: oc.i32):
+        for i in range(n):
+            v = x[i]
+            y[i] = v
+            z[i] = v * 2 + 1
+
+    (x, before), (y, untouched), (z, _) = (filled(element, 1000, first) for first in (0, 7000, 9000))
+    step(x, y, z, 997)
+    np.testing.assert_array_equal(y.to_numpy()[:997], before[:997])
+    np.testing.assert_array_equal(y.to_numpy()[997:], untouched[997:])
+    np.testing.assert_array_equal(z.to_numpy()[:997], before[:997] * 2 + 1)
+
+
+@pytest.mark.no_device
+def test_wide_elements_of_a_short_body_are_exchanged(element):
+    arrays = oc.types.ndarray(dtype=ELEMENTS[element], ndim=1)
+
+    @oc.kernel
+    def copy(x: arrays, y: arrays):
+        for i in x:
+            y[i] = x[i]
+
+    (x, _), (y, _) = filled(element, 10), filled(element, 10)
+    copy(x, y)
+    # Three words are narrow: four points of a thread are 48 bytes.
+    assert ("octants_$_exchange" in copy.dump("ptx", capability=90)) == (element != "vec3")
 
 
 @pytest.mark.parametrize("lo, hi", [(1, 2), (5, 37), (31, 33), (32, 64), (33, 999), (127, 130), (990, 1000)])
