@@ -254,11 +254,11 @@ def mpm_grad() -> Built:
 
     def step(_: int) -> None:
         scene.reset()
-        push = gs.tensor([1.0, 0.2, 0.0], requires_grad=True)
+        push = torch.tensor([1.0, 0.2, 0.0], requires_grad=True)
         ball.set_velocity(push)
         for _ in range(4):
             scene.step()
-        loss = torch.pow(ball.get_state().pos - gs.tensor([0.6, 0.5, 0.5]), 2).sum()
+        loss = torch.pow(ball.get_state().pos - torch.tensor([0.6, 0.5, 0.5]), 2).sum()
         loss.backward()
         gradients[:] = [push.grad.clone(), loss.detach()]
 

@@ -51,6 +51,7 @@ impl ArrayInput {
         object: &Bound<'py, PyAny>,
         writer: &mut ArgumentWriter<'_, 'py>,
     ) -> PyResult<ArrayFit> {
+        let object = tensor::unwrapped(object);
         let Ok(ndarray) = object.cast::<Ndarray>() else { return self.write_foreign(object, writer) };
         let array = &ndarray.get().array;
         if (array.element(), array.order()) != (self.elem, self.order)
@@ -66,7 +67,7 @@ impl ArrayInput {
         Ok(ArrayFit::Fits)
     }
 
-    /// An array of another library, or a tensor.
+    /// An array of another library.
     fn write_foreign<'py>(
         &self,
         object: &Bound<'py, PyAny>,
@@ -74,10 +75,6 @@ impl ArrayInput {
     ) -> PyResult<ArrayFit> {
         if let Some(view) = numpy::View::of(object) {
             return self.write_elements(object, &view.elements(), Owner::Host, Some(&view), writer);
-        }
-        let inner = tensor::unwrapped(object);
-        if !inner.is(object) {
-            return self.write(inner, writer);
         }
         let quickly = dlpack::look_at(object, |elements, owner| {
             self.write_elements(object, elements, owner, None, writer)

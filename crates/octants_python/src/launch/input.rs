@@ -200,7 +200,7 @@ impl Check {
             Self::Container(class, length) => {
                 object.get_type_ptr().cast() == class.as_ptr() && object.len()? == *length
             }
-            Self::Same(other) => object.is(known(*other)),
+            Self::Same(other) => tensor::unwrapped(object).is(tensor::unwrapped(&known(*other))),
             Self::Values(layout, places) => {
                 let mut bits = Vec::with_capacity(places.len());
                 let fits = layout.flatten(object, &mut bits)?.is_some() && bits.len() == places.len();

@@ -8,6 +8,7 @@ mod array;
 mod block;
 mod derivative;
 mod field;
+mod frozen;
 mod input;
 mod instance_dict;
 mod specialisation;

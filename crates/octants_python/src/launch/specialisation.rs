@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::array::ArrayFit;
 use super::derivative::{Companion, DerivativePlan, check_apart};
 use super::field::{bound_field, leaf_slots};
+use super::frozen::{FrozenMembers, Reading};
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
@@ -25,6 +26,8 @@ pub struct Specialisation {
     inputs: Vec<Input>,
     /// Which of the inputs are arrays.
     arrays: Vec<usize>,
+    /// Members that need not be read at each launch.
+    frozen: Option<FrozenMembers>,
     /// Fields that no argument leads to, and where their addresses go. They live as long as the code does.
     captured: Vec<(FieldLeaf, usize)>,
     /// Of code that records: what it takes for that, and the derivative that reads the record.
@@ -87,6 +90,7 @@ impl Specialisation {
             param: FormulaParam { formula: param.formula.renumbered(|of| numbers[of]), ..param.clone() },
         });
         let formulas = formulas.collect();
+        let frozen = FrozenMembers::new(dependencies, &numbers);
         let baked = dependencies.iter().zip(&numbers).filter(|(dependency, _)| {
             matches!(dependency.origin, Origin::Member { .. })
                 && dependency.role == Role::Constant
@@ -99,6 +103,7 @@ impl Specialisation {
             returns: returns.clone(),
             inputs,
             arrays,
+            frozen,
             captured,
             formulas,
             baked,
@@ -129,7 +134,8 @@ impl Specialisation {
             }
             made.inputs.push(input);
         }
-        Ok(Self { returns, derivative: Some(gradient), plan: Some(plan), ..made })
+        // Derivatives of members are read from the members themselves.
+        Ok(Self { returns, derivative: Some(gradient), plan: Some(plan), frozen: None, ..made })
     }
 
     /// The code is only for arguments of which the same ones have companions.
@@ -142,6 +148,7 @@ impl Specialisation {
             let of = &dependencies[companion.dependency];
             let number = input_number(dependencies, companion.dependency);
             self.inputs.push(companion.presence(&of.object, number)?);
+            self.frozen = None;
         }
         Ok(())
     }
@@ -175,7 +182,8 @@ impl Specialisation {
         for (leaf, at) in &self.captured {
             writer.put_leaf(py, *at, leaf)?;
         }
-        if !members.is_empty() && !bind_members(py, members, arguments, read, &mut writer)? {
+        let recalled = self.frozen.as_ref().and_then(|frozen| frozen.recall(py, arguments, read));
+        if !members.is_empty() && !bind_members(py, members, recalled, arguments, read, &mut writer)? {
             return Ok(Fit::Differs);
         }
         for FormulaInput { param, at } in &self.formulas {
@@ -192,6 +200,11 @@ impl Specialisation {
                 ArrayFit::ReadOnly => return Ok(Fit::ReadOnly(index)),
                 ArrayFit::Differs | ArrayFit::Copied => return Ok(Fit::Differs),
             }
+        }
+        if let Some(frozen) = &self.frozen
+            && recalled.is_none()
+        {
+            frozen.remember(py, arguments, read);
         }
         launch.check_overlaps(py, &self.compiled)?;
         if let Some(gradient) = &self.derivative {
@@ -242,20 +255,30 @@ impl Specialisation {
     }
 }
 
-/// Reads the members anew and writes them; false if one is not what the code is for.
+/// Reads the members and writes them; false if one is not what the code is for. Those that were recalled are in `read` already.
 fn bind_members<'py>(
     py: Python<'py>,
     members: &[Input],
+    recalled: Option<&[Reading]>,
     arguments: &[Borrowed<'_, 'py, PyAny>],
     read: &mut Members<'py>,
     writer: &mut ArgumentWriter<'_, 'py>,
 ) -> PyResult<bool> {
     let mut stored = InstanceDict::default();
     for (index, input) in members.iter().enumerate() {
-        let Some(object) = input.read(py, |at| known(arguments, read, at), &mut stored)? else {
-            return Ok(false);
-        };
-        read.push(object);
+        let reading = recalled.map_or(Reading::Anew, |readings| readings[index]);
+        if reading == Reading::Compared {
+            continue;
+        }
+        if reading == Reading::Anew {
+            let Some(object) = input.read(py, |at| known(arguments, read, at), &mut stored)? else {
+                return Ok(false);
+            };
+            match read.get_mut(index) {
+                Some(place) => *place = object,
+                None => read.push(object),
+            }
+        }
         let read = &*read;
         if !input.check.write(&read[index], |at| known(arguments, read, at), writer)? {
             return Ok(false);
