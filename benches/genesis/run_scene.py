@@ -13,6 +13,9 @@ import genesis as gs
 import numpy as np
 import quadrants as qd
 
+#: As many times the steps are timed; the fastest counts.
+BATCHES = 3
+
 
 def numbers(value) -> list:
     """What a probe saw, as plain numbers."""
@@ -47,10 +50,14 @@ def main() -> None:
     for n in range(1, steps):
         built.step(n)
     probes = {name: numbers(value) for name, value in built.probes().items()}
-    wall, cpu = time.perf_counter(), time.process_time()
-    for n in range(steps, steps + timed):
-        built.step(n)
-    speed = {"steps": timed, "steps_s": time.perf_counter() - wall, "steps_cpu_s": time.process_time() - cpu}
+    speed = {"steps": timed, "steps_s": float("inf"), "steps_cpu_s": float("inf")}
+    for _ in range(BATCHES):
+        wall, cpu = time.perf_counter(), time.process_time()
+        for n in range(steps, steps + timed):
+            built.step(n)
+        speed["steps_s"] = min(speed["steps_s"], time.perf_counter() - wall)
+        speed["steps_cpu_s"] = min(speed["steps_cpu_s"], time.process_time() - cpu)
+        steps += timed
     print(
         "RESULT " + json.dumps({"scene": options.scene, "system": qd.__name__, **build, **speed, "probes": probes}),
         flush=True,
