@@ -1,4 +1,4 @@
-"""Kernels that overwrite what their derivatives need: kept inside of a tape, and refused outside of it."""
+"""Kernels that overwrite what their derivatives need, and kernels that store where no gradients are."""
 
 import numpy as np
 import pytest
@@ -201,3 +201,75 @@ def test_what_cannot_be_kept_is_refused():
         shifted.grad(x)
     with pytest.raises(oc.OctantsRuntimeError, match="overlap"), oc.ad.Tape(loss):
         squared(x, x, integers(COUNTS))
+
+
+# ---- arrays without gradients ---------------------------------------------------------------------------------------------
+
+
+@oc.kernel
+def noted(x: VEC, note: VEC, loss: SCALAR):
+    for i in x:
+        note[i] = x[i] * x[i]
+        loss[None] += note[i] * x[i]
+
+
+@oc.kernel
+def noted_and_read_by_another_loop(x: VEC, note: VEC, loss: SCALAR):
+    for i in x:
+        note[i] = x[i] * x[i]
+    for i in x:
+        loss[None] += note[i] * x[i]
+
+
+def test_a_store_to_an_array_without_gradients_stops_nothing(arch):
+    x, note, loss = made(X), made(np.zeros(4), needs_grad=False), made(0.0)
+    with oc.ad.Tape(loss):
+        noted(x, note, loss)
+    np.testing.assert_allclose(x.grad.to_numpy(), 3 * np.array(X) ** 2)
+
+
+def test_what_would_be_lost_in_an_array_without_gradients_is_refused():
+    x, note, loss = made(X), made(np.zeros(4), needs_grad=False), made(0.0)
+    with pytest.raises(oc.OctantsRuntimeError, match=r"\[OC1102\].*`note`"), oc.ad.Tape(loss):
+        noted_and_read_by_another_loop(x, note, loss)
+    text = r"\[OC1102\].*`note`.*`noted` stored there .*`weighted` reads of it as `x`"
+    with pytest.raises(oc.OctantsRuntimeError, match=text), oc.ad.Tape(loss):
+        noted(x, note, loss)
+        weighted(note, loss)
+    with oc.ad.Tape(loss):
+        weighted(note, loss)
+        noted(x, note, loss)
+    np.testing.assert_allclose(x.grad.to_numpy(), 3 * np.array(X) ** 2)
+
+
+def test_a_field_without_gradients_is_a_constant_with_a_warning(arch):
+    x = oc.field(oc.f64, shape=4, needs_grad=True)
+    area, loss = oc.field(oc.f64, shape=4), oc.field(oc.f64, shape=(), needs_grad=True)
+
+    @oc.kernel
+    def f():
+        for i in x:
+            area[i] = x[i] * x[i]
+        for i in x:
+            loss[None] += area[i] * x[i]
+
+    @oc.kernel
+    def g():
+        for i in x:
+            area[i] = x[i] * x[i]
+
+    @oc.kernel
+    def h():
+        for i in x:
+            loss[None] += area[i] * x[i]
+            area[i] = 2.0 * x[i]
+
+    x.from_numpy(np.array(X))
+    with pytest.warns(UserWarning, match=r"\[OC1009\].*`area`"), oc.ad.Tape(loss):
+        f()
+    np.testing.assert_allclose(x.grad.to_numpy(), np.array(X) ** 2)
+    with pytest.raises(oc.OctantsRuntimeError, match=r"\[OC1102\].*`area`"), oc.ad.Tape(loss):
+        g()
+    with pytest.warns(UserWarning, match=r"\[OC1009\].*`area` .*`h` stored"), oc.ad.Tape(loss):
+        h()
+        h()

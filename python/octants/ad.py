@@ -16,7 +16,7 @@ from ._fields.builder import companions, materialise_root
 from ._fields.field import Field
 from ._fields.matrix import MatrixField
 from ._fields.scalar import ScalarField
-from ._octants import BufferView, Kernel, Ndarray, host_only
+from ._octants import BufferView, Kernel, Ndarray, Record, Sinks, host_only
 from ._session import runtime
 from ._tensor import Tensor
 from .exceptions import OctantsAssertionError, OctantsRuntimeError
@@ -86,6 +86,7 @@ class Tape:
         self.clear_gradients = clear_gradients
         self.validation = validation
         self.calls: list[tuple[Callable, tuple, dict | None]] = []
+        self._sinks = Sinks()
         self.entered = False
         self.gradient_evaluated = False
         if grad_check is not None and not isinstance(grad_check, (list, tuple)):
@@ -123,7 +124,7 @@ class Tape:
             self.grad()
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
-        result, record = kernel._record(args, kwargs)  # type: ignore[attr-defined]
+        result, record = kernel._record(args, kwargs, self._sinks)
         self.calls.append((kernel if record is None else _Recorded(kernel, record), args, kwargs))
         return result
 
@@ -202,7 +203,7 @@ class Tape:
 class _Recorded:
     """A call of a kernel with what was kept of it, since the kernel overwrites what its derivative needs."""
 
-    def __init__(self, kernel: Kernel, record):
+    def __init__(self, kernel: Kernel, record: Record):
         self.kernel = kernel
         self.record = record
 
@@ -211,7 +212,7 @@ class _Recorded:
 
     def grad(self, *args, **kwargs):
         """Goes back."""
-        return self.kernel._grad_of_record(self.record, args, kwargs or None)  # type: ignore[attr-defined]
+        return self.kernel._grad_of_record(self.record, args, kwargs or None)
 
 
 class FwdMode:

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use octants_hal::Cancel;
 use octants_ir::{Kernel, Loc, Scalar};
-use octants_passes::{Derivative, TapeParams, declare_tape_arrays};
+use octants_passes::{Derivative, Refusal, TapeParams, declare_tape_arrays};
 use octants_runtime::{Arguments, DerivedArguments, LiveStream, OverlapGuard, StreamMemory};
 
 use crate::compiled::CompiledKernel;
@@ -33,6 +33,7 @@ pub struct Gradient {
     written: Vec<bool>,
     kept: Vec<KeptLoop>,
     stops: Vec<Loc>,
+    dropped: Vec<Refusal>,
     /// Of the kernel's own arrays.
     guard: OverlapGuard,
     tapes: Option<Tapes>,
@@ -76,7 +77,7 @@ impl Gradient {
         compile: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
         compile_sizing: Compile,
     ) -> Result<Self, Error> {
-        let Derivative { mut kernel, companions, access, tapes, stops, recording: _ } = derivative;
+        let Derivative { mut kernel, companions, access, tapes, stops, dropped, .. } = derivative;
         let params = kernel.params.len();
         let mut kept = Vec::new();
         let mut provided = None;
@@ -103,7 +104,7 @@ impl Gradient {
         let kernel = compile(kernel)?;
         let guard = OverlapGuard::new(kernel.args(), &access);
         let written = access.iter().map(|access| access.written).collect();
-        Ok(Self { kernel, params, companions, written, kept, stops, guard, tapes: provided })
+        Ok(Self { kernel, params, companions, written, kept, stops, dropped, guard, tapes: provided })
     }
 
     /// The derivative. Its first parameters are those of the kernel that was differentiated.
@@ -136,6 +137,11 @@ impl Gradient {
     /// Where a derivative stops that could have gone on: conversions to integers, steps.
     pub fn stops(&self) -> &[Loc] {
         &self.stops
+    }
+
+    /// What is lost of it by fields without storage for derivatives.
+    pub fn dropped(&self) -> &[Refusal] {
+        &self.dropped
     }
 
     /// Runs the derivative. `args` is in the layout of [`Gradient::kernel`], with zeros behind [`Gradient::params`]. Gives the bytes of

@@ -24,6 +24,16 @@ pub struct Recorder {
     guard: OverlapGuard,
 }
 
+/// What a kernel's derivative asks of its run.
+pub struct RunPlan {
+    /// What must run in the place of the kernel, if it overwrites what its derivative needs, and that derivative.
+    pub recorder: Option<(Recorder, Gradient)>,
+    /// Parameters without storage for a derivative in which the kernel stores what has one.
+    pub sinks: Vec<usize>,
+    /// Parameters without storage for a derivative that what the kernel computes depends on.
+    pub constants: Vec<usize>,
+}
+
 /// What one run keeps.
 pub struct Record {
     arrays: Vec<(RecordArray, [i32; 2], Memory)>,

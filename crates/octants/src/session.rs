@@ -22,7 +22,7 @@ use crate::kernel_source::KernelSource;
 use crate::kernel_store::{CacheOptions, KernelIr, KernelStore};
 use crate::launch_keys::LaunchKeys;
 use crate::options::{Arch, SessionOptions};
-use crate::recording::Recorder;
+use crate::recording::{Recorder, RunPlan};
 use crate::wait::{wait, wait_for_all};
 
 /// A device in use. Cloning gives another handle of the same session.
@@ -249,26 +249,29 @@ impl Session {
         Box::new(move |kernel, cancel| session.compile_in_mode(kernel, false, Duration::ZERO, cancel))
     }
 
-    /// What must run in the place of a kernel whose derivative in reverse mode needs what the kernel overwrites, and that derivative; `None` if the
-    /// kernel can run itself. The inner error says why there is no derivative that is right.
+    /// What a kernel's derivative in reverse mode asks of its run. The inner error says why there is no derivative that is right.
     pub fn record(
         &self,
         kernel: &Kernel,
         storage: &[Storage],
         cancel: &Cancel,
-    ) -> Result<Result<Option<(Recorder, Gradient)>, Vec<Refusal>>, Error> {
+    ) -> Result<Result<RunPlan, Vec<Refusal>>, Error> {
         let begin = Instant::now();
         let mut derivative = match differentiate_recorded(kernel, storage) {
             Ok(derivative) => derivative,
             Err(refusals) => return Ok(Err(refusals)),
         };
-        let Some(recording) = derivative.recording.take() else { return Ok(Ok(None)) };
-        let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
-        let Inner { options, compiler, .. } = &*self.inner;
-        let limit = options.tape_memory_limit;
-        let (has_tapes, unchecked) = (compiler.has_tapes(), self.compile_unchecked());
-        let made = Recorder::new(derivative, recording, has_tapes, limit, compile, unchecked, cancel)?;
-        Ok(Ok(Some(made)))
+        let (sinks, constants) = (derivative.sinks.clone(), derivative.constants.clone());
+        let mut recorder = None;
+        if let Some(recording) = derivative.recording.take() {
+            let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
+            let Inner { options, compiler, .. } = &*self.inner;
+            let limit = options.tape_memory_limit;
+            let (has_tapes, unchecked) = (compiler.has_tapes(), self.compile_unchecked());
+            let made = Recorder::new(derivative, recording, has_tapes, limit, compile, unchecked, cancel)?;
+            recorder = Some(made);
+        }
+        Ok(Ok(RunPlan { recorder, sinks, constants }))
     }
 
     /// The one layout that is equal to this.

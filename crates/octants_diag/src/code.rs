@@ -377,11 +377,13 @@ codes! {
         "A variable from before a parallel loop, or an element that the loop does not index, is shared by all iterations. Sums, products, minima and maxima are combined whatever the order; any other assignment overwrites what another iteration wrote, and which one is last is left to chance. Write to an element of the iteration's own, or put `oc.loop_config(serialize=True)` before the loop.";
     ConstantGlobal "OC1008" UserWarning "a global that a kernel with `fastcache=True` takes for a constant"
         "A kernel with `fastcache=True` promises to depend on its arguments alone. Names in capitals and what stands in `oc.static(...)` are taken for constants.";
+    DroppedDerivative "OC1009" UserWarning "a derivative that is lost in a field without storage for it"
+        "What is stored in the field depends on an input that has gradients. The field has none, so it counts as a constant for those who read it: that part of the derivative is missing. Make the field with `needs_grad=True`, or call `oc.stop_grad` on the inputs if that is meant. With ndarrays, or where nothing of the derivative is left, it is an error (OC1102).";
 
     DerivativeOverwritten "OC1101" Compilation "a derivative that needs a value which the kernel overwrites"
         "The derivative in reverse mode runs after the kernel and reads its arrays again. What was overwritten meanwhile is gone, unless the kernel was called inside of `oc.ad.Tape`, which keeps it. Or write to another array or to another element. Likewise, how often a loop runs that overwrites what is kept must not depend on what the kernel itself writes.";
     DerivativeStorage "OC1102" Runtime "a derivative through an array without storage for it"
-        "What the kernel stores here depends on an input that has gradients, and would be lost. Make the array or field with `needs_grad=True` (`needs_dual=True` in forward mode), or place its gradients.";
+        "What is stored here depends on an input that has gradients, and these would be lost where it is read again, in this kernel or in a later one of the same tape. Make the array or field with `needs_grad=True` (`needs_dual=True` in forward mode), or place its gradients.";
     NotDifferentiable "OC1103" Compilation "an operation without a derivative"
         "The result depends on an input that has gradients, through something that has no derivative or that cannot be computed again.";
     DerivativeArguments "OC1104" Runtime "arrays that a derivative cannot be computed with"

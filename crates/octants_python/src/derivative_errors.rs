@@ -11,6 +11,20 @@ pub fn refused(kernel: &Kernel, mode: Mode, refusals: &[Refusal]) -> Vec<Diagnos
     refusals.iter().map(|refusal| diagnostic(kernel, mode, refusal)).collect()
 }
 
+/// A warning for each store that loses a part of the derivative.
+pub fn dropped(kernel: &Kernel, mode: Mode, refusals: &[Refusal]) -> Vec<Diagnostic> {
+    let told = |refusal: &Refusal| {
+        let mut diagnostic = diagnostic(kernel, mode, refusal);
+        diagnostic.code = Code::DroppedDerivative;
+        let array = refusal.param.map_or("a field", |param| &kernel.params[param].name);
+        diagnostic.message = format!(
+            "what is stored in `{array}` here depends on an input, and counts as a constant where `{array}` is read: it has no memory for its derivative"
+        );
+        diagnostic
+    };
+    refusals.iter().map(told).collect()
+}
+
 fn diagnostic(kernel: &Kernel, mode: Mode, refusal: &Refusal) -> Diagnostic {
     let name = refusal.param.map_or_else(String::new, |param| format!(" of `{}`", kernel.params[param].name));
     let other = refusal.other.and_then(|other| span(kernel, other));

@@ -13,7 +13,9 @@ use octants::front::{
     FunctionKind, Host, Lowered, Returned, Returns, Signature, check_signature, lower_kernel,
 };
 use octants::ir::{Const, Data, LocData};
-use octants::{Arguments, Cancel, CompileStatistics, CompiledKernel, LaunchError, LiveStream, Mode, Refusal};
+use octants::{
+    Arguments, Cancel, CompileStatistics, CompiledKernel, Gradient, LaunchError, LiveStream, Mode, Refusal,
+};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
@@ -34,8 +36,8 @@ use crate::{
 
 mod recording;
 
-pub use recording::Record;
 use recording::RecordUse;
+pub use recording::{Losses, Record, Sinks};
 
 #[pyclass(frozen, module = "octants", dict, weakref)]
 pub struct Kernel {
@@ -202,12 +204,17 @@ impl Kernel {
             disk_cache::tell(py, &current.session)?;
             return Ok(self.keep(current, what, made));
         }
-        if what == What::Recording
-            && let Some(made) = self.record(py, current, &lowered, arguments, signals.request())?
-        {
-            drop(signals);
-            py.check_signals()?;
-            return Ok(self.keep(current, what, made));
+        let mut losses = Losses::default();
+        if what == What::Recording {
+            let (found, made) = self.record(py, current, &lowered, arguments, signals.request())?;
+            losses = found;
+            if let Some(mut made) = made {
+                made.losses = losses;
+                drop(signals);
+                py.check_signals()?;
+                disk_cache::tell(py, &current.session)?;
+                return Ok(self.keep(current, what, made));
+            }
         }
         let checked = match what {
             What::Recording => {
@@ -234,6 +241,7 @@ impl Kernel {
         }
         let mut made = Specialisation::new(current.epoch, compiled, &lowered)?;
         made.require_companions(&lowered.dependencies, &checked)?;
+        made.losses = losses;
         let made = self.keep(current, what, made);
         if current.times {
             self.show_times(py, &made.compiled, started, lowering)?;
@@ -299,12 +307,25 @@ impl Kernel {
             .detach(|| stack::with_enough(|| current.session.differentiate(kernel, mode, &storage, cancel)))
             .map_err(|error| errors::from_error(py, &error))?
             .map_err(|refusals| self.no_derivative(py, kernel, mode, &refusals))?;
+        self.tell_dropped(py, kernel, mode, &gradient)?;
         let returns = match mode {
             Mode::Forward => returns.clone(),
             Mode::Reverse => Returns::Nothing,
         };
         let plan = DerivativePlan::new(kernel, &gradient, self.runtime.get().sources().map());
         Specialisation::of_derivative(current.epoch, gradient, returns, lowered, &companions, plan)
+    }
+
+    /// Warns of what is lost by fields without memory for derivatives.
+    fn tell_dropped(
+        &self,
+        py: Python<'_>,
+        kernel: &octants::ir::Kernel,
+        mode: Mode,
+        gradient: &Gradient,
+    ) -> PyResult<()> {
+        let warnings = derivative_errors::dropped(kernel, mode, gradient.dropped());
+        errors::warn(py, &warnings, self.runtime.get().sources().map())
     }
 
     /// Why there is no derivative that is right.
@@ -715,14 +736,16 @@ impl Kernel {
         self.launch_with(args, kwargs, what)
     }
 
-    /// A launch for whose derivative what the kernel overwrites is kept: its result, and a `Record`, or None if nothing had to be kept.
+    /// A launch for whose derivative what the kernel overwrites is kept: its result, and a `Record`, or None if nothing had to be kept. Refused if it
+    /// reads from `sinks` of earlier ones.
     fn _record<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
+        sinks: &Bound<'py, Sinks>,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
         self.with_arguments(args, kwargs, |arguments, stream| {
-            self.call_recording(args.py(), arguments, stream)
+            self.call_recording(args.py(), arguments, stream, sinks)
         })
     }
 

@@ -71,6 +71,8 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<func::Func>()?;
     module.add_class::<buffer_view::BufferView>()?;
     module.add_class::<kernel::Kernel>()?;
+    module.add_class::<kernel::Record>()?;
+    module.add_class::<kernel::Sinks>()?;
     module.add_class::<bound_kernel::BoundKernel>()?;
     module.add_class::<ndarray::Ndarray>()?;
     module.add_class::<profiler::Scope>()?;

@@ -73,6 +73,8 @@ fn storage(kernel: &Kernel, case: &Case) -> Vec<Storage> {
             Storage::Constant
         } else if named("; missing:", name) {
             Storage::Missing
+        } else if named("; dropped:", name) {
+            Storage::Dropped
         } else if named("; stopped:", name) {
             Storage::Stopped(None)
         } else {

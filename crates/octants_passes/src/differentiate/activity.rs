@@ -4,9 +4,23 @@
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
+use super::overwritten::Order;
 use super::rules::{flows, stops};
-use super::{Refusal, RefusalKind, Storage, is_real};
+use super::{Mode, Refusal, RefusalKind, Storage, is_real};
 use crate::slots::yielded;
+
+/// What arrays without a place for the derivative do to it.
+#[derive(Default)]
+pub(super) struct Losses {
+    /// Stores that something is lost by.
+    pub refused: Vec<Refusal>,
+    /// Stores in fields that something is lost by.
+    pub dropped: Vec<Refusal>,
+    /// Parameters that get what varies, and of which nothing comes back in this kernel.
+    pub sinks: Vec<usize>,
+    /// Parameters that what is kept depends on.
+    pub constants: Vec<usize>,
+}
 
 pub(super) struct Activity {
     /// Values, and variables that hold such values.
@@ -54,19 +68,48 @@ impl Activity {
         self.varied[value] && self.useful[value]
     }
 
-    /// Stores of what varies to arrays that have no place for the derivative.
-    pub fn lost(&self, kernel: &Kernel, storage: &[Storage]) -> Vec<Refusal> {
-        let mut lost = Vec::new();
+    /// What arrays without a place for the derivative do to it.
+    pub fn losses(&self, kernel: &Kernel, mode: Mode, storage: &[Storage]) -> Losses {
+        let missing = |base: Value| {
+            let param = kernel.as_param(base);
+            param.filter(|&param| matches!(storage.get(param), Some(Storage::Missing | Storage::Dropped)))
+        };
+        let (mut stores, mut reads) = (Vec::new(), Vec::new());
+        let mut flows = false;
         for op in ops_in(kernel, kernel.body) {
-            let Some(access) = kernel.cell_access(op).filter(|access| access.writes) else { continue };
-            let Some(param) = kernel.as_param(access.place.base()) else { continue };
-            let missing = storage.get(param) == Some(&Storage::Missing);
-            if missing && access.values.iter().any(|&value| self.varied[value]) {
-                let at = kernel.ops[op].loc;
-                lost.push(Refusal { param: Some(param), ..Refusal::new(RefusalKind::NoStorage, at) });
+            let Some(access) = kernel.cell_access(op) else { continue };
+            let varies = access.writes && access.values.iter().any(|&value| self.varied[value]);
+            let used = access.reads && kernel.ops[op].results.iter().any(|&result| self.useful[result]);
+            match missing(access.place.base()) {
+                Some(param) => {
+                    stores.extend(varies.then_some((param, op)));
+                    reads.extend((used && !access.writes).then_some((param, op)));
+                }
+                None => flows |= varies && access.values.iter().any(|&value| self.is_active(value)),
             }
         }
-        lost
+        let order = Order::new(kernel);
+        let mut losses = Losses::default();
+        for &(param, store) in &stores {
+            let comes_back =
+                reads.iter().any(|&(other, read)| other == param && order.may_overwrite(store, read));
+            let at = kernel.ops[store].loc;
+            let lost = Refusal { param: Some(param), ..Refusal::new(RefusalKind::NoStorage, at) };
+            // In forward mode nobody looks at what later kernels read.
+            let is_lost = comes_back || mode == Mode::Forward;
+            if !flows || is_lost && storage[param] == Storage::Missing {
+                losses.refused.push(lost);
+            } else if is_lost {
+                losses.dropped.push(lost);
+            }
+        }
+        losses.sinks = stores.iter().map(|&(param, _)| param).collect();
+        losses.constants = reads.iter().map(|&(param, _)| param).collect();
+        for params in [&mut losses.sinks, &mut losses.constants] {
+            params.sort_unstable();
+            params.dedup();
+        }
+        losses
     }
 
     /// Where a derivative ends that could have gone on.

@@ -35,6 +35,7 @@
 
 mod activity;
 mod forward;
+mod forward_stores;
 mod overwritten;
 mod prepare;
 mod record;
@@ -45,7 +46,8 @@ use octants_ir::rewrite::ops_in;
 use octants_ir::{Access, ArrayType, Kernel, Layout, Loc, Op, OpKind, Scalar, SideTable, Type, Value};
 
 use crate::analysis::array_access;
-use activity::Activity;
+use crate::simplify;
+use activity::{Activity, Losses};
 use overwritten::Order;
 pub use record::{RecordArray, Recording};
 pub use reverse::TapePlan;
@@ -65,9 +67,11 @@ pub enum Storage {
     /// It counts as a constant: integers, arguments by value, what a program says that it is constant. What is stored there is a
     /// constant for those who load it.
     Constant,
-    /// A real array without storage for its derivative. Loads give constants; a store of something that depends on an input is refused,
-    /// since its derivative would be lost.
+    /// A real array without storage for its derivative. Loads give constants. A store of something that depends on an input is refused if
+    /// the kernel reads it again, or keeps nothing else: the derivative would be lost. Otherwise the array is a *sink*.
     Missing,
+    /// Likewise of a field that a program placed without: what is lost by reading it again is told, unless nothing else is kept.
+    Dropped,
     /// It has storage, laid out so; as the parameter itself if nothing is said.
     Companion(Option<Layout>),
     /// Likewise, but what is loaded counts as a constant. What is stored does not.
@@ -89,6 +93,12 @@ pub struct Derivative {
     pub stops: Vec<Loc>,
     /// The kernel that must run in the place of the one that was differentiated, if the derivative needs what that does not leave in memory.
     pub recording: Option<Recording>,
+    /// What is lost by fields without storage.
+    pub dropped: Vec<Refusal>,
+    /// Parameters without storage in which the kernel stores what depends on an input. Whoever reads them later loses a derivative.
+    pub sinks: Vec<usize>,
+    /// Parameters without storage that results depend on.
+    pub constants: Vec<usize>,
 }
 
 /// Why there is no derivative that is right.
@@ -181,6 +191,9 @@ impl<'s> Primal<'s> {
         let access = array_access(kernel);
         let mut kernel = kernel.clone();
         let races = prepare::prepare(&mut kernel).map_err(|refusal| vec![refusal])?;
+        if forward_stores::forward_stores(&mut kernel, storage) {
+            simplify(&mut kernel);
+        }
         let mut derived = kernel.clone();
         let companions = add_companions(&mut derived, mode, storage);
         Ok(Self { kernel, derived, storage, companions, access, races })
@@ -212,7 +225,8 @@ impl<'s> Primal<'s> {
             stopped.set(param, matches!(storage, Storage::Stopped(_)));
         }
         let activity = Activity::find(&kernel, &companion_of, &stopped);
-        refusals.extend(activity.lost(&kernel, storage));
+        let losses = activity.losses(&kernel, mode, storage);
+        refusals.extend(&losses.refused);
         refusals.extend(raced(&kernel, &companion_of, &races));
         if mode == Mode::Reverse {
             refusals.extend(crossed(&kernel, &companion_of, &activity));
@@ -228,7 +242,11 @@ impl<'s> Primal<'s> {
                 }
             }
         }
-        (Derivative { kernel, companions, access, tapes, stops, recording }, unkept)
+        let Losses { dropped, sinks, constants, .. } = losses;
+        (
+            Derivative { kernel, companions, access, tapes, stops, recording, dropped, sinks, constants },
+            unkept,
+        )
     }
 }
 
@@ -288,7 +306,7 @@ fn add_companions(kernel: &mut Kernel, mode: Mode, storage: &[Storage]) -> Vec<(
     for (index, (&param, storage)) in params.iter().zip(storage).enumerate() {
         let layout = match storage {
             Storage::Companion(layout) | Storage::Stopped(layout) => layout,
-            Storage::Constant | Storage::Missing => continue,
+            Storage::Constant | Storage::Missing | Storage::Dropped => continue,
         };
         let Type::Array(array) = kernel.ty(param) else { continue };
         if !array.elem.elem().is_some_and(Scalar::is_real) {

@@ -1,15 +1,17 @@
 //! Kernels whose run is recorded for their derivative: what the kernel overwrites and the derivative needs is kept beside.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use octants::diag::Code;
+use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{Lowered, Returns};
 use octants::{Arguments, Cancel, LiveStream, Mode};
 use pyo3::prelude::*;
 
 use super::{Kernel, What, misfit};
 use crate::interrupt::SignalScope;
-use crate::launch::{DerivativePlan, LaunchArguments, Specialisation, companions, storage};
+use crate::launch::{DerivativePlan, LaunchArguments, Specialisation, companions, first_bytes, storage};
 use crate::runtime::ActiveSession;
 use crate::{errors, stack};
 
@@ -30,6 +32,73 @@ impl Record {
     }
 }
 
+/// Parameters without memory for gradients through which these would be lost.
+#[derive(Default)]
+pub struct Losses {
+    /// What the kernel stores there has gradients.
+    pub sinks: Vec<usize>,
+    /// What the kernel computes depends on them.
+    pub constants: Vec<usize>,
+}
+
+/// Memory without gradients in which kernels of a tape stored what has some: those who read it later would lose them.
+#[pyclass(frozen, module = "octants")]
+#[derive(Default)]
+pub struct Sinks {
+    /// Ranges of bytes, the name of each, and who stored there.
+    ranges: Mutex<Vec<(Range<u64>, String, String)>>,
+    /// Whether the user was told of a field.
+    told: AtomicBool,
+}
+
+#[pymethods]
+impl Sinks {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Sinks {
+    /// Refuses a launch that reads from sinks of others; notes its own ones.
+    fn check(&self, py: Python<'_>, kernel: &str, code: &Specialisation, block: &[u8]) -> PyResult<()> {
+        let Losses { sinks, constants } = &code.losses;
+        if sinks.is_empty() && constants.is_empty() {
+            return Ok(());
+        }
+        let compiled = &code.compiled;
+        let mut known = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        for &param in constants {
+            let range = first_bytes(&compiled.args().slots[param], block);
+            let lost = known.iter().find(|(sink, ..)| sink.start < range.end && range.start < sink.end);
+            if let Some((_, name, writer)) = lost {
+                let here = compiled.param_name(param);
+                let text = format!(
+                    "Gradients of `{name}` are not allocated: `{writer}` stored there what depends on an input, and what `{kernel}` reads of it as `{here}` would be a constant"
+                );
+                let help = format!("make `{name}` with needs_grad=True, or place `{name}.grad`");
+                // Of a field its program said so when it placed it.
+                let is_field = compiled.args().slots[param].array().is_some_and(|one| one.layout.is_some());
+                let code = if is_field { Code::DroppedDerivative } else { Code::DerivativeStorage };
+                let diagnostic = Diagnostic::new(code, text).help(help);
+                if !is_field {
+                    return Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()));
+                }
+                if !self.told.swap(true, Ordering::Relaxed) {
+                    errors::warn(py, &[diagnostic], &SourceMap::new())?;
+                }
+            }
+        }
+        for &param in sinks {
+            let range = first_bytes(&compiled.args().slots[param], block);
+            if !known.iter().any(|(sink, ..)| *sink == range) {
+                known.push((range, compiled.param_name(param).to_owned(), kernel.to_owned()));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What a launch does with a record.
 pub(super) enum RecordUse<'r> {
     None,
@@ -40,7 +109,7 @@ pub(super) enum RecordUse<'r> {
 }
 
 impl Kernel {
-    /// The code that records what the derivative needs, if there is something.
+    /// What the derivative asks of a run, and the code that records what it needs, if there is something.
     #[cold]
     pub(super) fn record<'py>(
         &self,
@@ -49,7 +118,7 @@ impl Kernel {
         lowered: &Lowered<Bound<'py, PyAny>>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         cancel: &Cancel,
-    ) -> PyResult<Option<Specialisation>> {
+    ) -> PyResult<(Losses, Option<Specialisation>)> {
         let Lowered { kernel, dependencies, fields, stopped, .. } = lowered;
         let companions = companions(kernel, Mode::Reverse, dependencies, fields, arguments)?;
         let storage = storage(kernel, &companions, stopped)?;
@@ -57,7 +126,9 @@ impl Kernel {
             .detach(|| stack::with_enough(|| current.session.record(kernel, &storage, cancel)))
             .map_err(|error| errors::from_error(py, &error))?
             .map_err(|refusals| self.no_derivative(py, kernel, Mode::Reverse, &refusals))?;
-        let Some((recorder, gradient)) = made else { return Ok(None) };
+        let losses = Losses { sinks: made.sinks, constants: made.constants };
+        let Some((recorder, gradient)) = made.recorder else { return Ok((losses, None)) };
+        self.tell_dropped(py, kernel, Mode::Reverse, &gradient)?;
         let plan = DerivativePlan::new(kernel, &gradient, self.runtime.get().sources().map());
         let backward = Specialisation::of_derivative(
             current.epoch,
@@ -71,7 +142,7 @@ impl Kernel {
         let mut made = Specialisation::new(current.epoch, compiled, lowered)?;
         made.require_companions(dependencies, &companions)?;
         made.recorder = Some((recorder, Arc::new(backward)));
-        Ok(Some(made))
+        Ok((losses, Some(made)))
     }
 
     /// The block of arguments with the arrays of a record.
@@ -130,6 +201,7 @@ impl Kernel {
         py: Python<'py>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         stream: Option<&LiveStream>,
+        sinks: &Bound<'py, Sinks>,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
         let mut launch = LaunchArguments::new(stream.is_some());
         let epoch = self.runtime.get().epoch();
@@ -144,6 +216,7 @@ impl Kernel {
             }
             made
         };
+        sinks.get().check(py, &self.signature.name, &code, launch.bytes())?;
         let Some((_, backward)) = &code.recorder else {
             return Ok((self.launch(py, &code, &mut launch, stream, RecordUse::None)?, None));
         };

@@ -2,6 +2,8 @@
 //!
 //! A companion is read anew at each launch, from the array or field that it belongs to: code for arrays that have storage is not for others.
 
+use std::ops::Range;
+
 use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{Dependency, FieldParam, Origin, Role};
 use octants::ir::plan::ArgSlot;
@@ -255,7 +257,8 @@ pub fn storage(
     let mut storage = vec![Storage::Constant; kernel.params.len()];
     for one in companions {
         storage[one.param] = match (&one.found, one.part) {
-            (None, _) => Storage::Missing,
+            (None, Part::Leaf(_)) => Storage::Dropped,
+            (None, Part::Array(_) | Part::View(_)) => Storage::Missing,
             (Some(_), Part::Array(_) | Part::View(_)) => Storage::Companion(None),
             (Some(found), Part::Leaf(_)) => {
                 let [leaf] = &*bound_field(found)?.leaves else {
@@ -361,6 +364,23 @@ pub fn check_apart(py: Python<'_>, gradient: &Gradient, block: &[u8]) -> PyResul
         }
     }
     Ok(())
+}
+
+/// The bytes of an array, or of a field's first element: others may lie between its elements, but no byte belongs to two.
+pub fn first_bytes(slot: &ArgSlot, block: &[u8]) -> Range<u64> {
+    let begin = u64::from_le_bytes(word(block, slot.offset));
+    let Some(array) = slot.array() else { return begin..begin };
+    if array.has_strides() {
+        let (begin, end) = slot.spaced_range(block);
+        return begin..end;
+    }
+    let bytes = match array.layout {
+        Some(_) => u64::from(slot.bytes),
+        None => (0..array.rank).fold(slot.span, |bytes, axis| {
+            bytes * u64::from(u32::from_le_bytes(word(block, slot.extent_offset(axis))))
+        }),
+    };
+    begin..begin + bytes
 }
 
 /// Whether two arguments share memory.

@@ -17,6 +17,7 @@ use super::frozen::{FrozenMembers, Reading};
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
+use crate::kernel::Losses;
 use crate::number;
 
 pub struct Specialisation {
@@ -36,6 +37,8 @@ pub struct Specialisation {
     formulas: Vec<FormulaInput>,
     /// Numbers behind the arguments that the code was made for: the input, and the path as the user writes it.
     baked: Vec<(usize, String)>,
+    /// Of code that runs in a tape: what gradients would be lost through.
+    pub losses: Losses,
     /// Of the code of a derivative.
     pub derivative: Option<Gradient>,
     /// Likewise: what it does, for people.
@@ -108,6 +111,7 @@ impl Specialisation {
             formulas,
             baked,
             recorder: None,
+            losses: Losses::default(),
             derivative: None,
             plan: None,
         })
