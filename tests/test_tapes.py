@@ -252,3 +252,50 @@ def test_forward_mode_refusals():
     with pytest.raises(AssertionError, match="only once"):
         mode.__enter__()
     f()
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_what_iterations_make_together(arch, mode):
+    """The greatest, the least and the product, by atomic updates and by assignments that mean these."""
+    x = oc.field(oc.f64, shape=6, needs_dual=True, needs_grad=True)
+    y = oc.field(oc.f64, shape=5, needs_dual=True, needs_grad=True)
+
+    @oc.kernel
+    def f():
+        for i in x:
+            if i < 4:
+                oc.atomic_max(y[0], oc.sin(x[i]) * x[5])
+            oc.atomic_min(y[1], x[i] * x[0])
+            y[2] *= x[i] + x[1]
+        largest = x[4] * 0.5
+        product = x[0]
+        for i in x:
+            largest = max(largest, x[i] * x[i])
+            product *= x[i]
+        y[3] = largest * x[2]
+        y[4] = product
+
+    xs, seed = np.array([0.3, 1.1, 0.7, 0.9, 2.5, 0.8]), np.array([0.5, -1.0, 2.0, 0.25, 1.5, -0.75])
+    ys = np.array([0.1, 5.0, 1.5, 0.0, 0.0])
+
+    def run(values):
+        x.from_numpy(values)
+        y.from_numpy(ys)
+        f()
+        return y.to_numpy()
+
+    along = (run(xs + 1e-6 * seed) - run(xs - 1e-6 * seed)) / 2e-6
+    x.from_numpy(xs)
+    y.from_numpy(ys)
+    if mode == "forward":
+        with oc.ad.FwdMode(loss=y, param=x, seed=list(seed)):
+            f()
+        np.testing.assert_allclose(y.dual.to_numpy(), along, rtol=1e-6)
+        np.testing.assert_array_equal(y.to_numpy(), run(xs))
+    else:
+        weights = np.array([1.0, -2.0, 0.5, 3.0, 1.5])
+        with oc.ad.Tape() as tape:
+            f()
+        y.grad.from_numpy(weights)
+        tape.grad()
+        np.testing.assert_allclose(x.grad.to_numpy() @ seed, weights @ along, rtol=1e-6)

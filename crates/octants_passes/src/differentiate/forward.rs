@@ -5,6 +5,7 @@ use octants_ir::rewrite::use_counts;
 use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
 use super::activity::Activity;
+use super::forward_extremes::{Deferred, Loops, add_loops};
 use super::rules::{flows, partial, through};
 use super::{Refusal, RefusalKind, is_real};
 use crate::slots::{add_result, add_yielded};
@@ -17,9 +18,22 @@ pub(super) fn add_tangents(
 ) {
     let uses = use_counts(kernel);
     let body = kernel.body;
-    let mut tangents =
-        Tangents { kernel, activity, companion_of, tangent: SideTable::new(None), uses, refusals };
+    let mut tangents = Tangents {
+        kernel,
+        activity,
+        companion_of,
+        tangent: SideTable::new(None),
+        uses,
+        in_parallel: false,
+        deferred: Vec::new(),
+        loops: Vec::new(),
+        refusals,
+    };
     tangents.region(body, &[]);
+    let loops = tangents.loops;
+    for one in loops {
+        add_loops(kernel, one, refusals);
+    }
 }
 
 struct Tangents<'k> {
@@ -30,6 +44,12 @@ struct Tangents<'k> {
     /// `None` where it is zero.
     tangent: SideTable<Value, Option<Value>>,
     uses: SideTable<Value, u32>,
+    /// Whether a parallel loop is around.
+    in_parallel: bool,
+    /// Its updates that wait for all iterations.
+    deferred: Vec<Deferred>,
+    /// Parallel loops with such updates.
+    loops: Vec<Loops>,
     refusals: &'k mut Vec<Refusal>,
 }
 
@@ -113,10 +133,16 @@ impl Tangents<'_> {
             }
             OpKind::For | OpKind::While => self.serial_loop(region, op),
             OpKind::ParallelFor(_) | OpKind::Fork => {
+                self.in_parallel = matches!(data.kind, OpKind::ParallelFor(_));
                 for &inner in &data.regions {
                     self.region(inner, &[]);
                 }
+                self.in_parallel = false;
                 self.kernel.regions[region].ops.push(op);
+                let deferred = std::mem::take(&mut self.deferred);
+                if !deferred.is_empty() {
+                    self.loops.push(Loops { region, parallel: op, deferred });
+                }
             }
             // Integers, or nothing that has a derivative.
             OpKind::Const(_)
@@ -189,6 +215,10 @@ impl Tangents<'_> {
                     let old = self.builder(region, op).atomic(kind, companion, &place[1..], tangent);
                     self.tangent.set(data.results[0], Some(old));
                 }
+            }
+            AtomicOp::Mul | AtomicOp::Min | AtomicOp::Max if self.in_parallel => {
+                let tangent = self.tangent[value];
+                self.deferred.push(Deferred { op, kind, companion, tangent });
             }
             AtomicOp::Mul
             | AtomicOp::Min

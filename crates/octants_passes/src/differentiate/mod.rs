@@ -35,6 +35,7 @@
 
 mod activity;
 mod forward;
+mod forward_extremes;
 mod forward_stores;
 mod overwritten;
 mod prepare;
