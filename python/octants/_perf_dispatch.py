@@ -208,12 +208,12 @@ class PerformanceDispatcher:
 def _same(only: tuple[tuple, dict, Implementation], args: tuple, kwargs: dict) -> bool:
     """Whether a call has the very objects of another one."""
     known, named, _ = only
-    return (
-        len(args) == len(known)
-        and len(kwargs) == len(named)
-        and all(a is b for a, b in zip(args, known, strict=True))
-        and all(name in named and value is named[name] for name, value in kwargs.items())
-    )
+    if len(args) != len(known) or len(kwargs) != len(named):
+        return False
+    for ours, theirs in zip(args, known, strict=True):
+        if ours is not theirs:
+            return False
+    return not kwargs or all(name in named and value is named[name] for name, value in kwargs.items())
 
 
 def _name(function: Callable) -> str:
