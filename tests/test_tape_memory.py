@@ -213,6 +213,27 @@ def test_one_long_row_among_many_does_not_multiply():
     assert plan["tape_bytes"] <= 1 << 20
 
 
+@pytest.mark.device_memory
+def test_the_host_sizes_what_follows_from_arguments():
+    oc.init(arch=oc.cfg.arch, kernel_profiler=True, log_level="error")
+    x, y, n = made(X), made(np.zeros(4)), integers([3, 0, 8, 5])
+    assert nest.grad_plan(x, y, 5)["sized"] == "the host computes it from the arguments"
+    assert steps.grad_plan(x, y, n)["sized"] == "a kernel computes it before the launch"
+    oc.profiler.clear_kernel_profiler_info()
+    y.grad.fill(1.0)
+    nest.grad(x, y, 5)
+    steps.grad(x, y, n)
+    oc.sync()
+    launched = {
+        name: oc.profiler.query_kernel_profiler_info(name).counter
+        for name in ("nest_grad", "nest_grad_sizes", "steps_grad", "steps_grad_sizes")
+    }
+    assert launched == {"nest_grad": 1, "nest_grad_sizes": 0, "steps_grad": 1, "steps_grad_sizes": 1}
+    # Beyond what the host computes in passing, the device does.
+    assert nest.grad_plan(x, y, 3000)["sized"] == "a kernel computes it before the launch"
+    assert nest.grad_plan(x, y, 3000)["parallel_loops"][0]["bytes_per_iteration"] == 2 * 3000 * 8
+
+
 # ---- checks of debug mode -------------------------------------------------------------------------------------------------
 
 

@@ -1,8 +1,9 @@
 //! Derivatives of kernels: compiled, and launched with the memory that they keep values in.
 //!
-//! On a device whose threads have memory that grows, and without a limit, a derivative is launched like any kernel. Otherwise the launch first runs a
-//! kernel that says how much is needed, in the launch's own stream, waits for what that says, and gives the derivative arrays for as many iterations as
-//! run at once, which live until it is over. Nothing of it is shared with other launches.
+//! On a device whose threads have memory that grows, and without a limit, a derivative is launched like any kernel. Otherwise the launch first finds out how
+//! much is needed: by the host, where that follows from arguments and shapes; else by a kernel, in the launch's own stream, for whose answer the host
+//! waits. The derivative gets arrays for as many iterations as run at once, which live until it is over. Nothing of it is shared with other
+//! launches.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,6 +14,7 @@ use octants_runtime::{Arguments, DerivedArguments, LiveStream, OverlapGuard, Str
 
 use crate::compiled::CompiledKernel;
 use crate::error::{Error, LaunchError};
+use crate::host_sizing::HostSizing;
 use crate::output::Locate;
 use crate::tape_memory::{LoopMemory, divide, in_threads};
 
@@ -48,6 +50,8 @@ struct Tapes {
     /// Made when it is first needed: by a launch that provides the memory, or by who asks.
     compiled_sizing: OnceLock<Arc<CompiledKernel>>,
     compile: Compile,
+    /// Where the host can compute what the sizing kernel would.
+    host: Option<HostSizing>,
     params: TapeParams,
     scalars: Vec<Scalar>,
     /// How many sizes the sizing kernel gives.
@@ -91,6 +95,7 @@ impl Gradient {
                 declare_tape_arrays(&mut kernel.clone())
             };
             provided = Some(Tapes {
+                host: HostSizing::new(&plan.sizing).filter(|_| placed),
                 sizing: plan.sizing,
                 compiled_sizing: OnceLock::new(),
                 compile: compile_sizing,
@@ -227,6 +232,11 @@ impl Gradient {
         self.tapes.as_ref().is_some_and(|tapes| !tapes.placed)
     }
 
+    /// Whether the host computes how much is kept with these arguments, so that nothing runs or waits for that.
+    pub fn is_sized_by_host(&self, args: Arguments<'_>) -> bool {
+        self.tapes.as_ref().is_some_and(|tapes| self.sizes_by_host(tapes, args).is_some())
+    }
+
     /// The parameters of the kernel that was differentiated whose memory is read again.
     pub fn read_again(&self) -> Vec<usize> {
         let access = &self.kernel.access()[..self.written.len()];
@@ -241,6 +251,31 @@ impl Gradient {
         on: Option<&LiveStream>,
         cancel: &Cancel,
     ) -> Result<Vec<LoopMemory>, LaunchError> {
+        let sizes = match self.sizes_by_host(tapes, args) {
+            Some(sizes) => sizes,
+            None => self.sizes_by_device(tapes, args, on, cancel)?,
+        };
+        let threads = self.kernel.context().device().fork_costs().threads;
+        if tapes.placed {
+            return Ok(divide(&tapes.params, &tapes.scalars, &sizes, threads, tapes.limit)?);
+        }
+        let lanes = u64::from(self.kernel.plan().first().most_lanes());
+        Ok(in_threads(&tapes.params, &tapes.scalars, &sizes, threads * lanes))
+    }
+
+    /// What the sizing kernel would say, where that needs nothing but arguments.
+    fn sizes_by_host(&self, tapes: &Tapes, args: Arguments<'_>) -> Option<Vec<i64>> {
+        tapes.host.as_ref()?.sizes(self.kernel.args(), args.bytes(), tapes.sizes)
+    }
+
+    /// What it says, in the order of the stream; waits for it.
+    fn sizes_by_device(
+        &self,
+        tapes: &Tapes,
+        args: Arguments<'_>,
+        on: Option<&LiveStream>,
+        cancel: &Cancel,
+    ) -> Result<Vec<i64>, LaunchError> {
         let (context, sizing) = (self.kernel.context(), tapes.sizing(cancel)?);
         let of_memory = |error| Error::of_memory(error, "gradient");
         let memory = StreamMemory::allocate(context, on, tapes.sizes * 8).map_err(of_memory)?;
@@ -257,14 +292,7 @@ impl Gradient {
         sizing.launch(derived.arguments(), results, on, cancel)?;
         let bytes = memory.read(cancel).map_err(of_memory)?;
         let words = bytes.chunks_exact(8);
-        let sizes: Vec<_> =
-            words.map(|word| i64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
-        let threads = context.device().fork_costs().threads;
-        if tapes.placed {
-            return Ok(divide(&tapes.params, &tapes.scalars, &sizes, threads, tapes.limit)?);
-        }
-        let lanes = u64::from(self.kernel.plan().first().most_lanes());
-        Ok(in_threads(&tapes.params, &tapes.scalars, &sizes, threads * lanes))
+        Ok(words.map(|word| i64::from_le_bytes(word.try_into().expect("eight bytes"))).collect())
     }
 
     /// The memory of each array, with how many cells it has: as many as the most demanding of its loops needs.

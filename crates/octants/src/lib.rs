@@ -42,6 +42,7 @@ mod fault;
 mod field;
 mod gpu_code;
 mod gradient;
+mod host_sizing;
 mod intern;
 mod invocation;
 mod kernel_source;

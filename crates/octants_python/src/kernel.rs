@@ -26,7 +26,7 @@ use crate::dump::dump;
 use crate::host::PyHost;
 use crate::interrupt::SignalScope;
 use crate::launch::{
-    DerivativePlan, Fit, LaunchArguments, Objects, Specialisation, Words, companions, storage,
+    DerivativePlan, Fit, LaunchArguments, Objects, Sizing, Specialisation, Words, companions, storage,
 };
 use crate::runtime::{ActiveSession, Runtime, SessionHolder};
 use crate::traced::Traced;
@@ -540,11 +540,18 @@ impl Kernel {
         let memory = py.detach(|| {
             // SAFETY: as in `launch`.
             let arguments = unsafe { Arguments::new(bytes) };
-            gradient.kept_memory(arguments, stream, signals.request())
+            let memory = gradient.kept_memory(arguments, stream, signals.request())?;
+            let sizing = match (gradient.keeps_in_threads(), gradient.is_sized_by_host(arguments)) {
+                (true, _) => Sizing::Threads,
+                (false, true) => Sizing::Host,
+                (false, false) => Sizing::Kernel,
+            };
+            Ok((memory, sizing))
         });
-        let memory =
-            memory.map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))?;
-        plan.to_dict(py, &memory, gradient.keeps_in_threads())
+        let (memory, sizing) = memory.map_err(|error: LaunchError| {
+            errors::from_launch(py, &error, self.runtime.get().sources().map())
+        })?;
+        plan.to_dict(py, &memory, sizing)
     }
 
     /// The code for these arguments, made if there is none.

@@ -43,6 +43,14 @@ enum Part {
     View(ArrayType),
 }
 
+/// Who finds out how much memory a derivative needs.
+#[derive(Clone, Copy)]
+pub enum Sizing {
+    Threads,
+    Host,
+    Kernel,
+}
+
 /// What a derivative does, with the places of the user's text.
 pub struct DerivativePlan {
     /// The parameters that have companions.
@@ -75,7 +83,7 @@ impl DerivativePlan {
         &self,
         py: Python<'py>,
         memory: &[LoopMemory],
-        in_threads: bool,
+        sizing: Sizing,
     ) -> PyResult<Bound<'py, PyDict>> {
         let mut kept = Vec::with_capacity(self.kept.len());
         for (place, scalars) in &self.kept {
@@ -100,10 +108,11 @@ impl DerivativePlan {
         }
         plan.set_item("parallel_loops", loops)?;
         plan.set_item("tape_bytes", total_bytes(memory))?;
-        let sized = match (memory.is_empty(), in_threads) {
-            (true, _) => "nothing is kept",
-            (false, true) => "threads take what they need",
-            (false, false) => "a kernel computes it before the launch",
+        let sized = match sizing {
+            _ if memory.is_empty() => "nothing is kept",
+            Sizing::Threads => "threads take what they need",
+            Sizing::Host => "the host computes it from the arguments",
+            Sizing::Kernel => "a kernel computes it before the launch",
         };
         plan.set_item("sized", sized)?;
         Ok(plan)
