@@ -413,3 +413,42 @@ print(a.tolist(), b.tolist(), meet.compile_statistics()[0]["found"])
 """
     assert run(tmp_path, program).stdout == "[1, 1] [1, 1] False\n"
     assert run(tmp_path, program).stdout == "[1, 1] [1, 1] True\n"
+
+
+GRADIENT = """
+import sys
+import numpy as np
+import octants as oc
+oc.init(arch=oc.cpu, log_level="warn")
+x = oc.field(oc.f64, shape=8, needs_grad=True)
+loss = oc.field(oc.f64, shape=(), needs_grad=True)
+@oc.kernel
+def iterate(n: oc.i32):
+    for i in x:
+        v = x[i]
+        for k in range(n + i):
+            if v > 0.5:
+                v = oc.sin(v) * 1.1
+            else:
+                v = v * v + 0.25
+        loss[None] += v
+x.from_numpy(np.linspace(0.1, 0.9, 8))
+loss.grad[None] = 1
+iterate(int(sys.argv[1]))
+iterate.grad(int(sys.argv[1]))
+print(loss[None], x.grad.to_numpy().tolist(), iterate.grad_plan(int(sys.argv[1])))
+"""
+
+
+def test_gradients_from_the_disk_are_those_of_the_first_run(tmp_path):
+    """The derivative that keeps values of its loops has the same plan and gives the same bits, for any length of the loops."""
+
+    def gradient(steps, **environment):
+        done = run(tmp_path, GRADIENT, [str(steps)], **environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    cold = gradient(5)
+    files = entries(tmp_path)
+    assert gradient(5) == cold and gradient(50) == gradient(50, OC_OFFLINE_CACHE="0")
+    assert entries(tmp_path) == files, "nothing was compiled for other lengths"

@@ -258,14 +258,9 @@ def show_times(kernel: str, phases: list[tuple[str, float]], tasks: int, code_by
 
 
 def show_cache_notice(reason: str):
-    """Says why compiled kernels are not kept on disk, once for each reason."""
-    if reason not in _cache_notices and _logging.is_logging_effective(_logging.WARN):
-        _cache_notices.add(reason)
+    """Says why compiled kernels are not kept on disk."""
+    if _logging.is_logging_effective(_logging.WARN):
         print(f"[Octants] compiled kernels are not kept on disk: {reason}", file=sys.stderr, flush=True)
-
-
-#: What was said of the cache already: it is the same for all sessions of a process.
-_cache_notices: set[str] = set()
 
 
 def dump_compile_config():

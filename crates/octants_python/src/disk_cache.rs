@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::runtime::option;
+use crate::runtime::{Runtime, option};
 
 /// What the options `offline_cache…` say; nothing if kernels are not to be kept.
 pub fn options(options: &Bound<'_, PyDict>) -> PyResult<Option<CacheOptions>> {
@@ -30,8 +30,11 @@ pub fn options(options: &Bound<'_, PyDict>) -> PyResult<Option<CacheOptions>> {
 }
 
 /// Says why kernels are not kept, if they are not; once in a process for each reason.
-pub fn tell(py: Python<'_>, session: &Session) -> PyResult<()> {
+pub fn tell(py: Python<'_>, runtime: &Runtime, session: &Session) -> PyResult<()> {
     for reason in session.cache_notices() {
+        if !runtime.is_news(&reason) {
+            continue;
+        }
         py.import("octants._session")?.getattr("show_cache_notice")?.call1((reason,))?;
     }
     Ok(())

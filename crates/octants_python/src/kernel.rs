@@ -201,7 +201,7 @@ impl Kernel {
             let made = self.differentiate(py, current, mode, &lowered, arguments, signals.request())?;
             drop(signals);
             py.check_signals()?;
-            disk_cache::tell(py, &current.session)?;
+            disk_cache::tell(py, self.runtime.get(), &current.session)?;
             return Ok(self.keep(current, what, made));
         }
         let mut losses = Losses::default();
@@ -228,7 +228,7 @@ impl Kernel {
             .map_err(|error| errors::from_error(py, &error))?;
         drop(signals);
         py.check_signals()?;
-        disk_cache::tell(py, &current.session)?;
+        disk_cache::tell(py, self.runtime.get(), &current.session)?;
         if let Some(race) = errors::race(&compiled.races())
             && !self.told_of_races.swap(true, Ordering::Relaxed)
         {

@@ -1,5 +1,6 @@
 //! The current session. The Python package makes one `Runtime` and gives it to everything that needs a session.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
@@ -31,6 +32,8 @@ pub struct Runtime {
     root: Mutex<Option<Py<PyAny>>>,
     /// Counts trees of fields.
     trees: AtomicU64,
+    /// What was said of files that cannot be used: it is the same for all sessions.
+    told: Mutex<HashSet<String>>,
     /// What sessions that ended have recorded, if they are to be kept.
     ended: Mutex<Option<Vec<Trace>>>,
     /// What calls of kernels go to instead of the device, if something watches them, and whether there is something.
@@ -63,6 +66,11 @@ impl Runtime {
 
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Whether something was not said before in this process. It is from now on.
+    pub fn is_news(&self, text: &str) -> bool {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned())
     }
 
     /// A number for a new tree of fields.
@@ -180,6 +188,7 @@ impl Runtime {
             holders: Mutex::default(),
             root: Mutex::default(),
             trees: AtomicU64::new(0),
+            told: Mutex::default(),
             ended: Mutex::default(),
             call_hook: Mutex::default(),
             has_call_hook: AtomicBool::new(false),

@@ -227,7 +227,7 @@ fn make<M: MakeVersion>(
     let mut started = Instant::now();
     let was_kept = maker.was_kept(&code.info);
     let version = match Version::load(context, code) {
-        // It was made elsewhere, on a machine that looked the same.
+        // It was made elsewhere, on a machine that looked the same, or in a form that this device does not take.
         Err(DeviceError::BadImage { .. }) if was_kept => {
             let code = maker.make_anew(assume, cancel)?;
             started = Instant::now();

@@ -32,7 +32,7 @@ pub trait MakeVersion: Send + Sync {
     /// Compiles. Raising `cancel` may end it early, with an error.
     fn make(&self, assume: Assumptions, cancel: &Cancel) -> Result<Code<Self::Info>, Self::Error>;
 
-    /// Whether the code is not made by this process, but was kept.
+    /// Whether the code was kept, or has another form so that it can be: there is another way to make it.
     fn was_kept(&self, _info: &Self::Info) -> bool {
         false
     }
