@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyIterator, PyList, PySet, PyString, PyTuple};
 
 use crate::dtype::{self, DataType};
-use crate::host::scalar_annotation;
+use crate::dtype::scalar_annotation;
 use crate::{errors, number};
 
 type Object<'py> = Bound<'py, PyAny>;

@@ -1,5 +1,6 @@
 //! Scalar types as Python objects: one canonical object for each, so that `is` compares them.
 
+use octants::front::ScalarAnnotation;
 use octants::ir::{Const, Scalar};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -59,6 +60,14 @@ pub enum TypeLike {
     Is(Scalar),
     DefaultInt,
     DefaultFloat,
+}
+
+pub fn scalar_annotation(object: &Bound<'_, PyAny>) -> Option<ScalarAnnotation> {
+    Some(match type_like(object)? {
+        TypeLike::Is(scalar) => ScalarAnnotation::Is(scalar),
+        TypeLike::DefaultInt => ScalarAnnotation::DefaultInt,
+        TypeLike::DefaultFloat => ScalarAnnotation::DefaultFloat,
+    })
 }
 
 pub fn type_like(object: &Bound<'_, PyAny>) -> Option<TypeLike> {

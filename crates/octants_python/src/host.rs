@@ -121,7 +121,7 @@ impl<'py> PyHost<'py> {
         } else if let Some((scalar, shape)) = aggregate::tensor_type(&dtype) {
             (Some(ScalarAnnotation::Is(scalar)), ElementAnnotation::Is(shape))
         } else {
-            (scalar_annotation(&dtype), ElementAnnotation::Scalar)
+            (dtype::scalar_annotation(&dtype), ElementAnnotation::Scalar)
         };
         let element = element_annotation(&object.getattr("element")?)?.unwrap_or(element);
         let boundary =
@@ -267,14 +267,6 @@ fn closure<'py>(function: &Bound<'py, PyFunction>) -> PyResult<Vec<(Bound<'py, P
     names.iter().zip(cells.iter()).map(|(name, cell)| Ok((name.cast_into::<PyString>()?, cell))).collect()
 }
 
-pub fn scalar_annotation(object: &Object<'_>) -> Option<ScalarAnnotation> {
-    Some(match dtype::type_like(object)? {
-        TypeLike::Is(scalar) => ScalarAnnotation::Is(scalar),
-        TypeLike::DefaultInt => ScalarAnnotation::DefaultInt,
-        TypeLike::DefaultFloat => ScalarAnnotation::DefaultFloat,
-    })
-}
-
 impl<'py> Host for PyHost<'py> {
     type Object = Object<'py>;
 
@@ -339,7 +331,7 @@ impl<'py> Host for PyHost<'py> {
         if object.is_none() {
             return Annotation::None;
         }
-        if let Some(scalar) = scalar_annotation(object) {
+        if let Some(scalar) = dtype::scalar_annotation(object) {
             return Annotation::Scalar(scalar);
         }
         if let Some(annotation) = aggregate::annotation(object) {

@@ -3,7 +3,6 @@
 //! A call looks at each argument once, compares what it found with the specialisation of the call before, writes the block of
 //! arguments on the stack and hands it to the device. Nothing is keyed by the address of a temporary object.
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,7 +33,9 @@ use crate::{
     aggregate, derivative_errors, disk_cache, dtype, errors, host_only, interrupt, stack, stream, tensor,
 };
 
+mod promise;
 mod recording;
+mod times;
 
 use recording::RecordUse;
 pub use recording::{Losses, Record, Sinks};
@@ -163,17 +164,7 @@ impl Kernel {
         let args = described
             .map(|(object, param)| binder.describe(param, tensor::unwrapped(object), current))
             .collect::<PyResult<Vec<_>>>()?;
-        let mut options = Cow::Borrowed(&current.lower);
-        if self.pure {
-            options.to_mut().pure = true;
-            let objects = PyTuple::new(py, arguments.iter().map(|argument| argument.to_owned()))?;
-            let names = self.signature.params.iter().map(|param| param.name.clone()).collect::<Vec<_>>();
-            py.import("octants._fastcache")?.getattr("check_arguments")?.call1((
-                &self.signature.qualname,
-                names,
-                objects,
-            ))?;
-        }
+        let options = self.lower_options(py, &current.lower, arguments)?;
         let started = Instant::now();
         let function = self.function.bind(py).as_any();
         let varying = self.varying(py, current, what, arguments)?;
@@ -338,31 +329,6 @@ impl Kernel {
     ) -> PyErr {
         let diagnostics = derivative_errors::refused(kernel, mode, refusals);
         errors::from_diagnostics(py, &diagnostics, self.runtime.get().sources().map())
-    }
-
-    /// Prints where the time of a compilation went, or that equal code was there.
-    #[cold]
-    fn show_times(
-        &self,
-        py: Python<'_>,
-        compiled: &CompiledKernel,
-        started: Instant,
-        lowering: Duration,
-    ) -> PyResult<()> {
-        let statistics = compiled.statistics();
-        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-        let mut phases = vec![("front end", milliseconds(lowering))];
-        // An older one comes from another kernel, or from a session's cache.
-        if statistics.finished.is_some_and(|finished| finished >= started) {
-            let CompileStatistics { passes, emit, llvm, load, find, .. } = statistics;
-            let made = [("passes", passes), ("emit", emit), ("LLVM", llvm), ("load", load)];
-            let found = [("cache", find), ("load", load)];
-            let rest = if statistics.found { &found[..] } else { &made[..] };
-            phases.extend(rest.iter().map(|&(name, time)| (name, milliseconds(time))));
-        }
-        let show = py.import("octants._session")?.getattr("show_times")?;
-        show.call1((&self.signature.qualname, phases, statistics.tasks, statistics.code_bytes))?;
-        Ok(())
     }
 
     fn launch<'py>(
