@@ -37,8 +37,9 @@ pub fn compile_ptx(
     cancel: &Cancel,
 ) -> Result<KernelCode, CodegenError> {
     let make = |bytes: Vec<u8>| {
-        let ptx = finish(&String::from_utf8_lossy(&bytes), options.target).into_bytes();
-        assemble.and_then(|assemble| assemble(&ptx)).unwrap_or(ptx)
+        let ptx = finish(&String::from_utf8_lossy(&bytes), options.target);
+        let assemble = assemble.filter(|_| is_one_function(&ptx));
+        assemble.and_then(|assemble| assemble(ptx.as_bytes())).unwrap_or_else(|| ptx.into_bytes())
     };
     let mut code = compile(kernel, plan, &compile_options(options)?, store, Some(&make), cancel)?;
     for task in &mut code.tasks {
@@ -56,6 +57,12 @@ pub fn ptx_text(
 ) -> Result<String, CodegenError> {
     let text = text(kernel, plan, &compile_options(options)?, what)?;
     Ok(if what == KernelText::Assembly { finish(&text, options.target) } else { text })
+}
+
+/// Whether a module consists of its kernel alone. A driver's assembler takes modules for parts of a program: where they have functions it
+/// inlines none, and a kernel with a sine has 44 registers instead of 28. What it makes of others is what loading makes, bit for bit.
+fn is_one_function(ptx: &str) -> bool {
+    !ptx.contains(".func")
 }
 
 /// LLVM's text as the driver gets it.
@@ -77,4 +84,18 @@ fn compile_options(options: PtxOptions) -> Result<CompileOptions, CodegenError> 
         llvm: Options { target, opt, output: Output::Assembly, vector_math: false, ..Options::default() },
         threads: options.threads,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_with_functions_are_left_to_whoever_loads_them() {
+        assert!(is_one_function(".visible .entry k_t0(\n.param .u64 k_t0_param_0\n)\n{\n\tret;\n}\n"));
+        assert!(!is_one_function(
+            ".func f()\n{\n\tret;\n}\n.visible .entry k_t0()\n{\n\tcall.uni f, ();\n}\n"
+        ));
+        assert!(!is_one_function(".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"));
+    }
 }

@@ -5,8 +5,8 @@ use octants::ir::{Const, Data, Scalar, TensorShape, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyIterator, PyList, PySet, PyString, PyTuple};
 
-use crate::dtype::{self, DataType};
 use crate::dtype::scalar_annotation;
+use crate::dtype::{self, DataType};
 use crate::{errors, number};
 
 type Object<'py> = Bound<'py, PyAny>;

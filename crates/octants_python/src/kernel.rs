@@ -5,16 +5,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use octants::diag::{Code, quote};
 use octants::front::{
     FunctionKind, Host, Lowered, Returned, Returns, Signature, check_signature, lower_kernel,
 };
 use octants::ir::{Const, Data, LocData};
-use octants::{
-    Arguments, Cancel, CompileStatistics, CompiledKernel, Gradient, LaunchError, LiveStream, Mode, Refusal,
-};
+use octants::{Arguments, Cancel, Gradient, LaunchError, LiveStream, Mode, Refusal};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};

@@ -19,7 +19,7 @@ impl Kernel {
         if !self.pure {
             return Ok(Cow::Borrowed(session));
         }
-        let objects = PyTuple::new(py, arguments.iter().map(|argument| argument.to_owned()))?;
+        let objects = PyTuple::new(py, arguments.iter().map(ToOwned::to_owned))?;
         let names = self.signature.params.iter().map(|param| param.name.clone()).collect::<Vec<_>>();
         let check = py.import("octants._fastcache")?.getattr("check_arguments")?;
         check.call1((&self.signature.qualname, names, objects))?;
