@@ -201,7 +201,7 @@ impl Kernel {
                 made.losses = losses;
                 drop(signals);
                 py.check_signals()?;
-                disk_cache::tell(py, &current.session)?;
+                disk_cache::tell(py, self.runtime.get(), &current.session)?;
                 return Ok(self.keep(current, what, made));
             }
         }
