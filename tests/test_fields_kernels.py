@@ -360,7 +360,7 @@ def test_wrong_uses_are_refused_with_their_place():
         (as_value, oc.OctantsTypeError, "return x [+] 1.0"),
         (one_index, oc.OctantsCompilationError, "rank 2 but is indexed with 1 index"),
         (one_target, IndexError, "1 loop variable for 2 axes"),
-        (sparse, oc.OctantsTypeError, "sparse nodes only"),
+        (sparse, oc.OctantsTypeError, "only works on pointer, hash or bitmasked nodes"),
         (unplaced, RuntimeError, "not placed"),
     ]:
         with pytest.raises(error, match=text):

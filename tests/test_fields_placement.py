@@ -101,14 +101,6 @@ def test_nodes_multiply_and_other_divisions_than_powers_of_two_warn():
         oc.root.dense(oc.i, 2**16).dense(oc.i, 2**16)
 
 
-@pytest.mark.parametrize("kind", ["pointer", "bitmasked", "dynamic"])
-def test_sparse_nodes_are_refused(kind):
-    with pytest.raises(oc.OctantsRuntimeError, match=f"{kind.capitalize()} SNode is not supported on this backend"):
-        getattr(oc.root, kind)(oc.i, 4)
-    with pytest.raises(oc.OctantsRuntimeError):
-        getattr(oc.FieldsBuilder(), kind)(oc.i, 4)
-
-
 def test_hash_nodes_are_refused():
     with pytest.raises(RuntimeError, match="not supported"):
         oc.root.hash(oc.i, 4)

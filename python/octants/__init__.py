@@ -31,7 +31,7 @@ from ._field_language import (
     stop_grad,
 )
 from ._fields.axes import axes, i, ij, ijk, ijkl, ijl, ik, ikl, il, j, jk, jkl, jl, k, kl, l
-from ._fields.builder import FieldsBuilder, root
+from ._fields.builder import FieldsBuilder, deactivate_all_snodes, root
 from ._fields.field import Field
 from ._fields.making import Layout, field, matrix_field, struct_field, vector_field
 from ._fields.matrix import MatrixField
@@ -156,7 +156,7 @@ __version__ = tuple(int(part) for part in __version_str__.split("."))
 def __getattr__(name: str):
     if name == "cfg":
         return _session.cfg
-    if name in ("lang", "_lib", "algorithms", "graph", "simt"):
+    if name in ("lang", "_lib", "algorithms", "graph", "simt", "sparse"):
         import importlib
 
         return importlib.import_module(f".{name}", __name__)

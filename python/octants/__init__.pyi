@@ -518,6 +518,17 @@ def clock_counter() -> Any:
 def clock_freq_hz() -> float:
     """How often in a second ``clock_counter`` counts at the device's nominal speed; known on CUDA devices only. A constant in a kernel."""
 
+def compile(kernel: Any, *args: Any, grad: Any = ..., **kwargs: Any) -> None:
+    """Compiles a kernel for arguments like these, and launches nothing. A call that follows starts at once.
+
+    ``grad=True`` compiles the derivative that ``kernel.grad`` runs."""
+
+def compile_all(calls: Any, *, background: Any = ..., progress: Any = ..., threads: Any = ...) -> Any:
+    """Compiles many kernels at the same time. Each call is a kernel and its arguments: ``(kernel, a, b)``.
+
+    With ``background=True`` it returns at once; ``wait()`` of what it returns ends when all is done. ``progress`` shows a bar on the
+    terminal; by default if there is one. The first error is raised when all is done."""
+
 def cos(x: Any) -> Any:
     """Cosine of a real."""
 
@@ -530,6 +541,9 @@ def create_stream(*, priority: Any = ...) -> Stream:
     """A new stream. Below 0 a ``priority`` is more urgent than the default stream's, above 0 less; a hint, as in torch."""
 
 cuda: _Arch
+
+def deactivate_all_snodes() -> None:
+    """Deactivates all cells of all sparse nodes."""
 
 def dump_compile_config() -> Any:
     """Prints all options of the session."""

@@ -38,4 +38,5 @@ is_active = _in_kernels("is_active", "``is_active(node, index)``: whether a cell
 activate = _in_kernels("activate", "``activate(node, index)``: makes a cell of a sparse node.")
 deactivate = _in_kernels("deactivate", "``deactivate(node, index)``: takes a cell of a sparse node away.")
 append = _in_kernels("append", "``append(node, index, val)``: adds an element to a dynamic node; gives the old length.")
+deactivate_all = _in_kernels("deactivate_all", "``deactivate_all(node)``: takes all cells of a node and below away.")
 length = _in_kernels("length", "``length(node, index)``: how many elements a dynamic node has.")

@@ -3,14 +3,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use octants_front::FieldKind;
-use octants_ir::{Const, Data, Layout, Scalar, TensorShape};
+use octants_front::{FieldKind, SparseLeaf};
+use octants_ir::{Const, Data, Layout, Scalar, SparseTree, TensorShape, sparse};
 use octants_runtime::{Context, HostQueue, Memory, MemoryError, Stride, Strided};
 
 use crate::array::{Encoded, decode, not_allocated};
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
 use crate::session::Session;
+use crate::sparse_tree::lay_out;
 use crate::tree::{LeafId, Outline, Sizes, element_bytes};
 use crate::wait::{runs_at_once, wait_for_memory};
 
@@ -22,23 +23,85 @@ use crate::wait::{runs_at_once, wait_for_memory};
 pub struct Tree {
     outline: Outline,
     sizes: Sizes,
+    /// Where everything lies, if cells of some node come and go.
+    sparse: Option<SparseMemory>,
     context: Arc<Context>,
     memory: RwLock<Option<Arc<Memory>>>,
     /// Where the memory begins; zero after `destroy`. Kept beside it for launches, which look often and for a moment.
     base: AtomicU64,
 }
 
+/// What kernels know of a tree with sparse nodes, and by what they tell it from others.
+#[derive(Clone, Debug)]
+struct SparseMemory {
+    tree: Arc<SparseTree>,
+    serial: u64,
+}
+
+/// What a pool has at least, however little memory there is.
+const LEAST_POOL_BYTES: u64 = 1 << 20;
+
 impl Tree {
     /// Allocates the memory of a whole tree.
     pub fn new(session: &Session, outline: Outline) -> Result<Arc<Self>, Error> {
         let sizes = outline.sizes();
+        if outline.is_sparse() {
+            return Self::sparse(session, outline, sizes);
+        }
         let bytes = isize::try_from(sizes.tree()).ok().map(isize::cast_unsigned);
         let bytes = bytes.ok_or(Error::OutOfMemory { bytes: sizes.tree() })?;
         let context = Arc::clone(session.context());
         let memory = Memory::allocate(&context, bytes).map_err(|error| not_allocated(error, refused))?;
         let base = memory.address().map_err(|_| STALE)?.0;
         let memory = RwLock::new(Some(Arc::new(memory)));
-        Ok(Arc::new(Self { outline, sizes, context, memory, base: AtomicU64::new(base) }))
+        Ok(Arc::new(Self { outline, sizes, sparse: None, context, memory, base: AtomicU64::new(base) }))
+    }
+
+    /// Reserves memory for the root's cell and the pools.
+    fn sparse(session: &Session, outline: Outline, sizes: Sizes) -> Result<Arc<Self>, Error> {
+        let context = Arc::clone(session.context());
+        let mut pool_bytes = Memory::reservable(&context);
+        let (tree, memory) = loop {
+            let (tree, bytes) = lay_out(&outline, &sizes, pool_bytes)?;
+            let bytes = isize::try_from(bytes).ok().map(isize::cast_unsigned);
+            let bytes = bytes.ok_or(Error::OutOfMemory { bytes: u64::MAX })?;
+            match Memory::reserve(&context, bytes) {
+                Ok(memory) => break (tree, memory),
+                // Less for each pool: an error when they are full is better than none of them.
+                Err(MemoryError::Device(_)) if pool_bytes > LEAST_POOL_BYTES => pool_bytes /= 2,
+                Err(error) => return Err(not_allocated(error, refused)),
+            }
+        };
+        for (number, pool) in tree.pools.iter().enumerate() {
+            let at = 4 * (number * sparse::STATE_WORDS as usize + sparse::state::CAPACITY as usize);
+            let capacity = (pool.slots - 1).to_le_bytes();
+            memory.write(HostQueue::default(), at, &capacity).map_err(refused)?;
+        }
+        let base = AtomicU64::new(memory.address().map_err(|_| STALE)?.0);
+        let memory = RwLock::new(Some(Arc::new(memory)));
+        let serial = session.next_tree();
+        let sparse = Some(SparseMemory { tree: Arc::new(tree), serial });
+        Ok(Arc::new(Self { outline, sizes, sparse, context, memory, base }))
+    }
+
+    /// Where everything lies, if cells of some node come and go, and the number of this tree.
+    pub fn sparse_tree(&self) -> Option<(&Arc<SparseTree>, u64)> {
+        self.sparse.as_ref().map(|sparse| (&sparse.tree, sparse.serial))
+    }
+
+    /// A word of a pool's state.
+    pub fn pool_state(&self, pool: usize, word: u32, queue: HostQueue<'_>) -> Result<i32, Error> {
+        let mut bytes = [0; 4];
+        let at = 4 * (pool * sparse::STATE_WORDS as usize + word as usize);
+        self.memory()?.read(queue, at, &mut bytes).map_err(refused)?;
+        Ok(i32::from_le_bytes(bytes))
+    }
+
+    /// The memory from an offset on, for code that knows what lies there.
+    pub fn view(self: &Arc<Self>, session: &Session, offset: u64) -> FieldLeaf {
+        let layout = session.intern_layout(Layout::row_major(&[], 4));
+        let element = Scalar::I32.into();
+        FieldLeaf { tree: Arc::clone(self), element, layout, offset, name: "".into(), sparse: None }
     }
 
     pub fn outline(&self) -> &Outline {
@@ -77,10 +140,22 @@ impl Tree {
 
     /// The elements of a leaf.
     pub fn leaf(self: &Arc<Self>, session: &Session, leaf: LeafId, name: Arc<str>) -> FieldLeaf {
-        let (layout, offset) = self.outline.leaf_layout(leaf, &self.sizes);
+        let (layout, mut offset) = self.outline.leaf_layout(leaf, &self.sizes);
         let element = self.outline.leaf(leaf).element;
         let layout = session.intern_layout(layout);
-        FieldLeaf { tree: Arc::clone(self), element, layout, offset, name }
+        let mut place = None;
+        if let Some(SparseMemory { tree, serial }) = &self.sparse {
+            offset += tree.pools[0].first;
+            place = layout.is_sparse().then(|| {
+                Arc::new(SparseLeaf {
+                    tree: Arc::clone(tree),
+                    serial: *serial,
+                    leaf: leaf.number(),
+                    entry: None,
+                })
+            });
+        }
+        FieldLeaf { tree: Arc::clone(self), element, layout, offset, name, sparse: place }
     }
 }
 
@@ -96,6 +171,8 @@ pub struct FieldLeaf {
     /// Bytes from the tree's beginning to the first element.
     offset: u64,
     name: Arc<str>,
+    /// Where it lies in its tree, if some elements may not be there; the offset means nothing then.
+    sparse: Option<Arc<SparseLeaf>>,
 }
 
 impl FieldLeaf {
@@ -121,7 +198,8 @@ impl FieldLeaf {
 
     /// What a field of this leaf alone is.
     pub fn kind(&self) -> FieldKind {
-        FieldKind::Leaf { elem: self.element, layout: Arc::clone(&self.layout) }
+        let (layout, sparse) = (Arc::clone(&self.layout), self.sparse.clone());
+        FieldKind::Leaf { elem: self.element, layout, sparse }
     }
 
     pub fn name(&self) -> &Arc<str> {
@@ -135,6 +213,23 @@ impl FieldLeaf {
     /// Where the first element lies.
     pub fn address(&self) -> Result<u64, Error> {
         Ok(self.tree.base()? + self.offset)
+    }
+
+    /// The tree's memory from an offset on, as [`Tree::view`].
+    #[must_use]
+    pub fn view(&self, session: &Session, offset: u64) -> Self {
+        self.tree.view(session, offset)
+    }
+
+    /// Whether elements may not be there. The host reaches them by kernels only.
+    pub fn is_sparse(&self) -> bool {
+        self.sparse.is_some()
+    }
+
+    /// The address of the tree's memory from an offset on, in the session of a kernel.
+    #[inline]
+    pub fn view_for(&self, kernel: &CompiledKernel, offset: u64) -> Result<u64, Error> {
+        self.address_for(kernel).map(|address| address - self.offset + offset)
     }
 
     /// As [`FieldLeaf::address`], in the session of a kernel: a field of another one is refused.
@@ -157,10 +252,14 @@ impl FieldLeaf {
             )));
         }
         let offset = self.offset + entry as u64 * u64::from(self.scalar().bytes());
-        Ok(Self { element: self.scalar().into(), offset, name, ..self.clone() })
+        let sparse = self
+            .sparse
+            .as_deref()
+            .map(|leaf| Arc::new(SparseLeaf { entry: Some(entry as u32), ..leaf.clone() }));
+        Ok(Self { element: self.scalar().into(), offset, name, sparse, ..self.clone() })
     }
 
-    /// The element's offset in the tree, if the index lies inside the shape.
+    /// The element's offset in the tree, if the index lies inside the shape. That of a sparse leaf is of no use but to know this.
     pub fn place(&self, index: &[i64]) -> Option<Place> {
         self.layout.offset_of(index).map(|offset| Place((self.offset + offset) as usize))
     }
@@ -263,6 +362,9 @@ impl FieldLeaf {
 
     /// Whether nothing else lies between the elements.
     pub fn is_compact(&self) -> bool {
+        if self.is_sparse() {
+            return false;
+        }
         let element = element_bytes(self.element) as u32;
         self.layout.span(element) == self.bytes()
     }

@@ -54,6 +54,7 @@ mod recording;
 mod report;
 mod session;
 mod short_launch;
+mod sparse_tree;
 mod stream;
 mod tape_memory;
 mod tree;

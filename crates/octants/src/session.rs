@@ -1,6 +1,7 @@
 //! A session: a device, its memory, and the kernels compiled for it.
 
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,8 @@ struct Inner {
     keys: Arc<LaunchKeys>,
     layouts: Interner<Layout>,
     field_kinds: Interner<FieldKind>,
+    /// How many trees with sparse nodes were made: code for one is never taken for that of another.
+    trees: AtomicU64,
 }
 
 impl Session {
@@ -87,6 +90,7 @@ impl Session {
             keys,
             layouts,
             field_kinds,
+            trees: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -282,6 +286,10 @@ impl Session {
     /// The one kind of fields that is equal to this; the kinds and layouts inside are interned, too.
     pub fn intern_field_kind(&self, kind: FieldKind) -> Arc<FieldKind> {
         self.inner.field_kinds.intern(kind)
+    }
+
+    pub(crate) fn next_tree(&self) -> u64 {
+        self.inner.trees.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {

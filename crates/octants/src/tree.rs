@@ -3,7 +3,7 @@
 //! A node cuts some axes into cells; what is placed in it lies in every cell, in the order in which it was placed, each on a
 //! multiple of its own alignment. The root is one cell. A tree grows in any order; sizes and offsets are known once it is whole.
 
-use octants_ir::{Data, Digit, Layout, Level, NodeKind, Scalar, TensorShape};
+use octants_ir::{Data, Digit, Layout, Level, NodeKind, Scalar, TensorShape, sparse};
 
 use crate::error::Error;
 
@@ -61,6 +61,8 @@ pub struct Node {
     /// The slowest to vary first.
     pub splits: Vec<AxisSplit>,
     pub children: Vec<Child>,
+    /// Of a dynamic node: how many cells a chunk has; else 1.
+    pub chunk: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -88,7 +90,8 @@ impl Default for Outline {
 impl Outline {
     /// The root, and nothing in it.
     pub fn new() -> Self {
-        let root = Node { kind: NodeKind::Dense, parent: None, splits: Vec::new(), children: Vec::new() };
+        let root =
+            Node { kind: NodeKind::Dense, parent: None, splits: Vec::new(), children: Vec::new(), chunk: 1 };
         Self { nodes: vec![root], leaves: Vec::new() }
     }
 
@@ -111,8 +114,10 @@ impl Outline {
                 return Err(not_positive(0, dimension));
             }
         }
+        self.check_nesting(parent, kind, splits)?;
         let id = NodeId(self.nodes.len() as u32);
-        let node = Node { kind, parent: Some(parent), splits: splits.to_vec(), children: Vec::new() };
+        let node =
+            Node { kind, parent: Some(parent), splits: splits.to_vec(), children: Vec::new(), chunk: 1 };
         self.nodes.push(node);
         let longest = self.extents(id).into_iter().find(|&(_, extent)| extent > i32::MAX as u64);
         if let Some((axis, extent)) = longest {
@@ -121,6 +126,61 @@ impl Outline {
         }
         self.nodes[parent.index()].children.push(Child::Node(id));
         Ok(id)
+    }
+
+    /// Adds a list that grows in chunks of so many cells.
+    pub fn add_dynamic(&mut self, parent: NodeId, split: AxisSplit, chunk: u32) -> Result<NodeId, Error> {
+        if chunk == 0 {
+            return Err(Error::invalid("a chunk of a dynamic node has at least one cell"));
+        }
+        let id = self.add_node(parent, NodeKind::Dynamic, &[split])?;
+        self.nodes[id.index()].chunk = chunk.min(split.extent);
+        Ok(id)
+    }
+
+    /// A list is one axis of its own, with nothing sparse in its cells.
+    fn check_nesting(&self, parent: NodeId, kind: NodeKind, splits: &[AxisSplit]) -> Result<(), Error> {
+        let above = self.path(parent);
+        let list = above.iter().find(|node| self.nodes[node.index()].kind == NodeKind::Dynamic);
+        if let Some(list) = list {
+            if kind != NodeKind::Dense {
+                return Err(Error::invalid(format!(
+                    "a {} node cannot lie below a dynamic one: its cells hold fields and dense nodes",
+                    kind.name()
+                )));
+            }
+            let axis = self.nodes[list.index()].splits[0].axis;
+            if splits.iter().any(|split| split.axis == axis) {
+                return Err(Error::invalid("the axis of a dynamic node cannot be cut again below it"));
+            }
+        }
+        if kind == NodeKind::Dynamic {
+            let [split] = splits else {
+                return Err(Error::invalid(format!(
+                    "a dynamic node has exactly one axis, not {}",
+                    splits.len()
+                )));
+            };
+            if self.extents(parent).iter().any(|&(axis, _)| axis == split.axis) {
+                return Err(Error::invalid(
+                    "a dynamic node must have a standalone dimensionality: its axis cannot be cut above it",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether some node's cells come and go.
+    pub fn is_sparse(&self) -> bool {
+        self.nodes.iter().any(|node| node.kind != NodeKind::Dense)
+    }
+
+    pub(crate) fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> {
+        self.nodes.iter().enumerate().map(|(number, node)| (NodeId(number as u32), node))
+    }
+
+    pub(crate) fn leaves(&self) -> impl ExactSizeIterator<Item = (LeafId, &Leaf)> {
+        self.leaves.iter().enumerate().map(|(number, leaf)| (LeafId(number as u32), leaf))
     }
 
     /// Places elements in a cell. An empty origin is zero on every axis.
@@ -235,7 +295,7 @@ impl Outline {
             let (mut end, mut alignment) = (0_u64, 1);
             for &child in &node.children {
                 let (bytes, aligned) = match child {
-                    Child::Node(child) => (self.node_bytes(child, &sizes), sizes.alignments[child.index()]),
+                    Child::Node(child) => self.node_bytes(child, &sizes),
                     Child::Leaf(leaf) => {
                         let element = self.leaves[leaf.index()].element;
                         (element_bytes(element), u64::from(element.elem().map_or(1, Scalar::bytes)))
@@ -255,9 +315,24 @@ impl Outline {
         sizes
     }
 
-    fn node_bytes(&self, id: NodeId, sizes: &Sizes) -> u64 {
-        let cells = self.nodes[id.index()].splits.iter().map(|split| u64::from(split.extent));
-        cells.fold(sizes.cells[id.index()], u64::saturating_mul)
+    /// Bytes and alignment of what a node has in its parent's cell.
+    fn node_bytes(&self, id: NodeId, sizes: &Sizes) -> (u64, u64) {
+        let node = &self.nodes[id.index()];
+        let count = node.count();
+        let (cell, alignment) = (sizes.cells[id.index()], sizes.alignments[id.index()]);
+        let word = u64::from(Scalar::I32.bytes());
+        match node.kind {
+            NodeKind::Dense => (cell.saturating_mul(count), alignment),
+            NodeKind::Pointer => (count.saturating_mul(word), word),
+            NodeKind::Bitmasked => {
+                let cells = cell.saturating_mul(count);
+                (sizes.masks(id, node).saturating_add(cells), alignment.max(word))
+            }
+            NodeKind::Dynamic => {
+                let words = sparse::list::RUNS + sparse::runs(count, node.chunk);
+                (u64::from(words) * word, word)
+            }
+        }
     }
 
     /// Where a leaf's elements lie, and the offset of the first of them in the tree, in bytes.
@@ -281,7 +356,25 @@ pub struct Sizes {
     leaves: Vec<u64>,
 }
 
+impl Node {
+    /// How many cells there are in one of the parent's.
+    pub(crate) fn count(&self) -> u64 {
+        self.splits.iter().map(|split| u64::from(split.extent)).fold(1, u64::saturating_mul)
+    }
+}
+
 impl Sizes {
+    /// Of a bitmasked node: bytes of its bits, those of now and those of when a loop began, before its cells.
+    pub(crate) fn masks(&self, id: NodeId, node: &Node) -> u64 {
+        let words = node.count().div_ceil(32);
+        let bytes = words.saturating_mul(2 * u64::from(Scalar::I32.bytes()));
+        bytes.checked_next_multiple_of(self.alignments[id.index()]).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn alignment(&self, node: NodeId) -> u64 {
+        self.alignments[node.index()]
+    }
+
     /// All of the tree.
     pub fn tree(&self) -> u64 {
         self.cells[0]

@@ -116,6 +116,14 @@ unsafe impl Device for CpuDevice {
         self.core.memory.allocate(bytes)
     }
 
+    fn reserve(&self, bytes: usize) -> Result<Address, DeviceError> {
+        self.core.memory.reserve(bytes)
+    }
+
+    fn reservable(&self) -> u64 {
+        self.core.memory.limit()
+    }
+
     unsafe fn free(&self, address: Address, bytes: usize) {
         let busy = self.core.streams.busy();
         let allocation = Allocation { core: Arc::clone(&self.core), address, bytes };

@@ -360,6 +360,8 @@ codes! {
         "An integer was divided by zero, or had a negative exponent. Checked with `oc.init(debug=True)`; otherwise a division by zero gives 0.";
     DeviceLost "OC0905" Runtime "a device that failed for good"
         "A kernel reached outside of its arrays, or the device itself failed. Memory and code on it are gone.";
+    SparseMemory "OC0906" Runtime "no room for a cell of a sparse node"
+        "All cells that the node's pool has memory for are in use, or a list has as many elements as its node has room for. What was written before stays.";
 
     UnrollLimit "OC1001" SyntaxWarning "a static loop with many iterations"
         "Every iteration is compiled separately. Use a run-time loop where the index need not be a constant.";

@@ -81,11 +81,13 @@ pub enum Role {
     },
 }
 
-/// A parameter that is a leaf of a field.
+/// A parameter that is a leaf of a field, or a view of its tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FieldParam {
     /// The number of the dependency that is the field.
     pub field: usize,
     pub leaf: usize,
+    /// Of a view of the tree that the leaf lies in: bytes from the beginning of the tree's memory. Else the parameter is the leaf.
+    pub view: Option<u64>,
     pub param: usize,
 }

@@ -4,9 +4,10 @@
 //! user code that runs inside a call may come back through the [`Tracer`] and end in another call of the host.
 
 use std::any::Any;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use octants_ir::{ArrayType, Boundary, Data, Layout, Scalar, TensorShape};
+use octants_ir::{ArrayType, Boundary, Data, Layout, Scalar, SparseTree, TensorShape};
 
 use crate::intrinsics::Intrinsic;
 
@@ -115,11 +116,49 @@ pub struct TensorConstant {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FieldKind {
     /// Scalars, or tensors whose entries lie side by side.
-    Leaf { elem: Data, layout: Arc<Layout> },
+    Leaf {
+        elem: Data,
+        /// Of elements that may not be there, the strides mean nothing.
+        layout: Arc<Layout>,
+        sparse: Option<Arc<SparseLeaf>>,
+    },
     /// Vectors or matrices with a leaf for each entry, in row-major order.
     Entries { shape: TensorShape, entries: Vec<Arc<FieldKind>> },
     /// A field for each member.
     Struct { members: Vec<(String, Arc<FieldKind>)> },
+}
+
+/// A leaf of a tree with sparse nodes, on the way to which cells may not be there. Code knows the tree: no other one has it.
+#[derive(Clone, Debug)]
+pub struct SparseLeaf {
+    pub tree: Arc<SparseTree>,
+    /// Tells trees apart.
+    pub serial: u64,
+    pub leaf: u32,
+    /// One entry of its elements, or all.
+    pub entry: Option<u32>,
+}
+
+impl PartialEq for SparseLeaf {
+    fn eq(&self, other: &Self) -> bool {
+        (self.serial, self.leaf, self.entry) == (other.serial, other.leaf, other.entry)
+    }
+}
+
+impl Eq for SparseLeaf {}
+
+impl Hash for SparseLeaf {
+    fn hash<S: Hasher>(&self, state: &mut S) {
+        (self.serial, self.leaf, self.entry).hash(state);
+    }
+}
+
+/// A node of a tree with sparse nodes.
+#[derive(Clone, Debug)]
+pub struct SparseNode {
+    pub tree: Arc<SparseTree>,
+    pub serial: u64,
+    pub node: usize,
 }
 
 impl FieldKind {
@@ -407,6 +446,10 @@ pub trait Host {
     /// The cells of a node of a tree of fields, in its own resolution; the strides mean nothing.
     fn node(&self, object: &Self::Object) -> HostResult<Arc<Layout>> {
         Err(HostException::new("TypeError", format!("{} is no node of a tree of fields", self.repr(object))))
+    }
+    /// The same node, if its tree has nodes whose cells come and go.
+    fn sparse_node(&self, _object: &Self::Object) -> HostResult<Option<SparseNode>> {
+        Ok(None)
     }
     /// The annotation of a dataclass's field, strings resolved; `None` if it has no such field.
     fn member_annotation(&self, _object: &Self::Object, _name: &str) -> HostResult<Option<Self::Object>> {

@@ -47,6 +47,7 @@ intrinsics! {
     Deactivate "deactivate" "deactivate(node, indices)";
     Append "append" "append(node, indices, val)";
     Length "length" "length(node, indices)";
+    DeactivateAll "deactivate_all" "deactivate_all(node): gives up all cells of the node and below.";
 
     BufferView "BufferView" "BufferView(arr, offset, size)";
     Super "super" "super(): the parent's methods, in a method.";

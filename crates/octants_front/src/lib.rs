@@ -23,7 +23,8 @@ pub use dependency::{Dependency, FieldParam, Origin, Role, Step};
 pub use formula::{Formula, FormulaParam};
 pub use host::{
     Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, ExprId, FieldKind, FunctionSource, Host,
-    HostException, HostResult, Meaning, Number, ScalarAnnotation, TensorConstant, TraceError, Tracer,
+    HostException, HostResult, Meaning, Number, ScalarAnnotation, SparseLeaf, SparseNode, TensorConstant,
+    TraceError, Tracer,
 };
 pub use intrinsics::Intrinsic;
 pub use lower::lower_kernel;

@@ -78,7 +78,7 @@ fn julia() {
 }
 
 fn leaf(layout: Layout) -> FieldKind {
-    FieldKind::Leaf { elem: Scalar::F32.into(), layout: Arc::new(layout) }
+    FieldKind::Leaf { elem: Scalar::F32.into(), layout: Arc::new(layout), sparse: None }
 }
 
 #[test]

@@ -116,6 +116,16 @@ pub unsafe trait Device: Send + Sync {
     /// At least `bytes` (not 0) of zeroed memory, aligned to 64, for verbs on any stream from now on.
     fn allocate(&self, bytes: usize) -> Result<Address, DeviceError>;
 
+    /// As [`Device::allocate`], for memory of which only a part may ever be touched: a device that can lets the rest cost nothing.
+    fn reserve(&self, bytes: usize) -> Result<Address, DeviceError> {
+        self.allocate(bytes)
+    }
+
+    /// How many bytes it is sensible to reserve at once.
+    fn reservable(&self) -> u64 {
+        1 << 30
+    }
+
     /// Gives an allocation back. Verbs that were told before, on any stream, may still use it; the host does not wait for them.
     ///
     /// # Safety

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
 use octants_ir::plan::size_and_align;
-use octants_ir::{
-    ArrayType, Boundary, CellAccess, Const, Data, Id, Layout, NodeKind, Op, Place, Scalar, Type, Value,
-};
+use octants_ir::{ArrayType, Boundary, CellAccess, Const, Data, Id, Layout, Op, Place, Scalar, Type, Value};
 use smallvec::{SmallVec, smallvec};
 
 use crate::datum::Datum;
@@ -112,17 +110,10 @@ impl<'k> Machine<'k> {
             rest.push(distance as u64);
         }
         let mut offset: u64 = 0;
-        for level in &layout.levels {
-            match level.kind {
-                NodeKind::Dense => {
-                    for digit in &level.digits {
-                        let rest = &mut rest[usize::from(digit.axis)];
-                        offset =
-                            offset.wrapping_add((*rest / u64::from(digit.below)).wrapping_mul(digit.stride));
-                        *rest %= u64::from(digit.below);
-                    }
-                }
-            }
+        for digit in layout.digits() {
+            let rest = &mut rest[usize::from(digit.axis)];
+            offset = offset.wrapping_add((*rest / u64::from(digit.below)).wrapping_mul(digit.stride));
+            *rest %= u64::from(digit.below);
         }
         Ok(offset)
     }

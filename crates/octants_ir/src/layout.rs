@@ -31,14 +31,23 @@ pub struct Level {
 pub enum NodeKind {
     /// All there, side by side.
     Dense,
+    /// Each of its own, made when it is first written.
+    Pointer,
+    /// Side by side, with a bit each that says whether it is active.
+    Bitmasked,
+    /// A list that grows at its end.
+    Dynamic,
 }
 
 impl NodeKind {
-    pub const ALL: &'static [Self] = &[Self::Dense];
+    pub const ALL: &'static [Self] = &[Self::Dense, Self::Pointer, Self::Bitmasked, Self::Dynamic];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Dense => "dense",
+            Self::Pointer => "pointer",
+            Self::Bitmasked => "bitmasked",
+            Self::Dynamic => "dynamic",
         }
     }
 }
@@ -103,6 +112,11 @@ impl Layout {
         self.shape.len()
     }
 
+    /// Whether some elements may not be there: the strides mean nothing then.
+    pub fn is_sparse(&self) -> bool {
+        self.levels.iter().any(|level| level.kind != NodeKind::Dense)
+    }
+
     /// How many elements there are.
     pub fn count(&self) -> u64 {
         self.shape.iter().map(|&extent| u64::from(extent)).product()
@@ -151,6 +165,9 @@ impl Layout {
         }
         if self.rank() > usize::from(u8::MAX) {
             return Err(format!("{} axes", self.rank()));
+        }
+        if let Some(level) = self.levels.iter().find(|level| level.kind != NodeKind::Dense) {
+            return Err(format!("cells of a {} node have no fixed place", level.kind.name()));
         }
         for (axis, (&extent, &origin)) in self.shape.iter().zip(&self.origin).enumerate() {
             let end = i64::from(origin) + i64::from(extent);

@@ -15,6 +15,7 @@ pub mod order;
 pub mod plan;
 pub mod rewrite;
 pub mod site;
+pub mod sparse;
 pub mod special;
 pub mod text;
 pub mod types;
@@ -35,6 +36,7 @@ pub use plan::{
     RunTime, Schedule, Task, TempLayout, TempSlot,
 };
 pub use site::{Site, SiteKind, SiteNumbers, SiteScope, SiteTable};
+pub use sparse::SparseTree;
 pub use types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
 pub use verify::{Law, Violation, verify};
 pub use views::{CellAccess, ParallelLoop, Place, ReductionView};

@@ -1,5 +1,5 @@
 //! Turns a loop over the cells of a layout into one over ranges, in storage order: over the axes where each is one digit, else over
-//! the digits, from which the body puts the index together. What else than dense nodes a loop has to visit is decided here.
+//! the digits, from which the body puts the index together. Loops over sparse nodes are ranges of slots already.
 //! A serial loop becomes one loop inside another; where a variable may end it, each of them looks at that variable.
 //!
 //! Before:
@@ -24,7 +24,7 @@
 
 use octants_ir::ops::{ArithOp, BitOp, BitUnary, CompareOp, Domain};
 use octants_ir::rewrite::{ValueMap, regions_in, replace_values};
-use octants_ir::{Builder, Data, Kernel, Layout, Loc, NodeKind, Op, OpKind, Region, Scalar, Type, Value};
+use octants_ir::{Builder, Data, Kernel, Layout, Loc, Op, OpKind, Region, Scalar, Type, Value};
 
 use crate::slots::set_params;
 
@@ -62,11 +62,6 @@ struct Axis {
 
 /// The axes of a loop in storage order, the outermost first, and the index that they count from.
 fn storage_order(layout: &Layout) -> (Vec<Axis>, Vec<i32>) {
-    for level in &layout.levels {
-        match level.kind {
-            NodeKind::Dense => {}
-        }
-    }
     if layout.digits().any(|digit| digit.below != 1) {
         let digit_axis = |digit: &octants_ir::Digit| {
             let (hi, of) = (digit.extent as i32, usize::from(digit.axis));

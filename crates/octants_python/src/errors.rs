@@ -154,6 +154,7 @@ pub fn from_launch(py: Python<'_>, error: &LaunchError, map: &SourceMap) -> PyEr
                 AssertKind::Condition => Code::AssertionFailed,
                 AssertKind::Bounds => Code::OutOfBounds,
                 AssertKind::Arithmetic => Code::Arithmetic,
+                AssertKind::Memory => Code::SparseMemory,
             };
             let mut diagnostic = located(Diagnostic::new(code, fault.message.clone()), &fault.locations);
             diagnostic.notes.push(format!("in the kernel `{}`", fault.kernel));

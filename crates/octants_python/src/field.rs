@@ -21,7 +21,7 @@ pub struct Field {
 
 /// What a field is once it is placed.
 pub struct BoundField {
-    session: Session,
+    pub session: Session,
     /// Interned by the session.
     pub kind: Arc<FieldKind>,
     /// All leaves: that of a leaf, those of the entries, those of the members one after the other.
@@ -88,6 +88,30 @@ impl Field {
     }
 }
 
+/// What the host does with elements that may not be there: kernels of the package do it.
+fn by_kernel<'py>(
+    field: &Bound<'py, Field>,
+    what: &str,
+    arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = field.py();
+    let arguments = arguments.into_pyobject(py)?;
+    let module = py.import("octants._fields.sparse_access")?;
+    let all = std::iter::once(field.as_any().clone()).chain(arguments.iter());
+    module.getattr(what)?.call1(PyTuple::new(py, all.collect::<Vec<_>>())?)
+}
+
+/// A value for each entry of an element.
+fn entries_of<'py>(
+    py: Python<'py>,
+    leaf: &FieldLeaf,
+    constants: &[octants::ir::Const],
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let count = if constants.len() == 1 { leaf.entries() } else { constants.len() };
+    let each = (0..count).map(|entry| constants[entry.min(constants.len() - 1)]);
+    each.map(|constant| dtype::constant_to(py, constant)).collect()
+}
+
 fn failed(py: Python<'_>, error: &octants::Error) -> PyErr {
     errors::from_error(py, error)
 }
@@ -117,6 +141,12 @@ impl Field {
     #[getter]
     fn _is_live(&self) -> bool {
         self.bound.get().is_some_and(|bound| bound.leaves.iter().all(|leaf| leaf.address().is_ok()))
+    }
+
+    /// Whether elements may not be there.
+    #[getter]
+    fn _is_sparse(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        Ok(Self::bound(slf)?.leaves.iter().any(FieldLeaf::is_sparse))
     }
 
     /// The elements of a leaf of a finished tree.
@@ -210,8 +240,11 @@ impl Field {
     /// The scalars of one element.
     fn _get<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let (py, leaf) = (slf.py(), Self::data_at_rest(slf, "__getitem__")?);
-        let found =
-            leaf.get(place(leaf, index)?, HostQueue::default()).map_err(|error| failed(py, &error))?;
+        let place = place(leaf, index)?;
+        if leaf.is_sparse() {
+            return by_kernel(slf, "element", (numbers(leaf, index)?,))?.extract();
+        }
+        let found = leaf.get(place, HostQueue::default()).map_err(|error| failed(py, &error))?;
         found.into_iter().map(|one| dtype::constant_to(py, one)).collect()
     }
 
@@ -225,13 +258,20 @@ impl Field {
         let leaf = Self::data_to_write(slf)?;
         let place = place(leaf, index)?;
         let constant = element::constant(leaf.scalar(), value)?;
+        if leaf.is_sparse() {
+            let value = dtype::constant_to(slf.py(), constant)?;
+            return by_kernel(slf, "set_entry", (numbers(leaf, index)?, entry, value)).map(drop);
+        }
         leaf.set(place, entry, &[constant], HostQueue::default()).map_err(|error| failed(slf.py(), &error))
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, leaf) = (slf.py(), Self::data_at_rest(slf, "__getitem__")?);
-        let found =
-            leaf.get(place(leaf, index)?, HostQueue::default()).map_err(|error| failed(py, &error))?;
+        let place = place(leaf, index)?;
+        if leaf.is_sparse() {
+            return by_kernel(slf, "element", (numbers(leaf, index)?,))?.get_item(0);
+        }
+        let found = leaf.get(place, HostQueue::default()).map_err(|error| failed(py, &error))?;
         dtype::constant_to(py, found[0])
     }
 
@@ -243,6 +283,10 @@ impl Field {
         let leaf = Self::data_to_write(slf)?;
         let place = place(leaf, index)?;
         let constants = element::constants(leaf.elem(), value)?;
+        if leaf.is_sparse() {
+            let values = entries_of(slf.py(), leaf, &constants)?;
+            return by_kernel(slf, "set_element", (numbers(leaf, index)?, values)).map(drop);
+        }
         leaf.set(place, 0, &constants, HostQueue::default()).map_err(|error| failed(slf.py(), &error))
     }
 
@@ -256,6 +300,10 @@ impl Field {
     ) -> PyResult<()> {
         let (leaf, on) = (Self::data(slf, "fill")?, Self::stream(slf, qd_stream)?);
         let constants = element::constants(leaf.elem(), value)?;
+        if leaf.is_sparse() {
+            let values = entries_of(slf.py(), leaf, &constants)?;
+            return by_kernel(slf, "fill", (values, qd_stream)).map(drop);
+        }
         stream::access(slf.py(), leaf.is_at_rest(), on.as_ref(), |queue| leaf.fill(&constants, queue))
     }
 
@@ -266,6 +314,9 @@ impl Field {
         qd_stream: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, leaf, on) = (slf.py(), Self::data(slf, "to_numpy")?, Self::stream(slf, qd_stream)?);
+        if leaf.is_sparse() {
+            return by_kernel(slf, "read", (extents(leaf), qd_stream));
+        }
         let out = host_memory::empty(py, &extents(leaf), leaf.scalar())?;
         let view = numpy::View::of(&out).ok_or_else(|| errors::bug("numpy.empty made no array"))?;
         let (data, bytes) = (view.data() as usize, leaf.bytes() as usize);
@@ -287,6 +338,9 @@ impl Field {
     ) -> PyResult<()> {
         let (py, leaf, on) = (slf.py(), Self::data(slf, "from_numpy")?, Self::stream(slf, qd_stream)?);
         let dense = numpy::contiguous(array, leaf.scalar())?;
+        if leaf.is_sparse() {
+            return by_kernel(slf, "write", (dense, qd_stream)).map(drop);
+        }
         let view = numpy::View::of(&dense).ok_or_else(|| errors::bug("numpy.asarray made no array"))?;
         let (data, bytes) = (view.data() as usize, view.bytes());
         stream::access(py, leaf.is_at_rest(), on.as_ref(), |queue| {
@@ -307,6 +361,9 @@ impl Field {
         qd_stream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (py, leaf, on) = (slf.py(), Self::data(slf, "to_numpy")?, Self::stream(slf, qd_stream)?);
+        if leaf.is_sparse() {
+            return by_kernel(slf, "copy_among", (array, number, count, to_array, qd_stream)).map(drop);
+        }
         let view = numpy::View::of(array).filter(|view| {
             view.is_c_contiguous()
                 && view.scalar() == Some(leaf.scalar())

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use octants::front::host::{BinaryOp, CompareOp, UnaryOp};
 use octants::front::{
     Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, ExprId, FieldKind, FunctionSource, Host,
-    HostException, HostResult, Intrinsic, Meaning, ScalarAnnotation, Tracer,
+    HostException, HostResult, Intrinsic, Meaning, ScalarAnnotation, SparseNode, Tracer,
 };
 use octants::ir::{ArrayType, Boundary, Data, Layout, Scalar, TensorShape, TensorType};
 use pyo3::prelude::*;
@@ -559,6 +559,19 @@ impl<'py> Host for PyHost<'py> {
     fn node(&self, object: &Object<'py>) -> HostResult<Arc<Layout>> {
         let node = object.cast::<Node>().map_err(PyErr::from);
         self.result(node.map(|node| node.get().loop_layout()))
+    }
+
+    fn sparse_node(&self, object: &Object<'py>) -> HostResult<Option<SparseNode>> {
+        let find = || {
+            // One that waits for its memory gets it now.
+            object.getattr("_builder")?.call_method0("_materialise")?;
+            let found = object.cast::<Node>()?.get().sparse(self.py)?;
+            Ok(found.and_then(|(tree, node)| {
+                let (shape, serial) = tree.sparse_tree()?;
+                Some(SparseNode { tree: Arc::clone(shape), serial, node: node as usize })
+            }))
+        };
+        self.result(find())
     }
 
     fn member_annotation(&self, object: &Object<'py>, name: &str) -> HostResult<Option<Object<'py>>> {

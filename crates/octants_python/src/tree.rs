@@ -115,6 +115,57 @@ impl Tree {
         self.grow(py, |outline| outline.add_node(NodeId::new(parent), kind, &splits)).map(NodeId::number)
     }
 
+    /// Adds a list that grows in chunks; gives its number.
+    fn add_dynamic(
+        &self,
+        py: Python<'_>,
+        parent: u32,
+        axes: Vec<u32>,
+        extent: i128,
+        chunk: i128,
+    ) -> PyResult<u32> {
+        host_only::guard(py, "dynamic")?;
+        let [axis] = *axes else {
+            let message = format!("a dynamic node has exactly one axis, not {}", axes.len());
+            return Err(errors::from_error(py, &octants::Error::invalid(message)));
+        };
+        if extent < 1 {
+            return Err(errors::from_error(py, &octants::not_positive(extent, 0)));
+        }
+        let axis = u8::try_from(axis).unwrap_or(MAX_AXES);
+        let too_long = |_| errors::from_error(py, &octants::too_long(axis, extent));
+        let split = AxisSplit { axis, extent: u32::try_from(extent).map_err(too_long)? };
+        let chunk = u32::try_from(chunk.max(0)).unwrap_or(u32::MAX);
+        self.grow(py, |outline| outline.add_dynamic(NodeId::new(parent), split, chunk)).map(NodeId::number)
+    }
+
+    /// How many slots of a node's pool were ever given out; nothing for a node without a pool.
+    fn allocated(&self, py: Python<'_>, node: u32) -> PyResult<i32> {
+        let tree = self.finished(py)?;
+        let pool = tree
+            .sparse_tree()
+            .and_then(|(shape, _)| shape.pools.iter().skip(1).position(|pool| pool.node == node as usize));
+        let Some(pool) = pool else { return Ok(0) };
+        let word = octants::ir::sparse::state::USED;
+        let found = py.detach(|| tree.pool_state(pool + 1, word, octants::HostQueue::default()));
+        found.map_err(|error| errors::from_error(py, &error))
+    }
+
+    /// Whether it has memory that can be used.
+    #[getter]
+    fn is_live(&self) -> bool {
+        match &*self.state() {
+            State::Finished(tree) => tree.memory().is_ok(),
+            State::Growing(_) => false,
+        }
+    }
+
+    /// Whether some node's cells come and go.
+    #[getter]
+    fn is_sparse(&self) -> bool {
+        self.state().outline().is_sparse()
+    }
+
     /// Places elements in a node; gives the leaf's number.
     fn add_leaf(
         &self,
@@ -226,6 +277,18 @@ pub struct Node {
 }
 
 impl Node {
+    /// The memory of its tree, if cells of some node there come and go, and its number.
+    pub fn sparse(&self, py: Python<'_>) -> PyResult<Option<(Arc<octants::Tree>, u32)>> {
+        if !self.tree.get().is_sparse() {
+            return Ok(None);
+        }
+        self.tree.get().finished(py).map(|tree| Some((tree, self.number)))
+    }
+
+    pub fn session(&self) -> Session {
+        self.tree.get().session.clone()
+    }
+
     /// What a loop over its cells visits, in its own resolution: shape and digits; the strides mean nothing. Interned.
     pub fn loop_layout(&self) -> Arc<Layout> {
         let tree = self.tree.get();

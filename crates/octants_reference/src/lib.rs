@@ -77,6 +77,14 @@ unsafe impl Device for ReferenceDevice {
         self.memory.allocate(bytes).map(|address| Address(address.0 + self.base))
     }
 
+    fn reserve(&self, bytes: usize) -> Result<Address, DeviceError> {
+        self.memory.reserve(bytes).map(|address| Address(address.0 + self.base))
+    }
+
+    fn reservable(&self) -> u64 {
+        self.memory.limit()
+    }
+
     unsafe fn free(&self, address: Address, bytes: usize) {
         // SAFETY: the caller keeps the verb's contract.
         unsafe { self.memory.free(Address::of(self.local::<u8>(address)), bytes) };

@@ -88,6 +88,19 @@ impl Memory {
         Ok(Self { context: Arc::clone(context), address, bytes, uses: StreamUses::default() })
     }
 
+    /// Zeroed memory of which only a part may ever be touched.
+    pub fn reserve(context: &Arc<Context>, bytes: usize) -> Result<Self, MemoryError> {
+        context.check()?;
+        let address = if bytes == 0 { Address::NULL } else { context.device().reserve(bytes)? };
+        context.count_allocation(bytes);
+        Ok(Self { context: Arc::clone(context), address, bytes, uses: StreamUses::default() })
+    }
+
+    /// How many bytes a pool of cells may have: all that the device can back where memory comes into being when it is touched.
+    pub fn reservable(context: &Context) -> u64 {
+        context.device().reservable()
+    }
+
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 #: Fields that hold gradients or duals and have memory, of all sessions.
 companions: weakref.WeakSet[Field] = weakref.WeakSet()
 
+#: Builders of trees with sparse nodes that have memory, of all sessions.
+sparse_trees: weakref.WeakSet[FieldsBuilder] = weakref.WeakSet()
+
 
 class FieldsBuilder:
     """Collects nodes and fields; ``finalize`` gives them memory.
@@ -85,6 +88,7 @@ class FieldsBuilder:
 
     def deactivate_all(self) -> None:
         """See ``SNode.deactivate_all``."""
+        self.root.deactivate_all()
 
     def finalize(self, raise_warning: bool = True) -> SNodeTree:
         """Gives the tree its memory, all zero. The builder cannot be used afterwards."""
@@ -126,6 +130,8 @@ class FieldsBuilder:
                     f"{', '.join(field._description() for field in lacking)}. Place them, or call lazy_{kind}() on the builder"
                 )
         self._tree.finish()
+        if self._tree.is_sparse:
+            sparse_trees.add(self)
         if runtime.root is self:
             runtime.root = None
         waiting, self._waiting = self._waiting, []
@@ -167,6 +173,13 @@ class FieldsBuilder:
         if below._node == 0:
             for field in list(self._apart):
                 field._allocate_companion(kind)
+
+
+def deactivate_all_snodes() -> None:
+    """Deactivates all cells of all sparse nodes."""
+    for builder in list(sparse_trees):
+        if builder._tree.is_live:
+            builder.deactivate_all()
 
 
 class SNodeTree:

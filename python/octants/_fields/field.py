@@ -93,6 +93,11 @@ class Field(_octants.Field):
         return None if self._snode is None else self._snode.parent(n)
 
     @property
+    def _parent_node(self) -> SNode | None:
+        """The node that it is placed in."""
+        return self.parent()
+
+    @property
     def layout(self) -> tuple[int, ...] | None:
         """The order of the axes in memory, the slowest to vary first, if ``order`` changed it."""
         return self._permutation
@@ -175,7 +180,12 @@ class Field(_octants.Field):
             raise TypeError(f"Cannot copy from a non-field object: {type(other).__name__}")
         if self.shape != other.shape:
             raise ValueError(f"the field has shape {self.shape}, which is not that of the source, {other.shape}")
-        self._copy_elements(other, qd_stream)
+        if self._is_sparse or other._is_sparse:
+            from .sparse_access import copy_field
+
+            copy_field(self, other, qd_stream)
+        else:
+            self._copy_elements(other, qd_stream)
 
     def _copy_elements(self, other: Field, qd_stream) -> None:
         raise NotImplementedError

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from .builder import FieldsBuilder
     from .field import Field
 
+#: How many elements the first chunk of a list has. Chosen, not measured: a few cache lines of numbers.
+_CHUNK = 32
+
 
 class SNode(Node):
     """A node of a tree of fields, made by ``oc.root.dense(oc.ij, (4, 8))`` and its like; or the place of a field in one.
@@ -33,22 +36,30 @@ class SNode(Node):
 
     def dense(self, axes: Axes, dimensions) -> SNode:
         """A node whose cells are all there, side by side: ``oc.root.dense(oc.ij, (4, 8))``. One number is for every axis."""
-        self._no_place("dense")
-        axes, extents = _cut(axes, dimensions)
-        self._warn_of_divisions(axes, extents)
-        return SNode(self._builder, self._tree.add_node(self._node, "dense", axes, extents))
+        return self._cut_cells("dense", axes, dimensions)
 
     def pointer(self, axes: Axes, dimensions) -> SNode:
-        """Sparse: not supported yet."""
-        raise _unsupported("Pointer")
+        """A node whose cells are made one by one when they are first written: ``oc.root.pointer(oc.ij, (64, 64))``."""
+        return self._cut_cells("pointer", axes, dimensions)
 
     def bitmasked(self, axes: Axes, dimensions) -> SNode:
-        """Sparse: not supported yet."""
-        raise _unsupported("Bitmasked")
+        """A node whose cells lie side by side, with a bit each that says whether it is active."""
+        return self._cut_cells("bitmasked", axes, dimensions)
 
     def dynamic(self, axis: Axes, dimension, chunk_size=None) -> SNode:
-        """Sparse: not supported yet."""
-        raise _unsupported("Dynamic")
+        """A list that grows at its end, up to ``dimension`` elements: its first ``chunk_size`` at once, then ever larger chunks."""
+        self._no_place("dynamic")
+        if not isinstance(axis, Axes):
+            raise TypeError(f"a node cuts axes such as oc.i or oc.axes(0), not {axis!r}")
+        dimension = whole(dimension, "an extent")
+        chunk = min(dimension, _CHUNK) if chunk_size is None else whole(chunk_size, "chunk_size")
+        return SNode(self._builder, self._tree.add_dynamic(self._node, axis, dimension, chunk))
+
+    def _cut_cells(self, kind: str, axes: Axes, dimensions) -> SNode:
+        self._no_place(kind)
+        axes, extents = _cut(axes, dimensions)
+        self._warn_of_divisions(axes, extents)
+        return SNode(self._builder, self._tree.add_node(self._node, kind, axes, extents))
 
     def quant_array(self, axes: Axes, dimensions, max_num_bits) -> SNode:
         """Quantised: not supported yet."""
@@ -81,7 +92,12 @@ class SNode(Node):
         self._builder._place_companions("dual", self)
 
     def deactivate_all(self) -> None:
-        """Deactivates all cells below. Those of dense nodes are always there, so that nothing happens to them."""
+        """Deactivates all cells of the node and below. Those of dense nodes are always there, so that nothing happens to them."""
+        if self._tree.is_sparse:
+            from .sparse_access import clear
+
+            self._builder._materialise()
+            clear(self if self._leaf is None else self.parent())
 
     # ---- looking ----
 
@@ -127,8 +143,9 @@ class SNode(Node):
 
     @property
     def _num_dynamically_allocated(self) -> int:
-        """Cells allocated while running; dense nodes have none."""
-        return 0
+        """How many cells of a pointer node, or chunks of a dynamic one, there is memory for that was in use; others have none."""
+        self._builder._materialise()
+        return self._tree.allocated(self._node)
 
     @property
     def _placed_field(self) -> Field | None:
@@ -178,7 +195,7 @@ class SNode(Node):
                 warnings.warn(
                     f"axis {name} is cut again into {extent}: a power of two would be faster here",
                     UserWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
 
 

@@ -277,6 +277,18 @@ unsafe impl Device for CudaDevice {
         }
     }
 
+    fn reservable(&self) -> u64 {
+        let (mut free, mut total) = (0, 0);
+        let Ok(table) = self.enter() else { return 0 };
+        // SAFETY: two numbers of ours.
+        let status = unsafe { (table.memory_info)(&raw mut free, &raw mut total) };
+        match self.check("reserve", status) {
+            // Memory is there from the beginning: an eighth of what is free leaves most of it to others.
+            Ok(()) => (free / 8) as u64,
+            Err(_) => 0,
+        }
+    }
+
     unsafe fn free(&self, address: Address, bytes: usize) {
         // A device that is lost has freed it already.
         if let Ok(table) = self.enter()

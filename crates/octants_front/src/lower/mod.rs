@@ -8,6 +8,7 @@ mod data;
 mod error;
 mod intrinsic;
 mod places;
+mod sparse;
 mod statements;
 mod values;
 
@@ -74,6 +75,10 @@ struct Lowerer<'a, H: Host> {
     fields: Vec<FieldParam>,
     /// The parameters that a launch calculates, and their values in the kernel.
     formulas: Vec<FormulaParam>,
+    /// The trees with sparse nodes that are used.
+    trees: Vec<sparse::TreeUse>,
+    /// What the loops around are visiting of them, the innermost last.
+    visits: Vec<sparse::Visit>,
     /// Fields that derivatives take as constants where they are loaded.
     stopped: Vec<H::Object>,
     /// How many containers are being copied for host code, one in another.
@@ -122,6 +127,8 @@ impl<'a, H: Host> Lowerer<'a, H> {
             captured: Vec::new(),
             fields: Vec::new(),
             formulas: Vec::new(),
+            trees: Vec::new(),
+            visits: Vec::new(),
             stopped: Vec::new(),
             exposure_depth: 0,
             trace: host.begin_trace(),

@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{Address, DeviceError};
 
@@ -35,6 +36,8 @@ fn margin(bytes: usize) -> usize {
 pub struct HostMemory {
     live: AtomicU64,
     limit: u64,
+    /// Where reservations begin: they are not counted.
+    reserved: Mutex<Vec<u64>>,
 }
 
 impl Default for HostMemory {
@@ -45,7 +48,33 @@ impl Default for HostMemory {
 
 impl HostMemory {
     pub fn new() -> Self {
-        Self { live: AtomicU64::new(0), limit: backed_by_machine() }
+        Self { live: AtomicU64::new(0), limit: backed_by_machine(), reserved: Mutex::default() }
+    }
+
+    /// As many bytes as the machine can back.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Zeroed memory of which only a part will be touched: a range of addresses, whose pages come into being when they are.
+    pub fn reserve(&self, bytes: usize) -> Result<Address, DeviceError> {
+        if bytes < HUGE_PAGE_BYTES {
+            return self.allocate(bytes);
+        }
+        let address =
+            map(bytes).map(|pointer| Address::of(pointer)).ok_or(DeviceError::OutOfMemory { bytes })?;
+        self.reservations().push(address.0);
+        Ok(address)
+    }
+
+    fn reservations(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn was_reserved(&self, address: Address) -> bool {
+        let mut reserved = self.reservations();
+        let known = reserved.iter().position(|&known| known == address.0);
+        known.map(|at| reserved.swap_remove(at)).is_some()
     }
 
     /// Zeroed memory. Pages of large allocations come into being when they are first touched.
@@ -64,6 +93,7 @@ impl HostMemory {
     /// # Safety
     /// Allocated here with this size, and not freed yet.
     pub unsafe fn free(&self, address: Address, bytes: usize) {
+        let counted = bytes < HUGE_PAGE_BYTES || !self.was_reserved(address);
         // SAFETY: the caller says so; the size tells which way it was allocated.
         unsafe {
             let begin = address.as_ptr::<u8>().sub(margin(bytes));
@@ -73,7 +103,9 @@ impl HostMemory {
                 dealloc(begin, layout);
             }
         }
-        self.live.fetch_sub(bytes as u64, Ordering::Relaxed);
+        if counted {
+            self.live.fetch_sub(bytes as u64, Ordering::Relaxed);
+        }
     }
 }
 
@@ -183,6 +215,21 @@ mod tests {
     }
 
     #[test]
+    fn reservations_are_not_counted() {
+        let memory = HostMemory::new();
+        let bytes = 1 << 33;
+        let address = memory.reserve(bytes).unwrap();
+        assert_eq!(memory.live.load(Ordering::Relaxed), 0);
+        // SAFETY: our own reservation of that size.
+        unsafe {
+            assert_eq!(address.as_ptr::<u8>().add(bytes - 1).read(), 0);
+            memory.free(address, bytes);
+        }
+        assert!(memory.reservations().is_empty());
+        assert_eq!(memory.live.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
     fn more_than_the_machine_has_is_refused_and_costs_nothing() {
         let memory = HostMemory::new();
         for bytes in [10 << 40, isize::MAX as usize, usize::MAX] {
@@ -190,7 +237,7 @@ mod tests {
         }
         assert_eq!(memory.live.load(Ordering::Relaxed), 0);
         // One that fits alone is refused beside others.
-        let some = HostMemory { live: AtomicU64::new(0), limit: 100_000 };
+        let some = HostMemory { limit: 100_000, ..HostMemory::new() };
         let first = some.allocate(60_000).unwrap();
         assert!(some.allocate(60_000).is_err());
         // SAFETY: allocated just now.

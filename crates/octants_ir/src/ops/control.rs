@@ -18,10 +18,12 @@ pub enum AssertKind {
     Bounds,
     /// An operation of integers that has a result: a divisor other than zero, an exponent that is not negative.
     Arithmetic,
+    /// Room for a cell of a sparse node.
+    Memory,
 }
 
 impl AssertKind {
-    pub const ALL: &'static [AssertKind] = &[Self::Condition, Self::Bounds, Self::Arithmetic];
+    pub const ALL: &'static [AssertKind] = &[Self::Condition, Self::Bounds, Self::Arithmetic, Self::Memory];
 
     /// The word after `assert` in text; a plain condition has none.
     pub fn word(self) -> Option<&'static str> {
@@ -29,6 +31,7 @@ impl AssertKind {
             Self::Condition => None,
             Self::Bounds => Some("bounds"),
             Self::Arithmetic => Some("arithmetic"),
+            Self::Memory => Some("memory"),
         }
     }
 }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::array::ArrayInput;
-use super::field::{FieldInput, bound_field};
+use super::field::{FieldInput, LeafSlot, bound_field};
 use super::input::{Check, Input};
 use crate::buffer_view::BufferView;
 use crate::field::Field;
@@ -212,6 +212,10 @@ pub fn companions<'py>(
     fields: &[FieldParam],
     arguments: &[Borrowed<'_, 'py, PyAny>],
 ) -> PyResult<Vec<Companion<'py>>> {
+    if let Some(view) = fields.iter().find(|param| param.view.is_some()) {
+        let text = "derivatives of kernels that use sparse nodes are not supported";
+        return Err(errors::plain(dependencies[view.field].object.py(), Code::DerivativeArguments, text));
+    }
     let of_fields = fields.iter().map(|param| (param.param, param.field, Part::Leaf(param.leaf)));
     let of_arrays = dependencies.iter().enumerate().filter_map(|(index, one)| match one.role {
         Role::Array { param, ty } => Some((param, index, Part::Array(ty))),
@@ -305,7 +309,11 @@ impl Companion<'_> {
                 Part::View(ty) => Check::View(ArrayInput::new(compiled, param, ty), None),
                 Part::Leaf(_) => {
                     let at = compiled.args().slots[param].offset as usize;
-                    Check::Field(Box::new(FieldInput::new(found, false, vec![(0, at)])?))
+                    Check::Field(Box::new(FieldInput::new(
+                        found,
+                        false,
+                        vec![LeafSlot { leaf: 0, view: None, at }],
+                    )?))
                 }
             },
             (None, None) => Check::Constant(TemplateKey::of(&py.None().into_bound(py))?),

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use octants::front::FieldParam;
-use octants::{CompiledKernel, FieldKind};
+use octants::{CompiledKernel, FieldKind, FieldLeaf};
 use pyo3::prelude::*;
 
 use super::writer::ArgumentWriter;
 use crate::field::{BoundField, Field};
 use crate::template::TemplateKey;
 use crate::tensor;
+use crate::tree::Node;
 
 /// A field: its kind, and where the addresses of its leaves go in the block.
 pub struct FieldInput {
@@ -21,12 +22,43 @@ pub struct FieldInput {
 }
 
 /// Which leaves of a field a kernel uses, and where the address of each goes.
-pub type LeafSlots = Vec<(usize, usize)>;
+pub type LeafSlots = Vec<LeafSlot>;
+
+/// A leaf, or a view of its tree's memory from an offset on.
+#[derive(Clone, Copy)]
+pub struct LeafSlot {
+    pub leaf: usize,
+    pub view: Option<u64>,
+    /// Where the address goes in the block.
+    pub at: usize,
+}
 
 /// The leaves that the parameters of one field are.
 pub fn leaf_slots(fields: &[FieldParam], field: usize, compiled: &CompiledKernel) -> LeafSlots {
     let of_field = fields.iter().filter(|param| param.field == field);
-    of_field.map(|param| (param.leaf, compiled.args().slots[param.param].offset as usize)).collect()
+    let slot = |param: &FieldParam| LeafSlot {
+        leaf: param.leaf,
+        view: param.view,
+        at: compiled.args().slots[param.param].offset as usize,
+    };
+    of_field.map(slot).collect()
+}
+
+/// The leaves and views of a field or a node that no argument leads to, and where their addresses go.
+pub fn captured_leaves(object: &Bound<'_, PyAny>, slots: &LeafSlots) -> PyResult<Vec<(FieldLeaf, usize)>> {
+    if let Ok(node) = object.cast::<Node>() {
+        let Some((tree, _)) = node.get().sparse(object.py())? else { return Ok(Vec::new()) };
+        let session = node.get().session();
+        let view = |slot: &LeafSlot| (tree.view(&session, slot.view.unwrap_or(0)), slot.at);
+        return Ok(slots.iter().map(view).collect());
+    }
+    let field = bound_field(object)?;
+    let leaf = |slot: &LeafSlot| {
+        let leaf = &field.leaves[slot.leaf];
+        let leaf = slot.view.map_or_else(|| leaf.clone(), |offset| leaf.view(&field.session, offset));
+        (leaf, slot.at)
+    };
+    Ok(slots.iter().map(leaf).collect())
 }
 
 /// A field that has its memory.
@@ -63,8 +95,11 @@ impl FieldInput {
         {
             return Ok(false);
         }
-        for &(leaf, at) in &self.leaves {
-            writer.put_leaf(object.py(), at, &field.leaves[leaf])?;
+        for &LeafSlot { leaf, view, at } in &self.leaves {
+            match view {
+                None => writer.put_leaf(object.py(), at, &field.leaves[leaf])?,
+                Some(offset) => writer.put_view(object.py(), at, &field.leaves[leaf], offset)?,
+            }
         }
         Ok(true)
     }

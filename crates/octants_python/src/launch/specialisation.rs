@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::array::ArrayFit;
 use super::derivative::{Companion, DerivativePlan, check_apart};
-use super::field::{bound_field, leaf_slots};
+use super::field::{captured_leaves, leaf_slots};
 use super::frozen::{FrozenMembers, Reading};
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
@@ -76,8 +76,7 @@ impl Specialisation {
             numbers.push(inputs.len());
             let leaves = leaf_slots(fields, index, &compiled);
             if let Origin::Captured = dependency.origin {
-                let field = bound_field(&dependency.object)?;
-                captured.extend(leaves.iter().map(|&(leaf, at)| (field.leaves[leaf].clone(), at)));
+                captured.extend(captured_leaves(&dependency.object, &leaves)?);
                 continue;
             }
             let parent = match &dependency.origin {

@@ -303,6 +303,17 @@ impl<'py> ArgumentWriter<'_, 'py> {
         Ok(())
     }
 
+    /// The address of a tree's memory from an offset on.
+    #[inline]
+    pub fn put_view(&mut self, py: Python<'_>, at: usize, leaf: &FieldLeaf, offset: u64) -> PyResult<()> {
+        let address = leaf.view_for(self.compiled, offset).map_err(|error| errors::from_error(py, &error))?;
+        self.block[at..at + 8].copy_from_slice(&address.to_le_bytes());
+        if !self.trees.iter().any(|known| Arc::ptr_eq(known, leaf.tree())) {
+            self.trees.push(Arc::clone(leaf.tree()));
+        }
+        Ok(())
+    }
+
     /// The address of a copy that is passed for a parameter in place of the array.
     pub fn copied(&mut self, view: &numpy::View<'_, 'py>, param: usize) -> PyResult<u64> {
         staging::add(self.staged, view, param)

@@ -98,6 +98,14 @@ unsafe impl Device for ProfiledDevice {
         self.inner.allocate(bytes)
     }
 
+    fn reserve(&self, bytes: usize) -> Result<Address, DeviceError> {
+        self.inner.reserve(bytes)
+    }
+
+    fn reservable(&self) -> u64 {
+        self.inner.reservable()
+    }
+
     unsafe fn free(&self, address: Address, bytes: usize) {
         // SAFETY: the caller keeps the verb's contract.
         unsafe { self.inner.free(address, bytes) };

@@ -28,6 +28,7 @@ impl<H: Host> Lowerer<'_, H> {
             ExprKind::Attribute { value, name } => match (self.expr(value)?, &**name) {
                 (Term::View(view), "subview") => return self.subview_call(&view, args, keywords, span),
                 (Term::Str(template), "format") => return self.format_call(&template, args, keywords, span),
+                (Term::Sublist(list), name) => return self.sublist_call(&list, name, args, keywords, span),
                 (object, name) => self.attribute(object, name, callee.span)?,
             },
             _ => self.expr(callee)?,

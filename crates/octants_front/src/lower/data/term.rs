@@ -8,6 +8,7 @@ use octants_ir::{Layout, TensorShape, Value};
 use crate::ast::Name;
 use crate::formula::Formula;
 use crate::host::Number;
+use crate::lower::sparse::{SparseLoop, SparsePlace, Sublist};
 
 /// A value at some stage: known at compile time, in a register, or in memory.
 #[derive(Clone, Debug)]
@@ -47,6 +48,8 @@ pub(crate) enum Term<O> {
     Entries(Entries),
     /// One of several scalars in memory: which one is known only at run time.
     Choice(Choice),
+    /// A list of a dynamic node: an element of a field with an index less than it has axes.
+    Sublist(Box<Sublist>),
     /// Text with run-time values in it.
     Text(Vec<TextPiece<O>>),
     /// A value with named members.
@@ -75,6 +78,8 @@ pub(crate) struct Place {
     pub shared: bool,
     /// Whether there is an element to access; `None` where there must be.
     pub guard: Option<Value>,
+    /// Of an element that may not be there: how it is found. The path's indices mean nothing then; its components do.
+    pub sparse: Option<Box<SparsePlace>>,
 }
 
 /// `BufferView`: a part of an array along its first axis.
@@ -147,15 +152,20 @@ pub(crate) struct Ndrange {
     pub order: Vec<usize>,
     /// Of the elements of a field or the cells of a node: how they lie. It has no bounds then.
     pub layout: Option<Arc<Layout>>,
+    /// Of cells that may not be there: how they are visited. The bounds are those of slots and digits then.
+    pub sparse: Option<Box<SparseLoop>>,
 }
 
 impl Ndrange {
     pub(crate) fn new(bounds: Vec<(Value, Value)>) -> Self {
-        Self { order: (0..bounds.len()).collect(), bounds, layout: None }
+        Self { order: (0..bounds.len()).collect(), bounds, layout: None, sparse: None }
     }
 
     /// How many indices an iteration has.
     pub(crate) fn rank(&self) -> usize {
+        if let Some(sparse) = &self.sparse {
+            return sparse.origin.len();
+        }
         self.layout.as_ref().map_or(self.bounds.len(), |layout| layout.rank())
     }
 }
@@ -181,6 +191,7 @@ impl<O> Term<O> {
             | Self::Fill(_)
             | Self::Entries(_)
             | Self::Choice(_)
+            | Self::Sublist(_)
             | Self::Text(_)
             | Self::Place(_)
             | Self::Array(_)
@@ -198,7 +209,8 @@ impl Place {
     fn for_each_value(&mut self, visit: &mut dyn FnMut(&mut Value)) {
         visit(&mut self.base);
         self.path.iter_mut().for_each(&mut *visit);
-        self.guard.iter_mut().for_each(visit);
+        self.guard.iter_mut().for_each(&mut *visit);
+        self.sparse.iter_mut().flat_map(|sparse| &mut sparse.indices).for_each(visit);
     }
 }
 
@@ -229,6 +241,7 @@ impl<O> Term<O> {
             | Self::Ndrange(..)
             | Self::Entries(_)
             | Self::Choice(_)
+            | Self::Sublist(_)
             | Self::Text(_) => false,
         }
     }
@@ -265,6 +278,7 @@ impl<O> Term<O> {
                 view.offset.iter_mut().for_each(visit);
             }
             Self::Index(values) => values.iter_mut().for_each(visit),
+            Self::Sublist(list) => list.indices.iter_mut().for_each(visit),
             Self::Tuple(items) | Self::List(items) => {
                 for item in items {
                     item.for_each_value(visit);

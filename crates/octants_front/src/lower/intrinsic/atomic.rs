@@ -10,6 +10,7 @@ use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
 use crate::lower::data::term::{Place, Term};
 use crate::lower::error::Fallible;
+use crate::lower::sparse::Need;
 use crate::lower::statements::assign::Combine;
 
 impl<H: Host> Lowerer<'_, H> {
@@ -75,6 +76,7 @@ impl<H: Host> Lowerer<'_, H> {
         let expected = self.value_stored_as(expected.term, elem, expected.span)?;
         let desired = self.value_stored_as(desired.term, elem, desired.span)?;
         if place.shared {
+            let place = self.place_for(&place, Need::Active, span).into_owned();
             let old = self.access(&place, span, |builder| {
                 builder.atomic_cas(place.base, &place.path, expected, desired)
             });

@@ -10,6 +10,7 @@ use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
 use crate::lower::data::term::{Place, Term};
 use crate::lower::error::Fallible;
+use crate::lower::sparse::Need;
 
 impl<H: Host> Lowerer<'_, H> {
     /// `get_addr(field, index)`
@@ -24,17 +25,28 @@ impl<H: Host> Lowerer<'_, H> {
         let object = self.field_argument(intrinsic, &of)?;
         let name = self.text(of.span);
         let element = self.field_place(&object, &name, vec![(index.term, index.span)], span)?;
-        let Some(Place { base, mut path, .. }) = first_place(&element) else {
+        let Some(place) = first_place(&element) else {
             return Err(self.bad_arguments(intrinsic, of.span));
         };
+        let is_sparse = place.sparse.is_some();
+        let Place { base, mut path, .. } = self.place_for(&place, Need::Read, span).into_owned();
+        let slot = path.first().copied().filter(|_| is_sparse && path.len() > 1);
         // Of a tensor: its first entry.
-        let data = self.place_data(&Place { base, path: path.clone(), shared: true, guard: None });
+        let data =
+            self.place_data(&Place { base, path: path.clone(), shared: true, guard: None, sparse: None });
         for _ in 0..data.component_rank() {
             path.push(self.at(span).i32(0));
         }
         let operands: Vec<Value> = std::iter::once(base).chain(path).collect();
         let op = self.at(span).op(OpKind::Address, operands, [Type::from(Scalar::U64)], []);
-        Ok(Term::Value(self.kernel.ops[op].results[0]))
+        let address = self.kernel.ops[op].results[0];
+        let Some(slot) = slot else { return Ok(Term::Value(address)) };
+        // An element that is not there has no address.
+        let mut builder = self.at(span);
+        let zero = builder.i32(0);
+        let there = builder.compare(CompareOp::Gt, slot, zero);
+        let nowhere = builder.constant(octants_ir::Const::from_bits(Scalar::U64, 0));
+        Ok(Term::Value(builder.select(there, address, nowhere)))
     }
 
     /// The field, where an argument is the place of one, `x.snode`.
@@ -211,26 +223,6 @@ impl<H: Host> Lowerer<'_, H> {
             self.stopped.push(object);
         }
         Ok(Term::None)
-    }
-
-    /// What only nodes with inactive cells have.
-    pub(crate) fn sparse_operation(
-        &mut self,
-        intrinsic: Intrinsic,
-        arguments: &[Argument<H::Object>],
-        span: Span,
-    ) -> Fallible<Term<H::Object>> {
-        let Some(of) = arguments.first() else { return Err(self.bad_arguments(intrinsic, span)) };
-        let rvalue = self.rvalue(of.term.clone(), of.span)?;
-        if !self.is_field_or_node(&rvalue) {
-            return Err(self.bad_arguments(intrinsic, of.span));
-        }
-        Err(self.error_with_help(
-            Code::DenseNode,
-            of.span,
-            format!("`{}` works on sparse nodes only; this one is dense", intrinsic.name()),
-            "all cells of a dense node are there at all times",
-        ))
     }
 }
 

@@ -5,6 +5,7 @@ mod fields;
 pub(crate) mod math;
 mod random;
 mod ranges;
+mod sparse;
 mod statics;
 mod tensors;
 
@@ -105,6 +106,7 @@ impl<H: Host> Lowerer<'_, H> {
             I::IsActive | I::Activate | I::Deactivate | I::Append | I::Length => {
                 self.sparse_operation(intrinsic, arguments, span)
             }
+            I::DeactivateAll => self.deactivate_all_call(arguments, span),
             I::BufferView => self.make_view(arguments, span),
             I::Super => self.parent(callee, arguments, span),
             I::Int => self.builtin_cast(self.options.default_ip, callee, arguments, span),

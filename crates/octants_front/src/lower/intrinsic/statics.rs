@@ -31,6 +31,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Term::Value(_)
                 | Term::Place(_)
                 | Term::Choice(_)
+                | Term::Sublist(_)
                 | Term::Range(..)
                 | Term::Ndrange(..)
                 | Term::Grouped(_) => {

@@ -3,6 +3,8 @@
 //! A place of a clamped array or view is *guarded*: its index is inside wherever there is an element, so the access takes place
 //! only then. Without one it reads zero and writes nothing.
 
+use std::borrow::Cow;
+
 use octants_diag::Span;
 use octants_ir::ops::{ArithOp, BitOp, CompareOp};
 use octants_ir::{Boundary, Builder, Const, Data, OpKind, Scalar, Type, Value};
@@ -10,13 +12,16 @@ use octants_ir::{Boundary, Builder, Const, Data, OpKind, Scalar, Type, Value};
 use crate::host::Host;
 use crate::lower::Lowerer;
 use crate::lower::data::term::Place;
+use crate::lower::sparse::Need;
 
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn load_place(&mut self, place: &Place, span: Span) -> Value {
+        let place = &*self.place_for(place, Need::Read, span);
         self.access(place, span, |builder| builder.load(place.base, &place.path))
     }
 
     pub(crate) fn volatile_load_place(&mut self, place: &Place, span: Span) -> Value {
+        let place = &*self.place_for(place, Need::Read, span);
         let data = self.place_data(place);
         let operands: Vec<Value> = std::iter::once(place.base).chain(place.path.iter().copied()).collect();
         self.access(place, span, |builder| {
@@ -25,7 +30,13 @@ impl<H: Host> Lowerer<'_, H> {
         })
     }
 
+    /// The place itself, or where an element of a sparse field is found.
+    pub(crate) fn place_for<'p>(&mut self, place: &'p Place, need: Need, span: Span) -> Cow<'p, Place> {
+        if place.sparse.is_some() { Cow::Owned(self.found(place, need, span)) } else { Cow::Borrowed(place) }
+    }
+
     pub(crate) fn store_place(&mut self, place: &Place, value: Value, span: Span) {
+        let place = &*self.place_for(place, Need::Active, span);
         let mut builder = self.at(span);
         match place.guard {
             None => builder.store(place.base, &place.path, value),

@@ -11,7 +11,7 @@ use octants_ir::{ArrayType, Boundary, Layout, OpKind, Type, Value};
 
 use crate::ast::Expr;
 use crate::dependency::{Dependency, FieldParam, Origin, Role};
-use crate::host::{FieldKind, Host, Meaning};
+use crate::host::{FieldKind, Host, Meaning, SparseLeaf};
 use crate::lower::Lowerer;
 use crate::lower::data::term::{Entries, Ndrange, Place, Struct, Term};
 use crate::lower::error::Fallible;
@@ -73,6 +73,13 @@ impl<H: Host> Lowerer<'_, H> {
         for (item, at) in items {
             self.field_index(item, &layout, at, &mut path)?;
         }
+        if let Some((at, leaf)) = first_sparse(&kind).filter(|_| path.len() < layout.rank()) {
+            let leaf = Arc::clone(leaf);
+            let field = self.field_member(object, name);
+            if let Some(list) = self.sublist(&leaf, &path, (field, at)) {
+                return Ok(Term::Sublist(Box::new(list)));
+            }
+        }
         self.check_rank(layout.rank(), path.len(), &format!("`{name}`"), span)?;
         self.check_field_bounds(&layout, &path, name, span);
         let field = self.field_member(object, name);
@@ -107,9 +114,15 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         Ok(match kind {
-            FieldKind::Leaf { elem, layout } => {
+            FieldKind::Leaf { sparse: Some(leaf), layout, .. } => {
+                let place =
+                    self.sparse_place(leaf, &layout.origin, path, (within.field, within.next_leaf), span);
+                within.next_leaf += 1;
+                Term::Place(place)
+            }
+            FieldKind::Leaf { elem, layout, sparse: None } => {
                 let base = self.leaf_param(*elem, layout, within);
-                Term::Place(Place { base, path: path.to_vec(), shared: true, guard: None })
+                Term::Place(Place { base, path: path.to_vec(), shared: true, guard: None, sparse: None })
             }
             FieldKind::Entries { shape, entries } => {
                 let mut places = Vec::with_capacity(entries.len());
@@ -140,8 +153,10 @@ impl<H: Host> Lowerer<'_, H> {
     fn leaf_param(&mut self, elem: octants_ir::Data, layout: &Arc<Layout>, within: &mut Use<'_>) -> Value {
         let leaf = within.next_leaf;
         within.next_leaf += 1;
-        if let Some(known) =
-            self.fields.iter().find(|known| known.field == within.field && known.leaf == leaf)
+        if let Some(known) = self
+            .fields
+            .iter()
+            .find(|known| known.field == within.field && known.leaf == leaf && known.view.is_none())
         {
             return self.kernel.regions[self.kernel.body].params[known.param];
         }
@@ -150,7 +165,7 @@ impl<H: Host> Lowerer<'_, H> {
         let ty = ArrayType { layout, ..ArrayType::array(elem, rank, Boundary::Unsafe) };
         let name = within.name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "__");
         let param = self.kernel.params.len();
-        self.fields.push(FieldParam { field: within.field, leaf, param });
+        self.fields.push(FieldParam { field: within.field, leaf, view: None, param });
         self.kernel.add_param(if leaf == 0 { name } else { format!("{name}__{leaf}") }, Type::Array(ty))
     }
 
@@ -197,7 +212,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Debug mode: an assertion that every index is inside of the field.
-    fn check_field_bounds(&mut self, layout: &Layout, path: &[Value], name: &str, span: Span) {
+    pub(crate) fn check_field_bounds(&mut self, layout: &Layout, path: &[Value], name: &str, span: Span) {
         if !self.options.check_bounds || path.is_empty() {
             return;
         }
@@ -248,14 +263,32 @@ impl<H: Host> Lowerer<'_, H> {
                 };
                 // The kernel depends on the field even if it does not touch its memory.
                 let name = self.text(span);
-                self.field_member(object, &name);
+                let field = self.field_member(object, &name);
+                if let Some((at, leaf)) = first_sparse(&kind) {
+                    let tree = self.tree_use(&leaf.tree, leaf.serial, field, at);
+                    let node = leaf.tree.leaves[leaf.leaf as usize].parent;
+                    return Ok(Some(self.sparse_range(tree, node, layout.origin.clone(), span)));
+                }
                 Ok(Some(Ndrange { layout: Some(layout), ..Ndrange::new(Vec::new()) }))
             }
             Meaning::Node => {
                 let cells = self.host.node(object).map_err(|exception| self.host_error(exception, span))?;
+                if cells.is_sparse() {
+                    let (tree, node) = self.sparse_node(object, span)?;
+                    return Ok(Some(self.sparse_range(tree, node, cells.origin.clone(), span)));
+                }
                 Ok(Some(Ndrange { layout: Some(cells), ..Ndrange::new(Vec::new()) }))
             }
             _ => Ok(None),
         }
+    }
+}
+
+/// The first leaf, if elements of it may not be there, and its number.
+fn first_sparse(kind: &FieldKind) -> Option<(usize, &Arc<SparseLeaf>)> {
+    match kind {
+        FieldKind::Leaf { sparse, .. } => sparse.as_ref().map(|leaf| (0, leaf)),
+        FieldKind::Entries { entries, .. } => entries.first().and_then(|entry| first_sparse(entry)),
+        FieldKind::Struct { members } => members.first().and_then(|(_, member)| first_sparse(member)),
     }
 }

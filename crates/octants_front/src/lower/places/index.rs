@@ -118,7 +118,7 @@ impl<H: Host> Lowerer<'_, H> {
         let path = self.array_path(array, name, items, span)?;
         self.check_bounds(array, &path, 0, name, span);
         let guard = self.guard(array, None, span);
-        Ok(Place { base: array, path, shared: true, guard })
+        Ok(Place { base: array, path, shared: true, guard, sparse: None })
     }
 
     /// The indices of an array's element.

@@ -19,7 +19,7 @@ impl<H: Host> Lowerer<'_, H> {
             return Ok(match binding {
                 Binding::Variable { place, in_parallel, .. } => {
                     let shared = self.in_parallel && !in_parallel;
-                    Term::Place(Place { base: *place, path: Vec::new(), shared, guard: None })
+                    Term::Place(Place { base: *place, path: Vec::new(), shared, guard: None, sparse: None })
                 }
                 Binding::Alias { term: Term::Struct(of), .. } if self.in_parallel && !of.in_parallel => {
                     Term::Struct(Self::shared_struct(of))
@@ -132,7 +132,7 @@ impl<H: Host> Lowerer<'_, H> {
         let mut builder = self.at(span);
         let base = builder.local(data);
         builder.store(base, &[], value);
-        Place { base, path: Vec::new(), shared: false, guard: None }
+        Place { base, path: Vec::new(), shared: false, guard: None, sparse: None }
     }
 
     fn warn_of_size(&mut self, data: octants_ir::Data, span: Span) {

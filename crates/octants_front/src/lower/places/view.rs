@@ -158,7 +158,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             path[0] = self.at(span).arith(ArithOp::Add, begin, path[0]);
         }
-        Place { base: view.array, path, shared: true, guard }
+        Place { base: view.array, path, shared: true, guard, sparse: None }
     }
 
     /// A part of a view that lies inside of it.

@@ -10,6 +10,7 @@ use crate::lower::Lowerer;
 use crate::lower::data::scope::{AliasKind, Binding};
 use crate::lower::data::term::{Choice, Entries, Place, Term};
 use crate::lower::error::Fallible;
+use crate::lower::sparse::Need;
 
 impl<H: Host> Lowerer<'_, H> {
     /// `a = b = value`
@@ -171,9 +172,11 @@ impl<H: Host> Lowerer<'_, H> {
         let binding = self.frame().lookup(name).cloned();
         match binding {
             None => self.define_at(name, term, span, from),
-            Some(Binding::Variable { place, .. }) => {
-                self.store(&Place { base: place, path: Vec::new(), shared: false, guard: None }, term, from)
-            }
+            Some(Binding::Variable { place, .. }) => self.store(
+                &Place { base: place, path: Vec::new(), shared: false, guard: None, sparse: None },
+                term,
+                from,
+            ),
             Some(Binding::Alias { term: Term::Place(place), kind: AliasKind::Reference, .. }) => {
                 self.store(&place, term, from)
             }
@@ -540,6 +543,7 @@ impl<H: Host> Lowerer<'_, H> {
     /// `place = combine(place, value)`, returning the old value. The value has the place's type.
     pub(crate) fn combine(&mut self, combine: Combine, place: &Place, value: Value, span: Span) -> Value {
         if place.shared {
+            let place = &*self.place_for(place, Need::Active, span);
             return self.access(place, span, |builder| {
                 builder.atomic(combine.atomic(), place.base, &place.path, value)
             });
@@ -595,7 +599,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             Some(Binding::Variable { place, in_parallel, .. }) => {
                 let shared = self.in_parallel && !in_parallel;
-                Ok(Place { base: place, path: Vec::new(), shared, guard: None })
+                Ok(Place { base: place, path: Vec::new(), shared, guard: None, sparse: None })
             }
         }
     }

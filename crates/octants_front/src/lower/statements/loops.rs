@@ -196,6 +196,9 @@ impl<H: Host> Lowerer<'_, H> {
             in_order: false,
             name: config.name,
         };
+        if let Some(sparse) = &nest.range.sparse {
+            self.begin_visits(sparse, nest.span);
+        }
         let bounds = axes.iter().filter_map(|&axis| nest.range.bounds.get(axis));
         let operands: Vec<_> = bounds.flat_map(|&(lo, hi)| [lo, hi]).collect();
         self.at(nest.span).op(OpKind::ParallelFor(Box::new(attributes)), operands, [], [region]);
@@ -264,6 +267,7 @@ impl<H: Host> Lowerer<'_, H> {
                 inner.serial_level(nest, level + 1, broken, indices)
             })?;
             self.end_region(region, span, &[]);
+            self.begin_serial_visits(nest, level);
             self.at(span).op(OpKind::For, [lo, hi], [], [region]);
             return Ok(());
         };
@@ -289,12 +293,30 @@ impl<H: Host> Lowerer<'_, H> {
             Ok(())
         })?;
         self.end_region(body, span, &[]);
+        self.begin_serial_visits(nest, level);
         self.at(span).op(OpKind::While, [], [], [cond, body]);
         Ok(())
     }
 
-    /// The user's statements with the loop's variables bound.
+    /// Before the outermost of the loops that a loop over a tree becomes.
+    fn begin_serial_visits(&mut self, nest: &Nest<'_>, level: usize) {
+        if let Some(sparse) = nest.range.sparse.as_deref().filter(|_| level == 0) {
+            self.begin_visits(sparse, nest.span);
+        }
+    }
+
+    /// One iteration: of the slots and digits of a tree, it visits the cell that they are, if it is active.
     fn loop_body(&mut self, nest: &Nest<'_>, kind: LoopKind, indices: &[Value]) -> Fallible<()> {
+        match &nest.range.sparse {
+            None => self.user_body(nest, kind, indices),
+            Some(sparse) => {
+                self.visit(sparse, indices, nest.span, |inner, indices| inner.user_body(nest, kind, indices))
+            }
+        }
+    }
+
+    /// The user's statements with the loop's variables bound.
+    fn user_body(&mut self, nest: &Nest<'_>, kind: LoopKind, indices: &[Value]) -> Fallible<()> {
         self.enter_loop(kind, nest.span);
         match &nest.targets {
             Targets::Grouped(name, span) => self.bind(name, Term::Index(indices.to_vec()), *span)?,

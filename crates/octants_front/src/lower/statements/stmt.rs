@@ -33,7 +33,9 @@ impl<H: Host> Lowerer<'_, H> {
         }
         for (at, stmt) in stmts.iter().enumerate() {
             let rest = Continuation { stmts: &stmts[at + 1..], next: continuation, scope: None, group: None };
-            match self.statement(stmt, &rest)? {
+            let flow = self.statement(stmt, &rest)?;
+            self.clear_retired(stmt.span);
+            match flow {
                 Flow::Next => {}
                 left => return Ok(left),
             }

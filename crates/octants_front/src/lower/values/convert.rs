@@ -251,6 +251,7 @@ impl<H: Host> Lowerer<'_, H> {
                 format!("a struct of {}", members.join(", "))
             }
             Term::Method(_) | Term::Fill(_) => "a method".to_owned(),
+            Term::Sublist(_) => "a list of a dynamic node".to_owned(),
             Term::Text(_) => "text of run-time values".to_owned(),
             Term::Shape(_) => "a shape".to_owned(),
             Term::Index(values) => format!("an index vector of {}", values.len()),

@@ -128,6 +128,7 @@ impl<H: Host> Lowerer<'_, H> {
             | Term::Place(_)
             | Term::Entries(_)
             | Term::Choice(_)
+            | Term::Sublist(_)
             | Term::Text(_)
             | Term::Struct(_)
             | Term::Method(_)

@@ -1,0 +1,329 @@
+//! How a cell that has a slot of its own is made: one function for each such node, called where an entry is not there yet.
+//!
+//! ```text
+//! while entry is no slot:
+//!     if cas(entry, 0, LOCKED) == 0:            one thread wins, the others wait for the entry
+//!         slot = a free one, else the next that was never given out
+//!         header of slot = …
+//!         entry = slot
+//! ```
+//!
+//! The cell itself is zero already: memory begins so, and cells are cleared before their slots are free again. Nothing is ordered
+//! by fences: what others may read before the next task, the entry and the cell, is an atomic update and zero.
+//!
+//! Free slots of a class are a stack: a count, and an array in which position `k` holds a slot or 0. Whoever lowers the count to
+//! `k` takes what is at `k`, and waits if that is not there yet; whoever raises it from `k` puts a slot there, and waits until the one
+//! before is taken. A thread that lowers it below zero raises it again. So any number of threads take and give back at once.
+
+use octants_diag::Span;
+use octants_ir::ops::{ArithOp, AssertKind, AtomicOp, BitOp, CompareOp};
+use octants_ir::sparse::{header, list, state};
+use octants_ir::{Data, Func, NodeKind, Scalar, Type, Value};
+
+use super::{View, positive};
+use crate::host::Host;
+use crate::lower::Lowerer;
+
+/// What an entry holds while its cell is being made.
+const LOCKED: i32 = -1;
+
+impl<H: Host> Lowerer<'_, H> {
+    /// The function that gives the slot of a node's cell, after making it where it is not there.
+    ///
+    /// It takes the slot of the parent's pool, the word of the entry there (of a list: the word where it begins, and the run), and the
+    /// cell's index (of a list: the list's).
+    pub(super) fn maker(&mut self, tree: usize, node: usize, span: Span) -> Func {
+        if let Some(&(_, known)) = self.trees[tree].makers.iter().find(|(of, _)| *of == node) {
+            return known;
+        }
+        let word: Data = Scalar::I32.into();
+        let function = self.kernel.add_function(format!("tree{tree}_new{node}"), [word]);
+        self.trees[tree].makers.push((node, function));
+        let shape = self.trees[tree].tree.clone();
+        let is_list = shape.nodes[node].kind == NodeKind::Dynamic;
+        let count = shape.axes(node).len() - usize::from(is_list);
+        let param =
+            |lowerer: &mut Self, name: String| lowerer.kernel.add_function_param(function, name, Type::I32);
+        let parent_slot = param(self, "parent".to_owned());
+        let word = param(self, "word".to_owned());
+        let run = is_list.then(|| param(self, "run".to_owned()));
+        let coordinates: Vec<_> = (0..count).map(|axis| param(self, format!("at{axis}"))).collect();
+        let body = self.kernel.functions[function].body;
+        let outer = std::mem::replace(&mut self.region, body);
+        let new = NewCell { tree, node, parent_slot, word, run, coordinates };
+        let slot = self.make_cell(&new, span);
+        self.at(span).returns(&[slot]);
+        self.region = outer;
+        function
+    }
+
+    fn make_cell(&mut self, new: &NewCell, span: Span) -> Value {
+        let shape = self.trees[new.tree].tree.clone();
+        let parent = shape.nodes[new.node].parent.map_or(0, |parent| shape.nodes[parent].pool);
+        let base = self.view(new.tree, View::Words(parent));
+        let mut builder = self.at(span);
+        let entry_word = match new.run {
+            None => new.word,
+            Some(run) => {
+                let runs = builder.i32(list::RUNS as i32);
+                let word = builder.arith(ArithOp::Add, new.word, runs);
+                builder.arith(ArithOp::Add, word, run)
+            }
+        };
+        let path: Vec<_> = (parent > 0).then_some(new.parent_slot).into_iter().chain([entry_word]).collect();
+        let none = builder.i32(0);
+        let found = builder.local(Scalar::I32.into());
+        builder.store(found, &[], none);
+        let condition = builder.region_of(&[], |builder, _| {
+            let slot = builder.load(found, &[]);
+            let zero = builder.i32(0);
+            vec![builder.compare(CompareOp::Le, slot, zero)]
+        });
+        let attempt = self.kernel.add_region();
+        let outer = std::mem::replace(&mut self.region, attempt);
+        let mut builder = self.at(span);
+        let (zero, locked) = (builder.i32(0), builder.i32(LOCKED));
+        let old = builder.atomic_cas(base, &path, zero, locked);
+        builder.store(found, &[], old);
+        let won = builder.compare(CompareOp::Eq, old, zero);
+        let winner = self.kernel.add_region();
+        let around = std::mem::replace(&mut self.region, winner);
+        let slot = self.take_slot(new, span);
+        self.write_headers(new, slot, entry_word, span);
+        let mut builder = self.at(span);
+        builder.atomic(AtomicOp::Exchange, base, &path, slot);
+        let some = positive(&mut builder, slot);
+        let kind = shape.nodes[new.node].kind.name();
+        let message = format!(
+            "out of memory: the pool of a {kind} node is full, all {} cells that it has room for are in use",
+            shape.pools[shape.nodes[new.node].pool].slots - 1
+        );
+        builder.assert(AssertKind::Memory, some, &message, &[]);
+        builder.store(found, &[], slot);
+        builder.yields(&[]);
+        self.region = around;
+        let mut builder = self.at(span);
+        let other = builder.region_of(&[], |_, _| Vec::new());
+        builder.op(octants_ir::OpKind::If, [won], [], [winner, other]);
+        builder.yields(&[]);
+        self.region = outer;
+        let mut builder = self.at(span);
+        builder.op(octants_ir::OpKind::While, [], [], [condition, attempt]);
+        builder.load(found, &[])
+    }
+
+    /// A slot, or the first of a run of them, that nobody else has; 0 if there is none.
+    fn take_slot(&mut self, new: &NewCell, span: Span) -> Value {
+        let (tree, run) = (new.tree, new.run);
+        let pool = self.trees[tree].tree.nodes[new.node].pool;
+        let (counts, first) = self.state(tree, pool, state::FREE, span);
+        let free = self.view(tree, View::Free(pool));
+        let (_, used) = self.state(tree, pool, state::USED, span);
+        let (_, capacity) = self.state(tree, pool, state::CAPACITY, span);
+        let mut builder = self.at(span);
+        let class = match run {
+            None => first,
+            Some(run) => builder.arith(ArithOp::Add, first, run),
+        };
+        let some = builder.load(counts, &[class]);
+        let zero = builder.i32(0);
+        let maybe = builder.compare(CompareOp::Gt, some, zero);
+        let recycled = builder.if_else(
+            maybe,
+            |builder| {
+                let less = builder.i32(-1);
+                let count = builder.atomic(AtomicOp::Add, counts, &[class], less);
+                let taken = builder.compare(CompareOp::Gt, count, zero);
+                builder.if_else(
+                    taken,
+                    |builder| {
+                        let position = builder.arith(ArithOp::Add, count, less);
+                        let at = stack_position(builder, position, run);
+                        builder.while_loop(
+                            &[zero],
+                            |builder, slot| (builder.compare(CompareOp::Eq, slot[0], zero), slot.to_vec()),
+                            |builder, _| vec![builder.atomic(AtomicOp::Exchange, free, &[at], zero)],
+                        )
+                    },
+                    |builder| {
+                        let one = builder.i32(1);
+                        builder.atomic(AtomicOp::Add, counts, &[class], one);
+                        vec![zero]
+                    },
+                )
+            },
+            |_| vec![zero],
+        )[0];
+        let none = builder.compare(CompareOp::Eq, recycled, zero);
+        builder.if_else(
+            none,
+            |builder| {
+                let one = builder.i32(1);
+                let count = match run {
+                    None => one,
+                    Some(run) => builder.bit(BitOp::Shl, one, run),
+                };
+                let before = builder.atomic(AtomicOp::Add, counts, &[used], count);
+                let after = builder.arith(ArithOp::Add, before, count);
+                let most = builder.load(counts, &[capacity]);
+                let fits = builder.compare(CompareOp::Le, after, most);
+                builder.if_else(
+                    fits,
+                    |builder| vec![builder.arith(ArithOp::Add, before, one)],
+                    |builder| {
+                        builder.atomic(AtomicOp::Sub, counts, &[used], count);
+                        vec![zero]
+                    },
+                )
+            },
+            |_| vec![recycled],
+        )[0]
+    }
+
+    /// What loops and recycling have to know of the new cell, or of each chunk of a new run. Nothing for slot 0.
+    fn write_headers(&mut self, new: &NewCell, slot: Value, entry_word: Value, span: Span) {
+        let some = positive(&mut self.at(span), slot);
+        let written = self.kernel.add_region();
+        let outer = std::mem::replace(&mut self.region, written);
+        let epoch = self.load_state(new.tree, 0, state::EPOCH, span);
+        let mut builder = self.at(span);
+        let (one, mask) = (builder.i32(1), builder.i32(super::loops::EPOCH_MASK));
+        let epoch = builder.bit(BitOp::And, epoch, mask);
+        let now = builder.arith(ArithOp::Add, epoch, one);
+        match new.run {
+            None => {
+                self.write_header(new, slot, now, entry_word, &new.coordinates, span);
+            }
+            Some(run) => {
+                let count = builder.bit(BitOp::Shl, one, run);
+                let zero = builder.i32(0);
+                let each = self.kernel.add_region();
+                let number = self.kernel.add_region_param(each, Type::I32);
+                let around = std::mem::replace(&mut self.region, each);
+                self.write_chunk(new, slot, (run, count, number), now, entry_word, span);
+                self.at(span).yields(&[]);
+                self.region = around;
+                self.at(span).op(octants_ir::OpKind::For, [zero, count], [], [each]);
+            }
+        }
+        self.at(span).yields(&[]);
+        self.region = outer;
+        let mut builder = self.at(span);
+        let other = builder.region_of(&[], |_, _| Vec::new());
+        builder.op(octants_ir::OpKind::If, [some], [], [written, other]);
+    }
+
+    /// The header of one chunk of a run: which run, how many chunks it has, which of them.
+    fn write_chunk(
+        &mut self,
+        new: &NewCell,
+        first: Value,
+        (run, count, number): (Value, Value, Value),
+        now: Value,
+        entry_word: Value,
+        span: Span,
+    ) {
+        let shape = self.trees[new.tree].tree.clone();
+        let of = &shape.nodes[new.node];
+        let mut builder = self.at(span);
+        let (zero, one) = (builder.i32(0), builder.i32(1));
+        let slot = builder.arith(ArithOp::Add, first, number);
+        // The run begins with chunk `2ʲ - 1`.
+        let before = builder.arith(ArithOp::Sub, count, one);
+        let chunk = builder.arith(ArithOp::Add, before, number);
+        let cells = builder.i32(of.chunk as i32);
+        let start = builder.arith(ArithOp::Mul, chunk, cells);
+        let is_first = builder.compare(CompareOp::Eq, number, zero);
+        let class = builder.arith(ArithOp::Add, run, one);
+        let class = builder.select(is_first, class, zero);
+        let mut coordinates = new.coordinates.clone();
+        let rank = shape.axes(new.node).iter().position(|&axis| axis == of.splits[0].0);
+        coordinates.insert(rank.unwrap_or(0), start);
+        self.write_header(new, slot, now, entry_word, &coordinates, span);
+        self.store_header(new.tree, of.pool, slot, header::CLASS, class, span);
+        self.store_header(new.tree, of.pool, slot, header::LIST, new.word, span);
+    }
+
+    fn write_header(
+        &mut self,
+        new: &NewCell,
+        slot: Value,
+        now: Value,
+        entry_word: Value,
+        coordinates: &[Value],
+        span: Span,
+    ) {
+        let pool = self.trees[new.tree].tree.nodes[new.node].pool;
+        self.store_header(new.tree, pool, slot, header::STATE, now, span);
+        self.store_header(new.tree, pool, slot, header::PARENT, new.parent_slot, span);
+        self.store_header(new.tree, pool, slot, header::ENTRY, entry_word, span);
+        for (axis, &coordinate) in coordinates.iter().enumerate() {
+            self.store_header(new.tree, pool, slot, header::COORDINATES + axis as u32, coordinate, span);
+        }
+    }
+
+    /// Gives a slot back that has been cleared, or the first of a run of them.
+    pub(super) fn give_slot(
+        &mut self,
+        tree: usize,
+        pool: usize,
+        slot: Value,
+        run: Option<Value>,
+        span: Span,
+    ) {
+        let (counts, first) = self.state(tree, pool, state::FREE, span);
+        let free = self.view(tree, View::Free(pool));
+        let mut builder = self.at(span);
+        let class = match run {
+            None => first,
+            Some(run) => builder.arith(ArithOp::Add, first, run),
+        };
+        let (zero, one, less) = (builder.i32(0), builder.i32(1), builder.i32(-1));
+        let position = builder.while_loop(
+            &[less],
+            |builder, position| (builder.compare(CompareOp::Lt, position[0], zero), position.to_vec()),
+            |builder, _| {
+                let count = builder.atomic(AtomicOp::Add, counts, &[class], one);
+                let too_low = builder.compare(CompareOp::Lt, count, zero);
+                builder.if_else(
+                    too_low,
+                    |builder| {
+                        builder.atomic(AtomicOp::Add, counts, &[class], less);
+                        Vec::new()
+                    },
+                    |_| Vec::new(),
+                );
+                vec![count]
+            },
+        )[0];
+        let at = stack_position(&mut builder, position, run);
+        builder.while_loop(
+            &[one],
+            |builder, old| {
+                let zero = builder.i32(0);
+                let other = builder.compare(CompareOp::Eq, old[0], zero);
+                (builder.bit_unary(octants_ir::ops::BitUnary::Not, other), old.to_vec())
+            },
+            |builder, _| vec![builder.atomic_cas(free, &[at], zero, slot)],
+        );
+    }
+}
+
+/// Where a class' stack has its position `k`: an odd number times the size of its runs, so that no two classes share one.
+fn stack_position(builder: &mut octants_ir::Builder<'_>, position: Value, run: Option<Value>) -> Value {
+    let Some(run) = run else { return position };
+    let one = builder.i32(1);
+    let double = builder.bit(BitOp::Shl, position, one);
+    let odd = builder.arith(ArithOp::Add, double, one);
+    builder.bit(BitOp::Shl, odd, run)
+}
+
+/// What a maker is called with.
+struct NewCell {
+    tree: usize,
+    node: usize,
+    parent_slot: Value,
+    word: Value,
+    run: Option<Value>,
+    coordinates: Vec<Value>,
+}

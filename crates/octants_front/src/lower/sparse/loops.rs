@@ -1,0 +1,480 @@
+//! Loops over what is active.
+//!
+//! The active cells of a node that has slots are those slots of its pool that are in use: each says its own index, so that nothing has
+//! to be listed before a loop, and neighbouring iterations lie side by side. A loop over a tree runs over the slots of the lowest such
+//! node on the path, and over the digits of what lies in a cell of it:
+//!
+//! ```text
+//! parallel_for (slot, i, j) in (1..used + 1, 0..4, 0..4):
+//!     if state[slot] > 0 [and bit (i, j) is set] [and the element is below the length]:
+//!         …
+//! ```
+//!
+//! Cells that the loop itself makes are not visited: where its body makes cells, slots of the loop's own epoch are left out, and bits
+//! and lengths are those of when it began, copied before it.
+
+use octants_diag::Span;
+use octants_ir::ops::{ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, ParallelFor};
+use octants_ir::sparse::{SparseTree, header, list, state};
+use octants_ir::{NodeKind, OpKind, Type, Value};
+
+use super::cells::{Cell, Need, SparsePlace, strides};
+use super::{View, positive};
+use crate::host::Host;
+use crate::lower::Lowerer;
+
+/// Epochs are counted in so many bits; the state of a slot is one more, so that it is above zero.
+pub(super) const EPOCH_MASK: i32 = (1 << 30) - 1;
+
+/// A loop over the active cells of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct SparseLoop {
+    pub tree: usize,
+    pub node: usize,
+    pub origin: Vec<i32>,
+    /// The epoch when it began.
+    epoch: Value,
+    /// How many places of the code made cells before its body.
+    activations: usize,
+}
+
+/// The cell that the body of a loop is run for.
+#[derive(Clone, Debug)]
+pub(crate) struct Visit {
+    tree: usize,
+    node: usize,
+    origin: Vec<i32>,
+    indices: Vec<Value>,
+    /// The cell of the node that has slots, and the one that is visited, in the same slot.
+    outer: Cell,
+    cell: Cell,
+    /// Whether it is still sure to be there.
+    is_there: bool,
+}
+
+/// What an iteration is: the cell, its index, and the conditions under which it is visited.
+struct Iteration {
+    outer: Cell,
+    cell: Cell,
+    indices: Vec<Value>,
+    slot: Option<Value>,
+    /// Bits: the node, its parent's cell, the number of the cell.
+    bits: Vec<(usize, Cell, Value)>,
+    /// Of an element of a list: its index there.
+    element: Option<Value>,
+}
+
+impl<H: Host> Lowerer<'_, H> {
+    /// A loop over the active cells of a node: what describes it, and the bounds of its ranges.
+    pub(crate) fn sparse_domain(
+        &mut self,
+        tree: usize,
+        node: usize,
+        origin: Vec<i32>,
+        span: Span,
+    ) -> (SparseLoop, Vec<(Value, Value)>) {
+        let shape = self.trees[tree].tree.clone();
+        let bounds = self.ranges(tree, &shape, node, span);
+        let epoch = self.load_state(tree, 0, state::EPOCH, span);
+        let activations = self.trees[tree].activations;
+        (SparseLoop { tree, node, origin, epoch, activations }, bounds)
+    }
+
+    /// The slots of the node's pool, and the digits of what lies in a cell of it.
+    fn ranges(&mut self, tree: usize, shape: &SparseTree, node: usize, span: Span) -> Vec<(Value, Value)> {
+        let pool = shape.nodes[node].pool;
+        let mut bounds = Vec::new();
+        if pool > 0 {
+            let used = self.load_state(tree, pool, state::USED, span);
+            let mut builder = self.at(span);
+            let one = builder.i32(1);
+            bounds.push((one, builder.arith(ArithOp::Add, used, one)));
+        }
+        for extent in inner_extents(shape, node) {
+            let mut builder = self.at(span);
+            bounds.push((builder.i32(0), builder.i32(extent as i32)));
+        }
+        bounds
+    }
+
+    /// What the values of the ranges stand for.
+    fn iteration(&mut self, of: (usize, usize), origin: &[i32], ranges: &[Value], span: Span) -> Iteration {
+        let (tree, node) = of;
+        let shape = self.trees[tree].tree.clone();
+        let pool = shape.nodes[node].pool;
+        let owner = shape.pools[pool].node;
+        let mut ranges = ranges.iter().copied();
+        let slot = (pool > 0).then(|| ranges.next()).flatten();
+        let axes = shape.axes(node);
+        let mut parts: Vec<Vec<(Value, u32)>> = vec![Vec::new(); axes.len()];
+        let rank_of = |axis: u8| axes.iter().position(|&known| known == axis).unwrap_or(0);
+        let mut element = None;
+        let mut outer = Cell { pool: 0, slot: None, digits: Vec::new(), offset: 0 };
+        if let Some(slot) = slot {
+            outer = self.slot_cell(&shape, owner, slot);
+            let top = &shape.nodes[owner];
+            for (position, axis) in shape.axes(owner).into_iter().enumerate() {
+                let word = header::COORDINATES + position as u32;
+                let coordinate = self.load_header(tree, pool, slot, word, span);
+                parts[rank_of(axis)].push((coordinate, shape.below(owner, node, axis)));
+                if top.kind == NodeKind::Dynamic && axis == top.splits[0].0 {
+                    element = Some(coordinate);
+                }
+            }
+            if top.kind == NodeKind::Dynamic && top.chunk > 1 {
+                let within = ranges.next().unwrap_or(slot);
+                outer.digits.push((within, top.cell_bytes));
+                parts[rank_of(top.splits[0].0)].push((within, 1));
+                element = element.map(|start| self.at(span).arith(ArithOp::Add, start, within));
+            }
+        }
+        let mut cell = outer.clone();
+        let mut bits = Vec::new();
+        for at in shape.path(node).into_iter().skip_while(|&at| at != owner).skip(1) {
+            let of = &shape.nodes[at];
+            let parent = cell.clone();
+            let mut number = None;
+            cell.offset += of.offset + of.cells;
+            for (&(axis, extent), (_, stride)) in of.splits.iter().zip(strides(of)) {
+                if extent == 1 {
+                    continue;
+                }
+                let Some(digit) = ranges.next() else { continue };
+                cell.digits.push((digit, stride));
+                parts[rank_of(axis)].push((digit, shape.below(at, node, axis)));
+                let mut builder = self.at(span);
+                number = Some(match number {
+                    None => digit,
+                    Some(number) => {
+                        let extent = builder.i32(extent as i32);
+                        let scaled = builder.arith(ArithOp::Mul, number, extent);
+                        builder.arith(ArithOp::Add, scaled, digit)
+                    }
+                });
+            }
+            if of.kind == NodeKind::Bitmasked {
+                let number = number.unwrap_or_else(|| self.at(span).i32(0));
+                bits.push((at, parent, number));
+            }
+        }
+        let mut indices = Vec::with_capacity(parts.len());
+        for (parts, &origin) in parts.into_iter().zip(origin) {
+            let mut builder = self.at(span);
+            let mut index = None;
+            for (value, weight) in parts {
+                let weighted = if weight == 1 {
+                    value
+                } else {
+                    let weight = builder.i32(weight as i32);
+                    builder.arith(ArithOp::Mul, value, weight)
+                };
+                index = Some(index.map_or(weighted, |index| builder.arith(ArithOp::Add, index, weighted)));
+            }
+            let index = index.unwrap_or_else(|| builder.i32(0));
+            indices.push(if origin == 0 {
+                index
+            } else {
+                let origin = builder.i32(origin);
+                builder.arith(ArithOp::Add, index, origin)
+            });
+        }
+        Iteration { outer, cell, indices, slot, bits, element }
+    }
+
+    /// Whether an iteration is of a cell that is active; for a loop that makes cells, whether it was when the loop began.
+    fn is_visited(&mut self, tree: usize, of: &Iteration, since: Option<Value>, span: Span) -> Option<Value> {
+        let shape = self.trees[tree].tree.clone();
+        let mut conditions = Vec::new();
+        if let Some(slot) = of.slot {
+            let pool = of.outer.pool;
+            let found = self.load_header(tree, pool, slot, header::STATE, span);
+            let mut builder = self.at(span);
+            conditions.push(positive(&mut builder, found));
+            if let Some(epoch) = since {
+                let (one, mask) = (builder.i32(1), builder.i32(EPOCH_MASK));
+                let next = builder.arith(ArithOp::Add, epoch, one);
+                let next = builder.bit(BitOp::And, next, mask);
+                let fresh = builder.arith(ArithOp::Add, next, one);
+                let same = builder.compare(CompareOp::Eq, found, fresh);
+                conditions.push(builder.bit_unary(BitUnary::Not, same));
+            }
+            if let Some(element) = of.element {
+                let length = self.list_length(tree, &shape, pool, slot, since.is_some(), span);
+                conditions.push(self.at(span).compare(CompareOp::Lt, element, length));
+            }
+        }
+        for (node, parent, number) in &of.bits {
+            let of = &shape.nodes[*node];
+            let (mut word, bit) = self.bit_of(parent, of, *number, span);
+            if since.is_some() {
+                let mut builder = self.at(span);
+                let words = builder.i32(of.mask_words() as i32);
+                word = builder.arith(ArithOp::Add, word, words);
+            }
+            let bits = self.load_word(tree, parent, word, span);
+            let mut builder = self.at(span);
+            let masked = builder.bit(BitOp::And, bits, bit);
+            let zero = builder.i32(0);
+            let none = builder.compare(CompareOp::Eq, masked, zero);
+            conditions.push(builder.bit_unary(BitUnary::Not, none));
+        }
+        let mut builder = self.at(span);
+        conditions.into_iter().reduce(|all, one| builder.bit(BitOp::And, all, one))
+    }
+
+    /// The length of the list that a chunk belongs to, now or when a loop began.
+    fn list_length(
+        &mut self,
+        tree: usize,
+        shape: &SparseTree,
+        pool: usize,
+        slot: Value,
+        visited: bool,
+        span: Span,
+    ) -> Value {
+        let (base, mut path) = self.list_place(tree, shape, pool, slot, span);
+        if visited {
+            let mut builder = self.at(span);
+            let next = builder.i32(list::VISITED as i32);
+            if let Some(word) = path.last_mut() {
+                *word = builder.arith(ArithOp::Add, *word, next);
+            }
+        }
+        self.at(span).load(base, &path)
+    }
+
+    /// Where the list of a chunk begins.
+    fn list_place(
+        &mut self,
+        tree: usize,
+        shape: &SparseTree,
+        pool: usize,
+        slot: Value,
+        span: Span,
+    ) -> (Value, Vec<Value>) {
+        let parent = shape.nodes[shape.pools[pool].node].parent.map_or(0, |parent| shape.nodes[parent].pool);
+        let word = self.load_header(tree, pool, slot, header::LIST, span);
+        let base = self.view(tree, View::Words(parent));
+        if parent == 0 {
+            return (base, vec![word]);
+        }
+        let of = self.load_header(tree, pool, slot, header::PARENT, span);
+        (base, vec![of, word])
+    }
+
+    /// The body of a loop over what is active, in the region of one iteration of its ranges.
+    pub(crate) fn visit(
+        &mut self,
+        of: &SparseLoop,
+        ranges: &[Value],
+        span: Span,
+        body: impl FnOnce(&mut Self, &[Value]) -> crate::lower::error::Fallible<()>,
+    ) -> crate::lower::error::Fallible<()> {
+        let iteration = self.iteration((of.tree, of.node), &of.origin, ranges, span);
+        self.visits.push(Visit {
+            tree: of.tree,
+            node: of.node,
+            origin: of.origin.clone(),
+            indices: iteration.indices.clone(),
+            outer: iteration.outer.clone(),
+            cell: iteration.cell.clone(),
+            is_there: true,
+        });
+        let opened = self.open_region(&[], |inner, _| body(inner, &iteration.indices));
+        self.visits.pop();
+        let (region, ()) = opened?;
+        self.end_region(region, span, &[]);
+        let since = self.makes_cells(of).then_some(of.epoch);
+        let Some(condition) = self.is_visited(of.tree, &iteration, since, span) else {
+            // Everything is there: the region's ops are the body's.
+            let always = self.at(span).constant(octants_ir::Const::bool(true));
+            let other = self.at(span).region_of(&[], |_, _| Vec::new());
+            self.at(span).op(OpKind::If, [always], [], [region, other]);
+            return Ok(());
+        };
+        let other = self.at(span).region_of(&[], |_, _| Vec::new());
+        self.at(span).op(OpKind::If, [condition], [], [region, other]);
+        Ok(())
+    }
+
+    /// Whether the loop's body, which has been lowered, may make cells of its tree.
+    fn makes_cells(&self, of: &SparseLoop) -> bool {
+        let now = self.trees[of.tree].activations;
+        // A function that was lowered before may be called in it.
+        now > of.activations || (now > 0 && !self.instances.is_empty())
+    }
+
+    /// Before a loop whose body has been lowered: cells that it makes are told from those that were there.
+    pub(crate) fn begin_visits(&mut self, of: &SparseLoop, span: Span) {
+        if !self.makes_cells(of) {
+            return;
+        }
+        let (tree, node) = (of.tree, of.node);
+        let shape = self.trees[tree].tree.clone();
+        let (base, at) = self.state(tree, 0, state::EPOCH, span);
+        let mut builder = self.at(span);
+        let (one, mask) = (builder.i32(1), builder.i32(EPOCH_MASK));
+        let next = builder.arith(ArithOp::Add, of.epoch, one);
+        let next = builder.bit(BitOp::And, next, mask);
+        builder.atomic(AtomicOp::Exchange, base, &[at], next);
+        let pool = shape.nodes[node].pool;
+        let owner = shape.pools[pool].node;
+        if shape.nodes[owner].kind == NodeKind::Dynamic {
+            self.keep_lengths(tree, &shape, pool, span);
+        }
+        let path = shape.path(node);
+        for &at in path.iter().skip_while(|&&at| at != owner).skip(1) {
+            if shape.nodes[at].kind == NodeKind::Bitmasked {
+                self.keep_bits(tree, &shape, at, span);
+            }
+        }
+    }
+
+    fn keep_lengths(&mut self, tree: usize, shape: &SparseTree, pool: usize, span: Span) {
+        let used = self.load_state(tree, pool, state::USED, span);
+        let mut builder = self.at(span);
+        let one = builder.i32(1);
+        let end = builder.arith(ArithOp::Add, used, one);
+        self.for_ranges(&[(one, end)], span, |lowerer, slots| {
+            let slot = slots[0];
+            let found = lowerer.load_header(tree, pool, slot, header::STATE, span);
+            let class = lowerer.load_header(tree, pool, slot, header::CLASS, span);
+            let mut builder = lowerer.at(span);
+            let (one, active) = (builder.i32(1), positive(&mut builder, found));
+            let first = builder.compare(CompareOp::Eq, class, one);
+            let both = builder.bit(BitOp::And, active, first);
+            lowerer.when(both, span, |lowerer| {
+                let (base, mut path) = lowerer.list_place(tree, shape, pool, slot, span);
+                let mut builder = lowerer.at(span);
+                let length = builder.load(base, &path);
+                let next = builder.i32(list::VISITED as i32);
+                if let Some(word) = path.last_mut() {
+                    *word = builder.arith(ArithOp::Add, *word, next);
+                }
+                builder.store(base, &path, length);
+            });
+        });
+    }
+
+    fn keep_bits(&mut self, tree: usize, shape: &SparseTree, node: usize, span: Span) {
+        let of = &shape.nodes[node];
+        let above = of.parent.unwrap_or(0);
+        self.for_cells_of(tree, shape, above, Some(of.mask_words()), span, |lowerer, cell, number| {
+            let word = lowerer.word_of(cell, of.offset, number, span);
+            let bits = lowerer.load_word(tree, cell, word, span);
+            let mut builder = lowerer.at(span);
+            let words = builder.i32(of.mask_words() as i32);
+            let kept = builder.arith(ArithOp::Add, word, words);
+            lowerer.store_word(tree, cell, kept, bits, span);
+        });
+    }
+
+    /// Runs code for every cell of a node whose slot is in use, and there for each number below a count, if there is one: parallel at
+    /// the top of a kernel, else in order.
+    pub(super) fn for_cells_of(
+        &mut self,
+        tree: usize,
+        shape: &SparseTree,
+        node: usize,
+        count: Option<u32>,
+        span: Span,
+        build: impl FnOnce(&mut Self, &Cell, Option<Value>),
+    ) {
+        let mut bounds = self.ranges(tree, shape, node, span);
+        let cells = bounds.len();
+        if let Some(count) = count {
+            let mut builder = self.at(span);
+            bounds.push((builder.i32(0), builder.i32(count as i32)));
+        }
+        let origin = vec![0; shape.axes(node).len()];
+        self.for_ranges(&bounds, span, |lowerer, ranges| {
+            let number = ranges.get(cells).copied();
+            let mut iteration = lowerer.iteration((tree, node), &origin, &ranges[..cells], span);
+            iteration.bits.clear();
+            iteration.element = None;
+            match lowerer.is_visited(tree, &iteration, None, span) {
+                None => build(lowerer, &iteration.cell, number),
+                Some(there) => lowerer.when(there, span, |lowerer| build(lowerer, &iteration.cell, number)),
+            }
+        });
+    }
+
+    pub(super) fn for_ranges(
+        &mut self,
+        bounds: &[(Value, Value)],
+        span: Span,
+        build: impl FnOnce(&mut Self, &[Value]),
+    ) {
+        if bounds.is_empty() {
+            return build(self, &[]);
+        }
+        if !self.at_top_level() {
+            return self.serial_ranges(bounds, &mut Vec::new(), span, build);
+        }
+        let body = self.kernel.add_region();
+        let values: Vec<_> = bounds.iter().map(|_| self.kernel.add_region_param(body, Type::I32)).collect();
+        let outer = std::mem::replace(&mut self.region, body);
+        build(self, &values);
+        self.at(span).yields(&[]);
+        self.region = outer;
+        let attributes = ParallelFor { axes: bounds.len() as u8, ..ParallelFor::default() };
+        let operands: Vec<_> = bounds.iter().flat_map(|&(lo, hi)| [lo, hi]).collect();
+        self.at(span).op(OpKind::ParallelFor(Box::new(attributes)), operands, [], [body]);
+    }
+
+    fn serial_ranges(
+        &mut self,
+        bounds: &[(Value, Value)],
+        values: &mut Vec<Value>,
+        span: Span,
+        build: impl FnOnce(&mut Self, &[Value]),
+    ) {
+        let Some((&(lo, hi), rest)) = bounds.split_first() else { return build(self, values) };
+        let body = self.kernel.add_region();
+        values.push(self.kernel.add_region_param(body, Type::I32));
+        let outer = std::mem::replace(&mut self.region, body);
+        self.serial_ranges(rest, values, span, build);
+        self.at(span).yields(&[]);
+        self.region = outer;
+        self.at(span).op(OpKind::For, [lo, hi], [], [body]);
+    }
+
+    /// The cell of an element that the innermost loops are visiting: its slot is at hand.
+    pub(super) fn visited_cell(&mut self, place: &SparsePlace, need: Need, span: Span) -> Option<Cell> {
+        let shape = self.trees[place.tree].tree.clone();
+        let visit = self.visits.iter().rev().find(|visit| {
+            visit.tree == place.tree
+                && visit.is_there
+                && visit.indices == place.indices
+                && visit.origin == place.origin
+                && shape.nodes[visit.node].pool == shape.nodes[place.node].pool
+                && shape.axes(visit.node) == shape.axes(place.node)
+        })?;
+        if visit.node == place.node {
+            return Some(visit.cell.clone());
+        }
+        let owner = shape.pools[visit.outer.pool].node;
+        let same = |&axis: &u8| shape.below(owner, visit.node, axis) == shape.below(owner, place.node, axis);
+        if !shape.axes(place.node).iter().all(same) {
+            return None;
+        }
+        let (outer, tree, node) = (visit.outer.clone(), place.tree, place.node);
+        let distances = self.distances(&place.indices, &place.origin, span);
+        Some(self.descend_from(tree, &shape, outer, owner, node, &distances, need, span))
+    }
+
+    /// Cells of the tree are given up: those that are being visited may be among them.
+    pub(super) fn forget_visits(&mut self, tree: usize) {
+        self.visits.iter_mut().filter(|visit| visit.tree == tree).for_each(|visit| visit.is_there = false);
+    }
+}
+
+/// The digits inside a cell of the pool's node, on the way to the cells of `node`: their extents.
+fn inner_extents(shape: &SparseTree, node: usize) -> Vec<u32> {
+    let owner = shape.pools[shape.nodes[node].pool].node;
+    let top = &shape.nodes[owner];
+    let chunk = if top.kind == NodeKind::Dynamic { top.chunk } else { 1 };
+    let below = shape.path(node).into_iter().skip_while(|&at| at != owner).skip(1);
+    let extents = below.flat_map(|at| shape.nodes[at].splits.iter().map(|split| split.1).collect::<Vec<_>>());
+    std::iter::once(chunk).chain(extents).filter(|&extent| extent > 1).collect()
+}

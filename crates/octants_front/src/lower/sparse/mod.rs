@@ -1,0 +1,250 @@
+//! Trees with sparse nodes: how cells are found, made, visited and given up, as ordinary ops.
+//!
+//! `octants_ir::sparse` says where everything lies. What is done with it is written here, once: loads, stores, atomics and loops
+//! that every device runs like any other code of the kernel. From the bottom up: `cells` finds and makes cells, `allocate` is the
+//! slow path that takes a slot from a pool, `recycle` gives cells up and clears what was given up, `loops` visits what is active.
+//!
+//! A tree's parameters are views of its memory: the state of the allocator, the words of each pool's slots (headers, entries,
+//! bits), the slots that are free again, and the elements of each leaf. No two views have a byte in common that the kernel touches
+//! by both, so that what is known of arrays that do not overlap holds for them.
+
+mod allocate;
+mod cells;
+mod loops;
+mod recycle;
+
+use std::sync::Arc;
+
+use octants_diag::Span;
+use octants_ir::sparse::{STATE_WORDS, SparseTree};
+use octants_ir::{
+    ArrayType, Boundary, Builder, Data, Digit, Func, Layout, Level, NodeKind, Scalar, Type, Value,
+};
+
+use crate::dependency::FieldParam;
+use crate::host::{Host, SparseLeaf};
+use crate::lower::Lowerer;
+use crate::lower::data::term::{Ndrange, Place};
+
+pub(crate) use cells::{Cell, Need, SparsePlace};
+pub(crate) use loops::{SparseLoop, Visit};
+
+/// A tree that the kernel uses.
+#[derive(Debug)]
+pub(crate) struct TreeUse {
+    serial: u64,
+    pub tree: Arc<SparseTree>,
+    /// The dependency that leads to the tree, and the leaf of it that lies there.
+    field: usize,
+    leaf: usize,
+    params: Vec<(View, Value)>,
+    /// For each node whose cells have slots: the function that makes one.
+    makers: Vec<(usize, Func)>,
+    /// How many places of the code make cells.
+    activations: usize,
+    /// Whether cells were given up since the last time that they were cleared.
+    retired: bool,
+}
+
+/// What a parameter is of a tree's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum View {
+    /// The allocator's state.
+    State,
+    /// The words of a pool's slots.
+    Words(usize),
+    /// The slots of a pool that are free again.
+    Free(usize),
+    /// The elements of a leaf, or one entry of them.
+    Leaf(usize, Option<u32>),
+}
+
+/// A list of a dynamic node, `x[i]` of a field with an axis more.
+#[derive(Clone, Debug)]
+pub(crate) struct Sublist {
+    pub tree: usize,
+    pub node: usize,
+    pub indices: Vec<Value>,
+}
+
+/// A dimension of a view: how many steps, of how many bytes.
+type Dimension = (u32, u64);
+
+impl<H: Host> Lowerer<'_, H> {
+    /// The tree in the kernel's table; `field` and `leaf` lead to it if it is new.
+    pub(crate) fn tree_use(
+        &mut self,
+        tree: &Arc<SparseTree>,
+        serial: u64,
+        field: usize,
+        leaf: usize,
+    ) -> usize {
+        if let Some(known) = self.trees.iter().position(|known| known.serial == serial) {
+            return known;
+        }
+        self.trees.push(TreeUse {
+            serial,
+            tree: Arc::clone(tree),
+            field,
+            leaf,
+            params: Vec::new(),
+            makers: Vec::new(),
+            activations: 0,
+            retired: false,
+        });
+        self.trees.len() - 1
+    }
+
+    /// The parameter that a view is, added when it is first used.
+    fn view(&mut self, tree: usize, view: View) -> Value {
+        let of = &self.trees[tree];
+        if let Some(&(_, known)) = of.params.iter().find(|(known, _)| *known == view) {
+            return known;
+        }
+        let shape = Arc::clone(&of.tree);
+        let word: Data = Scalar::I32.into();
+        let (name, elem, offset, dimensions): (_, _, _, Vec<Dimension>) = match view {
+            View::State => ("state".to_owned(), word, 0, vec![(STATE_WORDS * shape.pools.len() as u32, 4)]),
+            View::Words(pool) => {
+                let of = &shape.pools[pool];
+                let mut dimensions = vec![((of.slot_bytes / 4) as u32, 4)];
+                if pool > 0 {
+                    dimensions.insert(0, (of.slots, of.slot_bytes));
+                }
+                (format!("pool{pool}"), word, of.first, dimensions)
+            }
+            View::Free(pool) => {
+                let of = &shape.pools[pool];
+                (format!("free{pool}"), word, of.free, vec![(of.free_words, 4)])
+            }
+            View::Leaf(leaf, entry) => {
+                let element = shape.leaves[leaf].element;
+                let scalar = element.elem().map_or(Scalar::I32, |elem| elem);
+                let (offset, dimensions) = leaf_dimensions(&shape, leaf);
+                match entry {
+                    None => (format!("leaf{leaf}"), element, offset, dimensions),
+                    Some(entry) => {
+                        let offset = offset + u64::from(entry) * u64::from(scalar.bytes());
+                        (format!("leaf{leaf}_{entry}"), scalar.into(), offset, dimensions)
+                    }
+                }
+            }
+        };
+        let (field, leaf) = (self.trees[tree].field, self.trees[tree].leaf);
+        let rank = dimensions.len() as u8;
+        let layout = Some(self.kernel.intern_layout(plain_layout(&dimensions)));
+        let ty = ArrayType { layout, ..ArrayType::array(elem, rank, Boundary::Unsafe) };
+        let param = self.kernel.params.len();
+        self.fields.push(FieldParam { field, leaf, view: Some(offset), param });
+        let value = self.kernel.add_param(format!("tree{tree}_{name}"), Type::Array(ty));
+        self.trees[tree].params.push((view, value));
+        value
+    }
+
+    /// The elements of a leaf, or one entry of them, as a parameter.
+    pub(crate) fn leaf_view(&mut self, tree: usize, leaf: usize, entry: Option<u32>) -> Value {
+        self.view(tree, View::Leaf(leaf, entry))
+    }
+
+    /// An element of a sparse field; `of` is the dependency and its leaf.
+    pub(crate) fn sparse_place(
+        &mut self,
+        leaf: &SparseLeaf,
+        origin: &[i32],
+        indices: &[Value],
+        of: (usize, usize),
+        span: Span,
+    ) -> Place {
+        let tree = self.tree_use(&leaf.tree, leaf.serial, of.0, of.1);
+        let number = leaf.leaf as usize;
+        let base = self.leaf_view(tree, number, leaf.entry);
+        let rank = self.kernel.ty(base).place().map_or(0, |(_, rank)| rank);
+        let nowhere = self.at(span).i32(0);
+        let node = leaf.tree.leaves[number].parent;
+        let sparse = SparsePlace { tree, node, indices: indices.to_vec(), origin: origin.to_vec() };
+        Place { base, path: vec![nowhere; rank], shared: true, guard: None, sparse: Some(Box::new(sparse)) }
+    }
+
+    /// What a loop over the active cells of a node runs over.
+    pub(crate) fn sparse_range(&mut self, tree: usize, node: usize, origin: Vec<i32>, span: Span) -> Ndrange {
+        let (sparse, bounds) = self.sparse_domain(tree, node, origin, span);
+        Ndrange { sparse: Some(Box::new(sparse)), ..Ndrange::new(bounds) }
+    }
+
+    /// The place of a word of the allocator's state.
+    fn state(&mut self, tree: usize, pool: usize, word: u32, span: Span) -> (Value, Value) {
+        let base = self.view(tree, View::State);
+        let at = self.at(span).i32((pool as u32 * STATE_WORDS + word) as i32);
+        (base, at)
+    }
+
+    fn load_state(&mut self, tree: usize, pool: usize, word: u32, span: Span) -> Value {
+        let (base, at) = self.state(tree, pool, word, span);
+        self.at(span).load(base, &[at])
+    }
+
+    /// The place of a word in the header of a slot.
+    fn header(
+        &mut self,
+        tree: usize,
+        pool: usize,
+        slot: Value,
+        word: u32,
+        span: Span,
+    ) -> (Value, [Value; 2]) {
+        let base = self.view(tree, View::Words(pool));
+        let word = self.at(span).i32(word as i32);
+        (base, [slot, word])
+    }
+
+    fn load_header(&mut self, tree: usize, pool: usize, slot: Value, word: u32, span: Span) -> Value {
+        let (base, path) = self.header(tree, pool, slot, word, span);
+        self.at(span).load(base, &path)
+    }
+
+    fn store_header(&mut self, tree: usize, pool: usize, slot: Value, word: u32, value: Value, span: Span) {
+        let (base, path) = self.header(tree, pool, slot, word, span);
+        self.at(span).store(base, &path, value);
+    }
+}
+
+/// The offset of a leaf's first element in slot 0 of its pool, counted from the tree's beginning, and the dimensions of its view: the
+/// slot, and the digits of the nodes below the pool's.
+fn leaf_dimensions(tree: &SparseTree, leaf: usize) -> (u64, Vec<Dimension>) {
+    let of = &tree.leaves[leaf];
+    let pool = tree.nodes[of.parent].pool;
+    let at = &tree.pools[pool];
+    let mut offset = at.first + at.header_bytes + of.offset;
+    let mut dimensions = Vec::new();
+    if pool > 0 {
+        dimensions.push((at.slots, at.slot_bytes));
+        let owner = &tree.nodes[at.node];
+        if owner.kind == NodeKind::Dynamic && owner.chunk > 1 {
+            dimensions.push((owner.chunk, owner.cell_bytes));
+        }
+    }
+    for node in tree.path(of.parent).into_iter().skip_while(|&node| node != at.node).skip(1) {
+        offset += tree.nodes[node].offset + tree.nodes[node].cells;
+        dimensions.extend(cells::strides(&tree.nodes[node]).into_iter().filter(|&(extent, _)| extent > 1));
+    }
+    (offset, dimensions)
+}
+
+/// A layout with an axis for each dimension.
+fn plain_layout(dimensions: &[Dimension]) -> Layout {
+    let digit =
+        |(axis, &(extent, stride)): (usize, &Dimension)| Digit { axis: axis as u8, below: 1, extent, stride };
+    let digits = dimensions.iter().enumerate().map(digit).collect();
+    Layout {
+        shape: dimensions.iter().map(|&(extent, _)| extent).collect(),
+        origin: vec![0; dimensions.len()],
+        levels: vec![Level { kind: NodeKind::Dense, digits }],
+    }
+    .normalised()
+}
+
+/// `value > 0`
+fn positive(builder: &mut Builder<'_>, value: Value) -> Value {
+    let zero = builder.i32(0);
+    builder.compare(octants_ir::ops::CompareOp::Gt, value, zero)
+}

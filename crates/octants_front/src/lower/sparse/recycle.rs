@@ -1,0 +1,389 @@
+//! How cells are given up, and how what was given up becomes free.
+//!
+//! A cell that is given up is marked: its entry is gone at once, so that nothing finds it any more, but its slot stays what it is until
+//! the task is over, in which others may still be at work on it. Then a task clears the marked cells, gives up what lies in
+//! them, and gives their slots back; pools come in order from the root down. Marks say which branch made them, and a branch
+//! clears its own.
+
+use octants_diag::Span;
+use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp, ParallelFor};
+use octants_ir::sparse::{SparseTree, TreeChild, header, list, state};
+use octants_ir::{Const, Data, NodeKind, OpKind, Scalar, Type, Value};
+
+use super::cells::{Cell, Need, strides};
+use super::{View, positive};
+use crate::host::Host;
+use crate::lower::Lowerer;
+
+impl<H: Host> Lowerer<'_, H> {
+    /// The mark of cells that are given up here.
+    fn mark(&self) -> i32 {
+        -1 - self.blocks.heads.len() as i32
+    }
+
+    /// Gives up the cell of a node, if it is there.
+    pub(crate) fn deactivate_cell(&mut self, tree: usize, node: usize, distances: &[Value], span: Span) {
+        let shape = self.trees[tree].tree.clone();
+        let of = &shape.nodes[node];
+        let Some(above) = of.parent else { return };
+        self.forget_visits(tree);
+        let outer = self.coordinates(&shape, above, node, distances, span);
+        let parent = self.descend(tree, above, &outer, Need::Read, span);
+        let number = self.cell_number(&shape, node, node, distances, span);
+        match of.kind {
+            NodeKind::Dense => {}
+            NodeKind::Pointer => {
+                let word = self.word_of(&parent, of.offset, Some(number), span);
+                self.drop_entry(tree, &parent, word, of.pool, None, span);
+            }
+            NodeKind::Dynamic => self.drop_list(tree, &shape, &parent, node, span),
+            NodeKind::Bitmasked => {
+                let (word, bit) = self.bit_of(&parent, of, number, span);
+                let others = self.at(span).bit_unary(octants_ir::ops::BitUnary::Not, bit);
+                let old = self.update_word(AtomicOp::And, tree, &parent, word, others, span);
+                let mut builder = self.at(span);
+                let masked = builder.bit(BitOp::And, old, bit);
+                let zero = builder.i32(0);
+                let none = builder.compare(CompareOp::Eq, masked, zero);
+                let some = builder.bit_unary(octants_ir::ops::BitUnary::Not, none);
+                let mut cell = parent;
+                cell.offset += of.offset + of.cells;
+                let mut rest = number;
+                for (extent, stride) in strides(of).into_iter().rev() {
+                    if extent > 1 {
+                        let mut builder = self.at(span);
+                        let digit = super::cells::remainder(&mut builder, rest, extent);
+                        rest = super::cells::divided(&mut builder, rest, extent);
+                        cell.digits.push((digit, stride));
+                    }
+                }
+                let inner = cell.digits.len() - strides(of).iter().filter(|one| one.0 > 1).count();
+                cell.digits[inner..].reverse();
+                self.when(some, span, |lowerer| lowerer.clear_cell(tree, &shape, node, &cell, span));
+            }
+        }
+        self.trees[tree].retired = true;
+    }
+
+    /// Runs code where a condition holds.
+    pub(crate) fn when(&mut self, condition: Value, span: Span, build: impl FnOnce(&mut Self)) {
+        let then = self.kernel.add_region();
+        let outer = std::mem::replace(&mut self.region, then);
+        build(self);
+        self.at(span).yields(&[]);
+        self.region = outer;
+        let mut builder = self.at(span);
+        let other = builder.region_of(&[], |_, _| Vec::new());
+        builder.op(OpKind::If, [condition], [], [then, other]);
+    }
+
+    /// Runs code for each number below a count.
+    pub(super) fn count_up(&mut self, end: Value, span: Span, build: impl FnOnce(&mut Self, Value)) {
+        let each = self.kernel.add_region();
+        let number = self.kernel.add_region_param(each, Type::I32);
+        let outer = std::mem::replace(&mut self.region, each);
+        build(self, number);
+        self.at(span).yields(&[]);
+        self.region = outer;
+        let zero = self.at(span).i32(0);
+        self.at(span).op(OpKind::For, [zero, end], [], [each]);
+    }
+
+    /// Takes an entry away, and marks its slot; of a run, all slots.
+    fn drop_entry(
+        &mut self,
+        tree: usize,
+        parent: &Cell,
+        word: Value,
+        pool: usize,
+        run: Option<Value>,
+        span: Span,
+    ) {
+        let entry = self.load_word(tree, parent, word, span);
+        let some = positive(&mut self.at(span), entry);
+        let (base, path) = self.word_place(tree, parent, word);
+        self.when(some, span, |lowerer| {
+            let mut builder = lowerer.at(span);
+            let zero = builder.i32(0);
+            let old = builder.atomic_cas(base, &path, entry, zero);
+            let mine = builder.compare(CompareOp::Eq, old, entry);
+            lowerer.when(mine, span, |lowerer| lowerer.retire(tree, pool, entry, run, span));
+        });
+    }
+
+    /// Marks a slot, or the slots of a run.
+    fn retire(&mut self, tree: usize, pool: usize, slot: Value, run: Option<Value>, span: Span) {
+        let mark = self.mark();
+        let mark = self.at(span).i32(mark);
+        let one = self.at(span).i32(1);
+        let count = match run {
+            None => {
+                self.store_header(tree, pool, slot, header::STATE, mark, span);
+                one
+            }
+            Some(run) => {
+                let count = self.at(span).bit(BitOp::Shl, one, run);
+                self.count_up(count, span, |lowerer, number| {
+                    let each = lowerer.at(span).arith(ArithOp::Add, slot, number);
+                    lowerer.store_header(tree, pool, each, header::STATE, mark, span);
+                });
+                count
+            }
+        };
+        let (base, at) = self.state(tree, pool, state::RETIRED, span);
+        self.at(span).atomic(AtomicOp::Add, base, &[at], count);
+    }
+
+    /// Empties the list in a cell of the parent.
+    fn drop_list(&mut self, tree: usize, shape: &SparseTree, parent: &Cell, node: usize, span: Span) {
+        let of = &shape.nodes[node];
+        let list_word = self.word_of(parent, of.offset, None, span);
+        let zero = self.at(span).i32(0);
+        let length = self.load_word(tree, parent, list_word, span);
+        let some = positive(&mut self.at(span), length);
+        self.when(some, span, |lowerer| {
+            let mut builder = lowerer.at(span);
+            let one = builder.i32(list::VISITED as i32);
+            let visited = builder.arith(ArithOp::Add, list_word, one);
+            lowerer.update_word(AtomicOp::Exchange, tree, parent, list_word, zero, span);
+            lowerer.store_word(tree, parent, visited, zero, span);
+            let runs = lowerer.at(span).i32(of.runs() as i32);
+            lowerer.count_up(runs, span, |lowerer, run| {
+                let mut builder = lowerer.at(span);
+                let first = builder.i32(list::RUNS as i32);
+                let word = builder.arith(ArithOp::Add, list_word, first);
+                let word = builder.arith(ArithOp::Add, word, run);
+                lowerer.drop_entry(tree, parent, word, of.pool, Some(run), span);
+            });
+        });
+    }
+
+    /// Makes a cell zero: elements, bits, and what lies in it in slots of its own.
+    fn clear_cell(&mut self, tree: usize, shape: &SparseTree, node: usize, cell: &Cell, span: Span) {
+        for &child in &shape.nodes[node].children {
+            match child {
+                TreeChild::Leaf(leaf) => {
+                    let base = self.view(tree, View::Leaf(leaf, None));
+                    let element = shape.leaves[leaf].element;
+                    let path: Vec<_> =
+                        cell.slot.into_iter().chain(cell.digits.iter().map(|&(digit, _)| digit)).collect();
+                    let mut builder = self.at(span);
+                    let zero = builder.constant(Const::from_bits(element.elem().unwrap_or(Scalar::I32), 0));
+                    let zero = match element {
+                        Data::Tensor(_) => builder.splat(element, zero),
+                        Data::Scalar(_) | Data::Struct(_) => zero,
+                    };
+                    builder.store(base, &path, zero);
+                }
+                TreeChild::Node(child) => self.clear_node(tree, shape, child, cell, span),
+            }
+        }
+    }
+
+    fn clear_node(&mut self, tree: usize, shape: &SparseTree, child: usize, cell: &Cell, span: Span) {
+        let of = &shape.nodes[child];
+        match of.kind {
+            NodeKind::Dense => self.clear_cells(tree, shape, child, cell, span),
+            NodeKind::Bitmasked => {
+                self.clear_cells(tree, shape, child, cell, span);
+                let words = self.at(span).i32(2 * of.mask_words() as i32);
+                let zero = self.at(span).i32(0);
+                self.count_up(words, span, |lowerer, number| {
+                    let word = lowerer.word_of(cell, of.offset, Some(number), span);
+                    lowerer.store_word(tree, cell, word, zero, span);
+                });
+            }
+            NodeKind::Pointer => {
+                let entries = self.at(span).i32(of.count() as i32);
+                self.count_up(entries, span, |lowerer, number| {
+                    let word = lowerer.word_of(cell, of.offset, Some(number), span);
+                    lowerer.drop_entry(tree, cell, word, of.pool, None, span);
+                });
+            }
+            NodeKind::Dynamic => self.drop_list(tree, shape, cell, child, span),
+        }
+    }
+
+    /// Makes all cells of a node zero that lie in one cell of its parent.
+    fn clear_cells(&mut self, tree: usize, shape: &SparseTree, child: usize, cell: &Cell, span: Span) {
+        let of = &shape.nodes[child];
+        let mut inner = cell.clone();
+        inner.offset += of.offset + of.cells;
+        let dimensions: Vec<_> = strides(of).into_iter().filter(|&(extent, _)| extent > 1).collect();
+        self.clear_along(tree, shape, child, inner, &dimensions, span);
+    }
+
+    fn clear_along(
+        &mut self,
+        tree: usize,
+        shape: &SparseTree,
+        child: usize,
+        cell: Cell,
+        dimensions: &[(u32, u64)],
+        span: Span,
+    ) {
+        let Some((&(extent, stride), rest)) = dimensions.split_first() else {
+            return self.clear_cell(tree, shape, child, &cell, span);
+        };
+        let end = self.at(span).i32(extent as i32);
+        self.count_up(end, span, |lowerer, digit| {
+            let mut cell = cell;
+            cell.digits.push((digit, stride));
+            lowerer.clear_along(tree, shape, child, cell, rest, span);
+        });
+    }
+
+    /// At the top of a kernel or branch, after a statement: clears what it gave up.
+    pub(crate) fn clear_retired(&mut self, span: Span) {
+        if !self.at_top_level() {
+            return;
+        }
+        for tree in 0..self.trees.len() {
+            if std::mem::take(&mut self.trees[tree].retired) {
+                let shape = self.trees[tree].tree.clone();
+                for pool in 1..shape.pools.len() {
+                    self.clear_pool(tree, &shape, pool, span);
+                }
+            }
+        }
+    }
+
+    fn clear_pool(&mut self, tree: usize, shape: &SparseTree, pool: usize, span: Span) {
+        let node = shape.pools[pool].node;
+        let of = &shape.nodes[node];
+        let is_list = of.kind == NodeKind::Dynamic;
+        self.for_marked(tree, pool, span, |lowerer, slot| {
+            let cell = lowerer.slot_cell(shape, node, slot);
+            if is_list && of.chunk > 1 {
+                let end = lowerer.at(span).i32(of.chunk as i32);
+                lowerer.count_up(end, span, |lowerer, number| {
+                    let mut cell = cell;
+                    cell.digits.push((number, of.cell_bytes));
+                    lowerer.clear_cell(tree, shape, node, &cell, span);
+                });
+            } else {
+                lowerer.clear_cell(tree, shape, node, &cell, span);
+            }
+            if !is_list {
+                lowerer.release(tree, pool, slot, None, span);
+            }
+        });
+        if is_list {
+            // Runs are free once all of their chunks are clear.
+            self.for_marked(tree, pool, span, |lowerer, slot| {
+                let class = lowerer.load_header(tree, pool, slot, header::CLASS, span);
+                lowerer.release(tree, pool, slot, Some(class), span);
+            });
+        }
+    }
+
+    /// A parallel loop over the slots of a pool that have this branch's mark.
+    fn for_marked(&mut self, tree: usize, pool: usize, span: Span, build: impl FnOnce(&mut Self, Value)) {
+        let used = self.load_state(tree, pool, state::USED, span);
+        let retired = self.load_state(tree, pool, state::RETIRED, span);
+        let mut builder = self.at(span);
+        let one = builder.i32(1);
+        let end = builder.arith(ArithOp::Add, used, one);
+        let any = positive(&mut builder, retired);
+        let end = builder.select(any, end, one);
+        let body = self.kernel.add_region();
+        let slot = self.kernel.add_region_param(body, Type::I32);
+        let outer = std::mem::replace(&mut self.region, body);
+        let found = self.load_header(tree, pool, slot, header::STATE, span);
+        let mark = self.mark();
+        let mut builder = self.at(span);
+        let mark = builder.i32(mark);
+        let marked = builder.compare(CompareOp::Eq, found, mark);
+        self.when(marked, span, |lowerer| build(lowerer, slot));
+        self.at(span).yields(&[]);
+        self.region = outer;
+        let attributes = ParallelFor { axes: 1, ..ParallelFor::default() };
+        self.at(span).op(OpKind::ParallelFor(Box::new(attributes)), [one, end], [], [body]);
+    }
+
+    /// A slot that is clear is free; of a list only the first of a run stands for it, which has a class.
+    fn release(&mut self, tree: usize, pool: usize, slot: Value, class: Option<Value>, span: Span) {
+        let zero = self.at(span).i32(0);
+        self.store_header(tree, pool, slot, header::STATE, zero, span);
+        let (base, at) = self.state(tree, pool, state::RETIRED, span);
+        let less = self.at(span).i32(-1);
+        self.at(span).atomic(AtomicOp::Add, base, &[at], less);
+        let Some(class) = class else { return self.give_slot(tree, pool, slot, None, span) };
+        let first = positive(&mut self.at(span), class);
+        self.when(first, span, |lowerer| {
+            let run = lowerer.at(span).arith(ArithOp::Add, class, less);
+            lowerer.give_slot(tree, pool, slot, Some(run), span);
+        });
+    }
+
+    /// Gives up all cells of a node and below.
+    pub(crate) fn deactivate_all(&mut self, tree: usize, node: usize, span: Span) {
+        let shape = self.trees[tree].tree.clone();
+        self.forget_visits(tree);
+        self.trees[tree].retired = true;
+        self.drop_below(tree, &shape, node, span);
+    }
+
+    fn drop_below(&mut self, tree: usize, shape: &SparseTree, node: usize, span: Span) {
+        let of = &shape.nodes[node];
+        match of.kind {
+            NodeKind::Dense => {
+                for &child in &of.children {
+                    if let TreeChild::Node(child) = child {
+                        self.drop_below(tree, shape, child, span);
+                    }
+                }
+            }
+            NodeKind::Pointer | NodeKind::Dynamic => self.drop_pool(tree, shape, of.pool, span),
+            NodeKind::Bitmasked => {
+                self.for_cells_of(tree, shape, node, None, span, |lowerer, cell, _| {
+                    lowerer.clear_cell(tree, shape, node, cell, span);
+                });
+                let above = of.parent.unwrap_or(0);
+                let words = 2 * of.mask_words();
+                self.for_cells_of(tree, shape, above, Some(words), span, |lowerer, cell, number| {
+                    let word = lowerer.word_of(cell, of.offset, number, span);
+                    let zero = lowerer.at(span).i32(0);
+                    lowerer.store_word(tree, cell, word, zero, span);
+                });
+            }
+        }
+    }
+
+    /// Gives up all slots of a pool, and takes their entries away.
+    fn drop_pool(&mut self, tree: usize, shape: &SparseTree, pool: usize, span: Span) {
+        let of = &shape.nodes[shape.pools[pool].node];
+        let parent = of.parent.map_or(0, |parent| shape.nodes[parent].pool);
+        let used = self.load_state(tree, pool, state::USED, span);
+        let mark = self.mark();
+        let mut builder = self.at(span);
+        let one = builder.i32(1);
+        let end = builder.arith(ArithOp::Add, used, one);
+        self.for_ranges(&[(one, end)], span, |lowerer, slots| {
+            let slot = slots[0];
+            let found = lowerer.load_header(tree, pool, slot, header::STATE, span);
+            let active = positive(&mut lowerer.at(span), found);
+            lowerer.when(active, span, |lowerer| {
+                let (mark, zero) = (lowerer.at(span).i32(mark), lowerer.at(span).i32(0));
+                let words = lowerer.view(tree, View::Words(parent));
+                let of_parent =
+                    (parent > 0).then(|| lowerer.load_header(tree, pool, slot, header::PARENT, span));
+                let mut gone = vec![lowerer.load_header(tree, pool, slot, header::ENTRY, span)];
+                if of.kind == NodeKind::Dynamic {
+                    let length = lowerer.load_header(tree, pool, slot, header::LIST, span);
+                    let mut builder = lowerer.at(span);
+                    let next = builder.i32(list::VISITED as i32);
+                    gone.extend([length, builder.arith(ArithOp::Add, length, next)]);
+                }
+                for word in gone {
+                    let path: Vec<_> = of_parent.into_iter().chain([word]).collect();
+                    lowerer.at(span).atomic(AtomicOp::Exchange, words, &path, zero);
+                }
+                lowerer.store_header(tree, pool, slot, header::STATE, mark, span);
+                let (base, at) = lowerer.state(tree, pool, state::RETIRED, span);
+                let one = lowerer.at(span).i32(1);
+                lowerer.at(span).atomic(AtomicOp::Add, base, &[at], one);
+            });
+        });
+    }
+}

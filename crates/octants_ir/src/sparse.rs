@@ -1,0 +1,197 @@
+//! Trees with sparse nodes: where everything lies in their memory.
+//!
+//! Data only. The memory of such a tree is one range: words of the allocator, the root's cell, and a *pool* for each node whose
+//! cells come and go. A pool is an array of slots; slot 0 is never given out and always zero, so that what is not there reads as
+//! zero without a branch: an entry of zero leads to slot 0, whose own entries are zero in turn. A reference is the number of a slot,
+//! never an address, so that the memory may move between launches. How cells come and go is the front end's (`lower/sparse`).
+//!
+//! | node | in its parent's cell | its cells |
+//! |---|---|---|
+//! | dense | the cells | there |
+//! | bitmasked | a bit for each cell, the same bits as they were when a loop began, the cells | there |
+//! | pointer | the slot of each cell, or 0 | in its pool |
+//! | dynamic | the length, the length when a loop began, the first slots of runs of chunks | chunks of cells in its pool |
+//!
+//! Run `j` of a dynamic node is `2ʲ` neighbouring chunks: a list of any length has few entries, and each element is found at once.
+
+use crate::layout::NodeKind;
+use crate::types::Data;
+
+/// The nodes of a tree, its leaves and its pools. Node 0 is the root, pool 0 its only cell.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SparseTree {
+    pub nodes: Vec<TreeNode>,
+    pub leaves: Vec<TreeLeaf>,
+    pub pools: Vec<Pool>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TreeNode {
+    pub kind: NodeKind,
+    pub parent: Option<usize>,
+    /// Axes and how many cells each is cut into, the slowest to vary first.
+    pub splits: Vec<(u8, u32)>,
+    pub children: Vec<TreeChild>,
+    /// Bytes from the beginning of the parent's cell.
+    pub offset: u64,
+    /// Bytes from there to the first cell, where the cells lie there.
+    pub cells: u64,
+    pub cell_bytes: u64,
+    /// Of a dynamic node: how many cells a chunk has; else 1.
+    pub chunk: u32,
+    /// The pool that its cells lie in.
+    pub pool: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TreeChild {
+    Node(usize),
+    Leaf(usize),
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TreeLeaf {
+    pub parent: usize,
+    pub element: Data,
+    /// The index of the first element, by axis of the field.
+    pub origin: Vec<i32>,
+    /// Bytes from the beginning of the cell.
+    pub offset: u64,
+}
+
+/// Slots for the cells of one node, each with a header.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Pool {
+    pub node: usize,
+    /// Bytes from the beginning of the tree's memory to slot 0.
+    pub first: u64,
+    pub slot_bytes: u64,
+    /// Bytes of a slot before its cell.
+    pub header_bytes: u64,
+    /// How many slots there are, slot 0 among them.
+    pub slots: u32,
+    /// Bytes from the beginning of the tree's memory to the slots that are free again, and how many words that are.
+    pub free: u64,
+    pub free_words: u32,
+}
+
+/// Words of the allocator for each pool. They fill two cache lines, so that pools do not disturb each other.
+pub const STATE_WORDS: u32 = 64;
+
+/// Words of a pool's state. From `FREE` on: how many runs of each class are free.
+pub mod state {
+    /// How many slots were ever given out.
+    pub const USED: u32 = 0;
+    /// How many may be.
+    pub const CAPACITY: u32 = 1;
+    /// How many cells wait for being cleared.
+    pub const RETIRED: u32 = 2;
+    /// How many loops began that had to tell cells that are new to them; of pool 0 only.
+    pub const EPOCH: u32 = 3;
+    /// Cells that are active now.
+    pub const ACTIVE: u32 = 4;
+    pub const FREE: u32 = 16;
+}
+
+/// Words of a slot's header. From `COORDINATES` on: the cell's index in its node's resolution, by axis of the node.
+pub mod header {
+    /// 0: not in use; above: the epoch in which it was activated, counted from 1; below: given up, by which branch.
+    pub const STATE: u32 = 0;
+    /// Where its entry is: the slot of the parent's pool, and the word there.
+    pub const PARENT: u32 = 1;
+    pub const ENTRY: u32 = 2;
+    /// Of a chunk: which run it begins, counted from 1, and the word of its list.
+    pub const CLASS: u32 = 3;
+    pub const LIST: u32 = 4;
+    pub const COORDINATES: u32 = 5;
+}
+
+/// Words of a dynamic node's list. From `RUNS` on: the first slot of each run.
+pub mod list {
+    pub const LENGTH: u32 = 0;
+    /// The length when a loop began.
+    pub const VISITED: u32 = 1;
+    pub const RUNS: u32 = 2;
+}
+
+impl SparseTree {
+    /// From the root to the node.
+    pub fn path(&self, node: usize) -> Vec<usize> {
+        let mut path: Vec<_> = std::iter::successors(Some(node), |&node| self.nodes[node].parent).collect();
+        path.reverse();
+        path
+    }
+
+    /// The axes that are cut on the way to the node's cells, in order.
+    pub fn axes(&self, node: usize) -> Vec<u8> {
+        let mut axes: Vec<u8> = self
+            .path(node)
+            .iter()
+            .flat_map(|&at| self.nodes[at].splits.iter().map(|&(axis, _)| axis))
+            .collect();
+        axes.sort_unstable();
+        axes.dedup();
+        axes
+    }
+
+    /// How many cells of `node` one cell of `above` has along an axis.
+    pub fn below(&self, above: usize, node: usize, axis: u8) -> u32 {
+        let path = self.path(node);
+        let inner = path.iter().skip_while(|&&at| at != above).skip(1);
+        inner
+            .flat_map(|&at| &self.nodes[at].splits)
+            .filter(|split| split.0 == axis)
+            .map(|split| split.1)
+            .product()
+    }
+
+    /// The extent of each axis in the node's resolution.
+    pub fn shape(&self, node: usize) -> Vec<u32> {
+        let extent = |&axis: &u8| {
+            let path = self.path(node);
+            let splits = path.iter().flat_map(|&at| &self.nodes[at].splits);
+            splits.filter(|split| split.0 == axis).map(|split| split.1).product()
+        };
+        self.axes(node).iter().map(extent).collect()
+    }
+
+    /// Whether some cell on the way to the node's may not be there.
+    pub fn is_sparse(&self, node: usize) -> bool {
+        self.path(node).iter().any(|&at| self.nodes[at].kind != NodeKind::Dense)
+    }
+}
+
+impl TreeNode {
+    /// How many cells there are in one of the parent's.
+    pub fn count(&self) -> u64 {
+        self.splits.iter().map(|&(_, extent)| u64::from(extent)).product()
+    }
+
+    /// Of a bitmasked node: words of its bits.
+    pub fn mask_words(&self) -> u32 {
+        self.count().div_ceil(32) as u32
+    }
+
+    /// Of a dynamic node: how many runs a full list has.
+    pub fn runs(&self) -> u32 {
+        runs(self.count(), self.chunk)
+    }
+}
+
+/// How many runs of chunks hold so many cells.
+pub fn runs(cells: u64, chunk: u32) -> u32 {
+    let chunks = cells.div_ceil(chunk.into());
+    64 - chunks.leading_zeros()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs;
+
+    #[test]
+    fn runs_double() {
+        // 1, 1 + 2, 1 + 2 + 4 chunks.
+        assert_eq!([1, 2, 3, 4, 7, 8].map(|cells| runs(cells, 1)), [1, 2, 2, 3, 3, 4]);
+        assert_eq!((runs(32, 32), runs(33, 32), runs(97, 32)), (1, 2, 3));
+    }
+}
