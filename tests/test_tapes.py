@@ -73,6 +73,109 @@ def test_exception_in_a_tape():
     np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
 
 
+def test_gradients_of_a_failed_or_open_tape():
+    x, loss = made([1.0, 2.0]), made(0.0)
+    with pytest.raises(KeyError), oc.ad.Tape(loss) as tape:
+        square(x, loss)
+        raise KeyError
+    with pytest.raises(AssertionError, match="ended with an exception"):
+        tape.grad()
+    with oc.ad.Tape(clear_gradients=False) as tape, pytest.raises(AssertionError, match="when its block is over"):
+        tape.grad()
+    with pytest.raises(AssertionError, match="only once"), tape:
+        pass
+
+
+def test_an_exception_of_a_kernel_leaves_the_tape(arch):
+    x, loss = made([1.0, 2.0]), made(0.0)
+    with pytest.raises(oc.OctantsSyntaxError), oc.ad.Tape(loss):
+        square(x, loss, 3)
+    assert oc._session.runtime.call_hook is None
+    with oc.ad.Tape(loss):
+        square(x, loss)
+        with pytest.raises(oc.OctantsSyntaxError):
+            square(x)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+
+
+def test_sessions_that_end_in_a_tape(arch):
+    x, loss = made([1.0, 2.0]), made(0.0)
+    with pytest.raises(oc.OctantsRuntimeError, match="session"), oc.ad.Tape(loss):
+        square(x, loss)
+        oc.init(arch=getattr(oc, arch), log_level="error")
+    x, loss = made([1.0, 2.0]), made(0.0)
+    with oc.ad.Tape(loss):
+        square(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+
+
+def test_fields_that_are_freed_in_a_tape(arch):
+    x = oc.field(oc.f64, needs_grad=True)
+    builder = oc.FieldsBuilder()
+    builder.dense(oc.i, 2).place(x, x.grad)
+    tree = builder.finalize()
+    loss = made(0.0)
+
+    @oc.kernel
+    def f(loss: SCALAR):
+        for i in range(2):
+            loss[None] += x[i] * x[i]
+
+    with pytest.raises(oc.OctantsRuntimeError, match="destroy"), oc.ad.Tape(loss):
+        f(loss)
+        tree.destroy()
+
+
+def test_ndarrays_live_as_long_as_the_tape_needs_them(arch):
+    loss = made(0.0)
+    with oc.ad.Tape(loss):
+        square(made([1.0, 2.0]), loss)
+        others = [made([9.0, 9.0]) for _ in range(4)]
+    assert loss[None] == 5.0 and len(others) == 4
+
+
+def test_gradients_of_integers_are_refused():
+    with pytest.raises(oc.OctantsRuntimeError, match="i32 is not supported for field"):
+        oc.field(oc.i32, shape=2, needs_grad=True)
+    with pytest.raises(oc.OctantsRuntimeError, match="i32 is not supported for ndarray"):
+        oc.ndarray(oc.i32, 2, needs_grad=True)
+    loss = oc.field(oc.i32, shape=())
+    with pytest.raises(oc.OctantsRuntimeError, match="Gradients of loss are not allocated"):
+        oc.ad.Tape(loss).__enter__()
+
+
+@pytest.mark.filterwarnings("ignore:.*OC1007")
+def test_kernels_that_have_no_gradients_are_refused_with_their_line(arch):
+    x, loss = made([1.0, 2.0]), made(0.0)
+    plain = made([0.0, 0.0], needs_grad=False)
+
+    @oc.kernel
+    def raced(x: VEC, loss: SCALAR):
+        for i in x:
+            loss[None] = x[i]  # line of the race
+
+    @oc.kernel
+    def lost(x: VEC, y: VEC):
+        for i in x:
+            y[i] = x[i] * 2.0  # line of the store
+
+    for kernel, other, text in ((raced, loss, "line of the race"), (lost, plain, "line of the store")):
+        with pytest.raises((oc.OctantsCompilationError, oc.OctantsRuntimeError), match=text), oc.ad.Tape(loss):
+            kernel(x, other)
+
+
+def test_kernels_for_graphs_have_gradients_as_others_do(arch):
+    @oc.kernel(graph=True)
+    def f(x: VEC, loss: SCALAR):
+        for i in x:
+            loss[None] += x[i] * x[i]
+
+    x, loss = made([1.0, 2.0]), made(0.0)
+    with oc.ad.Tape(loss):
+        f(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+
+
 def test_grad_check_finds_wrong_gradients():
     x, loss = made([1.0, 2.0]), made(0.0)
 

@@ -497,18 +497,18 @@ def cols(cols: Template):
     return Matrix([[col[i] for col in cols] for i in range(len(cols[0]))])
 
 
-def _matrix_ndarray(n, m, dtype, shape, needs_grad=False):
+def _matrix_ndarray(n, m, dtype, shape, needs_grad=False, *, needs_dual=False):
     """A zeroed array of matrices: ``oc.Matrix.ndarray(3, 3, oc.f32, shape=100)``."""
     from ._matrix_types import matrix
 
-    return matrix(n, m, dtype).ndarray(shape, needs_grad=needs_grad)
+    return matrix(n, m, dtype).ndarray(shape, needs_grad=needs_grad, needs_dual=needs_dual)
 
 
-def _vector_ndarray(n, dtype, shape, needs_grad=False):
+def _vector_ndarray(n, dtype, shape, needs_grad=False, *, needs_dual=False):
     """A zeroed array of vectors: ``oc.Vector.ndarray(3, oc.f32, shape=100)``."""
     from ._matrix_types import vector
 
-    return vector(n, dtype).ndarray(shape, needs_grad=needs_grad)
+    return vector(n, dtype).ndarray(shape, needs_grad=needs_grad, needs_dual=needs_dual)
 
 
 for _name, _function in METHODS.items():

@@ -79,11 +79,11 @@ class MatrixType:
             text = f"{what}: {self!r} has no data type; write for example {repr(self)[:-1]}, oc.f32)"
             raise OctantsTypeError(text)
 
-    def ndarray(self, shape, needs_grad=False):
+    def ndarray(self, shape, needs_grad=False, *, needs_dual=False):
         """A zeroed array of such matrices."""
         from ._ndarrays import ndarray
 
-        return ndarray(self, shape, needs_grad=needs_grad)
+        return ndarray(self, shape, needs_grad=needs_grad, needs_dual=needs_dual)
 
     def field(self, shape=None, **options):
         """A field of such vectors or matrices; the options are those of ``oc.field``."""

@@ -41,15 +41,23 @@ class _HostMethods(Ndarray):
     """What host code does with an array, whatever its elements are."""
 
     #: The array of gradients.
-    grad: Ndarray | None = None
+    grad: _HostMethods | None = None
+    #: The array of duals.
+    dual: _HostMethods | None = None
 
     def has_grad(self) -> bool:
         """Whether there is an array of gradients."""
         return self.grad is not None
 
     def has_dual(self) -> bool:
-        """Whether there is an array of duals: never."""
-        return False
+        """Whether there is an array of duals."""
+        return self.dual is not None
+
+    def _second_derivatives(self) -> _HostMethods:
+        """The duals of an array of gradients, made when they are first asked for."""
+        if self.dual is None:
+            self.dual = _made(self.element_type, self.shape, self.layout)
+        return self.dual
 
     def get_type(self) -> NdarrayTypeMetadata:
         """What kernels are compiled for of it."""
@@ -91,19 +99,20 @@ class MatrixNdarray(_HostMethods):
         return self.element_shape[1]
 
 
-def ndarray(dtype, shape, needs_grad=False, *, layout=None):
-    """A zeroed array: ``oc.ndarray(oc.f32, (480, 640))``. ``needs_grad=True`` makes ``x.grad`` too.
+def ndarray(dtype, shape, needs_grad=False, *, needs_dual=False, layout=None):
+    """A zeroed array: ``oc.ndarray(oc.f32, (480, 640))``. ``needs_grad=True`` makes ``x.grad`` too, ``needs_dual=True`` makes ``x.dual``.
 
     ``layout=(1, 0)`` lays the axes out in another order in memory, the slowest first; indices and extents stay as they are.
     """
     made = _made(dtype, shape, layout)
-    if needs_grad:
+    if needs_grad or needs_dual:
         scalar = data_type(made.dtype)
         if scalar.is_integral:
             raise OctantsRuntimeError(
                 f"{scalar} is not supported for ndarray with `needs_grad=True` or `needs_dual=True`."
             )
-        made.grad = _made(dtype, shape, layout)
+        made.grad = _made(dtype, shape, layout) if needs_grad else None
+        made.dual = _made(dtype, shape, layout) if needs_dual else None
     return made
 
 
@@ -117,8 +126,8 @@ def _made(dtype, shape, layout):
 
 
 def ndarray_like(array):
-    """A zeroed array of the same type, shape and layout, with gradients if that has them."""
-    return ndarray(array.element_type, array.shape, array.has_grad(), layout=array.layout)
+    """A zeroed array of the same type, shape and layout, with gradients and duals if that has them."""
+    return ndarray(array.element_type, array.shape, array.has_grad(), needs_dual=array.has_dual(), layout=array.layout)
 
 
 def rebuild_ndarray(dtype, shape, data):

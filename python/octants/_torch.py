@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ._octants import host_only
+from ._octants import host_only, tell_of_write
+from .exceptions import OctantsRuntimeError
 
 
 def torch_of(source, array, device, copy: bool | None, qd_stream=None):
@@ -66,9 +67,47 @@ def set_from_torch(target, tensor, set_from_numpy, qd_stream=None) -> None:
     if qd_stream is None and tensor.is_cuda and _gpu_of(target) == tensor.device.index:
         shared = torch.from_dlpack(target)
         if shared.shape == tensor.shape:
+            tell_of_write(target, "from_torch")
             shared.copy_(tensor)
             torch.cuda.current_stream(tensor.device).synchronize()
             return
     tensor = tensor.cpu().resolve_conj().resolve_neg()
     # numpy has no such numbers.
     set_from_numpy((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy())
+
+
+def gradients_of(tensor):
+    """The gradients of a tensor that requires some, zeros at first; ``None`` of another one. They lie in memory as its elements do."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    if not tensor.requires_grad:
+        return None
+    if not tensor.is_leaf and not tensor.retains_grad:
+        raise OctantsRuntimeError(
+            "gradients of a tensor that torch has computed go back through torch: use oc.ad.torch_function, or pass tensor.detach() "
+            "to take it as a constant"
+        )
+    if tensor.grad is None:
+        with torch.no_grad():
+            tensor.grad = torch.empty_strided(
+                tensor.size(), _strides_apart(tensor), dtype=tensor.dtype, device=tensor.device
+            ).zero_()
+    gradients = tensor.grad
+    if gradients.stride() != tensor.stride() and any(
+        extent > 1 and one != other
+        for extent, one, other in zip(tensor.shape, gradients.stride(), tensor.stride(), strict=True)
+    ):
+        raise OctantsRuntimeError(
+            f"a tensor with strides {tensor.stride()} has gradients with strides {gradients.stride()}: make both contiguous, "
+            "or set its grad to None"
+        )
+    return gradients.detach()
+
+
+def _strides_apart(tensor):
+    """The strides of a tensor, if no two of its elements lie in the same place."""
+    if any(extent > 1 and stride == 0 for extent, stride in zip(tensor.shape, tensor.stride(), strict=True)):
+        raise OctantsRuntimeError(
+            "gradients of a tensor whose elements share memory (expand) would be sums: call contiguous() first"
+        )
+    return tensor.stride()

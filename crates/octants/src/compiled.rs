@@ -5,6 +5,7 @@ use std::sync::Arc;
 use octants_hal::{Cancel, Stream};
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout, Task};
 use octants_ir::{Kernel, LocData};
+use octants_passes::analysis::Footprint;
 use octants_runtime::{
     Arguments, Assumptions, Context, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan,
     LiveStream, Memory, Mirror, Printed,
@@ -20,6 +21,7 @@ use crate::output::{Locate, Output};
 use crate::report::{CompileStatistics, Dump, TaskResources};
 use crate::short_launch::is_short;
 use crate::wait::{runs_at_once, wait};
+use crate::write_log::{ArrayMemory, Region, regions};
 
 /// A kernel compiled in a session.
 pub struct CompiledKernel {
@@ -44,6 +46,39 @@ impl CompiledKernel {
     /// What it was compiled from, in its structured phase.
     pub fn ir(&self) -> &Kernel {
         &self.plan.maker().kernel
+    }
+
+    /// What it touches of the arrays that are its parameters, in terms of a launch's arguments.
+    pub fn footprint(&self) -> Footprint {
+        Footprint::of(self.ir())
+    }
+
+    /// The parts of arrays that a launch with this block of arguments writes. `footprint` is the kernel's own.
+    pub fn writes(&self, footprint: &Footprint, block: &[u8]) -> Vec<(usize, Region)> {
+        regions(self.ir(), footprint, self.args(), block, |touched| touched.written)
+    }
+
+    /// Likewise those that it reads or writes, of parameters that are wanted.
+    pub fn touches(
+        &self,
+        footprint: &Footprint,
+        block: &[u8],
+        wanted: impl Fn(usize) -> bool,
+    ) -> Vec<(usize, Region)> {
+        regions(self.ir(), footprint, self.args(), block, |touched| wanted(touched.param))
+    }
+
+    /// The same part of another parameter's array.
+    pub fn same_part(&self, param: usize, part: &Region, block: &[u8]) -> Option<Region> {
+        let slot = &self.args().slots[param];
+        let array = ArrayMemory::of(self.ir(), slot, slot.array()?, block);
+        Some(Region { array, indices: part.indices.clone() })
+    }
+
+    /// Where the elements of a part of a parameter's array lie, in bytes behind the first one; and how long each is.
+    pub fn elements_of(&self, param: usize, part: &Region) -> (Vec<i64>, u64) {
+        let array = self.args().slots[param].array();
+        (part.elements(array.and_then(|array| self.ir().layout(array))), part.array.bytes)
     }
 
     /// The name of a parameter, as the user wrote it; a member has its path in it.

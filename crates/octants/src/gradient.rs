@@ -32,6 +32,7 @@ pub struct Gradient {
     kernel: Arc<CompiledKernel>,
     params: usize,
     companions: Vec<(usize, usize)>,
+    duals: Option<Vec<(usize, usize)>>,
     written: Vec<bool>,
     kept: Vec<KeptLoop>,
     stops: Vec<Loc>,
@@ -109,7 +110,18 @@ impl Gradient {
         let kernel = compile(kernel)?;
         let guard = OverlapGuard::new(kernel.args(), &access);
         let written = access.iter().map(|access| access.written).collect();
-        Ok(Self { kernel, params, companions, written, kept, stops, dropped, guard, tapes: provided })
+        Ok(Self {
+            kernel,
+            params,
+            companions,
+            duals: None,
+            written,
+            kept,
+            stops,
+            dropped,
+            guard,
+            tapes: provided,
+        })
     }
 
     /// The derivative. Its first parameters are those of the kernel that was differentiated.
@@ -126,6 +138,21 @@ impl Gradient {
     /// Each parameter that has a companion, and the number of that.
     pub fn companions(&self) -> &[(usize, usize)] {
         &self.companions
+    }
+
+    /// Of a second derivative: the duals of the kernel's parameters, and of their companions.
+    pub(crate) fn with_duals(self, duals: Vec<(usize, usize)>) -> Self {
+        Self { duals: Some(duals), ..self }
+    }
+
+    /// Whether it is the derivative in forward mode of that in reverse mode.
+    pub fn is_second(&self) -> bool {
+        self.duals.is_some()
+    }
+
+    /// Each parameter or companion that has a dual, and the number of that.
+    pub fn duals(&self) -> &[(usize, usize)] {
+        self.duals.as_deref().unwrap_or_default()
     }
 
     /// Of each parameter of the kernel that was differentiated, whether that writes its memory. Such memory must not overlap that of another
@@ -265,7 +292,11 @@ impl Gradient {
 
     /// What the sizing kernel would say, where that needs nothing but arguments.
     fn sizes_by_host(&self, tapes: &Tapes, args: Arguments<'_>) -> Option<Vec<i64>> {
-        tapes.host.as_ref()?.sizes(self.kernel.args(), args.bytes(), tapes.sizes)
+        tapes.host.as_ref().filter(|_| !self.is_second())?.sizes(
+            self.kernel.args(),
+            args.bytes(),
+            tapes.sizes,
+        )
     }
 
     /// What it says, in the order of the stream; waits for it.
@@ -281,18 +312,30 @@ impl Gradient {
         let memory = StreamMemory::allocate(context, on, tapes.sizes * 8).map_err(of_memory)?;
         memory.fill_with_zeros().map_err(of_memory)?;
         let (layout, access) = (sizing.args(), sizing.access());
-        let derived = DerivedArguments::for_reader(args, self.kernel.args(), self.params, layout, access);
+        // Behind those of the derivative is the array of sizes; those of a second derivative are more.
+        let params = layout.slots.len() - 1;
+        let derived = DerivedArguments::for_reader(args, self.kernel.args(), params, layout, access);
         let mismatch =
             || Error::internal("launch", "a derivative's sizes are not computed from its arguments");
         let mut derived = derived.ok_or_else(mismatch)?;
-        if !derived.set_array(self.params, &memory, Scalar::I64, &[tapes.sizes as i32]) {
+        if !derived.set_array(params, &memory, Scalar::I64, &[tapes.sizes as i32]) {
             return Err(mismatch().into());
         }
         let results = &mut vec![0; sizing.results().bytes as usize][..];
         sizing.launch(derived.arguments(), results, on, cancel)?;
         let bytes = memory.read(cancel).map_err(of_memory)?;
         let words = bytes.chunks_exact(8);
-        Ok(words.map(|word| i64::from_le_bytes(word.try_into().expect("eight bytes"))).collect())
+        let mut sizes: Vec<_> =
+            words.map(|word| i64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
+        if self.is_second() {
+            // A real that is kept has its dual beside it.
+            for of_loop in sizes.chunks_exact_mut(1 + tapes.scalars.len()) {
+                let reals =
+                    tapes.scalars.iter().zip(&mut of_loop[1..]).filter(|(scalar, _)| scalar.is_real());
+                reals.for_each(|(_, cells)| *cells = cells.saturating_mul(2));
+            }
+        }
+        Ok(sizes)
     }
 
     /// The memory of each array, with how many cells it has: as many as the most demanding of its loops needs.

@@ -59,6 +59,7 @@ mod stream;
 mod tape_memory;
 mod tree;
 mod wait;
+mod write_log;
 
 pub use array::NdArray;
 pub use backend::open_device;
@@ -77,6 +78,7 @@ pub use octants_front::FieldKind;
 pub use octants_hal::process::{Opened, serve as serve_device};
 pub use octants_hal::{Cancel, Confirm, FunctionUsage, StreamPriority};
 pub use octants_ir as ir;
+pub use octants_passes::analysis::{Footprint, Interval};
 pub use octants_passes::{Mode, Refusal, RefusalKind, Storage};
 pub use octants_runtime::{
     Arguments, ExternalStream, HostQueue, HostRange, KernelOrigin, LiveStream, Memory, Mirror, Profiler,
@@ -92,3 +94,4 @@ pub use tape_memory::{LoopMemory, total_bytes};
 pub use tree::{
     AxisSplit, Child, Leaf, LeafId, MAX_AXES, Node, NodeId, Outline, Sizes, not_positive, too_long,
 };
+pub use write_log::{ArrayMemory, MemoryKind, Region, WriteLog};

@@ -9,7 +9,7 @@ use octants_front::FieldKind;
 use octants_hal::null::NullDevice;
 use octants_hal::{Cancel, Device};
 use octants_ir::{Kernel, Layout, verify};
-use octants_passes::{Mode, Refusal, Storage, differentiate, differentiate_recorded};
+use octants_passes::{Derivative, Mode, Refusal, Storage, differentiate, differentiate_recorded};
 use octants_runtime::{Context, Profiler};
 
 use crate::backend::{self, Backend, Compiler};
@@ -276,6 +276,35 @@ impl Session {
             recorder = Some(made);
         }
         Ok(Ok(RunPlan { recorder, sinks, constants }))
+    }
+
+    /// The derivative in forward mode of that in reverse mode: products of second derivatives with a direction. `gradients` and `duals` say what lies beside the
+    /// kernel's parameters, `gradient_duals` what lies beside their gradients.
+    pub fn differentiate_twice(
+        &self,
+        kernel: &Kernel,
+        gradients: &[Storage],
+        duals: &[Storage],
+        gradient_duals: &[Storage],
+        cancel: &Cancel,
+    ) -> Result<Result<Gradient, Vec<Refusal>>, Error> {
+        let begin = Instant::now();
+        let reverse = match differentiate(kernel, Mode::Reverse, gradients) {
+            Ok(derivative) => derivative,
+            Err(refusals) => return Ok(Err(refusals)),
+        };
+        let beside = reverse.companions.iter().map(|&(param, _)| gradient_duals[param].clone());
+        let storage: Vec<_> = duals.iter().cloned().chain(beside).collect();
+        let second = match differentiate(&reverse.kernel, Mode::Forward, &storage) {
+            Ok(derivative) => derivative,
+            Err(refusals) => return Ok(Err(refusals)),
+        };
+        let derivative = Derivative { kernel: second.kernel, ..reverse };
+        let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
+        let Inner { options, compiler, .. } = &*self.inner;
+        let limit = options.tape_memory_limit;
+        let made = Gradient::new(derivative, compiler.has_tapes(), limit, compile, self.compile_unchecked())?;
+        Ok(Ok(made.with_duals(second.companions)))
     }
 
     /// The one layout that is equal to this.

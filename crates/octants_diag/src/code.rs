@@ -390,6 +390,8 @@ codes! {
         "The result depends on an input that has gradients, through something that has no derivative or that cannot be computed again.";
     DerivativeArguments "OC1104" Runtime "arrays that a derivative cannot be computed with"
         "The derivative of a kernel holds for arrays of which none that the kernel writes overlaps another, with gradients of the same shape that are no arguments themselves.";
+    DerivativeChanged "OC1105" Runtime "memory that a derivative needs and that was written meanwhile"
+        "A tape goes back through the launches that it recorded, and each derivative reads again what its kernel read. What a later launch or the host wrote there in the meantime is not what the kernel saw. Write to another array or to another row, use `oc.ad.checkpoint` for many steps in the same arrays, or decorate what is no part of the derivative with `oc.ad.no_grad` and keep its arrays apart.";
     TapeLimit "OC1110" Runtime "a limit for kept values that one iteration exceeds"
         "Iterations of a derivative keep what their loops carry, as many of them at once as `oc.init(tape_memory_limit=…)` has memory for, and the others after them. One iteration alone needs more than that.";
 }

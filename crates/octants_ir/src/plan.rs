@@ -214,7 +214,11 @@ impl Bound {
     }
 }
 
-fn read_integer(block: &[u8], offset: u32, ty: Scalar) -> i64 {
+/// An integer of a block, extended to 64 bits.
+///
+/// # Panics
+/// If it lies behind the end of the block.
+pub fn read_integer(block: &[u8], offset: u32, ty: Scalar) -> i64 {
     let offset = offset as usize;
     let mut bytes = [0; 8];
     let width = ty.bytes() as usize;

@@ -26,7 +26,9 @@ pub fn dropped(kernel: &Kernel, mode: Mode, refusals: &[Refusal]) -> Vec<Diagnos
 }
 
 fn diagnostic(kernel: &Kernel, mode: Mode, refusal: &Refusal) -> Diagnostic {
-    let name = refusal.param.map_or_else(String::new, |param| format!(" of `{}`", kernel.params[param].name));
+    // A second derivative has parameters of its own behind the kernel's.
+    let param_name = |param: usize| kernel.params.get(param).map_or("its gradients", |param| &param.name);
+    let name = refusal.param.map_or_else(String::new, |param| format!(" of `{}`", param_name(param)));
     let other = refusal.other.and_then(|other| span(kernel, other));
     let diagnostic = |code, message: String| {
         let calls = std::iter::successors(Some(refusal.at), |&loc: &Loc| kernel.locs[loc].caller);
@@ -50,7 +52,7 @@ fn diagnostic(kernel: &Kernel, mode: Mode, refusal: &Refusal) -> Diagnostic {
                 Mode::Forward => ("dual", "needs_dual=True"),
                 Mode::Reverse => ("grad", "needs_grad=True"),
             };
-            let array = refusal.param.map_or("an array", |param| &kernel.params[param].name);
+            let array = refusal.param.map_or("an array", param_name);
             let text = format!(
                 "Gradients of `{array}` are not allocated: what is stored here depends on an input, and `{array}.{what}` has no memory"
             );

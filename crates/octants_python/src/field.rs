@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::field_index::{numbers, place};
 use crate::shared::{self, Shared};
 use crate::tree::Tree;
-use crate::{dtype, element, errors, host_memory, host_only, interrupt, numpy, stream};
+use crate::{dtype, element, errors, host_memory, host_only, interrupt, numpy, stream, write_log};
 
 /// A field: scalars, vectors or matrices, or structs of fields. The base of the classes that users see.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -71,6 +71,14 @@ impl Field {
     /// The stream that a copy of the host joins.
     fn stream(slf: &Bound<'_, Self>, qd_stream: Option<&Bound<'_, PyAny>>) -> PyResult<Option<LiveStream>> {
         stream::live_in(qd_stream, |_| Ok(Self::bound(slf)?.session.clone()))
+    }
+
+    /// One element is about to be written.
+    fn tell_of_element(leaf: &FieldLeaf, index: &Bound<'_, PyAny>) -> PyResult<()> {
+        if write_log::is_open() {
+            write_log::host_writes_leaf(index.py(), leaf, "__setitem__", &numbers(leaf, index)?)?;
+        }
+        Ok(())
     }
 
     fn bind(&self, bound: BoundField) -> PyResult<()> {
@@ -258,6 +266,7 @@ impl Field {
         let leaf = Self::data_to_write(slf)?;
         let place = place(leaf, index)?;
         let constant = element::constant(leaf.scalar(), value)?;
+        Self::tell_of_element(leaf, index)?;
         if leaf.is_sparse() {
             let value = dtype::constant_to(slf.py(), constant)?;
             return by_kernel(slf, "set_entry", (numbers(leaf, index)?, entry, value)).map(drop);
@@ -283,6 +292,7 @@ impl Field {
         let leaf = Self::data_to_write(slf)?;
         let place = place(leaf, index)?;
         let constants = element::constants(leaf.elem(), value)?;
+        Self::tell_of_element(leaf, index)?;
         if leaf.is_sparse() {
             let values = entries_of(slf.py(), leaf, &constants)?;
             return by_kernel(slf, "set_element", (numbers(leaf, index)?, values)).map(drop);
@@ -300,6 +310,7 @@ impl Field {
     ) -> PyResult<()> {
         let (leaf, on) = (Self::data(slf, "fill")?, Self::stream(slf, qd_stream)?);
         let constants = element::constants(leaf.elem(), value)?;
+        write_log::host_writes_leaf(slf.py(), leaf, "fill", &[])?;
         if leaf.is_sparse() {
             let values = entries_of(slf.py(), leaf, &constants)?;
             return by_kernel(slf, "fill", (values, qd_stream)).map(drop);
@@ -343,6 +354,7 @@ impl Field {
         }
         let view = numpy::View::of(&dense).ok_or_else(|| errors::bug("numpy.asarray made no array"))?;
         let (data, bytes) = (view.data() as usize, view.bytes());
+        write_log::host_writes_leaf(py, leaf, "from_numpy", &[])?;
         stream::access(py, leaf.is_at_rest(), on.as_ref(), |queue| {
             // SAFETY: a contiguous array of that many bytes, kept alive by `dense`.
             let from = unsafe { std::slice::from_raw_parts(data as *const u8, bytes) };
@@ -374,6 +386,9 @@ impl Field {
         let (data, bytes) = (view.data() as usize, view.bytes());
         let width = leaf.scalar().bytes() as usize;
         let host = Some(HostStride { stride: count * width, offset: number * width });
+        if !to_array {
+            write_log::host_writes_leaf(py, leaf, "from_numpy", &[])?;
+        }
         stream::access(py, leaf.is_at_rest(), on.as_ref(), |queue| {
             leaf.wait(queue)?;
             if to_array {

@@ -8,11 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use octants::diag::{Code, quote};
-use octants::front::{
-    FunctionKind, Host, Lowered, Returned, Returns, Signature, check_signature, lower_kernel,
-};
+use octants::front::{FunctionKind, Host, Returned, Returns, Signature, check_signature, lower_kernel};
 use octants::ir::{Const, Data, LocData};
-use octants::{Arguments, Cancel, Gradient, LaunchError, LiveStream, Mode, Refusal};
+use octants::{Arguments, LaunchError, LiveStream};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
@@ -23,14 +21,14 @@ use crate::dump::dump;
 use crate::host::PyHost;
 use crate::interrupt::SignalScope;
 use crate::launch::{
-    DerivativePlan, Fit, LaunchArguments, Objects, Sizing, Specialisation, Words, companions, storage,
+    DerivativeKind, Fit, LaunchArguments, Objects, Sizing, Specialisation, Words, companions,
 };
 use crate::runtime::{ActiveSession, Runtime, SessionHolder};
 use crate::traced::Traced;
-use crate::{
-    aggregate, derivative_errors, disk_cache, dtype, errors, host_only, interrupt, stack, stream, tensor,
-};
+use crate::write_log::{self, Since, WriteLog};
+use crate::{aggregate, disk_cache, dtype, errors, host_only, interrupt, stack, stream, tensor};
 
+mod derivative;
 mod promise;
 mod recording;
 mod times;
@@ -61,13 +59,14 @@ struct Specialisations {
     recording: List,
     reverse: List,
     forward: List,
+    second: List,
 }
 
 type List = Mutex<Vec<Arc<Specialisation>>>;
 
 impl SessionHolder for Specialisations {
     fn release(&self) {
-        for list in [&self.value, &self.recording, &self.reverse, &self.forward] {
+        for list in [&self.value, &self.recording, &self.reverse, &self.forward, &self.second] {
             let old = std::mem::take(&mut *list.lock().unwrap_or_else(PoisonError::into_inner));
             drop(old);
         }
@@ -80,7 +79,7 @@ enum What {
     Value,
     /// The value, and what the derivative in reverse mode needs and would not find in memory.
     Recording,
-    Derivative(Mode),
+    Derivative(DerivativeKind),
 }
 
 impl Kernel {
@@ -117,8 +116,9 @@ impl Kernel {
         let list = match what {
             What::Value => &self.specialisations.value,
             What::Recording => &self.specialisations.recording,
-            What::Derivative(Mode::Reverse) => &self.specialisations.reverse,
-            What::Derivative(Mode::Forward) => &self.specialisations.forward,
+            What::Derivative(DerivativeKind::Reverse) => &self.specialisations.reverse,
+            What::Derivative(DerivativeKind::Forward) => &self.specialisations.forward,
+            What::Derivative(DerivativeKind::ForwardOverReverse) => &self.specialisations.second,
         };
         list.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -186,8 +186,8 @@ impl Kernel {
         }
         interrupt::install();
         let signals = SignalScope::begin(py)?;
-        if let What::Derivative(mode) = what {
-            let made = self.differentiate(py, current, mode, &lowered, arguments, signals.request())?;
+        if let What::Derivative(kind) = what {
+            let made = self.differentiate(py, current, kind, &lowered, arguments, signals.request())?;
             drop(signals);
             py.check_signals()?;
             disk_cache::tell(py, self.runtime.get(), &current.session)?;
@@ -206,9 +206,13 @@ impl Kernel {
             }
         }
         let checked = match what {
-            What::Recording => {
-                companions(&lowered.kernel, Mode::Reverse, &lowered.dependencies, &lowered.fields, arguments)?
-            }
+            What::Recording => companions(
+                &lowered.kernel,
+                DerivativeKind::Reverse,
+                &lowered.dependencies,
+                &lowered.fields,
+                arguments,
+            )?,
             What::Value | What::Derivative(_) => Vec::new(),
         };
         let kernel = std::mem::replace(&mut lowered.kernel, octants::ir::Kernel::new(""));
@@ -278,57 +282,6 @@ impl Kernel {
         made
     }
 
-    /// The code of a derivative.
-    #[cold]
-    fn differentiate<'py>(
-        &self,
-        py: Python<'py>,
-        current: &ActiveSession,
-        mode: Mode,
-        lowered: &Lowered<Bound<'py, PyAny>>,
-        arguments: &[Borrowed<'_, 'py, PyAny>],
-        cancel: &Cancel,
-    ) -> PyResult<Specialisation> {
-        let Lowered { kernel, dependencies, fields, stopped, returns, .. } = lowered;
-        let companions = companions(kernel, mode, dependencies, fields, arguments)?;
-        let storage = storage(kernel, &companions, stopped)?;
-        let gradient = py
-            .detach(|| stack::with_enough(|| current.session.differentiate(kernel, mode, &storage, cancel)))
-            .map_err(|error| errors::from_error(py, &error))?
-            .map_err(|refusals| self.no_derivative(py, kernel, mode, &refusals))?;
-        self.tell_dropped(py, kernel, mode, &gradient)?;
-        let returns = match mode {
-            Mode::Forward => returns.clone(),
-            Mode::Reverse => Returns::Nothing,
-        };
-        let plan = DerivativePlan::new(kernel, &gradient, self.runtime.get().sources().map());
-        Specialisation::of_derivative(current.epoch, gradient, returns, lowered, &companions, plan)
-    }
-
-    /// Warns of what is lost by fields without memory for derivatives.
-    fn tell_dropped(
-        &self,
-        py: Python<'_>,
-        kernel: &octants::ir::Kernel,
-        mode: Mode,
-        gradient: &Gradient,
-    ) -> PyResult<()> {
-        let warnings = derivative_errors::dropped(kernel, mode, gradient.dropped());
-        errors::warn(py, &warnings, self.runtime.get().sources().map())
-    }
-
-    /// Why there is no derivative that is right.
-    fn no_derivative(
-        &self,
-        py: Python<'_>,
-        kernel: &octants::ir::Kernel,
-        mode: Mode,
-        refusals: &[Refusal],
-    ) -> PyErr {
-        let diagnostics = derivative_errors::refused(kernel, mode, refusals);
-        errors::from_diagnostics(py, &diagnostics, self.runtime.get().sources().map())
-    }
-
     fn launch<'py>(
         &self,
         py: Python<'py>,
@@ -338,6 +291,9 @@ impl Kernel {
         record: RecordUse<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let compiled = &*specialisation.compiled;
+        if write_log::is_open() {
+            write_log::launches(py, &self.signature.name, specialisation, launch.bytes())?;
+        }
         let mirror = launch.upload(py, compiled, stream)?;
         let mut results = Words::<8>::new();
         results.resize(compiled.results().bytes as usize);
@@ -460,19 +416,26 @@ impl Kernel {
         &self,
         py: Python<'py>,
         what: What,
+        since: Option<Since<'_>>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         stream: Option<&LiveStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut launch = LaunchArguments::new(stream.is_some());
-        if let Some(found) = self.find(py, self.runtime.get().epoch(), what, arguments, &mut launch)? {
-            return self.launch(py, &found, &mut launch, stream, RecordUse::None);
+        let found = self.find(py, self.runtime.get().epoch(), what, arguments, &mut launch)?;
+        let code = if let Some(found) = found {
+            found
+        } else {
+            let current = self.runtime.get().current(py)?;
+            let made = self.specialise(py, &current, what, arguments)?;
+            if !self.fits(py, &made, arguments, &mut launch)? {
+                return Err(misfit(py));
+            }
+            made
+        };
+        if let Some(since) = since {
+            since.check(py, &self.signature.name, &code, launch.bytes())?;
         }
-        let current = self.runtime.get().current(py)?;
-        let made = self.specialise(py, &current, what, arguments)?;
-        if !self.fits(py, &made, arguments, &mut launch)? {
-            return Err(misfit(py));
-        }
-        self.launch(py, &made, &mut launch, stream, RecordUse::None)
+        self.launch(py, &code, &mut launch, stream, RecordUse::None)
     }
 
     /// What the derivative in reverse mode keeps, as the user sees it.
@@ -483,7 +446,8 @@ impl Kernel {
         arguments: &[Borrowed<'_, 'py, PyAny>],
         stream: Option<&LiveStream>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let (what, mut launch) = (What::Derivative(Mode::Reverse), LaunchArguments::new(stream.is_some()));
+        let (what, mut launch) =
+            (What::Derivative(DerivativeKind::Reverse), LaunchArguments::new(stream.is_some()));
         let code = match self.find(py, self.runtime.get().epoch(), what, arguments, &mut launch)? {
             Some(found) => found,
             None => {
@@ -544,8 +508,11 @@ impl Kernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
         what: What,
+        since: Option<Since<'_>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.with_arguments(args, kwargs, |arguments, stream| self.call(args.py(), what, arguments, stream))
+        self.with_arguments(args, kwargs, |arguments, stream| {
+            self.call(args.py(), what, since, arguments, stream)
+        })
     }
 
     /// A call as a method: the receiver comes first.
@@ -565,7 +532,7 @@ impl Kernel {
                 host_only::guard_launch(py)?;
                 let all = std::iter::once(receiver.as_borrowed()).chain(args.iter_borrowed());
                 let arguments: Objects<'_, 'py> = all.collect();
-                this.call(py, What::Value, &arguments, None)
+                this.call(py, What::Value, None, &arguments, None)
             });
         }
         let all = std::iter::once(receiver.clone()).chain(args.iter());
@@ -660,7 +627,7 @@ impl Kernel {
             host_only::guard_launch(slf.py())?;
             return hook.bind(slf.py()).call1((slf, args, kwargs));
         }
-        slf.get().launch_with(args, kwargs, What::Value)
+        slf.get().launch_with(args, kwargs, What::Value, None)
     }
 
     /// The derivative in reverse mode, with the arguments of a call: what the results' gradients hold goes back to those of what the kernel reads.
@@ -670,7 +637,7 @@ impl Kernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().launch_with(args, kwargs, What::Derivative(Mode::Reverse))
+        slf.get().launch_with(args, kwargs, What::Derivative(DerivativeKind::Reverse), None)
     }
 
     /// What the derivative in reverse mode does for these arguments: which parameters have gradients, what it keeps of which loops and how
@@ -692,7 +659,7 @@ impl Kernel {
         kwargs: Option<&Bound<'py, PyDict>>,
         grad: bool,
     ) -> PyResult<()> {
-        let what = if grad { What::Derivative(Mode::Reverse) } else { What::Value };
+        let what = if grad { What::Derivative(DerivativeKind::Reverse) } else { What::Value };
         errors::gateway(|| self.code_for(args, kwargs, what).map(drop))
     }
 
@@ -703,8 +670,8 @@ impl Kernel {
         kwargs: Option<&Bound<'py, PyDict>>,
         with_duals: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let what = if with_duals { What::Derivative(Mode::Forward) } else { What::Value };
-        self.launch_with(args, kwargs, what)
+        let what = if with_duals { What::Derivative(DerivativeKind::Forward) } else { What::Value };
+        self.launch_with(args, kwargs, what, None)
     }
 
     /// A launch for whose derivative what the kernel overwrites is kept: its result, and a `Record`, or None if nothing had to be kept. Refused if it
@@ -720,15 +687,53 @@ impl Kernel {
         })
     }
 
-    /// The derivative in reverse mode of a launch that was recorded, with the same arguments.
-    fn _grad_of_record<'py>(
+    /// The derivative in reverse mode of a call in a tape, or that of it in forward mode, with the same arguments and what was recorded of the call. Refuses if an
+    /// entry of the log from `values` on wrote what it needs, or an unrecorded one from `derivatives` on wrote what it hands gradients through.
+    #[pyo3(signature = (args, kwargs, *, with_duals, record, log, values, derivatives))]
+    #[expect(clippy::too_many_arguments)]
+    fn _grad_since<'py>(
         &self,
-        record: &Bound<'py, Record>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
+        with_duals: bool,
+        record: Option<&Bound<'py, Record>>,
+        log: &Bound<'py, WriteLog>,
+        values: usize,
+        derivatives: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.with_arguments(args, kwargs, |arguments, stream| {
-            self.call_recorded(args.py(), record.get(), arguments, stream)
+        let since = Since { log: log.get(), values, derivatives };
+        if let Some(record) = record {
+            return self.with_arguments(args, kwargs, |arguments, stream| {
+                self.call_recorded(args.py(), record.get(), since, arguments, stream)
+            });
+        }
+        let kind = if with_duals { DerivativeKind::ForwardOverReverse } else { DerivativeKind::Reverse };
+        self.launch_with(args, kwargs, What::Derivative(kind), Some(since))
+    }
+
+    /// What the derivative in reverse mode would read of the kernel's arrays: their names, and a number for each that other values have another of.
+    fn _needed_values<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        record: Option<&Bound<'py, Record>>,
+    ) -> PyResult<Vec<(String, u64)>> {
+        self.with_arguments(args, kwargs, |arguments, _| {
+            let py = args.py();
+            let mut launch = LaunchArguments::new(true);
+            let backward = record.map(|record| record.get().backward());
+            let what = What::Derivative(DerivativeKind::Reverse);
+            let code = match backward {
+                Some(code) => Arc::clone(code),
+                None => match self.find(py, self.runtime.get().epoch(), what, arguments, &mut launch)? {
+                    Some(code) => code,
+                    None => self.specialise(py, &*self.runtime.get().current(py)?, what, arguments)?,
+                },
+            };
+            if !self.fits(py, &code, arguments, &mut launch)? {
+                return Err(misfit(py));
+            }
+            write_log::needed_values(&code, &launch)
         })
     }
 

@@ -44,6 +44,7 @@ mod template;
 mod tensor;
 mod traced;
 mod tree;
+mod write_log;
 
 use pyo3::prelude::*;
 
@@ -84,6 +85,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     shared::add_buffer_protocol(py);
     module.add_class::<tree::Node>()?;
     module.add_class::<tree::Tree>()?;
+    module.add_class::<write_log::WriteLog>()?;
     module.add("MAX_AXES", octants::MAX_AXES)?;
     module.add("dtypes", dtype::table(py)?)?;
     module.add_function(wrap_pyfunction!(device_process::serve, module)?)?;
@@ -95,6 +97,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(disk_cache::cache_clean, module)?)?;
     module.add_function(wrap_pyfunction!(disk_cache::cache_verify, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
+    module.add_function(wrap_pyfunction!(write_log::tell_of_write, module)?)?;
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(finish, module)?,))?;
     Ok(())
 }

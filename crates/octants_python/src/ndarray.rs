@@ -11,7 +11,9 @@ use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType};
 use crate::runtime::Runtime;
 use crate::shared::{self, Shared};
-use crate::{aggregate, element, errors, host_memory, host_only, interrupt, number, numpy, stream, tensor};
+use crate::{
+    aggregate, element, errors, host_memory, host_only, interrupt, number, numpy, stream, tensor, write_log,
+};
 
 /// An array of scalars in the memory of the current session. Freed when nothing refers to it.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -253,6 +255,7 @@ impl Ndarray {
         host_only::guard(py, "fill")?;
         let on = self.stream(qd_stream)?;
         let constants = element::constants(self.array.element(), value)?;
+        write_log::host_writes(py, &self.array, "fill", &[])?;
         stream::access(py, self.array.is_at_rest(), on.as_ref(), |queue| self.array.fill(&constants, queue))
     }
 
@@ -283,6 +286,7 @@ impl Ndarray {
                 other.shape()
             )));
         }
+        write_log::host_writes(py, &self.array, "copy_from", &[])?;
         let is_at_rest = self.array.is_at_rest() && other.is_at_rest();
         stream::access(py, is_at_rest, on.as_ref(), |queue| self.array.copy_from(other, queue))
     }
@@ -352,6 +356,7 @@ impl Ndarray {
         let dense = numpy::contiguous(array, self.array.scalar())?;
         let view = numpy::View::of(&dense).ok_or_else(|| errors::bug("numpy.asarray made no array"))?;
         let (data, bytes) = (view.data() as usize, view.bytes());
+        write_log::host_writes(py, &self.array, "from_numpy", &[])?;
         stream::access(py, self.array.is_at_rest(), on.as_ref(), |queue| {
             // SAFETY: a contiguous array of that many bytes, kept alive by `dense`.
             let from = unsafe { std::slice::from_raw_parts(data as *const u8, bytes) };
@@ -435,6 +440,7 @@ impl Ndarray {
         host_only::guard(value.py(), "__setitem__")?;
         let index = self.index(index)?;
         let constants = element::constants(self.array.element(), value)?;
+        write_log::host_writes(value.py(), &self.array, "__setitem__", &index)?;
         self.wait_for_streams(value.py())?;
         let set = self.array.set(&index, &constants, HostQueue::default());
         set.map_err(|error| Self::failed(value.py(), &error))

@@ -36,8 +36,9 @@ class Field(_octants.Field):
     _placement: tuple | None = None
     #: Companions by kind, and the kinds that must be placed.
     _companions: dict[str, Field | None]
-    #: Of a companion: its kind.
+    #: Of a companion: its kind, and whether it is that of gradients.
     _companion_kind: str | None = None
+    _is_second = False
     _needs: tuple[str, ...] = ()
 
     def __init__(self, name: str):
@@ -126,7 +127,7 @@ class Field(_octants.Field):
     @property
     def dual(self) -> Field | None:
         """The field of duals: one for reals, which may not be placed yet; ``None`` for integers."""
-        return self._companion("dual")
+        return self._companions.get("second") or self._companion("dual")
 
     def has_grad(self) -> bool:
         """Whether gradients are placed."""
@@ -147,6 +148,18 @@ class Field(_octants.Field):
         """The companion of one leaf, if it is placed."""
         part = next(itertools.islice(self._leaf_fields(), leaf, None))
         return part._companion(kind) if part._has(kind) else None
+
+    def _second_derivatives(self) -> Field:
+        """The duals of a field of gradients, made when they are first asked for."""
+        made = self._companions.get("second")
+        if made is None:
+            from .builder import companions
+            from .making import allocate_like
+
+            made = self._companions["second"] = allocate_like(self)
+            made._companion_kind, made._is_second = "dual", True
+            companions.add(made)
+        return made
 
     def _has(self, kind: str) -> bool:
         companion = self._companion(kind)

@@ -209,6 +209,18 @@ def allocate(fields: list, shape: tuple[int, ...], order, offset, layout: Layout
     builder._finish_or_wait()
 
 
+def allocate_like(field: Field) -> Field:
+    """A field of the same elements and indices, in a tree of its own, without gradients."""
+    if isinstance(field, MatrixField):
+        made = MatrixField(field._element_shape, field._dtypes)
+    else:
+        assert isinstance(field, ScalarField)
+        made = ScalarField(field.dtype)
+    origin = field._origin()
+    allocate([made], field.shape, None, origin if any(origin) else None, Layout.AOS)
+    return made
+
+
 def _parts(made: Field) -> list:
     """What lies apart with ``Layout.SOA``."""
     if isinstance(made, StructField):

@@ -3,6 +3,7 @@
 
 mod access;
 mod cost;
+mod footprint;
 mod index;
 mod siblings;
 mod sums;
@@ -13,6 +14,7 @@ pub use access::{
     ArrayUse, accesses_of, array_access, array_uses, computing_functions, function_access, is_check,
 };
 pub use cost::cost;
+pub use footprint::{Footprint, Index, Interval, Touched};
 pub use index::Affine;
 pub use siblings::arrays_of_siblings;
 pub use sums::sums_of;

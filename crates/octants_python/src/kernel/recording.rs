@@ -11,8 +11,12 @@ use pyo3::prelude::*;
 
 use super::{Kernel, What, misfit};
 use crate::interrupt::SignalScope;
-use crate::launch::{DerivativePlan, LaunchArguments, Specialisation, companions, first_bytes, storage};
+use crate::launch::{
+    CompanionKind, DerivativeKind, DerivativePlan, LaunchArguments, Specialisation, companions, first_bytes,
+    storage,
+};
 use crate::runtime::ActiveSession;
+use crate::write_log::Since;
 use crate::{errors, stack};
 
 /// What a recorded call of a kernel keeps for its derivative. Its memory is free when it is gone.
@@ -21,6 +25,12 @@ pub struct Record {
     /// The derivative that reads it.
     backward: Arc<Specialisation>,
     kept: octants::Record,
+}
+
+impl Record {
+    pub(super) fn backward(&self) -> &Arc<Specialisation> {
+        &self.backward
+    }
 }
 
 #[pymethods]
@@ -120,8 +130,8 @@ impl Kernel {
         cancel: &Cancel,
     ) -> PyResult<(Losses, Option<Specialisation>)> {
         let Lowered { kernel, dependencies, fields, stopped, .. } = lowered;
-        let companions = companions(kernel, Mode::Reverse, dependencies, fields, arguments)?;
-        let storage = storage(kernel, &companions, stopped)?;
+        let companions = companions(kernel, DerivativeKind::Reverse, dependencies, fields, arguments)?;
+        let storage = storage(kernel, CompanionKind::Grad, &companions, stopped)?;
         let made = py
             .detach(|| stack::with_enough(|| current.session.record(kernel, &storage, cancel)))
             .map_err(|error| errors::from_error(py, &error))?
@@ -230,6 +240,7 @@ impl Kernel {
         &self,
         py: Python<'py>,
         record: &Record,
+        since: Since<'_>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         stream: Option<&LiveStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -242,6 +253,7 @@ impl Kernel {
             let text = "what was recorded of the kernel is for other arguments: their gradients are others than at the call";
             return Err(errors::plain(py, Code::DerivativeArguments, text));
         }
+        since.check(py, &self.signature.name, &record.backward, launch.bytes())?;
         self.launch(py, &record.backward, &mut launch, stream, RecordUse::Read(&record.kept))
     }
 }

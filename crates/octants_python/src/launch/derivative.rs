@@ -18,9 +18,47 @@ use super::field::{FieldInput, LeafSlot, bound_field};
 use super::input::{Check, Input};
 use crate::buffer_view::BufferView;
 use crate::field::Field;
+use crate::foreign::is_torch_tensor;
 use crate::ndarray::Ndarray;
 use crate::template::TemplateKey;
 use crate::{errors, tensor};
+
+/// Which derivative of a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DerivativeKind {
+    Forward,
+    Reverse,
+    /// The derivative in forward mode of that in reverse mode.
+    ForwardOverReverse,
+}
+
+impl DerivativeKind {
+    /// The derivative of the kernel itself.
+    pub fn mode(self) -> Mode {
+        match self {
+            Self::Forward => Mode::Forward,
+            Self::Reverse | Self::ForwardOverReverse => Mode::Reverse,
+        }
+    }
+
+    /// What it needs beside each array.
+    fn companions(self) -> &'static [CompanionKind] {
+        match self {
+            Self::Forward => &[CompanionKind::Dual],
+            Self::Reverse => &[CompanionKind::Grad],
+            Self::ForwardOverReverse => &[CompanionKind::Grad, CompanionKind::Dual, CompanionKind::GradDual],
+        }
+    }
+}
+
+/// What an array may have beside it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompanionKind {
+    Grad,
+    Dual,
+    /// The dual of its gradients.
+    GradDual,
+}
 
 /// What lies beside one parameter that holds reals.
 pub struct Companion<'py> {
@@ -28,7 +66,7 @@ pub struct Companion<'py> {
     /// Which dependency the parameter is of.
     pub dependency: usize,
     part: Part,
-    mode: Mode,
+    kind: CompanionKind,
     /// The array or field, if there is one.
     found: Option<Bound<'py, PyAny>>,
     /// Of a field's leaf: where its first element lies.
@@ -123,7 +161,7 @@ impl DerivativePlan {
 pub struct CompanionPath {
     of: Of,
     leaf: usize,
-    mode: Mode,
+    kind: CompanionKind,
 }
 
 /// Whose companion it is.
@@ -141,8 +179,8 @@ impl CompanionPath {
         known: impl Fn(usize) -> Borrowed<'a, 'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let found = match &self.of {
-            Of::Input(number) => companion(&known(*number), self.leaf, self.mode)?,
-            Of::Captured(field) => companion(field.bind(py), self.leaf, self.mode)?,
+            Of::Input(number) => companion(&known(*number), self.leaf, self.kind)?,
+            Of::Captured(field) => companion(field.bind(py), self.leaf, self.kind)?,
         };
         Ok(found.unwrap_or_else(|| py.None().into_bound(py)))
     }
@@ -152,25 +190,26 @@ impl CompanionPath {
 fn companion<'py>(
     object: &Bound<'py, PyAny>,
     leaf: usize,
-    mode: Mode,
+    kind: CompanionKind,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
     let object = tensor::unwrapped(object);
+    let name = match kind {
+        CompanionKind::Dual => intern!(py, "dual"),
+        CompanionKind::Grad | CompanionKind::GradDual => intern!(py, "grad"),
+    };
+    // Of an array or field of gradients that has duals only where somebody asks for second derivatives.
+    let second = |found: Bound<'py, PyAny>| match kind {
+        CompanionKind::GradDual => found.call_method0(intern!(py, "_second_derivatives")),
+        CompanionKind::Grad | CompanionKind::Dual => Ok(found),
+    };
     if object.is_instance_of::<Field>() {
-        let kind = match mode {
-            Mode::Forward => intern!(py, "dual"),
-            Mode::Reverse => intern!(py, "grad"),
-        };
-        let found = object.call_method1(intern!(py, "_leaf_companion"), (kind, leaf))?;
-        return Ok(Some(found).filter(|found| !found.is_none()));
-    }
-    if mode == Mode::Forward {
-        // Arrays have no duals.
-        return Ok(None);
+        let found = object.call_method1(intern!(py, "_leaf_companion"), (name, leaf))?;
+        return Some(found).filter(|found| !found.is_none()).map(second).transpose();
     }
     let of_array = |array: &Bound<'py, PyAny>| -> PyResult<Option<Bound<'py, PyAny>>> {
-        let found = array.getattr_opt(intern!(py, "grad"))?;
-        Ok(found.map(tensor::into_unwrapped).filter(PyAnyMethods::is_instance_of::<Ndarray>))
+        let found = array.getattr_opt(name)?.map(tensor::into_unwrapped);
+        found.filter(PyAnyMethods::is_instance_of::<Ndarray>).map(second).transpose()
     };
     if object.is_instance_of::<Ndarray>() {
         return of_array(object);
@@ -183,12 +222,19 @@ fn companion<'py>(
         let part = BufferView { ndarray: ndarray.unbind(), offset: view.offset, size: view.size };
         return Ok(Some(Bound::new(py, part)?.into_any()));
     }
+    if kind != CompanionKind::Grad {
+        return Ok(None);
+    }
+    if is_torch_tensor(object) {
+        let module = py.import(intern!(py, "octants._torch"))?;
+        let found = module.call_method1(intern!(py, "gradients_of"), (object,))?;
+        return Ok(Some(found).filter(|found| !found.is_none()));
+    }
     // Its gradients would silently be missing.
     let requires = object.getattr_opt(intern!(py, "requires_grad"))?;
     if requires.map_or(Ok(false), |requires| requires.is_truthy())? {
-        let text = "gradients of tensors of torch are not supported yet: this one has requires_grad=True";
-        let help =
-            "pass tensor.detach() to take it as a constant, or copy it to an ndarray with needs_grad=True";
+        let text = "gradients of tensors of this library are not supported: this one has requires_grad=True";
+        let help = "pass an array without gradients to take it as a constant, or copy it to an ndarray with needs_grad=True";
         let diagnostic = Diagnostic::new(Code::DerivativeArguments, text).help(help);
         return Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()));
     }
@@ -207,7 +253,7 @@ fn require_same_shape(companion: &Bound<'_, Ndarray>, of: &Bound<'_, Ndarray>) -
 /// What lies beside the parameters of a kernel that hold reals.
 pub fn companions<'py>(
     kernel: &Kernel,
-    mode: Mode,
+    kind: DerivativeKind,
     dependencies: &[Dependency<Bound<'py, PyAny>>],
     fields: &[FieldParam],
     arguments: &[Borrowed<'_, 'py, PyAny>],
@@ -247,19 +293,22 @@ pub fn companions<'py>(
             Origin::Argument(number) => &*arguments[*number],
             Origin::Member { .. } | Origin::Captured | Origin::Held => object,
         };
-        let found = companion(object, leaf, mode)?;
         let address = match part {
             Part::Leaf(leaf) => bound_field(tensor::unwrapped(object))?.leaves[leaf].address().ok(),
             Part::Array(_) | Part::View(_) => None,
         };
-        companions.push(Companion { param, dependency, part, mode, found, address });
+        for &kind in kind.companions() {
+            let found = companion(object, leaf, kind)?;
+            companions.push(Companion { param, dependency, part, kind, found, address });
+        }
     }
     Ok(companions)
 }
 
-/// What the compiler is told of them. What is loaded from the fields `stopped` is a constant.
+/// What the compiler is told of those of one kind. What is loaded from the fields `stopped` is a constant.
 pub fn storage(
     kernel: &Kernel,
+    kind: CompanionKind,
     companions: &[Companion<'_>],
     stopped: &[Bound<'_, PyAny>],
 ) -> PyResult<Vec<Storage>> {
@@ -268,7 +317,7 @@ pub fn storage(
         constant.extend(bound_field(field)?.leaves.iter().filter_map(|leaf| leaf.address().ok()));
     }
     let mut storage = vec![Storage::Constant; kernel.params.len()];
-    for one in companions {
+    for one in companions.iter().filter(|one| one.kind == kind) {
         storage[one.param] = match (&one.found, one.part) {
             (None, Part::Leaf(_)) => Storage::Dropped,
             (None, Part::Array(_) | Part::View(_)) => Storage::Missing,
@@ -302,9 +351,18 @@ impl Companion<'_> {
     ) -> PyResult<Input> {
         let py = of.py();
         let compiled: &CompiledKernel = gradient.kernel();
-        let pair = gradient.companions().iter().find(|(param, _)| *param == self.param);
+        let beside = |pairs: &[(usize, usize)], of: usize| {
+            pairs.iter().find(|(param, _)| *param == of).map(|&(_, companion)| companion)
+        };
+        let pair = match self.kind {
+            CompanionKind::Dual if !gradient.is_second() => beside(gradient.companions(), self.param),
+            CompanionKind::Dual => beside(gradient.duals(), self.param),
+            CompanionKind::Grad => beside(gradient.companions(), self.param),
+            CompanionKind::GradDual => beside(gradient.companions(), self.param)
+                .and_then(|gradients| beside(gradient.duals(), gradients)),
+        };
         let check = match (&self.found, pair) {
-            (Some(found), Some(&(_, param))) => match self.part {
+            (Some(found), Some(param)) => match self.part {
                 Part::Array(ty) => Check::Array(ArrayInput::new(compiled, param, ty)),
                 Part::View(ty) => Check::View(ArrayInput::new(compiled, param, ty), None),
                 Part::Leaf(_) => {
@@ -342,7 +400,7 @@ impl Companion<'_> {
             Some(number) => Of::Input(number),
             None => Of::Captured(of.clone().unbind()),
         };
-        CompanionPath { of, leaf, mode: self.mode }
+        CompanionPath { of, leaf, kind: self.kind }
     }
 }
 
@@ -350,10 +408,13 @@ impl Companion<'_> {
 /// those of another shape than their array.
 pub fn check_apart(py: Python<'_>, gradient: &Gradient, block: &[u8]) -> PyResult<()> {
     // Those of the kernel and their companions.
-    let count = gradient.written().len() + gradient.companions().len();
+    let count = gradient.written().len() + gradient.companions().len() + gradient.duals().len();
     let slots = &gradient.kernel().args().slots[..count];
-    let primal = |param: usize| gradient.companions().iter().find(|(_, companion)| *companion == param);
-    for &(param, companion) in gradient.companions() {
+    let all = || gradient.companions().iter().chain(gradient.duals());
+    let primal = |param: usize| all().find(|(_, companion)| *companion == param);
+    // What is beside gradients is written, as they are.
+    let written = |param: usize| gradient.written().get(param).is_none_or(|&written| written);
+    for &(param, companion) in all() {
         let Some(array) = slots[param].array().filter(|array| array.layout.is_none()) else { continue };
         let extent = |of: &ArgSlot, axis| word::<4>(block, of.extent_offset(axis));
         if (0..array.rank).any(|axis| extent(&slots[param], axis) != extent(&slots[companion], axis)) {
@@ -365,8 +426,8 @@ pub fn check_apart(py: Python<'_>, gradient: &Gradient, block: &[u8]) -> PyResul
     for (second, slot) in slots.iter().enumerate() {
         for (first, other) in slots[..second].iter().enumerate() {
             let matters = match (primal(first), primal(second)) {
-                (None, None) => gradient.written()[first] || gradient.written()[second],
-                (Some(&(p, _)), Some(&(q, _))) => gradient.written()[p] || gradient.written()[q],
+                (None, None) => written(first) || written(second),
+                (Some(&(p, _)), Some(&(q, _))) => written(p) || written(q),
                 (None, Some(_)) | (Some(_), None) => true,
             };
             if matters && overlap(other, slot, block) {

@@ -16,6 +16,8 @@ mod staging;
 mod writer;
 
 pub use block::Words;
-pub use derivative::{DerivativePlan, Sizing, companions, first_bytes, storage};
+pub use derivative::{
+    CompanionKind, DerivativeKind, DerivativePlan, Sizing, companions, first_bytes, storage,
+};
 pub use specialisation::{Fit, Objects, Specialisation};
 pub use writer::LaunchArguments;

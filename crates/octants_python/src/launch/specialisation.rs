@@ -3,10 +3,10 @@
 //! Both happen in one walk: over the arguments, and over what compiling found behind them (members of dataclasses and of
 //! compile-time objects), which is read anew at each launch. Nothing is keyed by the address of a temporary object.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use octants::front::{Dependency, FormulaParam, Lowered, Origin, Returns, Role};
-use octants::{CompiledKernel, FieldLeaf, Gradient, Recorder};
+use octants::{CompiledKernel, FieldLeaf, Footprint, Gradient, Recorder};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
@@ -43,6 +43,7 @@ pub struct Specialisation {
     pub derivative: Option<Gradient>,
     /// Likewise: what it does, for people.
     pub plan: Option<DerivativePlan>,
+    footprint: OnceLock<Footprint>,
 }
 
 /// A parameter that is calculated from inputs, by their numbers.
@@ -113,6 +114,7 @@ impl Specialisation {
             losses: Losses::default(),
             derivative: None,
             plan: None,
+            footprint: OnceLock::new(),
         })
     }
 
@@ -154,6 +156,11 @@ impl Specialisation {
             self.frozen = None;
         }
         Ok(())
+    }
+
+    /// What the code touches of its arrays. Found when it is first asked for.
+    pub fn footprint(&self) -> &Footprint {
+        self.footprint.get_or_init(|| self.compiled.footprint())
     }
 
     /// Whether it can ever fit again.

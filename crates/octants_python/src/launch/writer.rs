@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use octants::ir::Scalar;
-use octants::{CompiledKernel, ExternalStream, FieldLeaf, HostRange, LiveStream, Memory, Mirror, Tree};
+use octants::{
+    CompiledKernel, ExternalStream, FieldLeaf, HostQueue, HostRange, LiveStream, Memory, Mirror, Tree,
+};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
@@ -191,6 +193,32 @@ impl<'py> LaunchArguments<'py> {
             compiled.before_launch(on, array.get().array.memory())?;
         }
         self.trees.iter().try_for_each(|tree| compiled.before_launch(on, &*tree.memory()?))
+    }
+
+    /// Bytes of an array that was put into the block of a launch in a stream. `None` if the host cannot look at it.
+    pub fn read(&self, begin: u64, bytes: usize) -> PyResult<Option<Vec<u8>>> {
+        let arrays = self.tracked.iter().flat_map(|tracked| &tracked.arrays);
+        let of_arrays = arrays.map(|array| Arc::clone(array.get().array.memory()));
+        let of_trees = self.trees.iter().filter_map(|tree| tree.memory().ok());
+        let found = of_arrays.chain(of_trees).find_map(|memory| {
+            let first = memory.address().ok()?.0;
+            let inside = first <= begin && begin + bytes as u64 <= first + memory.bytes() as u64;
+            inside.then(|| (memory, (begin - first) as usize))
+        });
+        let mut out = vec![0; bytes];
+        if let Some((memory, offset)) = found {
+            memory
+                .read(HostQueue::default(), offset, &mut out)
+                .map_err(|error| errors::bug(&format!("memory of an argument cannot be read: {error}")))?;
+            return Ok(Some(out));
+        }
+        let on_host = self.tracked.iter().any(|tracked| !tracked.host.is_empty()) || !self.host.is_empty();
+        if !on_host {
+            return Ok(None);
+        }
+        // SAFETY: what is in no memory of the session's is an array of the host, which the caller keeps.
+        out.copy_from_slice(unsafe { std::slice::from_raw_parts(begin as *const u8, bytes) });
+        Ok(Some(out))
     }
 
     /// Keeps the memory of fields until a launch is over, also if another thread destroys the tree meanwhile.

@@ -1,0 +1,79 @@
+//! The code of a kernel's derivatives, and why there is none.
+
+use octants::front::{Lowered, Returns};
+use octants::{Cancel, Gradient, Mode, Refusal, ir};
+use pyo3::prelude::*;
+
+use super::Kernel;
+use crate::launch::{CompanionKind, DerivativeKind, DerivativePlan, Specialisation, companions, storage};
+use crate::runtime::ActiveSession;
+use crate::{derivative_errors, errors, stack};
+
+impl Kernel {
+    /// The code of a derivative.
+    #[cold]
+    pub(super) fn differentiate<'py>(
+        &self,
+        py: Python<'py>,
+        current: &ActiveSession,
+        kind: DerivativeKind,
+        lowered: &Lowered<Bound<'py, PyAny>>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        cancel: &Cancel,
+    ) -> PyResult<Specialisation> {
+        let Lowered { kernel, dependencies, fields, stopped, returns, .. } = lowered;
+        let companions = companions(kernel, kind, dependencies, fields, arguments)?;
+        let storage = |of| storage(kernel, of, &companions, stopped);
+        let (mode, session) = (kind.mode(), &current.session);
+        let made = match kind {
+            DerivativeKind::Forward | DerivativeKind::Reverse => {
+                let of = if mode == Mode::Forward { CompanionKind::Dual } else { CompanionKind::Grad };
+                let storage = storage(of)?;
+                py.detach(|| stack::with_enough(|| session.differentiate(kernel, mode, &storage, cancel)))
+            }
+            DerivativeKind::ForwardOverReverse => {
+                let (grads, duals) = (storage(CompanionKind::Grad)?, storage(CompanionKind::Dual)?);
+                let grad_duals = storage(CompanionKind::GradDual)?;
+                py.detach(|| {
+                    stack::with_enough(|| {
+                        session.differentiate_twice(kernel, &grads, &duals, &grad_duals, cancel)
+                    })
+                })
+            }
+        };
+        let gradient = made
+            .map_err(|error| errors::from_error(py, &error))?
+            .map_err(|refusals| self.no_derivative(py, kernel, mode, &refusals))?;
+        self.tell_dropped(py, kernel, mode, &gradient)?;
+        let returns = match mode {
+            Mode::Forward => returns.clone(),
+            Mode::Reverse => Returns::Nothing,
+        };
+        let plan = DerivativePlan::new(kernel, &gradient, self.runtime.get().sources().map());
+        Specialisation::of_derivative(current.epoch, gradient, returns, lowered, &companions, plan)
+    }
+
+    /// Warns of what is lost by fields without memory for derivatives.
+    pub(super) fn tell_dropped(
+        &self,
+        py: Python<'_>,
+        kernel: &ir::Kernel,
+        mode: Mode,
+        gradient: &Gradient,
+    ) -> PyResult<()> {
+        let warnings = derivative_errors::dropped(kernel, mode, gradient.dropped());
+        errors::warn(py, &warnings, self.runtime.get().sources().map())
+    }
+
+    /// Why there is no derivative that is right.
+    pub(super) fn no_derivative(
+        &self,
+        py: Python<'_>,
+        kernel: &ir::Kernel,
+        mode: Mode,
+        refusals: &[Refusal],
+    ) -> PyErr {
+        let diagnostics = derivative_errors::refused(kernel, mode, refusals);
+        errors::from_diagnostics(py, &diagnostics, self.runtime.get().sources().map())
+    }
+}

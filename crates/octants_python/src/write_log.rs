@@ -1,0 +1,214 @@
+//! Logs of who writes which arrays, while tapes are open. The log itself is the facade's; here is who tells it: launches, and methods by which the
+//! host writes.
+//!
+//! While no log is open, telling costs a look at one flag.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use octants::diag::{Code, Diagnostic, SourceMap};
+use octants::{ArrayMemory, FieldLeaf, Interval, MemoryKind, NdArray, Region};
+use pyo3::prelude::*;
+
+use crate::field::Field;
+use crate::launch::{LaunchArguments, Specialisation};
+use crate::ndarray::Ndarray;
+use crate::{errors, tensor};
+
+/// The logs that are open, and whether there is one.
+static OPEN: Mutex<Vec<Py<WriteLog>>> = Mutex::new(Vec::new());
+static IS_OPEN: AtomicBool = AtomicBool::new(false);
+
+/// Who wrote what, since it was opened.
+#[pyclass(frozen, weakref, module = "octants")]
+pub struct WriteLog {
+    log: Mutex<octants::WriteLog>,
+    /// Whether somebody sees to the derivatives of what is written now.
+    is_recording: AtomicBool,
+}
+
+/// Of a log: what a derivative must not be overtaken by.
+#[derive(Clone, Copy)]
+pub struct Since<'a> {
+    pub log: &'a WriteLog,
+    /// What it needs must not have been written in an entry from here on.
+    pub values: usize,
+    /// What it hands derivatives through must not have been written in an unrecorded entry from here on.
+    pub derivatives: usize,
+}
+
+impl WriteLog {
+    fn log(&self) -> MutexGuard<'_, octants::WriteLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Since<'_> {
+    /// Refuses to run the derivative of the kernel of this name on memory that is not as that left it.
+    pub fn check(self, py: Python<'_>, name: &str, code: &Specialisation, block: &[u8]) -> PyResult<()> {
+        let Some(gradient) = &code.derivative else { return Ok(()) };
+        let kernel = gradient.kernel();
+        let log = self.log.log();
+        let refused = |param: usize, text: &str, writer: &str, help: &str| {
+            let array = kernel.param_name(param);
+            let text = format!(
+                "the gradients of `{name}` need {text} `{array}`, and {writer} has written there since"
+            );
+            let diagnostic = Diagnostic::new(Code::DerivativeChanged, text).help(help);
+            Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()))
+        };
+        let params = gradient.written().len();
+        for (param, region) in kernel.touches(code.footprint(), block, |param| param < params) {
+            if let Some(writer) = log.writer_since(self.values, &region) {
+                let help = "write to another array or to another row of it, or use oc.ad.checkpoint, which keeps what steps overwrite";
+                return refused(param, "what it saw of", writer, help);
+            }
+        }
+        // Gradients lie beside what was written.
+        for &(param, companion) in gradient.companions() {
+            for (_, beside) in kernel.touches(code.footprint(), block, |touched| touched == companion) {
+                let Some(region) = kernel.same_part(param, &beside, block) else { continue };
+                if let Some(writer) = log.unrecorded_writer_since(self.derivatives, &region) {
+                    let help = "write it by a kernel that the tape records, so that gradients of what was there before are kept apart, or write it before the tape uses it";
+                    return refused(param, "those of", writer, help);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl WriteLog {
+    #[new]
+    fn new() -> Self {
+        Self { log: Mutex::default(), is_recording: AtomicBool::new(false) }
+    }
+
+    /// Begins to take notes.
+    fn open(slf: &Bound<'_, Self>) {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.push(slf.clone().unbind());
+        IS_OPEN.store(true, Ordering::Release);
+    }
+
+    /// Ends it. What was noted stays.
+    fn close(slf: &Bound<'_, Self>) {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|log| !log.is(slf));
+        IS_OPEN.store(!open.is_empty(), Ordering::Release);
+    }
+
+    /// How many entries there are.
+    #[getter]
+    fn entries(&self) -> usize {
+        self.log().entries()
+    }
+
+    /// Whether somebody sees to the derivatives of what is written from now on; gives what was said before.
+    fn record(&self, is_recording: bool) -> bool {
+        self.is_recording.swap(is_recording, Ordering::AcqRel)
+    }
+}
+
+/// Whether somebody takes notes.
+#[inline]
+pub fn is_open() -> bool {
+    IS_OPEN.load(Ordering::Acquire)
+}
+
+#[cold]
+fn tell(py: Python<'_>, what: &str, regions: &[Region]) -> PyResult<()> {
+    if regions.is_empty() {
+        return Ok(());
+    }
+    let line: String = py.import("octants._fields.field")?.call_method0("user_line")?.extract()?;
+    let writer = if line.is_empty() { what.to_owned() } else { format!("{what} at {line}") };
+    let open: Vec<_> = {
+        let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.iter().map(|log| log.clone_ref(py)).collect()
+    };
+    for log in open {
+        let log = log.get();
+        let is_recording = log.is_recording.load(Ordering::Acquire);
+        log.log().add(writer.clone(), is_recording, regions.iter().cloned());
+    }
+    Ok(())
+}
+
+/// A kernel of this name is about to be launched.
+#[cold]
+pub fn launches(py: Python<'_>, name: &str, code: &Specialisation, block: &[u8]) -> PyResult<()> {
+    let written = code.compiled.writes(code.footprint(), block);
+    let regions: Vec<_> = written.into_iter().map(|(_, region)| region).collect();
+    tell(py, &format!("the kernel `{name}`"), &regions)
+}
+
+fn element(index: &[i64]) -> Vec<Interval> {
+    index.iter().map(|&index| Interval::one(index)).collect()
+}
+
+/// The host writes an ndarray, or one element of it, by a method of this name.
+#[inline]
+pub fn host_writes(py: Python<'_>, array: &NdArray, method: &str, index: &[i64]) -> PyResult<()> {
+    if !is_open() {
+        return Ok(());
+    }
+    let Ok(first) = array.memory().address() else { return Ok(()) };
+    let bytes = u64::from(array.scalar().bytes()) * array.entries() as u64;
+    let extents = array.shape().iter().map(|&extent| extent.into()).collect();
+    let strides = array.strides().into_iter().map(|stride| stride as i64).collect();
+    let array = ArrayMemory { first: first.0, bytes, kind: MemoryKind::Array { extents, strides } };
+    tell(py, &format!("`{method}`"), &[Region { array, indices: element(index) }])
+}
+
+/// The host writes a field's leaf, or one element of it.
+#[inline]
+pub fn host_writes_leaf(py: Python<'_>, leaf: &FieldLeaf, method: &str, index: &[i64]) -> PyResult<()> {
+    if !is_open() {
+        return Ok(());
+    }
+    let Ok(first) = leaf.address() else { return Ok(()) };
+    let bytes = u64::from(leaf.scalar().bytes()) * leaf.entries() as u64;
+    let kind = MemoryKind::Field { span: leaf.layout().span(bytes as u32) };
+    let region = Region { array: ArrayMemory { first, bytes, kind }, indices: element(index) };
+    tell(py, &format!("`{method}`"), &[region])
+}
+
+/// Another library writes all of an array or field for us.
+#[pyfunction]
+pub fn tell_of_write(object: &Bound<'_, PyAny>, method: &str) -> PyResult<()> {
+    let (py, object) = (object.py(), tensor::unwrapped(object));
+    if let Ok(array) = object.cast::<Ndarray>() {
+        return host_writes(py, &array.get().array, method, &[]);
+    }
+    if let Ok(field) = object.cast::<Field>() {
+        for leaf in &Field::bound(field)?.leaves {
+            host_writes_leaf(py, leaf, method, &[])?;
+        }
+    }
+    Ok(())
+}
+
+/// What a derivative reads of its kernel's arrays: names, and a hash of the values.
+pub fn needed_values(code: &Specialisation, launch: &LaunchArguments<'_>) -> PyResult<Vec<(String, u64)>> {
+    let Some(gradient) = &code.derivative else { return Ok(Vec::new()) };
+    let kernel = gradient.kernel();
+    let params = gradient.written().len();
+    let mut found: BTreeMap<usize, DefaultHasher> = BTreeMap::new();
+    for (param, region) in kernel.touches(code.footprint(), launch.bytes(), |param| param < params) {
+        let (offsets, bytes) = kernel.elements_of(param, &region);
+        let (Some(&first), Some(&last)) = (offsets.iter().min(), offsets.iter().max()) else { continue };
+        let begin = region.array.first.wrapping_add_signed(first);
+        let Some(memory) = launch.read(begin, (last - first) as usize + bytes as usize)? else { continue };
+        let hash = found.entry(param).or_default();
+        for offset in offsets {
+            let at = (offset - first) as usize;
+            memory[at..at + bytes as usize].hash(hash);
+        }
+    }
+    let named = |(param, hash): (usize, DefaultHasher)| (kernel.param_name(param).to_owned(), hash.finish());
+    Ok(found.into_iter().map(named).collect())
+}

@@ -1,0 +1,105 @@
+"""Arrays among the arguments of kernels, and what tapes require of them."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+from .._fields.field import Field
+from .._fields.matrix import MatrixField
+from .._fields.scalar import ScalarField
+from .._octants import BufferView, Ndarray
+from .._tensor import Tensor
+from ..exceptions import OctantsRuntimeError
+
+TYPE_CHECKING = False  # as `typing` says it, without its weight
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def unwrapped(array):
+    """The array or field behind a tensor."""
+    return array._impl if isinstance(array, Tensor) else array
+
+
+def is_torch(one) -> bool:
+    """Whether it is a tensor of torch's, which nobody imports for the question's sake."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(one, torch.Tensor)
+
+
+def require_loss(loss) -> None:
+    """Refuses what cannot be the loss of a tape."""
+    if isinstance(loss, Field):
+        if not isinstance(loss, ScalarField) or loss.shape != ():
+            kind = "vectors or matrices" if isinstance(loss, MatrixField) else f"shape {loss.shape}"
+            raise OctantsRuntimeError(
+                f"the loss of a Tape is a 0-D field, which only contains one element, not one of {kind}"
+            )
+        if not loss.has_grad():
+            raise OctantsRuntimeError("Gradients of loss are not allocated, please set needs_grad=True for the field")
+    elif isinstance(loss, Ndarray):
+        if math.prod((*loss.shape, *loss.element_shape)) != 1:
+            raise OctantsRuntimeError(
+                f"the loss of a Tape is an ndarray with only one element, not of shape {loss.shape}"
+            )
+        if loss.grad is None:  # type: ignore[attr-defined]
+            raise OctantsRuntimeError("Gradients of loss are not allocated, please set needs_grad=True for the ndarray")
+    elif is_torch(loss):
+        if loss.numel() != 1:
+            raise OctantsRuntimeError(
+                f"the loss of a Tape is a torch tensor with only one element, not of shape {tuple(loss.shape)}"
+            )
+        if not (loss.requires_grad and loss.is_leaf):
+            raise OctantsRuntimeError(
+                "Gradients of loss are not allocated, please set requires_grad=True for the tensor"
+            )
+    else:
+        raise OctantsRuntimeError(
+            "the loss of a Tape is a 0-D field, an ndarray or a torch tensor with only one element, "
+            f"not {type(loss).__name__}"
+        )
+
+
+def set_all(array, value: float) -> None:
+    """Sets all elements of an array, a field or a tensor of torch's."""
+    if is_torch(array):
+        array.detach().fill_(value)
+    else:
+        array.fill(value)
+
+
+def numbers_of(array):
+    """A numpy array with the elements."""
+    return array.detach().cpu().numpy().copy() if is_torch(array) else array.to_numpy()
+
+
+def with_gradients(arrays, what: str) -> list:
+    """The arrays of a list, or the one array, all of which have gradients."""
+    listed = arrays if isinstance(arrays, (list, tuple)) else [arrays]
+    found = [unwrapped(one) for one in listed]
+    for one in found:
+        if not isinstance(one, (ScalarField, MatrixField, Ndarray)) or not one.has_grad():  # type: ignore[union-attr]
+            raise OctantsRuntimeError(f"{what} are fields or ndarrays with needs_grad=True, not {one!r}")
+    return found
+
+
+def arrays_in(objects, seen: set[int] | None = None) -> Iterator:
+    """The ndarrays and the tensors of torch's among arguments and their members, each once."""
+    seen = set() if seen is None else seen
+    for one in objects:
+        if isinstance(one, Tensor):
+            one = one._impl
+        if isinstance(one, BufferView):
+            one = one.get_ndarray()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, Ndarray) or is_torch(one):
+            yield one
+        elif isinstance(one, (list, tuple)):
+            yield from arrays_in(one, seen)
+        elif isinstance(one, dict):
+            yield from arrays_in(one.values(), seen)
+        elif hasattr(type(one), "__dataclass_fields__") or hasattr(type(one), "__octants_template_primitives__"):
+            yield from arrays_in(vars(one).values(), seen)

@@ -1,0 +1,322 @@
+"""Tapes: which kernels were called, with what, and the way back through them."""
+
+from __future__ import annotations
+
+import warnings
+from _thread import get_ident
+
+from .._fields.builder import companions, materialise_root
+from .._octants import Kernel, Sinks, WriteLog, host_only
+from .._session import runtime
+from ..exceptions import OctantsAssertionError, OctantsRuntimeError
+from .arrays import arrays_in, is_torch, numbers_of, require_loss, set_all, unwrapped
+
+TYPE_CHECKING = False  # as `typing` says it, without its weight
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._octants import Record
+    from .forward import FwdMode
+
+#: What watches the calls of kernels, by the thread that makes them; the innermost comes last.
+_watching: dict[int, list[Tape | FwdMode]] = {}
+
+
+def _call(kernel: Kernel, args: tuple, kwargs: dict | None):
+    """A call of a kernel while something watches."""
+    watchers = _watching.get(get_ident())
+    return watchers[-1]._call(kernel, args, kwargs) if watchers else kernel._launch(args, kwargs, False)
+
+
+def watch(watcher: Tape | FwdMode) -> None:
+    """Hands it the calls of kernels of this thread, until ``unwatch``."""
+    watchers = _watching.setdefault(get_ident(), [])
+    watchers.append(watcher)
+    runtime.call_hook = _call
+
+
+def unwatch(watcher: Tape | FwdMode) -> None:
+    """Ends it."""
+    watchers = _watching.get(get_ident(), [])
+    if watcher in watchers:
+        watchers.remove(watcher)
+    if not watchers:
+        _watching.pop(get_ident(), None)
+    if not _watching:
+        runtime.call_hook = None
+
+
+def watchers() -> list[Tape | FwdMode]:
+    """What watches this thread."""
+    return list(_watching.get(get_ident(), ()))
+
+
+def current_tape() -> Tape | None:
+    """The tape that records this thread's calls."""
+    innermost = watchers()[-1:]
+    return innermost[0] if innermost and isinstance(innermost[0], Tape) else None
+
+
+def unrecorded(func: Callable, args: tuple, kwargs: dict):
+    """A call that a Tape does not see."""
+    tape = current_tape()
+    if tape is None:
+        return func(*args, **kwargs)
+    unwatch(tape)
+    try:
+        return func(*args, **kwargs)
+    finally:
+        watch(tape)
+
+
+def clear_all_gradients(gradient_type: str = "grad") -> None:
+    """Sets the gradients of all fields to zero, or their duals: ``gradient_type="dual"``."""
+    host_only("clear_all_gradients")
+    if gradient_type not in ("grad", "dual"):
+        raise ValueError(f'gradient_type is "grad" or "dual", not {gradient_type!r}')
+    materialise_root()
+    for field in list(companions):
+        if field._companion_kind == gradient_type and field._is_live:
+            field.fill(0)
+
+
+class _Recorded:
+    """A call, what was kept of it, and how much of the log was written when it was over."""
+
+    __slots__ = ("args", "called", "entries", "kwargs", "record", "snapshot")
+
+    def __init__(self, called, args: tuple, kwargs: dict | None, entries: int, record: Record | None = None):
+        self.called, self.args, self.kwargs, self.entries = called, args, kwargs, entries
+        self.record = record
+        self.snapshot: list[tuple[str, int]] | None = None
+
+
+class Tape:
+    """Records the calls of kernels inside of ``with``; at its end the derivatives of the loss go back through them.
+
+    The loss is a field without axes, an ndarray or a tensor of torch's with one element, and has gradients; it is set to zero at the beginning,
+    and so are all gradients of fields, and those of ndarrays and tensors that kernels are called with, unless ``clear_gradients=False``.
+    Without a loss nothing happens at the end: seed gradients and call ``grad()``.
+
+    A kernel that overwrites what its own derivative needs keeps it. What a later launch or the host writes over values that the way back needs is an error
+    that names both. ``validation=True``, in debug mode, also compares the values themselves, which finds writes through other libraries' views.
+    ``grad_check=[x, y]`` compares with differences of the loss, which runs the calls again.
+    """
+
+    #: Whether what the host writes in the tape is no part of an earlier step, either: see ``checkpoint``.
+    _is_step = False
+
+    def __init__(self, loss=None, clear_gradients=True, validation=False, grad_check=None):
+        self.loss = unwrapped(loss)
+        self.clear_gradients = clear_gradients
+        self.validation = validation
+        self.calls: list[_Recorded] = []
+        self.entered = False
+        self.gradient_evaluated = False
+        self._failed = False
+        #: Around the tape: kernels compute duals, too, and the way back those of gradients.
+        self._forward: FwdMode | None = None
+        self._log = WriteLog()
+        self._sinks = Sinks()
+        if grad_check is not None and not isinstance(grad_check, (list, tuple)):
+            raise OctantsAssertionError("grad_check is a list of the fields or ndarrays whose gradients are compared")
+        self._compared = [unwrapped(one) for one in grad_check or ()]
+        if self._compared and self.loss is None:
+            raise OctantsAssertionError("grad_check compares with differences of the loss: the Tape has none")
+        if validation and not _debug():
+            warnings.warn(
+                "validation=True checks kernels in debug mode: oc.init(debug=True)", UserWarning, stacklevel=2
+            )
+            self.validation = False
+
+    def __enter__(self) -> Tape:
+        host_only("Tape")
+        if self.entered:
+            raise AssertionError("a Tape can be entered only once")
+        if self.loss is not None:
+            require_loss(self.loss)
+        around = watchers()
+        if any(isinstance(one, Tape) for one in around):
+            raise OctantsRuntimeError("Tapes cannot be nested: another one is active in this thread")
+        self._forward = around[-1] if around else None  # type: ignore[assignment]
+        self.entered = True
+        if self.clear_gradients:
+            clear_all_gradients()
+        if self.loss is not None:
+            set_all(self.loss, 0)
+        self._log.open()
+        watch(self)
+        return self
+
+    def __exit__(self, kind, value, traceback) -> None:
+        unwatch(self)
+        if kind is not None:
+            self._failed = True
+            self._log.close()
+            self.calls.clear()
+        elif self.loss is not None:
+            self.grad()
+
+    def __del__(self):
+        # Of one without a loss whose gradients nobody asked for.
+        self._log.close()
+
+    # ---- what is called ----
+
+    def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
+        before, record = self._log.record(True), None
+        try:
+            if self._forward is None:
+                result, record = kernel._record(args, kwargs, self._sinks)
+            else:
+                self._forward._clear_duals((*args, *(kwargs or {}).values()))
+                result = kernel._launch(args, kwargs, True)
+        finally:
+            self._log.record(before)
+        recorded = _Recorded(kernel, args, kwargs, self._log.entries, record)
+        if self.validation:
+            recorded.snapshot = kernel._needed_values(args, kwargs, record)
+        self.calls.append(recorded)
+        return result
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much memory the tape holds of what kernels overwrote."""
+        return sum(call.record.bytes for call in self.calls if call.record is not None)
+
+    def _record_whole(self, called, func: Callable, args: tuple, kwargs: dict):
+        """Calls a function whose derivative is ``called.grad``, and none of the kernels that it calls."""
+        unwatch(self)
+        before = self._log.record(True)
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            self._log.record(before)
+            watch(self)
+        self.calls.append(_Recorded(called, args, kwargs, self._log.entries))
+        return result
+
+    # ---- the way back ----
+
+    def grad(self) -> None:
+        """Goes back through what was recorded. Called at the end of ``with`` if there is a loss."""
+        if not self.entered:
+            raise AssertionError("a Tape must be entered before its gradients are evaluated")
+        if self.gradient_evaluated:
+            raise AssertionError("the gradients of a Tape can be evaluated only once")
+        if self._failed:
+            raise AssertionError("a Tape whose block ended with an exception has no gradients")
+        if self in watchers():
+            raise AssertionError("the gradients of a Tape are evaluated when its block is over")
+        self.gradient_evaluated = True
+        self._log.close()
+        if self.clear_gradients:
+            self._clear_arrays()
+        if self.loss is not None:
+            _seed(self.loss)
+        for recorded in reversed(self.calls):
+            self._go_back(recorded)
+        if self._compared:
+            self._compare()
+
+    def _go_back(self, recorded: _Recorded) -> None:
+        called, args, kwargs = recorded.called, recorded.args, recorded.kwargs
+        if not isinstance(called, Kernel):
+            called.grad(*args, **(kwargs or {}))
+            return
+        if recorded.snapshot is not None:
+            self._require_values(recorded)
+        derivatives = 0 if self._is_step else recorded.entries
+        called._grad_since(
+            args,
+            kwargs,
+            with_duals=self._forward is not None,
+            record=recorded.record,
+            log=self._log,
+            values=recorded.entries,
+            derivatives=derivatives,
+        )
+
+    def _require_values(self, recorded: _Recorded) -> None:
+        """Refuses to go back on other values than the kernel saw."""
+        now = dict(recorded.called._needed_values(recorded.args, recorded.kwargs, recorded.record))
+        for name, value in recorded.snapshot or ():
+            if now.get(name) != value:
+                raise OctantsAssertionError(
+                    f"validation: the gradients of `{recorded.called.__name__}` need what `{name}` held when it ran, "
+                    "and it holds something else now. Not a kernel or a method of Octants wrote it: another library did, "
+                    "through a view of its memory"
+                )
+
+    def _clear_arrays(self) -> None:
+        """Sets the gradients of all ndarrays and tensors to zero that kernels were called with."""
+        objects = (one for call in self.calls for one in (*call.args, *(call.kwargs or {}).values()))
+        for array in arrays_in(objects):
+            if array.grad is not None:
+                set_all(array.grad, 0)
+                if self._forward is not None and not is_torch(array):
+                    array.grad._second_derivatives().fill(0)
+        if self._forward is not None:
+            for field in list(companions):
+                if field._is_second and field._is_live:
+                    field.fill(0)
+
+    # ---- differences ----
+
+    def _compare(self) -> None:
+        import numpy
+
+        for number, array in enumerate(self._compared):
+            found = numbers_of(array.grad)
+            expected = self._differences(array)
+            if not numpy.allclose(found, expected, rtol=1e-2, atol=1e-3 * max(1.0, float(numpy.abs(expected).max()))):
+                name = getattr(array, "name", "") or f"number {number} of grad_check"
+                raise OctantsAssertionError(
+                    f"the gradients of {name} are not the differences of the loss:\n{found}\nagainst\n{expected}"
+                )
+
+    def _differences(self, array):
+        """Central differences of the loss. Runs the calls again, twice for each scalar."""
+        import numpy
+
+        before = array.to_numpy()
+        found = numpy.zeros(before.shape, dtype=numpy.float64)
+        step = 1e-6 if before.dtype == numpy.float64 else 1e-2
+        for index in numpy.ndindex(before.shape):
+            losses = []
+            for sign in (1, -1):
+                moved = before.copy()
+                moved[index] += sign * step
+                array.from_numpy(moved)
+                losses.append((self._again(), float(moved[index])))
+            (above, high), (below, low) = losses
+            found[index] = (above - below) / (high - low)
+        array.from_numpy(before)
+        self._again()
+        return found
+
+    def _again(self) -> float:
+        set_all(self.loss, 0)
+        for recorded in self.calls:
+            if isinstance(recorded.called, Kernel):
+                recorded.called._launch(recorded.args, recorded.kwargs, False)
+            else:
+                recorded.called(*recorded.args, **(recorded.kwargs or {}))
+        return self._loss_value()
+
+    def _loss_value(self) -> float:
+        return float(numbers_of(self.loss).reshape(()))
+
+
+def _seed(loss) -> None:
+    if is_torch(loss) and loss.grad is None:
+        from .._torch import gradients_of
+
+        gradients_of(loss)
+    set_all(loss.grad, 1)
+
+
+def _debug() -> bool:
+    from .. import _session
+
+    return bool(getattr(_session.cfg, "debug", False))

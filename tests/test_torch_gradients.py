@@ -1,0 +1,183 @@
+"""Gradients of torch's tensors: in tapes, and through functions that torch differentiates."""
+
+import numpy as np
+import pytest
+
+import octants as oc
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+A = oc.types.ndarray(dtype=oc.f64, ndim=1)
+
+
+@pytest.fixture
+def on(arch):
+    """The device that tensors of the session lie on."""
+    return "cuda" if arch == "cuda" else "cpu"
+
+
+def tensor(values, on, requires_grad=True):
+    return torch.tensor(values, dtype=torch.float64, device=on, requires_grad=requires_grad)
+
+
+@oc.kernel
+def weighted(x: A, w: A, y: A):
+    for i in x:
+        y[i] = oc.sin(x[i]) * w[i] + w[0]
+
+
+@oc.kernel
+def total(y: A, loss: oc.types.ndarray(dtype=oc.f64)):
+    for i in y:
+        for index in oc.grouped(loss):
+            loss[index] += y[i] * y[i]
+
+
+def reference(x, w):
+    return torch.sin(x) * w + w[0]
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_tensors_in_a_tape(on, shape):
+    x, w, y = tensor([0.3, 0.5, 0.9], on), tensor([1.0, 2.0, 3.0], on), tensor([0.0] * 3, on)
+    constant = tensor([1.0, 2.0, 3.0], on, requires_grad=False)
+    loss = torch.zeros(shape, dtype=torch.float64, device=on, requires_grad=True)
+    for weights in (w, constant, w):
+        with oc.ad.Tape(loss):
+            weighted(x, weights, y)
+            total(y, loss)
+        other_x, other_w = x.detach().clone().requires_grad_(), weights.detach().clone().requires_grad_()
+        expected = (reference(other_x, other_w) ** 2).sum()
+        expected.backward()
+        torch.testing.assert_close(loss.detach().reshape(()), expected.detach())
+        torch.testing.assert_close(x.grad, other_x.grad)
+        if weights is w:
+            torch.testing.assert_close(w.grad, other_w.grad)
+    assert constant.grad is None
+
+
+def test_tensors_that_do_not_lie_side_by_side(on):
+    whole = torch.arange(12, dtype=torch.float64, device=on).reshape(3, 4) / 7
+
+    @oc.kernel
+    def f(x: oc.types.ndarray(dtype=oc.f64, ndim=2), loss: A):
+        for i, j in x:
+            loss[0] += x[i, j] ** 2 * (i + 2 * j)
+
+    for view in (whole.T, whole[:, ::2], whole[1:, 1:3], whole.T[::2]):
+        x, loss = view.detach().requires_grad_(), tensor([0.0], on)
+        with oc.ad.Tape(loss):
+            f(x, loss)
+        i, j = np.indices(x.shape)
+        np.testing.assert_allclose(x.grad.cpu().numpy(), 2 * view.cpu().numpy() * (i + 2 * j))
+    shared = torch.ones(1, dtype=torch.float64, device=on).expand(3, 2).detach().requires_grad_()
+    with pytest.raises(oc.OctantsRuntimeError, match="share memory"), oc.ad.Tape(loss):
+        f(shared, loss)
+    other = torch.ones(2, 3, dtype=torch.float64, device=on).requires_grad_()
+    other.grad = torch.zeros(3, 2, dtype=torch.float64, device=on).T
+    with pytest.raises(oc.OctantsRuntimeError, match="strides"), oc.ad.Tape(loss):
+        f(other, loss)
+
+
+def test_a_kernel_as_a_function_of_torch(on):
+    layer = oc.ad.torch_function(weighted, lambda x, w: torch.empty_like(x))
+    x, w = tensor([0.3, 0.5, 0.9], on), tensor([1.0, 2.0, 3.0], on)
+    y = layer(x * 2.0, layer(w, w))
+    (y**2).sum().backward()
+    found = x.grad.clone(), w.grad.clone()
+    x.grad = w.grad = None
+    (reference(x * 2.0, reference(w, w)) ** 2).sum().backward()
+    torch.testing.assert_close(found[0], x.grad)
+    torch.testing.assert_close(found[1], w.grad)
+    assert torch.autograd.gradcheck(layer, (x, w))
+    assert layer(x.detach(), w.detach()).requires_grad is False
+
+
+def test_a_function_of_several_kernels_and_outputs(on):
+    middle = oc.field(oc.f64, 3, needs_grad=True)
+
+    @oc.kernel
+    def first(x: A, scale: oc.f64):
+        for i in x:
+            middle[i] = x[i] * x[i] * scale
+
+    @oc.kernel
+    def second(y: A, z: A, w: A):
+        for i in y:
+            y[i] = middle[i] * w[i]
+            z[i] = oc.exp(middle[(i + 1) % 3])
+
+    def both(x, w, scale, y, z):
+        first(x, scale)
+        second(y, z, w)
+
+    layer = oc.ad.torch_function(both, lambda x, w, scale: (torch.zeros_like(x), torch.zeros_like(x)))
+    x, w = tensor([0.3, 0.5, 0.9], on), tensor([1.0, 2.0, 3.0], on)
+    # Twice, before either goes back: the second call overwrites the field.
+    y, z = layer(x, w, 2.0)
+    other, _ = layer(w, x, 0.5)
+    (y * z + other).sum().backward()
+    found = x.grad.clone(), w.grad.clone()
+    x.grad = w.grad = None
+    squared = 2.0 * x * x
+    (squared * w * torch.exp(squared.roll(-1)) + 0.5 * w * w * x).sum().backward()
+    torch.testing.assert_close(found[0], x.grad)
+    torch.testing.assert_close(found[1], w.grad)
+
+
+def test_training_a_network_through_a_simulation(on):
+    """A network chooses a push; the kernel moves a mass by it; the mass is to come to rest at a target."""
+    torch.manual_seed(0)
+    steps = 8
+
+    @oc.kernel
+    def roll(pushes: oc.types.ndarray(dtype=oc.f64, ndim=2), start: A, x: A):
+        for i in start:
+            position = start[i]
+            velocity = oc.cast(0.0, oc.f64)
+            for k in range(pushes.shape[1]):
+                velocity = velocity * 0.9 + pushes[i, k] * 0.25
+                position += velocity * 0.25 - 0.01 * oc.sin(position)
+            x[i] = position
+
+    simulate = oc.ad.torch_function(roll, lambda pushes, start: torch.zeros_like(start))
+    network = torch.nn.Sequential(torch.nn.Linear(1, 16), torch.nn.Tanh(), torch.nn.Linear(16, steps))
+    network = network.double().to(on)
+    optimiser = torch.optim.Adam(network.parameters(), lr=0.03)
+    losses = []
+    for _ in range(150):
+        start = torch.rand(32, dtype=torch.float64, device=on) * 2 - 1
+        loss = (simulate(network(start[:, None]), start) ** 2).mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert np.mean(losses[-10:]) < 0.02 * np.mean(losses[:5])
+
+
+def test_wrong_uses(on):
+    x, w, y = tensor([0.3, 0.5], on), tensor([1.0, 2.0], on), tensor([0.0, 0.0], on)
+    loss = tensor([0.0], on)
+    with pytest.raises(oc.OctantsRuntimeError, match="torch has computed.*torch_function"), oc.ad.Tape(loss):
+        weighted(x * 2.0, w, y)
+    for bad, text in (
+        (tensor([0.0, 0.0], on), "only one element"),
+        (tensor([0.0], on, requires_grad=False), "Gradients of loss are not allocated, please set"),
+        (tensor([0.0], on) * 2.0, "Gradients of loss are not allocated, please set"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            oc.ad.Tape(bad).__enter__()
+    layer = oc.ad.torch_function(weighted, lambda x, w: torch.empty_like(x))
+    with oc.ad.Tape(loss), pytest.raises(oc.OctantsRuntimeError, match="not recorded by a Tape"):
+        layer(x, w)
+    with pytest.raises(TypeError, match="tensor or a tuple"):
+        oc.ad.torch_function(weighted, lambda x, w: 3)(x, w)
+    with pytest.raises(TypeError, match="torch_function takes"):
+        oc.ad.torch_function(weighted, 3)
+    # What goes back needs the input, which torch has changed.
+    moved = w * 1.0
+    out = layer(moved, w)
+    with torch.no_grad():
+        moved.mul_(2.0)
+    with pytest.raises(RuntimeError, match="inplace|in-place"):
+        out.sum().backward()
