@@ -18,6 +18,8 @@ pub(super) fn add_tangents(
 ) {
     let uses = use_counts(kernel);
     let body = kernel.body;
+    let params = &kernel.regions[body].params;
+    let own = params.len() - params.iter().filter(|&&param| companion_of[param].is_some()).count();
     let mut tangents = Tangents {
         kernel,
         activity,
@@ -32,7 +34,7 @@ pub(super) fn add_tangents(
     tangents.region(body, &[]);
     let loops = tangents.loops;
     for one in loops {
-        add_loops(kernel, one, refusals);
+        add_loops(kernel, own, one, refusals);
     }
 }
 

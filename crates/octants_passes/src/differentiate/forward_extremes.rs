@@ -51,10 +51,10 @@ pub(super) struct Loops {
     pub deferred: Vec<Deferred>,
 }
 
-/// Puts the two loops behind one that has its tangents already.
-pub(super) fn add_loops(kernel: &mut Kernel, loops: Loops, refusals: &mut Vec<Refusal>) {
+/// Puts the two loops behind one that has its tangents already. The first `own` parameters are those of the kernel that is differentiated.
+pub(super) fn add_loops(kernel: &mut Kernel, own: usize, loops: Loops, refusals: &mut Vec<Refusal>) {
     let Loops { region, parallel, deferred } = loops;
-    refuse_overwritten(kernel, parallel, &deferred, refusals);
+    refuse_overwritten(kernel, own, parallel, &deferred, refusals);
     // What follows the loop follows these.
     let ops = &mut kernel.regions[region].ops;
     let at = ops.iter().position(|&op| op == parallel).map_or(ops.len(), |at| at + 1);
@@ -89,7 +89,13 @@ pub(super) fn add_loops(kernel: &mut Kernel, loops: Loops, refusals: &mut Vec<Re
 }
 
 /// What runs again must find what it found: nothing that the loop itself overwrites.
-fn refuse_overwritten(kernel: &Kernel, parallel: Op, deferred: &[Deferred], refusals: &mut Vec<Refusal>) {
+fn refuse_overwritten(
+    kernel: &Kernel,
+    own: usize,
+    parallel: Op,
+    deferred: &[Deferred],
+    refusals: &mut Vec<Refusal>,
+) {
     let inside = ops_in(kernel, kernel.ops[parallel].regions[0]);
     let uses = use_counts(kernel);
     for one in deferred.iter().filter(|one| uses[kernel.ops[one.op].results[0]] > 0) {
@@ -101,7 +107,9 @@ fn refuse_overwritten(kernel: &Kernel, parallel: Op, deferred: &[Deferred], refu
         let of = move |op: &Op| kernel.cell_access(*op).is_some_and(|access| access.writes == writes);
         inside.iter().copied().filter(of).filter(|&op| is_array(op))
     };
-    for read in accesses(false) {
+    // Tangents lie where their values do.
+    let is_own = |&op: &Op| kernel.as_param(kernel.ops[op].operands[0]).is_none_or(|param| param < own);
+    for read in accesses(false).filter(is_own) {
         if let Some(write) = accesses(true).find(|&write| order.may_overwrite(read, write)) {
             refusals.push(Refusal {
                 kind: RefusalKind::Overwritten,
