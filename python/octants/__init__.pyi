@@ -122,7 +122,8 @@ def kernel(fn: Callable[_P, _R]) -> _Kernel[_P, _R]:
     """Compiles a function into a kernel: its outermost ``for`` loops run in parallel on all cores.
 
     Every parameter is annotated: ``oc.f32``, ``int``, ``oc.types.ndarray(dtype=oc.f32, ndim=1)``. Compiled when first called, once
-    for each kind of arguments. Every kernel is cached, so ``pure`` and ``fastcache`` change nothing. A kernel with ``graph=True`` runs as any
+    for each kind of arguments. Every kernel is kept on disk; ``fastcache=True`` promises that this one depends on its arguments alone,
+    which is checked, and changes nothing else. A kernel with ``graph=True`` runs as any
     other."""
 
 @overload
@@ -132,7 +133,8 @@ def kernel(
     """Compiles a function into a kernel: its outermost ``for`` loops run in parallel on all cores.
 
     Every parameter is annotated: ``oc.f32``, ``int``, ``oc.types.ndarray(dtype=oc.f32, ndim=1)``. Compiled when first called, once
-    for each kind of arguments. Every kernel is cached, so ``pure`` and ``fastcache`` change nothing. A kernel with ``graph=True`` runs as any
+    for each kind of arguments. Every kernel is kept on disk; ``fastcache=True`` promises that this one depends on its arguments alone,
+    which is checked, and changes nothing else. A kernel with ``graph=True`` runs as any
     other."""
 
 @overload
