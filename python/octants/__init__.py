@@ -36,6 +36,7 @@ from ._fields.field import Field
 from ._fields.making import Layout, field, matrix_field, struct_field, vector_field
 from ._fields.matrix import MatrixField
 from ._fields.node import SNode
+from ._fields.quantised import BitpackedFields
 from ._fields.scalar import ScalarField
 from ._fields.struct import StructField
 from ._frexp import frexp

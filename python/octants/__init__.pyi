@@ -31,6 +31,7 @@ from ._fields.field import Field as Field
 from ._fields.making import Layout as Layout
 from ._fields.matrix import MatrixField as MatrixField
 from ._fields.node import SNode as SNode
+from ._fields.quantised import BitpackedFields as BitpackedFields
 from ._fields.scalar import ScalarField as ScalarField
 from ._fields.struct import StructField as StructField
 from ._language import atomic_add as atomic_add

@@ -6,7 +6,6 @@ from .exceptions import OctantsCompilationError
 
 #: What to use in place of a name.
 INSTEAD = {
-    "BitpackedFields": "use fields of i8 or i16",
     "DeviceCapability": "ask for devices with oc.init(arch=[...]), which takes the first one that there is",
     "Format": "keep images in fields or arrays",
     "GUI": "show to_numpy() with another library",

@@ -50,6 +50,7 @@ from .._octants import DataType as DataType
 from .._struct import StructType as StructType
 from .._tensor import Tensor as Tensor
 from . import primitive_types as primitive_types
+from . import quant as quant
 
 class NDArray(Protocol):
     # What is subscripted is a value for the compiler; arrays of every library fit.

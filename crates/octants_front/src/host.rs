@@ -419,6 +419,12 @@ pub trait Host {
         None
     }
 
+    /// The function, in the kernel language, that `load`s, `store`s or `add`s to an element of a field whose elements are encoded in another
+    /// one's, or gives its `cells`; `None` if the object is no such field.
+    fn encoded_method(&self, _object: &Self::Object, _name: &str) -> Option<Self::Object> {
+        None
+    }
+
     // Looking at objects.
     fn meaning(&self, object: &Self::Object) -> Meaning<Self::Object>;
     /// What is in a tuple or list.

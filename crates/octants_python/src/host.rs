@@ -410,6 +410,12 @@ impl<'py> Host for PyHost<'py> {
         methods.get_item(name).ok()
     }
 
+    fn encoded_method(&self, object: &Object<'py>, name: &str) -> Option<Object<'py>> {
+        object.get_type().getattr_opt(pyo3::intern!(self.py, "__octants_encoded__")).ok()??;
+        let methods = self.py.import("octants._quantised").ok()?.getattr("METHODS").ok()?;
+        methods.get_item(name).ok()
+    }
+
     fn items(&self, object: &Object<'py>) -> Vec<Object<'py>> {
         if let Ok(items) = object.cast::<PyTuple>() {
             return items.iter().map(tensor::into_unwrapped).collect();

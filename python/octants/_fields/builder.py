@@ -70,7 +70,7 @@ class FieldsBuilder:
         """See ``SNode.dynamic``."""
         return self.root.dynamic(axis, dimension, chunk_size)
 
-    def quant_array(self, axes, dimensions, max_num_bits) -> SNode:
+    def quant_array(self, axes, dimensions, max_num_bits):
         """See ``SNode.quant_array``."""
         return self.root.quant_array(axes, dimensions, max_num_bits)
 

@@ -15,6 +15,7 @@ from .builder import FieldsBuilder, current_root
 from .field import Field, user_line
 from .matrix import MatrixField
 from .node import whole
+from .quantised import QuantisedField, QuantisedType
 from .scalar import ScalarField
 from .struct import StructField
 
@@ -41,6 +42,12 @@ def field(
     ``dtype`` may be a type of vectors, matrices or structs. ``order="ji"`` makes ``i`` the axis that varies fastest in memory;
     ``offset`` is the index of the first element; ``needs_grad`` and ``needs_dual`` place ``x.grad`` and ``x.dual`` too.
     """
+    if isinstance(dtype, QuantisedType):
+        if shape is not None or order is not None or offset is not None or needs_grad or needs_dual:
+            raise OctantsRuntimeError(
+                "a field of quantised numbers has no shape, order, offset or gradient of its own; oc.BitpackedFields or quant_array places it"
+            )
+        return QuantisedField(dtype, name)
     made = _unplaced(dtype, name, _needs(needs_grad, needs_dual))
     return _placed_or_declared(made, shape, order, offset, layout)
 

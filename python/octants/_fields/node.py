@@ -12,6 +12,7 @@ TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from .builder import FieldsBuilder
     from .field import Field
+    from .quantised import QuantArray
 
 #: How many elements the first chunk of a list has. Chosen, not measured: a few cache lines of numbers.
 _CHUNK = 32
@@ -61,9 +62,17 @@ class SNode(Node):
         self._warn_of_divisions(axes, extents)
         return SNode(self._builder, self._tree.add_node(self._node, kind, axes, extents))
 
-    def quant_array(self, axes: Axes, dimensions, max_num_bits) -> SNode:
-        """Quantised: not supported yet."""
-        raise _unsupported("Quant_array")
+    def quant_array(self, axes: Axes, dimensions, max_num_bits) -> QuantArray:
+        """Cells that share a word of ``max_num_bits`` bits, for one field of quantised numbers."""
+        self._no_place("quant_array")
+        from .quantised import QuantArray
+
+        axes, extents = _cut(axes, dimensions)
+        if not self.shape:
+            return self.dense(axes, 1).quant_array(axes, dimensions, max_num_bits)
+        if list(axes) != list(range(len(self.shape))):
+            raise OctantsRuntimeError("a quant_array cuts all axes of the node that it is made in, in their order")
+        return QuantArray(self, extents, max_num_bits)
 
     def hash(self, axes: Axes, dimensions) -> SNode:
         """Not supported."""
@@ -72,13 +81,18 @@ class SNode(Node):
     def place(self, *fields, offset=None) -> SNode:
         """Puts fields into each cell, in this order. ``offset`` is the index of the first element, a number for each axis."""
         from .field import Field
+        from .quantised import BitpackedFields, QuantisedField
 
         self._no_place("place")
         for field in fields:
             if isinstance(field, (list, tuple)):
                 self.place(*field, offset=offset)
-            elif isinstance(field, Field):
+            elif isinstance(field, (Field, BitpackedFields)):
                 field._place(self, _origin(offset))
+            elif isinstance(field, QuantisedField):
+                raise OctantsRuntimeError(
+                    "fields of quantised numbers are placed by oc.BitpackedFields or in a quant_array, not one by one"
+                )
             else:
                 raise ValueError(f"{field!r} cannot be placed: place takes fields")
         return self

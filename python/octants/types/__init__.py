@@ -9,7 +9,7 @@ from .._primitive_types import *  # noqa: F403
 from .._promotion import numpy_type
 from .._struct import StructType, struct
 from .._tensor import Tensor
-from . import primitive_types
+from . import primitive_types, quant
 
 
 def to_numpy_type(dtype):
@@ -164,6 +164,6 @@ class Ref:
 
 __all__ = [
     "BufferViewType", "MatrixType", "NDArray", "StructType", "Template", "Tensor", "VectorType", "is_integral", "is_real", "is_signed",
-    "is_tensor", "matrix", "ndarray", "primitive_types", "struct", "template", "vector",
+    "is_tensor", "matrix", "ndarray", "primitive_types", "quant", "struct", "template", "vector",
 ]  # fmt: skip
 __all__ += _primitive_types.__all__

@@ -35,6 +35,7 @@ from .._octants import DataType as DataType
 from .._struct import StructType as StructType
 from .._tensor import Tensor as Tensor
 from . import primitive_types as primitive_types
+from . import quant as quant
 
 class NDArray(Protocol):
     """Annotation of an array parameter: ``x: oc.types.ndarray(dtype=oc.f32, ndim=2)``.

@@ -165,6 +165,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Place(place) => self.store(place, value, span),
             Term::Entries(entries) => self.store_entries(entries, value, span),
             Term::Choice(choice) => self.store_choice(choice, &value, span),
+            Term::Encoded(place) => self.store_encoded(place, value, span),
             Term::Struct(of) => self.store_struct(of, &value, span),
             _ => Err(self.error_with_help(
                 Code::AssignTarget,

@@ -50,6 +50,8 @@ pub(crate) enum Term<O> {
     Choice(Choice),
     /// A list of a dynamic node: an element of a field with an index less than it has axes.
     Sublist(Box<Sublist>),
+    /// An element whose bits are part of another field's: reading and writing it are calls.
+    Encoded(Box<Encoded<O>>),
     /// Text with run-time values in it.
     Text(Vec<TextPiece<O>>),
     /// A value with named members.
@@ -106,6 +108,13 @@ pub(crate) struct Choice {
     pub entries: Entries,
     /// One index for each axis of the entries' shape.
     pub components: Vec<Value>,
+}
+
+/// `field[index]`, where the field has no memory of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Encoded<O> {
+    pub field: O,
+    pub index: Vec<Value>,
 }
 
 /// A struct: it exists in the front end only, as its members.
@@ -192,6 +201,7 @@ impl<O> Term<O> {
             | Self::Entries(_)
             | Self::Choice(_)
             | Self::Sublist(_)
+            | Self::Encoded(_)
             | Self::Text(_)
             | Self::Place(_)
             | Self::Array(_)
@@ -218,7 +228,7 @@ impl<O> Term<O> {
     /// Whether an object of the host is part of it.
     pub(crate) fn holds_object(&self) -> bool {
         match self {
-            Self::Object(_) => true,
+            Self::Object(_) | Self::Encoded(_) => true,
             Self::Tuple(items) | Self::List(items) => items.iter().any(Self::holds_object),
             Self::Dict(items) => items.iter().any(|(key, item)| key.holds_object() || item.holds_object()),
             Self::Struct(of) => of.members.iter().any(|(_, member)| member.holds_object()),
@@ -279,6 +289,7 @@ impl<O> Term<O> {
             }
             Self::Index(values) => values.iter_mut().for_each(visit),
             Self::Sublist(list) => list.indices.iter_mut().for_each(visit),
+            Self::Encoded(place) => place.index.iter_mut().for_each(visit),
             Self::Tuple(items) | Self::List(items) => {
                 for item in items {
                     item.for_each_value(visit);

@@ -22,6 +22,9 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let [target, operand] = self.required(intrinsic, arguments, ["x", "y"], span)?;
+        if let (Term::Encoded(place), Combine::Add) = (&target.term, combine) {
+            return self.add_to_encoded(place, operand.term, span);
+        }
         let place = self.atomic_target(intrinsic, &target)?;
         let data = self.place_data(&place);
         let Some(elem) = data.elem() else { return Err(self.bad_arguments(intrinsic, target.span)) };

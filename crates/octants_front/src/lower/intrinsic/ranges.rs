@@ -162,7 +162,10 @@ impl<H: Host> Lowerer<'_, H> {
             }
             other => {
                 let rvalue = self.rvalue(other, of.span)?;
-                if matches!(rvalue, Term::Array(_) | Term::View(_)) || self.is_field_or_node(&rvalue) {
+                if matches!(rvalue, Term::Array(_) | Term::View(_))
+                    || self.is_field_or_node(&rvalue)
+                    || self.is_encoded(&rvalue)
+                {
                     return Ok(Term::Grouped(Box::new(rvalue)));
                 }
                 let what = self.describe(&rvalue);

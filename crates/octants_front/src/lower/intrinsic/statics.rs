@@ -32,6 +32,7 @@ impl<H: Host> Lowerer<'_, H> {
                 | Term::Place(_)
                 | Term::Choice(_)
                 | Term::Sublist(_)
+                | Term::Encoded(_)
                 | Term::Range(..)
                 | Term::Ndrange(..)
                 | Term::Grouped(_) => {

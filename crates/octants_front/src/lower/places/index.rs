@@ -59,6 +59,9 @@ impl<H: Host> Lowerer<'_, H> {
                 if let Meaning::Field = self.host.meaning(&object) {
                     return self.field_element(&object, base_expr, index, span);
                 }
+                if self.is_encoded(&Term::Object(object.clone())) {
+                    return self.encoded_element(&object, base_expr, index, span);
+                }
                 if !self.in_static
                     && let Meaning::Tensor(constant) = self.host.meaning(&object)
                 {

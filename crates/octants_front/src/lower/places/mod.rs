@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod attribute;
 pub(crate) mod choice;
+pub(crate) mod encoded;
 pub(crate) mod entries;
 pub(crate) mod field;
 pub(crate) mod index;

@@ -49,6 +49,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Term::Place(place) => self.store(&place, term, from),
                 Term::Entries(entries) => self.store_entries(&entries, term, from),
                 Term::Choice(choice) => self.store_choice(&choice, &term, from),
+                Term::Encoded(place) => self.store_encoded(&place, term, from),
                 Term::Struct(of) => self.store_struct(&of, &term, from),
                 _ => Err(self.not_assignable(target)),
             },
@@ -438,6 +439,10 @@ impl<H: Host> Lowerer<'_, H> {
                 Term::Entries(entries) => {
                     let term = self.operand(value)?;
                     return self.augment_entries(&entries, op, (term, value.span), span);
+                }
+                Term::Encoded(place) => {
+                    let term = self.operand(value)?;
+                    return self.augment_encoded(&place, op, (term, value.span), span);
                 }
                 Term::Choice(choice) => {
                     let term = self.operand(value)?;

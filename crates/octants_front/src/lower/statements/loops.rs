@@ -93,6 +93,9 @@ impl<H: Host> Lowerer<'_, H> {
                 if let Some(range) = self.field_domain(&object, span)? {
                     return Ok((range, false));
                 }
+                if let Some(range) = self.encoded_domain(&object, span)? {
+                    return Ok((range, false));
+                }
                 // Says what is wrong with an array that is not an argument.
                 let term = self.resolve(object, span)?;
                 Err(self.not_iterable(&term, span))

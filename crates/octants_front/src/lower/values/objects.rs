@@ -18,6 +18,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Place(place) => Ok(Term::Value(self.load_place(&place, span))),
             Term::Entries(entries) => Ok(Term::Value(self.load_entries(&entries, span))),
             Term::Choice(choice) => Ok(Term::Value(self.load_choice(&choice, span))),
+            Term::Encoded(place) => self.load_encoded(&place, span),
             Term::Struct(of) => {
                 let mut members = Vec::with_capacity(of.members.len());
                 for (name, member) in of.members {
@@ -129,6 +130,7 @@ impl<H: Host> Lowerer<'_, H> {
             | Term::Entries(_)
             | Term::Choice(_)
             | Term::Sublist(_)
+            | Term::Encoded(_)
             | Term::Text(_)
             | Term::Struct(_)
             | Term::Method(_)
