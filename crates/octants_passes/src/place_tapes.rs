@@ -94,13 +94,12 @@ pub fn declare_tape_arrays(kernel: &mut Kernel) -> TapeParams {
         for tape in tapes {
             let scalar = scalar_of(kernel, kernel.ops[tape].results[0]);
             let known = found.arrays.iter().find(|array| (array.branch, array.scalar) == (branch, scalar));
-            let array = match known {
-                Some(array) => kernel.regions[kernel.body].params[array.param],
-                None => {
-                    found.arrays.push(TapeArray { branch, scalar, param: kernel.params.len() });
-                    let ty = Type::Array(ArrayType::array(scalar, 1, Boundary::Unsafe));
-                    kernel.add_param(format!("tapes{branch}.{scalar}"), ty)
-                }
+            let array = if let Some(array) = known {
+                kernel.regions[kernel.body].params[array.param]
+            } else {
+                found.arrays.push(TapeArray { branch, scalar, param: kernel.params.len() });
+                let ty = Type::Array(ArrayType::array(scalar, 1, Boundary::Unsafe));
+                kernel.add_param(format!("tapes{branch}.{scalar}"), ty)
             };
             kernel.ops[tape].operands.extend([array, slots]);
         }
