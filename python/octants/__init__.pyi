@@ -281,7 +281,7 @@ def ndarray(
     *,
     layout: Sequence[int] | None = None,
 ) -> Ndarray:
-    """A zeroed array: ``oc.ndarray(oc.f32, (480, 640))``. ``needs_grad=True`` makes ``x.grad`` too.
+    """A zeroed array: ``oc.ndarray(oc.f32, (480, 640))``. ``needs_grad=True`` makes ``x.grad`` too, ``needs_dual=True`` makes ``x.dual``.
 
     ``layout=(1, 0)`` lays the axes out in another order in memory, the slowest first; indices and extents stay as they are."""
 

@@ -1,0 +1,476 @@
+"""What gradients cost: `python benches/gradients.py [--device cuda] [--peer FOLDER | --peer-python PYTHON] [--only NAME] [--name NAME]`.
+
+The same text under octants and, if a peer is named, quadrants with its option for stacks: each in a process of its own, in turns, the best of several
+rounds. A figure is the time of `kernel.grad` and that of the kernel itself. Gradients are compared between systems before anything is told.
+`--peer` is a folder that its wheel was unpacked into, `--peer-python` an interpreter that can import it, `--octants` a folder with octants.
+
+Needs numpy. Writes `benches/results/gradients_DEVICE.json` and `.md`.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+#: Programs, what they are, and which target of gradient against forward they have.
+PROGRAMS = {
+    "polynomial": ("`y = a x² + b x`, 2²⁰ elements", 2.5),
+    "functions": ("sine, exponential, root and quotient, 2²⁰ elements", 2.5),
+    "stencil": ("five points, 1024 × 1024", 2.5),
+    "sum": ("squares added into one element, 2²⁰ elements", 2.5),
+    "matrices": ("3 × 3 matrix times vector, normalised, 2¹⁸ elements", 2.5),
+    "branches": ("two sides of an `if`, 2²⁰ elements", 2.5),
+    "loop": ("`v = sin(v) * 0.9 + 0.1`, 64 steps from a field", 3.0),
+    "nest": ("two loops of 64 inside each other, carried values", None),
+    "rows": ("sparse rows times vector, 2¹⁶ rows of 0 to 31", None),
+    "pairs": ("forces between 1024 bodies", None),
+    "mpm88": ("one substep of the material point method, 8192 particles", 4.0),
+}
+
+
+def best(run, wait, budget=0.25, rounds=5):
+    """Seconds of one call."""
+    run()
+    wait()
+    begin = time.perf_counter()
+    run()
+    wait()
+    once = max(time.perf_counter() - begin, 1e-7)
+    calls = max(1, int(budget / rounds / once))
+    times = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        for _ in range(calls):
+            run()
+        wait()
+        times.append((time.perf_counter() - begin) / calls)
+    return min(times)
+
+
+def programs(qd, np, gpu):
+    """Of each program: a function that makes its arrays, and gives what runs it, what runs its gradients, and the array of gradients."""
+    f32, i32 = qd.f32, qd.i32
+    one, two = qd.types.ndarray(dtype=f32, ndim=1), qd.types.ndarray(dtype=f32, ndim=2)
+    ints = qd.types.ndarray(dtype=i32, ndim=1)
+    rng = np.random.default_rng(1)
+
+    def array(values):
+        made = qd.ndarray(f32, values.shape, needs_grad=True)
+        made.from_numpy(values.astype(np.float32))
+        return made
+
+    def seeded(shape):
+        return array(np.zeros(shape))
+
+    def of(kernel, x, y, *rest):
+        ones = np.ones(y.shape, np.float32)
+
+        def seed():
+            x.grad.fill(0)
+            y.grad.from_numpy(ones)
+
+        return lambda: kernel(x, y, *rest), lambda: kernel.grad(x, y, *rest), x.grad, seed
+
+    def polynomial():
+        @qd.kernel
+        def polynomial(x: one, y: one):
+            for i in range(x.shape[0]):
+                y[i] = 3.0 * x[i] * x[i] + 2.0 * x[i]
+
+        return of(polynomial, array(rng.random(2**20)), seeded(2**20))
+
+    def functions():
+        @qd.kernel
+        def functions(x: one, y: one):
+            for i in range(x.shape[0]):
+                a = qd.sin(x[i]) * qd.exp(x[i])
+                y[i] = qd.sqrt(x[i] + 1.0) / (a + 2.0)
+
+        return of(functions, array(rng.random(2**20)), seeded(2**20))
+
+    def stencil():
+        @qd.kernel
+        def stencil(x: two, y: two):
+            for i, j in qd.ndrange((1, 1023), (1, 1023)):
+                y[i, j] = x[i, j] * (x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1])
+
+        return of(stencil, array(rng.random((1024, 1024))), seeded((1024, 1024)))
+
+    def total():
+        @qd.kernel
+        def total(x: one, y: one):
+            for i in range(x.shape[0]):
+                y[0] += x[i] * x[i]
+
+        return of(total, array(rng.random(2**20)), seeded(1))
+
+    def matrices():
+        @qd.kernel
+        def matrices(x: two, y: two):
+            for i in range(x.shape[0]):
+                v = qd.Vector([x[i, 0], x[i, 1], x[i, 2]])
+                m = qd.Matrix([[1.0, 0.5, 0.25], [0.5, 2.0, 0.125], [0.25, 0.125, 3.0]])
+                w = m @ v
+                n = w / qd.sqrt(w.dot(w) + 1.0)
+                for k in qd.static(range(3)):
+                    y[i, k] = n[k]
+
+        return of(matrices, array(rng.random((2**18, 3))), seeded((2**18, 3)))
+
+    def branches():
+        @qd.kernel
+        def branches(x: one, y: one):
+            for i in range(x.shape[0]):
+                v = x[i] * 2.0
+                if v > 1.0:
+                    v = v * v
+                else:
+                    v = qd.exp(-v)
+                y[i] = v
+
+        return of(branches, array(rng.random(2**20)), seeded(2**20))
+
+    def loop():
+        n = 2**20 if gpu else 65_536
+        steps = qd.field(i32, shape=())
+        steps[None] = 64
+
+        @qd.kernel
+        def loop(x: one, y: one):
+            for i in range(x.shape[0]):
+                v = x[i]
+                for _ in range(steps[None]):
+                    v = qd.sin(v) * 0.9 + 0.1
+                y[i] = v
+
+        return of(loop, array(rng.random(n)), seeded(n))
+
+    def nest():
+        n = 8192 if gpu else 512
+        steps = qd.field(i32, shape=())
+        steps[None] = 64
+
+        @qd.kernel
+        def nest(x: one, y: one):
+            for i in range(x.shape[0]):
+                v = x[i]
+                for _outer in range(steps[None]):
+                    for _inner in range(steps[None]):
+                        v = qd.sin(v) * 0.9 + 0.1
+                y[i] = v
+
+        return of(nest, array(rng.random(n)), seeded(n))
+
+    def rows():
+        counts = rng.integers(0, 32, 2**16)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        columns = rng.integers(0, 2**16, int(starts[-1])).astype(np.int32)
+        first, at, weights = (
+            qd.ndarray(i32, len(starts)),
+            qd.ndarray(i32, len(columns)),
+            array(rng.random(len(columns))),
+        )
+        first.from_numpy(starts)
+        at.from_numpy(columns)
+
+        @qd.kernel
+        def rows(x: one, y: one, first: ints, at: ints, w: one):
+            for i in range(y.shape[0]):
+                total = 0.0
+                for k in range(first[i], first[i + 1]):
+                    total += w[k] * x[at[k]]
+                y[i] = total
+
+        return of(rows, array(rng.random(2**16)), seeded(2**16), first, at, weights)
+
+    def pairs():
+        @qd.kernel
+        def pairs(x: two, y: two):
+            for i in range(x.shape[0]):
+                force = qd.Vector([0.0, 0.0])
+                for j in range(1024):
+                    away = qd.Vector([x[j, 0] - x[i, 0], x[j, 1] - x[i, 1]])
+                    square = away.dot(away) + 0.01
+                    force += away / (square * qd.sqrt(square))
+                y[i, 0] = force[0]
+                y[i, 1] = force[1]
+
+        return of(pairs, array(rng.random((1024, 2))), seeded((1024, 2)))
+
+    return {
+        "polynomial": polynomial, "functions": functions, "stencil": stencil, "sum": total, "matrices": matrices, "branches": branches,
+        "loop": loop, "nest": nest, "rows": rows, "pairs": pairs, "mpm88": lambda: mpm88(qd, np),
+    }  # fmt: skip
+
+
+def mpm88(qd, np):
+    """Particles to a grid and back: three kernels on fields."""
+    particles, cells, dt = 8192, 64, 2e-4
+    f32 = qd.f32
+    rng = np.random.default_rng(2)
+    x, v = qd.Vector.field(2, f32, particles, needs_grad=True), qd.Vector.field(2, f32, particles, needs_grad=True)
+    c, j = qd.Matrix.field(2, 2, f32, particles, needs_grad=True), qd.field(f32, particles, needs_grad=True)
+    x1, v1 = qd.Vector.field(2, f32, particles, needs_grad=True), qd.Vector.field(2, f32, particles, needs_grad=True)
+    c1, j1 = qd.Matrix.field(2, 2, f32, particles, needs_grad=True), qd.field(f32, particles, needs_grad=True)
+    grid_v, grid_m = (
+        qd.Vector.field(2, f32, (cells, cells), needs_grad=True),
+        qd.field(f32, (cells, cells), needs_grad=True),
+    )
+    grid_w = qd.Vector.field(2, f32, (cells, cells), needs_grad=True)
+    volume = (0.5 / cells) ** 2
+    x.from_numpy((0.3 + 0.4 * rng.random((particles, 2))).astype(np.float32))
+    v.from_numpy(rng.standard_normal((particles, 2)).astype(np.float32))
+    j.fill(1.0)
+
+    @qd.kernel
+    def to_grid():
+        for p in range(particles):
+            base = qd.cast(x[p] * cells - 0.5, qd.i32)
+            fx = x[p] * cells - qd.cast(base, f32)
+            w = [0.5 * (1.5 - fx) ** 2, 0.75 - (fx - 1.0) ** 2, 0.5 * (fx - 0.5) ** 2]
+            stress = -dt * 4.0 * 400.0 * volume * (j[p] - 1.0) * cells * cells
+            affine = qd.Matrix([[stress, 0.0], [0.0, stress]]) + volume * c[p]
+            for a, b in qd.static(qd.ndrange(3, 3)):
+                away = (qd.Vector([a, b]) - fx) / cells
+                weight = w[a][0] * w[b][1]
+                grid_v[base + qd.Vector([a, b])] += weight * (volume * v[p] + affine @ away)
+                grid_m[base + qd.Vector([a, b])] += weight * volume
+
+    @qd.kernel
+    def on_grid():
+        for a, b in grid_m:
+            w = qd.Vector([0.0, 0.0])
+            if grid_m[a, b] > 0.0:
+                w = grid_v[a, b] / grid_m[a, b]
+            w[1] -= dt * 9.8
+            if a < 3 and w[0] < 0.0:
+                w[0] = 0.0
+            if b < 3 and w[1] < 0.0:
+                w[1] = 0.0
+            grid_w[a, b] = w
+
+    @qd.kernel
+    def to_particles():
+        for p in range(particles):
+            base = qd.cast(x[p] * cells - 0.5, qd.i32)
+            fx = x[p] * cells - qd.cast(base, f32)
+            w = [0.5 * (1.5 - fx) ** 2, 0.75 - (fx - 1.0) ** 2, 0.5 * (fx - 0.5) ** 2]
+            new_v = qd.Vector([0.0, 0.0])
+            new_c = qd.Matrix([[0.0, 0.0], [0.0, 0.0]])
+            for a, b in qd.static(qd.ndrange(3, 3)):
+                away = (qd.Vector([a, b]) - fx) / cells
+                weight = w[a][0] * w[b][1]
+                here = grid_w[base + qd.Vector([a, b])]
+                new_v += weight * here
+                new_c += 4.0 * weight * here.outer_product(away) * cells * cells
+            v1[p] = new_v
+            x1[p] = x[p] + dt * new_v
+            j1[p] = j[p] * (1.0 + dt * (new_c[0, 0] + new_c[1, 1]))
+            c1[p] = new_c
+
+    ones = np.ones((particles, 2), np.float32)
+
+    def run():
+        to_grid()
+        on_grid()
+        to_particles()
+
+    def back():
+        to_particles.grad()
+        on_grid.grad()
+        to_grid.grad()
+
+    def seed():
+        for field in (x, v, c, j, v1, c1, j1, grid_v, grid_m, grid_w):
+            field.grad.fill(0)
+        grid_v.fill(0)
+        grid_m.fill(0)
+        run()
+        x1.grad.from_numpy(ones)
+
+    return run, back, v.grad, seed
+
+
+def compile_times(system, device):
+    """Milliseconds from the definition of a kernel to the end of its first gradient, less those of a second one, in a session without a cache."""
+    qd, np = load(system, device)
+    made = programs(qd, np, device != "cpu")
+    found = {}
+    for name in ("functions", "branches", "loop"):
+        run, back, _, seed = made[name]()
+        run()
+        seed()
+        qd.sync()
+        begin = time.perf_counter()
+        back()
+        qd.sync()
+        middle = time.perf_counter()
+        back()
+        qd.sync()
+        found[name] = 1e3 * (middle - begin - (time.perf_counter() - middle))
+    return found
+
+
+def load(system, device):
+    import importlib
+
+    import numpy as np
+
+    qd = importlib.import_module(system)
+    options = {"ad_stack_experimental_enabled": True, "offline_cache": False, "log_level": "error"}
+    qd.init(arch=getattr(qd, device), **options)
+    return qd, np
+
+
+def child(system, device, only):
+    """All figures of one system, as JSON on the last line."""
+    qd, np = load(system, device)
+    found = {}
+    for name, make in programs(qd, np, device != "cpu").items():
+        if only and name not in only:
+            continue
+        try:
+            run, back, gradients, seed = make()
+            run()
+            seed()
+            back()
+            qd.sync()
+            values = gradients.to_numpy().reshape(-1).astype(np.float64)
+            figures = {
+                "forward": best(run, qd.sync),
+                "gradient": best(back, qd.sync),
+                "check": [float(np.abs(values).sum()), *values[:6].tolist()],
+            }
+            found[name] = figures
+        except Exception as error:
+            found[name] = {"error": f"{type(error).__name__}: {str(error).strip().splitlines()[0][:160]}"}
+    print(json.dumps(found))
+
+
+def compile_child(system, device):
+    print(json.dumps(compile_times(system, device)))
+
+
+def ask(python, folder, arguments):
+    """The last line of a process of this file, as data."""
+    environment = dict(os.environ)
+    if folder:
+        environment["PYTHONPATH"] = str(folder)
+    done = subprocess.run([python, __file__, *arguments], env=environment, capture_output=True, text=True, timeout=1200)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(arguments)} failed:\n{done.stderr[-3000:]}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def merged(rounds):
+    """The best of several runs."""
+    best_of = {}
+    for one in rounds:
+        for name, figures in one.items():
+            known = best_of.setdefault(name, figures)
+            for figure in ("forward", "gradient"):
+                if figure in figures and figure in known:
+                    known[figure] = min(known[figure], figures[figure])
+    return best_of
+
+
+def disagree(np, mine, other):
+    """Whether the gradients of two systems are others."""
+    scale = max(abs(value) for value in mine["check"][1:])
+    return not np.allclose(mine["check"], other["check"], rtol=5e-3, atol=5e-3 * scale)
+
+
+def table(results, compiled, device):
+    """The figures in Markdown."""
+    import numpy as np
+
+    lines = [
+        f"# Gradients on {'a GPU' if device != 'cpu' else 'the CPU'}",
+        "",
+        "Milliseconds of `kernel.grad`, and how many times those of the kernel itself that is. By `benches/gradients.py`.",
+        "",
+        "| program | octants | × forward | at most | quadrants | × forward | times as fast |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    peer = results.get("quadrants", {})
+    for name, (what, target) in PROGRAMS.items():
+        mine, other = results["octants"].get(name), peer.get(name)
+        if mine is None:
+            continue
+        row = [f"`{name}`: {what}"]
+        if "error" in mine:
+            lines.append(f"| {row[0]} | {mine['error']} | | | | | |")
+            continue
+        row += [
+            f"{1e3 * mine['gradient']:.3f}",
+            f"{mine['gradient'] / mine['forward']:.2f}",
+            f"{target:g}" if target else "",
+        ]
+        if other is None:
+            row += ["", "", ""]
+        elif "error" in other:
+            row += [other["error"].replace("|", " "), "", ""]
+        else:
+            wrong = " (other gradients)" if disagree(np, mine, other) else ""
+            row += [f"{1e3 * other['gradient']:.3f}{wrong}", f"{other['gradient'] / other['forward']:.2f}"]
+            row += [f"{other['gradient'] / mine['gradient']:.1f}"]
+        lines.append("| " + " | ".join(row) + " |")
+    lines += ["", "First call of `kernel.grad` less a second one, milliseconds, without caches on disk:", ""]
+    lines += ["| program | " + " | ".join(compiled) + " |", "|---|" + "---|" * len(compiled)]
+    for name in next(iter(compiled.values())):
+        lines.append(f"| `{name}` | " + " | ".join(f"{compiled[system][name]:.0f}" for system in compiled) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--peer", type=Path)
+    parser.add_argument("--peer-python")
+    parser.add_argument("--octants", type=Path)
+    parser.add_argument("--only", action="append")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--name")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--compile-child", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.child:
+        return child(chosen.child, chosen.device, chosen.only)
+    if chosen.compile_child:
+        return compile_child(chosen.compile_child, chosen.device)
+    systems = {"octants": (sys.executable, chosen.octants)}
+    if chosen.peer or chosen.peer_python:
+        systems["quadrants"] = (chosen.peer_python or sys.executable, chosen.peer)
+    only = [part for name in chosen.only or () for part in ("--only", name)]
+    rounds = {name: [] for name in systems}
+    for _ in range(chosen.rounds):
+        for name, (python, folder) in systems.items():
+            rounds[name].append(ask(python, folder, ["--child", name, "--device", chosen.device, *only]))
+    results = {name: merged(found) for name, found in rounds.items()}
+    compiled = {}
+    for name, (python, folder) in systems.items():
+        found = [ask(python, folder, ["--compile-child", name, "--device", chosen.device]) for _ in range(2)]
+        compiled[name] = {key: min(one[key] for one in found) for key in found[0]}
+    text = table(results, compiled, chosen.device)
+    print(text)
+    name = chosen.name or ("partial_gradients" if chosen.only else f"gradients_{chosen.device}")
+    RESULTS.mkdir(exist_ok=True)
+    data = {
+        "device": chosen.device,
+        "results": results,
+        "compile_ms": compiled,
+        "cores": os.cpu_count(),
+        "load": os.getloadavg(),
+    }
+    (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+    return None
+
+
+if __name__ == "__main__":
+    main()
