@@ -32,6 +32,14 @@ def torch_of(source, array, device, copy: bool | None, qd_stream=None):
     return tensor.to(wanted)
 
 
+def torch_alias(field):
+    """A tensor that shares the memory of a field with one leaf, if it is the host's and dense, else ``None``."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    alias = field._alias() if field.shape != () else None
+    return None if alias is None else torch.from_numpy(alias)
+
+
 def _same_device(device, wanted) -> bool:
     """Whether a tensor's device is the one that was asked for; ``cuda`` without a number is any."""
     return device.type == wanted.type and wanted.index in (None, device.index)

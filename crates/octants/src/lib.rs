@@ -65,7 +65,7 @@ pub use array::NdArray;
 pub use backend::open_device;
 pub use compiled::CompiledKernel;
 pub use error::{Error, Fault, LaunchError};
-pub use field::{FieldLeaf, HostStride, Place, Tree};
+pub use field::{FieldLeaf, HostSide, HostStride, Place, Tree};
 pub use gpu_code::{NvidiaTools, PtxModule};
 pub use gradient::{Gradient, KeptLoop};
 pub use invocation::Invocation;

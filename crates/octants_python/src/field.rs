@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use octants::ir::{Data, TensorShape};
-use octants::{FieldKind, FieldLeaf, HostQueue, HostStride, LeafId, LiveStream, Session};
+use octants::{FieldKind, FieldLeaf, HostQueue, HostSide, LeafId, LiveStream, Session};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -362,43 +362,60 @@ impl Field {
         })
     }
 
-    /// Copies all elements to every `count`th scalar of a contiguous array of the same type, or from there.
-    #[pyo3(signature = (array, number, count, to_array, qd_stream=None))]
-    fn _copy_among(
-        slf: &Bound<'_, Self>,
-        array: &Bound<'_, PyAny>,
-        number: usize,
-        count: usize,
-        to_array: bool,
-        qd_stream: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let (py, leaf, on) = (slf.py(), Self::data(slf, "to_numpy")?, Self::stream(slf, qd_stream)?);
-        if leaf.is_sparse() {
-            return by_kernel(slf, "copy_among", (array, number, count, to_array, qd_stream)).map(drop);
+    /// Copies all elements of fields of one scalar type from a contiguous array of that type, whose last axis counts the fields; without an
+    /// array to a new one, which is returned.
+    #[staticmethod]
+    #[pyo3(signature = (fields, array, qd_stream=None))]
+    fn _copy_together<'py>(
+        fields: Vec<Bound<'py, Self>>,
+        array: Option<Bound<'py, PyAny>>,
+        qd_stream: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(first) = fields.first() else { return Err(errors::bug("no fields to copy")) };
+        let (py, on) = (first.py(), Self::stream(first, qd_stream)?);
+        let to_array = array.is_none();
+        let name = if to_array { "to_numpy" } else { "from_numpy" };
+        let leaves = fields.iter().map(|field| Self::data(field, name)).collect::<PyResult<Vec<_>>>()?;
+        let scalar = leaves[0].scalar();
+        let array = match array {
+            Some(array) => array,
+            None => {
+                let mut shape = extents(leaves[0]);
+                shape.push(leaves.len());
+                host_memory::empty(py, &shape, scalar)?
+            }
+        };
+        if leaves.iter().any(|leaf| leaf.is_sparse()) {
+            for (number, field) in fields.iter().enumerate() {
+                by_kernel(field, "copy_among", (&array, number, fields.len(), to_array, qd_stream))?;
+            }
+            return Ok(to_array.then_some(array));
         }
-        let view = numpy::View::of(array).filter(|view| {
-            view.is_c_contiguous()
-                && view.scalar() == Some(leaf.scalar())
-                && (!to_array || view.is_writeable())
+        let view = numpy::View::of(&array).filter(|view| {
+            view.is_c_contiguous() && view.scalar() == Some(scalar) && (!to_array || view.is_writeable())
         });
         let view =
             view.ok_or_else(|| errors::bug("elements are copied among those of a contiguous array"))?;
         let (data, bytes) = (view.data() as usize, view.bytes());
-        let width = leaf.scalar().bytes() as usize;
-        let host = Some(HostStride { stride: count * width, offset: number * width });
         if !to_array {
-            write_log::host_writes_leaf(py, leaf, "from_numpy", &[])?;
-        }
-        stream::access(py, leaf.is_at_rest(), on.as_ref(), |queue| {
-            leaf.wait(queue)?;
-            if to_array {
-                // SAFETY: a writable contiguous array of that many bytes, kept alive by the caller.
-                leaf.read(unsafe { std::slice::from_raw_parts_mut(data as *mut u8, bytes) }, host, queue)
-            } else {
-                // SAFETY: as above; it is only read.
-                leaf.write(unsafe { std::slice::from_raw_parts(data as *const u8, bytes) }, host, queue)
+            for leaf in &leaves {
+                write_log::host_writes_leaf(py, leaf, "from_numpy", &[])?;
             }
-        })
+        }
+        let at_rest = leaves.iter().all(|leaf| leaf.is_at_rest());
+        stream::access(py, at_rest, on.as_ref(), |queue| {
+            leaves.iter().try_for_each(|leaf| leaf.wait(queue))?;
+            // SAFETY: a contiguous array of that many bytes, kept alive by the caller; one that is written is new, and nobody else knows it.
+            let host = unsafe {
+                if to_array {
+                    HostSide::Written(std::slice::from_raw_parts_mut(data as *mut u8, bytes))
+                } else {
+                    HostSide::Read(std::slice::from_raw_parts(data as *const u8, bytes))
+                }
+            };
+            FieldLeaf::copy_together(&leaves, host, queue)
+        })?;
+        Ok(to_array.then_some(array))
     }
 
     /// The elements in place, as a numpy array, if they lie densely in the host's memory and each axis has one stride.

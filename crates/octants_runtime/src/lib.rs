@@ -34,6 +34,7 @@ mod stream_pool;
 mod stream_table;
 mod stream_uses;
 mod strided;
+mod transpose;
 mod version;
 
 pub use arguments::{Arguments, ArrayMemory, DerivedArguments};

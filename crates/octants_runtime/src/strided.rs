@@ -3,6 +3,7 @@
 use std::ptr;
 
 use crate::memory::{HostQueue, Memory, MemoryError};
+use crate::transpose::{self, Tile};
 
 /// One loop of a strided copy: how many times, and how far it moves on each side, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +44,29 @@ impl Strided {
         self
     }
 
+    /// Parts of several copies of the same number of elements, such that a part of all of them stays in a cache: the copies take turns. Each
+    /// comes with where its host's bytes begin. `None` if they are not alike.
+    pub fn in_turns(copies: &[Self]) -> Option<Vec<Vec<(Self, usize)>>> {
+        let outer = *copies.first()?.loops.first()?;
+        let is_alike = |one: &Self| one.loops.first().is_some_and(|own| own.count == outer.count);
+        if !copies.iter().all(is_alike) {
+            return None;
+        }
+        let at_once = (TURN_BYTES / outer.host.max(outer.device).max(1)).max(1);
+        let part = |first: usize| {
+            let count = at_once.min(outer.count - first);
+            let of = |copy: &Self| {
+                let mut loops = copy.loops.clone();
+                loops[0].count = count;
+                let offset = copy.offset + first * loops[0].device;
+                let host = first * loops[0].host;
+                (Self { offset, loops, run: copy.run }, host)
+            };
+            copies.iter().map(of).collect()
+        };
+        Some((0..outer.count).step_by(at_once).map(part).collect())
+    }
+
     /// Bytes from the first to the last that the device's side touches.
     fn device_span(&self) -> Option<usize> {
         self.span(|one| one.device)
@@ -60,6 +84,9 @@ impl Strided {
         self.loops.iter().try_fold(self.run, reach)
     }
 }
+
+/// Bytes of the host that copies which take turns go over at once: half of a usual first-level cache.
+const TURN_BYTES: usize = 16 << 10;
 
 /// Both sides of a copy as they lie in the host's memory.
 #[derive(Clone, Copy)]
@@ -146,21 +173,21 @@ impl Memory {
     }
 }
 
+/// Code of its own for each of these lengths of a run: of scalars, and of usual vectors and matrices.
+macro_rules! by_width {
+    ($what:ident, $pointers:ident, $direction:ident: $($width:literal)*) => {
+        match $what.run {
+            $($width => Elements::<$width>.copy($what, $pointers, $direction),)*
+            _ => runs($what, $pointers, $direction),
+        }
+    };
+}
+
 /// # Safety
 /// Both sides have their span of bytes, and do not overlap.
 unsafe fn copy(what: &Strided, pointers: Pointers, direction: Direction) {
     // SAFETY: the caller's promise; the run is the one that the elements are copied by.
-    unsafe {
-        match what.run {
-            1 => Elements::<1>.copy(what, pointers, direction),
-            2 => Elements::<2>.copy(what, pointers, direction),
-            4 => Elements::<4>.copy(what, pointers, direction),
-            8 => Elements::<8>.copy(what, pointers, direction),
-            12 => Elements::<12>.copy(what, pointers, direction),
-            16 => Elements::<16>.copy(what, pointers, direction),
-            _ => runs(what, pointers, direction),
-        }
-    }
+    unsafe { by_width!(what, pointers, direction: 1 2 3 4 6 8 9 12 16 18 24 32 36 48 64 72) }
 }
 
 /// Runs that are long, or of an odd length.
@@ -208,8 +235,21 @@ unsafe fn nest(loops: &[Loop], pointers: Pointers, inside: &dyn Fn(Pointers)) {
     }
 }
 
-/// Elements of a tile's side: a row of the smallest is half a line, a tile of the largest still fits a first-level cache.
-const TILE_SIDE: usize = 32;
+/// The longest side of a tile.
+const TILE_SIDE: usize = 64;
+
+/// Bytes of a tile: it stays in a first-level cache with what it is copied from and to.
+const TILE_BYTES: usize = 8192;
+
+/// Elements of a tile's side.
+const fn tile_side(width: usize) -> usize {
+    match width {
+        1 | 2 => TILE_SIDE,
+        ..=8 => 32,
+        ..=32 => 16,
+        _ => 8,
+    }
+}
 
 /// Elements of `N` bytes.
 struct Elements<const N: usize>;
@@ -256,86 +296,37 @@ impl<const N: usize> Elements<N> {
     /// # Safety
     /// See [`copy`].
     unsafe fn tiles(reading: Loop, writing: Loop, pointers: Pointers) {
-        let mut tile = [[[0_u8; N]; TILE_SIDE]; TILE_SIDE];
-        for left in (0..writing.count).step_by(TILE_SIDE) {
-            let columns = TILE_SIDE.min(writing.count - left);
-            for top in (0..reading.count).step_by(TILE_SIDE) {
-                let rows = TILE_SIDE.min(reading.count - top);
+        let side = tile_side(N);
+        let mut tile = [0_u8; TILE_BYTES];
+        let (elements, _) = tile.as_chunks_mut::<N>();
+        for left in (0..writing.count).step_by(side) {
+            let columns = side.min(writing.count - left);
+            for top in (0..reading.count).step_by(side) {
+                let rows = side.min(reading.count - top);
                 // SAFETY: `top + rows` and `left + columns` are at most the counts.
                 unsafe {
                     let corner = writing.advanced(reading.advanced(pointers, top), left);
-                    let is_whole = rows == TILE_SIDE && columns == TILE_SIDE;
-                    if N == 4 && is_whole && reading.from == N && writing.to == N {
-                        turn_words(writing.from, reading.to, corner);
+                    let is_whole = rows == side && columns == side;
+                    if transpose::is_quick(N) && is_whole && reading.from == N && writing.to == N {
+                        let Pointers { from, to } = corner;
+                        let lines = Tile { from, to, from_line: writing.from, to_line: reading.to };
+                        transpose::transpose::<N>(lines, side, elements.as_flattened_mut());
                         continue;
                     }
                     for column in 0..columns {
                         let begin = writing.advanced(corner, column);
-                        for (row, line) in tile[..rows].iter_mut().enumerate() {
-                            line[column] = *reading.advanced(begin, row).from.cast::<[u8; N]>();
+                        for row in 0..rows {
+                            elements[row * side + column] =
+                                *reading.advanced(begin, row).from.cast::<[u8; N]>();
                         }
                     }
-                    for (row, line) in tile[..rows].iter().enumerate() {
+                    for row in 0..rows {
                         let begin = reading.advanced(corner, row);
-                        for (column, element) in line[..columns].iter().enumerate() {
+                        for (column, element) in elements[row * side..][..columns].iter().enumerate() {
                             *writing.advanced(begin, column).to.cast::<[u8; N]>() = *element;
                         }
                     }
                 }
-            }
-        }
-    }
-}
-
-/// Transposes a whole tile of elements of four bytes, whose lines lie `from` bytes apart where they are read and `to` bytes where they are
-/// written: four by four in registers, 3 times as fast as element by element (2016 × 2016 `f32`, one core).
-///
-/// # Safety
-/// Both sides have a whole tile there.
-#[cfg(target_arch = "x86_64")]
-#[expect(clippy::cast_ptr_alignment, reason = "the loads and stores are those that need none")]
-unsafe fn turn_words(from: usize, to: usize, corner: Pointers) {
-    use std::arch::x86_64::{
-        __m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
-        _mm_unpacklo_epi32, _mm_unpacklo_epi64,
-    };
-
-    let mut tile = [[0_u32; TILE_SIDE]; TILE_SIDE];
-    // SAFETY: every line lies inside the tile; SSE2 is part of the architecture.
-    unsafe {
-        for (n, line) in tile.iter_mut().enumerate() {
-            let begin = corner.from.add(n * from);
-            ptr::copy_nonoverlapping(begin, line.as_mut_ptr().cast::<u8>(), 4 * TILE_SIDE);
-        }
-        for row in (0..TILE_SIDE).step_by(4) {
-            for column in (0..TILE_SIDE).step_by(4) {
-                let load = |n: usize| _mm_loadu_si128(tile[column + n].as_ptr().add(row).cast::<__m128i>());
-                let store = |n: usize, line: __m128i| {
-                    let begin = corner.to.add((row + n) * to + 4 * column);
-                    _mm_storeu_si128(begin.cast::<__m128i>(), line);
-                };
-                let [a, b, c, d] = [load(0), load(1), load(2), load(3)];
-                let (low, high) = (_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
-                store(0, _mm_unpacklo_epi64(low, high));
-                store(1, _mm_unpackhi_epi64(low, high));
-                let (low, high) = (_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d));
-                store(2, _mm_unpacklo_epi64(low, high));
-                store(3, _mm_unpackhi_epi64(low, high));
-            }
-        }
-    }
-}
-
-/// # Safety
-/// Both sides have a whole tile there.
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn turn_words(from: usize, to: usize, corner: Pointers) {
-    for row in 0..TILE_SIDE {
-        for column in 0..TILE_SIDE {
-            // SAFETY: inside the tile.
-            unsafe {
-                let element = *corner.from.add(column * from + 4 * row).cast::<[u8; 4]>();
-                *corner.to.add(row * to + 4 * column).cast::<[u8; 4]>() = element;
             }
         }
     }
@@ -367,8 +358,8 @@ mod tests {
 
     #[test]
     fn elements_of_every_width_change_places() {
-        for width in [1, 2, 4, 8, 12] {
-            let (rows, columns) = (70, 45);
+        for width in [1, 2, 3, 4, 5, 8, 12, 24, 36, 72] {
+            let (rows, columns) = (150, 131);
             let elements = |n: usize| (0..width).map(move |byte| (n * 31 + byte * 7) as u8);
             let from: Vec<u8> = (0..rows * columns).flat_map(elements).collect();
             let mut to = vec![0; from.len()];

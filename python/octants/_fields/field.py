@@ -8,7 +8,7 @@ import weakref
 
 from .. import _octants
 from .._tensor import Tensor
-from .._torch import set_from_torch, torch_of
+from .._torch import set_from_torch, torch_alias, torch_of
 from ..exceptions import OctantsRuntimeError
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
@@ -226,6 +226,8 @@ class Field(_octants.Field):
 
     def to_torch(self, device=None, *, copy: bool | None = True, qd_stream=None):
         """A torch tensor with all elements."""
+        if copy is not True and device is None and (shared := torch_alias(self)) is not None:
+            return shared
         return torch_of(self, lambda copy: self.to_numpy(copy=copy, qd_stream=qd_stream), device, copy, qd_stream)
 
     def from_torch(self, arr, *, qd_stream=None) -> None:

@@ -251,12 +251,12 @@ class MatrixField(Field):
             raise ValueError("Zero-copy not available: the entries lie apart in memory; use copy=True or copy=None")
         import numpy
 
-        count = len(self._dtypes)
-        array = numpy.empty((*self.shape, count), dtype=self._numpy_type)
-        for number, entry in enumerate(self._each_entry()):
-            if self._declared is not None:
-                entry._copy_among(array, number, count, True, qd_stream)
-            else:
+        entries = list(self._each_entry())
+        if self._declared is not None:
+            array = self._copy_together(entries, None, qd_stream)
+        else:
+            array = numpy.empty((*self.shape, len(entries)), dtype=self._numpy_type)
+            for number, entry in enumerate(entries):
                 array[..., number] = entry._read(qd_stream)
         array = array.reshape(self.shape + ending)
         return array if dtype is None else numpy_arrays.converted(array, numpy_arrays.wanted_type(dtype))
@@ -275,13 +275,12 @@ class MatrixField(Field):
             return
         count = len(self._dtypes)
         parts = arr.reshape((*self.shape, count))
+        entries = list(self._each_entry())
         if self._declared is not None:
-            parts = numpy_arrays.contiguous(parts, self.dtype)
-        for number, entry in enumerate(self._each_entry()):
-            if self._declared is not None:
-                entry._copy_among(parts, number, count, False, qd_stream)
-            else:
-                entry._write(parts[..., number], qd_stream)
+            self._copy_together(entries, numpy_arrays.contiguous(parts, self.dtype), qd_stream)
+            return
+        for number, entry in enumerate(entries):
+            entry._write(parts[..., number], qd_stream)
 
     def to_torch(self, device=None, keep_dims: bool = False, *, copy: bool | None = True, qd_stream=None):
         """A torch tensor with all elements; see ``to_numpy``."""

@@ -62,5 +62,5 @@ fn dictionary<'py>(parent: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
         let dict = ffi::PyObject_GenericGetDict(parent.as_ptr(), std::ptr::null_mut());
         Bound::from_owned_ptr_or_err(parent.py(), dict)
     };
-    dict.ok().filter(|dict| dict.is_exact_instance_of::<PyDict>())
+    dict.ok().filter(PyAnyMethods::is_exact_instance_of::<PyDict>)
 }
