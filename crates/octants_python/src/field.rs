@@ -377,13 +377,12 @@ impl Field {
         let name = if to_array { "to_numpy" } else { "from_numpy" };
         let leaves = fields.iter().map(|field| Self::data(field, name)).collect::<PyResult<Vec<_>>>()?;
         let scalar = leaves[0].scalar();
-        let array = match array {
-            Some(array) => array,
-            None => {
-                let mut shape = extents(leaves[0]);
-                shape.push(leaves.len());
-                host_memory::empty(py, &shape, scalar)?
-            }
+        let array = if let Some(array) = array {
+            array
+        } else {
+            let mut shape = extents(leaves[0]);
+            shape.push(leaves.len());
+            host_memory::empty(py, &shape, scalar)?
         };
         if leaves.iter().any(|leaf| leaf.is_sparse()) {
             for (number, field) in fields.iter().enumerate() {

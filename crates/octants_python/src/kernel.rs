@@ -448,15 +448,15 @@ impl Kernel {
     ) -> PyResult<Bound<'py, PyDict>> {
         let (what, mut launch) =
             (What::Derivative(DerivativeKind::Reverse), LaunchArguments::new(stream.is_some()));
-        let code = match self.find(py, self.runtime.get().epoch(), what, arguments, &mut launch)? {
-            Some(found) => found,
-            None => {
-                let made = self.specialise(py, &*self.runtime.get().current(py)?, what, arguments)?;
-                if !self.fits(py, &made, arguments, &mut launch)? {
-                    return Err(misfit(py));
-                }
-                made
+        let found = self.find(py, self.runtime.get().epoch(), what, arguments, &mut launch)?;
+        let code = if let Some(found) = found {
+            found
+        } else {
+            let made = self.specialise(py, &*self.runtime.get().current(py)?, what, arguments)?;
+            if !self.fits(py, &made, arguments, &mut launch)? {
+                return Err(misfit(py));
             }
+            made
         };
         let (Some(gradient), Some(plan)) = (&code.derivative, &code.plan) else {
             return Err(errors::bug("a derivative without a plan"));

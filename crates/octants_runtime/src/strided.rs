@@ -245,8 +245,8 @@ const TILE_BYTES: usize = 8192;
 const fn tile_side(width: usize) -> usize {
     match width {
         1 | 2 => TILE_SIDE,
-        ..=8 => 32,
-        ..=32 => 16,
+        0 | 3..=8 => 32,
+        9..=32 => 16,
         _ => 8,
     }
 }

@@ -25,7 +25,6 @@ pub(crate) const fn is_quick(n: usize) -> bool {
 /// # Safety
 /// Both sides have a whole tile there, and do not overlap. `N` is one that [`is_quick`].
 #[cfg(target_arch = "x86_64")]
-#[expect(clippy::cast_ptr_alignment, reason = "the loads and stores are those that need none")]
 pub(crate) unsafe fn transpose<const N: usize>(tile: Tile, side: usize, copy: &mut [u8]) {
     use std::arch::x86_64::{
         __m128i, _mm_loadu_si128, _mm_setzero_si128, _mm_storeu_si128, _mm_unpackhi_epi8, _mm_unpackhi_epi16,
@@ -37,7 +36,7 @@ pub(crate) unsafe fn transpose<const N: usize>(tile: Tile, side: usize, copy: &m
     ///
     /// # Safety
     /// None: SSE2 is part of the architecture.
-    #[inline(always)]
+    #[inline]
     unsafe fn zip<const N: usize>(a: __m128i, b: __m128i) -> [__m128i; 2] {
         // SAFETY: see above.
         unsafe {
@@ -65,8 +64,8 @@ pub(crate) unsafe fn transpose<const N: usize>(tile: Tile, side: usize, copy: &m
         for row in (0..side).step_by(block) {
             for column in (0..side).step_by(block) {
                 let mut lines = [_mm_setzero_si128(); 16];
-                for n in 0..block {
-                    lines[n] = _mm_loadu_si128(copy.as_ptr().add((column + n) * line + row * N).cast());
+                for (n, words) in lines.iter_mut().take(block).enumerate() {
+                    *words = _mm_loadu_si128(copy.as_ptr().add((column + n) * line + row * N).cast());
                 }
                 // Each round interleaves the first half of the lines with the second.
                 let mut rounds = block;
@@ -77,8 +76,8 @@ pub(crate) unsafe fn transpose<const N: usize>(tile: Tile, side: usize, copy: &m
                     }
                     rounds /= 2;
                 }
-                for n in 0..block {
-                    _mm_storeu_si128(tile.to.add((row + n) * tile.to_line + column * N).cast(), lines[n]);
+                for (n, &words) in lines.iter().take(block).enumerate() {
+                    _mm_storeu_si128(tile.to.add((row + n) * tile.to_line + column * N).cast(), words);
                 }
             }
         }

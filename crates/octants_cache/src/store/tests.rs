@@ -157,7 +157,7 @@ fn ten_thousand_faults_give_misses_and_never_another_entry() {
     let names =
         || fs::read_dir(&inside).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     assert!(names().filter(|name| unfinished(name)).count() > 500);
-    let old = SystemTime::now() - Duration::from_secs(7200);
+    let old = SystemTime::now() - Duration::from_hours(2);
     for name in names().filter(|name| unfinished(name)) {
         File::open(inside.join(name)).unwrap().set_modified(old).unwrap();
     }

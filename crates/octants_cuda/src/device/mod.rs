@@ -34,10 +34,10 @@ const DEFAULT_PRIORITY: c_int = 0;
 const LEGACY_STREAM: Handle = ptr::null_mut();
 
 /// Bytes before and behind an allocation that are its own. Programs that look one row beyond the edge of a grid, without a check, find
-/// zeros there, and what they write there is nobody else's. They are memory: as much as the array only if that is little, and 3 % of large
-/// ones.
+/// zeros there, and what they write there is nobody else's. They are memory: as much as the array only if that is little, half of it up to 4
+/// MiB, and 3 % of large ones.
 fn margin(bytes: usize) -> usize {
-    let part = (bytes / 8).min(2 << 20).max(bytes / 64);
+    let part = (bytes / 2).min(2 << 20).max(bytes / 64);
     part.max(bytes.min(64 << 10)).next_multiple_of(ALIGN)
 }
 

@@ -189,14 +189,11 @@ impl Again<'_> {
                 b.if_else(
                     chosen,
                     |b| {
-                        match tangent.filter(|_| adds) {
-                            Some(tangent) => {
-                                b.atomic(AtomicOp::Add, companion, path, tangent);
-                            }
-                            None => {
-                                let zero = b.constant(Const::from_f64(scalar, 0.0));
-                                b.store(companion, path, zero);
-                            }
+                        if let Some(tangent) = tangent.filter(|_| adds) {
+                            b.atomic(AtomicOp::Add, companion, path, tangent);
+                        } else {
+                            let zero = b.constant(Const::from_f64(scalar, 0.0));
+                            b.store(companion, path, zero);
                         }
                         Vec::new()
                     },
