@@ -182,6 +182,7 @@ def test_the_keyword_is_no_argument(arch):
         from_pair(pair=pair, plus=6, qd_stream=s)
         assert pair.b.to_numpy().tolist() == [6] * n
         any_of(counter.f, qd_stream=s)
+        s.synchronize()
         any_of(x=counter.f, qd_stream=None)
         assert counter.f.to_numpy().tolist() == [16] * n
         assert no_arguments(qd_stream=s) == 3

@@ -526,6 +526,31 @@ def test_failures_of_several_branches(arch):
             assert "another branch failed, too: the second fails at" in str(caught.value)
 
 
+def test_a_failure_of_another_branch_alone(arch):
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
+    steps = 20 if arch in INTERPRETED else 50_000
+
+    @oc.func
+    def walk(x):
+        v = x
+        oc.loop_config(serialize=True)
+        for _ in range(steps):
+            v = (v * 5 + 3) % 1009
+        return v
+
+    @oc.kernel
+    def k(a: IntArray, b: IntArray):
+        with oc.stream_parallel():
+            for i in a:
+                a[i] = walk(a[i])
+        with oc.stream_parallel():
+            for i in b:
+                assert walk(b[i]) == -1, f"the second fails at {i}"
+
+    with pytest.raises(oc.OctantsAssertionError, match="the second fails at"):
+        k(*arrays(2, 3))
+
+
 def test_indices_are_checked_in_branches(arch):
     oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
 

@@ -228,6 +228,8 @@ def test_gradients_of_what_the_host_overwrites_are_not_mixed(arch):
 
 
 def test_validation_finds_writes_through_views(arch):
+    if arch in ("cuda", "remote"):
+        pytest.skip("the host has no views of a device's own memory")
     oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
     x, loss = made(X), made(0.0)
     rows, total = oc.field(oc.f64, (2, 2), needs_grad=True), oc.field(oc.f64, (), needs_grad=True)

@@ -364,9 +364,9 @@ impl Field {
 
     /// Copies all elements of fields of one scalar type from a contiguous array of that type, whose last axis counts the fields; without an
     /// array to a new one, which is returned.
-    #[staticmethod]
     #[pyo3(signature = (fields, array, qd_stream=None))]
     fn _copy_together<'py>(
+        _slf: &Bound<'py, Self>,
         fields: Vec<Bound<'py, Self>>,
         array: Option<Bound<'py, PyAny>>,
         qd_stream: Option<&Bound<'py, PyAny>>,

@@ -210,6 +210,8 @@ unsafe fn run_on_device<I>(
         }
         queue.take_last_from(ring, u64::from_le_bytes(dropped));
     }
+    // A fork has looked at the records of its branches, of which ours is one.
+    ran?;
     if let Some(fault) = report.fault(0) {
         return Err(RunError::Fault(fault, Vec::new()));
     }
