@@ -56,7 +56,7 @@ impl<'a> Invocation<'a> {
                 kernel.before_launch(stream, memory)?;
             }
         }
-        let ended = checked.with_arguments(|args| gradient.launch(args, stream, cancel));
+        let ended = checked.with_arguments(gradient.params(), |args| gradient.launch(args, stream, cancel));
         if let Some(stream) = stream {
             for memory in memories {
                 memory.after_launch(stream);

@@ -120,6 +120,15 @@ unsafe impl Device for FailingDevice {
         Self::made(&self.allocations, self.inner.allocate(bytes))
     }
 
+    fn reserve(&self, bytes: usize) -> Result<Address, DeviceError> {
+        self.pass("reserve")?;
+        Self::made(&self.allocations, self.inner.reserve(bytes))
+    }
+
+    fn reservable(&self) -> u64 {
+        self.inner.reservable()
+    }
+
     unsafe fn free(&self, address: Address, bytes: usize) {
         Self::gave_back(&self.allocations);
         // SAFETY: the caller says so.

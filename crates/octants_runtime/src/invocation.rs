@@ -165,12 +165,15 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
         Ok(self.plan.launch(arguments, results, env))
     }
 
-    /// Hands the block to a launch of the same plan. Arrays that were not given are empty.
-    pub fn with_arguments<R>(self, launch: impl FnOnce(Arguments<'_>) -> R) -> Result<R, ArgumentError> {
-        let slots = &self.plan.args().slots;
-        let may_be_empty = |slot: &ArgSlot| slot.array().is_some_and(|array| array.layout.is_none());
-        if !slots.get(self.given..).is_some_and(|rest| rest.iter().all(may_be_empty)) {
-            return Err(ArgumentError::Count { expected: slots.len(), found: self.given });
+    /// Hands the block to a launch of the same plan that gives all but the first so many arguments itself. Until then they are zero: numbers, and
+    /// arrays without elements.
+    pub fn with_arguments<R>(
+        self,
+        expected: usize,
+        launch: impl FnOnce(Arguments<'_>) -> R,
+    ) -> Result<R, ArgumentError> {
+        if self.given != expected {
+            return Err(ArgumentError::Count { expected, found: self.given });
         }
         // SAFETY: as above; extents that were not given are zero.
         Ok(launch(unsafe { Arguments::new(&self.block) }))
