@@ -129,6 +129,10 @@ unsafe impl Device for FailingDevice {
         self.inner.reservable()
     }
 
+    fn assemble(&self, code: &[u8]) -> Result<Option<Vec<u8>>, DeviceError> {
+        self.inner.assemble(code)
+    }
+
     unsafe fn free(&self, address: Address, bytes: usize) {
         Self::gave_back(&self.allocations);
         // SAFETY: the caller says so.

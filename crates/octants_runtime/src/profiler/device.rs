@@ -106,6 +106,10 @@ unsafe impl Device for ProfiledDevice {
         self.inner.reservable()
     }
 
+    fn assemble(&self, code: &[u8]) -> Result<Option<Vec<u8>>, DeviceError> {
+        self.inner.assemble(code)
+    }
+
     unsafe fn free(&self, address: Address, bytes: usize) {
         // SAFETY: the caller keeps the verb's contract.
         unsafe { self.inner.free(address, bytes) };
