@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -57,7 +58,9 @@ def test_stubs_are_what_the_package_gives():
 )
 def test_every_public_name_is_in_the_stub(module, stub):
     text = (PACKAGE / stub).read_text()
-    public = [name for name, value in vars(module).items() if not name.startswith("_") and name != "annotations"]
+    # Modules inside are there once somebody imports them.
+    named = {name for name, value in vars(module).items() if not isinstance(value, ModuleType)}
+    public = [name for name in named if not name.startswith("_") and name != "annotations"]
     assert len(public) > 30
     missing = [name for name in public if not re.search(rf"\b{name}\b", text)]
     assert missing == []

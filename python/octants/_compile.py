@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any
 
 from ._octants import BoundKernel, Kernel, host_only
+
+TYPE_CHECKING = False  # as `typing` says it, without its weight
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _split(kernel: Any, args: tuple[Any, ...]) -> tuple[Kernel, tuple[Any, ...]]:
