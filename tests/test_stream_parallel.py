@@ -495,10 +495,8 @@ def test_a_failed_assertion_in_a_branch_is_raised_and_the_rest_joined(arch):
         a.fill(attempt)
 
 
-def test_failures_of_several_branches(arch):
-    """The first one in the order of the program is raised. Others are told where they happened, too; in order they never begin."""
-    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
-    # Short branches run in order, where the second never begins.
+def long_walk(arch):
+    """A func that takes long enough for branches to overlap: short ones run in order, where the second never begins."""
     steps = 20 if arch in INTERPRETED else 50_000
 
     @oc.func
@@ -508,6 +506,14 @@ def test_failures_of_several_branches(arch):
         for _ in range(steps):
             v = (v * 5 + 3) % 1009
         return v
+
+    return walk
+
+
+def test_failures_of_several_branches(arch):
+    """The first one in the order of the program is raised. Others are told where they happened, too; in order they never begin."""
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
+    walk = long_walk(arch)
 
     @oc.kernel
     def k(a: IntArray, b: IntArray):
@@ -528,15 +534,7 @@ def test_failures_of_several_branches(arch):
 
 def test_a_failure_of_another_branch_alone(arch):
     oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
-    steps = 20 if arch in INTERPRETED else 50_000
-
-    @oc.func
-    def walk(x):
-        v = x
-        oc.loop_config(serialize=True)
-        for _ in range(steps):
-            v = (v * 5 + 3) % 1009
-        return v
+    walk = long_walk(arch)
 
     @oc.kernel
     def k(a: IntArray, b: IntArray):
