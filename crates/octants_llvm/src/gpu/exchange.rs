@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! store:  lane l writes its entries k to words l * n + k;  wait;  word r * 32 + l goes to memory, for each round r < n;  wait
-//!         (or words r * 128 + 4 l to + 3, where the array begins at a multiple of 16 bytes and n is odd)
+//!         (or words r * 128 + 4 l to + 3, where the array begins at a multiple of 16 bytes and n is odd or four words divide it)
 //! load:   the same backwards, before the body
 //! ```
 //!
@@ -21,7 +21,8 @@
 //! wait orders accesses of the warp's lanes to shared and to global memory.
 //!
 //! Words lie side by side where `n` is odd: the 32 banks then have one word each of every step. Where it is even, one word is
-//! left out behind each 32.
+//! left out behind each 32. Where four words divide it, lanes access four of their own words at a time, and 8 lanes are served by one
+//! step: 12 words have them in all banks as they are; of 16, the four groups of two elements each change places in a way of their own.
 
 use octants_ir::ops::Effects;
 use octants_ir::plan::Task;
@@ -44,7 +45,9 @@ const BYTES: u32 = 4;
 /// Words of the widest access.
 const QUAD: u32 = 4;
 /// Words of an element, at most: the more, the fewer warps have room.
-const MOST_WORDS: u32 = 15;
+const MOST_WORDS: u32 = 16;
+/// Elements up to here are no wider than a sector of the cache, and whole sectors are what accesses of 128 bits touch anyway.
+const SECTOR_WORDS: u32 = 8;
 /// Bytes of shared memory that a block has for exchanges, at most: with the totals of reductions less than the 48 KiB of every GPU.
 const MOST_BYTES: u32 = 40 << 10;
 
@@ -116,8 +119,18 @@ impl Exchange {
 }
 
 impl Elements {
+    /// Whether lanes access four of their own words at a time.
+    fn is_by_quads(self) -> bool {
+        self.words.is_multiple_of(QUAD)
+    }
+
     fn is_padded(self) -> bool {
-        self.words.is_multiple_of(2)
+        self.words.is_multiple_of(2) && !self.is_by_quads()
+    }
+
+    /// Whether groups of four words change places.
+    fn is_turned(self) -> bool {
+        self.words.is_multiple_of(4 * QUAD)
     }
 
     /// Whether four words of a lane go by one access, if the array begins at a multiple of 16 bytes: a warp's first element does, then.
@@ -131,7 +144,7 @@ impl Elements {
     }
 }
 
-/// The element and the entry that a path names, if the element is one to exchange. Where four words divide it, accesses of 128 bits do.
+/// The element and the entry that a path names, if the element is one to exchange.
 fn element(kernel: &Kernel, axis: Value, path: &[Value]) -> Option<(Elements, u32)> {
     let run = run_along(kernel, axis, path)?;
     let Type::Array(array) = kernel.ty(path[0]) else { return None };
@@ -139,7 +152,8 @@ fn element(kernel: &Kernel, axis: Value, path: &[Value]) -> Option<(Elements, u3
     let words = array.elem.tensor_shape()?.count();
     let is_own = array.rank == 1 && path[1] == axis;
     let is_dense = in_memory(scalar).bytes() == BYTES && run.stride == u64::from(words * BYTES);
-    if !is_own || !is_dense || !(3..=MOST_WORDS).contains(&words) || words.is_multiple_of(4) {
+    let has_wide_accesses = words.is_multiple_of(QUAD) && words <= SECTOR_WORDS;
+    if !is_own || !is_dense || !(3..=MOST_WORDS).contains(&words) || has_wide_accesses {
         return None;
     }
     let origin = kernel.layout(array).map_or(0, |layout| layout.origin[0]);
@@ -309,8 +323,8 @@ impl Emitter<'_> {
         let ty = Ty::new(array.scalar, 1);
         let own = self.own_place(warp, array, exchanges);
         let entries = (0..array.words).map(|entry| {
-            let place = self.entry_place(own, warp, array, entry, exchanges);
-            self.f.value(ty, format_args!("load {ty}, ptr addrspace(3) {place}, align {BYTES}"))
+            let (place, align) = self.entry_place(own, warp, array, entry, exchanges);
+            self.f.value(ty, format_args!("load {ty}, ptr addrspace(3) {place}, align {align}"))
         });
         let entries = entries.collect();
         self.wait_for_warp();
@@ -327,8 +341,8 @@ impl Emitter<'_> {
     ) {
         let own = self.own_place(warp, array, exchanges);
         for &(entry, value) in entries {
-            let place = self.entry_place(own, warp, array, entry, exchanges);
-            self.f.line(format_args!("store {}, ptr addrspace(3) {place}, align {BYTES}", Typed(value)));
+            let (place, align) = self.entry_place(own, warp, array, entry, exchanges);
+            self.f.line(format_args!("store {}, ptr addrspace(3) {place}, align {align}", Typed(value)));
         }
         self.wait_for_warp();
         self.move_words(warp, array, exchanges, Direction::Store);
@@ -409,7 +423,14 @@ impl Emitter<'_> {
         let place = |e: &mut Self, round: u32| {
             let number = e.binary("add nuw nsw", own, word(round * round_words));
             let words = round * if array.is_padded() { WARP + 1 } else { round_words };
-            (e.place_behind(first, words), e.word_cell(memory, number))
+            // Four elements on, words change places as they do here.
+            let is_computed = array.is_turned() && width < QUAD;
+            let place = if is_computed {
+                e.place(warp, array, number, exchanges)
+            } else {
+                e.place_behind(first, words)
+            };
+            (place, e.word_cell(memory, number))
         };
         let places: Vec<_> = (0..rounds).map(|round| place(self, round)).collect();
         let read: Vec<_> =
@@ -490,7 +511,7 @@ impl Emitter<'_> {
         self.place(warp, array, first, exchanges)
     }
 
-    /// The place of another entry of it.
+    /// The place of another entry of it, and the bytes that it begins at a multiple of.
     fn entry_place(
         &mut self,
         own: Ptr,
@@ -498,13 +519,16 @@ impl Emitter<'_> {
         array: Elements,
         entry: u32,
         exchanges: &Exchanges,
-    ) -> Ptr {
-        if !array.is_padded() {
-            return self.place_behind(own, entry);
+    ) -> (Ptr, u32) {
+        let within = if array.is_by_quads() { entry % QUAD } else { 0 };
+        let align = if array.is_by_quads() && within == 0 { QUAD * BYTES } else { BYTES };
+        if !array.is_padded() && !array.is_turned() {
+            return (self.place_behind(own, entry), align);
         }
         let first = self.binary("mul", warp.lane, word(array.words));
-        let number = self.binary("add", first, word(entry));
-        self.place(warp, array, number, exchanges)
+        let number = self.binary("add", first, word(entry - within));
+        let place = self.place(warp, array, number, exchanges);
+        (self.place_behind(place, within), align)
     }
 
     fn place_behind(&mut self, place: Ptr, words: u32) -> Ptr {
@@ -517,6 +541,12 @@ impl Emitter<'_> {
         if array.is_padded() {
             let left_out = self.binary("lshr", number, word(WARP.ilog2()));
             number = self.binary("add", number, left_out);
+        }
+        if array.is_turned() {
+            let pair = self.binary("lshr", number, word((2 * array.words).ilog2()));
+            let turn = self.binary("and", pair, word(QUAD - 1));
+            let turn = self.binary("mul", turn, word(QUAD));
+            number = self.binary("xor", number, turn);
         }
         let number = self.binary("add", warp.buffer, number);
         let words = exchanges.buffer * exchanges.warps;
