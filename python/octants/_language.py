@@ -274,6 +274,12 @@ def atomic_cas(x, expected, desired):
     raise _only_in_kernels("atomic_cas")
 
 
+@_marked("atomic_cas_word")
+def atomic_cas_word(x, expected, desired):
+    """``atomic_cas`` of unsigned integers of any width: of words that hold several numbers."""
+    raise _only_in_kernels("atomic_cas_word")
+
+
 @_marked("volatile_load")
 def volatile_load(target):
     """Reads an array element anew each time: never merged, moved or cached."""

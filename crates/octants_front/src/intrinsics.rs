@@ -112,6 +112,7 @@ intrinsics! {
     AtomicXor "atomic_xor" "atomic_xor(x, y): the old value.";
     AtomicExchange "atomic_exchange" "atomic_exchange(x, y): the old value.";
     AtomicCas "atomic_cas" "atomic_cas(x, expected, desired): the old value.";
+    AtomicCasWord "atomic_cas_word" "atomic_cas of unsigned integers of any width, for the library.";
     VolatileLoad "volatile_load" "volatile_load(x)";
 
     Random "random" "random(dtype=float)";

@@ -31,6 +31,7 @@ const VALUE_MODULES: &[&str] = &[
     "octants._not_yet",
     "octants._peer",
     "octants._promotion",
+    "octants._quantised",
     "octants._random",
     "octants._struct",
 ];

@@ -15,7 +15,14 @@ from .builder import FieldsBuilder, current_root
 from .field import Field, user_line
 from .matrix import MatrixField
 from .node import whole
-from .quantised import QuantisedField, QuantisedType
+from .quantised import (
+    PackedStructField,
+    QuantisedField,
+    QuantisedMatrixField,
+    QuantisedType,
+    declared,
+    require_bare,
+)
 from .scalar import ScalarField
 from .struct import StructField
 
@@ -43,11 +50,8 @@ def field(
     ``offset`` is the index of the first element; ``needs_grad`` and ``needs_dual`` place ``x.grad`` and ``x.dual`` too.
     """
     if isinstance(dtype, QuantisedType):
-        if shape is not None or order is not None or offset is not None or needs_grad or needs_dual:
-            raise OctantsRuntimeError(
-                "a field of quantised numbers has no shape, order, offset or gradient of its own; oc.BitpackedFields or quant_array places it"
-            )
-        return QuantisedField(dtype, name)
+        require_bare(shape, order, offset, needs_grad, needs_dual)
+        return declared(QuantisedField(dtype, name))
     made = _unplaced(dtype, name, _needs(needs_grad, needs_dual))
     return _placed_or_declared(made, shape, order, offset, layout)
 
@@ -64,6 +68,9 @@ def vector_field(
     layout=Layout.AOS,
 ):
     """A field of vectors: ``oc.Vector.field(3, oc.f32, shape=8)``. ``dtype`` may be a list with a type for each entry."""
+    if _is_quantised(dtype):
+        require_bare(shape, order, offset, needs_grad, needs_dual)
+        return declared(_quantised_matrix((whole(n, "n"),), dtype, name))
     made = _matrix((whole(n, "n"),), dtype, name, _needs(needs_grad, needs_dual))
     return _placed_or_declared(made, shape, order, offset, layout)
 
@@ -81,6 +88,9 @@ def matrix_field(
     layout=Layout.AOS,
 ):
     """A field of matrices: ``oc.Matrix.field(2, 2, oc.f32, shape=8)``. ``dtype`` may be a nested list with a type for each entry."""
+    if _is_quantised(dtype):
+        require_bare(shape, order, offset, needs_grad, needs_dual)
+        return declared(_quantised_matrix((whole(n, "n"), whole(m, "m")), dtype, name))
     made = _matrix((whole(n, "n"), whole(m, "m")), dtype, name, _needs(needs_grad, needs_dual))
     return _placed_or_declared(made, shape, order, offset, layout)
 
@@ -99,6 +109,9 @@ def struct_field(
     """A field of structs: ``oc.Struct.field({"mass": oc.f32, "pos": vec3}, shape=8)``."""
     if not isinstance(members, dict) or not members:
         raise OctantsSyntaxError(f"the members of a struct are a dict of names and types, not {members!r}")
+    if any(_is_quantised(dtype) for dtype in members.values()):
+        require_bare(shape, order, offset, needs_grad, needs_dual)
+        return declared(_packed_struct(members, methods, "" if name == "<Struct>" else name))
     return struct_type_field(StructType(members, methods), shape, order, name, offset, needs_grad, needs_dual, layout)
 
 
@@ -143,6 +156,35 @@ def _matrix(element_shape: tuple[int, ...], dtype, name: str, needs: tuple[str, 
     made = MatrixField(element_shape, [_checked_type(one, needs) for one in _entry_types(element_shape, dtype)], name)
     made._needs = needs
     return made
+
+
+def _is_quantised(dtype) -> bool:
+    """Whether a type, or one in a nested list, is of quantised numbers."""
+    if isinstance(dtype, (list, tuple)):
+        return any(_is_quantised(one) for one in dtype)
+    return isinstance(dtype, QuantisedType)
+
+
+def _quantised_matrix(element_shape: tuple[int, ...], dtype, name: str) -> QuantisedMatrixField:
+    if min(element_shape) < 1:
+        raise OctantsRuntimeError(f"the elements of a field have at least one entry, not shape {element_shape}")
+    entries = _entry_types(element_shape, dtype)
+    for one in entries:
+        if not isinstance(one, QuantisedType):
+            raise OctantsRuntimeError(f"either all entries of a vector or matrix are quantised or none is, not {one!r}")
+    return QuantisedMatrixField(element_shape, entries, name)
+
+
+def _packed_struct(members: dict, methods, name: str) -> PackedStructField:
+    computed = {key: dtype.compute if _is_quantised(dtype) else dtype for key, dtype in members.items()}
+    fields: dict = {}
+    for key, dtype in members.items():
+        called = f"{name}.{key}" if name else key
+        if _is_quantised(dtype):
+            fields[key] = QuantisedField(dtype, called)
+        else:
+            fields[key] = _placed_or_declared(_unplaced(dtype, called, ()), None, None, None, Layout.AOS)
+    return PackedStructField(StructType(computed, methods), fields, name)
 
 
 def _entry_types(element_shape: tuple[int, ...], dtype) -> list:

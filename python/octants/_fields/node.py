@@ -81,7 +81,7 @@ class SNode(Node):
     def place(self, *fields, offset=None) -> SNode:
         """Puts fields into each cell, in this order. ``offset`` is the index of the first element, a number for each axis."""
         from .field import Field
-        from .quantised import BitpackedFields, QuantisedField
+        from .quantised import BitpackedFields, _PackedField
 
         self._no_place("place")
         for field in fields:
@@ -89,7 +89,7 @@ class SNode(Node):
                 self.place(*field, offset=offset)
             elif isinstance(field, (Field, BitpackedFields)):
                 field._place(self, _origin(offset))
-            elif isinstance(field, QuantisedField):
+            elif isinstance(field, _PackedField):
                 raise OctantsRuntimeError(
                     "fields of quantised numbers are placed by oc.BitpackedFields or in a quant_array, not one by one"
                 )

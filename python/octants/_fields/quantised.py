@@ -1,36 +1,52 @@
 """Quantised fields on the host: numbers of a few bits each, which share words, the elements of an ordinary field.
 
-``BitpackedFields`` puts elements of several fields into one word, ``quant_array`` several elements of one field. What kernels do with
-them is in ``_quantised``.
+``BitpackedFields`` puts elements of several fields into one word, ``quant_array`` several elements of one field. What the bits mean, and what is
+done with them, is in ``_quantised``: the host reads and writes elements by kernels, too.
 """
 
 from __future__ import annotations
 
-from .._octants import DataType, dtypes, host_only
-from .._promotion import data_type, numpy_type
-from ..exceptions import OctantsRuntimeError
+import weakref
+
+from .._octants import DataType, dtypes, host_only, is_compiling
+from .._promotion import data_type, numpy_type, of_numpy, promoted
+from ..exceptions import OctantsRuntimeError, OctantsSyntaxError
+from . import numpy_arrays
+from .elements import matrix_element, struct_element
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from typing import Any
 
-WORD_BITS = (32, 64)
+    from .._struct import StructType
+
+WORD_BITS = (8, 16, 32, 64)
+
+#: What the reals that numbers are taken apart as have: bits, bits of the mantissa, bits of the exponent.
+_REALS = {"f32": (32, 23, 8), "f64": (64, 52, 11)}
 
 
 class QuantisedType:
-    """The type of a number of a few bits: ``oc.types.quant.int(5)``, ``oc.types.quant.fixed(10, max_value=2.0)``."""
+    """The type of a number of a few bits: ``oc.types.quant.int(5)``, ``oc.types.quant.fixed(10, max_value=2.0)``, ``oc.types.quant.float(5, 11)``."""
 
-    __slots__ = ("bits", "compute", "scale", "signed")
+    __slots__ = ("bits", "compute", "exponent", "kind", "scale", "signed")
 
-    def __init__(self, bits: int, signed: bool, compute: DataType, scale: float | None):
-        if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= 64:
+    def __init__(self, kind: str, bits: int, signed: bool, compute: DataType, scale: float | None, exponent: int):
+        for what, number in (("bits", bits), ("exp", exponent)):
+            if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= 64:
+                raise ValueError(f"{what} is an integer from 1 to 64, not {number!r}")
+        if bits < 1:
             raise ValueError(f"bits is an integer from 1 to 64, not {bits!r}")
-        self.bits, self.signed, self.compute, self.scale = bits, bool(signed), compute, scale
+        #: ``int``, ``fixed`` or ``float``.
+        self.kind = kind
+        #: Of a float: those of the fraction, with the sign.
+        self.bits = bits
+        self.signed, self.compute, self.scale, self.exponent = bool(signed), compute, scale, exponent
 
     def __repr__(self):
-        kind = "int" if self.scale is None else "fixed"
+        first = f"{self.exponent}, {self.bits}" if self.kind == "float" else f"{self.bits}"
         scale = "" if self.scale is None else f", scale={self.scale!r}"
-        return f"oc.types.quant.{kind}({self.bits}, signed={self.signed}, compute={self.compute}{scale})"
+        return f"oc.types.quant.{self.kind}({first}, signed={self.signed}, compute={self.compute}{scale})"
 
     def __eq__(self, other):
         return isinstance(other, QuantisedType) and self._key() == other._key()
@@ -39,7 +55,12 @@ class QuantisedType:
         return hash(self._key())
 
     def _key(self):
-        return (self.bits, self.signed, self.compute.name, self.scale)
+        return (self.kind, self.bits, self.signed, self.compute.name, self.scale, self.exponent)
+
+    @property
+    def all_bits(self) -> int:
+        """How many bits a number takes, with an exponent of its own."""
+        return self.bits + self.exponent
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -47,197 +68,475 @@ class QuantisedType:
         return (-(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1) if self.signed else (0, (1 << self.bits) - 1)
 
 
-class QuantisedField:
-    """A field of quantised numbers, made by ``oc.field(oc.types.quant.int(5))`` and placed by ``oc.BitpackedFields`` or ``quant_array``."""
+class _PackedField:
+    """What fields of quantised numbers have in common, be their elements scalars, vectors or structs."""
 
     __octants_encoded__ = True
+    #: Of vectors and matrices: a field for each entry, by rows. Of structs: the members by name.
+    _entry_fields: Any = None
+    _member_fields: Any = None
+    #: Names that the fields with memory of their own have.
+    grad = dual = None
+    _is_bound = False
+    _snode: Any = None
+    _origin_text = ""
 
-    def __init__(self, dtype: QuantisedType, name: str):
-        self.dtype = dtype
+    def __init__(self, name: str):
         self.name = name
-        self._words: Any = None
 
-    # ---- placing ----
+    @property
+    def _name(self) -> str:
+        return self.name
 
-    def _bind(self, words, bits_above: int, extents: tuple[int, ...] | None, offset: list[int]) -> None:
-        if self._words is not None:
-            raise OctantsRuntimeError(f"the field {self.name or self.dtype!r} is placed already")
-        from .._matrix import Vector
+    def _scalars(self) -> list[QuantisedField]:
+        """The fields of scalars that it is made of."""
+        raise NotImplementedError
 
-        kind = self.dtype
-        self._words, self._bits_above = words, bits_above
-        self._extents: Any = None if extents is None else Vector(list(extents), dt=dtypes["i32"])
-        self._offset = offset
-        self._word: DataType = words.dtype
-        self._word_bits = int(self._word.name[1:])
-        self._signed_word = dtypes[f"i{self._word_bits}"]
-        self._bits, self._signed = kind.bits, kind.signed
-        self._compute = kind.compute
-        self._scale: Any = kind.scale
-        self._mask = (1 << kind.bits) - 1
-        self._least, self._greatest = kind.bounds
+    def _first(self) -> Any:
+        return self._scalars()[0]
 
-    def _placed(self) -> Any:
-        if self._words is None:
-            raise OctantsRuntimeError(
-                f"the field {self.name or self.dtype!r} is not placed: put it into oc.BitpackedFields or into a quant_array"
-            )
-        return self._words
+    def _description(self) -> str:
+        text = f"`{self.name}`" if self.name else "a field of quantised numbers"
+        return f"{text} made at {self._origin_text}" if self._origin_text else text
 
     @property
     def shape(self) -> tuple[int, ...]:
         """How many elements each axis has."""
-        shape = self._placed().shape
-        return shape if self._extents is None else tuple(n * int(m) for n, m in zip(shape, self._extents, strict=True))
+        return self._first().shape
+
+    @property
+    def _bounds(self) -> tuple:
+        """The first index along each axis, and the one after the last."""
+        shapes = {field.shape for field in self._scalars()}
+        if len(shapes) > 1:
+            raise OctantsRuntimeError(
+                f"the parts of {self._description()} are placed with different shapes: {', '.join(map(str, sorted(shapes)))}"
+            )
+        return self._first()._bounds
 
     @property
     def _rank(self) -> int:
         return len(self.shape)
 
     @property
-    def _bounds(self) -> tuple:
-        origin = self._offset or [0] * self._rank
-        return tuple((first, first + n) for first, n in zip(origin, self.shape, strict=True))
+    def _words(self) -> Any:
+        return self._first()._words
+
+    @property
+    def _extents(self) -> Any:
+        return self._first()._extents
+
+    def _origin(self) -> list[int]:
+        return [first for first, _ in self._bounds]
 
     @property
     def snode(self):
         """The node of its words."""
-        return self._placed().snode
+        return self._first().snode
 
     def parent(self, n: int = 1):
         """A node above it."""
-        return self._placed().parent(n)
+        return self._first().parent(n)
+
+    def has_grad(self) -> bool:
+        """False: elements are rounded, so that they have no derivatives."""
+        return False
+
+    has_dual = has_grad
 
     # ---- elements, on the host ----
 
-    def __getitem__(self, index):
-        cell, above = self._where(index)
-        return self._decode(_unsigned(self._word_bits, self._placed()[cell]) << above & self._all).item()
-
-    def __setitem__(self, index, value):
-        import numpy
-
-        cell, above = self._where(index)
-        shift = self._word_bits - self._bits - above
-        words = self._placed()
-        bits = int(self._encode(numpy.asarray(value))) << shift
-        words[cell] = (_unsigned(self._word_bits, words[cell]) & ~(self._mask << shift)) | bits
-
-    def _where(self, index):
-        """The index of an element's word, and how many bits are above the element's."""
-        at = index if isinstance(index, tuple) else () if index is None else (index,)
-        if len(at) != self._rank:
+    def _checked(self, index) -> tuple[int, ...]:
+        host_only("an element of a field")
+        at = tuple(index) if isinstance(index, (tuple, list)) else () if index is None else (index,)
+        bounds = self._bounds
+        if len(at) != len(bounds):
             raise AssertionError(
-                f"a field of {self._rank} axes is indexed by {self._rank} numbers; slices are not supported"
+                f"a field of {len(bounds)} axes is indexed by {len(bounds)} numbers; slices are not supported"
             )
-        if self._extents is None:
-            return at, self._bits_above
-        number = 0
-        for one, extent in zip(at, self._extents, strict=True):
-            number = number * int(extent) + one % int(extent)
-        cell = tuple(one // int(extent) for one, extent in zip(at, self._extents, strict=True))
-        return cell, self._word_bits - self._bits * (number + 1)
+        for one, (first, end) in zip(at, bounds, strict=True):
+            if not hasattr(one, "__index__"):
+                raise TypeError(f"an index is an integer, not {one!r}")
+            if not first <= one < end:
+                raise AssertionError(f"index {at} is out of bounds of {self._description()} with shape {self.shape}")
+        return tuple(one.__index__() for one in at)
 
-    @property
-    def _all(self) -> int:
-        return (1 << self._word_bits) - 1
-
-    def _decode(self, aligned):
-        """Numbers, of the topmost bits of words."""
-        import numpy
-
-        word = numpy.dtype(f"u{self._word_bits // 8}")
-        kind = word.str.replace("u", "i") if self._signed else word
-        steps = numpy.asarray(aligned, word).view(kind) >> numpy.array(self._word_bits - self._bits, kind)
-        compute = numpy_type(self._compute)
-        numbers = steps.astype(compute)
-        return numbers if self._scale is None else numbers * compute.type(self._scale)
-
-    def _encode(self, numbers):
-        """The lowest bits of words, of numbers."""
-        import numpy
-
-        if self._scale is None:
-            steps = numbers.astype(numpy_type(self._compute)).astype(numpy.int64)
-        else:
-            compute = numpy_type(self._compute).type
-            scaled = numbers.astype(compute) / compute(self._scale)
-            scaled = numpy.copysign(numpy.floor(numpy.abs(scaled) + compute(0.5)), scaled)
-            steps = numpy.clip(scaled.astype(numpy.float64), self._least, self._greatest).astype(numpy.int64)
-        return steps.astype(numpy.uint64) & numpy.uint64(self._mask)
-
-    def _spread(self, words):
-        """The words of all elements, and how many bits are above each element's."""
-        import numpy
-
-        if self._extents is None:
-            return words, numpy.full(words.shape, self._bits_above)
-        number = numpy.zeros((1,) * words.ndim, int)
-        for axis, extent in enumerate(self._extents):
-            words = words.repeat(int(extent), axis)
-            shape = [-1 if other == axis else 1 for other in range(words.ndim)]
-            number = number * int(extent) + (numpy.arange(words.shape[axis]) % int(extent)).reshape(shape)
-        return words, self._word_bits - self._bits * (number + 1)
-
-    def to_numpy(self, dtype=None):
-        """A copy of the numbers as a numpy array."""
-        host_only("to_numpy")
-        words, above = self._spread(self._placed().to_numpy())
-        numbers = self._decode(words << above.astype(words.dtype))
-        return numbers if dtype is None else numbers.astype(dtype)
-
-    def from_numpy(self, arr) -> None:
-        """Sets all elements."""
-        host_only("from_numpy")
-        import numpy
-
-        arr = numpy.asarray(arr)
-        if arr.shape != self.shape:
-            raise ValueError(f"the field has shape {self.shape}, and the array {arr.shape}")
-        words = self._placed().to_numpy()
-        encoded = self._encode(arr)
-        if self._extents is None:
-            shift = words.dtype.type(self._word_bits - self._bits - self._bits_above)
-            mask = words.dtype.type(self._mask << int(shift))
-            words = (words & ~mask) | (encoded.astype(words.dtype) << shift)
-        else:
-            _, above = self._spread(words)
-            words = numpy.zeros_like(words)
-            shifted = encoded << (self._word_bits - self._bits - above).astype(numpy.uint64)
-            for axis, extent in enumerate(self._extents):
-                split = (*shifted.shape[:axis], -1, int(extent), *shifted.shape[axis + 1 :])
-                shifted = numpy.bitwise_or.reduce(shifted.reshape(split), axis + 1)
-            words |= shifted.astype(words.dtype)
-        self._placed().from_numpy(words)
-
-    def fill(self, val) -> None:
+    def fill(self, val, *, qd_stream=None) -> None:
         """Sets every element."""
-        host_only("fill")
-        import numpy
+        raise NotImplementedError
 
-        self.from_numpy(numpy.full(self.shape, val))
+    def copy_from(self, other, *, qd_stream=None) -> None:
+        """Sets all elements to those of another field of the same shape."""
+        from .field import Field
+        from .sparse_access import copy_field
+
+        host_only("copy_from")
+        if not isinstance(other, (Field, _PackedField)):
+            raise TypeError(f"Cannot copy from a non-field object: {type(other).__name__}")
+        if self.shape != other.shape:
+            raise ValueError(f"the field has shape {self.shape}, which is not that of the source, {other.shape}")
+        copy_field(self, other, qd_stream)
+
+    def to_numpy(self, *args, **kwargs) -> Any:
+        """A copy of the numbers."""
+        raise NotImplementedError
+
+    def from_numpy(self, arr, *, qd_stream=None) -> None:
+        """Sets all elements."""
+        raise NotImplementedError
+
+    def to_torch(self, device=None, *, copy: bool | None = True, qd_stream=None):
+        """A torch tensor with all elements."""
+        from .._torch import torch_of
+
+        return torch_of(self, lambda copy: self.to_numpy(qd_stream=qd_stream), device, copy, qd_stream)
+
+    def from_torch(self, arr, *, qd_stream=None) -> None:
+        """Sets all elements from a torch tensor, from whichever device."""
+        from .._torch import set_from_torch
+
+        set_from_torch(self, arr, lambda array: self.from_numpy(array, qd_stream=qd_stream), qd_stream)
+
+    def __array__(self, dtype=None, copy: bool | None = None):
+        if copy is False:
+            raise ValueError("Zero-copy not available: the elements are bits of words")
+        return self.to_numpy() if dtype is None else self.to_numpy().astype(dtype)
 
     def __iter__(self):
         raise NotImplementedError(
             "a field is looped over in kernels; on the host, loop over to_numpy() or over indices"
         )
 
+    def _is_placed(self) -> bool:
+        return all(field._words is not None for field in self._scalars())
+
+    def __str__(self):
+        """The elements, as numpy writes them; while a kernel is being compiled, what the field is."""
+        return repr(self) if is_compiling() or not self._is_placed() else str(self.to_numpy())
+
     def __repr__(self):
-        return (
-            f"<{len(self.shape)}-D quantised field of {self.dtype!r}>"
-            if self._words is not None
-            else "<unplaced quantised field>"
-        )
+        shape = self.shape if self._is_placed() else "not placed"
+        return f"<oc.field{f' {self.name}' if self.name else ''} {self.dtype!r} {shape}>"  # type: ignore[attr-defined]
 
 
-def _unsigned(bits: int, number) -> int:
-    return int(number) & ((1 << bits) - 1)
+class _NumberField(_PackedField):
+    """A field of quantised scalars, vectors or matrices: its elements are arrays of numbers."""
+
+    _element_shape: tuple[int, ...] = ()
+    _compute: DataType
+
+    def _array_shapes(self) -> list[tuple[int, ...]]:
+        """The shapes that arrays of its elements may have, the one it gives first."""
+        return [self.shape + self._element_shape]
+
+    def to_numpy(self, dtype=None, *, copy: bool | None = True, qd_stream=None):
+        """A copy of the numbers as a numpy array."""
+        from .sparse_access import read
+
+        host_only("to_numpy")
+        if copy is False:
+            raise ValueError("Zero-copy not available: the elements are bits of words")
+        numbers = read(self, self._array_shapes()[0], qd_stream)
+        return numbers if dtype is None else numpy_arrays.converted(numbers, numpy_arrays.wanted_type(dtype))
+
+    def from_numpy(self, arr, *, qd_stream=None) -> None:
+        """Sets all elements from a numpy array of the same shape; other types are converted."""
+        from .sparse_access import write
+
+        host_only("from_numpy")
+        numpy_arrays.require_array(self, arr, tuple(self._array_shapes()))  # type: ignore[arg-type]
+        write(self, numpy_arrays.contiguous(arr, self._compute), qd_stream)
+
+
+class QuantisedField(_NumberField):
+    """A field of quantised numbers, made by ``oc.field(oc.types.quant.int(5))`` and placed by ``oc.BitpackedFields`` or ``quant_array``."""
+
+    #: The words that its elements are bits of.
+    __words: Any = None
+
+    def __init__(self, dtype: QuantisedType, name: str = ""):
+        super().__init__(name)
+        self.dtype = dtype
+        self._compute = dtype.compute
+
+    def _scalars(self) -> list[QuantisedField]:
+        return [self]
+
+    # ---- placing ----
+
+    def _bind(
+        self, words, lowest: int, extents: tuple[int, ...] | None, offset: list[int], shared: SharedExponent | None, neighbours: int
+    ) -> None:  # fmt: skip
+        self._require_no_place()
+        from .._matrix import Vector
+
+        kind = self.dtype
+        self.__words, self._offset, self._snode = words, offset, words._snode
+        self.__extents: Any = None if extents is None else Vector(list(extents), dt=dtypes["i32"])
+        # What `_quantised` knows of a field: its word, its bits in there, and what they mean.
+        self._word: DataType = words.dtype
+        self._register_bits = max(32, int(self._word.name[1:]))
+        self._register = dtypes[f"u{self._register_bits}"]
+        self._signed_register = dtypes[f"i{self._register_bits}"]
+        self._lowest, self._neighbours, self._shared = lowest, neighbours, shared
+        self._kind, self._signed, self._scale = kind.kind, kind.signed, kind.scale
+        self._bits = kind.bits if shared is not None else kind.all_bits
+        self._least, self._greatest = kind.bounds
+        if kind.kind == "float":
+            self._take_apart(kind)
+
+    def _take_apart(self, kind: QuantisedType) -> None:
+        name = "f64" if kind.compute.name == "f64" else "f32"
+        bits, self._mantissa, self._exponent_of_real = _REALS[name]
+        self._real, self._real_bits = dtypes[name], dtypes[f"u{bits}"]
+        self._bias_of_real = (1 << (self._exponent_of_real - 1)) - 1
+        self._mantissa_mask = (1 << self._mantissa) - 1
+        self._greatest_magnitude = (1 << (bits - 1)) - 1
+        self._infinity = self._greatest_magnitude - self._mantissa_mask
+        self._not_a_number = self._infinity | (1 << (self._mantissa - 1))
+        self._exponent, self._fraction, self._digits = kind.exponent, kind.bits, kind.bits - kind.signed
+        self._greatest_exponent = (1 << kind.exponent) - 1
+        self._offset_of_exponent = self._bias_of_real - ((1 << (kind.exponent - 1)) - 1)
+
+    def _require_no_place(self) -> None:
+        if self.__words is not None:
+            raise OctantsRuntimeError(
+                f"This variable has been placed: {self._description()} is placed already; a field is placed once"
+            )
+
+    def _require_place(self) -> Any:
+        if self.__words is None:
+            raise OctantsRuntimeError(
+                f"These field(s) are not placed: {self._description()}. Put it into oc.BitpackedFields or into a quant_array"
+            )
+        return self.__words
+
+    @property
+    def _words(self) -> Any:
+        return self.__words
+
+    @property
+    def _extents(self) -> Any:
+        return self.__extents
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many elements each axis has."""
+        shape = self._require_place().shape
+        return shape if self._extents is None else tuple(n * int(m) for n, m in zip(shape, self._extents, strict=True))
+
+    @property
+    def _bounds(self) -> tuple:
+        shape = self.shape
+        origin = self._offset or [0] * len(shape)
+        return tuple((first, first + n) for first, n in zip(origin, shape, strict=True))
+
+    @property
+    def snode(self):
+        """The node of its words."""
+        return self._require_place().snode
+
+    def parent(self, n: int = 1):
+        """A node above it."""
+        return self._require_place().parent(n)
+
+    # ---- elements, on the host ----
+
+    def __getitem__(self, index) -> Any:
+        from .sparse_access import element
+
+        return element(self, self._checked(index))[0]
+
+    def __setitem__(self, index, value):
+        from .sparse_access import set_element
+
+        set_element(self, self._checked(index), [value])
+
+    def fill(self, val, *, qd_stream=None) -> None:
+        """Sets every element."""
+        from .sparse_access import fill
+
+        host_only("fill")
+        self._require_place()
+        fill(self, [val], qd_stream)
+
+
+class QuantisedMatrixField(_NumberField):
+    """A field of vectors or matrices of quantised numbers: ``oc.Vector.field(3, oc.types.quant.fixed(10))``. A field for each entry."""
+
+    def __init__(self, element_shape: tuple[int, ...], entries: list[QuantisedType], name: str = ""):
+        super().__init__(name)
+        self._element_shape = element_shape
+        self._entry_fields = []
+        for number, dtype in enumerate(entries):
+            at = (number,) if len(element_shape) == 1 else divmod(number, element_shape[1])
+            index = "".join(f"[{i}]" for i in at)
+            self._entry_fields.append(QuantisedField(dtype, f"{name}{index}" if name else ""))
+        self._compute = of_numpy(promoted([(numpy_type(dtype.compute), True) for dtype in entries]))
+
+    def _scalars(self) -> list[QuantisedField]:
+        return self._entry_fields
+
+    @property
+    def n(self) -> int:
+        """How many rows an element has."""
+        return self._element_shape[0]
+
+    @property
+    def m(self) -> int:
+        """How many columns an element has; 1 for vectors."""
+        return self._element_shape[1] if self.ndim == 2 else 1
+
+    @property
+    def ndim(self) -> int:
+        """1 for vectors, 2 for matrices."""
+        return len(self._element_shape)
+
+    @property
+    def dtype(self) -> QuantisedType:
+        """The type of the entries; of several, the first."""
+        return self._entry_fields[0].dtype
+
+    @property
+    def _declared(self) -> DataType:
+        return self._compute
+
+    def get_scalar_field(self, *indices: int) -> QuantisedField:
+        """The field of one entry: ``v.get_scalar_field(0)``, ``m.get_scalar_field(0, 1)``."""
+        if len(indices) != self.ndim or any(
+            not 0 <= i < extent for i, extent in zip(indices, self._element_shape, strict=True)
+        ):
+            raise IndexError(f"elements of shape {self._element_shape} have no entry {indices}")
+        return self._entry_fields[indices[0] if self.ndim == 1 else indices[0] * self.m + indices[1]]
+
+    def __getitem__(self, index) -> Any:
+        return matrix_element(self, self._checked(index))  # type: ignore[arg-type]
+
+    def __setitem__(self, index, value):
+        from .sparse_access import set_element
+
+        set_element(self, self._checked(index), self._parts(value))
+
+    def _parts(self, value) -> list:
+        """The numbers that an element is set to, by rows; one number is for all entries."""
+        import numpy
+
+        from .._matrix import array_of
+
+        if isinstance(value, (int, float)) or (hasattr(value, "item") and not getattr(value, "ndim", 0)):
+            return [value] * len(self._entry_fields)
+        entries = numpy.asarray(array_of(value))
+        if entries.shape != self._element_shape:
+            raise TypeError(
+                f"an element of shape {self._element_shape} cannot be set to values of shape {entries.shape}"
+            )
+        return entries.ravel().tolist()
+
+    def _entries_at(self, index):
+        """The entries of an element as a new array."""
+        import numpy
+
+        from .sparse_access import element
+
+        return numpy.array(element(self, index), dtype=numpy_type(self._compute)).reshape(self._element_shape)
+
+    def _write_entries(self, index, entries, positions) -> None:
+        """Writes some entries of an element, by their positions in row-major order."""
+        import numpy
+
+        flat = entries.ravel()
+        for position in numpy.asarray(positions).ravel().tolist():
+            self._entry_fields[position][index] = flat[position]
+
+    def fill(self, val, *, qd_stream=None) -> None:
+        """Sets every element: to one number in all entries, or to a vector, matrix or nested list."""
+        from .sparse_access import fill
+
+        host_only("fill")
+        self._first()._require_place()
+        fill(self, self._parts(val), qd_stream)
+
+
+class PackedStructField(_PackedField):
+    """A field of structs some of whose members are quantised. Its members are fields, and attributes."""
+
+    def __init__(self, struct_type: StructType, members: dict, name: str = ""):
+        super().__init__(name)
+        #: The type of the elements as kernels calculate with them.
+        self.struct_type = struct_type
+        self._member_fields = members
+        self.__dict__.update((key, member) for key, member in members.items() if key not in self.__dict__)
+
+    def _scalars(self) -> list[QuantisedField]:
+        packed = [member for member in self._member_fields.values() if isinstance(member, _PackedField)]
+        return [field for member in packed for field in member._scalars()]
+
+    @property
+    def dtype(self) -> StructType:
+        """The type of the elements as kernels calculate with them."""
+        return self.struct_type
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the members."""
+        return list(self._member_fields)
+
+    @property
+    def methods(self) -> dict:
+        """The functions that elements have as methods, by name."""
+        return self.struct_type.methods
+
+    def get_member_field(self, name: str):
+        """The field of a member."""
+        if name not in self._member_fields:
+            raise KeyError(f"the field has no member {name!r}; it has {', '.join(self._member_fields)}")
+        return self._member_fields[name]
+
+    def __getitem__(self, index) -> Any:
+        return struct_element(self, self._checked(index))  # type: ignore[arg-type]
+
+    def __setitem__(self, index, value):
+        index = self._checked(index)
+        for name, part in self._member_values(value).items():
+            self._member_fields[name][index] = part
+
+    def _member_values(self, value) -> dict:
+        from .._struct import Struct
+
+        given = dict(value.items) if isinstance(value, Struct) else value
+        if not isinstance(given, dict):
+            raise TypeError(f"a struct is set to a struct or a dict, not to {type(value).__name__}")
+        if set(given) != set(self._member_fields):
+            raise KeyError(f"the field has the members {', '.join(self._member_fields)}; got {', '.join(given)}")
+        return given
+
+    def fill(self, val, *, qd_stream=None) -> None:
+        """Sets every element: to one number in all places, or to a dict."""
+        given = self._member_values(val) if isinstance(val, dict) else dict.fromkeys(self._member_fields, val)
+        for name, part in given.items():
+            self._member_fields[name].fill(part, qd_stream=qd_stream)
+
+    def to_numpy(self, *, copy: bool | None = True, qd_stream=None) -> dict:
+        """The members as numpy arrays, by name."""
+        return {name: member.to_numpy(qd_stream=qd_stream) for name, member in self._member_fields.items()}
+
+    def from_numpy(self, arr, *, qd_stream=None) -> None:
+        """Sets all elements from numpy arrays by the names of the members."""
+        for name, part in self._member_values(arr).items():
+            self._member_fields[name].from_numpy(part, qd_stream=qd_stream)
+
+
+class SharedExponent:
+    """An exponent that several fields of a word have together: where it is, and whose it is."""
+
+    def __init__(self, lowest: int, fields: tuple[QuantisedField, ...]):
+        self.lowest, self.fields = lowest, fields
 
 
 def _word_type(max_num_bits) -> DataType:
     if max_num_bits not in WORD_BITS:
         raise OctantsRuntimeError(
-            f"max_num_bits is {' or '.join(map(str, WORD_BITS))} in Octants, not {max_num_bits!r}"
+            f"max_num_bits is one of {', '.join(map(str, WORD_BITS))}, not {max_num_bits!r}: No primitive int type has so many bits"
         )
     return dtypes[f"u{max_num_bits}"]
 
@@ -251,27 +550,57 @@ class BitpackedFields:
     def __init__(self, max_num_bits: int):
         self._word = _word_type(max_num_bits)
         self._max_num_bits = max_num_bits
-        self._members: list[tuple[QuantisedField, int]] = []
+        #: Fields with their lowest bit and the exponent that they share.
+        self._members: list[tuple[QuantisedField, int, SharedExponent | None]] = []
         self._used = 0
         self._is_placed = False
 
     def place(self, *fields, shared_exponent: bool = False) -> None:
-        """Adds fields, in this order from the lowest bit."""
-        if shared_exponent:
-            raise OctantsRuntimeError("shared exponents are not in Octants yet; use oc.types.quant.fixed")
+        """Adds fields, in this order from the lowest bit. With ``shared_exponent`` these, all of them ``quant.float``, have one exponent."""
         if self._is_placed:
             raise OctantsRuntimeError("these bit-packed fields are placed already")
+        scalars: list[QuantisedField] = []
         for field in fields:
-            if not isinstance(field, QuantisedField):
-                raise ValueError(f"{field!r} cannot be bit-packed: place takes fields of quantised numbers")
-            if any(field is member for member, _ in self._members):
-                raise OctantsRuntimeError(f"{field!r} is in these bit-packed fields already")
-            if self._used + field.dtype.bits > self._max_num_bits:
-                raise OctantsRuntimeError(
-                    f"bit-packed fields overflow: {self._used + field.dtype.bits} bits used out of {self._max_num_bits}"
+            if not isinstance(field, _PackedField):
+                raise ValueError(
+                    f"{field!r} cannot be bit-packed: Only a QuantType can be a member of a word, fields of oc.types.quant"
                 )
-            self._members.append((field, self._max_num_bits - self._used - field.dtype.bits))
-            self._used += field.dtype.bits
+            scalars += field._scalars()
+        for at, field in enumerate(scalars):
+            field._require_no_place()
+            if any(field is member for member, _, _ in self._members) or field in scalars[:at]:
+                raise OctantsRuntimeError(f"{field._description()} is in these bit-packed fields already")
+        shared = self._share(scalars) if shared_exponent else None
+        for field in scalars:
+            lowest = self._take(field.dtype.bits if shared else field.dtype.all_bits)
+            self._members.append((field, lowest, shared))
+
+    def _share(self, fields: list[QuantisedField]) -> SharedExponent:
+        if len(fields) < 2:
+            raise OctantsSyntaxError("At least 2 fields need to be placed when shared_exponent=True")
+        for field in fields:
+            if field.dtype.kind != "float":
+                raise OctantsRuntimeError(f"only oc.types.quant.float has an exponent to share, not {field.dtype!r}")
+            if field.dtype.exponent != fields[0].dtype.exponent:
+                raise OctantsRuntimeError(
+                    f"fields that share an exponent must have exactly the same exponent type: {field.dtype!r} and {fields[0].dtype!r}"
+                )
+            if (field.dtype.compute.name == "f64") != (fields[0].dtype.compute.name == "f64"):
+                raise OctantsRuntimeError("fields that share an exponent are calculated with alike: as f64, or not")
+            if field.dtype.bits == field.dtype.signed:
+                raise OctantsRuntimeError(
+                    f"{field.dtype!r} has no digits: with a shared exponent the first one is stored, too"
+                )
+        return SharedExponent(self._take(fields[0].dtype.exponent), tuple(fields))
+
+    def _take(self, bits: int) -> int:
+        lowest = self._used
+        if lowest + bits > self._max_num_bits:
+            raise OctantsRuntimeError(
+                f"bit-packed fields overflow: {lowest + bits} bits used out of {self._max_num_bits}"
+            )
+        self._used += bits
+        return lowest
 
     def _place(self, node, offset: list[int]) -> None:
         from .scalar import ScalarField
@@ -279,12 +608,14 @@ class BitpackedFields:
         if not self._members:
             raise OctantsRuntimeError("bit-packed fields without fields cannot be placed")
         if self._is_placed:
-            raise OctantsRuntimeError("these bit-packed fields are placed already")
+            raise OctantsRuntimeError("This variable has been placed: these bit-packed fields are placed already")
+        for field, _, _ in self._members:
+            field._require_no_place()
         self._is_placed = True
         words = ScalarField(self._word, "words of bit-packed fields")
         words._place(node, offset)
-        for field, above in self._members:
-            field._bind(words, above, None, offset)
+        for field, lowest, shared in self._members:
+            field._bind(words, lowest, None, offset, shared, len(self._members))
 
 
 class QuantArray:
@@ -307,20 +638,50 @@ class QuantArray:
         for extent in self._extents:
             count *= extent
         field = fields[0]
-        if count * field.dtype.bits > self._max_num_bits:
+        bits = field.dtype.all_bits
+        if count * bits > self._max_num_bits:
             raise OctantsRuntimeError(
-                f"a quant_array overflows: {count} elements of {field.dtype.bits} bits do not fit {self._max_num_bits} bits"
+                f"a quant_array overflows: {count} elements of {bits} bits do not fit {self._max_num_bits} bits"
             )
+        field._require_no_place()
         self._is_taken = True
         words = ScalarField(self._word, "words of a quant_array")
         words._place(self._node, [])
-        field._bind(words, 0, tuple(self._extents), [])
+        field._bind(words, 0, tuple(self._extents), [], None, count)
         return self
 
 
-def quantised_type(bits: int, signed: bool, compute, default: str, scale: float | None) -> QuantisedType:
+# ---- making -----------------------------------------------------------------------------------------------------------------
+
+
+def require_bare(shape, order, offset, needs_grad, needs_dual) -> None:
+    """Refuses what a field of quantised numbers cannot be made with."""
+    if needs_grad or needs_dual:
+        raise OctantsRuntimeError(
+            "a quantised type is not supported for field with `needs_grad=True` or `needs_dual=True`. Its elements are rounded, which has no "
+            "derivative: keep what is differentiated in an ordinary field, and quantise copies of it"
+        )
+    if shape is not None or order is not None or offset is not None:
+        raise OctantsRuntimeError(
+            "a field of quantised numbers has no shape, order or offset of its own; oc.BitpackedFields or quant_array places it"
+        )
+
+
+def declared(field: Any) -> Any:
+    """A new field, which must be placed before anything runs."""
+    from .builder import current_root
+    from .field import user_line
+
+    line = user_line()
+    for part in (field, *field._scalars()):
+        part._origin_text = line
+    current_root()._declared.extend(weakref.ref(part) for part in field._scalars())
+    return field
+
+
+def quantised_type(kind: str, bits: int, signed: bool, compute, default: str, scale=None, exponent: int = 0) -> QuantisedType:  # fmt: skip
     """A type of quantised numbers, which are calculated with as ``compute``."""
     chosen = dtypes[default] if compute is None else data_type(compute)
-    if chosen.is_integral != (scale is None):
-        raise ValueError(f"compute is {'an integer' if scale is None else 'a real'} type, not {chosen}")
-    return QuantisedType(bits, signed, chosen, scale)
+    if chosen.is_integral != (kind == "int"):
+        raise ValueError(f"compute is {'an integer' if kind == 'int' else 'a real'} type, not {chosen}")
+    return QuantisedType(kind, bits, signed, chosen, scale, exponent)

@@ -90,7 +90,12 @@ def _array(field, values):
     import numpy
 
     with numpy.errstate(all="ignore"):
-        return numpy.asarray(values, dtype=numpy_type(field.dtype))
+        return numpy.asarray(values, dtype=_number_type(field))
+
+
+def _number_type(field):
+    """The numpy type of its numbers; of quantised ones, that they are calculated with as."""
+    return numpy_type(getattr(field, "_compute", None) or field.dtype)
 
 
 def _position(index):
@@ -126,7 +131,7 @@ def read(field, shape, qd_stream=None):
     """All elements as a numpy array; zeros where they are not there."""
     import numpy
 
-    out = numpy.zeros(shape, dtype=numpy_type(field.dtype))
+    out = numpy.zeros(shape, dtype=_number_type(field))
     _transfer(field, out, True, qd_stream)
     return out
 

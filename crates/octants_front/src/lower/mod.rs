@@ -107,6 +107,9 @@ struct Lowerer<'a, H: Host> {
     whole_indices: SideTable<Value, Option<Value>>,
     /// Where members of structs were read that are vectors kept as scalars, for diagnostics.
     unpacked: Vec<Span>,
+    /// Stores to a word that wait for others to it, and how many stores ever waited.
+    pending: Option<places::pending::PendingStores<H::Object>>,
+    held_stores: usize,
 }
 
 impl<'a, H: Host> Lowerer<'a, H> {
@@ -145,6 +148,8 @@ impl<'a, H: Host> Lowerer<'a, H> {
             warnings: Vec::new(),
             whole_indices: SideTable::new(None),
             unpacked: Vec::new(),
+            pending: None,
+            held_stores: 0,
         }
     }
 
@@ -155,6 +160,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
         self.bind_arguments(&tree, args)?;
         self.blocks = StreamBlocks::of(&tree.body);
         self.statements(&tree.body)?;
+        self.flush_pending()?;
         self.finish_blocks()?;
         let returns = self.kernel_returns()?;
         debug_assert_eq!(self.region, self.kernel.body);
@@ -241,8 +247,9 @@ impl<'a, H: Host> Lowerer<'a, H> {
 
     /// Runs `build` with the insertion point in another region.
     fn within<R>(&mut self, region: Region, build: impl FnOnce(&mut Self) -> Fallible<R>) -> Fallible<R> {
+        self.flush_pending()?;
         let outer = std::mem::replace(&mut self.region, region);
-        let result = build(self);
+        let result = build(self).and_then(|result| self.flush_pending().map(|()| result));
         self.region = outer;
         result
     }

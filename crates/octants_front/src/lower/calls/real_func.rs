@@ -120,6 +120,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             types.push(ty);
         }
+        self.flush_pending()?;
         let instance = match self.known_instance(object, &key) {
             Some(known) => known,
             None => self.new_instance(object, key, &types, span)?,
@@ -298,6 +299,7 @@ impl<H: Host> Lowerer<'_, H> {
         let locals: Vec<Value> = results.iter().map(|&data| self.at(span).local(data)).collect();
         self.frame_mut().exit = Some(Exit { flag, results: locals.clone(), returns, is_tuple });
         self.statements(&tree.body)?;
+        self.flush_pending()?;
         if !returns_nothing && !self.frame().ended {
             return Err(self.error_with_help(
                 Code::MissingReturn,

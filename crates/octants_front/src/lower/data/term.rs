@@ -113,8 +113,13 @@ pub(crate) struct Choice {
 /// `field[index]`, where the field has no memory of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Encoded<O> {
-    pub field: O,
+    /// A field for each entry, in row-major order; of a scalar, one.
+    pub fields: Vec<O>,
     pub index: Vec<Value>,
+    /// Of a vector or matrix.
+    pub shape: Option<TensorShape>,
+    /// The number of the one entry that is meant, where only the run tells which.
+    pub chosen: Option<Value>,
 }
 
 /// A struct: it exists in the front end only, as its members.
@@ -289,7 +294,7 @@ impl<O> Term<O> {
             }
             Self::Index(values) => values.iter_mut().for_each(visit),
             Self::Sublist(list) => list.indices.iter_mut().for_each(visit),
-            Self::Encoded(place) => place.index.iter_mut().for_each(visit),
+            Self::Encoded(place) => place.index.iter_mut().chain(&mut place.chosen).for_each(visit),
             Self::Tuple(items) | Self::List(items) => {
                 for item in items {
                     item.for_each_value(visit);

@@ -22,8 +22,8 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let [target, operand] = self.required(intrinsic, arguments, ["x", "y"], span)?;
-        if let (Term::Encoded(place), Combine::Add) = (&target.term, combine) {
-            return self.add_to_encoded(place, operand.term, span);
+        if let Term::Encoded(place) = &target.term {
+            return self.atomic_of_encoded(intrinsic, combine, place, operand, span);
         }
         let place = self.atomic_target(intrinsic, &target)?;
         let data = self.place_data(&place);
@@ -57,15 +57,16 @@ impl<H: Host> Lowerer<'_, H> {
 
     pub(crate) fn atomic_cas(
         &mut self,
+        intrinsic: Intrinsic,
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let intrinsic = Intrinsic::AtomicCas;
         let [target, expected, desired] =
             self.required(intrinsic, arguments, ["x", "expected", "desired"], span)?;
         let place = self.atomic_target(intrinsic, &target)?;
         let elem = match self.place_data(&place) {
             Data::Scalar(elem @ (Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64)) => elem,
+            Data::Scalar(elem @ (Scalar::U8 | Scalar::U16)) if intrinsic == Intrinsic::AtomicCasWord => elem,
             other => {
                 let what = crate::lower::values::convert::describe_data(other);
                 return Err(self.error_with_help(

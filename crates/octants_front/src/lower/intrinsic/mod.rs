@@ -159,7 +159,7 @@ impl<H: Host> Lowerer<'_, H> {
             I::AtomicOr => self.atomic(intrinsic, Combine::Or, arguments, span),
             I::AtomicXor => self.atomic(intrinsic, Combine::Xor, arguments, span),
             I::AtomicExchange => self.atomic(intrinsic, Combine::Exchange, arguments, span),
-            I::AtomicCas => self.atomic_cas(arguments, span),
+            I::AtomicCas | I::AtomicCasWord => self.atomic_cas(intrinsic, arguments, span),
             I::VolatileLoad => self.volatile_load(arguments, span),
         }
     }
@@ -324,6 +324,7 @@ fn takes_place(intrinsic: Intrinsic) -> bool {
             | I::AtomicXor
             | I::AtomicExchange
             | I::AtomicCas
+            | I::AtomicCasWord
             | I::VolatileLoad
             | I::Grouped
             | I::Matrix

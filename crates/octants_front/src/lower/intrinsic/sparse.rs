@@ -134,7 +134,7 @@ impl<H: Host> Lowerer<'_, H> {
             self.check_rank(rank, indices.len(), &format!("`{name}`"), index.span)?;
         } else {
             self.check_rank(cells.rank(), indices.len(), &format!("`{name}`"), index.span)?;
-            self.check_field_bounds(&cells, &indices, &name, span);
+            self.check_field_bounds(&cells.origin, &cells.shape, &indices, &name, span);
         }
         Ok(NodeCell { tree, node, indices })
     }

@@ -31,18 +31,36 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
         mut build: impl FnMut(&mut Self, &Place) -> Fallible<()>,
     ) -> Fallible<()> {
-        let mut at = choice.components[0];
-        for (&component, extent) in choice.components.iter().zip(choice.entries.shape.dims()).skip(1) {
+        let at = self.flat_component(&choice.components, &choice.entries.shape.dims(), span);
+        let places = &choice.entries.places;
+        self.for_number(at, places.len(), span, |inner, number| build(inner, &places[number]))
+    }
+
+    /// The number of an entry in row-major order.
+    pub(crate) fn flat_component(&mut self, components: &[Value], dims: &[u32], span: Span) -> Value {
+        let mut at = components[0];
+        for (&component, &extent) in components.iter().zip(dims).skip(1) {
             let mut builder = self.at(span);
             let extent = builder.i32(extent as i32);
             let above = builder.arith(ArithOp::Mul, at, extent);
             at = builder.arith(ArithOp::Add, above, component);
         }
-        for (number, place) in choice.entries.places.iter().enumerate() {
+        at
+    }
+
+    /// Builds what is done for the number that a value has.
+    pub(crate) fn for_number(
+        &mut self,
+        at: Value,
+        count: usize,
+        span: Span,
+        mut build: impl FnMut(&mut Self, usize) -> Fallible<()>,
+    ) -> Fallible<()> {
+        for number in 0..count {
             let mut builder = self.at(span);
-            let number = builder.i32(number as i32);
-            let chosen = builder.compare(CompareOp::Eq, at, number);
-            let (then_region, ()) = self.open_region(&[], |inner, _| build(inner, place))?;
+            let this = builder.i32(number as i32);
+            let chosen = builder.compare(CompareOp::Eq, at, this);
+            let (then_region, ()) = self.open_region(&[], |inner, _| build(inner, number))?;
             self.end_region(then_region, span, &[]);
             let (else_region, ()) = self.open_region(&[], |_, _| Ok(()))?;
             self.end_region(else_region, span, &[]);

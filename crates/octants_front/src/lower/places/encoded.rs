@@ -1,16 +1,23 @@
 //! Elements of fields that have no memory of their own: bits of the words of another field.
 //!
 //! How such an element is read, written and added to is said by functions in the kernel language, which the host gives and which are inlined
-//! here. The front end knows no encoding.
+//! here. The front end knows no encoding. It knows that elements of a vector or struct are several such elements, and that assignments that
+//! follow each other may go into one word: `pending` holds them back and writes them together.
 
 use octants_diag::{Code, Span};
+use octants_ir::{Data, TensorShape, TensorType, Value};
 
 use crate::ast::Expr;
-use crate::host::{BinaryOp, Host};
+use crate::host::{BinaryOp, Host, Meaning};
+use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
-use crate::lower::data::term::{Encoded, Ndrange, Term};
+use crate::lower::data::term::{Encoded, Ndrange, Struct, Term};
 use crate::lower::error::Fallible;
+use crate::lower::statements::assign::Combine;
+use crate::lower::values::promote::promote;
+
+type Items<O> = Vec<(Term<O>, Span)>;
 
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn is_encoded(&self, term: &Term<H::Object>) -> bool {
@@ -25,19 +32,88 @@ impl<H: Host> Lowerer<'_, H> {
         index: &Expr,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let mut path = Vec::new();
+        let mut items = Vec::new();
         for item in index.index_items() {
-            let term = self.index_operand(item)?;
-            self.index_term(term, self.narrowing(), item.span, &mut path)?;
+            items.push((self.index_operand(item)?, item.span));
         }
+        let name = self.text(base_expr.span);
+        self.encoded_place(field, &name, items, span)
+    }
+
+    /// As [`Self::encoded_element`], with indices that are evaluated. The element of a field of structs is a struct of its members' elements.
+    fn encoded_place(
+        &mut self,
+        field: &H::Object,
+        name: &str,
+        items: Items<H::Object>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
         let host = self.host;
-        let rank =
-            host.getattr(field, "_rank", self).map_err(|exception| self.host_error(exception, span))?;
-        if let Term::Int(rank) = self.resolve(rank, span)? {
-            let name = format!("`{}`", self.text(base_expr.span));
-            self.check_rank(rank as usize, path.len(), &name, span)?;
+        let members = self.encoded_attribute(field, "_member_fields", span)?;
+        if !matches!(host.meaning(&members), Meaning::None) {
+            let ty = self.encoded_attribute(field, "struct_type", span)?;
+            let mut terms = Vec::new();
+            for (key, member) in host.pairs(&members) {
+                let Meaning::Str(key) = host.meaning(&key) else { continue };
+                let name = format!("{name}.{key}");
+                let term = if let Meaning::Field = host.meaning(&member) {
+                    self.field_place(&member, &name, items.clone(), span)?
+                } else {
+                    self.encoded_place(&member, &name, items.clone(), span)?
+                };
+                terms.push((key.into(), term));
+            }
+            return Ok(Term::Struct(Struct { members: terms, ty: Some(ty), in_parallel: true }));
         }
-        Ok(Term::Encoded(Box::new(Encoded { field: field.clone(), index: path })))
+        let bounds = self.encoded_bounds(field, span)?;
+        let mut index = Vec::new();
+        for (item, at) in items {
+            let origin = bounds.get(index.len()).map_or(0, |&(origin, _)| origin);
+            self.index_from(item, origin, at, &mut index)?;
+        }
+        self.check_rank(bounds.len(), index.len(), &format!("`{name}`"), span)?;
+        let (origin, shape): (Vec<_>, Vec<_>) = bounds.into_iter().unzip();
+        self.check_field_bounds(&origin, &shape, &index, name, span);
+        let entries = self.encoded_attribute(field, "_entry_fields", span)?;
+        let (fields, shape) = if let Meaning::None = host.meaning(&entries) {
+            (vec![field.clone()], None)
+        } else {
+            let shape = self.encoded_attribute(field, "_element_shape", span)?;
+            let shape: Vec<_> = host.items(&shape).iter().map(|extent| self.host_integer(extent)).collect();
+            let shape = match *shape {
+                [n, m] => TensorShape::Matrix(n as u16, m as u16),
+                _ => TensorShape::Vector(shape[0] as u16),
+            };
+            (host.items(&entries), Some(shape))
+        };
+        Ok(Term::Encoded(Box::new(Encoded { fields, index, shape, chosen: None })))
+    }
+
+    /// The first index along each axis, and how many there are.
+    fn encoded_bounds(&mut self, field: &H::Object, span: Span) -> Fallible<Vec<(i32, u32)>> {
+        let bounds = self.encoded_attribute(field, "_bounds", span)?;
+        let axes = self.host.items(&bounds);
+        let of = |axis| {
+            let pair: Vec<_> = self.host.items(axis).iter().map(|bound| self.host_integer(bound)).collect();
+            (pair[0] as i32, (pair[1] - pair[0]) as u32)
+        };
+        Ok(axes.iter().map(of).collect())
+    }
+
+    fn host_integer(&self, object: &H::Object) -> i128 {
+        match self.host.meaning(object) {
+            Meaning::Int(value) => value,
+            _ => 0,
+        }
+    }
+
+    fn encoded_attribute(&mut self, field: &H::Object, name: &str, span: Span) -> Fallible<H::Object> {
+        let host = self.host;
+        host.getattr(field, name, self).map_err(|exception| {
+            let mut diagnostic = self.diagnostic(Code::FieldNotPlaced, span, exception.message);
+            diagnostic.cause = exception.cause;
+            Box::new(diagnostic)
+        })
     }
 
     pub(crate) fn load_encoded(
@@ -45,7 +121,24 @@ impl<H: Host> Lowerer<'_, H> {
         place: &Encoded<H::Object>,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        self.encoded_call(place, "load", None, span)
+        self.flush_pending()?;
+        if place.shape.is_none() && place.chosen.is_none() {
+            return self.encoded_call(&place.fields[0], &place.index, "load", None, span);
+        }
+        let mut entries = Vec::with_capacity(place.fields.len());
+        for field in &place.fields {
+            let term = self.encoded_call(field, &place.index, "load", None, span)?;
+            entries.push(self.value(term, span)?);
+        }
+        let elem =
+            entries.iter().map(|&entry| self.elem(entry)).reduce(promote).unwrap_or(self.options.default_fp);
+        let entries: Vec<_> = entries.into_iter().map(|entry| self.cast(entry, elem, span)).collect();
+        let shape = place.shape.unwrap_or(TensorShape::Vector(entries.len() as u16));
+        let tensor = self.at(span).tensor(Data::Tensor(TensorType { elem, shape }), entries);
+        Ok(Term::Value(match place.chosen {
+            Some(at) => self.tensor_entry(tensor, &[at], span),
+            None => tensor,
+        }))
     }
 
     pub(crate) fn store_encoded(
@@ -54,18 +147,87 @@ impl<H: Host> Lowerer<'_, H> {
         value: Term<H::Object>,
         span: Span,
     ) -> Fallible<()> {
-        self.encoded_call(place, "store", Some(value), span).map(|_| ())
+        if let Some(at) = place.chosen {
+            let value = Term::Value(self.value(value, span)?);
+            return self.for_number(at, place.fields.len(), span, |lowerer, number| {
+                lowerer.hold_store(&place.fields[number], &place.index, value.clone(), span)
+            });
+        }
+        let values = self.encoded_values(place, value, span)?;
+        for (field, value) in place.fields.iter().zip(values) {
+            self.hold_store(field, &place.index, value, span)?;
+        }
+        Ok(())
     }
 
-    /// Adds to an element as one indivisible step; what was there.
+    /// What each entry of an element is given, as values; a number is for all of them.
+    fn encoded_values(
+        &mut self,
+        place: &Encoded<H::Object>,
+        term: Term<H::Object>,
+        span: Span,
+    ) -> Fallible<Vec<Term<H::Object>>> {
+        let Some(shape) = place.shape else {
+            let value = self.value(term, span)?;
+            if self.data(value).tensor_shape().is_some() {
+                let what = self.describe(&Term::Value(value));
+                return Err(self.error(
+                    Code::LocalType,
+                    span,
+                    format!("cannot assign {what} to an element of a quantised field"),
+                ));
+            }
+            return Ok(vec![Term::Value(value)]);
+        };
+        let value = self.number_or_tensor(term, span)?;
+        match self.data(value).tensor_shape() {
+            None => Ok(vec![Term::Value(value); place.fields.len()]),
+            Some(given) if given == shape => {
+                Ok(self.tensor_entries(value, span).into_iter().map(Term::Value).collect())
+            }
+            Some(_) => {
+                let what = self.describe(&Term::Value(value));
+                let message = format!("cannot assign {what} to {}", self.describe_encoded(place));
+                Err(self.error(Code::LocalType, span, message))
+            }
+        }
+    }
+
+    pub(crate) fn describe_encoded(&self, place: &Encoded<H::Object>) -> String {
+        match place.shape {
+            None => "an element of a quantised field".to_owned(),
+            Some(TensorShape::Vector(n)) => format!("a vector of {n} quantised entries"),
+            Some(TensorShape::Matrix(n, m)) => format!("a {n}x{m} matrix of quantised entries"),
+        }
+    }
+
+    /// Adds to an element as one indivisible step for each entry; what was there.
     pub(crate) fn add_to_encoded(
         &mut self,
         place: &Encoded<H::Object>,
         value: Term<H::Object>,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let value = self.loaded(value, span)?;
-        self.encoded_call(place, "add", Some(value), span)
+        self.flush_pending()?;
+        if place.chosen.is_some() {
+            return Err(self.error_with_help(
+                Code::AtomicTarget,
+                span,
+                "an entry of a quantised vector that only the run chooses gives no old value",
+                "use `+=`, or an index that is known while compiling",
+            ));
+        }
+        let values = self.encoded_values(place, value, span)?;
+        let mut seen = Vec::with_capacity(values.len());
+        for (field, value) in place.fields.iter().zip(values) {
+            let term = self.encoded_call(field, &place.index, "add", Some(value), span)?;
+            seen.push(self.value(term, span)?);
+        }
+        let Some(shape) = place.shape else { return Ok(Term::Value(seen[0])) };
+        let elem =
+            seen.iter().map(|&entry| self.elem(entry)).reduce(promote).unwrap_or(self.options.default_fp);
+        let seen: Vec<_> = seen.into_iter().map(|entry| self.cast(entry, elem, span)).collect();
+        Ok(Term::Value(self.at(span).tensor(Data::Tensor(TensorType { elem, shape }), seen)))
     }
 
     /// `field[index] op= value`.
@@ -78,7 +240,10 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<()> {
         let value = match op {
             BinaryOp::Add => term,
-            BinaryOp::Sub => self.binary(op, (Term::Int(0), at), (term, at), span)?,
+            BinaryOp::Sub => {
+                let value = Term::Value(self.number_or_tensor(term, at)?);
+                self.binary(op, (Term::Int(0), at), (value, at), span)?
+            }
             _ => {
                 return Err(self.error_with_help(
                     Code::AssignTarget,
@@ -88,7 +253,84 @@ impl<H: Host> Lowerer<'_, H> {
                 ));
             }
         };
-        self.add_to_encoded(place, value, span).map(|_| ())
+        let Some(chosen) = place.chosen else { return self.add_to_encoded(place, value, span).map(|_| ()) };
+        let value = Term::Value(self.value(value, at)?);
+        self.for_number(chosen, place.fields.len(), span, |lowerer, number| {
+            let field = &place.fields[number];
+            lowerer.encoded_call(field, &place.index, "add", Some(value.clone()), span).map(|_| ())
+        })
+    }
+
+    /// `oc.atomic_…(field[index], value)`.
+    pub(crate) fn atomic_of_encoded(
+        &mut self,
+        intrinsic: Intrinsic,
+        combine: Combine,
+        place: &Encoded<H::Object>,
+        operand: Argument<H::Object>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let at = operand.span;
+        let value = Term::Value(self.number_or_tensor(operand.term, at)?);
+        let value = match combine {
+            Combine::Add => value,
+            Combine::Sub => self.binary(BinaryOp::Sub, (Term::Int(0), at), (value, at), span)?,
+            _ => {
+                return Err(self.error_with_help(
+                    Code::AtomicTarget,
+                    span,
+                    format!("'{}' does not work on elements of a quantised field", intrinsic.name()),
+                    "`atomic_add` and `atomic_sub` do; keep others in an ordinary field",
+                ));
+            }
+        };
+        self.add_to_encoded(place, value, span)
+    }
+
+    /// `element[components]`: an entry, which the run chooses where its components are not known.
+    pub(crate) fn encoded_entry(
+        &mut self,
+        place: &Encoded<H::Object>,
+        components: &[Value],
+        span: Span,
+    ) -> Term<H::Object> {
+        let dims = place.shape.map_or(Vec::new(), |shape| shape.dims().to_vec());
+        let known: Option<Vec<_>> =
+            components.iter().map(|&component| self.kernel.as_const(component)?.as_i128()).collect();
+        if let Some(known) = known {
+            let at = known
+                .iter()
+                .zip(&dims)
+                .fold(0, |at, (&component, &extent)| at * i128::from(extent) + component);
+            let fields = vec![place.fields[(at as usize).min(place.fields.len() - 1)].clone()];
+            return Term::Encoded(Box::new(Encoded {
+                fields,
+                index: place.index.clone(),
+                shape: None,
+                chosen: None,
+            }));
+        }
+        let chosen = Some(self.flat_component(components, &dims, span));
+        Term::Encoded(Box::new(Encoded { shape: None, chosen, ..place.clone() }))
+    }
+
+    /// Several entries of an element, where their components are known.
+    pub(crate) fn encoded_entries(
+        &mut self,
+        place: &Encoded<H::Object>,
+        components: &[Vec<Value>],
+        shape: TensorShape,
+        span: Span,
+    ) -> Option<Term<H::Object>> {
+        let mut fields = Vec::with_capacity(components.len());
+        for components in components {
+            match self.encoded_entry(place, components, span) {
+                Term::Encoded(entry) if entry.chosen.is_none() => fields.push(entry.fields[0].clone()),
+                _ => return None,
+            }
+        }
+        let index = place.index.clone();
+        Some(Term::Encoded(Box::new(Encoded { fields, index, shape: Some(shape), chosen: None })))
     }
 
     /// What a loop over such a field runs over; `None` if the object is none.
@@ -96,23 +338,25 @@ impl<H: Host> Lowerer<'_, H> {
         let Some(function) = self.host.encoded_method(object, "cells") else { return Ok(None) };
         match self.inline_method(&function, (Term::Object(object.clone()), true), Vec::new(), span)? {
             Term::Ndrange(range, _) => Ok(Some(range)),
+            Term::Object(words) => self.field_domain(&words, span),
             _ => Ok(None),
         }
     }
 
     fn encoded_call(
         &mut self,
-        place: &Encoded<H::Object>,
+        field: &H::Object,
+        index: &[Value],
         name: &str,
         value: Option<Term<H::Object>>,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let Some(function) = self.host.encoded_method(&place.field, name) else {
+        let Some(function) = self.host.encoded_method(field, name) else {
             return Err(self.error(Code::NotIndexable, span, "elements of this field cannot be accessed"));
         };
         let argument = |term| Argument { name: None, term, span, is_literal: false };
-        let mut arguments = vec![argument(Term::Index(place.index.clone()))];
+        let mut arguments = vec![argument(Term::Index(index.to_vec()))];
         arguments.extend(value.map(argument));
-        self.inline_method(&function, (Term::Object(place.field.clone()), true), arguments, span)
+        self.inline_method(&function, (Term::Object(field.clone()), true), arguments, span)
     }
 }

@@ -80,7 +80,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let base = match base {
-            term @ (Term::Place(_) | Term::Value(_) | Term::Entries(_)) => term,
+            term @ (Term::Place(_) | Term::Value(_) | Term::Entries(_) | Term::Encoded(_)) => term,
             other => Term::Value(self.value(other, span)?),
         };
         let Some(shape) = self.term_shape(&base) else {
@@ -108,7 +108,7 @@ impl<H: Host> Lowerer<'_, H> {
             [n] => TensorShape::Vector(n),
             [n, m, ..] => TensorShape::Matrix(n, m),
         };
-        Ok(self.several_entries(&base, picked, shape, span))
+        self.several_entries(&base, picked, shape, span)
     }
 
     fn single_entry(&mut self, base: &Term<H::Object>, components: &[Value], span: Span) -> Term<H::Object> {
@@ -123,6 +123,7 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 Term::Choice(Choice { entries: entries.clone(), components: components.to_vec() })
             }
+            Term::Encoded(place) => self.encoded_entry(place, components, span),
             Term::Value(value) => Term::Value(self.tensor_entry(*value, components, span)),
             _ => Term::None,
         }
@@ -144,8 +145,8 @@ impl<H: Host> Lowerer<'_, H> {
         components: Vec<Vec<Value>>,
         shape: TensorShape,
         span: Span,
-    ) -> Term<H::Object> {
-        match base {
+    ) -> Fallible<Term<H::Object>> {
+        Ok(match base {
             Term::Place(of) => {
                 let place = |components: Vec<Value>| Place {
                     path: of.path.iter().copied().chain(components).collect(),
@@ -157,11 +158,18 @@ impl<H: Host> Lowerer<'_, H> {
                 let places: Option<Vec<_>> =
                     components.iter().map(|components| self.entry_place(of, components)).collect();
                 if let Some(places) = places {
-                    return Term::Entries(Entries { places, shape });
+                    return Ok(Term::Entries(Entries { places, shape }));
                 }
                 let value = self.load_entries(of, span);
-                self.several_entries(&Term::Value(value), components, shape, span)
+                return self.several_entries(&Term::Value(value), components, shape, span);
             }
+            Term::Encoded(of) => match self.encoded_entries(of, &components, shape, span) {
+                Some(entries) => entries,
+                None => {
+                    let whole = self.load_encoded(of, span)?;
+                    return self.several_entries(&whole, components, shape, span);
+                }
+            },
             Term::Value(value) => {
                 let entries: Vec<_> =
                     components.iter().map(|entry| self.tensor_entry(*value, entry, span)).collect();
@@ -169,7 +177,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Term::Value(self.at(span).tensor(Data::Tensor(TensorType { elem, shape }), entries))
             }
             _ => Term::None,
-        }
+        })
     }
 
     /// What each axis of a tensor is indexed with.
@@ -254,6 +262,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Value(value) => self.data(*value).tensor_shape(),
             Term::Place(place) => self.place_data(place).tensor_shape(),
             Term::Entries(entries) => Some(entries.shape),
+            Term::Encoded(place) => place.shape,
             Term::Index(values) => Some(TensorShape::Vector(values.len() as u16)),
             _ => None,
         }
@@ -315,7 +324,7 @@ impl<H: Host> Lowerer<'_, H> {
             ));
         }
         let base = match base {
-            term @ (Term::Place(_) | Term::Value(_) | Term::Entries(_)) => term,
+            term @ (Term::Place(_) | Term::Value(_) | Term::Entries(_) | Term::Encoded(_)) => term,
             other => Term::Value(self.value(other, span)?),
         };
         let components: Vec<Vec<Value>> =
@@ -324,7 +333,7 @@ impl<H: Host> Lowerer<'_, H> {
             self.single_entry(&base, single, span)
         } else {
             let shape = TensorShape::Vector(components.len() as u16);
-            self.several_entries(&base, components, shape, span)
+            self.several_entries(&base, components, shape, span)?
         })
     }
 

@@ -71,7 +71,8 @@ impl<H: Host> Lowerer<'_, H> {
         };
         let mut path = Vec::new();
         for (item, at) in items {
-            self.field_index(item, &layout, at, &mut path)?;
+            let origin = layout.origin.get(path.len()).copied().unwrap_or(0);
+            self.index_from(item, origin, at, &mut path)?;
         }
         if let Some((at, leaf)) = first_sparse(&kind).filter(|_| path.len() < layout.rank()) {
             let leaf = Arc::clone(leaf);
@@ -81,23 +82,23 @@ impl<H: Host> Lowerer<'_, H> {
             }
         }
         self.check_rank(layout.rank(), path.len(), &format!("`{name}`"), span)?;
-        self.check_field_bounds(&layout, &path, name, span);
+        self.check_field_bounds(&layout.origin, &layout.shape, &path, name, span);
         let field = self.field_member(object, name);
         let ty = self.host.field_type(object);
         self.element_of(&kind, ty, &path, &mut Use { field, name, next_leaf: 0 }, span)
     }
 
     /// One index. A literal may be negative where the field begins below zero.
-    fn field_index(
+    pub(crate) fn index_from(
         &mut self,
         item: Term<H::Object>,
-        layout: &Layout,
+        origin: i32,
         span: Span,
         path: &mut Vec<Value>,
     ) -> Fallible<()> {
         if !matches!(&item, Term::Formula(number) if self.fits_i32(number, 0))
             && let Term::Int(value @ i128::MIN..0) = self.rvalue(item.clone(), span)?
-            && layout.origin.get(path.len()).is_some_and(|&origin| i128::from(origin) <= value)
+            && i128::from(origin) <= value
         {
             path.push(self.at(span).i32(value as i32));
             return Ok(());
@@ -212,14 +213,21 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Debug mode: an assertion that every index is inside of the field.
-    pub(crate) fn check_field_bounds(&mut self, layout: &Layout, path: &[Value], name: &str, span: Span) {
+    pub(crate) fn check_field_bounds(
+        &mut self,
+        origin: &[i32],
+        shape: &[u32],
+        path: &[Value],
+        name: &str,
+        span: Span,
+    ) {
         if !self.options.check_bounds || path.is_empty() {
             return;
         }
         let shown: Vec<Value> = path.iter().map(|&index| self.whole_index(index)).collect();
         let mut builder = self.at(span);
         let mut inside = None;
-        for ((&index, &origin), &extent) in path.iter().zip(&layout.origin).zip(&layout.shape) {
+        for ((&index, &origin), &extent) in path.iter().zip(origin).zip(shape) {
             let first = builder.i32(origin);
             let end = builder.i32(origin.wrapping_add(extent as i32));
             let above = builder.compare(CompareOp::Ge, index, first);
@@ -234,11 +242,11 @@ impl<H: Host> Lowerer<'_, H> {
             [one] => format!("({one},)"),
             several => format!("({})", several.join(", ")),
         };
-        let shape = tuple(layout.shape.iter().map(u32::to_string).collect());
-        let offset = if layout.origin.iter().all(|&origin| origin == 0) {
+        let shape = tuple(shape.iter().map(u32::to_string).collect());
+        let offset = if origin.iter().all(|&origin| origin == 0) {
             String::new()
         } else {
-            format!(" and offset {}", tuple(layout.origin.iter().map(i32::to_string).collect()))
+            format!(" and offset {}", tuple(origin.iter().map(i32::to_string).collect()))
         };
         let told = path.len() <= ASSERT_ARGUMENTS;
         let index = if told { tuple(vec!["{}".to_owned(); path.len()]) } else { "(...)".to_owned() };

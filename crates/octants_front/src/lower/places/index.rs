@@ -35,7 +35,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Static(inner) => self.subscript(*inner, base_expr, index, span),
             Term::Array(array) => self.array_element(array, base_expr, index, span).map(Term::Place),
             Term::View(view) => self.view_subscript(&view, base_expr, index, span),
-            tensor @ (Term::Place(_) | Term::Value(_) | Term::Entries(_))
+            tensor @ (Term::Place(_) | Term::Value(_) | Term::Entries(_) | Term::Encoded(_))
                 if self.term_shape(&tensor).is_some() =>
             {
                 let parts = self.index_parts(index)?;

@@ -9,4 +9,5 @@ pub(crate) mod field;
 pub(crate) mod index;
 pub(crate) mod members;
 pub(crate) mod names;
+pub(crate) mod pending;
 pub(crate) mod view;

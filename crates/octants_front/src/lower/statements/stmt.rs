@@ -33,7 +33,15 @@ impl<H: Host> Lowerer<'_, H> {
         }
         for (at, stmt) in stmts.iter().enumerate() {
             let rest = Continuation { stmts: &stmts[at + 1..], next: continuation, scope: None, group: None };
+            let is_assignment = matches!(stmt.kind, StmtKind::Assign { .. });
+            if !is_assignment {
+                self.flush_pending()?;
+            }
+            let held = self.held_stores;
             let flow = self.statement(stmt, &rest)?;
+            if is_assignment && held == self.held_stores {
+                self.flush_pending()?;
+            }
             self.clear_retired(stmt.span);
             match flow {
                 Flow::Next => {}

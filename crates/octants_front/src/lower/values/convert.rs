@@ -246,7 +246,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Data::Tensor(tensor) => describe_data(Data::Scalar(tensor.elem)),
                 data => describe_data(data),
             },
-            Term::Encoded(_) => "an element of a quantised field".to_owned(),
+            Term::Encoded(place) => self.describe_encoded(place),
             Term::Struct(of) => {
                 let members: Vec<_> = of.members.iter().map(|(name, _)| &**name).collect();
                 format!("a struct of {}", members.join(", "))

@@ -199,7 +199,9 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Value(value) => self.tensor_items(*value, span),
             Term::Array(array) => self.host_array_items(*array, span)?,
             Term::Struct(of) => Some(of.members.iter().map(|(_, member)| member.clone()).collect()),
-            tensor @ (Term::Place(_) | Term::Entries(_)) if self.term_shape(tensor).is_some() => {
+            tensor @ (Term::Place(_) | Term::Entries(_) | Term::Encoded(_))
+                if self.term_shape(tensor).is_some() =>
+            {
                 let value = self.value(tensor.clone(), span)?;
                 self.tensor_items(value, span)
             }
