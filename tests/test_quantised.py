@@ -174,8 +174,22 @@ def test_what_cannot_be_placed(arch):
         oc.root.quant_array(oc.i, 10, max_num_bits=32).place(oc.field(quant.int(5)))
     with pytest.raises(oc.OctantsRuntimeError, match="max_num_bits"):
         oc.BitpackedFields(12)
-    with pytest.raises(oc.OctantsRuntimeError, match="not in Octants yet"):
-        quant.float(5, 10)
+    with pytest.raises(ValueError, match="exp is from 1 to 8"):
+        quant.float(9, 10)
+    with pytest.raises(ValueError, match="frac is at most 24"):
+        quant.float(5, 25)
+    with pytest.raises(oc.OctantsRuntimeError, match="needs_grad"):
+        oc.field(quant.fixed(5), needs_grad=True)
+    with pytest.raises(oc.OctantsSyntaxError, match="At least 2 fields"):
+        oc.BitpackedFields(32).place(oc.field(quant.float(5, 9)), shared_exponent=True)
+    with pytest.raises(oc.OctantsRuntimeError, match="same exponent"):
+        oc.BitpackedFields(32).place(oc.field(quant.float(5, 9)), oc.field(quant.float(6, 9)), shared_exponent=True)
+    with pytest.raises(oc.OctantsRuntimeError, match="has an exponent"):
+        oc.BitpackedFields(32).place(oc.field(quant.float(5, 9)), oc.field(quant.fixed(9)), shared_exponent=True)
+    with pytest.raises(ValueError, match="Only a QuantType"):
+        oc.BitpackedFields(32).place(oc.field(oc.f32, shape=2))
+    with pytest.raises(oc.OctantsRuntimeError, match="all entries"):
+        oc.Vector.field(2, [quant.int(5), oc.i32])
     with pytest.raises(ValueError, match="compute"):
         quant.int(5, compute=oc.f32)
     with pytest.raises(ValueError, match="bits"):
@@ -183,6 +197,7 @@ def test_what_cannot_be_placed(arch):
     x = oc.field(quant.int(5))
     with pytest.raises(oc.OctantsRuntimeError, match="not placed"):
         x.fill(1)
+    del x
     (y,) = packed(quant.int(5))
     with pytest.raises(oc.OctantsRuntimeError, match="placed already"):
         word = oc.BitpackedFields(32)
@@ -203,3 +218,279 @@ def test_what_cannot_be_placed(arch):
         double()
     with pytest.raises(oc.OctantsCompilationError, match="1"):
         flat()
+
+
+def shared(*types, bits=64, shape=16):
+    fields = [oc.field(one) for one in types]
+    word = oc.BitpackedFields(max_num_bits=bits)
+    word.place(*fields, shared_exponent=True)
+    oc.root.dense(oc.i, shape).place(word)
+    return fields
+
+
+def rounded_float(value, exponent, fraction, signed):
+    """What `quant.float` makes of a number, in Python."""
+    digits, bias = fraction - signed, 2 ** (exponent - 1) - 1
+    if value == 0 or (value < 0 and not signed):
+        return 0.0
+    power = np.frexp(abs(value))[1] - 1
+    size = np.floor(abs(value) * 2.0 ** (digits - power) + 0.5) * 2.0 ** (power - digits)
+    if np.frexp(size)[1] - 1 + bias <= 0:
+        return 0.0
+    return np.sign(value) * min(size, (2 - 2.0**-digits) * 2.0 ** (2**exponent - 1 - bias))
+
+
+def rounded_together(values, exponent, fractions, signed):
+    """The same of numbers that share an exponent."""
+    bias = 2 ** (exponent - 1) - 1
+    values = [value if s or value > 0 else 0.0 for value, s in zip(values, signed, strict=True)]
+    powers = [np.frexp(abs(value))[1] - 1 + bias for value in values if value]
+    greatest = min(max([0, *powers]), 2**exponent - 1)
+    if greatest == 0:
+        return [0.0] * len(values)
+    results = []
+    for value, fraction, s in zip(values, fractions, signed, strict=True):
+        digits = fraction - s
+        unit = 2.0 ** (greatest - bias - (digits - 1))
+        results.append(np.sign(value) * min(np.floor(abs(value) / unit + 0.5), 2**digits - 1) * unit)
+    return results
+
+
+@pytest.mark.parametrize("compute", [oc.f32, oc.f64])
+@pytest.mark.parametrize("exponent, fraction, signed", [(5, 11, True), (5, 4, False), (3, 3, True), (1, 5, True), (7, 1, True)])  # fmt: skip
+def test_reals_with_an_exponent(arch, exponent, fraction, signed, compute):
+    x, beside = packed(quant.float(exponent, fraction, signed, compute), quant.int(9), bits=32, shape=64)
+    rng = np.random.default_rng(exponent)
+    numbers = rng.uniform(1, 2, 64) * 2.0 ** rng.integers(-(2 ** (exponent - 1)) - 2, 2 ** (exponent - 1) + 4, 64)
+    kind = np.float64 if compute is oc.f64 else np.float32
+    numbers = (numbers * rng.choice([-1, 1], 64)).astype(kind)
+    numbers[:6] = 0, -0.0, np.inf, -np.inf, np.nan, 1e-44
+    beside.fill(-77)
+    x.from_numpy(numbers)
+    expected = [
+        rounded_float(float(number), exponent, fraction, signed)
+        for number in np.where(np.isfinite(numbers), numbers, 0)
+    ]
+    expected[2] = rounded_float(1e30, exponent, fraction, signed)
+    expected[3] = rounded_float(-1e30, exponent, fraction, signed)
+    np.testing.assert_array_equal(x.to_numpy(), np.array(expected, kind))
+    assert (beside.to_numpy() == -77).all() and x[7] == expected[7]
+    before = x.to_numpy()
+    x.from_numpy(before)
+    np.testing.assert_array_equal(x.to_numpy(), before)
+
+
+def test_reals_as_wide_as_a_float_keep_all_but_the_smallest(arch):
+    (x,) = packed(quant.float(8, 24), bits=32)
+    numbers = np.array([np.inf, -np.inf, np.nan, 3.4e38, -1e-37, 1e-40, 1 / 3, -0.1] * 2, np.float32)
+    x.from_numpy(numbers)
+    numbers[5::8] = 0
+    np.testing.assert_array_equal(x.to_numpy(), numbers)
+
+
+def test_fields_that_share_an_exponent(arch):
+    x, y = shared(quant.float(5, 10), quant.float(5, 10), bits=32)
+    z = oc.field(oc.f32, 16)
+
+    @oc.kernel
+    def both(a: oc.types.NDArray[oc.f32, 2]):
+        for i in range(16):
+            x[i] = a[0, i]
+            y[i] = a[1, i]
+
+    @oc.kernel
+    def one(a: oc.types.NDArray[oc.f32, 2]):
+        for i in range(16):
+            j = i
+            y[j] = a[1, i] * 100
+            z[i] = x[j]
+
+    rng = np.random.default_rng(3)
+    kept = np.zeros((2, 16))
+    for _ in range(3):
+        a = (rng.normal(size=(2, 16)) * 2.0 ** rng.integers(-17, 17, 16) * 2.0 ** rng.integers(-6, 1, (2, 16))).astype(
+            np.float32
+        )
+        both(a)
+        # What stood there before has no part in it: both are written at once.
+        kept = np.array([rounded_together(pair, 5, (10, 10), (True, True)) for pair in a.T.astype(float)]).T
+        np.testing.assert_array_equal(np.array([x.to_numpy(), y.to_numpy()]), kept)
+        one(a)
+        given = np.array([kept[0], (a[1] * np.float32(100)).astype(float)])
+        kept = np.array([rounded_together(pair, 5, (10, 10), (True, True)) for pair in given.T]).T
+        np.testing.assert_array_equal(np.array([x.to_numpy(), y.to_numpy()]), kept)
+        np.testing.assert_array_equal(z.to_numpy(), kept[0])
+
+
+def test_vectors_matrices_and_structs(arch):
+    v = oc.Vector.field(3, quant.float(6, 14))
+    word = oc.BitpackedFields(64)
+    word.place(v, shared_exponent=True)
+    oc.root.dense(oc.i, 5).place(word)
+    m = oc.Matrix.field(2, 2, quant.fixed(4, max_value=2.0))
+    word = oc.BitpackedFields(16)
+    word.place(m)
+    oc.root.dense(oc.i, 5).place(word)
+    s = oc.Struct.field({"kind": quant.int(3, signed=False), "age": quant.int(5), "mass": oc.f32})
+    word = oc.BitpackedFields(8)
+    word.place(s.kind, s.age)
+    oc.root.dense(oc.i, 5).place(word, s.mass)
+
+    @oc.kernel
+    def run() -> oc.f32:
+        for i in v:
+            v[i] = [i, 0.5, -i]
+            v[i] += oc.Vector([1.0, 1.0, 1.0])
+            v[i].xy = v[i].yx
+            m[i] = [[0.25, 0.5], [i, -0.5]]
+            m[i][1, 1] -= 0.25
+            s[i].kind = i
+            s[i].age = -i
+            s[i].mass = 2 * s[i].age
+        total = 0.0
+        for i in range(5):
+            for k in range(3):
+                v[i][k] += 0.5
+                total += v[i][k]
+            v[i][i % 3] = 9
+            total += v[i].norm_sqr() * 0 + (m[i] @ v[i][:2])[0] * 0
+        return total
+
+    assert run() == sum(i + 1.5 + 2.0 + 1.5 - i for i in range(5))
+    expected = np.array([[2, i + 1.5, 1.5 - i] for i in range(5)], np.float32)
+    expected[np.arange(5), np.arange(5) % 3] = 9
+    np.testing.assert_array_equal(v.to_numpy(), expected)
+    assert list(v[3]) == expected[3].tolist() and v[4][1] == 9
+    np.testing.assert_array_equal(m.to_numpy()[1], [[0.25, 0.5], [1, -0.75]])
+    assert s[3].kind == 3 and s[3].age == -3 and s.to_numpy()["mass"].tolist() == [0, -2, -4, -6, -8]
+    v[1] = [1, 2, 3]
+    v[2][1] = 7
+    v[2].z = -1
+    m.fill(0.5)
+    s[4] = {"kind": 7, "age": 15, "mass": 3}
+    assert v.to_numpy()[1:3].tolist() == [[1, 2, 3], [expected[2, 0], 7, -1]]
+    assert (m.to_numpy() == 0.5).all() and s.age[4] == 15 and v.get_scalar_field(1)[2] == 7
+    copy = oc.Vector.field(3, oc.f32, shape=5)
+    v.copy_from(copy)
+    assert (v.to_numpy() == 0).all() and "0." in str(v)
+
+    @oc.kernel
+    def short():
+        v[0] = [1.0, 2.0]
+
+    with pytest.raises(oc.OctantsCompilationError, match="cannot assign"):
+        short()
+
+
+def test_elements_of_sparse_nodes_come_and_go(arch):
+    x, y = oc.field(quant.int(5)), oc.field(quant.fixed(11))
+    word = oc.BitpackedFields(16)
+    word.place(x, y)
+    block = oc.root.pointer(oc.i, 8)
+    block.bitmasked(oc.i, 4).place(word)
+
+    @oc.kernel
+    def run() -> oc.i32:
+        x[9] = 7
+        x[30] -= 3
+        count = 0
+        for i in x:
+            count += 100 + x[i]
+        return count
+
+    assert run() == 204
+    assert x[9] == 7 and x[30] == -3 and x[10] == 0
+    y[2] = 0.5
+    assert y[2] == 0.5 and x.to_numpy().tolist() == [{9: 7, 30: -3}.get(i, 0) for i in range(32)]
+    block.deactivate_all()
+    assert x[9] == 0
+
+
+def test_a_word_is_written_once_where_assignments_follow_each_other(arch):
+    x, y, z = packed(quant.int(5), quant.int(6), quant.int(7), bits=32)
+    seen = oc.field(oc.i32, (4, 16))
+
+    @oc.func
+    def halved(value):
+        result = value
+        if value > 4:
+            result = value // 2
+        return result
+
+    @oc.kernel
+    def run():
+        for i in x:
+            x[i] = i
+            y[i] = halved(i)
+            z[i] = -i
+            x[i] = x[i] + 1
+            y[i], z[i] = z[i], y[i]
+            seen[0, i] = x[i]
+            if i % 2 == 0:
+                x[i] = 1
+                y[i] = 2
+            seen[1, i] = x[i]
+        for i in range(16):
+            p = i
+            x[p] = 3
+            p = (p + 1) % 16
+            z[p] = 9
+        for i in range(16):
+            for k in range(2):
+                y[i] = k
+            if y[i] == 1:
+                continue
+            y[i] = 31
+
+    run()
+    i = np.arange(16)
+    assert seen.to_numpy()[0].tolist() == [wrapped(n + 1, 5, True) for n in i]
+    assert seen.to_numpy()[1].tolist() == [1 if n % 2 == 0 else wrapped(n + 1, 5, True) for n in i]
+    assert (x.to_numpy() == 3).all() and (z.to_numpy() == 9).all() and (y.to_numpy() == 1).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_words_keep_what_they_hold(arch, seed):
+    """Threads write different members of the same words at the same time; a Python model says what is there."""
+    rng = np.random.default_rng(seed)
+    bits = int(rng.choice([8, 16, 32, 64]))
+    types, models, left = [], [], bits
+    while left:
+        width = int(min(left, rng.integers(1, 1 + bits // 2)))
+        kind, signed = rng.choice(["int", "fixed", "float"]), bool(rng.integers(2))
+        if kind == "float" and width >= 4:
+            exponent = int(rng.integers(1, min(8, width - 1)))
+            fraction = min(width - exponent, 22)
+            types.append(quant.float(exponent, fraction, signed, oc.f64))
+            models.append(lambda v, e=exponent, f=fraction, s=signed: rounded_float(v, e, f, s))
+            width = exponent + fraction
+        elif kind == "fixed":
+            scale = float(2.0 ** rng.integers(-8, 3))
+            types.append(quant.fixed(width, signed, compute=oc.f64, scale=scale))
+            low, high = types[-1].bounds
+            models.append(lambda v, q=scale, a=low, b=high: np.clip(np.sign(v) * np.floor(abs(v) / q + 0.5), a, b) * q)
+        else:
+            types.append(quant.int(width, signed, oc.i64))
+            models.append(lambda v, n=width, s=signed: wrapped(int(v), n, s))
+        left -= width
+    n = 4000 if arch in ("cpu", "cuda") else 24
+    fields = packed(*types, bits=bits, shape=n)
+    count = len(fields)
+
+    @oc.kernel
+    def store(a: oc.types.NDArray[oc.f64, 2], among: oc.i32):
+        for at in range(n * count):
+            i = at // count
+            for k in oc.static(range(count)):
+                if at % count == k and (among >> k) & 1:
+                    fields[k][i] = oc.cast(a[k, i], fields[k].dtype.compute)
+
+    expected = np.zeros((count, n))
+    for among in (2**count - 1, int(rng.integers(1, 2**count)), int(rng.integers(1, 2**count))):
+        a = rng.normal(size=(count, n)) * 2.0 ** rng.integers(-6, 12, (count, 1))
+        store(a, among)
+        for k in range(count):
+            if among >> k & 1:
+                values = a[k] if types[k].kind != "int" else np.trunc(a[k])
+                expected[k] = [models[k](float(v)) for v in values]
+            np.testing.assert_array_equal(fields[k].to_numpy(), expected[k], err_msg=repr(types[k]))

@@ -126,6 +126,11 @@ class _PackedField:
     def _extents(self) -> Any:
         return self._first()._extents
 
+    @property
+    def _is_sparse(self) -> bool:
+        """Whether cells of its tree come and go."""
+        return self.snode._builder._tree.is_sparse
+
     def _origin(self) -> list[int]:
         return [first for first, _ in self._bounds]
 

@@ -294,7 +294,7 @@ impl<H: Host> Lowerer<'_, H> {
         components: &[Value],
         span: Span,
     ) -> Term<H::Object> {
-        let dims = place.shape.map_or(Vec::new(), |shape| shape.dims().to_vec());
+        let dims = place.shape.map_or(Vec::new(), TensorShape::dims);
         let known: Option<Vec<_>> =
             components.iter().map(|&component| self.kernel.as_const(component)?.as_i128()).collect();
         if let Some(known) = known {

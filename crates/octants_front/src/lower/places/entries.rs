@@ -163,13 +163,13 @@ impl<H: Host> Lowerer<'_, H> {
                 let value = self.load_entries(of, span);
                 return self.several_entries(&Term::Value(value), components, shape, span);
             }
-            Term::Encoded(of) => match self.encoded_entries(of, &components, shape, span) {
-                Some(entries) => entries,
-                None => {
-                    let whole = self.load_encoded(of, span)?;
-                    return self.several_entries(&whole, components, shape, span);
+            Term::Encoded(of) => {
+                if let Some(entries) = self.encoded_entries(of, &components, shape, span) {
+                    return Ok(entries);
                 }
-            },
+                let whole = self.load_encoded(of, span)?;
+                return self.several_entries(&whole, components, shape, span);
+            }
             Term::Value(value) => {
                 let entries: Vec<_> =
                     components.iter().map(|entry| self.tensor_entry(*value, entry, span)).collect();
