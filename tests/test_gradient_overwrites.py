@@ -203,6 +203,79 @@ def test_what_cannot_be_kept_is_refused():
         squared(x, x, integers(COUNTS))
 
 
+@oc.kernel
+def around_a_ring(x: VEC, n: oc.i32):
+    for i in x:
+        x[i] = x[i] * 2 + x[(i + 1) % x.shape[0]]
+
+
+@oc.kernel
+def around_a_ring_of_a_given_length(x: VEC, n: oc.i32):
+    for i in range(n):
+        x[i] += x[i + 1 if i + 1 < n else 0] * 0.5
+
+
+@oc.kernel
+def mirrored(x: VEC, n: oc.i32):
+    for i in range(n):
+        x[i] = x[i] + x[n - 1 - i]
+
+
+@oc.kernel
+def neighbours_by_a_loop(x: VEC, n: oc.i32):
+    for i in range(1, n - 1):
+        total = oc.f64(0.0)
+        for d in range(3):
+            total += x[i + d - 1]
+        x[i] = total / 3
+
+
+@pytest.mark.parametrize("kernel", [around_a_ring, around_a_ring_of_a_given_length, mirrored, neighbours_by_a_loop])
+def test_what_iterations_surely_hand_each_other_has_no_derivative(kernel):
+    x, loss = made(X), made(0.0)
+    with pytest.raises(oc.OctantsCompilationError, match=r"\[OC1103\].*written by other iterations"):
+        kernel.grad(x, len(X))
+    with pytest.raises(oc.OctantsCompilationError, match=r"\[OC1103\].*written by other iterations"), oc.ad.Tape(loss):
+        kernel(x, len(X))
+
+
+def test_iterations_that_take_turns_read_their_neighbours():
+    @oc.kernel
+    def relax(x: VEC, colour: oc.i32):
+        for i in range(1, x.shape[0] - 1):
+            if i % 2 == colour:
+                x[i] = 0.25 * x[i - 1] + 0.5 * x[i] + 0.25 * x[i + 1]
+
+    @oc.kernel
+    def halves(x: VEC):
+        for i in range(x.shape[0] // 2):
+            x[i] = x[i] + 3.0 * x[i + x.shape[0] // 2]
+
+    values = np.arange(8.0)
+    jacobian = np.eye(8)
+    for step in (relax, relax, halves):
+        rows = np.eye(8)
+        if step is halves:
+            rows[np.arange(4), np.arange(4) + 4] = 3
+        else:
+            colour = 0 if (jacobian == np.eye(8)).all() else 1
+            for i in range(1, 7):
+                if i % 2 == colour:
+                    rows[i, i - 1 : i + 2] = 0.25, 0.5, 0.25
+        jacobian = rows @ jacobian
+    x = made(values)
+    relax(x, 0)
+    relax(x, 1)
+    halves(x)
+    np.testing.assert_allclose(x.to_numpy(), jacobian @ values, rtol=1e-6)
+    seed = np.linspace(1, 2, 8).astype(x.to_numpy().dtype)
+    x.grad.from_numpy(seed)
+    halves.grad(x)
+    relax.grad(x, 1)
+    relax.grad(x, 0)
+    np.testing.assert_allclose(x.grad.to_numpy(), jacobian.T @ seed, rtol=1e-6)
+
+
 # ---- arrays without gradients ---------------------------------------------------------------------------------------------
 
 

@@ -34,6 +34,7 @@
 //! What is computed again from memory that was overwritten meanwhile would be wrong: [`overwritten`] refuses it.
 
 mod activity;
+mod crossing;
 mod forward;
 mod forward_extremes;
 mod forward_stores;

@@ -9,6 +9,7 @@ use octants_ir::ops::ParallelFor;
 use octants_ir::rewrite::{Parents, defining_region, ops_in};
 use octants_ir::{Boundary, Const, Kernel, Op, OpData, OpKind, Region, SideTable, Type, Value};
 
+use super::crossing::Crossing;
 use super::{Refusal, RefusalKind};
 use crate::analysis::Affine;
 
@@ -133,15 +134,17 @@ impl Order<'_> {
 
     /// Likewise, if that is certain but for how many iterations there are.
     pub fn must_race(&self, read: Op, write: Op) -> bool {
-        self.apart_in_parallel(read, write).is_some_and(|apart| {
-            let (Some(first), Some(second)) = (self.kernel.cell_access(read), self.kernel.cell_access(write))
-            else {
-                return false;
-            };
-            let mut paths = first.place.path().iter().zip(second.place.path());
-            let known = paths.all(|(&a, &b)| self.difference(a, b, [read, write], apart).is_some());
-            known && !self.disjoint(read, write, apart)
-        })
+        let Some(apart @ Apart::Different(task, _)) = self.apart_in_parallel(read, write) else {
+            return false;
+        };
+        if self.disjoint(read, write, apart) {
+            return false;
+        }
+        let inside = |op: Op| -> Vec<_> {
+            self.around(op).into_iter().skip_while(|&(outer, _)| outer != task).skip(1).collect()
+        };
+        let crossing = Crossing { kernel: self.kernel, parents: &self.parents, task };
+        crossing.is_sure((read, &inside(read)), (write, &inside(write)))
     }
 
     /// How two accesses of one array are apart in different iterations of the parallel loop around both, if there is one.

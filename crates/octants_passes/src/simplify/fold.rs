@@ -8,7 +8,7 @@ use octants_ir::ops::{ArithOp, BitOp, BitUnary, CompareOp, ConvertOp, MathUnary}
 use octants_ir::{Const, OpKind, Scalar};
 
 /// The constant that the op gives, of type `result`.
-pub(super) fn fold(kind: &OpKind, operands: &[Const], result: Scalar) -> Option<Const> {
+pub(crate) fn fold(kind: &OpKind, operands: &[Const], result: Scalar) -> Option<Const> {
     match (kind, operands) {
         (OpKind::Arith(op), [a]) => arith_unary(*op, *a),
         (OpKind::Arith(op), [a, b]) => arith(*op, *a, *b),

@@ -32,6 +32,8 @@ mod ranges;
 use octants_ir::rewrite::{ValueMap, replace_values};
 use octants_ir::{Const, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
+pub(crate) use fold::fold;
+
 use crate::sweep::sweep;
 use number::Numbering;
 use ranges::Span;
