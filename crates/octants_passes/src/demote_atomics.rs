@@ -87,7 +87,7 @@ impl PrivatePlaces {
     }
 }
 
-fn values_in(kernel: &Kernel, region: Region) -> SideTable<Value, bool> {
+pub(crate) fn values_in(kernel: &Kernel, region: Region) -> SideTable<Value, bool> {
     let mut inside = SideTable::new(false);
     for region in regions_in(kernel, region) {
         let data = &kernel.regions[region];
@@ -135,7 +135,7 @@ fn owned_arrays(kernel: &Kernel, op: Op, assumptions: Assumptions) -> Vec<Value>
 }
 
 /// Whether all accesses have one and the same index at the position, and that tells iterations along the axis apart.
-fn separates_iterations(
+pub(crate) fn separates_iterations(
     kernel: &Kernel,
     accesses: &[&ArrayUse],
     position: usize,

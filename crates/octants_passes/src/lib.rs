@@ -9,6 +9,7 @@ mod check_arithmetic;
 mod demote_atomics;
 mod differentiate;
 mod expand_field_loops;
+mod gather_updates;
 mod iteration_number;
 mod lower_random;
 mod make_plan;
@@ -32,6 +33,7 @@ pub use differentiate::{
     differentiate_recorded,
 };
 pub use expand_field_loops::expand_field_loops;
+pub use gather_updates::gather_updates;
 pub use lower_random::lower_random;
 pub use make_plan::make_plan;
 pub use manager::{

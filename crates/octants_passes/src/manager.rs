@@ -8,6 +8,7 @@ use octants_ir::{Kernel, Loc, Phase, Plan, verify};
 use crate::check_arithmetic::check_arithmetic;
 use crate::demote_atomics::demote_atomics;
 use crate::expand_field_loops::expand_field_loops;
+use crate::gather_updates::gather_updates;
 use crate::lower_random::lower_random;
 use crate::make_plan::make_plan;
 use crate::place_tapes::place_tapes;
@@ -106,6 +107,13 @@ pub static PIPELINE: &[Pass] = &[
         reason: "needs plain values and index forms; before demote_atomics and privatise_reductions, which make its updates cheap",
         leaves: Phase::Structured,
         run: |kernel, assumptions, findings| findings.races = recognise_reductions(kernel, assumptions),
+    },
+    Pass {
+        name: "gather_updates",
+        required: false,
+        reason: "needs plain index forms, and updates that are no assignments any more; before demote_atomics, which makes its updates plain ones",
+        leaves: Phase::Structured,
+        run: |kernel, assumptions, _| gather_updates(kernel, assumptions),
     },
     Pass {
         name: "demote_atomics",

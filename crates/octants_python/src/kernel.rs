@@ -187,11 +187,15 @@ impl Kernel {
         interrupt::install();
         let signals = SignalScope::begin(py)?;
         if let What::Derivative(kind) = what {
+            let begin = Instant::now();
             let made = self.differentiate(py, current, kind, &lowered, arguments, signals.request())?;
+            let differentiating = begin.elapsed();
             drop(signals);
             py.check_signals()?;
             disk_cache::tell(py, self.runtime.get(), &current.session)?;
-            return Ok(self.keep(current, what, made));
+            let made = self.keep(current, what, made);
+            self.show(py, current, &made.compiled, started, lowering, Some(differentiating))?;
+            return Ok(made);
         }
         let mut losses = Losses::default();
         if what == What::Recording {
@@ -236,19 +240,7 @@ impl Kernel {
         made.require_companions(&lowered.dependencies, &checked)?;
         made.losses = losses;
         let made = self.keep(current, what, made);
-        if current.times {
-            self.show_times(py, &made.compiled, started, lowering)?;
-        }
-        if current.dumps {
-            let dump = |stage: &str| dump(py, &made.compiled, stage, None);
-            py.import("octants._session")?.getattr("show")?.call1((
-                &self.signature.qualname,
-                dump("ir")?,
-                dump("llvm")?,
-                dump("llvm-optimised")?,
-                dump("asm")?,
-            ))?;
-        }
+        self.show(py, current, &made.compiled, started, lowering, None)?;
         Ok(made)
     }
 
@@ -816,10 +808,17 @@ impl Kernel {
     }
 
     /// A text that shows the newest compilation at some stage: "ir", "tasks", "llvm", "llvm-optimised", "asm", "ptx" or "sass". The last
-    /// two are for NVIDIA's GPUs of a compute capability, the session's device or 90.
-    #[pyo3(signature = (stage, *, capability=None))]
-    fn dump(&self, py: Python<'_>, stage: &str, capability: Option<u32>) -> PyResult<Option<String>> {
-        let newest = self.specialisations(What::Value).first().cloned();
+    /// two are for NVIDIA's GPUs of a compute capability, the session's device or 90. With `grad`, that of the derivative in reverse mode.
+    #[pyo3(signature = (stage, *, capability=None, grad=false))]
+    fn dump(
+        &self,
+        py: Python<'_>,
+        stage: &str,
+        capability: Option<u32>,
+        grad: bool,
+    ) -> PyResult<Option<String>> {
+        let what = if grad { What::Derivative(DerivativeKind::Reverse) } else { What::Value };
+        let newest = self.specialisations(what).first().cloned();
         let Some(newest) = newest else { return Ok(None) };
         dump(py, &newest.compiled, stage, capability)
     }

@@ -25,7 +25,7 @@ pub fn cost(kernel: &Kernel, region: Region) -> u32 {
 }
 
 /// Of an op without regions.
-pub(super) fn own_cost(kernel: &Kernel, op: Op) -> u32 {
+pub fn own_cost(kernel: &Kernel, op: Op) -> u32 {
     cost_of(kernel, op, 0)
 }
 

@@ -13,7 +13,7 @@ mod work;
 pub use access::{
     ArrayUse, accesses_of, array_access, array_uses, computing_functions, function_access, is_check,
 };
-pub use cost::cost;
+pub use cost::{cost, own_cost};
 pub use footprint::{Footprint, Index, Interval, Touched};
 pub use index::Affine;
 pub use siblings::arrays_of_siblings;

@@ -1,0 +1,515 @@
+//! Lets each element collect what neighbouring iterations add to it, where they add at constant distances from their own index.
+//!
+//! Before:
+//! ```text
+//! parallel_for (%i: i32) in (1..%n) {
+//!   %1: f32 = load %x[%i]
+//!   %2: f32 = atomic_add %a[%i], %1
+//!   %3: f32 = atomic_add %a[%i - 1], %1
+//! }
+//! ```
+//! After (each element of `%a` belongs to one iteration `%p`, so `demote_atomics` makes the update a plain one):
+//! ```text
+//! parallel_for (%p: i32) in (1..%n - 1) {          elements that all of their iterations reach
+//!   %1: f32 = load %x[%p]
+//!   %2: f32 = load %x[%p + 1]
+//!   %3: f32 = add %1, %2
+//!   %4: f32 = atomic_add %a[%p], %3
+//! }
+//! parallel_for (%t: i32) in (0..2) {               the first and the last iterations
+//!   %i: i32 = …                                    1 or %n - 1
+//!   …                                              add to the other elements, as before
+//! }
+//! ```
+//! What else the loop writes it writes afterwards, in a loop of its own: until then memory is what the iterations found.
+//!
+//! Acts where the loop touches the array by additions and subtractions alone, whose old values nobody uses, with one parallel index plus a constant at a
+//! position for each axis, and at two distances or more; and where computing the shares once for each distance is cheaper than the atomic
+//! updates. What is read and written, too, must be the iteration's own, and read first. The body has no loops. Arguments are assumed not to alias.
+//!
+//! Expects scalars and plain index forms. Structured phase.
+
+use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp, Domain, ParallelFor};
+use octants_ir::rewrite::{Parents, ValueMap, clone_op, ops_in, retain_ops, use_counts};
+use octants_ir::{
+    Boundary, Builder, Const, Kernel, Loc, Op, OpKind, Region, Scalar, SideTable, Type, Value, ValueDef,
+};
+
+use crate::analysis::{Affine, ArrayUse, accesses_of, own_cost};
+use crate::demote_atomics::{separates_iterations, values_in};
+use crate::manager::Assumptions;
+use crate::slots::yielded;
+
+/// Distances of an array's updates: so often are shares computed. Chosen, not measured: a bound on the size of the code; 27 is a cube of neighbours.
+const MAX_DISTANCES: usize = 32;
+/// How far distances may lie apart along an axis: so many iterations at both ends add atomically. Chosen, not measured.
+const MAX_SPREAD: i64 = 16;
+/// Greatest first index, and distance. No sum of a few of them and an index of an array wraps.
+const MAX_OFFSET: i64 = 1 << 20;
+
+pub fn gather_updates(kernel: &mut Kernel, assumptions: Assumptions) {
+    if !assumptions.noalias {
+        return;
+    }
+    let uses = use_counts(kernel);
+    let parents = Parents::new(kernel);
+    let tops = kernel.regions[kernel.body].ops.clone();
+    let found: Vec<_> = tops.into_iter().map(|op| (op, find(kernel, op, &uses, &parents))).collect();
+    if found.iter().all(|(_, updates)| updates.is_empty()) {
+        return;
+    }
+    kernel.regions[kernel.body].ops.clear();
+    for (op, found) in found {
+        for updates in &found {
+            gather(kernel, op, updates);
+        }
+        if !found.is_empty() {
+            let gathered =
+                |update: Op| found.iter().any(|updates| updates.all.iter().any(|one| one.op == update));
+            let body = kernel.ops[op].regions[0];
+            retain_ops(kernel, body, &mut |_, inner| !gathered(inner));
+            let writes = |&inner: &Op| kernel.ops[inner].kind.writes();
+            if !ops_in(kernel, body).iter().any(writes) {
+                continue;
+            }
+        }
+        kernel.regions[kernel.body].ops.push(op);
+    }
+}
+
+/// An update, and how far its element lies from the iteration, by axis.
+struct Update {
+    op: Op,
+    distance: Vec<i64>,
+    /// Whether it stands in the body itself, and so always runs.
+    always: bool,
+}
+
+/// The updates of one array.
+struct Updates {
+    base: Value,
+    /// The position of each axis among the indices.
+    positions: Vec<usize>,
+    all: Vec<Update>,
+    /// Each once.
+    distances: Vec<Vec<i64>>,
+}
+
+impl Updates {
+    fn least(&self, axis: usize) -> i64 {
+        self.distances.iter().map(|distance| distance[axis]).min().unwrap_or(0)
+    }
+
+    fn greatest(&self, axis: usize) -> i64 {
+        self.distances.iter().map(|distance| distance[axis]).max().unwrap_or(0)
+    }
+
+    fn spread(&self, axis: usize) -> i64 {
+        self.greatest(axis) - self.least(axis)
+    }
+}
+
+/// The arrays whose elements can collect.
+fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>, parents: &Parents) -> Vec<Updates> {
+    let Some(parallel) = kernel.parallel_loop(op) else { return Vec::new() };
+    let attributes = parallel.attributes;
+    let small = |lo: Value| {
+        let lo = kernel.as_const(lo).and_then(Const::as_i128);
+        lo.is_some_and(|lo| (-i128::from(MAX_OFFSET)..=MAX_OFFSET.into()).contains(&lo))
+    };
+    if attributes.keeps_order()
+        || attributes.domain != Domain::Ranges
+        || !attributes.reductions.is_empty()
+        || !parallel.bounds().all(|(lo, _)| small(lo))
+    {
+        return Vec::new();
+    }
+    let accesses = accesses_of(kernel, parallel.body);
+    let adds = |access: &ArrayUse| matches!(kernel.ops[access.op].kind, OpKind::Atomic(_));
+    if !accesses.iter().any(adds)
+        || !ops_in(kernel, parallel.body).into_iter().all(|op| is_plain(kernel, op, uses))
+    {
+        return Vec::new();
+    }
+    let inside = values_in(kernel, parallel.body);
+    if !reads_come_first(kernel, &accesses, parallel.indices(), &inside) {
+        return Vec::new();
+    }
+    let mut bases: Vec<_> = accesses.iter().map(|access| access.base).collect();
+    bases.sort_unstable();
+    bases.dedup();
+    let updates_of = |base: Value| {
+        let own: Vec<_> = accesses.iter().filter(|access| access.base == base).collect();
+        let updates = updates_of(kernel, base, &own, parallel.indices(), &inside)?;
+        let always = |op| parents.region(op) == Some(parallel.body);
+        let all: Vec<_> =
+            updates.into_iter().map(|(op, distance)| Update { op, distance, always: always(op) }).collect();
+        let mut distances: Vec<_> = all.iter().map(|update| update.distance.clone()).collect();
+        distances.sort_unstable();
+        distances.dedup();
+        let positions = positions(kernel, own[0], parallel.indices())?;
+        let found = Updates { base, positions, all, distances };
+        let near = (0..parallel.indices().len()).all(|axis| found.spread(axis) <= MAX_SPREAD);
+        let several = (2..=MAX_DISTANCES).contains(&found.distances.len());
+        (near && several && pays(kernel, parents, &found)).then_some(found)
+    };
+    bases.into_iter().filter_map(updates_of).collect()
+}
+
+/// Whether the op may run once for each distance, or be left out of that.
+fn is_plain(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>) -> bool {
+    let data = &kernel.ops[op];
+    match data.kind {
+        OpKind::Load | OpKind::Store | OpKind::If | OpKind::Yield => true,
+        OpKind::Atomic(_) => uses[data.results[0]] == 0,
+        ref kind => kind.is_pure(),
+    }
+}
+
+/// Whether iterations find what was there before the loop wherever they read.
+fn reads_come_first(
+    kernel: &Kernel,
+    accesses: &[ArrayUse],
+    axes: &[Value],
+    inside: &SideTable<Value, bool>,
+) -> bool {
+    accesses.iter().enumerate().filter(|(_, access)| kernel.ops[access.op].kind == OpKind::Load).all(
+        |(at, read)| {
+            let own: Vec<_> = accesses.iter().filter(|access| access.base == read.base).collect();
+            let written = own.iter().any(|access| access.writes);
+            let Type::Array(ty) = kernel.ty(read.base) else { return false };
+            !written
+                || ty.boundary == Boundary::Unsafe
+                    && !accesses[..at].iter().any(|earlier| earlier.base == read.base && earlier.writes)
+                    && axes.iter().all(|&axis| {
+                        (0..ty.rank.into())
+                            .any(|position| separates_iterations(kernel, &own, position, axis, axes, inside))
+                    })
+        },
+    )
+}
+
+/// Where each axis stands among the indices of an access, if each stands alone somewhere.
+fn positions(kernel: &Kernel, access: &ArrayUse, axes: &[Value]) -> Option<Vec<usize>> {
+    let forms = access.forms(kernel);
+    let alone = |form: &Option<Affine>, axis| form.as_ref().is_some_and(|form| form.terms == [(axis, 1)]);
+    axes.iter().map(|&axis| forms.iter().position(|form| alone(form, axis))).collect()
+}
+
+/// The accesses of one array with their distances, if they are all updates that can be collected.
+fn updates_of(
+    kernel: &Kernel,
+    base: Value,
+    accesses: &[&ArrayUse],
+    axes: &[Value],
+    inside: &SideTable<Value, bool>,
+) -> Option<Vec<(Op, Vec<i64>)>> {
+    let Type::Array(ty) = kernel.ty(base) else { return None };
+    if ty.boundary != Boundary::Unsafe || kernel.as_param(base).is_none() {
+        return None;
+    }
+    let positions = positions(kernel, accesses.first()?, axes)?;
+    let mut found = Vec::with_capacity(accesses.len());
+    for access in accesses {
+        let OpKind::Atomic(AtomicOp::Add | AtomicOp::Sub) = kernel.ops[access.op].kind else { return None };
+        let mut distance = vec![0; axes.len()];
+        for (position, form) in access.forms(kernel).into_iter().enumerate() {
+            let form = form?;
+            if let Some(axis) = positions.iter().position(|&own| own == position) {
+                if form.terms != [(axes[axis], 1)] || form.constant.abs() > MAX_OFFSET {
+                    return None;
+                }
+                distance[axis] = form.constant;
+            } else if form.terms.iter().any(|&(term, _)| inside[term]) {
+                return None;
+            }
+        }
+        found.push((access.op, distance));
+    }
+    Some(found)
+}
+
+/// Whether the atomic updates cost more than computing the shares once for each distance.
+fn pays(kernel: &Kernel, parents: &Parents, updates: &Updates) -> bool {
+    let slice = |distance: &Vec<i64>| {
+        let own = updates.all.iter().filter(|update| update.distance == *distance).map(|update| update.op);
+        slice_cost(kernel, parents, own.collect())
+    };
+    let again = updates.distances.iter().fold(0, |sum: u32, distance| sum.saturating_add(slice(distance)));
+    let atomic =
+        updates.all.iter().fold(0, |sum: u32, update| sum.saturating_add(own_cost(kernel, update.op)));
+    again <= atomic
+}
+
+/// What the updates are computed from, without themselves.
+fn slice_cost(kernel: &Kernel, parents: &Parents, updates: Vec<Op>) -> u32 {
+    let (mut seen, mut cost) = (SideTable::new(false), 0_u32);
+    let mut pending = updates.clone();
+    while let Some(op) = pending.pop() {
+        if seen[op] {
+            continue;
+        }
+        seen.set(op, true);
+        let data = &kernel.ops[op];
+        if !updates.contains(&op) && data.regions.is_empty() {
+            cost = cost.saturating_add(own_cost(kernel, op));
+        }
+        let yields = data.regions.iter().filter_map(|&region| kernel.terminator(region));
+        for &value in data.operands.iter().chain(yields.flat_map(|end| &end.operands)) {
+            if let ValueDef::Result(def, _) = kernel.values[value].def {
+                pending.push(def);
+            }
+        }
+        pending.extend(parents.region(op).and_then(|region| parents.op(region)));
+    }
+    cost
+}
+
+/// Puts loops at the end of the body that do the updates.
+fn gather(kernel: &mut Kernel, op: Op, updates: &Updates) {
+    let data = kernel.ops[op].clone();
+    let OpKind::ParallelFor(attributes) = data.kind else { return };
+    let mut building = Gathering {
+        updates,
+        attributes: &attributes,
+        body: data.regions[0],
+        loc: data.loc,
+        bounds: Vec::new(),
+    };
+    for axis in data.operands.chunks_exact(2) {
+        // A range that ends before it begins is empty, and so is what is left of it.
+        let b = &mut Builder::at(kernel, kernel.body, data.loc);
+        let hi = b.arith(ArithOp::Max, axis[0], axis[1]);
+        building.bounds.push((axis[0], hi));
+    }
+    building.inner_elements(kernel);
+    for axis in 0..building.bounds.len() {
+        if updates.spread(axis) > 0 {
+            building.outer_iterations(kernel, axis);
+        }
+    }
+}
+
+struct Gathering<'g> {
+    updates: &'g Updates,
+    attributes: &'g ParallelFor,
+    body: Region,
+    loc: Loc,
+    /// Of the iterations.
+    bounds: Vec<(Value, Value)>,
+}
+
+/// `value + amount`, at the end of the region.
+fn moved(kernel: &mut Kernel, region: Region, loc: Loc, value: Value, amount: i64) -> Value {
+    if amount == 0 {
+        return value;
+    }
+    let scalar = kernel.ty(value).scalar().unwrap_or(Scalar::I32);
+    let b = &mut Builder::at(kernel, region, loc);
+    let amount = b.constant(Const::from_i128(scalar, amount.into()));
+    b.arith(ArithOp::Add, value, amount)
+}
+
+impl Gathering<'_> {
+    fn moved(&self, kernel: &mut Kernel, region: Region, value: Value, amount: i64) -> Value {
+        moved(kernel, region, self.loc, value, amount)
+    }
+
+    /// The elements along an axis that all distances reach from iterations.
+    fn elements(&self, kernel: &mut Kernel, region: Region, axis: usize) -> (Value, Value) {
+        let (lo, hi) = self.bounds[axis];
+        let lo = self.moved(kernel, region, lo, self.updates.greatest(axis));
+        (lo, self.moved(kernel, region, hi, self.updates.least(axis)))
+    }
+
+    /// A loop at the end of the kernel's body.
+    fn add_loop(&self, kernel: &mut Kernel, bounds: Vec<Value>, region: Region) {
+        Builder::at(kernel, region, self.loc).yields(&[]);
+        let kind = OpKind::ParallelFor(Box::new(self.attributes.clone()));
+        Builder::at(kernel, kernel.body, self.loc).op(kind, bounds, [], [region]);
+    }
+
+    /// A loop over the elements that all distances reach: each collects.
+    fn inner_elements(&self, kernel: &mut Kernel) {
+        let mut bounds = Vec::new();
+        for axis in 0..self.bounds.len() {
+            let (lo, hi) = self.elements(kernel, kernel.body, axis);
+            bounds.extend([lo, hi]);
+        }
+        let region = kernel.add_region();
+        let params = kernel.regions[self.body].params.clone();
+        let indices: Vec<_> =
+            params.iter().map(|&param| kernel.add_region_param(region, kernel.ty(param))).collect();
+        // By what is addressed beside the axes: the path, and the sum so far.
+        let mut sums: Vec<(Vec<Option<Affine>>, Vec<Value>, Value)> = Vec::new();
+        for distance in &self.updates.distances {
+            let mut names = ValueMap::new();
+            for ((&param, &index), &distance) in params.iter().zip(&indices).zip(distance) {
+                let index = self.moved(kernel, region, index, -distance);
+                names.insert(param, index);
+            }
+            let chosen: Vec<_> =
+                self.updates.all.iter().filter(|update| update.distance == *distance).collect();
+            let nested = |op: Op| chosen.iter().any(|update| update.op == op && !update.always);
+            copy_ops(kernel, self.body, region, &mut names, &nested, None);
+            for update in chosen.iter().filter(|update| update.always) {
+                let data = kernel.ops[update.op].clone();
+                let (&share, path) = data.operands[1..].split_last().expect("an update has a value");
+                let share = names.map(share);
+                let path: Vec<_> = path.iter().map(|&index| names.map(index)).collect();
+                let key: Vec<_> = path.iter().map(|&index| Affine::of(kernel, index)).collect();
+                let sum = sums.iter_mut().find(|sum| sum.0 == key);
+                let b = &mut Builder::at(kernel, region, data.loc);
+                let subtracts = data.kind == OpKind::Atomic(AtomicOp::Sub);
+                if let Some(sum) = sum {
+                    let op = if subtracts { ArithOp::Sub } else { ArithOp::Add };
+                    sum.2 = b.arith(op, sum.2, share);
+                } else {
+                    let first = if subtracts { b.arith_unary(ArithOp::Neg, share) } else { share };
+                    sums.push((key, path, first));
+                }
+            }
+        }
+        for (_, path, sum) in sums {
+            Builder::at(kernel, region, self.loc).atomic(AtomicOp::Add, self.updates.base, &path, sum);
+        }
+        self.add_loop(kernel, bounds, region);
+    }
+
+    /// The iterations near both ends of an axis, and far from those of the axes before it: they update what is not collected.
+    fn outer_iterations(&self, kernel: &mut Kernel, ends: usize) {
+        let body = kernel.body;
+        let mut bounds = Vec::new();
+        let mut collected = Vec::new();
+        for axis in 0..self.bounds.len() {
+            let ((lo, hi), spread) = (self.bounds[axis], self.updates.spread(axis));
+            collected.push(self.elements(kernel, body, axis));
+            bounds.extend(match axis.cmp(&ends) {
+                std::cmp::Ordering::Less => {
+                    [self.moved(kernel, body, lo, spread), self.moved(kernel, body, hi, -spread)]
+                }
+                std::cmp::Ordering::Equal => {
+                    let scalar = kernel.ty(lo).scalar().unwrap_or(Scalar::I32);
+                    let b = &mut Builder::at(kernel, body, self.loc);
+                    [0, 2 * spread].map(|bound| b.constant(Const::from_i128(scalar, bound.into())))
+                }
+                std::cmp::Ordering::Greater => [lo, hi],
+            });
+        }
+        let region = kernel.add_region();
+        let params = kernel.regions[self.body].params.clone();
+        let mut names = ValueMap::new();
+        let mut exists = None;
+        for (axis, &param) in params.iter().enumerate() {
+            let ty = kernel.ty(param);
+            let number = kernel.add_region_param(region, ty);
+            names.insert(param, number);
+            if axis == ends {
+                let index = self.end_index(kernel, region, axis, number);
+                names.insert(param, index);
+                let hi = self.bounds[axis].1;
+                exists = Some(Builder::at(kernel, region, self.loc).compare(CompareOp::Lt, index, hi));
+            }
+        }
+        let then = kernel.add_region();
+        let is_update = |op: Op| self.updates.all.iter().any(|update| update.op == op);
+        let uncollected = |kernel: &mut Kernel, region: Region, operands: &[Value]| {
+            self.is_outside(kernel, region, operands, &collected)
+        };
+        copy_ops(kernel, self.body, then, &mut names, &is_update, Some(&uncollected));
+        Builder::at(kernel, then, self.loc).yields(&[]);
+        let b = &mut Builder::at(kernel, region, self.loc);
+        let none = b.region_of(&[], |_, _| Vec::new());
+        b.op(OpKind::If, exists, [], [then, none]);
+        self.add_loop(kernel, bounds, region);
+    }
+
+    /// The iterations at both ends by number: as many at the beginning as distances lie apart, then those at the end that are no such.
+    fn end_index(&self, kernel: &mut Kernel, region: Region, axis: usize, number: Value) -> Value {
+        let ((lo, hi), spread) = (self.bounds[axis], self.updates.spread(axis));
+        let scalar = kernel.ty(lo).scalar().unwrap_or(Scalar::I32);
+        let first = self.moved(kernel, region, lo, spread);
+        let last = self.moved(kernel, region, hi, -spread);
+        let b = &mut Builder::at(kernel, region, self.loc);
+        let spread = b.constant(Const::from_i128(scalar, spread.into()));
+        let at_end = b.arith(ArithOp::Max, first, last);
+        let at_end = b.arith(ArithOp::Sub, at_end, spread);
+        let is_begin = b.compare(CompareOp::Lt, number, spread);
+        let from = b.select(is_begin, lo, at_end);
+        b.arith(ArithOp::Add, from, number)
+    }
+
+    /// Whether the element of an update with these operands is not collected.
+    fn is_outside(
+        &self,
+        kernel: &mut Kernel,
+        region: Region,
+        operands: &[Value],
+        collected: &[(Value, Value)],
+    ) -> Value {
+        let b = &mut Builder::at(kernel, region, self.loc);
+        let mut outside = None;
+        for (&(lo, hi), &position) in collected.iter().zip(&self.updates.positions) {
+            let index = operands[1 + position];
+            let scalar = b.kernel.ty(lo).scalar().unwrap_or(Scalar::I32);
+            let index = if b.kernel.ty(index) == b.kernel.ty(lo) { index } else { b.cast(index, scalar) };
+            let (before, behind) = (b.compare(CompareOp::Lt, index, lo), b.compare(CompareOp::Ge, index, hi));
+            let here = b.bit(BitOp::Or, before, behind);
+            outside = Some(outside.map_or(here, |other| b.bit(BitOp::Or, other, here)));
+        }
+        outside.expect("a loop has an axis")
+    }
+}
+
+/// Says at the end of a region whether an update with these operands is to run.
+type Guard<'g> = &'g dyn Fn(&mut Kernel, Region, &[Value]) -> Value;
+
+/// Copies what a region does, without the terminator, to the end of another one. Of what it writes only what is `kept`, there under a guard.
+fn copy_ops(
+    kernel: &mut Kernel,
+    from: Region,
+    to: Region,
+    names: &mut ValueMap,
+    kept: &dyn Fn(Op) -> bool,
+    guard: Option<Guard<'_>>,
+) {
+    for op in kernel.regions[from].ops.clone() {
+        let data = kernel.ops[op].clone();
+        match (&data.kind, guard) {
+            (OpKind::Yield, _) => {}
+            (OpKind::Store | OpKind::Atomic(_), _) if !kept(op) => {}
+            (OpKind::Atomic(_), Some(guard)) => {
+                let operands: Vec<_> = data.operands.iter().map(|&operand| names.map(operand)).collect();
+                let runs = guard(kernel, to, &operands);
+                let copy = clone_op(kernel, op, names);
+                let then = kernel.add_region();
+                kernel.regions[then].ops.push(copy);
+                Builder::at(kernel, then, data.loc).yields(&[]);
+                let b = &mut Builder::at(kernel, to, data.loc);
+                let none = b.region_of(&[], |_, _| Vec::new());
+                b.op(OpKind::If, [runs], [], [then, none]);
+            }
+            (OpKind::If, _) => {
+                let mut regions = Vec::new();
+                for &inner in &data.regions {
+                    let copy = kernel.add_region();
+                    copy_ops(kernel, inner, copy, names, kept, guard);
+                    let yielded: Vec<_> =
+                        yielded(kernel, inner).iter().map(|&value| names.map(value)).collect();
+                    Builder::at(kernel, copy, data.loc).yields(&yielded);
+                    regions.push(copy);
+                }
+                let types: Vec<_> = data.results.iter().map(|&result| kernel.ty(result)).collect();
+                let condition = names.map(data.operands[0]);
+                let copy = Builder::at(kernel, to, data.loc).op(OpKind::If, [condition], types, regions);
+                for (index, &result) in data.results.iter().enumerate() {
+                    names.insert(result, kernel.ops[copy].results[index]);
+                }
+            }
+            _ => {
+                let copy = clone_op(kernel, op, names);
+                kernel.regions[to].ops.push(copy);
+            }
+        }
+    }
+}
