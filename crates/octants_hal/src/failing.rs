@@ -5,14 +5,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use crate::capabilities::Capabilities;
-use crate::device::{
-    Address, Device, Event, ForkCosts, Function, Module, SharedMemory, Stream, StreamPriority,
-};
+use crate::device::{Address, Device, Event, Module, SharedMemory, Stream, StreamPriority};
 use crate::error::DeviceError;
+use crate::hand_on;
 use crate::image::Image;
 use crate::launch::Launch;
-use crate::usage::FunctionUsage;
 
 /// A device with a verb that is to fail.
 pub struct FailingDevice {
@@ -87,33 +84,25 @@ impl FailingDevice {
 
 // SAFETY: the device behind it keeps the contract, and a verb that fails does nothing.
 unsafe impl Device for FailingDevice {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn clock_rate(&self) -> Option<u64> {
-        self.inner.clock_rate()
-    }
-
-    fn default_stream(&self) -> Stream {
-        self.inner.default_stream()
-    }
-
-    fn is_immediate(&self, stream: Stream) -> bool {
-        self.inner.is_immediate(stream)
-    }
-
-    fn copies(&self) -> usize {
-        self.inner.copies()
-    }
-
-    fn fork_costs(&self) -> ForkCosts {
-        self.inner.fork_costs()
-    }
+    hand_on!(
+        name,
+        capabilities,
+        clock_rate,
+        default_stream,
+        is_immediate,
+        copies,
+        fork_costs,
+        reservable,
+        event_passed,
+        synchronise_event,
+        elapsed,
+        is_idle,
+        assist,
+        assemble,
+        unload_module,
+        function,
+        function_usage,
+    );
 
     fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
         self.pass("allocate")?;
@@ -123,14 +112,6 @@ unsafe impl Device for FailingDevice {
     fn reserve(&self, bytes: usize) -> Result<Address, DeviceError> {
         self.pass("reserve")?;
         Self::made(&self.allocations, self.inner.reserve(bytes))
-    }
-
-    fn reservable(&self) -> u64 {
-        self.inner.reservable()
-    }
-
-    fn assemble(&self, code: &[u8]) -> Result<Option<Vec<u8>>, DeviceError> {
-        self.inner.assemble(code)
     }
 
     unsafe fn free(&self, address: Address, bytes: usize) {
@@ -244,56 +225,16 @@ unsafe impl Device for FailingDevice {
         unsafe { self.inner.wait_event(stream, event) }
     }
 
-    unsafe fn event_passed(&self, event: Event) -> Result<bool, DeviceError> {
-        // SAFETY: the caller says so.
-        unsafe { self.inner.event_passed(event) }
-    }
-
-    unsafe fn synchronise_event(&self, event: Event) -> Result<(), DeviceError> {
-        // SAFETY: the caller says so.
-        unsafe { self.inner.synchronise_event(event) }
-    }
-
-    unsafe fn elapsed(&self, start: Event, end: Event) -> Result<Option<f64>, DeviceError> {
-        // SAFETY: the caller says so.
-        unsafe { self.inner.elapsed(start, end) }
-    }
-
     /// Never made to fail: whoever cannot wait for work has lost its memory, too.
     unsafe fn synchronise(&self, stream: Stream) -> Result<(), DeviceError> {
         // SAFETY: the caller says so.
         unsafe { self.inner.synchronise(stream) }
     }
 
-    unsafe fn is_idle(&self, stream: Stream) -> Result<bool, DeviceError> {
-        // SAFETY: the caller says so.
-        unsafe { self.inner.is_idle(stream) }
-    }
-
-    unsafe fn assist(&self, stream: Stream) -> bool {
-        // SAFETY: the caller says so.
-        unsafe { self.inner.assist(stream) }
-    }
-
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
         self.pass("load_module")?;
         // SAFETY: the caller says so.
         unsafe { self.inner.load_module(image) }
-    }
-
-    unsafe fn unload_module(&self, module: Module) {
-        // SAFETY: the caller says so.
-        unsafe { self.inner.unload_module(module) };
-    }
-
-    unsafe fn function(&self, module: Module, symbol: &str) -> Option<Function> {
-        // SAFETY: the caller says so.
-        unsafe { self.inner.function(module, symbol) }
-    }
-
-    unsafe fn function_usage(&self, function: Function) -> Result<Option<FunctionUsage>, DeviceError> {
-        // SAFETY: the caller says so.
-        unsafe { self.inner.function_usage(function) }
     }
 
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
@@ -329,20 +270,7 @@ mod tests {
 
     /// A verb with a body of its own that is not written here would be the wrapper's, not the device's.
     #[test]
-    fn every_verb_is_handed_on() {
-        let names = |text: &str| -> Vec<String> {
-            text.lines()
-                .filter_map(|line| {
-                    line.strip_prefix("    ")?.trim_start_matches("unsafe ").strip_prefix("fn ")
-                })
-                .filter_map(|rest| rest.split_once('(').map(|(name, _)| name.to_owned()))
-                .collect()
-        };
-        let all = include_str!("device.rs");
-        let (_, of_trait) = all.split_once("pub unsafe trait Device").unwrap();
-        let here = names(include_str!("failing.rs"));
-        for verb in names(of_trait) {
-            assert!(here.contains(&verb), "`{verb}` is not handed on");
-        }
+    fn every_verb_of_a_device_is_handed_on() {
+        assert_eq!(crate::forgotten_verbs(include_str!("failing.rs")), [""; 0]);
     }
 }

@@ -32,6 +32,7 @@ mod device;
 mod error;
 pub mod failing;
 mod fault;
+mod hand_on;
 pub mod host;
 mod image;
 mod launch;
@@ -46,6 +47,7 @@ pub use capabilities::Capabilities;
 pub use device::{Address, Device, Event, ForkCosts, Function, Module, SharedMemory, Stream, StreamPriority};
 pub use error::DeviceError;
 pub use fault::{FAULT_ARGUMENTS, Fault, FaultRecord};
+pub use hand_on::forgotten_verbs;
 pub use image::{Image, ImagePart};
 pub use launch::{
     Copied, DeviceBound, DeviceRangeDomain, Domain, Launch, LaunchContext, LaunchMemory, RangeDomain, Summand,
