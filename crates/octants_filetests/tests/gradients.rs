@@ -14,6 +14,11 @@ use octants_ir::text::{parse, print};
 use octants_ir::{Data, Phase, Scalar, Type, verify};
 use octants_passes::{Mode, PipelineOptions, Storage, differentiate, run_pipeline};
 
+/// Seeds that once failed, and what they found. They run with the others.
+const FOUND: [u64; 1] = [
+    20376, // a tape for the derivative of a variable's first value, a constant, which later gets another
+];
+
 fn run_one(seed: u64) -> Result<bool, String> {
     let kernel = program(seed, EXTENT);
     if let Err(broken) = octants_ir::verify(&kernel) {
@@ -53,7 +58,8 @@ fn derivatives_of_random_kernels_agree() {
     let count = one.map(|_| 1).or_else(|| setting("OCTANTS_GRADIENT_PROGRAMS"));
     let seeds = first..first + count.unwrap_or(300);
     let (mut agree, mut failures) = (0, Vec::new());
-    for seed in seeds.clone() {
+    let found = FOUND.into_iter().filter(|seed| one.is_none() && !seeds.contains(seed));
+    for seed in seeds.clone().chain(found) {
         match run_one(seed) {
             Ok(agrees) => agree += u64::from(agrees),
             Err(error) => failures.push(error),

@@ -28,6 +28,7 @@ use octants_ir::{Builder, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Valu
 use super::activity::Activity;
 use super::overwritten::{self, Read};
 use super::{Refusal, RefusalKind};
+use crate::promote_locals;
 use crate::slots::yielded;
 use crate::sweep::sweep_ending;
 use facts::Facts;
@@ -90,6 +91,11 @@ fn reverse_with(
     Builder::at(kernel, body, loc).returns(&[]);
     kernel.results.clear();
     sweep_ending(kernel);
+    if ops_in(kernel, body).into_iter().any(|op| kernel.ops[op].kind == OpKind::Tape) {
+        // What is added to an adjoint after its last read is dead only once the variable is a value, and so is the tape that it was computed from.
+        promote_locals(kernel);
+        sweep_ending(kernel);
+    }
     let has_companion = |base: Value| companion_of[base].is_some();
     let unkept = overwritten::check(&primal, kernel, &origin, has_companion, refusals);
     let taped = |op: &Op| {
