@@ -35,5 +35,6 @@ def options(about: str, smallest: int, session: dict | None = None, **defaults: 
 HELP = {
     "frames": "pictures of the animation",
     "steps": "steps of the simulation from one picture to the next",
+    "iterations": "steps of the optimisation",
     "size": "resolution: cells, nodes or points along one side",
 }

@@ -24,6 +24,8 @@ def _draw(title: str, done: int, total: int, unit: str, per_step: float, start: 
     seconds = max(time.perf_counter() - start, 1e-9)
     filled = WIDTH * done // total
     bar = "█" * filled + "░" * (WIDTH - filled)
-    rate = f"{done * per_step / seconds / 1e6:8.1f} M {unit}/s" if done else ""
+    rate = done * per_step / seconds
+    rate = f"{rate / 1e6:8.1f} M" if rate >= 1e5 else f"{rate / 1e3:8.1f} k"
+    rate = f"{rate} {unit}/s" if done else ""
     begin = "\r" if sys.stdout.isatty() else ""
     print(f"{begin}  {title:<10} {bar} {done:4}/{total} {rate}", end=end, flush=True)

@@ -35,6 +35,7 @@ MINUTES = {
     "tests": 8.0,
     "generator": 7.0,
     "schedules": 4.0,
+    "gradients": 5.0,
     "bench": 6.0,
     "streams": 3.0,
     "sanitizer": 9.0,
@@ -46,6 +47,9 @@ PROGRAMS = 20_000
 
 #: Random schedules of streams and events, likewise.
 SCHEDULES = 5000
+
+#: Random programs whose derivatives are compared, likewise.
+GRADIENTS = 2000
 
 #: compute-sanitizer's tools that the core of the suite is run under.
 TOOLS = ("memcheck", "racecheck", "initcheck")
@@ -135,10 +139,19 @@ def tests(part: Part) -> None:
 
 def generator(part: Part) -> None:
     """Random programs: the GPU against Python and the interpreter."""
-    count = int(part.argument or PROGRAMS)
+    random_programs(part, "tests/generator.py", PROGRAMS)
+
+
+def gradients(part: Part) -> None:
+    """Derivatives of random programs: reverse mode, forward mode and differences."""
+    random_programs(part, "tests/gradient_generator.py", GRADIENTS)
+
+
+def random_programs(part: Part, script: str, usual: int) -> None:
+    count = int(part.argument or usual)
     # Nearly all of the time is the host's, for compiling: a process for each core.
     jobs = str(os.cpu_count() or part.jobs)
-    command = [sys.executable, "tests/generator.py", "0", str(count), "--device", part.device, "--jobs", jobs]
+    command = [sys.executable, script, "0", str(count), "--device", part.device, "--jobs", jobs]
     # The last batches need time to end, too: about a minute.
     status, printed = part.run([*command, "--minutes", str(max(0.5 * part.left(), part.left() - 60) / 60)])
     part.log(printed)
@@ -208,6 +221,7 @@ PARTS: dict[str, Callable[[Part], None]] = {
     "tests": tests,
     "generator": generator,
     "schedules": schedules,
+    "gradients": gradients,
     "bench": bench,
     "streams": streams,
     "sanitizer": sanitizer,

@@ -4,6 +4,7 @@ import importlib.util
 import struct
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import numpy as np
@@ -338,6 +339,95 @@ def test_cloth_stays_outside_the_ball_and_above_the_floor():
     assert position[..., 1].min() >= 0.0
 
 
+# --- gradients -----------------------------------------------------------------------------------------------------------
+
+
+def slope(value, at, step):
+    """The derivative of ``value`` by each number of ``at``, by central differences."""
+    steps = step * np.eye(len(at))
+    return np.array([(value(at + one) - value(at - one)) / (2 * step) for one in steps])
+
+
+def test_billiards_are_numpys_and_every_ball_finds_its_target():
+    program = fresh("billiards")
+    game = program.table(32)
+    game.roll()
+    shots = game.shot.to_numpy()
+    for ball in range(4):
+        np.testing.assert_allclose(game.rest.to_numpy()[ball], game.path(shots, ball)[-1], atol=1e-4)
+    assert len(set(game.steps.to_numpy())) > 8, "each ball rolls for a time of its own"
+    missed = np.array([game.aim(0.04) for _ in range(80)])
+    assert np.median(missed[0]) > 0.3 and np.median(missed[-1]) < 1e-4 and missed[-1].max() < 0.05
+
+
+def test_a_jelly_is_thrown_along_the_gradient():
+    program = fresh("throw_jelly")
+    body = program.jelly(16)
+    start = body.throw.to_numpy()
+    _, gradient = body.gradient(150)
+
+    def value(throw):
+        body.throw.from_numpy(throw.astype(np.float32))
+        return body.gradient(150)[0]
+
+    np.testing.assert_allclose(gradient, slope(value, start, 2e-2), rtol=0.05, atol=1e-3)
+    body.throw.from_numpy(start)
+    losses = []
+    for _ in range(6):
+        loss, gradient = body.gradient(150)
+        losses.append(loss)
+        body.throw.from_numpy(body.throw.to_numpy() - 2.0 * gradient)
+    assert losses[-1] < 0.2 * losses[0]
+
+
+def test_springs_are_found_from_how_they_hang():
+    program = fresh("springs")
+    chain, lengths = program.chain(8, 150)
+
+    def value(rest):
+        chain.rest.from_numpy(rest)
+        chain.loss[None] = 0
+        chain.settle(150)
+        chain.measure()
+        return chain.loss[None]
+
+    equal = np.full(7, 1 / 7)
+    expected = slope(value, equal, 1e-6)
+    chain.rest.from_numpy(equal)
+    losses = [chain.learn(150)]
+    np.testing.assert_allclose(chain.rest.grad.to_numpy(), expected, rtol=1e-5, atol=1e-9)
+    losses += [chain.learn(150) for _ in range(40)]
+    assert losses[-1] < 0.1 * losses[0]
+    assert abs(chain.rest.to_numpy() - lengths).max() < 0.7 * abs(equal - lengths).max()
+
+
+def test_heat_of_sparse_rows_goes_back_by_the_transposed_matrix():
+    program = fresh("inverse_heat")
+    problem = program.Inverse(60, 4)
+    points, first, column, weight = program.net(60)
+    matrix = np.zeros((60, 60))
+    for i in range(60):
+        matrix[i, column[first[i] : first[i + 1]]] = weight[first[i] : first[i + 1]]
+    start = np.random.default_rng(8).random(60)
+    power = np.linalg.matrix_power(matrix, 4)
+    loss, gradient = problem.gradient(start)
+    apart = np.where(np.arange(60) % 2 == 0, power @ (start - problem.truth), 0.0)
+    assert loss == pytest.approx((apart**2).sum(), rel=1e-10)
+    np.testing.assert_allclose(gradient, 2 * power.T @ apart, rtol=1e-8, atol=1e-12)
+    _, losses = program.solve(problem, range(100))
+    assert losses[-1] < 1e-3 * losses[0]
+
+
+def test_a_controller_learns_through_network_and_simulation():
+    torch = pytest.importorskip("torch")
+    program = fresh("learned_controller")
+    device = "cuda" if oc.cfg.arch is oc.cuda else "cpu"
+    torch.manual_seed(0)
+    controller = program.Controller().to(device)
+    losses = program.train(controller, range(40), 40, 16, device)
+    assert np.mean(losses[-5:]) < 0.6 * losses[0]
+
+
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
@@ -390,6 +480,28 @@ PROGRAMS = {
     "game_of_life": ("--steps", "2", "--size", "32"),
     "cloth": ("--steps", "3", "--size", "16"),
 }
+
+
+PLOTS = {
+    "billiards": ("--size", "4"),
+    "throw_jelly": ("--steps", "20", "--size", "16"),
+    "springs": ("--steps", "20", "--size", "8"),
+    "inverse_heat": ("--steps", "3", "--size", "30"),
+    "learned_controller": ("--steps", "5", "--size", "4"),
+}
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_a_program_writes_its_plots(name, tmp_path, fresh_session):
+    if name == "learned_controller":
+        pytest.importorskip("torch")
+    options = ["--iterations", "2", "--out", str(tmp_path), "--arch", fresh_session, *PLOTS[name]]
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    picture = ElementTree.parse(tmp_path / f"{name}.svg").getroot()
+    curves = picture.findall("{http://www.w3.org/2000/svg}polyline")
+    assert any(len(curve.attrib["points"].split()) == 2 for curve in curves), "the loss of two iterations"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

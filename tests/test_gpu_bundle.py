@@ -13,7 +13,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_the_runner_keeps_what_each_part_found(tmp_path):
-    parts = ["tests=test_structs.py", "generator=20", "schedules=20", "bench=compile_saxpy", "sanitizer"]
+    parts = [
+        "tests=test_structs.py",
+        "generator=20",
+        "schedules=20",
+        "gradients=10",
+        "bench=compile_saxpy",
+        "sanitizer",
+    ]
     command = [sys.executable, ROOT / "scripts" / "run_gpu.py", tmp_path, *parts, "--device", "cpu", "--jobs", "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -21,6 +28,7 @@ def test_the_runner_keeps_what_each_part_found(tmp_path):
     assert found["tests"]["passed"] >= 9 and found["tests"]["failed"] == 0
     assert "20 agree, 0 do not" in found["generator"]["summary"]
     assert "20 schedules on cpu" in found["schedules"]["summary"] and found["schedules"]["status"] == 0
+    assert "0 do not" in found["gradients"]["summary"] and found["gradients"]["status"] == 0
     bench = json.loads((tmp_path / "bench.json").read_text())
     assert bench["figures"][0]["value"]["octants"] > 0 and not bench["figures"][0]["failures"]
     assert "status" in found["sanitizer"] or "memcheck" in found["sanitizer"]
