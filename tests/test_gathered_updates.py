@@ -122,3 +122,43 @@ def test_neighbours_of_fields_and_of_components():
         expected[i + 1, 1] += adjoints[i] @ values[i - 1]
     turn.grad()
     np.testing.assert_allclose(v.grad.to_numpy(), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("n", [1, 3, 16, 37])
+def test_sums_of_inner_loops_reach_their_elements(n):
+    """All lanes add to one element in the inner loop, and each to its own once behind it."""
+
+    @oc.kernel
+    def pairs(x: one, y: one):
+        for i in range(x.shape[0]):
+            force = oc.cast(0.0, oc.f64)
+            for j in range(x.shape[0]):
+                if j != i:
+                    force += oc.sin(x[j]) * x[i]
+            y[i] = force
+
+    x, y, values, adjoints = arrays((n,), n)
+    expected = np.ones(n)
+    for i in range(n):
+        for j in range(n):
+            if j != i:
+                expected[j] += adjoints[i] * np.cos(values[j]) * values[i]
+                expected[i] += adjoints[i] * np.sin(values[j])
+    pairs.grad(x, y)
+    np.testing.assert_allclose(x.grad.to_numpy(), expected, rtol=1e-12)
+
+
+def test_a_loop_that_does_not_run_touches_no_element():
+    """The index of a row without entries lies outside the array."""
+
+    @oc.kernel
+    def rows(to: one, at: oc.types.ndarray(dtype=oc.i32, ndim=1), count: oc.types.ndarray(dtype=oc.i32, ndim=1)):
+        for i in range(at.shape[0]):
+            for k in range(count[i]):
+                to[at[i]] += 0.25 * k
+
+    at = np.array([3, -(2**30), 3, 5, 2**30], np.int32)
+    count = np.array([4, 0, 2, 3, -7], np.int32)
+    to = np.zeros(8)
+    rows(to, at, count)
+    assert to[3] == 0.25 * 7 and to[5] == 0.25 * 3 and to.sum() == 2.5

@@ -17,6 +17,7 @@ use crate::promote_locals::promote_locals;
 use crate::recognise_reductions::recognise_reductions;
 use crate::scalarise::scalarise;
 use crate::simplify::simplify;
+use crate::sink_updates::sink_updates;
 use crate::split_digits::split_digits;
 use crate::split_tasks::split_tasks;
 
@@ -128,6 +129,13 @@ pub static PIPELINE: &[Pass] = &[
         reason: "what is still atomic is shared by iterations; leaves its accumulators as locals",
         leaves: Phase::Structured,
         run: |kernel, assumptions, _| privatise_reductions(kernel, assumptions),
+    },
+    Pass {
+        name: "sink_updates",
+        required: false,
+        reason: "after demote_atomics and privatise_reductions: what is still atomic and shared by iterations costs most inside loops",
+        leaves: Phase::Structured,
+        run: |kernel, assumptions, _| sink_updates(kernel, assumptions),
     },
     Pass {
         name: "promote_locals",

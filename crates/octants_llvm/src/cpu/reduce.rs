@@ -49,7 +49,7 @@ impl Emitter<'_> {
     }
 
     /// All lanes of an accumulator in one.
-    fn reduce_lanes(&mut self, op: AtomicOp, total: Val) -> Val {
+    pub(crate) fn reduce_lanes(&mut self, op: AtomicOp, total: Val) -> Val {
         let mut total = total;
         while total.lanes > 1 {
             let half = total.lanes / 2;

@@ -12,6 +12,7 @@ use octants_ir::{Data, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Spa
 
 use super::CpuOptions;
 use crate::lanes::uniform::varying_values;
+use crate::ops::atomic::sums_lanes;
 
 /// How a widened loop is written.
 #[derive(Clone, Debug)]
@@ -333,8 +334,19 @@ impl<'k> BodySummary<'k> {
                     }
                 }
             }
-            // One lane after the other.
-            OpKind::Atomic(_) => counts.scattered += 16,
+            OpKind::Atomic(atomic) => {
+                let path = self.kernel.addressed(op).map_or(&[][..], Place::operands);
+                let elem = self.kernel.ty(path[0]).place().and_then(|(data, _)| data.elem());
+                if self.stride(path) == Some(0)
+                    && elem.is_some_and(|elem| sums_lanes(self.kernel, *atomic, elem))
+                {
+                    // Once for all lanes.
+                    counts.scattered += 1;
+                } else {
+                    // One lane after the other.
+                    counts.scattered += 16;
+                }
+            }
             _ if !varies => {}
             OpKind::Arith(arith) => {
                 let elem = self.kernel.ty(data.operands[0]).elem();

@@ -136,7 +136,7 @@ impl Emitter<'_> {
     }
 
     /// Writes scalar code inside widened code.
-    fn as_scalar(&mut self, write: impl FnOnce(&mut Self)) {
+    pub(crate) fn as_scalar(&mut self, write: impl FnOnce(&mut Self)) {
         let (lanes, mask) = (std::mem::replace(&mut self.lanes.count, 1), self.lanes.mask.take());
         write(self);
         (self.lanes.count, self.lanes.mask) = (lanes, mask);

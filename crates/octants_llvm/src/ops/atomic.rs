@@ -1,7 +1,7 @@
 //! Updates of memory that other threads may see: one instruction where LLVM has one, else a loop of compare-and-exchange.
 
 use octants_ir::ops::{ArithOp, AtomicOp};
-use octants_ir::{Scalar, Value};
+use octants_ir::{Kernel, Scalar, Value};
 
 use crate::address::{Address, Target};
 use crate::alias::Class;
@@ -38,12 +38,43 @@ impl Emitter<'_> {
             self.atomic_at(op, address, value);
             return;
         }
+        if matches!(address.target, Target::One(_)) && sums_lanes(self.kernel, op, address.scalar) {
+            self.atomic_of_all_lanes(op, address, value);
+            return;
+        }
         let lanes = self.lanes.count;
         self.each_running_lane(|e, lane| {
             let pointer = e.cell_of_lane(address, lane, lanes);
             let value = e.lane_at(value, lane);
             e.atomic_at(op, Address { target: Target::One(pointer), ..address }, value);
         });
+    }
+
+    /// In widened code: one update of a cell by what all lanes add to it, if any runs.
+    fn atomic_of_all_lanes(&mut self, op: AtomicOp, address: Address, value: Val) {
+        let mut value = self.spread(value, self.lanes.count);
+        let mask = self.lanes.mask;
+        if let Some(mask) = mask {
+            let nothing = self.identity(AtomicOp::Add, value.ty);
+            let nothing = self.spread(nothing, self.lanes.count);
+            value = self.choose(mask, value, nothing);
+        }
+        let total = self.reduce_lanes(AtomicOp::Add, value);
+        let Some(mask) = mask else {
+            self.as_scalar(|e| {
+                e.atomic_at(op, address, total);
+            });
+            return;
+        };
+        let any = self.any_lane(mask);
+        let (update, done) = (self.f.new_label(), self.f.new_label());
+        self.f.branch(any, update, done);
+        self.f.begin(update);
+        self.as_scalar(|e| {
+            e.atomic_at(op, address, total);
+        });
+        self.f.jump(done);
+        self.f.begin(done);
     }
 
     /// The cell that one lane of a widened access means.
@@ -175,6 +206,12 @@ impl Emitter<'_> {
             AtomicOp::Exchange => value,
         }
     }
+}
+
+/// Whether what lanes add to one cell may be added up first: integers, and reals where sums may be taken in any order.
+pub(crate) fn sums_lanes(kernel: &Kernel, op: AtomicOp, scalar: Scalar) -> bool {
+    let in_any_order = if scalar.is_real() { kernel.options.fast_math } else { scalar != Scalar::U1 };
+    matches!(op, AtomicOp::Add | AtomicOp::Sub) && in_any_order
 }
 
 /// LLVM's instruction for the least or the greatest of integers that are as wide as a register.

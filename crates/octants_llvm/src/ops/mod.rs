@@ -2,7 +2,7 @@
 
 mod arith;
 mod assert;
-mod atomic;
+pub(crate) mod atomic;
 mod bits;
 mod call;
 pub(crate) mod call_facts;
