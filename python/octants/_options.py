@@ -51,6 +51,7 @@ INERT: dict[str, object] = {
     "cpu_block_dim_adaptive": True,
     "cuda_stack_limit": 0,
     "debug_dump_path": "/tmp/ir/",
+    "default_ad_stack_size": 0,
     "default_cpu_block_dim": 32,
     "default_gpu_block_dim": 128,
     "demote_dense_struct_fors": True,
