@@ -12,10 +12,19 @@ ELEMENTS = {
     "vec5": oc.types.vector(5, oc.i32),
     "mat3": oc.types.matrix(3, 3, oc.f32),
     "mat2x3": oc.types.matrix(2, 3, oc.f32),
+    "mat2x4": oc.types.matrix(2, 4, oc.f32),
     "mat3x4": oc.types.matrix(3, 4, oc.f32),
     "mat4": oc.types.matrix(4, 4, oc.f32),
 }
-SHAPES = {"vec3": (3,), "vec5": (5,), "mat3": (3, 3), "mat2x3": (2, 3), "mat3x4": (3, 4), "mat4": (4, 4)}
+SHAPES = {
+    "vec3": (3,),
+    "vec5": (5,),
+    "mat3": (3, 3),
+    "mat2x3": (2, 3),
+    "mat2x4": (2, 4),
+    "mat3x4": (3, 4),
+    "mat4": (4, 4),
+}
 
 
 @pytest.fixture(params=ELEMENTS)

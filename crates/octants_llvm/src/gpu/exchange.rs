@@ -22,7 +22,8 @@
 //!
 //! Words lie side by side where `n` is odd: the 32 banks then have one word each of every step. Where it is even, one word is
 //! left out behind each 32. Where four words divide it, lanes access four of their own words at a time, and 8 lanes are served by one
-//! step: 12 words have them in all banks as they are; of 16, the four groups of two elements each change places in a way of their own.
+//! step: 12 words have them in all banks as they are; of 8 and 16, the groups of four inside of elements change places, in a way of their own
+//! in each 32 words.
 
 use octants_ir::ops::Effects;
 use octants_ir::plan::Task;
@@ -46,8 +47,6 @@ const BYTES: u32 = 4;
 const QUAD: u32 = 4;
 /// Words of an element, at most: the more, the fewer warps have room.
 const MOST_WORDS: u32 = 16;
-/// Elements up to here are no wider than a sector of the cache, and whole sectors are what accesses of 128 bits touch anyway.
-const SECTOR_WORDS: u32 = 8;
 /// Bytes of shared memory that a block has for exchanges, at most: with the totals of reductions less than the 48 KiB of every GPU.
 const MOST_BYTES: u32 = 40 << 10;
 
@@ -130,7 +129,7 @@ impl Elements {
 
     /// Whether groups of four words change places.
     fn is_turned(self) -> bool {
-        self.words.is_multiple_of(4 * QUAD)
+        self.is_by_quads() && self.words.is_power_of_two()
     }
 
     /// Whether four words of a lane go by one access, if the array begins at a multiple of 16 bytes: a warp's first element does, then.
@@ -152,8 +151,8 @@ fn element(kernel: &Kernel, axis: Value, path: &[Value]) -> Option<(Elements, u3
     let words = array.elem.tensor_shape()?.count();
     let is_own = array.rank == 1 && path[1] == axis;
     let is_dense = in_memory(scalar).bytes() == BYTES && run.stride == u64::from(words * BYTES);
-    let has_wide_accesses = words.is_multiple_of(QUAD) && words <= SECTOR_WORDS;
-    if !is_own || !is_dense || !(3..=MOST_WORDS).contains(&words) || has_wide_accesses {
+    // Four words go by one access of each lane, and those of a warp lie side by side.
+    if !is_own || !is_dense || !(3..=MOST_WORDS).contains(&words) || words == QUAD {
         return None;
     }
     let origin = kernel.layout(array).map_or(0, |layout| layout.origin[0]);
@@ -543,8 +542,8 @@ impl Emitter<'_> {
             number = self.binary("add", number, left_out);
         }
         if array.is_turned() {
-            let pair = self.binary("lshr", number, word((2 * array.words).ilog2()));
-            let turn = self.binary("and", pair, word(QUAD - 1));
+            let row = self.binary("lshr", number, word(WARP.ilog2()));
+            let turn = self.binary("and", row, word(array.words / QUAD - 1));
             let turn = self.binary("mul", turn, word(QUAD));
             number = self.binary("xor", number, turn);
         }
