@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use octants_front::{FieldKind, SparseLeaf};
 use octants_ir::{Const, Data, Layout, Scalar, SparseTree, TensorShape, sparse};
-use octants_runtime::{Context, HostQueue, Memory, MemoryError, Stride, Strided};
+use octants_runtime::{Context, HostQueue, HostSide, Memory, MemoryError, Stride, Strided};
 
 use crate::array::{Encoded, decode, not_allocated};
 use crate::compiled::CompiledKernel;
@@ -344,34 +344,13 @@ impl FieldLeaf {
     /// Copies the elements of several leaves to the host, or from there, where those of one index lie side by side in the order of the leaves.
     pub fn copy_together(leaves: &[&Self], host: HostSide<'_>, queue: HostQueue<'_>) -> Result<(), Error> {
         let stride: u64 = leaves.iter().map(|leaf| element_bytes(leaf.element)).sum();
-        let (mut offset, mut copies, mut memories) = (0, Vec::new(), Vec::new());
+        let (mut offset, mut copies) = (0, Vec::new());
         for leaf in leaves {
             leaf.host_stride(host.len(), Some(HostStride { stride: stride as usize, offset }))?;
-            copies.push(leaf.strided(stride).merged());
-            memories.push((leaf.tree.memory()?, offset));
+            copies.push((leaf.tree.memory()?, leaf.strided(stride)));
             offset += element_bytes(leaf.element) as usize;
         }
-        let seen = memories.iter().all(|(memory, _)| matches!(memory.host_pointer(), Ok(Some(_))));
-        // Copies that go to another memory are few and long.
-        let turns = if seen { Strided::in_turns(&copies) } else { None };
-        let turns = turns.unwrap_or_else(|| vec![copies.into_iter().map(|copy| (copy, 0)).collect()]);
-        match host {
-            HostSide::Read(from) => {
-                for turn in &turns {
-                    for ((copy, first), (memory, offset)) in turn.iter().zip(&memories) {
-                        memory.write_strided(queue, copy, &from[first + offset..]).map_err(refused)?;
-                    }
-                }
-            }
-            HostSide::Written(to) => {
-                for turn in &turns {
-                    for ((copy, first), (memory, offset)) in turn.iter().zip(&memories) {
-                        memory.read_strided(queue, copy, &mut to[first + offset..]).map_err(refused)?;
-                    }
-                }
-            }
-        }
-        Ok(())
+        octants_runtime::copy_together(&copies, host, queue).map_err(refused)
     }
 
     /// Bytes that all elements have together.
@@ -458,21 +437,6 @@ pub struct HostStride {
     pub stride: usize,
     /// Of the first element.
     pub offset: usize,
-}
-
-/// The host's side of a copy.
-pub enum HostSide<'a> {
-    Read(&'a [u8]),
-    Written(&'a mut [u8]),
-}
-
-impl HostSide<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Self::Read(bytes) => bytes.len(),
-            Self::Written(bytes) => bytes.len(),
-        }
-    }
 }
 
 /// An element inside the shape of the leaf that gave it.

@@ -65,7 +65,7 @@ pub use array::NdArray;
 pub use backend::open_device;
 pub use compiled::CompiledKernel;
 pub use error::{Error, Fault, LaunchError};
-pub use field::{FieldLeaf, HostSide, HostStride, Place, Tree};
+pub use field::{FieldLeaf, HostStride, Place, Tree};
 pub use gpu_code::{NvidiaTools, PtxModule};
 pub use gradient::{Gradient, KeptLoop};
 pub use invocation::Invocation;
@@ -81,8 +81,8 @@ pub use octants_ir as ir;
 pub use octants_passes::analysis::{Footprint, Interval};
 pub use octants_passes::{Mode, Refusal, RefusalKind, Storage};
 pub use octants_runtime::{
-    Arguments, ExternalStream, HostQueue, HostRange, KernelOrigin, LiveStream, Memory, Mirror, Profiler,
-    Statistics, Trace, Track, chrome_trace,
+    Arguments, ExternalStream, HostQueue, HostRange, HostSide, KernelOrigin, LiveStream, Memory, Mirror,
+    Profiler, Statistics, Trace, Track, chrome_trace,
 };
 pub use options::{Arch, SessionOptions};
 pub use output::Locate;

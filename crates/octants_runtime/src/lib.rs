@@ -34,7 +34,6 @@ mod stream_pool;
 mod stream_table;
 mod stream_uses;
 mod strided;
-mod transpose;
 mod version;
 
 pub use arguments::{Arguments, ArrayMemory, DerivedArguments};
@@ -50,5 +49,5 @@ pub use plan::{FaultReport, LaunchEnv, LaunchFailure, LaunchPlan, PrintSink, Pri
 pub use profiler::{Activity, Profiler, RangeMarker, Span, Statistics, Trace, Track, chrome_trace};
 pub use stream::{LiveStream, StreamError, StreamHandle};
 pub use stream_memory::StreamMemory;
-pub use strided::{Stride, Strided};
+pub use strided::{HostSide, Stride, Strided, copy_together};
 pub use version::{Assumptions, Code, MakeVersion, TaskCode, Version};

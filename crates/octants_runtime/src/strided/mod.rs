@@ -1,9 +1,15 @@
 //! Copies between a device's memory, where elements lie as a tree of nodes puts them, and the host, where they lie in rows.
 
-use std::ptr;
+mod elements;
+mod interleave;
+mod loops;
+mod transpose;
+
+use std::sync::Arc;
 
 use crate::memory::{HostQueue, Memory, MemoryError};
-use crate::transpose::{self, Tile};
+use interleave::Planes;
+use loops::{Loop, Pointers};
 
 /// One loop of a strided copy: how many times, and how far it moves on each side, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +52,7 @@ impl Strided {
 
     /// Parts of several copies of the same number of elements, such that a part of all of them stays in a cache: the copies take turns. Each
     /// comes with where its host's bytes begin. `None` if they are not alike.
-    pub fn in_turns(copies: &[Self]) -> Option<Vec<Vec<(Self, usize)>>> {
+    fn in_turns(copies: &[Self]) -> Option<Vec<Vec<(Self, usize)>>> {
         let outer = *copies.first()?.loops.first()?;
         let is_alike = |one: &Self| one.loops.first().is_some_and(|own| own.count == outer.count);
         if !copies.iter().all(is_alike) {
@@ -88,13 +94,26 @@ impl Strided {
 /// Bytes of the host that copies which take turns go over at once: half of a usual first-level cache.
 const TURN_BYTES: usize = 16 << 10;
 
-/// Both sides of a copy as they lie in the host's memory.
-#[derive(Clone, Copy)]
-struct Pointers {
-    from: *const u8,
-    to: *mut u8,
+/// The host's bytes of a copy.
+pub enum HostSide<'a> {
+    Read(&'a [u8]),
+    Written(&'a mut [u8]),
 }
 
+impl HostSide<'_> {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Read(from) => from.len(),
+            Self::Written(to) => to.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Which side is written.
 #[derive(Clone, Copy)]
 enum Direction {
     ToHost,
@@ -173,12 +192,82 @@ impl Memory {
     }
 }
 
+/// Several copies between the memory of each and the host, where the elements of all that have one index lie side by side, in the order of
+/// the copies. Waits.
+pub fn copy_together(
+    copies: &[(Arc<Memory>, Strided)],
+    mut host: HostSide<'_>,
+    queue: HostQueue<'_>,
+) -> Result<(), MemoryError> {
+    if interleave_planes(copies, &mut host, queue)? {
+        return Ok(());
+    }
+    let begins: Vec<usize> = copies
+        .iter()
+        .scan(0, |next, (_, copy)| {
+            let begin = *next;
+            *next += copy.run;
+            Some(begin)
+        })
+        .collect();
+    let all: Vec<Strided> = copies.iter().map(|(_, copy)| copy.clone().merged()).collect();
+    let seen = copies.iter().all(|(memory, _)| matches!(memory.host_pointer(), Ok(Some(_))));
+    // Copies that go to another memory are few and long.
+    let turns = if seen { Strided::in_turns(&all) } else { None };
+    let turns = turns.unwrap_or_else(|| vec![all.into_iter().map(|copy| (copy, 0)).collect()]);
+    for turn in &turns {
+        for (((copy, first), begin), (memory, _)) in turn.iter().zip(&begins).zip(copies) {
+            match &mut host {
+                HostSide::Read(from) => memory.write_strided(queue, copy, &from[first + begin..])?,
+                HostSide::Written(to) => memory.read_strided(queue, copy, &mut to[first + begin..])?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies whose elements lie side by side in the device's memory, if the host sees it; says whether they are such.
+fn interleave_planes(
+    copies: &[(Arc<Memory>, Strided)],
+    host: &mut HostSide<'_>,
+    queue: HostQueue<'_>,
+) -> Result<bool, MemoryError> {
+    let Some((first_memory, first)) = copies.first() else { return Ok(false) };
+    let (width, planes) = (first.run, copies.len());
+    let alike = |(_, copy): &(Arc<Memory>, Strided)| copy.run == width && copy.loops == first.loops;
+    if !Planes::fits(planes, width) || !copies.iter().all(alike) {
+        return Ok(false);
+    }
+    let joined = Strided { run: 0, ..first.clone() }.merged();
+    let Some((row, outer)) = joined.loops.split_last() else { return Ok(false) };
+    if row.device != width || row.host != planes * width {
+        return Ok(false);
+    }
+    let Some(base) = first_memory.host_pointer()? else { return Ok(false) };
+    let mut offsets = Vec::with_capacity(planes);
+    for (n, (memory, copy)) in copies.iter().enumerate() {
+        memory.checked(copy, host.len().saturating_sub(n * width))?;
+        memory.wait(queue)?;
+        let Some(own) = memory.host_pointer()? else { return Ok(false) };
+        offsets.push((own as isize).wrapping_sub(base as isize) + copy.offset as isize);
+    }
+    let (from, to, direction) = match host {
+        HostSide::Read(from) => (from.as_ptr(), base, Direction::ToDevice),
+        HostSide::Written(to) => (base.cast_const(), to.as_mut_ptr(), Direction::ToHost),
+    };
+    let outer: Vec<Loop> = outer.iter().map(|one| Loop::new(one, direction)).collect();
+    let planes = Planes { offsets: &offsets, width, count: row.count, outer: &outer, direction };
+    // SAFETY: each plane's span lies inside its allocation, and all elements inside the host's bytes, which are distinct from those.
+    unsafe { planes.copy(Pointers { from, to }) };
+    Ok(true)
+}
+
 /// Code of its own for each of these lengths of a run: of scalars, and of usual vectors and matrices.
 macro_rules! by_width {
-    ($what:ident, $pointers:ident, $direction:ident: $($width:literal)*) => {
+    ($what:ident, $pointers:ident, $loops:ident: $($width:literal)*) => {
         match $what.run {
-            $($width => Elements::<$width>.copy($what, $pointers, $direction),)*
-            _ => runs($what, $pointers, $direction),
+            $($width => elements::copy::<$width>($loops, $pointers),)*
+            run => elements::runs(run, &$loops, $pointers),
         }
     };
 }
@@ -186,156 +275,13 @@ macro_rules! by_width {
 /// # Safety
 /// Both sides have their span of bytes, and do not overlap.
 unsafe fn copy(what: &Strided, pointers: Pointers, direction: Direction) {
-    // SAFETY: the caller's promise; the run is the one that the elements are copied by.
-    unsafe { by_width!(what, pointers, direction: 1 2 3 4 6 8 9 12 16 18 24 32 36 48 64 72) }
-}
-
-/// Runs that are long, or of an odd length.
-///
-/// # Safety
-/// See [`copy`].
-unsafe fn runs(what: &Strided, pointers: Pointers, direction: Direction) {
     let loops: Vec<Loop> = what.loops.iter().map(|one| Loop::new(one, direction)).collect();
-    // SAFETY: the caller's promise.
-    unsafe { nest(&loops, pointers, &|Pointers { from, to }| ptr::copy_nonoverlapping(from, to, what.run)) };
-}
-
-#[derive(Clone, Copy)]
-struct Loop {
-    count: usize,
-    from: usize,
-    to: usize,
-}
-
-impl Loop {
-    fn new(one: &Stride, direction: Direction) -> Self {
-        match direction {
-            Direction::ToHost => Self { count: one.count, from: one.device, to: one.host },
-            Direction::ToDevice => Self { count: one.count, from: one.host, to: one.device },
-        }
-    }
-
-    /// # Safety
-    /// `times` is at most the count.
-    unsafe fn advanced(self, pointers: Pointers, times: usize) -> Pointers {
-        // SAFETY: both ends stay inside their span.
-        unsafe {
-            Pointers { from: pointers.from.add(self.from * times), to: pointers.to.add(self.to * times) }
-        }
-    }
-}
-
-/// # Safety
-/// See [`copy`]; `inside` copies what the loops leave.
-unsafe fn nest(loops: &[Loop], pointers: Pointers, inside: &dyn Fn(Pointers)) {
-    let Some((&outer, inner)) = loops.split_first() else { return inside(pointers) };
-    for n in 0..outer.count {
-        // SAFETY: `n` is below the count.
-        unsafe { nest(inner, outer.advanced(pointers, n), inside) };
-    }
-}
-
-/// The longest side of a tile.
-const TILE_SIDE: usize = 64;
-
-/// Bytes of a tile: it stays in a first-level cache with what it is copied from and to.
-const TILE_BYTES: usize = 8192;
-
-/// Elements of a tile's side.
-const fn tile_side(width: usize) -> usize {
-    match width {
-        1 | 2 => TILE_SIDE,
-        0 | 3..=8 => 32,
-        9..=32 => 16,
-        _ => 8,
-    }
-}
-
-/// Elements of `N` bytes.
-struct Elements<const N: usize>;
-
-impl<const N: usize> Elements<N> {
-    /// # Safety
-    /// See [`copy`]; the run is `N` bytes.
-    unsafe fn copy(self, what: &Strided, pointers: Pointers, direction: Direction) {
-        let mut loops: Vec<Loop> = what.loops.iter().map(|one| Loop::new(one, direction)).collect();
-        let along = |stride: fn(&Loop) -> usize| (0..loops.len()).min_by_key(|&n| stride(&loops[n]));
-        // SAFETY: the loops are the same in another order.
-        unsafe {
-            match (along(|one| one.from), along(|one| one.to)) {
-                (Some(read), Some(written)) if read != written => {
-                    let (reading, writing) = (loops[read], loops[written]);
-                    loops.remove(read.max(written));
-                    loops.remove(read.min(written));
-                    nest(&loops, pointers, &|pointers| Self::tiles(reading, writing, pointers));
-                }
-                (Some(inner), _) => {
-                    let inner = loops.remove(inner);
-                    nest(&loops, pointers, &|pointers| Self::row(inner, pointers));
-                }
-                (None, _) => ptr::copy_nonoverlapping(pointers.from, pointers.to, N),
-            }
-        }
-    }
-
-    /// # Safety
-    /// See [`copy`].
-    unsafe fn row(one: Loop, pointers: Pointers) {
-        for n in 0..one.count {
-            // SAFETY: `n` is below the count; elements lie anywhere, which arrays of bytes may.
-            unsafe {
-                let Pointers { from, to } = one.advanced(pointers, n);
-                *to.cast::<[u8; N]>() = *from.cast::<[u8; N]>();
-            }
-        }
-    }
-
-    /// Neighbours where it is read lie far apart where it is written. A tile goes through a buffer, so that on both sides whole
-    /// lines are touched at once, however the strides fall into the cache's sets.
-    ///
-    /// # Safety
-    /// See [`copy`].
-    unsafe fn tiles(reading: Loop, writing: Loop, pointers: Pointers) {
-        let side = tile_side(N);
-        let mut tile = [0_u8; TILE_BYTES];
-        let (elements, _) = tile.as_chunks_mut::<N>();
-        for left in (0..writing.count).step_by(side) {
-            let columns = side.min(writing.count - left);
-            for top in (0..reading.count).step_by(side) {
-                let rows = side.min(reading.count - top);
-                // SAFETY: `top + rows` and `left + columns` are at most the counts.
-                unsafe {
-                    let corner = writing.advanced(reading.advanced(pointers, top), left);
-                    let is_whole = rows == side && columns == side;
-                    if transpose::is_quick(N) && is_whole && reading.from == N && writing.to == N {
-                        let Pointers { from, to } = corner;
-                        let lines = Tile { from, to, from_line: writing.from, to_line: reading.to };
-                        transpose::transpose::<N>(lines, side, elements.as_flattened_mut());
-                        continue;
-                    }
-                    for column in 0..columns {
-                        let begin = writing.advanced(corner, column);
-                        for row in 0..rows {
-                            elements[row * side + column] =
-                                *reading.advanced(begin, row).from.cast::<[u8; N]>();
-                        }
-                    }
-                    for row in 0..rows {
-                        let begin = reading.advanced(corner, row);
-                        for (column, element) in elements[row * side..][..columns].iter().enumerate() {
-                            *writing.advanced(begin, column).to.cast::<[u8; N]>() = *element;
-                        }
-                    }
-                }
-            }
-        }
-    }
+    // SAFETY: the caller's promise; the run is the one that the elements are copied by.
+    unsafe { by_width!(what, pointers, loops: 1 2 3 4 6 8 9 12 16 18 24 32 36 48 64 72 128) }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use octants_hal::null::NullDevice;
 
     use super::*;
@@ -358,8 +304,18 @@ mod tests {
 
     #[test]
     fn elements_of_every_width_change_places() {
-        for width in [1, 2, 3, 4, 5, 8, 12, 24, 36, 72] {
-            let (rows, columns) = (150, 131);
+        for (width, rows, columns) in [
+            (1, 600, 531),
+            (2, 400, 371),
+            (3, 5, 4000),
+            (4, 270, 261),
+            (5, 150, 131),
+            (8, 190, 231),
+            (12, 7000, 3),
+            (24, 150, 131),
+            (36, 101, 131),
+            (72, 150, 65),
+        ] {
             let elements = |n: usize| (0..width).map(move |byte| (n * 31 + byte * 7) as u8);
             let from: Vec<u8> = (0..rows * columns).flat_map(elements).collect();
             let mut to = vec![0; from.len()];
@@ -371,6 +327,39 @@ mod tests {
                 let (row, column) = (n / columns, n % columns);
                 let place = (column * rows + row) * width;
                 assert_eq!(to[place..place + width], from[n * width..][..width], "{width}: {row}, {column}");
+            }
+        }
+    }
+
+    #[test]
+    fn entries_that_lie_apart_come_together_whatever_their_number_and_width() {
+        for width in [1, 2, 4, 8] {
+            for planes in 2..=interleave::MAX_PLANES {
+                let (rows, count) = (3, 37);
+                // Rows of a plane lie further apart than they are long, and planes in another order than on the host.
+                let row = (count + 2) * width;
+                let offsets: Vec<isize> = (0..planes).rev().map(|n| (n * rows * row) as isize).collect();
+                let device: Vec<u8> = (0..planes * rows * row).map(|n| (n * 37 + n / 251) as u8).collect();
+                let mut host = vec![0; rows * count * planes * width];
+                let line = stride(rows, row, count * planes * width);
+                let copy = |direction, pointers| {
+                    let outer = [Loop::new(&line, direction)];
+                    let planes = Planes { offsets: &offsets, width, count, outer: &outer, direction };
+                    // SAFETY: both sides have all elements.
+                    unsafe { planes.copy(pointers) }
+                };
+                if !Planes::fits(planes, width) {
+                    continue;
+                }
+                copy(Direction::ToHost, Pointers { from: device.as_ptr(), to: host.as_mut_ptr() });
+                let mut back = vec![0; device.len()];
+                copy(Direction::ToDevice, Pointers { from: host.as_ptr(), to: back.as_mut_ptr() });
+                for n in 0..rows * count * planes {
+                    let (index, plane) = (n / planes, n % planes);
+                    let at = offsets[plane] as usize + index / count * row + index % count * width;
+                    assert_eq!(host[n * width..][..width], device[at..][..width], "{width}, {planes}: {n}");
+                    assert_eq!(back[at..][..width], device[at..][..width], "{width}, {planes}: {n}");
+                }
             }
         }
     }
