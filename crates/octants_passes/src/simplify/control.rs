@@ -1,11 +1,11 @@
-//! Control flow that is known: conditions and bounds that are constants, loops that run once or never, carried values that never
+//! Control flow that is known: conditions and bounds that are constants, loops and axes that run once or never, carried values that never
 //! change, `if`s that only choose between values.
 
 use octants_ir::ops::{ArithOp, BitOp, BitUnary, ConvertOp};
 use octants_ir::{Const, Op, OpKind, Region, Type, Value};
 
 use super::Round;
-use crate::slots::yielded;
+use crate::slots::{set_params, yielded};
 
 /// An `if` becomes `select`s when neither side computes more than this many ops besides constants, and chooses no more than
 /// this many values. Chosen, not measured: about what a mispredicted branch costs, and what LLVM itself flattens.
@@ -24,11 +24,39 @@ impl Round<'_> {
                 if parallel.bounds().any(|(lo, hi)| self.trips(lo, hi) == Some(0)) {
                     self.changed = true;
                 } else {
+                    self.drop_single_axes(op);
                     self.keep(region, op);
                 }
             }
             _ => self.keep(region, op),
         }
+    }
+
+    /// Axes of one iteration go, so that the last axis is one along which neighbours differ. One axis stays.
+    fn drop_single_axes(&mut self, op: Op) {
+        let parallel = self.kernel.parallel_loop(op).expect("the caller saw a parallel loop");
+        let (body, indices) = (parallel.body, parallel.indices().to_vec());
+        let mut kept: Vec<_> = indices.iter().copied().zip(parallel.bounds()).collect();
+        let mut dropped = Vec::new();
+        while kept.len() > 1
+            && let Some(single) = kept.iter().position(|&(_, (lo, hi))| self.trips(lo, hi) == Some(1))
+        {
+            dropped.push(kept.remove(single));
+        }
+        if dropped.is_empty() {
+            return;
+        }
+        let (accumulators, places) = (parallel.accumulators().to_vec(), parallel.place_operands().to_vec());
+        for (index, (lo, _)) in dropped {
+            self.rename(index, lo);
+        }
+        let bounds = kept.iter().flat_map(|&(_, (lo, hi))| [lo, hi]);
+        self.kernel.ops[op].operands = bounds.chain(places).collect();
+        if let OpKind::ParallelFor(attributes) = &mut self.kernel.ops[op].kind {
+            attributes.axes = kept.len() as u8;
+        }
+        let params = kept.iter().map(|&(index, _)| index).chain(accumulators).collect();
+        set_params(self.kernel, body, params);
     }
 
     /// The op stays; its regions are visited.
