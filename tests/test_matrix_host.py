@@ -1,6 +1,7 @@
 """Vectors, matrices, structs, `oc.math` and decompositions on the host. The functions are those that kernels are compiled from."""
 
 import copy
+import math
 import pickle
 import subprocess
 import sys
@@ -667,3 +668,42 @@ def test_the_truth_of_another_comparison_is_refused():
         with pytest.raises(oc.OctantsTypeError, match="one truth for each entry"):
             bool(comparison)
     assert bool(oc.Vector([1]) < oc.Vector([2]))
+
+
+def test_the_usual_operations_give_what_the_general_ones_give():
+    """Operands of one type, plain lists and single indices take short paths: values, types and errors are the same."""
+    with np.errstate(all="raise"):
+        for dt in (None, oc.f32, oc.f64, oc.i32, oc.i64):
+            a, b = oc.Vector([7, 2, 5], dt), oc.Vector([3, 4, 6], dt)
+            for result, expected in [(a + b, [10, 6, 11]), (a - b, [4, -2, -1]), (a * b, [21, 8, 30])]:
+                assert result.to_list() == expected
+                assert result.dt is dt
+                assert result.entries.dtype == a.entries.dtype
+            assert (a + 1).to_list() == [8, 3, 6]
+            assert (10 - a).to_list() == [3, 8, 5]
+            assert (a * 2.0).entries.dtype.kind == "f"
+            assert (a / b).entries.dtype.kind == "f"
+            assert a[1] == a[-2] == a.y == 2
+            assert a.cross(b).to_list() == [-8, -27, 22]
+            with pytest.raises(IndexError):
+                a[3]
+            with pytest.raises(oc.OctantsTypeError):
+                a[1.0]
+            for other in (None, "1", [1, 2], oc.Vector([1, 2], dt)):
+                with pytest.raises(TypeError):
+                    a + other
+        assert (oc.Vector([3e38], oc.f32) + oc.Vector([3e38], oc.f32)).to_list() == [math.inf]
+        assert (oc.Vector([1.0]) / 0.0).to_list() == [math.inf]
+        assert oc.Vector([1e300], oc.f32).to_list() == [math.inf]
+    # A session's default types decide beside typed values, and plain integers may need all 64 bits.
+    assert (oc.Vector([1.5, 2.5], oc.f32) * 2.0).dt is oc.f32
+    assert (oc.Vector([1.5], oc.f64) + 1).dt is oc.f64
+    assert oc.Vector([2**64 - 1, 1]).to_list() == [2**64 - 1, 1]
+    assert oc.Vector([2**31], oc.i32).to_list() == [-(2**31)]
+    assert oc.Vector([1.9, -1.9], oc.i32).to_list() == [1, -1]
+    m = oc.Matrix([[1.0, 2.0], [3.0, 4.0]])
+    assert m[1, 0] == 3.0
+    assert m[1, 0:2].to_list() == [3.0, 4.0]
+    assert bool(oc.Vector([1, 2]) == oc.Vector([1, 2]))
+    assert (oc.Vector([1, 2]) == oc.Vector([1, 2])).comparison == "=="
+    assert m.comparison is None

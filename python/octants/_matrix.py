@@ -29,6 +29,8 @@ class Matrix(Operators):
     _wanted = "oc.Matrix takes a list of rows of equal length, or a flat list of numbers"
 
     def __new__(cls, arr, dt=None):
+        if type(arr) in _SEQUENCES and (entries := plain_numbers(arr, dt)) is not None:
+            return matrix_over(entries, dt)
         if isinstance(arr, Expr) or (isinstance(arr, (list, tuple)) and holds_expression(arr)):
             return trace_call(cls, (arr,), {} if dt is None else {"dt": dt})
         declared = None if dt is None else data_type(dt)
@@ -80,17 +82,27 @@ class Matrix(Operators):
         return self.entries.shape, self.dt, self.entries.ravel().tolist()
 
     def __len__(self):
-        return self.entries.shape[0]
+        return len(self.entries)
 
     def __iter__(self):
         return (matrix_over(entry.copy(), self.dt) if entry.ndim else entry for entry in self.entries)
 
     def __getitem__(self, index):
+        # The usual index first: everything else is looked at more closely.
+        entries = self.entries
+        if (type(index) is int and entries.ndim == 1) or (
+            type(index) is tuple and entries.ndim == 2 and [*map(type, index)] == _TWO_INTEGERS
+        ):
+            return entries[index]
         if _is_expression_index(index):
             return _traced_item(self, index)
         return matrix_over(self.entries[checked_index(self, index)], self.dt, copy=True)
 
     def __setitem__(self, index, value):
+        entries = self.entries
+        if type(index) is int and entries.ndim == 1 and type(value) is float and entries.dtype.char == "d":
+            entries[index] = value
+            return
         index = checked_index(self, index)
         target = self.entries[index]
         if isinstance(value, Expr):
@@ -104,6 +116,12 @@ class Matrix(Operators):
         self.entries[index] = cast_array(value, self.entries.dtype)
 
     def __getattr__(self, name):
+        position = _COMPONENTS.get(name)
+        if position is not None and self.entries.ndim == 1 and position < len(self.entries):
+            return self.entries[position]
+        if name == "comparison":
+            # The slot is filled for what a comparison gave.
+            return None
         letters = _swizzle(name)
         if letters is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
@@ -165,6 +183,9 @@ class Matrix(Operators):
         return self.entries.copy() if copy is not False else self.entries
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        if method == "__call__" and not kwargs and ufunc.nin == ufunc.nout == 1:
+            result = ufunc(self.entries)
+            return matrix_over(result, declared_type(result.dtype, self.dt) if result.dtype.kind != "b" else None)
         if any(isinstance(x, Expr) for x in inputs):
             return NotImplemented
         operator = by_ufunc(ufunc.__name__) if method == "__call__" and not kwargs else None
@@ -190,18 +211,53 @@ class Vector(Matrix):
     _wanted = "oc.Vector takes a flat list of numbers"
 
 
+#: What is a matrix and no subclass that a program made.
+TYPES = (Matrix, Vector)
+
+
 # ---- making ---------------------------------------------------------------------------------------------------------------
 
 
 def matrix_over(entries, dt: DataType | None = None, copy: bool = False):
     """A matrix over an array, or the number that an array without axes is."""
-    if not entries.ndim:
+    rank = entries.ndim
+    if not rank:
         return entries[()]
-    result = object.__new__(Vector if entries.ndim == 1 else Matrix)
-    object.__setattr__(result, "entries", entries.copy() if copy else entries)
-    object.__setattr__(result, "dt", dt)
-    object.__setattr__(result, "comparison", None)
+    result = _new(Vector if rank == 1 else Matrix)
+    _set_entries(result, entries.copy() if copy else entries)
+    _set_type(result, dt)
     return result
+
+
+_new = object.__new__
+# A matrix lets nobody set attributes but swizzles; these are the slots themselves.
+_set_entries, _set_type = (vars(Matrix)[slot].__set__ for slot in ("entries", "dt"))
+
+_SEQUENCES = (list, tuple)
+_TWO_INTEGERS = [int, int]
+#: Where single components lie.
+_COMPONENTS = {letter: position for letters in SWIZZLES for position, letter in enumerate(letters)}
+#: Types whose entries are converted as they are read, with the values below which that loses nothing but digits.
+_READ_AS = {"f32": 1e38, "f64": 1e300, "i32": 2**31, "i64": 2**63}
+
+
+def plain_numbers(values, dt):
+    """A vector of Python's own integers or reals, which needs no look at each; ``None`` if it is something else."""
+    kinds = set(map(type, values))
+    if kinds != {float} and kinds != {int}:
+        return None
+    import numpy
+
+    if dt is None:
+        entries = numpy.array(values)
+        # Integers that need all of 64 bits are another matter.
+        return entries if entries.dtype.char in "dl" and (entries.dtype.char == "d") == (float in kinds) else None
+    if type(dt) is not DataType:
+        return None
+    limit = _READ_AS.get(dt.to_string())
+    if limit is None or (float in kinds and type(limit) is int) or not -limit < min(values) <= max(values) < limit:
+        return None
+    return numpy.array(values, dt.numpy_name)
 
 
 def compared(entries, sign: str):
@@ -223,7 +279,8 @@ def array_of(values, dt: DataType | None = None):
             raise OctantsTypeError(f"a matrix cannot hold entries of numpy type {values.dtype}")
         array = values.copy()
     else:
-        array = _array_of_list(values, numpy)
+        array = plain_numbers(values, None) if type(values) in _SEQUENCES else None
+        array = _array_of_list(values, numpy) if array is None else array
     return array if dt is None else cast_array(array, numpy_type(dt))
 
 
@@ -262,8 +319,11 @@ def cast_array(value, numpy_dtype):
     """By value: reals truncate toward zero, integers wrap, ``u1`` is whether not zero."""
     import numpy
 
+    array = numpy.asarray(value)
+    if array.dtype is numpy_dtype:
+        return array.copy()
     with numpy.errstate(all="ignore"):
-        return numpy.asarray(value).astype(numpy_dtype)
+        return array.astype(numpy_dtype)
 
 
 def holds_expression(values) -> bool:

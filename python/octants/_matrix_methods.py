@@ -15,7 +15,7 @@ import operator
 
 from . import _language as lang
 from ._host_forms import of_common_type, on_host, stacked
-from ._matrix import Matrix, Vector, cast_array, matrix_over
+from ._matrix import Matrix, Vector, array_of, cast_array, matrix_over
 from ._promotion import data_type, numpy_type
 from ._pyfunc import pyfunc
 from .exceptions import OctantsTypeError
@@ -235,7 +235,16 @@ def frobenius_inner(self, other):
     return sum_of_entries(self * other)
 
 
+def _cross(text, self, other):
+    plain = all(type(one) is Vector and one.entries.dtype.char == "d" and one.n == 3 for one in (self, other))
+    if not plain or self.dt is not other.dt:
+        return text(self, other)
+    (a, b, c), (x, y, z) = self.entries.tolist(), other.entries.tolist()
+    return matrix_over(array_of([b * z - c * y, c * x - a * z, a * y - b * x]), self.dt)
+
+
 @_method("cross")
+@on_host(_cross)
 def cross(self, other):
     """The vector product of vectors of 3 entries; of 2 entries, its third component."""
     require_vector("lhs for cross", self.ndim)

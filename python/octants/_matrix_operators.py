@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from . import _matrix
 from ._octants import DataType
-from ._promotion import divided, left_type, numpy_type, of_numpy, powered, promoted
+from ._promotion import default_real, divided, left_type, numpy_type, of_numpy, powered, promoted
 from .exceptions import OctantsTypeError
 
 #: By numpy's name: the sign, and how the operands' types meet.
@@ -229,7 +229,40 @@ def declared_type(numpy_dtype, *declared) -> DataType | None:
     return None
 
 
+def _quick_binary(ufunc: str, left, right):
+    """Sums, differences, products and quotients of operands of one type, whose result is of that type; ``None`` for all others."""
+    if type(left) in _matrix.TYPES:
+        array, dt = left.entries, left.dt
+        a, b, number = array, right, right
+    else:
+        array, dt = right.entries, right.dt
+        a, b, number = left, array, left
+    kind = array.dtype.char
+    if type(number) in _matrix.TYPES:
+        b = number.entries
+        is_same = array.dtype is b.dtype and number.dt is dt and array.shape == b.shape
+        is_same = is_same and kind in ("dl" if dt is None else "fdil")
+    elif type(number) is not float and not (type(number) is int and -(2**31) < number < 2**31):
+        return None
+    elif dt is None:
+        # Plain numbers beside each other.
+        is_same = kind == "d" or (kind == "l" and type(number) is int)
+    else:
+        is_same = kind in "fd" and dt is default_real()
+    if not is_same or (ufunc == "divide" and kind in "il"):
+        return None
+    import numpy
+
+    with numpy.errstate(all="ignore"):
+        return _matrix.matrix_over(getattr(numpy, ufunc)(a, b), dt)
+
+
+_QUICK = ("add", "subtract", "multiply", "divide")
+
+
 def _binary(ufunc: str, left, right):
+    if ufunc in _QUICK and (quick := _quick_binary(ufunc, left, right)) is not None:
+        return quick
     import numpy
 
     sign, rule = _ARITHMETIC[ufunc]

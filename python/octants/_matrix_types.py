@@ -6,7 +6,7 @@ Inside a kernel the compiler recognises a type by its mark ``__octants__`` and c
 
 from __future__ import annotations
 
-from ._matrix import Matrix, array_of, cast_array, holds_expression, matrix_over
+from ._matrix import Matrix, array_of, cast_array, holds_expression, matrix_over, plain_numbers
 from ._octants import DataType, trace_call
 from ._promotion import data_type, numpy_type
 from .exceptions import OctantsSyntaxError, OctantsTypeError
@@ -47,6 +47,13 @@ class MatrixType:
         return (self.n,) if self.ndim == 1 else (self.n, self.m)
 
     def __call__(self, *args):
+        if (
+            len(args) == self.n * self.m
+            and self.dtype is not None
+            and not self.unpacked
+            and (entries := plain_numbers(args, self.dtype)) is not None
+        ):
+            return matrix_over(entries.reshape(self.get_shape()), self.dtype)
         if holds_expression(args):
             return trace_call(self, args, {})
         if self.unpacked:
