@@ -4,8 +4,11 @@
     python benches/genesis/compare.py boxes franka --mode arrays
     python benches/genesis/compare.py --python PATH         # an interpreter that has Genesis already
     python benches/genesis/compare.py --octants PATH        # a folder with the package octants, in place of the newest wheel
+    python benches/genesis/compare.py --results FOLDER      # keeps what each run gave; runs that are there are not done again
+    python benches/genesis/compare.py --code FOLDER         # lets both keep compiled code there: quicker, but builds are not cold
+    python benches/genesis/compare.py --results FOLDER --table benches/results/genesis.md
 
-Builds are cold: neither system keeps code on disk. Times are those of the process, so that others on the machine count little; steps are
+Builds are cold unless `--code` is given: neither system keeps code on disk. Times are those of the process, so that others on the machine count little; steps are
 single-threaded in both, as Genesis asks for. Owns the environment and the table; the scenes are in ``scenes.py``.
 """
 
@@ -17,6 +20,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -32,9 +36,33 @@ TOLERANCE = {"32": 1e-5, "64": 1e-6}
 MODES = {"arrays": [], "fields": ["--performance-mode"]}
 
 
+class Case(NamedTuple):
+    """What is run on both systems."""
+
+    scene: str
+    mode: str
+    precision: str
+
+
+INTRODUCTION = """# Genesis 1.4.5 on Octants and on Quadrants 1.3.3
+
+Written by `benches/genesis/compare.py`. *Off by* is the largest difference of a probe, relative where it is larger than one: 1e-5 is
+allowed in 32 bits, 1e-6 in 64. Steps are timed by the process' own clock, on one thread. A build is the first step and all before
+it, with nothing kept on disk; it is left out where code was kept.
+"""
+
+
 def environment(options: argparse.Namespace) -> tuple[Path, dict[str, str]]:
     """The interpreter, and what the environment of its processes has besides."""
     added = {"QD_OFFLINE_CACHE": "0", "OC_OFFLINE_CACHE": "0"}
+    if options.code:
+        folder = Path(options.code).resolve()
+        for prefix, name in (("QD", "quadrants"), ("OC", "octants")):
+            (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            added |= {
+                f"{prefix}_OFFLINE_CACHE": "1",
+                f"{prefix}_OFFLINE_CACHE_FILE_PATH": str(folder / name),
+            }
     python = Path(options.python) if options.python else venvs.ensure("genesis", REQUIREMENTS)
     if options.octants:
         return python, added | {"PYTHONPATH": str(Path(options.octants).resolve())}
@@ -45,8 +73,9 @@ def environment(options: argparse.Namespace) -> tuple[Path, dict[str, str]]:
     return python, added
 
 
-def run(python: Path, environment: dict[str, str], system: str, scene: str, arguments: list[str]) -> dict | str:
+def run(python: Path, environment: dict[str, str], system: str, case: Case) -> dict | str:
     """What a scene gave; a text if it failed."""
+    scene, arguments = case.scene, [*MODES[case.mode], "--precision", case.precision]
     command = ["run_scene.py", scene, *arguments]
     if system == "octants":
         command = ["-m", "octants", "run", "--as", "quadrants", *command]
@@ -60,6 +89,23 @@ def run(python: Path, environment: dict[str, str], system: str, scene: str, argu
     return json.loads(results[-1][len("RESULT ") :])
 
 
+def run_once(
+    options: argparse.Namespace, python: Path, environment: dict[str, str], system: str, case: Case
+) -> dict | str | None:
+    """What the folder of results has of a run, or what it gives; none if only the other system is asked for."""
+    kept = Path(options.results) / f"{'-'.join(case)}-{system}.json" if options.results else None
+    if kept and kept.exists():
+        return json.loads(kept.read_text(encoding="utf-8"))
+    if options.only not in (None, system):
+        return None
+    result = run(python, environment, system, case)
+    if kept and isinstance(result, dict):
+        result |= {"cold": not options.code}
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(result), encoding="utf-8")
+    return result
+
+
 def difference(ours: dict, theirs: dict) -> float:
     """The largest one between the probes, relative to what is larger than one."""
     largest = 0.0
@@ -71,48 +117,71 @@ def difference(ours: dict, theirs: dict) -> float:
     return largest
 
 
-def row(ours: dict | str, theirs: dict | str, tolerance: float) -> str:
-    if isinstance(ours, str) or isinstance(theirs, str):
-        failed = [f"{name}: {one}" for name, one in (("octants", ours), ("quadrants", theirs)) if isinstance(one, str)]
-        return "failed: " + "; ".join(failed)
+def speed(result: dict) -> float:
+    """Steps in a second."""
+    return result["steps"] / result["steps_cpu_s"]
+
+
+HEADINGS = ["scene", "mode", "bits", "off by", "", "steps/s", "quadrants", "ratio", "build s", "quadrants", "ratio"]
+
+
+def cells(case: Case, ours: dict | str | None, theirs: dict | str | None) -> list[str]:
+    """A line of the table; builds are in it where both were cold."""
+    begin = [case.scene, case.mode, case.precision]
+    failed = [f"{name}: {one}" for name, one in (("octants", ours), ("quadrants", theirs)) if isinstance(one, str)]
+    if failed:
+        return [*begin, "", "FAILED: " + "; ".join(failed)]
+    shown = [f"{speed(one):.1f}" if isinstance(one, dict) else "" for one in (ours, theirs)]
+    if not isinstance(ours, dict) or not isinstance(theirs, dict):
+        return [*begin, "", "not run on both", *shown]
     off = difference(ours["probes"], theirs["probes"])
-    speed = [one["steps"] / one["steps_cpu_s"] for one in (ours, theirs)]
-    builds = [one["build_cpu_s"] for one in (ours, theirs)]
-    verdict = "same" if off <= tolerance else "DIFFERS"
-    return (
-        f"{off:8.1e} {verdict:8} {builds[0]:8.1f} {builds[1]:8.1f} {builds[1] / builds[0]:6.1f}× "
-        f"{speed[0]:10.1f} {speed[1]:10.1f} {speed[0] / speed[1]:6.2f}×"
-    )
+    verdict = "same" if off <= TOLERANCE[case.precision] else "DIFFERS"
+    row = [*begin, f"{off:.1e}", verdict, *shown, f"{speed(ours) / speed(theirs):.2f}×"]
+    if ours["cold"] and theirs["cold"]:
+        builds = [one["build_cpu_s"] for one in (ours, theirs)]
+        row += [f"{builds[0]:.1f}", f"{builds[1]:.1f}", f"{builds[1] / builds[0]:.1f}×"]
+    return row
+
+
+def text(row: list[str]) -> str:
+    widths = [13, 7, 4, 8, 8, 10, 10, 7, 8, 9, 6]
+    return " ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=False)).rstrip()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scenes", nargs="*", help=f"of {', '.join(NAMES)}; all by default")
     parser.add_argument("--mode", choices=MODES, action="append", help="arrays or fields; both by default")
-    parser.add_argument("--precision", choices=TOLERANCE, default="32")
+    parser.add_argument("--precision", choices=TOLERANCE, action="append", help="32 by default")
     parser.add_argument("--python", help="an interpreter that has Genesis")
     parser.add_argument("--octants", help="a folder with the package octants")
-    parser.add_argument("--results", help="a file for everything that was measured, as JSON")
+    parser.add_argument(
+        "--only", choices=["octants", "quadrants"], help="runs one system; the other's results are those that are kept"
+    )
+    parser.add_argument("--results", help="a folder for what each run gave, as JSON")
+    parser.add_argument("--code", help="a folder where both keep compiled code")
+    parser.add_argument("--table", help="a file for the table, in Markdown")
     options = parser.parse_args()
     unknown = sorted(set(options.scenes) - set(NAMES))
     if unknown:
         parser.error(f"there is no scene {', '.join(unknown)}")
     python, added = environment(options)
-    print(
-        f"{'scene':13} {'mode':7} {'off by':>8} {'':8} {'build s':>8} {'peer':>8} {'':7} {'steps/s':>10} {'peer':>10}"
-    )
-    kept, failed = [], False
-    for scene in options.scenes or NAMES:
-        for mode in options.mode or MODES:
-            arguments = [*MODES[mode], "--precision", options.precision]
-            ours, theirs = (run(python, added, system, scene, arguments) for system in ("octants", "quadrants"))
-            text = row(ours, theirs, TOLERANCE[options.precision])
-            failed = failed or "same" not in text
-            print(f"{scene:13} {mode:7} {text}", flush=True)
-            kept.append({"scene": scene, "mode": mode, "octants": ours, "quadrants": theirs})
-    if options.results:
-        Path(options.results).write_text(json.dumps(kept, indent=1), encoding="utf-8")
-    return int(failed)
+    print(text(HEADINGS))
+    rows = []
+    for precision in options.precision or ["32"]:
+        for scene in options.scenes or NAMES:
+            for mode in options.mode or MODES:
+                case = Case(scene, mode, precision)
+                ours, theirs = (run_once(options, python, added, system, case) for system in ("octants", "quadrants"))
+                if ours is None and theirs is None:
+                    continue
+                rows.append(cells(case, ours, theirs))
+                print(text(rows[-1]), flush=True)
+    if options.table:
+        lines = [HEADINGS, ["---"] * len(HEADINGS), *(row + [""] * (len(HEADINGS) - len(row)) for row in rows)]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        Path(options.table).write_text(f"{INTRODUCTION}\n{table}\n", encoding="utf-8")
+    return int(any("same" not in row for row in rows))
 
 
 if __name__ == "__main__":

@@ -132,15 +132,19 @@ def drone() -> Built:
 
 
 def terrain() -> Built:
-    """Balls on a heightfield, a lidar and an inertial sensor on one of them."""
+    """Balls on a heightfield, an inertial sensor on one of them, and a lidar that looks at all from a pole.
+
+    The lidar stands still: where rays graze the ground, one that rolls is off by a hundred times as much as the ball that carries it.
+    """
     scene = _scene()
     rows, columns = np.mgrid[0:20, 0:20]
     heights = (10.0 * np.sin(rows * 0.7) * np.cos(columns * 0.5)).astype(np.float32)
     scene.add_entity(gs.morphs.Terrain(height_field=heights, horizontal_scale=0.25, vertical_scale=0.01))
     balls = [scene.add_entity(gs.morphs.Sphere(radius=0.15, pos=(1.5 + 0.6 * n, 2.0, 0.6))) for n in range(3)]
+    pole = scene.add_entity(gs.morphs.Box(size=(0.05, 0.05, 0.05), pos=(2.1, 2.1, 1.0), fixed=True))
     pattern = gs.sensors.SphericalPattern(fov=(360.0, 40.0), n_points=(16, 8))
     lidar = scene.add_sensor(
-        gs.sensors.Lidar(pattern=pattern, entity_idx=balls[0].idx, pos_offset=(0.0, 0.0, 0.3), return_world_frame=True)
+        gs.sensors.Lidar(pattern=pattern, entity_idx=pole.idx, pos_offset=(0.0, 0.0, 0.1), return_world_frame=True)
     )
     inertial = scene.add_sensor(gs.sensors.IMU(entity_idx=balls[1].idx))
     scene.build()
