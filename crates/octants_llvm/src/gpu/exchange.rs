@@ -527,7 +527,7 @@ impl Emitter<'_> {
         let first = self.binary("mul", warp.lane, word(array.words));
         let number = self.binary("add", first, word(entry - within));
         let place = self.place(warp, array, number, exchanges);
-        (self.place_behind(place, within), align)
+        (if within > 0 { self.place_behind(place, within) } else { place }, align)
     }
 
     fn place_behind(&mut self, place: Ptr, words: u32) -> Ptr {
