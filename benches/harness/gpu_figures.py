@@ -233,6 +233,8 @@ ROWS = [
         {"quadrants": 13_222, "warp": 27_789},
         lambda size: size["n"],
     ),
+    # As many bytes as the decompositions above, and nothing to compute: what memory gives them.
+    Row("spread", "as many bytes as the SVD, copied", "M/s", "spread", None, {}, lambda size: size["n"] // 9),
     # 0.8 of what a sum reads.
     Row(
         "histogram", "histogram, 2²⁶ keys, 1024 bins", "GB/s", "histogram", AtLeast(0.8 * 4121), {}, moved("histogram")
