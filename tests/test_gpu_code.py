@@ -105,6 +105,14 @@ EXAMPLES = {
     "poisson": ("--frames", "1", "--size", "31"),
     "game_of_life": ("--frames", "1", "--steps", "1", "--size", "32"),
     "cloth": ("--frames", "1", "--steps", "1", "--size", "16"),
+    "sparse_mpm": ("--frames", "1", "--steps", "1", "--size", "32"),
+    "endless_life": ("--frames", "1", "--steps", "1", "--size", "64"),
+    "voxels": ("--frames", "1", "--size", "32"),
+    "quantised_fluid": ("--frames", "1", "--steps", "1", "--size", "32"),
+    "billiards": ("--iterations", "1"),
+    "inverse_heat": ("--iterations", "1"),
+    "springs": ("--iterations", "1"),
+    "throw_jelly": ("--iterations", "1"),
     "overlap": ("--steps", "10"),
     "first_program": (),
 }
@@ -113,8 +121,8 @@ EXAMPLES = {
 def test_every_example_is_here():
     folder = ROOT / "examples"
     programs = {path.stem for path in folder.glob("*.py") if "__main__" in path.read_text()}
-    # The first program runs two of them, and two are for several processes, with packages of others.
-    assert programs == {*EXAMPLES, "julia", "galaxies", "halo_exchange", "parameter_sweep"}
+    # The first program runs two of them, two are for several processes, with packages of others, and one needs torch.
+    assert programs == {*EXAMPLES, "julia", "galaxies", "halo_exchange", "parameter_sweep", "learned_controller"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
