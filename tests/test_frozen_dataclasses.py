@@ -144,3 +144,54 @@ def test_the_same_array_behind_a_frozen_and_another_argument(arch):
     assert oc.reset() is None
     with pytest.raises(oc.OctantsRuntimeError):
         go(inner, holder)
+
+
+@dataclasses.dataclass(frozen=True)
+class Arrays:
+    x: oc.types.ndarray(dtype=oc.f32, ndim=1)
+    y: oc.Tensor
+    scale: oc.f32
+    n: int
+
+
+def test_what_members_put_into_a_launch_is_kept_beside_arguments_that_change(arch):
+    @oc.kernel
+    def run(a: Arrays, more: oc.types.ndarray(dtype=oc.f32, ndim=1), c: oc.f32) -> oc.f32:
+        for i in range(a.n):
+            a.y[i] = a.x[i] * a.scale + more[i] * c
+        return a.y[1]
+
+    first, second = (Arrays(oc.ndarray(oc.f32, 3), oc.tensor(oc.f32, 3), s, 3) for s in (2.0, 3.0))
+    first.x.fill(1.0)
+    second.x.fill(10.0)
+    own = oc.ndarray(oc.f32, 3)
+    own.fill(100.0)
+    other = np.full(3, 1000.0, dtype=np.float32)
+    backwards = np.arange(3, dtype=np.float32)[::-1]
+    for _ in range(3):
+        assert [run(first, own, 1.0), run(first, own, 2.0), run(first, own, 3.0)] == [102, 202, 302]
+        assert [run(first, other, 1.0), run(first, other, 2.0)] == [1002, 2002]
+        assert [run(first, backwards, 1.0), run(first, backwards, 1.0)] == [3, 3]
+        assert [run(second, own, 1.0), run(second, own, 2.0), run(second, own, 1.0)] == [130, 230, 130]
+    first.x.fill(5.0)
+    with oc.create_stream() as stream:
+        run(first, own, 1.0, qd_stream=stream)
+        stream.synchronize()
+    assert first.y.to_numpy().tolist() == [110, 110, 110] and run(first, own, 0.0) == 10
+
+
+def test_a_vector_behind_a_frozen_object_may_change(arch):
+    @dataclasses.dataclass(frozen=True)
+    class Held:
+        x: oc.types.ndarray(dtype=oc.f32, ndim=1)
+        v: oc.types.vector(2, oc.f32)
+
+    @oc.kernel
+    def run(held: Held) -> oc.f32:
+        held.x[0] = held.v[0]
+        return held.v[0] + held.v[1]
+
+    held = Held(oc.ndarray(oc.f32, 1), oc.Vector([1.0, 2.0], oc.f32))
+    assert [run(held) for _ in range(4)] == [3, 3, 3, 3]
+    held.v[0] = 5.0
+    assert run(held) == 7 and held.x[0] == 5

@@ -3,6 +3,8 @@
 use octants::CompiledKernel;
 use octants::ir::{ArrayType, Data, Order, Scalar, Spacing};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 
 use super::writer::ArgumentWriter;
 use crate::buffer_view::BufferView;
@@ -19,6 +21,8 @@ pub struct ArrayInput {
     param: usize,
     at: usize,
     written: bool,
+    /// The class of the session's arrays that the first launch saw: an object of it needs no look at the classes that it is made of.
+    class: PyOnceLock<Py<PyType>>,
 }
 
 /// Whether an array is what the code is for.
@@ -42,6 +46,7 @@ impl ArrayInput {
             param,
             at: compiled.args().slots[param].offset as usize,
             written: compiled.access()[param].written,
+            class: PyOnceLock::new(),
         }
     }
 
@@ -51,8 +56,17 @@ impl ArrayInput {
         object: &Bound<'py, PyAny>,
         writer: &mut ArgumentWriter<'_, 'py>,
     ) -> PyResult<ArrayFit> {
-        let object = tensor::unwrapped(object);
-        let Ok(ndarray) = object.cast::<Ndarray>() else { return self.write_foreign(object, writer) };
+        let known =
+            self.class.get(object.py()).is_some_and(|class| object.get_type_ptr().cast() == class.as_ptr());
+        let object = if known { object } else { tensor::unwrapped(object) };
+        let ndarray = if known {
+            // SAFETY: an object of that class was an array.
+            unsafe { object.cast_unchecked::<Ndarray>() }
+        } else {
+            let Ok(ndarray) = object.cast::<Ndarray>() else { return self.write_foreign(object, writer) };
+            let _ = self.class.set(object.py(), ndarray.as_any().get_type().unbind());
+            ndarray
+        };
         let array = &ndarray.get().array;
         if (array.element(), array.order()) != (self.elem, self.order)
             || array.shape().len() != self.rank

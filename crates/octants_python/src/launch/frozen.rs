@@ -1,7 +1,8 @@
 //! Members of frozen dataclasses: read once, and again when another object is passed.
 //!
 //! A frozen dataclass refers to the same objects as long as it lives, and so do frozen ones and tuples that it leads to. What they led to is kept from
-//! one launch to the next; it is let go of when an argument that led to it dies.
+//! one launch to the next; it is let go of when an argument that led to it dies. Where all members are numbers and arrays of the session, what
+//! they put into the block is kept, too, and a launch looks at none of them.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -9,7 +10,7 @@ use octants::front::{Dependency, Origin, Role, Step};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple, PyWeakrefReference};
 
-use super::writer::Members;
+use super::writer::{ArgumentWriter, Members};
 use crate::{number, tensor};
 
 /// How a launch gets at a member.
@@ -21,6 +22,14 @@ pub enum Reading {
     Kept,
     /// Not at all: it was compared, and nothing else asks for it.
     Compared,
+}
+
+/// What an earlier launch with the same arguments left.
+pub enum Recalled<'a> {
+    /// The members, and how each of them is read.
+    Members(&'a [Reading]),
+    /// All that members put into the block; no member was read.
+    Block,
 }
 
 /// The members behind frozen arguments of a specialisation.
@@ -43,6 +52,8 @@ struct Known {
     roots: Vec<usize>,
     /// One for each member; `None` for those that are not kept.
     objects: Vec<Py<PyAny>>,
+    /// The block of a launch, if members put nothing else into it at another one.
+    block: Option<Box<[u8]>>,
     _watches: Vec<Py<PyWeakrefReference>>,
 }
 
@@ -65,14 +76,24 @@ impl FrozenMembers {
         (!roots.is_empty()).then(|| Self { readings, roots, state: Arc::default() })
     }
 
-    /// How each member is read, after those that are kept were put into `read`. `None` if other arguments led to what is kept.
+    /// Whether every member is kept or compared.
+    pub fn keeps_all(&self) -> bool {
+        !self.readings.contains(&Reading::Anew)
+    }
+
+    pub fn readings(&self) -> &[Reading] {
+        &self.readings
+    }
+
+    /// Puts what is kept into the block, or into `read`. `None` if other arguments led to it.
     #[inline]
     pub fn recall<'py>(
         &self,
         py: Python<'py>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         read: &mut Members<'py>,
-    ) -> Option<&[Reading]> {
+        writer: &mut ArgumentWriter<'_, 'py>,
+    ) -> Option<Recalled<'_>> {
         // Whoever holds it is about to be done; reading anew is right, too.
         let state = self.state.try_lock().ok()?;
         let known = state.known.as_ref()?;
@@ -80,16 +101,23 @@ impl FrozenMembers {
         if !same {
             return None;
         }
+        if let Some(block) = &known.block
+            && !writer.is_tracking()
+        {
+            writer.set_block(block);
+            return Some(Recalled::Block);
+        }
         read.extend(known.objects.iter().map(|object| object.bind(py).clone()));
-        Some(&self.readings)
+        Some(Recalled::Members(&self.readings))
     }
 
-    /// Keeps what a launch has read, if the launch before it had the same arguments.
+    /// Keeps what a launch has read, and the block that members alone have filled, if the launch before it had the same arguments.
     pub fn remember<'py>(
         &self,
         py: Python<'py>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         read: &Members<'py>,
+        block: Option<&[u8]>,
     ) {
         let roots: Vec<_> = self.roots.iter().map(|&at| address(arguments[at])).collect();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +132,8 @@ impl FrozenMembers {
             Reading::Kept => tensor::unwrapped(object).clone().unbind(),
             Reading::Anew | Reading::Compared => py.None(),
         });
-        let known = Known { roots, objects: objects.collect(), _watches: watches };
+        let block = block.map(Into::into);
+        let known = Known { roots, objects: objects.collect(), block, _watches: watches };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let old = state.known.replace(known);
         // What is let go of may run code.

@@ -13,6 +13,7 @@ use super::field::{FieldInput, LeafSlots};
 use super::instance_dict::{self, InstanceDict};
 use super::writer::ArgumentWriter;
 use crate::aggregate::Layout;
+use crate::ndarray::Ndarray;
 use crate::template::TemplateKey;
 use crate::{errors, number, tensor};
 
@@ -174,6 +175,16 @@ impl Check {
             Role::Array { param, ty } => Self::Array(array(param, ty)),
             Role::View { param, ty, offset } => Self::View(array(param, ty), offset.map(at)),
         })
+    }
+
+    /// Whether this object puts the same into the block at every launch, and nothing beside it.
+    pub fn is_fixed_for(&self, object: &Bound<'_, PyAny>) -> bool {
+        match self {
+            Self::Constant(_) | Self::Number { .. } => number::of(object).is_some(),
+            Self::Present | Self::Anything | Self::Type(_) | Self::Same(_) => true,
+            Self::Array(_) => tensor::unwrapped(object).is_instance_of::<Ndarray>(),
+            Self::Container(..) | Self::Values(..) | Self::View(..) | Self::Field(_) => false,
+        }
     }
 
     /// Whether an object is what the code is for; if so, it is written. Arrays are left for later.

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::array::ArrayFit;
 use super::derivative::{Companion, DerivativePlan, check_apart};
 use super::field::{captured_leaves, leaf_slots};
-use super::frozen::{FrozenMembers, Reading};
+use super::frozen::{FrozenMembers, Reading, Recalled};
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
@@ -184,6 +184,8 @@ impl Specialisation {
             writer.clear();
         }
         let (first, members) = self.inputs.split_at(arguments.len().min(self.inputs.len()));
+        let recalled =
+            self.frozen.as_ref().and_then(|frozen| frozen.recall(py, arguments, read, &mut writer));
         for (input, object) in first.iter().zip(arguments) {
             if !input.check.write(object, |at| arguments[at], &mut writer)? {
                 return Ok(Fit::Differs);
@@ -192,8 +194,13 @@ impl Specialisation {
         for (leaf, at) in &self.captured {
             writer.put_leaf(py, *at, leaf)?;
         }
-        let recalled = self.frozen.as_ref().and_then(|frozen| frozen.recall(py, arguments, read));
-        if !members.is_empty() && !bind_members(py, members, recalled, arguments, read, &mut writer)? {
+        let (readings, arrays) = match recalled {
+            // Members have written what they write, and there are no formulas.
+            Some(Recalled::Block) => (None, arguments.len()),
+            Some(Recalled::Members(readings)) => (Some(readings), self.inputs.len()),
+            None => (None, self.inputs.len()),
+        };
+        if arrays > arguments.len() && !bind_members(py, members, readings, arguments, read, &mut writer)? {
             return Ok(Fit::Differs);
         }
         for FormulaInput { param, at } in &self.formulas {
@@ -203,24 +210,54 @@ impl Specialisation {
             };
             writer.put(*at, param.scalar, constant.bits());
         }
-        for &index in &self.arrays {
-            let Check::Array(array) = &self.inputs[index].check else { continue };
-            match array.write(&known(arguments, read, index), &mut writer)? {
-                ArrayFit::Fits => {}
-                ArrayFit::ReadOnly => return Ok(Fit::ReadOnly(index)),
-                ArrayFit::Differs | ArrayFit::Copied => return Ok(Fit::Differs),
-            }
+        match self.bind_arrays(arguments, read, &mut writer, arrays)? {
+            Fit::Fits => {}
+            other => return Ok(other),
         }
         if let Some(frozen) = &self.frozen
             && recalled.is_none()
         {
-            frozen.remember(py, arguments, read);
+            let block = self.is_fixed_by(frozen, members, read).then(|| writer.block());
+            frozen.remember(py, arguments, read, block);
         }
         launch.check_overlaps(py, &self.compiled)?;
         if let Some(gradient) = &self.derivative {
             check_apart(py, gradient, launch.bytes())?;
         }
         Ok(Fit::Fits)
+    }
+
+    /// Writes the arrays among the first `count` inputs.
+    #[inline]
+    fn bind_arrays<'py>(
+        &self,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        read: &Members<'py>,
+        writer: &mut ArgumentWriter<'_, 'py>,
+        count: usize,
+    ) -> PyResult<Fit> {
+        for &index in self.arrays.iter().filter(|&&index| index < count) {
+            let Check::Array(array) = &self.inputs[index].check else { continue };
+            match array.write(&known(arguments, read, index), writer)? {
+                ArrayFit::Fits => {}
+                ArrayFit::ReadOnly => return Ok(Fit::ReadOnly(index)),
+                ArrayFit::Differs | ArrayFit::Copied => return Ok(Fit::Differs),
+            }
+        }
+        Ok(Fit::Fits)
+    }
+
+    /// Whether members put the same into the block as long as the arguments that lead to them are the same.
+    #[cold]
+    fn is_fixed_by(&self, frozen: &FrozenMembers, members: &[Input], read: &Members<'_>) -> bool {
+        let is_fixed = |((input, reading), object): ((&Input, &Reading), &Bound<'_, PyAny>)| {
+            *reading == Reading::Compared || input.check.is_fixed_for(object)
+        };
+        self.derivative.is_none()
+            && self.recorder.is_none()
+            && self.formulas.is_empty()
+            && frozen.keeps_all()
+            && members.iter().zip(frozen.readings()).zip(read).all(is_fixed)
     }
 }
 

@@ -34,7 +34,7 @@ struct MirroredArray {
 
 /// The arguments of one launch as the device takes them.
 pub struct LaunchArguments<'py> {
-    block: Words<32>,
+    block: Words<96>,
     staged: Vec<StagingCopy<'py>>,
     trees: Trees,
     members: Members<'py>,
@@ -245,6 +245,22 @@ impl<'py> ArgumentWriter<'_, 'py> {
         // SAFETY: whoever passes the array keeps it, or the copy that stands for it, until the launch is over.
         let range = unsafe { HostRange::new(begin, bytes, written) };
         self.host.push(MirroredArray { at, range, first: address - begin });
+    }
+
+    /// Whether the launch keeps a list of the arrays that it uses.
+    #[inline]
+    pub fn is_tracking(&self) -> bool {
+        self.tracked.is_some()
+    }
+
+    pub fn block(&self) -> &[u8] {
+        self.block
+    }
+
+    /// Makes the block what it was at another launch of the same code.
+    #[inline]
+    pub fn set_block(&mut self, block: &[u8]) {
+        self.block.copy_from_slice(block);
     }
 
     /// Makes all of the block zero.
