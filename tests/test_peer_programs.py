@@ -115,6 +115,33 @@ def test_one_line_in_a_program(tmp_path):
     assert (done.returncode, done.stdout) == (0, SAYS.format(["x"])), done.stderr
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_processes_that_a_program_starts_find_the_same_names(tmp_path, method):
+    text = """\
+import multiprocessing
+import sys
+
+import quadrants as qd
+
+
+@qd.kernel
+def double(n: qd.i32) -> qd.i32:
+    return 2 * n
+
+
+def work(n):
+    qd.init(arch=qd.cpu, log_level="error")
+    return qd.__name__, double(n)
+
+
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
+        print(pool.map(work, [3, 4]))
+"""
+    done = command(tmp_path, "--as", "quadrants", "program.py", method, text=text)
+    assert (done.returncode, done.stdout) == (0, "[('octants', 6), ('octants', 8)]\n"), done.stderr
+
+
 @pytest.mark.parametrize(
     "arguments, status, says",
     [

@@ -69,3 +69,27 @@ def install_as(peer: str) -> None:
         )
     sys.meta_path.insert(0, _Names(peer))  # type: ignore[arg-type]
     sys.modules[peer] = ours
+    _tell_children(peer)
+
+
+class _InChild:
+    """Installs the names where it is unpickled."""
+
+    def __init__(self, peer: str):
+        self.peer = peer
+
+    def __reduce__(self):
+        return install_as, (self.peer,)
+
+
+def _tell_children(peer: str) -> None:
+    """Lets processes that ``multiprocessing`` starts anew, not as a copy of this one, install the names before they import the program."""
+    from multiprocessing import spawn
+
+    prepare = spawn.get_preparation_data
+
+    def with_names(name):
+        # A child unpickles this before it looks for the program's modules.
+        return {**prepare(name), f"octants_as_{peer}": _InChild(peer)}
+
+    spawn.get_preparation_data = with_names

@@ -6,7 +6,7 @@ import weakref
 
 from .._octants import DataType
 from .._promotion import numpy_type, promoted
-from .._torch import torch_of
+from .._torch import torch_alias, torch_of
 from ..exceptions import OctantsRuntimeError
 from . import numpy_arrays
 from .elements import matrix_element
@@ -284,12 +284,14 @@ class MatrixField(Field):
 
     def to_torch(self, device=None, keep_dims: bool = False, *, copy: bool | None = True, qd_stream=None):
         """A torch tensor with all elements; see ``to_numpy``."""
+        ending = self._ending(keep_dims)
+        if copy is not True and device is None and self._in_one_leaf and (shared := torch_alias(self)) is not None:
+            return shared if shared.ndim == len(self.shape) + len(ending) else shared.reshape(self.shape + ending)
 
         def array(copy):
             return self.to_numpy(keep_dims, copy=copy, qd_stream=qd_stream)
 
-        tensor = torch_of(self, array, device, copy, qd_stream)
-        return tensor.reshape(self.shape + self._ending(keep_dims))
+        return torch_of(self, array, device, copy, qd_stream).reshape(self.shape + ending)
 
     def __repr__(self):
         name = f" {self.name}" if self.name else ""
