@@ -73,9 +73,12 @@ def environment(options: argparse.Namespace) -> tuple[Path, dict[str, str]]:
     return python, added
 
 
-def run(python: Path, environment: dict[str, str], system: str, case: Case) -> dict | str:
+def run(
+    python: Path, environment: dict[str, str], system: str, case: Case, timed_steps: str | None = None
+) -> dict | str:
     """What a scene gave; a text if it failed."""
     scene, arguments = case.scene, [*MODES[case.mode], "--precision", case.precision]
+    arguments += ["--timed-steps", timed_steps] if timed_steps else []
     command = ["run_scene.py", scene, *arguments]
     if system == "octants":
         command = ["-m", "octants", "run", "--as", "quadrants", *command]
@@ -98,7 +101,7 @@ def run_once(
         return json.loads(kept.read_text(encoding="utf-8"))
     if options.only not in (None, system):
         return None
-    result = run(python, environment, system, case)
+    result = run(python, environment, system, case, options.timed_steps)
     if kept and isinstance(result, dict):
         result |= {"cold": not options.code}
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -160,6 +163,7 @@ def main() -> int:
     )
     parser.add_argument("--results", help="a folder for what each run gave, as JSON")
     parser.add_argument("--code", help="a folder where both keep compiled code")
+    parser.add_argument("--timed-steps", help="how many steps are timed, in place of what the scene says")
     parser.add_argument("--table", help="a file for the table, in Markdown")
     options = parser.parse_args()
     unknown = sorted(set(options.scenes) - set(NAMES))
