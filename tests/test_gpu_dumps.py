@@ -58,6 +58,26 @@ def test_fast_math_is_seen_in_ptx():
     assert "div.rn.f32" in exact and "div.full" not in exact
 
 
+@pytest.mark.parametrize("limit", [None, 1 << 20])
+def test_the_code_of_a_gradient_that_keeps_values_is_shown(limit):
+    """Whether the session's device has memory for them in its threads or in arrays."""
+    oc.init(arch=oc.cpu, log_level="error", **({} if limit is None else {"tape_memory_limit": limit}))
+
+    @oc.kernel
+    def iterate(x: oc.types.ndarray(dtype=oc.f32, ndim=1), y: oc.types.ndarray(dtype=oc.f32, ndim=1)):
+        for i in x:
+            v = x[i]
+            for _ in range(9):
+                v = v * v
+            y[i] = v
+
+    x, y = (oc.ndarray(oc.f32, 4, needs_grad=True) for _ in range(2))
+    iterate.grad(x, y)
+    assert "tape<f32>" in iterate.dump("ir", grad=True)
+    text = iterate.dump("ptx", grad=True)
+    assert "iterate_grad_t0(" in text and "iterate_t0(" not in text
+
+
 def test_wrong_questions_are_refused():
     scale = compiled()
     with pytest.raises(RuntimeError, match=r"compute capability 7\.0"):

@@ -1,6 +1,9 @@
 """What loops keep for their derivatives, in bytes, on every device; and bounds at the ends of what there is: huge, deep, far from their arrays' ends, changed
 between launches. Values of the same kernels are tested beside them."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from gradient_values import INTS, VEC, X, integers, made
@@ -365,3 +368,17 @@ def test_a_refusal_names_the_variable_and_both_lines():
         f.grad(made(X), made(np.zeros(4)), integers([1] * 4))
     text = str(error.value)
     assert "[OC1101]" in text and "`n`" in text and "range(n[i])" in text and "n[i] = 0" in text and "help" in text
+
+
+@pytest.mark.no_device
+def test_the_page_of_situations_names_tests_that_exist():
+    folder = Path(__file__).parent
+    page = (folder.parent / "docs" / "reference" / "gradients.md").read_text()
+    texts = "".join(path.read_text() for path in folder.glob("*.py"))
+    told = {path.stem for path in folder.glob("*.py")} | {"remote", "atomic_max", "atomic_min"}
+    rows = [line for line in page.split("## What is missing")[0].splitlines() if line.startswith("| ")]
+    names = {name for row in rows for name in re.findall(r"`([a-z]+(?:_[a-z0-9]+)+)`", row.rsplit("|", 2)[1])}
+    assert len(names) > 50
+    assert [name for name in sorted(names - told) if f"def {name}(" not in texts] == []
+    numbers = {int(number) for number in re.findall(r"^\| (\d+)", page, re.MULTILINE)}
+    assert set(KEPT) <= numbers

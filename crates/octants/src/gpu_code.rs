@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use octants_codegen::{PtxOptions, PtxTarget, compile_ptx};
 use octants_hal::Cancel;
-use octants_passes::Outcome;
+use octants_ir::Kernel;
+use octants_passes::{Outcome, declare_tape_arrays};
 use octants_runtime::Assumptions;
 
 use crate::backend::{codegen_error, compile_threads};
@@ -44,7 +45,10 @@ impl KernelSource {
         };
         // Whether copies of arrays fit into a block's memory is asked by the code itself.
         let copies = assume.noalias;
-        let Outcome { kernel, plan, .. } = self.run_passes(Assumptions { copies, ..assume }).0;
+        // Threads of the session's device may have memory for tapes; those of a GPU have arrays.
+        let mut kernel = Kernel::clone(&self.kernel);
+        declare_tape_arrays(&mut kernel);
+        let Outcome { kernel, plan, .. } = self.run_passes_on(kernel, Assumptions { copies, ..assume }).0;
         let options = PtxOptions {
             target,
             noalias: assume.noalias,

@@ -163,6 +163,11 @@ impl KernelSource {
     }
 
     pub fn run_passes(&self, assume: Assumptions) -> (Outcome, Duration) {
+        self.run_passes_on(Kernel::clone(&self.kernel), assume)
+    }
+
+    /// Likewise of a kernel in place of the source's own.
+    pub(crate) fn run_passes_on(&self, kernel: Kernel, assume: Assumptions) -> (Outcome, Duration) {
         let begin = Instant::now();
         let options = PipelineOptions {
             assumptions: PassAssumptions { noalias: assume.noalias, copies: assume.copies },
@@ -170,7 +175,7 @@ impl KernelSource {
             limit: (self.options.opt_level == 0).then_some(2),
             ..PipelineOptions::default()
         };
-        let outcome = run_pipeline(Kernel::clone(&self.kernel), options);
+        let outcome = run_pipeline(kernel, options);
         (outcome, begin.elapsed())
     }
 }

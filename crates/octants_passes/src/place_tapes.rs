@@ -71,7 +71,7 @@ pub struct TapeArray {
     pub param: usize,
 }
 
-/// Gives the kernel parameters for the arrays that its tapes are to lie in.
+/// Gives the kernel parameters for the arrays that its tapes are to lie in. A tape that has one keeps it.
 pub fn declare_tape_arrays(kernel: &mut Kernel) -> TapeParams {
     let mut found = TapeParams::default();
     let top = kernel.top_regions();
@@ -80,7 +80,7 @@ pub fn declare_tape_arrays(kernel: &mut Kernel) -> TapeParams {
         let in_order = parallel.attributes.keeps_order();
         let tapes: Vec<_> = ops_in(kernel, parallel.body)
             .into_iter()
-            .filter(|&op| kernel.ops[op].kind == OpKind::Tape)
+            .filter(|&op| kernel.ops[op].kind == OpKind::Tape && kernel.ops[op].operands.len() == 1)
             .collect();
         if tapes.is_empty() {
             continue;
