@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from generator_expressions import Scope
 from generator_straight import Straight
 from generator_types import StructType, Tensor, scalar_of
 
+INTEGERS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+
 
 @dataclass(frozen=True)
 class FieldLayout:
     """How a field is made."""
 
-    #: "shape": of its own; "nested": below several dense nodes; "together": beside all others like it, in one node.
+    #: "shape": of its own; "nested": below several dense nodes; "together": beside all others like it, in one node; "packed": as bits of words.
     kind: str
     #: The extents of the outer node, along each axis.
     blocks: tuple[int, ...]
@@ -45,7 +47,11 @@ class Fields(Straight):
             free = name not in self.offsets and name not in self.aliases
             on_grid = name in ("grid", "d_grid")
             if free and (r.random() < 0.5 or (on_grid and self.origin != (0, 0))):
-                self.fields[name] = self.field_layout(element, shape, self.origin if on_grid else (0,) * len(shape))
+                layout = self.field_layout(element, shape, self.origin if on_grid else (0,) * len(shape))
+                if name in self.inputs and name not in self.outputs and element in INTEGERS and r.random() < 0.5:
+                    # Quantised elements take but some of the statements that programs write with; any may read them.
+                    layout = replace(layout, kind="packed")
+                self.fields[name] = layout
         self.fields |= {alias: self.fields[name] for alias, name in self.aliases.items() if name in self.fields}
         self.no_views |= set(self.fields)
 
@@ -91,6 +97,9 @@ def made_fields(program: Fields, names: dict) -> dict:
     for name, (element, shape, how) in wanted.items():
         dtype = _type_of(element, names)
         offset = how.origin if any(how.origin) else None
+        if how.kind == "packed":
+            found[name] = _packed_field(element, shape, how)
+            continue
         if how.kind == "shape":
             layout = oc.Layout.SOA if how.apart else oc.Layout.AOS
             maker = dtype.field if isinstance(element, StructType) else oc.field
@@ -108,6 +117,21 @@ def made_fields(program: Fields, names: dict) -> dict:
             node = nodes[shape] = oc.root.dense(axes[len(shape)], shape)
         node.place(found[name], offset=offset)
     return found | {alias: found[name] for alias, name in program.aliases.items() if name in found}
+
+
+def _packed_field(element: str, shape: tuple[int, ...], how: FieldLayout):
+    """A field whose elements share words with others, which lie below and above them and are no zeros."""
+    import octants as oc
+
+    bits, quant = int(element[1:]), oc.types.quant
+    word = oc.BitpackedFields(64 if bits > 8 else 16)
+    beside = [oc.field(quant.int(width)) for width in (how.blocks[0] % 5 + 1, 2) if bits < 64]
+    made = oc.field(quant.int(bits, signed=element[0] == "i", compute=getattr(oc, element)))
+    word.place(*beside[:1], made, *beside[1:])
+    oc.root.dense({1: oc.i, 2: oc.ij}[len(shape)], shape).place(word, offset=how.origin if any(how.origin) else None)
+    for field in beside:
+        field.fill(-1)
+    return made
 
 
 def members_of(program: Fields, found) -> list:

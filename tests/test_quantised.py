@@ -139,7 +139,7 @@ def test_sums_into_bits_of_one_word_lose_nothing(arch):
         for i in range(n):
             count[i % 4] += 1
             total[i % 4] += 0.25
-            oc.atomic_max(greatest, oc.atomic_add(other[3], 1))
+            oc.atomic_max(greatest, oc.cast(oc.atomic_add(other[3], 1), oc.i32))
         return greatest
 
     assert tally() == n - 1
@@ -494,3 +494,35 @@ def test_random_words_keep_what_they_hold(arch, seed):
                 values = a[k] if types[k].kind != "int" else np.trunc(a[k])
                 expected[k] = [models[k](float(v)) for v in values]
             np.testing.assert_array_equal(fields[k].to_numpy(), expected[k], err_msg=repr(types[k]))
+
+
+def test_debug_mode_checks_indices_and_reports_no_overflow_of_its_own(arch, capfd):
+    oc.init(arch=oc.cfg.arch, debug=True, log_level="error")
+    x, y = packed(quant.int(12), quant.fixed(20, max_value=4.0))
+    v = oc.Vector.field(2, quant.float(5, 9))
+    word = oc.BitpackedFields(32)
+    word.place(v, shared_exponent=True)
+    oc.root.dense(oc.i, 16).place(word)
+    z = oc.field(quant.int(64))
+    word = oc.BitpackedFields(64)
+    word.place(z)
+    oc.root.dense(oc.i, 16).place(word)
+
+    @oc.kernel
+    def run(n: oc.i32):
+        for i in range(n):
+            x[i] = -i
+            y[i] = -0.1 * i
+            v[i] = [-1e9, 0.001]
+            z[i] = -i
+            x[i] += x[i]
+            y[i] -= 0.5
+            v[i] += v[i]
+
+    run(16)
+    assert x[5] == -10 and v[3][0] < -1000 and z[2] == -2
+    assert "overflow" not in "".join(capfd.readouterr())
+    with pytest.raises(oc.OctantsAssertionError, match="`x`: index \\(16,\\) with shape \\(16,\\)"):
+        run(17)
+    with pytest.raises(AssertionError, match="out of bounds"):
+        x[16] = 1

@@ -69,11 +69,15 @@ def _decoded(self: Template, word, low):
     """The number in a word."""
     if lang.static(self._kind == "float"):
         return lang.cast(_float_of(self, _exponent_in(self, word, low), _fraction_in(self, word, low)), self._compute)
-    down = self._register_bits - self._bits
-    top = word << (lang.cast(down, self._register) - low)
-    if lang.static(self._signed):
-        return _in_steps(self, lang.bit_cast(top, self._signed_register) >> down)
-    return _in_steps(self, top >> down)
+    number = word >> low & _ones(self, self._bits)
+    if lang.static(not self._signed):
+        return _in_steps(self, number)
+    # No step overflows, not even for a moment: debug mode would tell the user.
+    signed = lang.bit_cast(number, self._signed_register)
+    if lang.static(self._bits < self._register_bits):
+        highest = lang.cast(1, self._signed_register) << (self._bits - 1)
+        signed = (signed ^ highest) - highest
+    return _in_steps(self, signed)
 
 
 @pyfunc
@@ -131,7 +135,8 @@ def _float_of(self: Template, exponent, fraction):
         whole = lang.bit_cast(lang.cast(digits, self._real), self._real_bits)
         power = exponent + self._offset_of_exponent - self._bias_of_real - (self._digits - 1)
         reached = lang.cast(whole >> self._mantissa, i32) + power
-        moved = (whole & self._mantissa_mask) | (lang.cast(reached, self._real_bits) << self._mantissa)
+        kept = lang.min(lang.max(reached, 0), (1 << self._exponent_of_real) - 1)
+        moved = (whole & self._mantissa_mask) | (lang.cast(kept, self._real_bits) << self._mantissa)
         scaled = lang.select((digits == 0) | (reached <= 0), lang.cast(0, self._real_bits), moved)
     if lang.static(self._signed):
         sign = lang.cast(fraction >> self._digits, self._real_bits) << (self._mantissa + self._exponent_of_real)

@@ -52,7 +52,7 @@ def _fill(x: Template, values: _FLAT, entries: Template):
 @kernel
 def _copy(x: Template, array: _FLAT, entries: Template, origin: Template, to_array: Template):
     for at in lang.grouped(x):
-        number = 0
+        number = i32(0)
         for axis in lang.static(range(len(x.shape))):
             number = number * x.shape[axis] + at[axis] - origin[axis]
         for entry in lang.static(range(len(entries))):
