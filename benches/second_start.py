@@ -1,10 +1,13 @@
 """How long programs with many kernels take to start: for the first time, again, and after one kernel was edited.
 
 Each system runs the same program of many small kernels in fresh processes, its caches on: on an empty cache (cold), on a full one (warm), and after
-one kernel was changed (edited). A time is from before the import to after the last kernel's first call.
+one kernel was changed (edited). A time is from before the import to after the last kernel's first call; beside it stands the time that the process
+had processors for, which other programs on the machine change little.
 
-    python benches/second_start.py --octants PYTHON [--quadrants PYTHON] [--kernels 300] [--rounds 3]
+    python benches/second_start.py --octants PYTHON [--quadrants PYTHON] [--kernels 300] [--rounds 3] [--arch cuda] [--out RESULT.md]
 """
+
+from __future__ import annotations
 
 import argparse
 import os
@@ -14,12 +17,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from typing import NamedTuple
 
 HEAD = """\
 import time
 begin = time.perf_counter()
 import {system} as oc
-oc.init(arch=oc.cpu, offline_cache=True, offline_cache_file_path={folder!r}, log_level="error")
+oc.init(arch=oc.{arch}, offline_cache=True, offline_cache_file_path={folder!r}, log_level="error")
 imported = time.perf_counter()
 Array = oc.types.ndarray(dtype=oc.f32, ndim=1)
 x, y = oc.ndarray(oc.f32, (64,)), oc.ndarray(oc.f32, (64,))
@@ -39,38 +43,68 @@ TAIL = """
 for kernel in [{kernels}]:
     kernel(x, y, 1.5)
 end = time.perf_counter()
-print("seconds", end - begin, imported - begin, y[7])
+print("seconds", end - begin, imported - begin, time.process_time(), y[7])
 """
 
 
-def program(system: str, folder: str, count: int, edited: bool) -> str:
+class Times(NamedTuple):
+    """Seconds of one start."""
+
+    whole: float
+    #: Of it, import and start.
+    start: float
+    #: Of processors.
+    processor: float
+
+    def least(self, other: Times | None) -> Times:
+        return self if other is None else Times(*map(min, self, other))
+
+
+def program(system: str, arch: str, folder: str, count: int, edited: bool) -> str:
     constants = [f"{n}.25" if edited and n == count // 2 else f"{n}.5" for n in range(count)]
     kernels = "".join(KERNEL.format(n=n, constant=constant) for n, constant in enumerate(constants))
     names = ", ".join(f"k{n}" for n in range(count))
-    return HEAD.format(system=system, folder=folder) + kernels + TAIL.format(kernels=names)
+    return HEAD.format(system=system, arch=arch, folder=folder) + kernels + TAIL.format(kernels=names)
 
 
-def run(python: str, path: pathlib.Path) -> tuple[float, float, str]:
-    """Seconds of the whole and of import and start, and what was computed."""
+def run(python: str, path: pathlib.Path) -> Times:
     done = subprocess.run([python, str(path)], capture_output=True, text=True, check=False)
-    found = re.search(r"seconds (\S+) (\S+) (\S+)", done.stdout)
+    found = re.search(r"seconds (\S+) (\S+) (\S+) \S+", done.stdout)
     if done.returncode != 0 or found is None:
         sys.exit(f"{python} {path} failed:\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
-    return float(found[1]), float(found[2]), found[3]
+    return Times(*(float(found[n]) for n in (1, 2, 3)))
 
 
-def measure(system: str, python: str, count: int, rounds: int, home: pathlib.Path) -> dict[str, tuple[float, float]]:
-    """The least time of each kind, and that of import and start."""
+def measure(system: str, python: str, options: argparse.Namespace, home: pathlib.Path, least: dict[str, Times]) -> None:
+    """One round of a system: the least time of each kind."""
     folder, path = home / f"kept-{system}", home / f"program_{system}.py"
-    least: dict[str, tuple[float, float]] = {}
-    for _ in range(rounds):
-        shutil.rmtree(folder, ignore_errors=True)
-        # An edited file has another time, as a user's has; that of the others stays.
-        for kind, edited in (("cold", False), ("warm", False), ("edited", True)):
-            path.write_text(program(system, str(folder), count, edited))
-            whole, start, _ = run(python, path)
-            least[kind] = min(least.get(kind, (whole, start)), (whole, start))
-    return least
+    shutil.rmtree(folder, ignore_errors=True)
+    # An edited file has another time, as a user's has; that of the others stays.
+    for kind, edited in (("cold", False), ("warm", False), ("edited", True)):
+        path.write_text(program(system, options.arch, str(folder), options.kernels, edited))
+        least[kind] = run(python, path).least(least.get(kind))
+
+
+def table(times: dict[str, dict[str, Times]], kernels: int) -> str:
+    """The result as Markdown."""
+    lines = [
+        f"{kernels} kernels: seconds from before the import to after the last first call, the least of all rounds.",
+        "",
+        "| | start | seconds | of which import and start | ms for each kernel beyond | seconds of processors | times as fast |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for system, kinds in times.items():
+        for kind, (whole, start, processor) in kinds.items():
+            each = (whole - start) / kernels * 1e3
+            peer = times.get("quadrants", {}).get(kind)
+            both = f"{peer.whole / whole:.1f} (of processors {peer.processor / processor:.1f})" if peer else ""
+            ratio = both if system == "octants" else ""
+            lines.append(f"| {system} | {kind} | {whole:.3f} | {start:.3f} | {each:.3f} | {processor:.3f} | {ratio} |")
+    lines.append("")
+    for system, kinds in times.items():
+        beyond = (kinds["edited"].whole - kinds["warm"].whole) * 1e3
+        lines.append(f"After one kernel was edited, {system} takes {beyond:+.0f} ms beside a warm start.")
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -79,19 +113,20 @@ def main() -> None:
     parser.add_argument("--quadrants", help="a Python that has Quadrants")
     parser.add_argument("--kernels", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--arch", default="cpu")
+    parser.add_argument("--out", type=pathlib.Path, help="also write the table to this file")
     options = parser.parse_args()
     os.environ.pop("OC_OFFLINE_CACHE_FILE_PATH", None)
-    times = {}
+    systems = {"octants": options.octants} | ({"quadrants": options.quadrants} if options.quadrants else {})
+    times: dict[str, dict[str, Times]] = {system: {} for system in systems}
     with tempfile.TemporaryDirectory() as home:
-        for system, python in (("octants", options.octants), ("quadrants", options.quadrants)):
-            if python:
-                times[system] = measure(system, python, options.kernels, options.rounds, pathlib.Path(home))
-    print(f"{options.kernels} kernels, seconds (of which import and start), milliseconds for each kernel beyond that")
-    for system, kinds in times.items():
-        for kind, (whole, start) in kinds.items():
-            each = (whole - start) / options.kernels * 1e3
-            ratio = f"  {times['quadrants'][kind][0] / whole:.1f} times as fast" if len(times) > 1 else ""
-            print(f"{system:<10} {kind:<7} {whole:7.3f} ({start:.3f})  {each:7.3f} ms{ratio}")
+        for _ in range(options.rounds):
+            for system, python in systems.items():
+                measure(system, python, options, pathlib.Path(home), times[system])
+    text = table(times, options.kernels)
+    print(text)
+    if options.out:
+        options.out.write_text(text + "\n")
 
 
 if __name__ == "__main__":
