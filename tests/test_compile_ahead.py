@@ -172,9 +172,38 @@ def test_arguments_that_have_no_key_of_their_own():
             a[i] += thing.n
 
     a = np.zeros(4, np.int32)
-    with pytest.warns(UserWarning, match=r"\[FASTCACHE\]\[PARAM_INVALID\] argument thing of .*Anything"):
+    with pytest.warns(UserWarning, match=r"\[FASTCACHE\]\[PARAM_INVALID\] argument thing of .*Anything") as warned:
         add(a, Anything())
     assert a.tolist() == 4 * [3]
+    assert [str(one.message).split(" ")[0] for one in warned] == [
+        "[FASTCACHE][PARAM_INVALID]",
+        "[FASTCACHE][INVALID_FUNC]",
+    ]
+    oc.init(arch=oc.cpu, log_level="error", src_ll_cache=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        add(a, Anything())
+    assert not add._primal.src_ll_cache_observations.cache_key_generated
+
+
+@pytest.mark.no_device
+def test_kernels_without_the_promise_are_named_when_they_are_compiled(capfd):
+    @oc.kernel
+    def undeclared(n: oc.i32) -> oc.i32:
+        return n
+
+    @oc.kernel(fastcache=True)
+    def declared(n: oc.i32) -> oc.i32:
+        return n
+
+    undeclared(1)
+    oc.init(arch=oc.cpu, log_level="error", print_non_pure=True)
+    declared(1)
+    assert "[NOT_PURE]" not in capfd.readouterr().out
+    undeclared(1)
+    undeclared(2)
+    said = capfd.readouterr().out
+    assert said.count("[NOT_PURE]") == 1 and "undeclared" in said
 
 
 @pytest.mark.no_device

@@ -58,16 +58,28 @@ def is_definition(object: object) -> bool:
     return _is_own(object) and type(object).__name__ not in _DATA
 
 
+def tell_not_pure(kernel: str) -> None:
+    """Names a kernel without the promise, on ``init(print_non_pure=True)``."""
+    print(f"[NOT_PURE] {kernel} is compiled, and has no fastcache=True", flush=True)
+
+
 def check_arguments(kernel: str, names: list[str], arguments: tuple[object, ...]) -> None:
-    """Warns of arguments of which nobody else could say whether they have changed."""
-    for name, argument in zip(names, arguments, strict=True):
-        if not _is_known(argument):
-            warnings.warn(
-                f"[FASTCACHE][PARAM_INVALID] argument {name} of {kernel} is of type {type(argument).__name__}, which has no key of its own: "
-                "fastcache=True has no effect (the kernel is kept anyway)",
-                UserWarning,
-                stacklevel=3,
-            )
+    """Warns of arguments of which nobody else could say whether they have changed, and of the kernel that has such."""
+    unknown = [(name, argument) for name, argument in zip(names, arguments, strict=True) if not _is_known(argument)]
+    for name, argument in unknown:
+        warnings.warn(
+            f"[FASTCACHE][PARAM_INVALID] argument {name} of {kernel} is of type {type(argument).__name__}, which has no key of its own: "
+            "fastcache=True has no effect (the kernel is kept anyway)",
+            UserWarning,
+            stacklevel=3,
+        )
+
+    if unknown:
+        warnings.warn(
+            f"[FASTCACHE][INVALID_FUNC] {kernel} has no key above its code: {', '.join(name for name, _ in unknown)} cannot be compared with another process's",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _is_known(argument: object) -> bool:

@@ -107,10 +107,12 @@ def init(
     wanted = _wanted(arch)
     _logging.set_logging_level(str(values["log_level"]))
 
+    fastcache = {"print_non_pure": bool(print_non_pure), "src_ll_cache": bool(src_ll_cache)}
+
     def start(device: Arch) -> None:
         if cfg is not None:
             reset()
-        runtime.start(device.name, real, integer, values)
+        runtime.start(device.name, real, integer, values | fastcache)
 
     chosen = _open_first(wanted, enable_fallback, start)
     unsigned = dtypes["u" + integer.name[1:]]

@@ -84,10 +84,11 @@ pub struct TaskStore<'a> {
 
 impl TaskStore<'_> {
     fn key(&self, text: &str, options: &Options) -> Key {
-        let Options { target, opt, passes, output, vector_math, keep_ir: _, keep_assembly: _ } = options;
+        let Options { target, opt, straight, passes, output, vector_math, keep_ir: _, keep_assembly: _ } =
+            options;
         KeyBuilder::new("task")
             .part(self.maker)
-            .part(format!("{target:?} {opt:?} {passes:?} {output:?} {vector_math}"))
+            .part(format!("{target:?} {opt:?} {straight} {passes:?} {output:?} {vector_math}"))
             .part(text)
             .finish()
     }
@@ -119,8 +120,10 @@ pub(crate) fn compile(
     if cancel.is_wanted() {
         return Err(CodegenError::Cancelled);
     }
-    let keys: Vec<_> =
-        texts.iter().map(|task| store.map(|store| store.key(&task.text, &options.llvm))).collect();
+    let keys: Vec<_> = texts
+        .iter()
+        .map(|task| store.map(|store| store.key(&task.text, &of_task(&options.llvm, task))))
+        .collect();
     let get = |key: &Option<Key>| store.zip(*key).and_then(|(store, key)| store.store.get(&key));
     let found: Vec<_> = keys.iter().map(get).collect();
     let missing: Vec<_> =
@@ -187,6 +190,11 @@ pub(crate) fn text(
     Ok(texts.collect::<Vec<_>>().join("\n"))
 }
 
+/// What LLVM is told of one task.
+fn of_task(options: &Options, task: &TaskText) -> Options {
+    Options { straight: task.straight, ..options.clone() }
+}
+
 /// In the order of the texts; at most `threads` at a time.
 fn compile_all(
     texts: &[&TaskText],
@@ -201,7 +209,7 @@ fn compile_all(
         while running.len() < threads.max(1)
             && let Some(task) = waiting.next()
         {
-            running.push_back((task, start(task.text.clone(), options.clone())));
+            running.push_back((task, start(task.text.clone(), of_task(options, task))));
         }
         let Some((task, compilation)) = running.pop_front() else { return Ok(done) };
         let result = loop {

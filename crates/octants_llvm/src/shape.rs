@@ -47,6 +47,8 @@ pub(crate) enum LibraryFunction {
 pub(crate) struct Dealt {
     /// How many run at once on a CPU.
     pub lanes: u32,
+    /// Whether they do so in straight code of whole vectors.
+    pub straight: bool,
     /// How they go to the threads of a GPU.
     pub shape: LaunchShape,
 }

@@ -23,10 +23,10 @@ pub(crate) fn emit(
     for op in launch_ops(kernel, task, with_bounds) {
         e.op(op);
     }
-    let Dealt { lanes, mut shape } = match &plan.tasks[number] {
+    let Dealt { lanes, straight, mut shape } = match &plan.tasks[number] {
         Task::Serial => {
             e.shape.serial(&mut e, kernel.ops[task].regions[0]);
-            Dealt { lanes: 1, shape: LaunchShape { block: 1, ..LaunchShape::default() } }
+            Dealt { lanes: 1, straight: false, shape: LaunchShape { block: 1, ..LaunchShape::default() } }
         }
         Task::Range { .. } => e.shape.range(&mut e, task),
     };
@@ -40,7 +40,8 @@ pub(crate) fn emit(
     options.target.shape().annotate(&mut module, &symbol, shape);
     let function =
         format!("{} {{\n{}}}\n", options.target.shape().head(plan, &plan.tasks[number], &symbol), f.finish());
-    TaskText { symbol, text: module.finish(&options.triple, &options.data_layout, &function), lanes, shape }
+    let text = module.finish(&options.triple, &options.data_layout, &function);
+    TaskText { symbol, text, lanes, straight, shape }
 }
 
 /// The pure ops and loads of temps outside of tasks that a task's body and the places of its reductions are computed from, in

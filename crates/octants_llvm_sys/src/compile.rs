@@ -27,6 +27,8 @@ const STACK_BYTES: usize = 64 << 20;
 pub struct Options {
     pub target: Target,
     pub opt: OptLevel,
+    /// The module's loops are over whole vectors of straight code, and so need fewer passes.
+    pub straight: bool,
     /// Run this pipeline, in the syntax of LLVM's `opt -passes=`, instead of the one that `opt` stands for.
     pub passes: Option<String>,
     pub output: Output,
@@ -45,6 +47,7 @@ impl Default for Options {
         Options {
             target: Target::host().clone(),
             opt: OptLevel::Default,
+            straight: false,
             passes: None,
             output: Output::Object,
             vector_math: true,
@@ -211,10 +214,9 @@ fn translate(text: &str, options: &Options) -> Result<Compiled, CompileError> {
     }
     timing.parse = lap();
 
-    let passes = options
-        .passes
-        .clone()
-        .or_else(|| options.opt.passes(options.target.processor(), module.has_private_functions()));
+    let passes = options.passes.clone().or_else(|| {
+        options.opt.passes(options.target.processor(), options.straight, module.has_private_functions())
+    });
     if let Some(passes) = passes {
         machine.run_passes(&module, &passes).map_err(at(Stage::Optimise))?;
         context.check().map_err(at(Stage::Optimise))?;

@@ -30,6 +30,18 @@ const KERNEL: &str = concat!(
     ")"
 );
 
+/// The same where loops are over whole vectors of straight code: what unrolls, vectorises and recognises loops would look at them for nothing.
+/// It takes 0.6 of the time, and gives the same code.
+const STRAIGHT: &str = concat!(
+    "function<eager-inv>(",
+    "sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,",
+    "loop-mssa(loop-instsimplify,loop-simplifycfg,licm<allowspeculation>,simple-loop-unswitch<nontrivial;trivial>),",
+    "loop-mssa(loop-rotate<header-duplication>,licm<allowspeculation>),",
+    "gvn,dse,vector-combine,instcombine<no-verify-fixpoint>,",
+    "simplifycfg<forward-switch-cond;switch-range-to-icmp;switch-to-lookup;no-keep-loops;hoist-common-insts;sink-common-insts>",
+    ")"
+);
+
 /// The same for a GPU: a thread is scalar, so nothing is vectorised across iterations, and loops are not cut into vectors and a rest.
 /// Pointers get back the address space that they come from, so that accesses need not find it out; unrolled loops give the
 /// scheduler loads to overlap.
@@ -71,8 +83,14 @@ impl OptLevel {
     }
 
     /// The pipeline for a target in the syntax of `opt -passes=`; `None` if nothing is to be run.
-    pub(crate) fn passes(self, processor: Processor, has_private_functions: bool) -> Option<String> {
+    pub(crate) fn passes(
+        self,
+        processor: Processor,
+        straight: bool,
+        has_private_functions: bool,
+    ) -> Option<String> {
         let kernel = match processor {
+            Processor::X86 | Processor::OtherCpu if straight => STRAIGHT,
             Processor::X86 | Processor::OtherCpu => KERNEL,
             Processor::Gpu => GPU_KERNEL,
         };

@@ -162,7 +162,7 @@ impl Kernel {
         let args = described
             .map(|(object, param)| binder.describe(param, tensor::unwrapped(object), current))
             .collect::<PyResult<Vec<_>>>()?;
-        let options = self.lower_options(py, &current.lower, arguments)?;
+        let options = self.lower_options(py, current, arguments)?;
         let started = Instant::now();
         let function = self.function.bind(py).as_any();
         let varying = self.varying(py, current, what, arguments)?;
@@ -752,11 +752,9 @@ impl Kernel {
         let newest = self.specialisations(What::Value).first().map(|newest| newest.compiled.statistics());
         let found = newest.as_ref().is_some_and(|statistics| statistics.found);
         let observations = py.import("octants._fastcache")?.getattr("Observations")?;
-        observations.call1((
-            self.pure && newest.is_some(),
-            self.pure && found,
-            self.pure && newest.is_some() && !found,
-        ))
+        let checked = self.runtime.get().get().is_none_or(|current| current.fastcache.checked);
+        let made = self.pure && checked && newest.is_some();
+        observations.call1((made, made && found, made && !found))
     }
 
     /// Where the time of each compilation went, newest first: a list of dicts with milliseconds.

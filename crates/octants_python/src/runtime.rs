@@ -57,6 +57,17 @@ pub struct ActiveSession {
     pub dumps: bool,
     /// The times of each compilation are to be shown.
     pub times: bool,
+    /// What is said of kernels with and without `fastcache=True`.
+    pub fastcache: Fastcache,
+}
+
+/// Options about `fastcache=True`.
+#[derive(Clone, Copy)]
+pub struct Fastcache {
+    /// `src_ll_cache`: what such kernels are given is checked.
+    pub checked: bool,
+    /// `print_non_pure`: the others are named when they are compiled.
+    pub names_others: bool,
 }
 
 impl Runtime {
@@ -149,7 +160,7 @@ impl Runtime {
         }
     }
 
-    fn get(&self) -> Option<Arc<ActiveSession>> {
+    pub fn get(&self) -> Option<Arc<ActiveSession>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -235,6 +246,10 @@ impl Runtime {
         let cache = disk_cache::options(options)?;
         let dumps = dumps(options)?;
         let times = option(options, "print_compile_times")?;
+        let fastcache = Fastcache {
+            checked: option(options, "src_ll_cache")?,
+            names_others: option(options, "print_non_pure")?,
+        };
         self.end(py)?;
         let session = if option(options, "device_process")? {
             device_process::start(py, session_options)?
@@ -249,7 +264,8 @@ impl Runtime {
             session.use_cache(cache);
         }
         let epoch = 0;
-        let active = ActiveSession { session, lower, epoch, raise_on_templated_floats, dumps, times };
+        let active =
+            ActiveSession { session, lower, epoch, raise_on_templated_floats, dumps, times, fastcache };
         self.replace(py, Some(active));
         interrupt::install();
         Ok(())
@@ -279,6 +295,7 @@ impl Runtime {
                 raise_on_templated_floats,
                 dumps,
                 times,
+                fastcache: current.fastcache,
             }));
         }
         Ok(())

@@ -40,8 +40,8 @@ struct Domain<'k> {
 }
 
 impl Emitter<'_> {
-    /// The whole task of a `parallel_for`. Gives how many iterations run at once.
-    pub(super) fn range(&mut self, op: Op, options: CpuOptions) -> u32 {
+    /// The whole task of a `parallel_for`. Gives how many iterations run at once, and whether its loops are whole vectors of straight code.
+    pub(super) fn range(&mut self, op: Op, options: CpuOptions) -> (u32, bool) {
         let parallel = self.kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
         let mut bounds = self.load_bounds(&parallel);
         let ranges = parallel.bounds().map(|(lo, hi)| self.counted_range(lo, hi)).collect();
@@ -82,7 +82,7 @@ impl Emitter<'_> {
         };
         self.scopes.end_independent();
         self.combine_totals(op, &totals);
-        lanes
+        (lanes, domain.widening.is_some_and(|widening| widening.straight))
     }
 
     /// `lo` and `hi` of each axis of the range that is running: constants where the kernel has them, else what the launch computed.
@@ -201,7 +201,12 @@ impl Emitter<'_> {
         let before = self.f.block();
         self.f.branch(rest, inside, done);
         self.f.begin(inside);
-        let next = self.wide_body(domain, widening, middle, Some(end), &totals);
+        let next = if widening.rest_lanes < widening.lanes {
+            let one_vector = Widening { lanes: widening.rest_lanes, ..widening.clone() };
+            self.wide_row(domain, &one_vector, (middle, end), &totals, true)
+        } else {
+            self.wide_body(domain, widening, middle, Some(end), &totals)
+        };
         let after = self.f.block();
         self.f.jump(done);
         self.f.begin(done);

@@ -68,7 +68,8 @@ impl Shape for CpuOptions {
         if let Task::Range { copied, .. } = e.task_of(op) {
             e.copied = copied.iter().map(|copied| copied.param).collect();
         }
-        Dealt { lanes: e.range(op, *self), shape: LaunchShape::default() }
+        let (lanes, straight) = e.range(op, *self);
+        Dealt { lanes, straight, shape: LaunchShape::default() }
     }
 
     fn fail(&self, e: &mut Emitter<'_>, site: u32, arguments: &[Val]) {

@@ -24,6 +24,11 @@ pub(crate) struct Widening {
     pub unmasked_body: bool,
     /// What masks are held in.
     pub mask: Scalar,
+    /// How many iterations of the rest run at once, where whole vectors run without a mask: one vector's, so that the second copy of the body is
+    /// as short as can be. Of 300 small kernels it saves a tenth of LLVM's time (`benches/second_start.py`).
+    pub rest_lanes: u32,
+    /// The body has no loop and nothing that is done lane by lane: there is nothing left in it for LLVM's loop passes.
+    pub straight: bool,
 }
 
 // The weights below are estimates of instructions, not measured one by one; `nbody`, `julia` and `lcg` of `benches/run.py` are the loops
@@ -76,7 +81,12 @@ pub(crate) fn widening(
         64 => Scalar::I64,
         _ => Scalar::I32,
     };
-    Some(Widening { lanes, varying, unmasked_body, mask })
+    let plain = summary.is_plain() && options.force_lanes.is_none();
+    let straight = plain && !summary.has_loops;
+    // Each lane of the whole vectors has an accumulator of its own.
+    let reduces = !parallel.attributes.reductions.is_empty();
+    let rest_lanes = if straight && !reduces { lanes.min(options.vector_bits / summary.bits) } else { lanes };
+    Some(Widening { lanes, varying, unmasked_body, mask, rest_lanes, straight })
 }
 
 /// Whether a loop has strided stores to part of each cell, and does little else. The scatters of a vector would be partial writes of
@@ -157,6 +167,8 @@ pub(crate) struct BodySummary<'k> {
     index: Value,
     /// Loops that LLVM will not unroll.
     loops: u32,
+    /// Whether there are any at all.
+    has_loops: bool,
     /// Whether some loop has a divergent exit: lanes leave it one by one.
     diverges: bool,
     /// What stands outside all loops, and inside some.
@@ -204,6 +216,7 @@ impl<'k> BodySummary<'k> {
             varying,
             index,
             loops: 0,
+            has_loops: false,
             diverges: false,
             outside: OpCounts::default(),
             inside: OpCounts::default(),
@@ -235,18 +248,25 @@ impl<'k> BodySummary<'k> {
     /// LLVM would vectorise it too, but leave up to a whole vector's iterations to a scalar loop. It does better where lanes
     /// lie apart, where types are narrow, and where the loop is a plain copy or fill.
     fn lanes_without_loops(&self, options: CpuOptions, reduces: bool) -> Option<u32> {
-        // Loops of a few iterations are unrolled, and then stand outside.
-        let sum = |count: fn(&OpCounts) -> u32| count(&self.outside) + count(&self.inside);
-        let plain = sum(|t| t.scattered + t.calls + t.narrow_accesses) == 0 && sum(|t| t.work) > 0;
-        if !plain || options.vector_bits < 256 {
+        if !self.is_plain() || options.vector_bits < 256 {
             return None;
         }
-        let most = match (reduces, sum(|t| t.lane_accesses) < FEW_ACCESSES) {
+        let most = match (reduces, self.sum(|t| t.lane_accesses) < FEW_ACCESSES) {
             (true, _) => MAX_VECTORS,
             (false, true) => 2,
             (false, false) => 1,
         };
         self.lanes_of_vectors(options, most)
+    }
+
+    /// Of all ops: loops of a few iterations are unrolled, and then stand outside.
+    fn sum(&self, count: fn(&OpCounts) -> u32) -> u32 {
+        count(&self.outside) + count(&self.inside)
+    }
+
+    /// Whether it calculates, and does so with whole vectors alone.
+    fn is_plain(&self) -> bool {
+        self.sum(|t| t.scattered + t.calls + t.narrow_accesses) == 0 && self.sum(|t| t.work) > 0
     }
 
     fn lanes_of_vectors(&self, options: CpuOptions, most: u32) -> Option<u32> {
@@ -277,6 +297,7 @@ impl<'k> BodySummary<'k> {
                 }
                 _ => depth,
             };
+            self.has_loops |= inner > depth;
             for &region in &data.regions {
                 self.region(region, inner);
             }

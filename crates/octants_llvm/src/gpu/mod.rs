@@ -106,7 +106,7 @@ impl Shape for GpuOptions {
                 e.combine_block_totals(op, &totals, tiling.block);
             }
         }
-        Dealt { lanes: 1, shape: choice.launch_shape() }
+        Dealt { lanes: 1, straight: false, shape: choice.launch_shape() }
     }
 
     fn fail(&self, e: &mut Emitter<'_>, site: u32, arguments: &[Val]) {

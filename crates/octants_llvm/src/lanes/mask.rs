@@ -4,6 +4,7 @@
 //! where the mask says so. **Masked code with memory accesses runs only if some lane does**, so an access that is the same
 //! for all lanes needs no mask.
 
+use octants_ir::ops::MathUnary;
 use octants_ir::{Const, Op, OpKind, Region, Scalar};
 
 use crate::address::Index;
@@ -16,6 +17,9 @@ use crate::value::{Ty, Val};
 /// Ops without side effects that are executed under a mask instead of branched around: about the cost of a mispredicted branch. Chosen,
 /// not measured.
 const MAX_BRANCHLESS_OPS: usize = 12;
+/// What 512 bits of square roots in single precision count as among them, a fifth of their cycles on Sapphire Rapids; those in double
+/// precision take twice as long. A branch around them takes a fifth of the compile time of a small kernel.
+const OPS_OF_ROOTS: u32 = 5;
 
 impl Emitter<'_> {
     /// A condition in the form in which masks are held from one block to the next: where the target has no registers for
@@ -113,11 +117,16 @@ impl Emitter<'_> {
 
     pub(crate) fn masked_if(&mut self, op: Op, condition: Val) {
         let data = &self.kernel.ops[op];
-        let inverse = self.not(condition);
         let then_mask = self.narrowed(condition);
-        let else_mask = self.narrowed(inverse);
         let a = self.masked_region(data.regions[0], then_mask);
-        let b = self.masked_region(data.regions[1], else_mask);
+        // Most have no `else`, and yield there what was.
+        let b = if self.kernel.regions[data.regions[1]].ops.len() == 1 {
+            self.region(data.regions[1])
+        } else {
+            let inverse = self.not(condition);
+            let else_mask = self.narrowed(inverse);
+            self.masked_region(data.regions[1], else_mask)
+        };
         for (index, &result) in data.results.iter().enumerate() {
             let chosen = self.select(condition, a[index], b[index]);
             self.set(result, chosen);
@@ -149,13 +158,26 @@ impl Emitter<'_> {
 
     /// Whether a region is a few cheap instructions without effects.
     fn is_branchless(&self, region: Region) -> bool {
-        let ops = &self.kernel.regions[region].ops;
-        ops.len() <= MAX_BRANCHLESS_OPS
-            && ops.iter().all(|&op| {
-                let kind = &self.kernel.ops[op].kind;
-                let cheap = !matches!(kind, OpKind::Math(_) | OpKind::MathUnary(_));
-                matches!(kind, OpKind::Yield) || kind.is_pure() && cheap
-            })
+        let mut cost = 0;
+        for &op in &self.kernel.regions[region].ops {
+            cost += match &self.kernel.ops[op].kind {
+                OpKind::Yield => 1,
+                OpKind::MathUnary(MathUnary::Sqrt) => self.ops_of_roots(op),
+                OpKind::MathUnary(
+                    MathUnary::Floor | MathUnary::Ceil | MathUnary::IsNan | MathUnary::IsInf,
+                ) => 1,
+                OpKind::Math(_) | OpKind::MathUnary(_) => return false,
+                kind if kind.is_pure() => 1,
+                _ => return false,
+            };
+        }
+        cost <= MAX_BRANCHLESS_OPS
+    }
+
+    /// The square roots of all lanes.
+    fn ops_of_roots(&self, op: Op) -> usize {
+        let bytes = self.kernel.ops[op].results.first().map_or(8, |&root| self.scalar(root).bytes());
+        (OPS_OF_ROOTS * (bytes / 4).max(1) * (self.lanes.count * bytes).div_ceil(64)) as usize
     }
 
     /// A `for` whose bounds differ between lanes. Lanes that begin alike keep one counter.

@@ -7,22 +7,32 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::Kernel;
+use crate::runtime::ActiveSession;
 
 impl Kernel {
-    /// What the kernel is lowered under. Arguments that break a promise are warned of.
+    /// What the kernel is lowered under. Arguments that break a promise are warned of, and a kernel that gives none is named if the session asks
+    /// for that.
     pub(super) fn lower_options<'a>(
         &self,
         py: Python<'_>,
-        session: &'a LowerOptions,
+        current: &'a ActiveSession,
         arguments: &[Borrowed<'_, '_, PyAny>],
     ) -> PyResult<Cow<'a, LowerOptions>> {
         if !self.pure {
-            return Ok(Cow::Borrowed(session));
+            if current.fastcache.names_others {
+                let tell = py.import("octants._fastcache")?.getattr("tell_not_pure")?;
+                tell.call1((&self.signature.name,))?;
+            }
+            return Ok(Cow::Borrowed(&current.lower));
+        }
+        let pure = LowerOptions { pure: true, ..current.lower.clone() };
+        if !current.fastcache.checked {
+            return Ok(Cow::Owned(pure));
         }
         let objects = PyTuple::new(py, arguments.iter().map(ToOwned::to_owned))?;
         let names = self.signature.params.iter().map(|param| param.name.clone()).collect::<Vec<_>>();
         let check = py.import("octants._fastcache")?.getattr("check_arguments")?;
         check.call1((&self.signature.qualname, names, objects))?;
-        Ok(Cow::Owned(LowerOptions { pure: true, ..session.clone() }))
+        Ok(Cow::Owned(pure))
     }
 }
