@@ -269,8 +269,15 @@ class GradientProgram:
         names = names.inside()
         names.integers.append("i")
         over = self.pick(
-            f"range({self.size})", "x", "range(x.shape[0])", f"range({self.pick(0, 1, 2)} if p > 9 else 0, {self.size})"
+            f"range({self.size})",
+            "x",
+            "range(x.shape[0])",
+            f"range({self.pick(0, 1, 2)} if p > 9 else 0, {self.size})",
         )
+        if self.size > 2 and self.random.random() < 0.25:
+            # Neighbours at constant distances.
+            over = self.pick(f"range(1, {self.size} - 1)", "range(1, x.shape[0] - 1)")
+            names.reals += ["x[i - 1]", "x[i]", "x[i + 1]"]
         self.add(depth, f"for i in {over}:")
         body = depth + 1
         self.locals(body, names)
