@@ -445,6 +445,18 @@ def small_steps(name):
         colours = oc.Vector.field(3, oc.f32, shape=positions.shape)
         picture = fresh("pictures").ParticlePicture(32, reach=2.5, background=("#000000", "#ffffff"))
         return lambda: (simulation.step(), simulation.colour(colours), picture.draw(positions, colours, 10.0))
+    if name == "billiards":
+        game = program.table(4)
+        return lambda: game.aim(0.01)
+    if name == "throw_jelly":
+        body = program.jelly(16)
+        return lambda: body.gradient(10)
+    if name == "springs":
+        chain, _ = program.chain(8, 10)
+        return lambda: chain.learn(10)
+    if name == "inverse_heat":
+        problem = program.Inverse(30, 3)
+        return lambda: problem.gradient(problem.truth)
     if name == "shallow_water":
         bed = program.archipelago(24)
         sea = program.Sea(bed, np.where(bed < 0, 1.0, 0.0), width=24.0)
@@ -461,7 +473,21 @@ def small_steps(name):
     return lambda: (cloth.step(), cloth.energy(), cloth.stretch(), stage.draw(cloth.point.position))
 
 
-@pytest.mark.parametrize("name", ["mpm88", "mpm99", "shallow_water", "poisson", "game_of_life", "cloth"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mpm88",
+        "mpm99",
+        "shallow_water",
+        "poisson",
+        "game_of_life",
+        "cloth",
+        "billiards",
+        "throw_jelly",
+        "springs",
+        "inverse_heat",
+    ],
+)
 def test_no_program_reaches_outside_its_fields(name):
     oc.init(arch=oc.cfg.arch, debug=True, log_level="error")
     move = small_steps(name)
