@@ -93,12 +93,13 @@ def made_fields(program: Fields, names: dict) -> dict:
     if program.struct_field and program.struct_layout:
         wanted["sf"] = (program.struct_field, (program.size,), program.struct_layout)
     axes = {1: oc.i, 2: oc.ij}
-    nodes, found = {}, {}
+    nodes, found, beside = {}, {}, []
     for name, (element, shape, how) in wanted.items():
         dtype = _type_of(element, names)
         offset = how.origin if any(how.origin) else None
         if how.kind == "packed":
-            found[name] = _packed_field(element, shape, how)
+            found[name], neighbours = _packed_field(element, shape, how)
+            beside += neighbours
             continue
         if how.kind == "shape":
             layout = oc.Layout.SOA if how.apart else oc.Layout.AOS
@@ -116,11 +117,13 @@ def made_fields(program: Fields, names: dict) -> dict:
         else:
             node = nodes[shape] = oc.root.dense(axes[len(shape)], shape)
         node.place(found[name], offset=offset)
+    for neighbour in beside:
+        neighbour.fill(-1)
     return found | {alias: found[name] for alias, name in program.aliases.items() if name in found}
 
 
 def _packed_field(element: str, shape: tuple[int, ...], how: FieldLayout):
-    """A field whose elements share words with others, which lie below and above them and are no zeros."""
+    """A field whose elements share words with others, and these, which lie below and above them."""
     import octants as oc
 
     bits, quant = int(element[1:]), oc.types.quant
@@ -129,9 +132,7 @@ def _packed_field(element: str, shape: tuple[int, ...], how: FieldLayout):
     made = oc.field(quant.int(bits, signed=element[0] == "i", compute=getattr(oc, element)))
     word.place(*beside[:1], made, *beside[1:])
     oc.root.dense({1: oc.i, 2: oc.ij}[len(shape)], shape).place(word, offset=how.origin if any(how.origin) else None)
-    for field in beside:
-        field.fill(-1)
-    return made
+    return made, beside
 
 
 def members_of(program: Fields, found) -> list:

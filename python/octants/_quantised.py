@@ -289,10 +289,14 @@ def store(self: Template, at, fields: Template, values: Template):
         old = self._words[cell]
         is_done = False
         while not is_done:
-            new = _replaced(self, lang.cast(old, self._register), at, fields, values)
-            seen = lang.atomic_cas_word(self._words[cell], old, lang.cast(new, self._word))
-            is_done = seen == old
-            old = seen
+            new = lang.cast(_replaced(self, lang.cast(old, self._register), at, fields, values), self._word)
+            if lang.static(self._extents is not None):
+                # Elements of one field often stay as they are, and looking is cheaper than an atomic write.
+                is_done = new == old
+            if not is_done:
+                seen = lang.atomic_cas_word(self._words[cell], old, new)
+                is_done = seen == old
+                old = seen
 
 
 @_method

@@ -54,9 +54,9 @@ def _copy(x: Template, array: _FLAT, entries: Template, origin: Template, to_arr
     for at in lang.grouped(x):
         number = i32(0)
         for axis in lang.static(range(len(x.shape))):
-            number = number * x.shape[axis] + at[axis] - origin[axis]
+            number = lang.cast(number * x.shape[axis] + at[axis] - origin[axis], i32)
         for entry in lang.static(range(len(entries))):
-            place = number * lang.static(len(entries)) + entry
+            place = lang.cast(number * lang.static(len(entries)) + entry, i32)
             if lang.static(entries[entry] is None and to_array):
                 array[place] = x[at]
             elif lang.static(to_array):
