@@ -482,3 +482,41 @@ def test_lists_have_methods():
     assert longest() == 4
     drop()
     assert longest() == 2 and count_of(x) == 3
+
+
+def test_a_field_that_is_one_list_is_appended_to_by_its_name():
+    numbers, pairs = oc.field(oc.i32), oc.Vector.field(2, oc.f32)
+    Edge = oc.types.struct(length=oc.f32, to=oc.math.vec2)
+    edges, many = Edge.field(), oc.field(oc.i32)
+    for field in (numbers, pairs, edges):
+        oc.root.dynamic(oc.i, 64, chunk_size=8).place(field)
+    oc.root.pointer(oc.i, 4).dynamic(oc.j, 8).place(many)
+
+    @oc.kernel
+    def refill(n: oc.i32) -> oc.types.vector(3, oc.i32):
+        numbers.deactivate()
+        pairs.deactivate()
+        edges.deactivate()
+        for i in range(n):
+            numbers.append(i)
+            pairs.append(oc.Vector([i, 2.0]))
+            edges.append(Edge(length=i, to=oc.math.vec2(i, 1)))
+        return oc.Vector([numbers.length(), pairs.length(), edges.length()])
+
+    for n in (10, 4):
+        assert refill(n).to_list() == [n] * 3
+    assert sorted(numbers.to_numpy()[:5]) == [0, 0, 1, 2, 3]
+    assert sorted(edges.length.to_numpy()[:4]) == [0, 1, 2, 3] and edges.to.to_numpy()[:5, 1].tolist() == [
+        1,
+        1,
+        1,
+        1,
+        0,
+    ]
+
+    @oc.kernel
+    def lists_of_lists():
+        many.append(1)
+
+    with pytest.raises(oc.OctantsCompilationError, match=r"\[OC0409\].*append"):
+        lists_of_lists()

@@ -29,6 +29,12 @@ impl<H: Host> Lowerer<'_, H> {
                 (Term::View(view), "subview") => return self.subview_call(&view, args, keywords, span),
                 (Term::Str(template), "format") => return self.format_call(&template, args, keywords, span),
                 (Term::Sublist(list), name) => return self.sublist_call(&list, name, args, keywords, span),
+                (object, name @ ("append" | "length" | "deactivate")) => {
+                    if let Some(list) = self.list_of_field(&object, value)? {
+                        return self.sublist_call(&list, name, args, keywords, span);
+                    }
+                    self.attribute(object, name, callee.span)?
+                }
                 (object, name) => self.attribute(object, name, callee.span)?,
             },
             _ => self.expr(callee)?,

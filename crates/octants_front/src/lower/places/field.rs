@@ -15,6 +15,7 @@ use crate::host::{FieldKind, Host, Meaning, SparseLeaf};
 use crate::lower::Lowerer;
 use crate::lower::data::term::{Entries, Ndrange, Place, Struct, Term};
 use crate::lower::error::Fallible;
+use crate::lower::sparse::Sublist;
 
 /// What follows from a field's kind: reading it ties a kernel to no one field.
 const IMPLIED: &[&str] = &["shape", "dtype", "n", "m", "ndim"];
@@ -86,6 +87,20 @@ impl<H: Host> Lowerer<'_, H> {
         let field = self.field_member(object, name);
         let ty = self.host.field_type(object);
         self.element_of(&kind, ty, &path, &mut Use { field, name, next_leaf: 0 }, span)
+    }
+
+    /// The list that a field is as a whole, if its one axis is that of a list.
+    pub(crate) fn list_of_field(&mut self, term: &Term<H::Object>, expr: &Expr) -> Fallible<Option<Sublist>> {
+        let Term::Object(object) = term else { return Ok(None) };
+        if !matches!(self.host.meaning(object), Meaning::Field) {
+            return Ok(None);
+        }
+        let kind = self.field_kind(object, expr.span)?;
+        let Some((at, leaf)) = first_sparse(&kind) else { return Ok(None) };
+        let leaf = Arc::clone(leaf);
+        let name = self.text(expr.span);
+        let field = self.field_member(object, &name);
+        Ok(self.sublist(&leaf, &[], (field, at)))
     }
 
     /// One index. A literal may be negative where the field begins below zero.
