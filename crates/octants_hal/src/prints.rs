@@ -93,7 +93,13 @@ impl<'a> PrintRing<'a> {
         }
         let mut begin = self.0[RESERVED].load(Ordering::Relaxed);
         loop {
-            if begin + length - self.0[CONSUMED].load(Ordering::Acquire) > capacity {
+            let consumed = self.0[CONSUMED].load(Ordering::Acquire);
+            if consumed > begin {
+                // Others have written meanwhile, and the reader has read it.
+                begin = self.0[RESERVED].load(Ordering::Relaxed);
+                continue;
+            }
+            if begin + length - consumed > capacity {
                 return Err(PushError::Full);
             }
             let order = Ordering::Relaxed;
