@@ -5,6 +5,8 @@ import pytest
 
 import octants as oc
 
+pytestmark = pytest.mark.host_access
+
 quant = oc.types.quant
 
 
