@@ -6,7 +6,7 @@
     python benches/genesis/compare.py --octants PATH        # a folder with the package octants, in place of the newest wheel
     python benches/genesis/compare.py --results FOLDER      # keeps what each run gave; runs that are there are not done again
     python benches/genesis/compare.py --code FOLDER         # lets both keep compiled code there: quicker, but builds are not cold
-    python benches/genesis/compare.py --results FOLDER --table benches/results/genesis.md
+    python benches/genesis/compare.py --results FOLDER --only none --table benches/results/genesis.md
 
 Builds are cold unless `--code` is given: neither system keeps code on disk. Times are those of the process, so that others on the machine count little; steps are
 single-threaded in both, as Genesis asks for. Owns the environment and the table; the scenes are in ``scenes.py``.
@@ -48,7 +48,7 @@ INTRODUCTION = """# Genesis 1.4.5 on Octants and on Quadrants 1.3.3
 
 Written by `benches/genesis/compare.py`. *Off by* is the largest difference of a probe, relative where it is larger than one: 1e-5 is
 allowed in 32 bits, 1e-6 in 64. Steps are timed by the process' own clock, on one thread. A build is the first step and all before
-it, with nothing kept on disk; it is left out where code was kept.
+it, with nothing kept on disk; it is left out where code was kept. Scenes that are not in the table were not run on both.
 """
 
 
@@ -125,6 +125,7 @@ def speed(result: dict) -> float:
     return result["steps"] / result["steps_cpu_s"]
 
 
+NOT_COMPARED = "not run on both"
 HEADINGS = ["scene", "mode", "bits", "off by", "", "steps/s", "quadrants", "ratio", "build s", "quadrants", "ratio"]
 
 
@@ -136,7 +137,7 @@ def cells(case: Case, ours: dict | str | None, theirs: dict | str | None) -> lis
         return [*begin, "", "FAILED: " + "; ".join(failed)]
     shown = [f"{speed(one):.1f}" if isinstance(one, dict) else "" for one in (ours, theirs)]
     if not isinstance(ours, dict) or not isinstance(theirs, dict):
-        return [*begin, "", "not run on both", *shown]
+        return [*begin, "", NOT_COMPARED, *shown]
     off = difference(ours["probes"], theirs["probes"])
     verdict = "same" if off <= TOLERANCE[case.precision] else "DIFFERS"
     row = [*begin, f"{off:.1e}", verdict, *shown, f"{speed(ours) / speed(theirs):.2f}×"]
@@ -159,7 +160,9 @@ def main() -> int:
     parser.add_argument("--python", help="an interpreter that has Genesis")
     parser.add_argument("--octants", help="a folder with the package octants")
     parser.add_argument(
-        "--only", choices=["octants", "quadrants"], help="runs one system; the other's results are those that are kept"
+        "--only",
+        choices=["octants", "quadrants", "none"],
+        help="runs one system, or none; other results are those that are kept",
     )
     parser.add_argument("--results", help="a folder for what each run gave, as JSON")
     parser.add_argument("--code", help="a folder where both keep compiled code")
@@ -182,7 +185,8 @@ def main() -> int:
                 rows.append(cells(case, ours, theirs))
                 print(text(rows[-1]), flush=True)
     if options.table:
-        lines = [HEADINGS, ["---"] * len(HEADINGS), *(row + [""] * (len(HEADINGS) - len(row)) for row in rows)]
+        compared = [row for row in rows if NOT_COMPARED not in row]
+        lines = [HEADINGS, ["---"] * len(HEADINGS), *(row + [""] * (len(HEADINGS) - len(row)) for row in compared)]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         Path(options.table).write_text(f"{INTRODUCTION}\n{table}\n", encoding="utf-8")
     return int(any("same" not in row for row in rows))
