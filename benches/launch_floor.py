@@ -70,10 +70,12 @@ def driver_call() -> tuple[float, float]:
 def our_calls() -> dict[str, float]:
     array = oc.types.ndarray(dtype=oc.f32, ndim=1)
 
+    field = oc.field(oc.f32, 64)
+
     @oc.kernel
     def none():
-        for i in range(64):
-            pass
+        for i in field:
+            field[i] += 1.0
 
     @oc.kernel
     def one(x: array):

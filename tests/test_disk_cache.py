@@ -281,6 +281,57 @@ def test_a_full_disk_is_said_once(tmp_path):
     assert not entries(tmp_path)
 
 
+def test_a_disk_that_fills_up_is_said_once(tmp_path):
+    """A file system of 40 KiB: some entries fit, the next one does not."""
+    kept = tmp_path / "kept"
+    kept.mkdir(mode=0o700)
+    options = f"size=40k,mode=0700,uid={os.geteuid()}"
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "octants-test", str(kept)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        done = run(tmp_path)
+        assert done.stdout == RESULT
+        assert done.stderr.count("not kept on disk") == 1 and "No space left" in done.stderr
+        assert entries(tmp_path), "what fitted is kept"
+        again = run(tmp_path)
+        assert again.stdout == RESULT and found(again) > 0
+    finally:
+        subprocess.run(["umount", str(kept)], check=True)
+
+
+@pytest.mark.parametrize("years", [-60, 20])
+def test_clocks_that_jump_change_nothing_but_what_is_cleaned_first(tmp_path, kept, years):
+    shutil.copytree(kept, tmp_path / "kept")
+    moment = time.time() + years * 365 * 86400
+    files = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
+    for path in files:
+        os.utime(path, (moment, moment))
+    done = run(tmp_path)
+    assert done.stdout == RESULT and made(done) == 0
+    used = [path for path in entries(tmp_path) if abs(path.stat().st_mtime - time.time()) < 3600]
+    assert len(used) == len(entries(tmp_path)), "each was used just now"
+
+
+def test_versions_that_share_a_folder_do_not_see_each_other(tmp_path, kept):
+    """Entries of another version have the same names here, and other contents."""
+    shutil.copytree(kept, tmp_path / "kept")
+    [own] = [path for path in (tmp_path / "kept").iterdir() if path.is_dir()]
+    other = own.with_name("9-9-9-0123456789abcdef")
+    shutil.copytree(own, other)
+    for path in other.iterdir():
+        path.write_bytes(b"code of another version")
+    theirs = {path.name: path.read_bytes() for path in other.iterdir()}
+    done = run(tmp_path)
+    assert done.stdout == RESULT and made(done) == 0
+    shutil.rmtree(own)
+    done = run(tmp_path)
+    assert done.stdout == RESULT and found(done) == 0
+    assert {path.name: path.read_bytes() for path in other.iterdir()} == theirs
+
+
 def prepare_world_writable(folder):
     folder.mkdir()
     folder.chmod(0o777)

@@ -2,21 +2,24 @@
 //!
 //! A kernel lives as long as somebody has a handle. The cache itself keeps the last few that were asked for: a function that defines
 //! a kernel and calls it is often called again.
+//!
+//! `tests/cache_model.rs` runs this file under every interleaving of a few threads.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::{self, ThreadId};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use octants_hal::Cancel;
 
 use crate::error::Error;
+use crate::sync::thread::{self, ThreadId};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// How often a thread that waits for another's compilation looks at its caller's flag. Chosen: Ctrl-C is to be heard within half a second.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Kernels that live without a handle, at most. Chosen, not measured: a kernel's code takes some ten kilobytes.
-const MAX_RECENT_KERNELS: usize = 64;
+pub(crate) const MAX_RECENT_KERNELS: usize = 64;
 
 pub(crate) struct Cache<T> {
     entries: Mutex<Entries<T>>,
@@ -115,6 +118,12 @@ impl<T> Cache<T> {
         Ok(made)
     }
 
+    /// How many keys it knows.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.lock().by_key.len()
+    }
+
     pub fn clear(&self) {
         let gone = std::mem::take(&mut *self.lock());
         self.finished.notify_all();
@@ -146,81 +155,5 @@ impl<T> Drop for Making<'_, T> {
         };
         drop((entries, dropped));
         self.cache.finished.notify_all();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use super::*;
-
-    #[test]
-    fn many_threads_make_one_and_a_failure_is_tried_again() {
-        let cache = Cache::new();
-        let (made, never) = (AtomicUsize::new(0), Cancel::new());
-        let get = || {
-            cache.get_or_make("k", &never, || {
-                std::thread::sleep(Duration::from_millis(20));
-                match made.fetch_add(1, Ordering::SeqCst) {
-                    0 => Err(Error::invalid("the first try fails")),
-                    n => Ok(n),
-                }
-            })
-        };
-        let got: Vec<_> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8).map(|_| scope.spawn(get)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        assert_eq!(got.iter().filter(|result| result.is_err()).count(), 1);
-        assert!(got.iter().flatten().all(|one| **one == 1));
-        assert_eq!(made.load(Ordering::SeqCst), 2);
-    }
-
-    #[test]
-    fn what_nobody_has_lives_while_it_is_recent() {
-        let cache = Cache::new();
-        let never = Cancel::new();
-        let get = |n: usize| cache.get_or_make(&n.to_string(), &never, || Ok(n)).unwrap();
-        let held = get(0);
-        let weak: Vec<_> = (1..1000).map(|n| Arc::downgrade(&get(n))).collect();
-        assert_eq!(weak.iter().filter(|one| one.strong_count() > 0).count(), MAX_RECENT_KERNELS);
-        assert!(Arc::ptr_eq(&held, &get(0)));
-        assert!(weak.last().unwrap().ptr_eq(&Arc::downgrade(&get(999))));
-        assert!(cache.lock().by_key.len() <= 2 * MAX_RECENT_KERNELS + 2);
-        assert_eq!(*get(1), 1, "made again");
-        cache.clear();
-        assert_eq!(weak.iter().filter(|one| one.strong_count() > 0).count(), 0);
-    }
-
-    #[test]
-    fn whoever_makes_a_kernel_can_ask_for_it_meanwhile() {
-        let (cache, never) = (Cache::new(), Cancel::new());
-        let outer = cache.get_or_make("k", &never, || {
-            let inner = cache.get_or_make("k", &never, || Ok(1))?;
-            Ok(*inner + 1)
-        });
-        assert_eq!(*outer.unwrap(), 2);
-        assert_eq!(*cache.get_or_make("k", &never, || Ok(9)).unwrap(), 2);
-    }
-
-    #[test]
-    fn a_waiting_thread_can_be_interrupted_and_a_panic_wakes_it() {
-        let cache = Cache::new();
-        let (never, raised) = (Cancel::new(), Cancel::new());
-        raised.raise();
-        std::thread::scope(|scope| {
-            let panics = scope.spawn(|| {
-                cache.get_or_make("k", &never, || {
-                    std::thread::sleep(Duration::from_millis(100));
-                    panic!("a defect")
-                })
-            });
-            std::thread::sleep(Duration::from_millis(30));
-            let interrupted = cache.get_or_make("k", &raised, || Ok(1));
-            assert!(matches!(interrupted, Err(Error::Cancelled)));
-            assert_eq!(*cache.get_or_make("k", &never, || Ok(2)).unwrap(), 2);
-            assert!(panics.join().is_err());
-        });
     }
 }

@@ -35,6 +35,8 @@
 mod array;
 mod backend;
 mod cache;
+#[cfg(test)]
+mod cache_tests;
 mod compile_phases;
 mod compiled;
 mod error;
@@ -56,6 +58,7 @@ mod session;
 mod short_launch;
 mod sparse_tree;
 mod stream;
+mod sync;
 mod tape_memory;
 mod tree;
 mod wait;

@@ -92,7 +92,7 @@ impl Store {
         if found.is_none() {
             // Somebody may have written it anew meanwhile: that is a miss, too.
             drop(fs::remove_file(&path));
-        } else if self.options.policy == CleaningPolicy::Lru {
+        } else if matches!(self.options.policy, CleaningPolicy::Lru | CleaningPolicy::Version) {
             note_use(&file);
         }
         found

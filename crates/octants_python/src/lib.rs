@@ -60,7 +60,8 @@ fn finish(py: Python<'_>) {
     py.detach(octants::wait_for_compilations);
 }
 
-#[pymodule]
+// Launches write memory that other threads' Python objects hold, and were never tested on a Python without its lock: such a Python takes the lock when it imports this.
+#[pymodule(gil_used = true)]
 fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

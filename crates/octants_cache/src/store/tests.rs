@@ -228,9 +228,15 @@ fn set_used(folder: &Path, number: u64, time: SystemTime) {
 
 #[test]
 fn what_was_used_least_recently_goes_first_whatever_the_clock_does() {
+    least_recently_used_goes_first(CleaningPolicy::Lru);
+    least_recently_used_goes_first(CleaningPolicy::Version);
+}
+
+fn least_recently_used_goes_first(policy: CleaningPolicy) {
     let folder = TestFolder::new();
-    let small = StoreOptions { max_bytes: 10 * 1100, ..options(&folder.0) };
-    let store = Store::new(options(&folder.0));
+    let options = StoreOptions { policy, ..options(&folder.0) };
+    let small = StoreOptions { max_bytes: 10 * 1100, ..options.clone() };
+    let store = Store::new(options);
     let now = SystemTime::now();
     for number in 0..12 {
         store.put(&key(number), &[0; 1000]);
