@@ -17,9 +17,6 @@ use crate::value::{Ty, Val};
 /// Ops without side effects that are executed under a mask instead of branched around: about the cost of a mispredicted branch. Chosen,
 /// not measured.
 const MAX_BRANCHLESS_OPS: usize = 12;
-/// What 512 bits of square roots in single precision count as among them, a fifth of their cycles on Sapphire Rapids; those in double
-/// precision take twice as long. A branch around them takes a fifth of the compile time of a small kernel.
-const OPS_OF_ROOTS: u32 = 5;
 
 impl Emitter<'_> {
     /// A condition in the form in which masks are held from one block to the next: where the target has no registers for
@@ -156,13 +153,12 @@ impl Emitter<'_> {
             .collect()
     }
 
-    /// Whether a region is a few cheap instructions without effects.
+    /// Whether a region is a few cheap instructions without effects. A square root is none: where no lane wants it, a loop with one takes twice as long.
     fn is_branchless(&self, region: Region) -> bool {
         let mut cost = 0;
         for &op in &self.kernel.regions[region].ops {
             cost += match &self.kernel.ops[op].kind {
                 OpKind::Yield => 1,
-                OpKind::MathUnary(MathUnary::Sqrt) => self.ops_of_roots(op),
                 OpKind::MathUnary(
                     MathUnary::Floor | MathUnary::Ceil | MathUnary::IsNan | MathUnary::IsInf,
                 ) => 1,
@@ -172,12 +168,6 @@ impl Emitter<'_> {
             };
         }
         cost <= MAX_BRANCHLESS_OPS
-    }
-
-    /// The square roots of all lanes.
-    fn ops_of_roots(&self, op: Op) -> usize {
-        let bytes = self.kernel.ops[op].results.first().map_or(8, |&root| self.scalar(root).bytes());
-        (OPS_OF_ROOTS * (bytes / 4).max(1) * (self.lanes.count * bytes).div_ceil(64)) as usize
     }
 
     /// A `for` whose bounds differ between lanes. Lanes that begin alike keep one counter.
