@@ -1,5 +1,8 @@
 """Memory for what derivatives keep: limits, batches of iterations, and what is said of them."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 from gradient_values import INTS, VEC, X, integers, made
@@ -188,6 +191,52 @@ def test_iterations_behind_a_gate_keep_nothing(arch):
     x, y = made(X), made(np.zeros(4))
     assert gated.grad_plan(x, y, integers([0, 0, 0, 0]))["tape_bytes"] == 0
     assert gated.grad_plan(x, y, integers([0, 5, 0, 0]))["parallel_loops"][0]["bytes_per_iteration"] == 5 * 8
+
+
+@pytest.mark.host_access
+@pytest.mark.parametrize("passing", [0, 1, 10, 4000])
+def test_a_gate_costs_memory_for_those_that_pass(arch, passing):
+    """Where memory is provided by the launch: those behind the gate take a column each, wherever they lie."""
+    oc.init(arch=getattr(oc, arch), tape_memory_limit=2**24, log_level="error")
+    active = np.zeros(4000, np.int32)
+    active[np.random.default_rng(5).permutation(4000)[:passing]] = 16
+    values = np.linspace(0.1, 1.0, 4000)
+    x, y, gates = made(values), made(np.zeros(4000)), integers(active)
+    plan = gated.grad_plan(x, y, gates)
+    assert plan["tape_bytes"] == 16 * 8 * passing
+    y.grad.fill(1.0)
+    gated.grad(x, y, gates)
+    expected, v = np.ones(4000), values
+    for _ in range(16):
+        expected, v = expected * 0.9 * np.cos(v), np.sin(v) * 0.9 + 0.1
+    np.testing.assert_allclose(x.grad.to_numpy(), np.where(active > 0, expected, 0.0), rtol=1e-6)
+
+
+@pytest.mark.no_device
+def test_a_bound_that_is_written_meanwhile_is_an_error_or_has_no_effect():
+    """Sized by what a bound holds, then run: what another thread writes between must not reach memory outside the tapes."""
+    oc.init(arch=oc.cpu, tape_memory_limit=2**24, log_level="error")
+    bounds = np.full(64, 3, np.int32)
+    x, y = made(np.linspace(0.1, 1.0, 64)), made(np.zeros(64))
+    done = threading.Event()
+
+    def write():
+        while not done.is_set():
+            bounds[:] = 5_000
+            bounds[:] = 3
+            time.sleep(0)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(20):
+            try:
+                steps.grad(x, y, bounds)
+            except oc.OctantsRuntimeError as error:
+                assert "OC1105" in str(error) or "OC1110" in str(error)  # noqa: PT017
+    finally:
+        done.set()
+        writer.join()
 
 
 @pytest.mark.host_access

@@ -47,7 +47,7 @@ impl KernelSource {
         let copies = assume.noalias;
         // Threads of the session's device may have memory for tapes; those of a GPU have arrays.
         let mut kernel = Kernel::clone(&self.kernel);
-        declare_tape_arrays(&mut kernel);
+        declare_tape_arrays(&mut kernel, &[]);
         let Outcome { kernel, plan, .. } = self.run_passes_on(kernel, Assumptions { copies, ..assume }).0;
         let options = PtxOptions {
             target,

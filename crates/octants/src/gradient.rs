@@ -91,9 +91,9 @@ impl Gradient {
             kept.extend(plan.loops.into_iter().map(|(at, scalars)| KeptLoop { at, scalars }));
             let placed = !device_has_tapes || limit.is_some();
             let params = if placed {
-                declare_tape_arrays(&mut kernel)
+                declare_tape_arrays(&mut kernel, &plan.varies)
             } else {
-                declare_tape_arrays(&mut kernel.clone())
+                declare_tape_arrays(&mut kernel.clone(), &plan.varies)
             };
             provided = Some(Tapes {
                 host: HostSizing::new(&plan.sizing).filter(|_| placed),
@@ -229,11 +229,18 @@ impl Gradient {
         let loops = self.loop_memory(placed, args, on, cancel)?;
         let mismatch = || Error::internal("launch", "a derivative's arguments are not in its layout");
         let memories = self.tape_arrays(placed, &loops, on)?;
+        let tickets = loops.iter().map(|memory| self.tickets(memory, on));
+        let tickets = tickets.collect::<Result<Vec<_>, _>>()?;
         let mut args = DerivedArguments::same(args, self.kernel.args()).ok_or_else(mismatch)?;
         let slots = placed.params.loops.iter().zip(&loops);
         let mut fits = slots.fold(true, |fits, (taped, memory)| {
-            i32::try_from(memory.slots).is_ok_and(|slots| args.set_i32(taped.slots, slots)) && fits
+            i32::try_from(memory.at_once).is_ok_and(|slots| args.set_i32(taped.slots, slots)) && fits
         });
+        for (taped, (columns, taken)) in placed.params.loops.iter().zip(&tickets) {
+            let Some(claims) = taped.claims else { continue };
+            fits &= args.set_i32(claims.columns, *columns);
+            fits &= args.set_array(claims.tickets, taken, Scalar::I32, &[i32::from(*columns > 0)]);
+        }
         for (array, (cells, memory)) in placed.params.arrays.iter().zip(&memories) {
             fits &= args.set_array(array.param, memory, array.scalar, &[*cells]);
         }
@@ -329,13 +336,31 @@ impl Gradient {
             words.map(|word| i64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
         if self.is_second() {
             // A real that is kept has its dual beside it.
-            for of_loop in sizes.chunks_exact_mut(1 + tapes.scalars.len()) {
+            for of_loop in sizes.chunks_exact_mut(2 + tapes.scalars.len()) {
                 let reals =
-                    tapes.scalars.iter().zip(&mut of_loop[1..]).filter(|(scalar, _)| scalar.is_real());
+                    tapes.scalars.iter().zip(&mut of_loop[2..]).filter(|(scalar, _)| scalar.is_real());
                 reals.for_each(|(_, cells)| *cells = cells.saturating_mul(2));
             }
         }
         Ok(sizes)
+    }
+
+    /// How many columns iterations take as they need them, and where they count them; no column if each that runs has its own.
+    fn tickets<'s>(
+        &self,
+        loop_memory: &LoopMemory,
+        on: Option<&'s LiveStream>,
+    ) -> Result<(i32, StreamMemory<'s>), Error> {
+        let of_memory = |error| Error::of_memory(error, "gradient");
+        let columns = if loop_memory.slots < loop_memory.at_once { loop_memory.slots } else { 0 };
+        let columns =
+            i32::try_from(columns).map_err(|_| Error::internal("launch", "an array has too many columns"))?;
+        let bytes = if columns > 0 { 4 } else { 0 };
+        let memory = StreamMemory::allocate(self.kernel.context(), on, bytes).map_err(of_memory)?;
+        if columns > 0 {
+            memory.fill_with_zeros().map_err(of_memory)?;
+        }
+        Ok((columns, memory))
     }
 
     /// The memory of each array, with how many cells it has: as many as the most demanding of its loops needs.

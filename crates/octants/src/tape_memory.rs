@@ -24,8 +24,12 @@ pub struct LoopMemory {
     pub points: u64,
     /// Cells of each scalar that one iteration needs at most.
     pub cells: Vec<(Scalar, u64)>,
+    /// How many iterations keep anything, where they differ in that.
+    pub keepers: Option<u64>,
     /// How many iterations have memory at once.
     pub slots: u64,
+    /// How many iterations run at once: more than have memory, if only some of them need any and take it as they do.
+    pub at_once: u64,
     /// Loops of different branches may run at the same time; those of one run one after the other, in the same memory.
     pub branch: usize,
 }
@@ -65,7 +69,7 @@ pub(crate) fn divide(
     let limit = limit.unwrap_or(DEFAULT_LIMIT) / params.branches.max(1) as u64;
     let mut loops = needed(params, scalars, sizes);
     for (memory, taped) in loops.iter_mut().zip(&params.loops) {
-        memory.slots = slots(taped, memory, threads, limit)?;
+        (memory.slots, memory.at_once) = slots(taped, memory, threads, limit)?;
     }
     Ok(loops)
 }
@@ -79,7 +83,8 @@ pub(crate) fn in_threads(
 ) -> Vec<LoopMemory> {
     let mut loops = needed(params, scalars, sizes);
     for (memory, taped) in loops.iter_mut().zip(&params.loops) {
-        memory.slots = memory.points.min(if taped.in_order { 1 } else { at_once });
+        memory.at_once = memory.points.min(if taped.in_order { 1 } else { at_once });
+        memory.slots = memory.at_once.min(memory.keepers.unwrap_or(u64::MAX));
     }
     loops
 }
@@ -87,28 +92,36 @@ pub(crate) fn in_threads(
 /// What the loops need, before they get something.
 fn needed(params: &TapeParams, scalars: &[Scalar], sizes: &[i64]) -> Vec<LoopMemory> {
     let amount = |size: i64| u64::try_from(size).unwrap_or(0);
-    let loops = params.loops.iter().zip(sizes.chunks_exact(1 + scalars.len()));
+    let loops = params.loops.iter().zip(sizes.chunks_exact(2 + scalars.len()));
     loops
         .map(|(taped, sizes)| {
-            let cells = sizes[1..].iter().map(|&cells| amount(cells));
+            let cells = sizes[2..].iter().map(|&cells| amount(cells));
             let cells = scalars.iter().copied().zip(cells).filter(|&(_, cells)| cells > 0).collect();
-            LoopMemory { points: amount(sizes[0]), cells, slots: 0, branch: taped.branch }
+            let keepers = taped.claims.map(|_| amount(sizes[1]));
+            let points = amount(sizes[0]);
+            LoopMemory { points, cells, keepers, slots: 0, at_once: 0, branch: taped.branch }
         })
         .collect()
 }
 
-fn slots(taped: &TapedLoop, memory: &LoopMemory, threads: u64, limit: u64) -> Result<u64, Error> {
+/// How many iterations have memory, and how many run.
+fn slots(taped: &TapedLoop, memory: &LoopMemory, threads: u64, limit: u64) -> Result<(u64, u64), Error> {
     let wanted = if taped.in_order { 1 } else { threads.max(LEAST_SLOTS) };
     let bytes = memory.bytes_of_iteration();
+    let at_once = memory.points.min(wanted);
     if bytes == 0 {
-        return Ok(memory.points.min(wanted));
+        return Ok((at_once, at_once));
     }
     let most = memory.cells.iter().map(|&(_, cells)| cells).max().unwrap_or(1);
     let fitting = (limit / bytes).min(MOST_CELLS / most);
     if fitting == 0 && memory.points > 0 {
         return Err(Error::TapeLimit { bytes, limit });
     }
-    Ok(memory.points.min(wanted).min(fitting))
+    // Each of those that keep anything has memory of its own then.
+    match memory.keepers.filter(|&keepers| keepers < at_once && keepers <= fitting) {
+        Some(keepers) => Ok((keepers, at_once)),
+        None => Ok((at_once.min(fitting), at_once.min(fitting))),
+    }
 }
 
 #[cfg(test)]
@@ -116,7 +129,8 @@ mod tests {
     use super::*;
 
     fn divided(loops: &[(bool, usize)], sizes: &[i64], limit: Option<u64>) -> Result<Vec<u64>, u64> {
-        let loops = loops.iter().map(|&(in_order, branch)| TapedLoop { slots: 0, in_order, branch });
+        let loops =
+            loops.iter().map(|&(in_order, branch)| TapedLoop { slots: 0, in_order, branch, claims: None });
         let loops: Vec<_> = loops.collect();
         let branches = loops.iter().map(|taped| taped.branch + 1).max().unwrap_or(0);
         let params = TapeParams { loops, arrays: Vec::new(), branches };
@@ -130,16 +144,40 @@ mod tests {
 
     #[test]
     fn slots_follow_iterations_threads_and_memory() {
-        assert_eq!(divided(&[(false, 0)], &[1 << 20, 0, 64], None), Ok(vec![100_000]));
-        assert_eq!(divided(&[(false, 0)], &[100, 0, 64], None), Ok(vec![100]));
-        assert_eq!(divided(&[(true, 0)], &[100, 0, 64], None), Ok(vec![1]));
-        assert_eq!(divided(&[(false, 0)], &[0, 7, 0], None), Ok(vec![0]));
-        assert_eq!(divided(&[(false, 0)], &[50, 0, 0], Some(0)), Ok(vec![50]));
+        assert_eq!(divided(&[(false, 0)], &[1 << 20, 0, 0, 64], None), Ok(vec![100_000]));
+        assert_eq!(divided(&[(false, 0)], &[100, 0, 0, 64], None), Ok(vec![100]));
+        assert_eq!(divided(&[(true, 0)], &[100, 0, 0, 64], None), Ok(vec![1]));
+        assert_eq!(divided(&[(false, 0)], &[0, 0, 7, 0], None), Ok(vec![0]));
+        assert_eq!(divided(&[(false, 0)], &[50, 0, 0, 0], Some(0)), Ok(vec![50]));
         // 24 bytes an iteration; branches that run at the same time share the limit.
-        assert_eq!(divided(&[(false, 0)], &[1000, 1, 4], Some(240)), Ok(vec![10]));
-        assert_eq!(divided(&[(false, 0), (false, 1)], &[1000, 1, 4, 9, 1, 4], Some(240)), Ok(vec![5, 5]));
-        assert_eq!(divided(&[(false, 0)], &[1000, 1, 4], Some(23)), Err(24));
+        assert_eq!(divided(&[(false, 0)], &[1000, 0, 1, 4], Some(240)), Ok(vec![10]));
+        assert_eq!(
+            divided(&[(false, 0), (false, 1)], &[1000, 0, 1, 4, 9, 0, 1, 4], Some(240)),
+            Ok(vec![5, 5])
+        );
+        assert_eq!(divided(&[(false, 0)], &[1000, 0, 1, 4], Some(23)), Err(24));
         // No count wraps.
-        assert_eq!(divided(&[(false, 0)], &[1000, 1 << 60, i64::MAX], None), Err(u64::MAX));
+        assert_eq!(divided(&[(false, 0)], &[1000, 0, 1 << 60, i64::MAX], None), Err(u64::MAX));
+    }
+
+    #[test]
+    fn those_that_keep_nothing_have_no_memory() {
+        let memory = |points, keepers| LoopMemory {
+            points,
+            cells: vec![(Scalar::F32, 64)],
+            keepers: Some(keepers),
+            slots: 0,
+            at_once: 0,
+            branch: 0,
+        };
+        let claims = Some(octants_passes::ClaimParams { columns: 1, tickets: 2 });
+        let taped = TapedLoop { slots: 0, in_order: false, branch: 0, claims };
+        let divided = |points, keepers, limit| slots(&taped, &memory(points, keepers), 100_000, limit).ok();
+        assert_eq!(divided(1 << 20, 1000, 1 << 30), Some((1000, 100_000)));
+        // As many as run at once, or more, or more than there is memory for: each that runs has memory.
+        assert_eq!(divided(1 << 20, 100_000, 1 << 30), Some((100_000, 100_000)));
+        assert_eq!(divided(1 << 20, 1000, 256 * 999), Some((999, 999)));
+        assert_eq!(divided(50, 3, 1 << 30), Some((3, 50)));
+        assert_eq!(divided(50, 0, 1 << 30), Some((0, 50)));
     }
 }

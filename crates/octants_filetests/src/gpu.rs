@@ -37,7 +37,8 @@ fn derivatives_of(kernel: &Kernel) -> Vec<Kernel> {
     let mut kernels = Vec::new();
     for mode in [Mode::Forward, Mode::Reverse] {
         if let Ok(mut made) = differentiate(kernel, mode, &storage) {
-            declare_tape_arrays(&mut made.kernel);
+            let varies = made.tapes.as_ref().map_or(&[][..], |tapes| &tapes.varies);
+            declare_tape_arrays(&mut made.kernel, varies);
             kernels.push(made.kernel);
             kernels.extend(made.tapes.map(|tapes| tapes.sizing));
         }

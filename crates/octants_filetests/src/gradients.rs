@@ -5,7 +5,7 @@ use octants_ir::text::print;
 use octants_ir::{Const, Kernel, Scalar, Type, verify};
 use octants_passes::{
     Assumptions, Derivative, Mode, PipelineOptions, Recording, Refusal, RefusalKind, Storage, TapeArray,
-    TapePlan, declare_tape_arrays, differentiate, differentiate_recorded, run_pipeline,
+    TapePlan, TapedLoop, declare_tape_arrays, differentiate, differentiate_recorded, run_pipeline,
 };
 
 /// What a check may run at most.
@@ -263,11 +263,14 @@ impl Setting<'_> {
         let words = after.bytes(address).chunks_exact(8);
         let sizes: Vec<i64> = words.map(|b| i64::from_le_bytes(b.try_into().expect("eight bytes"))).collect();
         let mut kernel = reverse.kernel.clone();
-        let params = declare_tape_arrays(&mut kernel);
+        let params = declare_tape_arrays(&mut kernel, &plan.varies);
         let per_loop = |number: usize| {
             let sizes = &sizes[number * plan.stride()..][..plan.stride()];
             let most = if params.loops[number].in_order { 1 } else { slots };
-            (sizes[0].min(most), sizes)
+            let running = sizes[0].min(most);
+            // Where fewer keep anything than run, each of those has a column.
+            let claims = params.loops[number].claims.is_some() && sizes[1] < running;
+            (running, if claims { sizes[1] } else { running }, sizes)
         };
         let mut rows = Vec::new();
         for param in args.len()..kernel.params.len() {
@@ -275,11 +278,24 @@ impl Setting<'_> {
                 args.push(Arg::Data(Datum::Scalar(Const::from_i128(Scalar::I32, per_loop(number).0.into()))));
                 continue;
             }
+            let claims = |taped: &TapedLoop| taped.claims.map(|claims| (claims.columns, claims.tickets));
+            let of_param = |taped| claims(taped).is_some_and(|(a, b)| [a, b].contains(&param));
+            if let Some(number) = params.loops.iter().position(of_param) {
+                let (running, columns, _) = per_loop(number);
+                args.push(if claims(&params.loops[number]).is_some_and(|claims| claims.0 == param) {
+                    let columns = if columns < running { columns } else { 0 };
+                    Arg::Data(Datum::Scalar(Const::from_i128(Scalar::I32, columns.into())))
+                } else {
+                    Arg::Array { address: memory.add(vec![0; 4]), shape: vec![1] }
+                });
+                continue;
+            }
             let array = params.arrays.iter().find(|array| array.param == param);
             let &TapeArray { branch, scalar, .. } = array.ok_or("a parameter is not declared")?;
             let kept = plan.scalars.iter().position(|&kept| kept == scalar).ok_or("a tape is not planned")?;
             let of_branch = (0..params.loops.len()).filter(|&number| params.loops[number].branch == branch);
-            let most = of_branch.map(per_loop).map(|(slots, sizes)| (slots * sizes[1 + kept], slots)).max();
+            let most =
+                of_branch.map(per_loop).map(|(_, slots, sizes)| (slots * sizes[2 + kept], slots)).max();
             let (cells, slots) = most.unwrap_or_default();
             let width = scalar.bytes() as usize;
             let address = memory.add(vec![UNTOUCHED; cells as usize * width]);

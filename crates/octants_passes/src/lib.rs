@@ -40,7 +40,7 @@ pub use make_plan::make_plan;
 pub use manager::{
     Assumptions, Dump, Findings, Outcome, PIPELINE, Pass, PassTiming, PipelineOptions, run_pass, run_pipeline,
 };
-pub use place_tapes::{TapeArray, TapeParams, TapedLoop, declare_tape_arrays, place_tapes};
+pub use place_tapes::{ClaimParams, TapeArray, TapeParams, TapedLoop, declare_tape_arrays, place_tapes};
 pub use privatise_reductions::privatise_reductions;
 pub use promote_locals::promote_locals;
 pub use recognise_reductions::{may_have_races, recognise_reductions};

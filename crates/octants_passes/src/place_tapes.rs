@@ -30,15 +30,21 @@
 //! }
 //! ```
 //! An array has a row for each cell that an iteration needs and a column for each slot: neighbouring iterations have neighbouring cells.
-//! How many cells that are is what a [`TapePlan`](crate::TapePlan) computes. What a region took is free again when it has run, so the row
+//! How many cells that are is what a [`TapePlan`](crate::TapePlan) computes. Where memory says more when the tape is made, the iteration fails: it was
+//! written meanwhile.
+//!
+//! Iterations may need different amounts, and many of them nothing. Whoever launches may then provide as many columns as iterations need
+//! any: each takes a *ticket*, the number of a column, when it makes its first tape that is not empty.
+//! What a region took is free again when it has run, so the row
 //! where a tape begins follows from the tapes of the regions around it. Loops that run one after the other have one array.
 //!
 //! The pass expects scalars, and leaves the structured phase.
 
-use octants_ir::ops::{ArithOp, ParallelFor};
+use octants_ir::ops::{ArithOp, AssertKind, AtomicOp, BitOp, CompareOp, ParallelFor};
 use octants_ir::rewrite::{ValueMap, ops_in, replace_values};
 use octants_ir::{
-    ArrayType, Boundary, Builder, Const, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value,
+    ArrayType, Boundary, Builder, Const, Data, Kernel, Op, OpData, OpKind, Region, Scalar, SideTable, Type,
+    Value, ValueDef,
 };
 
 use crate::slots::yielded;
@@ -62,6 +68,17 @@ pub struct TapedLoop {
     pub in_order: bool,
     /// Which of the loops that run at the same time it is.
     pub branch: usize,
+    /// Where its iterations may need different amounts.
+    pub claims: Option<ClaimParams>,
+}
+
+/// Parameters of a loop whose iterations may take columns only when they need them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClaimParams {
+    /// How many columns there are for that, an `i32`; zero if each slot has its own.
+    pub columns: usize,
+    /// An array of one `i32`, zero at first: how many are taken.
+    pub tickets: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,8 +88,9 @@ pub struct TapeArray {
     pub param: usize,
 }
 
-/// Gives the kernel parameters for the arrays that its tapes are to lie in. A tape that has one keeps it.
-pub fn declare_tape_arrays(kernel: &mut Kernel) -> TapeParams {
+/// Gives the kernel parameters for the arrays that its tapes are to lie in. `varies` says of each loop with tapes whether its iterations may need
+/// different amounts. A tape that has an array keeps it.
+pub fn declare_tape_arrays(kernel: &mut Kernel, varies: &[bool]) -> TapeParams {
     let mut found = TapeParams::default();
     let top = kernel.top_regions();
     for op in kernel.top_ops() {
@@ -89,8 +107,18 @@ pub fn declare_tape_arrays(kernel: &mut Kernel) -> TapeParams {
         let branch = top[1..].iter().position(|&region| kernel.regions[region].ops.contains(&op));
         let branch = branch.unwrap_or(0);
         let number = found.loops.len();
-        found.loops.push(TapedLoop { slots: kernel.params.len(), in_order, branch });
+        let slots_param = kernel.params.len();
         let slots = kernel.add_param(format!("slots{number}"), Type::I32);
+        let mut claims = None;
+        let mut claim_values = Vec::new();
+        if varies.get(number) == Some(&true) && !in_order {
+            let columns = kernel.params.len();
+            claim_values.push(kernel.add_param(format!("columns{number}"), Type::I32));
+            let ty = Type::Array(ArrayType::array(Scalar::I32, 1, Boundary::Unsafe));
+            claim_values.push(kernel.add_param(format!("tickets{number}"), ty));
+            claims = Some(ClaimParams { columns, tickets: columns + 1 });
+        }
+        found.loops.push(TapedLoop { slots: slots_param, in_order, branch, claims });
         for tape in tapes {
             let scalar = scalar_of(kernel, kernel.ops[tape].results[0]);
             let known = found.arrays.iter().find(|array| (array.branch, array.scalar) == (branch, scalar));
@@ -102,6 +130,7 @@ pub fn declare_tape_arrays(kernel: &mut Kernel) -> TapeParams {
                 kernel.add_param(format!("tapes{branch}.{scalar}"), ty)
             };
             kernel.ops[tape].operands.extend([array, slots]);
+            kernel.ops[tape].operands.extend(claim_values.iter().copied());
         }
     }
     found.branches = found.loops.iter().map(|taped| taped.branch + 1).max().unwrap_or(0);
@@ -113,20 +142,37 @@ pub fn place_tapes(kernel: &mut Kernel) {
     for region in kernel.top_regions() {
         for op in std::mem::take(&mut kernel.regions[region].ops) {
             match slots_of(kernel, op) {
-                Some(slots) => place(kernel, region, op, slots),
+                Some(slots) => place(kernel, region, op, &slots),
                 None => kernel.regions[region].ops.push(op),
             }
         }
     }
 }
 
-/// How many slots a parallel loop has whose tapes lie in arrays.
-fn slots_of(kernel: &Kernel, op: Op) -> Option<Value> {
+/// The slots of a parallel loop, and the arrays that its tapes lie in.
+struct Slots {
+    count: Value,
+    /// Columns and tickets.
+    claims: Option<(Value, Value)>,
+    arrays: Vec<Value>,
+}
+
+/// Of a parallel loop whose tapes lie in arrays.
+fn slots_of(kernel: &Kernel, op: Op) -> Option<Slots> {
     let body = kernel.parallel_loop(op)?.body;
-    ops_in(kernel, body).into_iter().find_map(|op| match kernel.ops[op].operands[..] {
-        [_, _, slots] if kernel.ops[op].kind == OpKind::Tape => Some(slots),
-        _ => None,
-    })
+    let mut found: Option<Slots> = None;
+    for op in ops_in(kernel, body) {
+        let data = &kernel.ops[op];
+        let (OpKind::Tape, [_, array, count, claims @ ..]) = (&data.kind, &data.operands[..]) else {
+            continue;
+        };
+        let claims = if let &[columns, tickets] = claims { Some((columns, tickets)) } else { None };
+        let slots = found.get_or_insert(Slots { count: *count, claims, arrays: Vec::new() });
+        if !slots.arrays.contains(array) {
+            slots.arrays.push(*array);
+        }
+    }
+    found
 }
 
 fn scalar_of(kernel: &Kernel, tape: Value) -> Scalar {
@@ -137,7 +183,8 @@ fn scalar_of(kernel: &Kernel, tape: Value) -> Scalar {
 }
 
 /// Puts the loop at the end of the region, as one over slots.
-fn place(kernel: &mut Kernel, region: Region, op: Op, slots: Value) {
+fn place(kernel: &mut Kernel, region: Region, op: Op, given: &Slots) {
+    let slots = given.count;
     let data = kernel.ops[op].clone();
     let OpKind::ParallelFor(attributes) = data.kind else { panic!("{op} is no parallel loop") };
     let (bounds, places) = data.operands.split_at(attributes.bound_operands());
@@ -165,6 +212,16 @@ fn place(kernel: &mut Kernel, region: Region, op: Op, slots: Value) {
     let after = b.arith(ArithOp::Add, after, last);
     let batches = b.arith(ArithOp::RawDiv, after, wide_slots);
     let operands: Vec<_> = [zero, batches].into_iter().chain(so_far).collect();
+    let claims = given.claims.map(|(columns, tickets)| {
+        let none = b.i32(0);
+        Claims { claiming: b.compare(CompareOp::Gt, columns, none), columns, tickets, column: None }
+    });
+    let stride = claims.as_ref().map_or(slots, |claims| b.select(claims.claiming, claims.columns, slots));
+    let mut rows = SideTable::new(None);
+    for &array in &given.arrays {
+        let cells = b.extent(array, 0);
+        rows.set(array, Some(b.arith(ArithOp::RawDiv, cells, stride)));
+    }
 
     b.within(inner, |b| {
         let first = b.arith(ArithOp::Mul, batch, wide_slots);
@@ -187,8 +244,25 @@ fn place(kernel: &mut Kernel, region: Region, op: Op, slots: Value) {
         for (&param, &value) in accumulators.iter().zip(&carried) {
             names.insert(param, value);
         }
+        let mut claims = claims;
+        if let Some(claims) = &mut claims {
+            let column = b.local(Data::Scalar(Scalar::I32));
+            let none = b.i32(-1);
+            let first = b.select(claims.claiming, none, slot);
+            b.store(column, &[], first);
+            claims.column = Some(column);
+        }
         let ops = std::mem::take(&mut b.kernel.regions[body].ops);
-        let mut placement = Placement { kernel: &mut *b.kernel, slot, slots, tapes: SideTable::new(None) };
+        let tapes = SideTable::new(None);
+        let mut placement = Placement {
+            kernel: &mut *b.kernel,
+            slot,
+            indices: indices.to_vec(),
+            stride,
+            rows,
+            claims,
+            tapes,
+        };
         placement.ops(inner, ops, &[]);
         replace_values(b.kernel, inner, &names);
     });
@@ -213,12 +287,36 @@ fn extent(b: &mut Builder<'_>, lo: Value, hi: Value) -> Value {
     b.arith(ArithOp::Max, difference, zero)
 }
 
+/// How iterations get columns that only some of them need.
+struct Claims {
+    /// Whether they do in this launch.
+    claiming: Value,
+    columns: Value,
+    tickets: Value,
+    /// The variable that holds the iteration's column, negative as long as it has none.
+    column: Option<Value>,
+}
+
+/// Where a tape lies.
+#[derive(Clone, Copy)]
+struct PlacedTape {
+    array: Value,
+    /// Its first row, if that is not zero.
+    first: Option<Value>,
+    column: Value,
+}
+
 struct Placement<'k> {
     kernel: &'k mut Kernel,
     slot: Value,
-    slots: Value,
-    /// Of a tape: its array, and its first row if that is not zero.
-    tapes: SideTable<Value, Option<(Value, Option<Value>)>>,
+    /// The indices of the loop.
+    indices: Vec<Value>,
+    /// Cells of a row.
+    stride: Value,
+    /// Of an array.
+    rows: SideTable<Value, Option<Value>>,
+    claims: Option<Claims>,
+    tapes: SideTable<Value, Option<PlacedTape>>,
 }
 
 impl Placement<'_> {
@@ -245,19 +343,78 @@ impl Placement<'_> {
                         Some((_, rows)) => *rows = next,
                         None => taken.push((array, next)),
                     }
-                    self.tapes.set(data.results[0], Some((array, first)));
+                    self.check_room(region, &data, first);
+                    let column = self.column(region, &data, count);
+                    self.tapes.set(data.results[0], Some(PlacedTape { array, first, column }));
                 }
-                (OpKind::Load | OpKind::Store, Some((array, first))) => {
+                (OpKind::Load | OpKind::Store, Some(PlacedTape { array, first, column })) => {
                     let index = b.cast(data.operands[1], Scalar::I32);
                     let row = first.map_or(index, |first| b.arith(ArithOp::Add, first, index));
-                    let row = b.arith(ArithOp::Mul, row, self.slots);
-                    let cell = b.arith(ArithOp::Add, row, self.slot);
+                    let row = b.arith(ArithOp::Mul, row, self.stride);
+                    let cell = b.arith(ArithOp::Add, row, column);
                     let operands = [array, cell].into_iter().chain(data.operands[2..].iter().copied());
                     self.kernel.ops[op].operands = operands.collect();
                     self.kernel.regions[region].ops.push(op);
                 }
                 _ => self.kernel.regions[region].ops.push(op),
             }
+        }
+    }
+
+    /// Fails where a tape would need more rows than there are. What follows from arguments and indices alone was found out alike before.
+    fn check_room(&mut self, region: Region, tape: &OpData, first: Option<Value>) {
+        let count = tape.operands[0];
+        let certain = is_certain(self.kernel, count, &self.indices, &mut MAX_COUNT_OPS.clone());
+        let Some(rows) = self.rows[tape.operands[1]].filter(|_| !certain) else { return };
+        let b = &mut Builder::at(self.kernel, region, tape.loc);
+        let room = first.map_or(rows, |first| b.arith(ArithOp::Sub, rows, first));
+        let (count, room) = (b.cast(count, Scalar::I64), b.cast(room, Scalar::I64));
+        let fits = b.compare(CompareOp::Le, count, room);
+        b.assert(AssertKind::Tape, fits, CHANGED, &[]);
+    }
+
+    /// The column of an iteration that makes a tape of so many rows.
+    fn column(&mut self, region: Region, tape: &OpData, count: Value) -> Value {
+        let Some(&Claims { columns, tickets, column: Some(column), .. }) = self.claims.as_ref() else {
+            return self.slot;
+        };
+        let b = &mut Builder::at(self.kernel, region, tape.loc);
+        let (zero, one) = (b.i32(0), b.i32(1));
+        let so_far = b.load(column, &[]);
+        let (has_none, some) =
+            (b.compare(CompareOp::Lt, so_far, zero), b.compare(CompareOp::Gt, count, zero));
+        let takes = b.bit(BitOp::And, has_none, some);
+        b.if_else(
+            takes,
+            |b| {
+                let ticket = b.atomic(AtomicOp::Add, tickets, &[zero], one);
+                let fits = b.compare(CompareOp::Lt, ticket, columns);
+                b.assert(AssertKind::Tape, fits, CHANGED, &[]);
+                b.store(column, &[], ticket);
+                Vec::new()
+            },
+            |_| Vec::new(),
+        );
+        b.load(column, &[])
+    }
+}
+
+const CHANGED: &str =
+    "how often a loop runs changed while the derivative was computed: what it reads was written meanwhile";
+
+/// Ops of a count that are looked at. Chosen, not measured: a bound on the time; a check too many does no harm.
+const MAX_COUNT_OPS: u32 = 64;
+
+/// Whether a value follows from arguments and shapes and these indices alone.
+fn is_certain(kernel: &Kernel, value: Value, indices: &[Value], left: &mut u32) -> bool {
+    match kernel.values[value].def {
+        ValueDef::Param(region, _) => region == kernel.body || indices.contains(&value),
+        ValueDef::Result(..) if *left == 0 => false,
+        ValueDef::Result(op, _) => {
+            *left -= 1;
+            let data = &kernel.ops[op];
+            data.kind.is_pure()
+                && data.operands.iter().all(|&operand| is_certain(kernel, operand, indices, left))
         }
     }
 }

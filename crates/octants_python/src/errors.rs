@@ -155,6 +155,7 @@ pub fn from_launch(py: Python<'_>, error: &LaunchError, map: &SourceMap) -> PyEr
                 AssertKind::Bounds => Code::OutOfBounds,
                 AssertKind::Arithmetic => Code::Arithmetic,
                 AssertKind::Memory => Code::SparseMemory,
+                AssertKind::Tape => Code::DerivativeChanged,
             };
             let mut diagnostic = located(Diagnostic::new(code, fault.message.clone()), &fault.locations);
             diagnostic.notes.push(format!("in the kernel `{}`", fault.kernel));

@@ -43,7 +43,8 @@ pub fn run(file: &TestFile) -> Result<String, String> {
                 made.tapes.map_or_else(|| Kernel::new("no_tapes"), |tapes| tapes.sizing)
             }),
             Kind::Placed => derivative::run_text(Mode::Reverse, case, &kernel, |mut made| {
-                declare_tape_arrays(&mut made.kernel);
+                let varies = made.tapes.take().map_or_else(Vec::new, |tapes| tapes.varies);
+                declare_tape_arrays(&mut made.kernel, &varies);
                 place_tapes(&mut made.kernel);
                 made.kernel
             }),

@@ -20,10 +20,13 @@ pub enum AssertKind {
     Arithmetic,
     /// Room for a cell of a sparse node.
     Memory,
+    /// Room for what a derivative keeps: as much as was found out before it ran.
+    Tape,
 }
 
 impl AssertKind {
-    pub const ALL: &'static [AssertKind] = &[Self::Condition, Self::Bounds, Self::Arithmetic, Self::Memory];
+    pub const ALL: &'static [AssertKind] =
+        &[Self::Condition, Self::Bounds, Self::Arithmetic, Self::Memory, Self::Tape];
 
     /// The word after `assert` in text; a plain condition has none.
     pub fn word(self) -> Option<&'static str> {
@@ -32,6 +35,7 @@ impl AssertKind {
             Self::Bounds => Some("bounds"),
             Self::Arithmetic => Some("arithmetic"),
             Self::Memory => Some("memory"),
+            Self::Tape => Some("tape"),
         }
     }
 }

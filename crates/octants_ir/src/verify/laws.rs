@@ -48,7 +48,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     44 Clock "A clock gives `i64`.";
     45 Fork "A `fork` takes and gives nothing, and has a branch; branches have no parameters and yield nothing.";
     46 Order "An order permutes the axes of its array; a field's layout says its order and spacing.";
-    47 Tape "`tape` takes an integer, or with it an array of its scalars and an `i32`, and stands in a parallel loop; a tape is only loaded and stored.";
+    47 Tape "`tape` takes an integer, or with it an array of its scalars and an `i32`, or with these an `i32` and an array of such, and stands in a parallel loop; a tape is only loaded and stored.";
 } } }
 
 /// Declares the laws: an enum, the list of them, number and text of each.

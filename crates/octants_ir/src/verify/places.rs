@@ -20,7 +20,7 @@ impl Verifier<'_> {
             | OpKind::ForCells(_) => vec![0],
             OpKind::ParallelFor(attributes) => attributes.place_starts(),
             OpKind::Call(_) => (0..data.operands.len()).collect(),
-            OpKind::Tape => vec![1],
+            OpKind::Tape => vec![1, 4],
             _ => Vec::new(),
         };
         for (index, &operand) in data.operands.iter().enumerate() {
@@ -80,8 +80,9 @@ impl Verifier<'_> {
     }
 
     pub(super) fn tape(&mut self, op: Op) {
-        let placed = self.operands(op).len() != 1;
-        if (placed && !self.takes_operands(op, 3)) || !self.gives(op, 1) {
+        // Its count alone; with it an array and slots; with these, columns and tickets.
+        let operands = self.operands(op).len();
+        if (!matches!(operands, 1 | 5) && !self.takes_operands(op, 3)) || !self.gives(op, 1) {
             return;
         }
         let count = self.operands(op)[0];
@@ -93,7 +94,14 @@ impl Verifier<'_> {
             self.breaks(Law::ResultType, op, format!("the result is {ty}"));
             return;
         };
-        if let [_, array, slots] = *self.operands(op) {
+        if let [_, _, _, columns, tickets] = *self.operands(op) {
+            let counts = matches!(self.ty(tickets), Type::Array(array) if array.rank == 1 && array.elem == Scalar::I32.into());
+            if !counts || self.ty(columns) != Type::I32 {
+                let (columns, tickets) = (self.ty(columns), self.ty(tickets));
+                self.breaks(Law::Tape, op, format!("columns are {columns}, and tickets {tickets}"));
+            }
+        }
+        if let [_, array, slots, ..] = *self.operands(op) {
             let fits = match self.ty(array) {
                 Type::Array(array) => array.rank == 1 && array.elem == scalar.into(),
                 _ => false,

@@ -28,7 +28,7 @@
 //! A tape lives as long as its region runs. The tapes of a loop inside a loop are made anew in each backward iteration of the outer one, so
 //! that memory is the sum along a nest, not the product. How often a `while` runs is found by running it once more.
 
-use octants_ir::ops::{ArithOp, ParallelFor};
+use octants_ir::ops::{ArithOp, BitOp, CompareOp, ParallelFor};
 use octants_ir::{Const, Op, OpKind, Region, Scalar, TensorShape, Type, Value};
 
 use super::Reverse;
@@ -73,18 +73,25 @@ impl Reverse<'_> {
         let zero = self.b().constant(Const::from_i128(Scalar::I64, 0));
         let operands: Vec<_> = self.map(&data.operands).into_iter().chain([zero]).collect();
         let types: Vec<_> = self.param_types(data.regions[1]).into_iter().chain([Type::I64]).collect();
-        let count = |reverse: &mut Self, taped: bool| {
+        // What another launch changes meanwhile must not make it run longer than the tapes are.
+        let count = |reverse: &mut Self, most: Option<Value>| {
             let asks = reverse.fill(&types, |reverse, values| {
                 let (&number, values) = values.split_last().expect("it counts");
                 reverse.set_params(data.regions[0], values);
                 reverse.forward_region(data.regions[0], false);
                 let next = yielded(reverse.kernel, data.regions[0]).to_vec();
-                reverse.map(&next).into_iter().chain([number]).collect()
+                let mut next = reverse.map(&next);
+                if let Some(most) = most {
+                    let b = &mut reverse.b();
+                    let fits = b.compare(CompareOp::Lt, number, most);
+                    next[0] = b.bit(BitOp::And, next[0], fits);
+                }
+                next.into_iter().chain([number]).collect()
             });
             let body = reverse.fill(&types, |reverse, values| {
                 let (&number, values) = values.split_last().expect("it counts");
                 reverse.set_params(data.regions[1], values);
-                if taped {
+                if most.is_some() {
                     reverse.write_tapes(op, number, values);
                 }
                 reverse.forward_region(data.regions[1], false);
@@ -95,12 +102,12 @@ impl Reverse<'_> {
             });
             reverse.finish_loop(op, operands.clone(), &types, vec![asks, body])
         };
-        let first = count(self, false);
+        let first = count(self, None);
         let results = self.map(&data.results);
         let &trips = self.kernel.ops[first].results.last().expect("it counts");
         self.restore_places(op);
         self.make_tapes(op, trips);
-        count(self, true);
+        count(self, Some(trips));
         for (&result, value) in data.results.iter().zip(results) {
             self.names.insert(result, value);
         }

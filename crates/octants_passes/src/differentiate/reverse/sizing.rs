@@ -16,15 +16,18 @@
 //!   %2: i32 = load %rows[%i]
 //!   %4: i64 = cast %2
 //!   %5: i64 = max %4, 0
-//!   %6: i64 = atomic_max %sizes[1], %5
+//!   %6: i64 = atomic_max %sizes[2], %5
+//!   %7: u1 = gt %5, 0
+//!   %8: i64 = select %7, 1, 0
+//!   %9: i64 = atomic_add %sizes[1], %8
 //! }
 //! ```
 //! The sizes of each parallel loop with tapes follow each other: how many points the loop has, then for each scalar type of [`TapePlan::scalars`]
-//! how many cells of it one iteration needs at most. Tapes of a region live together; those of regions inside it do not, but one at a
+//! how many cells of it one iteration needs at most. Between them stands how many iterations need any, where they differ. Tapes of a region live together; those of regions inside it do not, but one at a
 //! time, on top.
 
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp};
-use octants_ir::rewrite::ops_in;
+use octants_ir::rewrite::{ops_in, retain_ops};
 use octants_ir::{
     ArrayType, Boundary, Builder, Const, Kernel, Loc, Op, OpKind, Region, Scalar, SideTable, Type, Value,
 };
@@ -43,6 +46,8 @@ pub struct TapePlan {
     pub scalars: Vec<Scalar>,
     /// How many of the reverse kernel's parallel loops have tapes.
     pub tasks: usize,
+    /// Of each, whether its iterations may need different amounts. Their number of those that need any stands among the sizes then, else zero.
+    pub varies: Vec<bool>,
     /// Computes the sizes. Its parameters are those of the reverse kernel, then an array of 64-bit integers, zero at first, with
     /// [`TapePlan::stride`] of them for each task.
     pub sizing: Kernel,
@@ -51,7 +56,7 @@ pub struct TapePlan {
 impl TapePlan {
     /// Entries of the array of sizes for each task.
     pub fn stride(&self) -> usize {
-        1 + self.scalars.len()
+        2 + self.scalars.len()
     }
 }
 
@@ -134,9 +139,12 @@ impl Reverse<'_> {
         self.b().returns(&[]);
         self.kernel.results.clear();
         sweep_ending(self.kernel);
-        size_once(self.kernel);
+        size_once(self.kernel, sizes);
+        let stride = 2 + live.scalars.len();
+        let varies = (0..tasks.len()).map(|task| counts_keepers(self.kernel, sizes, task * stride + 1));
+        let varies = varies.collect();
         let sizing = self.kernel.clone();
-        TapePlan { loops: live.loops, scalars: live.scalars, tasks: tasks.len(), sizing }
+        TapePlan { loops: live.loops, scalars: live.scalars, tasks: tasks.len(), varies, sizing }
     }
 
     fn size_top(&mut self, region: Region, sizing: &Sizing<'_>) {
@@ -168,7 +176,7 @@ impl Reverse<'_> {
                     let one = self.b().constant(Const::from_i128(Scalar::I64, 1));
                     self.note_points(op, one, sizing);
                     let total = self.total(&[demand], sizing);
-                    self.note(op, total, sizing);
+                    self.note(op, &total, sizing);
                 }
                 _ => self.forward(op, false),
             }
@@ -190,7 +198,8 @@ impl Reverse<'_> {
         let region = self.fill(&types, |reverse, values| {
             reverse.set_params(body, values);
             let total = reverse.size_region(body, sizing);
-            reverse.note(op, total, sizing);
+            reverse.note(op, &total, sizing);
+            reverse.count_keeper(op, &total, sizing);
             Vec::new()
         });
         (self.task, self.at_top) = outer;
@@ -213,14 +222,27 @@ impl Reverse<'_> {
         b.store(sizing.sizes, &[at], points);
     }
 
-    fn note(&mut self, op: Op, total: Vec<Option<Value>>, sizing: &Sizing<'_>) {
+    fn note(&mut self, op: Op, total: &[Option<Value>], sizing: &Sizing<'_>) {
         let Some(first) = sizing.first_entry(op) else { return };
-        for (at, cells) in (first + 1..).zip(total) {
+        for (at, &cells) in (first + 2..).zip(total) {
             let Some(cells) = cells else { continue };
             let b = &mut self.b();
             let at = b.i32(at);
             b.atomic(AtomicOp::Max, sizing.sizes, &[at], cells);
         }
+    }
+
+    /// Counts an iteration if it keeps something.
+    fn count_keeper(&mut self, op: Op, total: &[Option<Value>], sizing: &Sizing<'_>) {
+        let Some(first) = sizing.first_entry(op) else { return };
+        let b = &mut self.b();
+        let most = total.iter().copied().flatten().reduce(|most, cells| b.arith(ArithOp::Max, most, cells));
+        let Some(most) = most else { return };
+        let [zero, one] = [0, 1].map(|number| b.constant(Const::from_i128(Scalar::I64, number)));
+        let needs = b.compare(CompareOp::Gt, most, zero);
+        let keeps = b.select(needs, one, zero);
+        let at = b.i32(first + 1);
+        b.atomic(AtomicOp::Add, sizing.sizes, &[at], keeps);
     }
 
     /// What a region needs: its own tapes together, and the most of what is on top of them.
@@ -373,7 +395,8 @@ impl Reverse<'_> {
 /// %c: u1 = lt %lo, %hi
 /// if %c { … }
 /// ```
-fn size_once(kernel: &mut Kernel) {
+/// Which of them need any is not asked then.
+fn size_once(kernel: &mut Kernel, sizes: Value) {
     for region in kernel.top_regions() {
         for op in std::mem::take(&mut kernel.regions[region].ops) {
             if !is_same_for_all(kernel, op) {
@@ -383,6 +406,7 @@ fn size_once(kernel: &mut Kernel) {
             let data = kernel.ops[op].clone();
             let once = kernel.add_region();
             kernel.regions[once].ops = std::mem::take(&mut kernel.regions[data.regions[0]].ops);
+            retain_ops(kernel, once, &mut |kernel, op| !is_count(kernel, op, sizes));
             let b = &mut Builder::at(kernel, region, data.loc);
             let axes = data.operands.chunks_exact(2);
             let some: Vec<_> = axes.map(|axis| b.compare(CompareOp::Lt, axis[0], axis[1])).collect();
@@ -391,6 +415,20 @@ fn size_once(kernel: &mut Kernel) {
             b.op(OpKind::If, some, [], [once, none]);
         }
     }
+}
+
+/// Whether the op counts an iteration that keeps something.
+fn is_count(kernel: &Kernel, op: Op, sizes: Value) -> bool {
+    let data = &kernel.ops[op];
+    data.kind == OpKind::Atomic(AtomicOp::Add) && data.operands[0] == sizes
+}
+
+/// Whether iterations that keep something are counted in this entry.
+fn counts_keepers(kernel: &Kernel, sizes: Value, entry: usize) -> bool {
+    ops_in(kernel, kernel.body).into_iter().any(|op| {
+        let is_entry = |index: Value| kernel.as_const(index).and_then(Const::as_i128) == Some(entry as i128);
+        is_count(kernel, op, sizes) && is_entry(kernel.ops[op].operands[1])
+    })
 }
 
 /// Whether the op is a parallel loop whose iterations all do the same.
@@ -414,6 +452,6 @@ impl Sizing<'_> {
     /// Where the sizes of the task begin that the op became.
     fn first_entry(&self, op: Op) -> Option<i32> {
         let task = self.tasks.iter().position(|&task| task == op)?;
-        Some((task * (1 + self.live.scalars.len())) as i32)
+        Some((task * (2 + self.live.scalars.len())) as i32)
     }
 }
