@@ -37,7 +37,7 @@ pub(crate) fn lay_out(outline: &Outline, sizes: &Sizes, pool_bytes: u64) -> Resu
             splits: node.splits.iter().map(|split| (split.axis, split.extent)).collect(),
             children: node.children.iter().map(child).collect(),
             offset: sizes.node_offset(id),
-            cells: if node.kind == NodeKind::Bitmasked { sizes.masks(id, node) } else { 0 },
+            cells: if node.kind == NodeKind::Bitmasked { sizes.marks(id, node) } else { 0 },
             cell_bytes: sizes.cell(id),
             chunk: node.chunk,
             pool,

@@ -326,7 +326,7 @@ impl Outline {
             NodeKind::Pointer => (count.saturating_mul(word), word),
             NodeKind::Bitmasked => {
                 let cells = cell.saturating_mul(count);
-                (sizes.masks(id, node).saturating_add(cells), alignment.max(word))
+                (sizes.marks(id, node).saturating_add(cells), alignment.max(word))
             }
             NodeKind::Dynamic => {
                 let words = sparse::list::RUNS + sparse::runs(count, node.chunk);
@@ -364,11 +364,11 @@ impl Node {
 }
 
 impl Sizes {
-    /// Of a bitmasked node: bytes of its bits, those of now and those of when a loop began, before its cells.
-    pub(crate) fn masks(&self, id: NodeId, node: &Node) -> u64 {
-        let words = node.count().div_ceil(32);
-        let bytes = words.saturating_mul(2 * u64::from(Scalar::I32.bytes()));
-        bytes.checked_next_multiple_of(self.alignments[id.index()]).unwrap_or(u64::MAX)
+    /// Of a bitmasked node: bytes of its marks, one for each cell, before its cells.
+    pub(crate) fn marks(&self, id: NodeId, node: &Node) -> u64 {
+        // What may lie in a cell begins at a word.
+        let alignment = self.alignments[id.index()].max(u64::from(Scalar::I32.bytes()));
+        node.count().checked_next_multiple_of(alignment).unwrap_or(u64::MAX)
     }
 
     pub(crate) fn alignment(&self, node: NodeId) -> u64 {

@@ -58,6 +58,8 @@ pub struct Function {
     pub results: Vec<Data>,
     /// Ends in a `return` of the results. Holds no tasks.
     pub body: Region,
+    /// Whether it is called rarely: code for a CPU keeps it out of the way of its callers.
+    pub is_cold: bool,
 }
 
 /// A kernel's parameter; its type is that of the value at the same position in the body's parameters.
@@ -176,7 +178,7 @@ impl Kernel {
     pub fn add_function(&mut self, name: impl Into<String>, results: impl IntoIterator<Item = Data>) -> Func {
         let body = self.add_region();
         let results = results.into_iter().collect();
-        self.functions.push(Function { name: name.into(), params: Vec::new(), results, body })
+        self.functions.push(Function { name: name.into(), params: Vec::new(), results, body, is_cold: false })
     }
 
     pub fn add_function_param(&mut self, function: Func, name: impl Into<String>, ty: Type) -> Value {

@@ -8,9 +8,11 @@
 //! | node | in its parent's cell | its cells |
 //! |---|---|---|
 //! | dense | the cells | there |
-//! | bitmasked | a bit for each cell, the same bits as they were when a loop began, the cells | there |
+//! | bitmasked | a byte for each cell, the cells | there |
 //! | pointer | the slot of each cell, or 0 | in its pool |
 //! | dynamic | the length, the length when a loop began, the first slots of runs of chunks | chunks of cells in its pool |
+//!
+//! A cell of a bitmasked node has a byte, not a bit, so that making it is a store, which needs no atomic update.
 //!
 //! Run `j` of a dynamic node is `2ʲ` neighbouring chunks: a list of any length has few entries, and each element is found at once.
 
@@ -106,6 +108,14 @@ pub mod header {
     pub const COORDINATES: u32 = 5;
 }
 
+/// What the byte of a bitmasked node's cell says.
+pub mod mark {
+    pub const INACTIVE: u8 = 0;
+    pub const ACTIVE: u8 = 1;
+    /// Active, and made since the last loop began that had to tell cells that are new to it.
+    pub const NEW: u8 = 2;
+}
+
 /// Words of a dynamic node's list. From `RUNS` on: the first slot of each run.
 pub mod list {
     pub const LENGTH: u32 = 0;
@@ -165,11 +175,6 @@ impl TreeNode {
     /// How many cells there are in one of the parent's.
     pub fn count(&self) -> u64 {
         self.splits.iter().map(|&(_, extent)| u64::from(extent)).product()
-    }
-
-    /// Of a bitmasked node: words of its bits.
-    pub fn mask_words(&self) -> u32 {
-        self.count().div_ceil(32) as u32
     }
 
     /// Of a dynamic node: how many runs a full list has.

@@ -70,6 +70,11 @@ pub(crate) trait Shape {
     /// How functions of the kernel's own are passed the context.
     fn context_param(&self) -> &'static str;
 
+    /// Attributes of functions of the kernel's own that are called rarely.
+    fn cold_attributes(&self) -> &'static str {
+        ""
+    }
+
     /// Where a field lies in the context, in bytes.
     fn context_offset(&self, field: ContextField) -> usize;
 

@@ -30,7 +30,7 @@
 //! * With locations, a table stands first (`loc1 = 0:120..130 in "f" from loc0`: file, byte range, function, the inlined call)
 //!   and ops name their line of it at the end of their own.
 //! * Functions stand before the kernel: `func0 = function @f(%0 "a": i32, %1 "out": local<f32>) -> (i32) { … return %2 }`, and are
-//!   called by number, `%3: i32 = call func0 %1, %2`.
+//!   called by number, `%3: i32 = call func0 %1, %2`. One that is called rarely has the word `cold` before its body.
 //! * `print "x = {:.2f} at {@}\n", %x`: see [`PrintSpec`](crate::ops::PrintSpec).
 //! * Layouts of fields stand before them: `layout0 = layout [6, 8] from [-1, 0] { dense (axis 0 below 1 extent 6 stride 32, axis 1
 //!   below 1 extent 8 stride 4) }` (`from` is left out where all are 0), and a field is `field<f32, layout0>`.

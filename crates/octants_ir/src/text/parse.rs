@@ -134,6 +134,7 @@ impl Parser {
         let (params, results) = self.head(body)?;
         self.kernel.functions[function].params = params;
         self.kernel.functions[function].results = results;
+        self.kernel.functions[function].is_cold = self.eat_word("cold");
         self.block(body)
     }
 

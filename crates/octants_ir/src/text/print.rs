@@ -84,7 +84,7 @@ impl<'k> Printer<'k> {
             self.push(" = function ");
             self.symbol(&function.name);
             self.head(function.body, &function.params, &function.results);
-            self.push(" ");
+            self.push(if function.is_cold { " cold " } else { " " });
             self.block(function.body);
             self.push("\n\n");
         }

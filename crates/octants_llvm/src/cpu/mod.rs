@@ -52,6 +52,11 @@ impl Shape for CpuOptions {
         "ptr noundef nonnull align 8 %frame"
     }
 
+    fn cold_attributes(&self) -> &'static str {
+        // Out of line, a loop around it keeps its values in registers.
+        " cold noinline"
+    }
+
     fn context_offset(&self, field: ContextField) -> usize {
         match field {
             ContextField::Temps => Frame::TEMPS,

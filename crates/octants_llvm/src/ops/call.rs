@@ -177,7 +177,9 @@ impl Emitter<'_> {
         e.return_values(&ty, facts, &results);
         let Emitter { f, module, called, .. } = e;
         (self.module, self.called) = (module, called);
-        format!("define internal {ty} @{}({head}) #0 {{\n{}}}\n", symbol(self.kernel, function), f.finish())
+        let rarely = if data.is_cold { self.shape.cold_attributes() } else { "" };
+        let symbol = symbol(self.kernel, function);
+        format!("define internal {ty} @{symbol}({head}) #0{rarely} {{\n{}}}\n", f.finish())
     }
 
     fn function_param(&mut self, index: usize, param: octants_ir::Value, head: &mut String) {

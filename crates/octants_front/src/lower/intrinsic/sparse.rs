@@ -1,7 +1,7 @@
 //! What is asked of sparse nodes: whether a cell is there, that it be made or given up, and lists.
 
 use octants_diag::{Code, Span};
-use octants_ir::ops::{AssertKind, AtomicOp, BitOp, CompareOp};
+use octants_ir::ops::{AssertKind, AtomicOp, CompareOp};
 use octants_ir::sparse::TreeChild;
 use octants_ir::{NodeKind, Value};
 
@@ -170,15 +170,11 @@ impl<H: Host> Lowerer<'_, H> {
         let above = of.parent.unwrap_or(0);
         let outer = self.coordinates(&shape, above, node, &distances, span);
         let parent = self.descend(tree, above, &outer, Need::Read, span);
-        let number = self.cell_number(&shape, node, node, &distances, span);
         if of.kind == NodeKind::Bitmasked {
-            let (word, bit) = self.bit_of(&parent, of, number, span);
-            let bits = self.load_word(tree, &parent, word, span);
-            let mut builder = self.at(span);
-            let masked = builder.bit(BitOp::And, bits, bit);
-            let zero = builder.i32(0);
-            return builder.compare(CompareOp::Ne, masked, zero);
+            let cell = self.inner_cell(&shape, parent, node, node, &distances, span);
+            return self.is_marked(tree, node, &cell, span);
         }
+        let number = self.cell_number(&shape, node, node, &distances, span);
         let word = self.word_of(&parent, of.offset, Some(number), span);
         let entry = self.load_word(tree, &parent, word, span);
         let mut builder = self.at(span);

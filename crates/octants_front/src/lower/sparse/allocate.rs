@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The cell itself is zero already: memory begins so, and cells are cleared before their slots are free again. Nothing is ordered
-//! by fences: what others may read before the next task, the entry and the cell, is an atomic update and zero.
+//! by fences: what others may read before the next task is the entry, one word, and the cell, which is zero.
 //!
 //! Free slots of a class are a stack: a count, and an array in which position `k` holds a slot or 0. Whoever lowers the count to
 //! `k` takes what is at `k`, and waits if that is not there yet; whoever raises it from `k` puts a slot there, and waits until the one
@@ -38,6 +38,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let word: Data = Scalar::I32.into();
         let function = self.kernel.add_function(format!("tree{tree}_new{node}"), [word]);
+        self.kernel.functions[function].is_cold = true;
         self.trees[tree].makers.push((node, function));
         let shape = self.trees[tree].tree.clone();
         let is_list = shape.nodes[node].kind == NodeKind::Dynamic;
@@ -91,7 +92,8 @@ impl<H: Host> Lowerer<'_, H> {
         let slot = self.take_slot(new, span);
         self.write_headers(new, slot, entry_word, span);
         let mut builder = self.at(span);
-        builder.atomic(AtomicOp::Exchange, base, &path, slot);
+        // Nobody else writes an entry that is locked.
+        builder.store(base, &path, slot);
         let some = positive(&mut builder, slot);
         let kind = shape.nodes[new.node].kind.name();
         let message = format!(

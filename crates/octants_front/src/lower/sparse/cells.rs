@@ -5,7 +5,7 @@
 
 use octants_diag::Span;
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp, BitUnary, CompareOp};
-use octants_ir::sparse::{SparseTree, TreeNode, list};
+use octants_ir::sparse::{SparseTree, TreeNode, list, mark};
 use octants_ir::{Builder, Const, NodeKind, Scalar, Value};
 
 use super::{View, positive};
@@ -137,11 +137,10 @@ impl<H: Host> Lowerer<'_, H> {
             match of.kind {
                 NodeKind::Dense => cell = self.inner_cell(shape, cell, at, node, distances, span),
                 NodeKind::Bitmasked => {
-                    if need != Need::Read {
-                        let number = self.cell_number(shape, at, node, distances, span);
-                        self.set_bit(tree, &cell, of, number, span);
-                    }
                     cell = self.inner_cell(shape, cell, at, node, distances, span);
+                    if need != Need::Read {
+                        self.activate_cell(tree, at, &cell, span);
+                    }
                 }
                 NodeKind::Pointer => {
                     let number = self.cell_number(shape, at, node, distances, span);
@@ -172,7 +171,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// The cell of a node inside that of its parent, where it lies in the same slot.
-    fn inner_cell(
+    pub(crate) fn inner_cell(
         &mut self,
         shape: &SparseTree,
         mut cell: Cell,
@@ -300,39 +299,14 @@ impl<H: Host> Lowerer<'_, H> {
         self.at(span).atomic(op, base, &path, value)
     }
 
-    /// The word that a cell's bit lies in, and the bit.
-    pub(crate) fn bit_of(
-        &mut self,
-        cell: &Cell,
-        node: &TreeNode,
-        number: Value,
-        span: Span,
-    ) -> (Value, Value) {
-        let mut builder = self.at(span);
-        let (five, last, one) = (builder.i32(5), builder.i32(31), builder.i32(1));
-        let word = builder.bit(BitOp::Shr, number, five);
-        let place = builder.bit(BitOp::And, number, last);
-        let bit = builder.bit(BitOp::Shl, one, place);
-        (self.word_of(cell, node.offset, Some(word), span), bit)
-    }
-
-    fn set_bit(&mut self, tree: usize, cell: &Cell, node: &TreeNode, number: Value, span: Span) {
+    /// Marks the cell of a bitmasked node as active.
+    ///
+    /// Threads that do so at once store the same.
+    fn activate_cell(&mut self, tree: usize, node: usize, cell: &Cell, span: Span) {
         self.trees[tree].activations += 1;
-        let (word, bit) = self.bit_of(cell, node, number, span);
-        let (base, path) = self.word_place(tree, cell, word);
-        let mut builder = self.at(span);
-        let bits = builder.load(base, &path);
-        let masked = builder.bit(BitOp::And, bits, bit);
-        let zero = builder.i32(0);
-        let inactive = builder.compare(CompareOp::Eq, masked, zero);
-        builder.if_else(
-            inactive,
-            |builder| {
-                builder.atomic(AtomicOp::Or, base, &path, bit);
-                Vec::new()
-            },
-            |_| Vec::new(),
-        );
+        let marked = self.is_marked(tree, node, cell, span);
+        let unmarked = self.at(span).bit_unary(BitUnary::Not, marked);
+        self.when(unmarked, span, |lowerer| lowerer.set_mark(tree, node, cell, mark::NEW, span));
     }
 
     /// The entry, if it is one; else that of a new cell.

@@ -10,16 +10,16 @@
 //!         …
 //! ```
 //!
-//! Cells that the loop itself makes are not visited: where its body makes cells, slots of the loop's own epoch are left out, and bits
-//! and lengths are those of when it began, copied before it.
+//! Cells that the loop itself makes are not visited: where its body makes cells, slots of the loop's own epoch and marks that are new
+//! are left out, and lengths are those of when it began, copied before it.
 
 use octants_diag::Span;
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, ParallelFor};
-use octants_ir::sparse::{SparseTree, header, list, state};
+use octants_ir::sparse::{SparseTree, header, list, mark, state};
 use octants_ir::{NodeKind, OpKind, Type, Value};
 
 use super::cells::{Cell, Need, SparsePlace, strides};
-use super::{View, positive};
+use super::{View, mark_constant, positive};
 use crate::host::Host;
 use crate::lower::Lowerer;
 
@@ -58,8 +58,8 @@ struct Iteration {
     cell: Cell,
     indices: Vec<Value>,
     slot: Option<Value>,
-    /// Bits: the node, its parent's cell, the number of the cell.
-    bits: Vec<(usize, Cell, Value)>,
+    /// Bitmasked nodes on the way, and their cells.
+    marks: Vec<(usize, Cell)>,
     /// Of an element of a list: its index there.
     element: Option<Value>,
 }
@@ -129,11 +129,9 @@ impl<H: Host> Lowerer<'_, H> {
             }
         }
         let mut cell = outer.clone();
-        let mut bits = Vec::new();
+        let mut marks = Vec::new();
         for at in shape.path(node).into_iter().skip_while(|&at| at != owner).skip(1) {
             let of = &shape.nodes[at];
-            let parent = cell.clone();
-            let mut number = None;
             cell.offset += of.offset + of.cells;
             for (&(axis, extent), (_, stride)) in of.splits.iter().zip(strides(of)) {
                 if extent == 1 {
@@ -142,19 +140,9 @@ impl<H: Host> Lowerer<'_, H> {
                 let Some(digit) = ranges.next() else { continue };
                 cell.digits.push((digit, stride));
                 parts[rank_of(axis)].push((digit, shape.below(at, node, axis)));
-                let mut builder = self.at(span);
-                number = Some(match number {
-                    None => digit,
-                    Some(number) => {
-                        let extent = builder.i32(extent as i32);
-                        let scaled = builder.arith(ArithOp::Mul, number, extent);
-                        builder.arith(ArithOp::Add, scaled, digit)
-                    }
-                });
             }
             if of.kind == NodeKind::Bitmasked {
-                let number = number.unwrap_or_else(|| self.at(span).i32(0));
-                bits.push((at, parent, number));
+                marks.push((at, cell.clone()));
             }
         }
         let mut indices = Vec::with_capacity(parts.len());
@@ -178,7 +166,7 @@ impl<H: Host> Lowerer<'_, H> {
                 builder.arith(ArithOp::Add, index, origin)
             });
         }
-        Iteration { outer, cell, indices, slot, bits, element }
+        Iteration { outer, cell, indices, slot, marks, element }
     }
 
     /// Whether an iteration is of a cell that is active; for a loop that makes cells, whether it was when the loop began.
@@ -203,20 +191,16 @@ impl<H: Host> Lowerer<'_, H> {
                 conditions.push(self.at(span).compare(CompareOp::Lt, element, length));
             }
         }
-        for (node, parent, number) in &of.bits {
-            let of = &shape.nodes[*node];
-            let (mut word, bit) = self.bit_of(parent, of, *number, span);
-            if since.is_some() {
+        for (node, cell) in &of.marks {
+            conditions.push(if since.is_some() {
+                let (base, path) = self.mark_place(tree, *node, cell);
                 let mut builder = self.at(span);
-                let words = builder.i32(of.mask_words() as i32);
-                word = builder.arith(ArithOp::Add, word, words);
-            }
-            let bits = self.load_word(tree, parent, word, span);
-            let mut builder = self.at(span);
-            let masked = builder.bit(BitOp::And, bits, bit);
-            let zero = builder.i32(0);
-            let none = builder.compare(CompareOp::Eq, masked, zero);
-            conditions.push(builder.bit_unary(BitUnary::Not, none));
+                let found = builder.load(base, &path);
+                let old = mark_constant(&mut builder, mark::ACTIVE);
+                builder.compare(CompareOp::Eq, found, old)
+            } else {
+                self.is_marked(tree, *node, cell, span)
+            });
         }
         let mut builder = self.at(span);
         conditions.into_iter().reduce(|all, one| builder.bit(BitOp::And, all, one))
@@ -325,7 +309,7 @@ impl<H: Host> Lowerer<'_, H> {
         let path = shape.path(node);
         for &at in path.iter().skip_while(|&&at| at != owner).skip(1) {
             if shape.nodes[at].kind == NodeKind::Bitmasked {
-                self.keep_bits(tree, &shape, at, span);
+                self.age_marks(tree, &shape, at, span);
             }
         }
     }
@@ -356,45 +340,36 @@ impl<H: Host> Lowerer<'_, H> {
         });
     }
 
-    fn keep_bits(&mut self, tree: usize, shape: &SparseTree, node: usize, span: Span) {
-        let of = &shape.nodes[node];
-        let above = of.parent.unwrap_or(0);
-        self.for_cells_of(tree, shape, above, Some(of.mask_words()), span, |lowerer, cell, number| {
-            let word = lowerer.word_of(cell, of.offset, number, span);
-            let bits = lowerer.load_word(tree, cell, word, span);
+    /// Marks that are new are so no more.
+    fn age_marks(&mut self, tree: usize, shape: &SparseTree, node: usize, span: Span) {
+        self.for_cells_of(tree, shape, node, span, |lowerer, cell| {
+            let (base, path) = lowerer.mark_place(tree, node, cell);
             let mut builder = lowerer.at(span);
-            let words = builder.i32(of.mask_words() as i32);
-            let kept = builder.arith(ArithOp::Add, word, words);
-            lowerer.store_word(tree, cell, kept, bits, span);
+            let found = builder.load(base, &path);
+            let new = mark_constant(&mut builder, mark::NEW);
+            let is_new = builder.compare(CompareOp::Eq, found, new);
+            lowerer.when(is_new, span, |lowerer| lowerer.set_mark(tree, node, cell, mark::ACTIVE, span));
         });
     }
 
-    /// Runs code for every cell of a node whose slot is in use, and there for each number below a count, if there is one: parallel at
-    /// the top of a kernel, else in order.
+    /// Runs code for every cell of a node whose slot is in use: parallel at the top of a kernel, else in order.
     pub(super) fn for_cells_of(
         &mut self,
         tree: usize,
         shape: &SparseTree,
         node: usize,
-        count: Option<u32>,
         span: Span,
-        build: impl FnOnce(&mut Self, &Cell, Option<Value>),
+        build: impl FnOnce(&mut Self, &Cell),
     ) {
-        let mut bounds = self.ranges(tree, shape, node, span);
-        let cells = bounds.len();
-        if let Some(count) = count {
-            let mut builder = self.at(span);
-            bounds.push((builder.i32(0), builder.i32(count as i32)));
-        }
+        let bounds = self.ranges(tree, shape, node, span);
         let origin = vec![0; shape.axes(node).len()];
         self.for_ranges(&bounds, span, |lowerer, ranges| {
-            let number = ranges.get(cells).copied();
-            let mut iteration = lowerer.iteration((tree, node), &origin, &ranges[..cells], span);
-            iteration.bits.clear();
+            let mut iteration = lowerer.iteration((tree, node), &origin, ranges, span);
+            iteration.marks.clear();
             iteration.element = None;
             match lowerer.is_visited(tree, &iteration, None, span) {
-                None => build(lowerer, &iteration.cell, number),
-                Some(there) => lowerer.when(there, span, |lowerer| build(lowerer, &iteration.cell, number)),
+                None => build(lowerer, &iteration.cell),
+                Some(there) => lowerer.when(there, span, |lowerer| build(lowerer, &iteration.cell)),
             }
         });
     }

@@ -4,8 +4,8 @@
 //! that every device runs like any other code of the kernel. From the bottom up: `cells` finds and makes cells, `allocate` is the
 //! slow path that takes a slot from a pool, `recycle` gives cells up and clears what was given up, `loops` visits what is active.
 //!
-//! A tree's parameters are views of its memory: the state of the allocator, the words of each pool's slots (headers, entries,
-//! bits), the slots that are free again, and the elements of each leaf. No two views have a byte in common that the kernel touches
+//! A tree's parameters are views of its memory: the state of the allocator, the words of each pool's slots (headers,
+//! entries), the marks of each bitmasked node's cells, the slots that are free again, and the elements of each leaf. No two views have a byte in common that the kernel touches
 //! by both, so that what is known of arrays that do not overlap holds for them.
 
 mod allocate;
@@ -16,9 +16,9 @@ mod recycle;
 use std::sync::Arc;
 
 use octants_diag::Span;
-use octants_ir::sparse::{STATE_WORDS, SparseTree};
+use octants_ir::sparse::{STATE_WORDS, SparseTree, TreeNode, mark};
 use octants_ir::{
-    ArrayType, Boundary, Builder, Data, Digit, Func, Layout, Level, NodeKind, Scalar, Type, Value,
+    ArrayType, Boundary, Builder, Const, Data, Digit, Func, Layout, Level, NodeKind, Scalar, Type, Value,
 };
 
 use crate::dependency::FieldParam;
@@ -55,6 +55,8 @@ enum View {
     Words(usize),
     /// The slots of a pool that are free again.
     Free(usize),
+    /// The marks of a bitmasked node's cells.
+    Marks(usize),
     /// The elements of a leaf, or one entry of them.
     Leaf(usize, Option<u32>),
 }
@@ -117,6 +119,10 @@ impl<H: Host> Lowerer<'_, H> {
                 let of = &shape.pools[pool];
                 (format!("free{pool}"), word, of.free, vec![(of.free_words, 4)])
             }
+            View::Marks(node) => {
+                let (offset, dimensions) = mark_dimensions(&shape, node);
+                (format!("marks{node}"), Scalar::U8.into(), offset, dimensions)
+            }
             View::Leaf(leaf, entry) => {
                 let element = shape.leaves[leaf].element;
                 let scalar = element.elem().map_or(Scalar::I32, |elem| elem);
@@ -171,6 +177,28 @@ impl<H: Host> Lowerer<'_, H> {
         Ndrange { sparse: Some(Box::new(sparse)), ..Ndrange::new(bounds) }
     }
 
+    /// The place of the mark of a bitmasked node's cell.
+    fn mark_place(&mut self, tree: usize, node: usize, cell: &Cell) -> (Value, Vec<Value>) {
+        let base = self.view(tree, View::Marks(node));
+        (base, cell.slot.into_iter().chain(cell.digits.iter().map(|&(digit, _)| digit)).collect())
+    }
+
+    /// Whether the cell of a bitmasked node has a mark.
+    pub(crate) fn is_marked(&mut self, tree: usize, node: usize, cell: &Cell, span: Span) -> Value {
+        let (base, path) = self.mark_place(tree, node, cell);
+        let mut builder = self.at(span);
+        let found = builder.load(base, &path);
+        let none = mark_constant(&mut builder, mark::INACTIVE);
+        builder.compare(octants_ir::ops::CompareOp::Ne, found, none)
+    }
+
+    fn set_mark(&mut self, tree: usize, node: usize, cell: &Cell, value: u8, span: Span) {
+        let (base, path) = self.mark_place(tree, node, cell);
+        let mut builder = self.at(span);
+        let value = mark_constant(&mut builder, value);
+        builder.store(base, &path, value);
+    }
+
     /// The place of a word of the allocator's state.
     fn state(&mut self, tree: usize, pool: usize, word: u32, span: Span) -> (Value, Value) {
         let base = self.view(tree, View::State);
@@ -212,9 +240,24 @@ impl<H: Host> Lowerer<'_, H> {
 /// slot, and the digits of the nodes below the pool's.
 fn leaf_dimensions(tree: &SparseTree, leaf: usize) -> (u64, Vec<Dimension>) {
     let of = &tree.leaves[leaf];
-    let pool = tree.nodes[of.parent].pool;
+    let (offset, dimensions) = cell_dimensions(tree, of.parent);
+    (offset + of.offset, dimensions)
+}
+
+/// As [`leaf_dimensions`], of the marks of a bitmasked node's cells: the digits are those of the cell.
+fn mark_dimensions(tree: &SparseTree, node: usize) -> (u64, Vec<Dimension>) {
+    let of = &tree.nodes[node];
+    let (offset, mut dimensions) = cell_dimensions(tree, of.parent.unwrap_or(0));
+    let marks = TreeNode { cell_bytes: 1, ..of.clone() };
+    dimensions.extend(cells::strides(&marks).into_iter().filter(|&(extent, _)| extent > 1));
+    (offset + of.offset, dimensions)
+}
+
+/// The offset of a node's first cell in slot 0 of its pool, counted from the tree's beginning, and the dimensions in which its cells lie.
+fn cell_dimensions(tree: &SparseTree, node: usize) -> (u64, Vec<Dimension>) {
+    let pool = tree.nodes[node].pool;
     let at = &tree.pools[pool];
-    let mut offset = at.first + at.header_bytes + of.offset;
+    let mut offset = at.first + at.header_bytes;
     let mut dimensions = Vec::new();
     if pool > 0 {
         dimensions.push((at.slots, at.slot_bytes));
@@ -223,7 +266,7 @@ fn leaf_dimensions(tree: &SparseTree, leaf: usize) -> (u64, Vec<Dimension>) {
             dimensions.push((owner.chunk, owner.cell_bytes));
         }
     }
-    for node in tree.path(of.parent).into_iter().skip_while(|&node| node != at.node).skip(1) {
+    for node in tree.path(node).into_iter().skip_while(|&node| node != at.node).skip(1) {
         offset += tree.nodes[node].offset + tree.nodes[node].cells;
         dimensions.extend(cells::strides(&tree.nodes[node]).into_iter().filter(|&(extent, _)| extent > 1));
     }
@@ -241,6 +284,11 @@ fn plain_layout(dimensions: &[Dimension]) -> Layout {
         levels: vec![Level { kind: NodeKind::Dense, digits }],
     }
     .normalised()
+}
+
+/// A mark of a bitmasked node's cell.
+fn mark_constant(builder: &mut Builder<'_>, mark: u8) -> Value {
+    builder.constant(Const::from_i128(Scalar::U8, mark.into()))
 }
 
 /// `value > 0`

@@ -7,7 +7,7 @@
 
 use octants_diag::Span;
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp, ParallelFor};
-use octants_ir::sparse::{SparseTree, TreeChild, header, list, state};
+use octants_ir::sparse::{SparseTree, TreeChild, header, list, mark, state};
 use octants_ir::{Const, Data, NodeKind, OpKind, Scalar, Type, Value};
 
 use super::cells::{Cell, Need, strides};
@@ -38,28 +38,12 @@ impl<H: Host> Lowerer<'_, H> {
             }
             NodeKind::Dynamic => self.drop_list(tree, &shape, &parent, node, span),
             NodeKind::Bitmasked => {
-                let (word, bit) = self.bit_of(&parent, of, number, span);
-                let others = self.at(span).bit_unary(octants_ir::ops::BitUnary::Not, bit);
-                let old = self.update_word(AtomicOp::And, tree, &parent, word, others, span);
-                let mut builder = self.at(span);
-                let masked = builder.bit(BitOp::And, old, bit);
-                let zero = builder.i32(0);
-                let none = builder.compare(CompareOp::Eq, masked, zero);
-                let some = builder.bit_unary(octants_ir::ops::BitUnary::Not, none);
-                let mut cell = parent;
-                cell.offset += of.offset + of.cells;
-                let mut rest = number;
-                for (extent, stride) in strides(of).into_iter().rev() {
-                    if extent > 1 {
-                        let mut builder = self.at(span);
-                        let digit = super::cells::remainder(&mut builder, rest, extent);
-                        rest = super::cells::divided(&mut builder, rest, extent);
-                        cell.digits.push((digit, stride));
-                    }
-                }
-                let inner = cell.digits.len() - strides(of).iter().filter(|one| one.0 > 1).count();
-                cell.digits[inner..].reverse();
-                self.when(some, span, |lowerer| lowerer.clear_cell(tree, &shape, node, &cell, span));
+                let cell = self.inner_cell(&shape, parent, node, node, distances, span);
+                let some = self.is_marked(tree, node, &cell, span);
+                self.when(some, span, |lowerer| {
+                    lowerer.set_mark(tree, node, &cell, mark::INACTIVE, span);
+                    lowerer.clear_cell(tree, &shape, node, &cell, span);
+                });
             }
         }
         self.trees[tree].retired = true;
@@ -183,16 +167,7 @@ impl<H: Host> Lowerer<'_, H> {
     fn clear_node(&mut self, tree: usize, shape: &SparseTree, child: usize, cell: &Cell, span: Span) {
         let of = &shape.nodes[child];
         match of.kind {
-            NodeKind::Dense => self.clear_cells(tree, shape, child, cell, span),
-            NodeKind::Bitmasked => {
-                self.clear_cells(tree, shape, child, cell, span);
-                let words = self.at(span).i32(2 * of.mask_words() as i32);
-                let zero = self.at(span).i32(0);
-                self.count_up(words, span, |lowerer, number| {
-                    let word = lowerer.word_of(cell, of.offset, Some(number), span);
-                    lowerer.store_word(tree, cell, word, zero, span);
-                });
-            }
+            NodeKind::Dense | NodeKind::Bitmasked => self.clear_cells(tree, shape, child, cell, span),
             NodeKind::Pointer => {
                 let entries = self.at(span).i32(of.count() as i32);
                 self.count_up(entries, span, |lowerer, number| {
@@ -223,6 +198,9 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) {
         let Some((&(extent, stride), rest)) = dimensions.split_first() else {
+            if shape.nodes[child].kind == NodeKind::Bitmasked {
+                self.set_mark(tree, child, &cell, mark::INACTIVE, span);
+            }
             return self.clear_cell(tree, shape, child, &cell, span);
         };
         let end = self.at(span).i32(extent as i32);
@@ -336,15 +314,9 @@ impl<H: Host> Lowerer<'_, H> {
             }
             NodeKind::Pointer | NodeKind::Dynamic => self.drop_pool(tree, shape, of.pool, span),
             NodeKind::Bitmasked => {
-                self.for_cells_of(tree, shape, node, None, span, |lowerer, cell, _| {
+                self.for_cells_of(tree, shape, node, span, |lowerer, cell| {
+                    lowerer.set_mark(tree, node, cell, mark::INACTIVE, span);
                     lowerer.clear_cell(tree, shape, node, cell, span);
-                });
-                let above = of.parent.unwrap_or(0);
-                let words = 2 * of.mask_words();
-                self.for_cells_of(tree, shape, above, Some(words), span, |lowerer, cell, number| {
-                    let word = lowerer.word_of(cell, of.offset, number, span);
-                    let zero = lowerer.at(span).i32(0);
-                    lowerer.store_word(tree, cell, word, zero, span);
                 });
             }
         }
