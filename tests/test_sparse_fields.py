@@ -438,21 +438,6 @@ def test_an_index_outside_is_told_in_debug_mode(arch):
     assert count_of(x) == 4
 
 
-def test_derivatives_of_sparse_fields_are_refused():
-    x = oc.field(oc.f32, needs_grad=True)
-    oc.root.pointer(oc.i, 4).place(x, x.grad)
-    loss = oc.field(oc.f32, shape=(), needs_grad=True)
-
-    @oc.kernel
-    def total():
-        for i in x:
-            loss[None] += x[i] ** 2
-
-    total()
-    with pytest.raises(RuntimeError, match="sparse"):
-        total.grad()
-
-
 def test_lists_have_methods():
     x = oc.field(oc.f32)
     oc.root.dense(oc.i, 4).dynamic(oc.j, 64).place(x)

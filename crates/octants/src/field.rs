@@ -215,6 +215,29 @@ impl FieldLeaf {
         Ok(self.tree.base()? + self.offset)
     }
 
+    /// Where its first element lies in its tree, if elements may not be there: of slot 0, in bytes from the tree's beginning.
+    pub fn sparse_offset(&self) -> Option<u64> {
+        let leaf = self.sparse.as_deref()?;
+        let entry = u64::from(leaf.entry.unwrap_or(0)) * u64::from(self.scalar().bytes());
+        Some(leaf.tree.leaf_view(leaf.leaf as usize).0 + entry)
+    }
+
+    /// Where its first element lies, of slot 0 if elements may not be there: no other leaf's does.
+    pub fn first_address(&self) -> Result<u64, Error> {
+        Ok(self.tree.base()? + self.sparse_offset().unwrap_or(self.offset))
+    }
+
+    /// Whether another leaf has its elements in the same cells.
+    pub fn shares_cells(&self, other: &Self) -> bool {
+        match (self.sparse.as_deref(), other.sparse.as_deref()) {
+            (Some(one), Some(other)) => {
+                let parent = |leaf: &SparseLeaf| leaf.tree.leaves[leaf.leaf as usize].parent;
+                one.serial == other.serial && parent(one) == parent(other)
+            }
+            _ => false,
+        }
+    }
+
     /// The tree's memory from an offset on, as [`Tree::view`].
     #[must_use]
     pub fn view(&self, session: &Session, offset: u64) -> Self {

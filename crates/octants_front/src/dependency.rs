@@ -87,7 +87,22 @@ pub struct FieldParam {
     /// The number of the dependency that is the field.
     pub field: usize,
     pub leaf: usize,
-    /// Of a view of the tree that the leaf lies in: bytes from the beginning of the tree's memory. Else the parameter is the leaf.
-    pub view: Option<u64>,
+    /// Of a view of the tree that the leaf lies in. Else the parameter is the leaf.
+    pub view: Option<TreeView>,
     pub param: usize,
+}
+
+/// A part of the memory of a tree with sparse nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TreeView {
+    /// Bytes from the beginning of the tree's memory.
+    pub offset: u64,
+    /// The dependency and its leaf whose elements it is, if it is elements.
+    pub elements: Option<(usize, usize)>,
+    /// The number of the tree in the kernel.
+    pub tree: usize,
+    /// Whether it is what finds cells, of a kernel that gives none up: those that are there stay where they are, whatever the kernel writes.
+    pub is_structure: bool,
+    /// Whether it is read only to leave out accesses of elements that are not there.
+    pub is_guard: bool,
 }

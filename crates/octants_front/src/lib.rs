@@ -19,7 +19,7 @@ mod sources;
 use octants_diag::Diagnostic;
 use octants_ir::{ArrayType, Kernel, KernelOptions, Scalar};
 
-pub use dependency::{Dependency, FieldParam, Origin, Role, Step};
+pub use dependency::{Dependency, FieldParam, Origin, Role, Step, TreeView};
 pub use formula::{Formula, FormulaParam};
 pub use host::{
     Annotation, ArgumentArray, ArrayAnnotation, ElementAnnotation, ExprId, FieldKind, FunctionSource, Host,
@@ -63,6 +63,11 @@ pub struct LowerOptions {
     pub unrolling_limit: u32,
     /// The kernel promises to depend on its arguments alone: globals that are values are refused.
     pub pure: bool,
+    /// The kernel has run, and is to be differentiated in reverse: cells of sparse nodes are found, and never made. What gives cells
+    /// up, or appends to lists, is refused.
+    pub has_run: bool,
+    /// Accesses of sparse fields say which element they are of, for those who compare accesses.
+    pub names_elements: bool,
 }
 
 impl Default for LowerOptions {
@@ -75,6 +80,8 @@ impl Default for LowerOptions {
             short_circuit: true,
             unrolling_limit: 32,
             pure: false,
+            has_run: false,
+            names_elements: false,
         }
     }
 }

@@ -60,7 +60,8 @@ pub struct Digit {
     pub below: u32,
     /// How many values it has.
     pub extent: u32,
-    /// Bytes from one cell to the next.
+    /// Bytes from one cell to the next. If 0, the digit says which element an access is of, and the others say where that lies: accesses
+    /// that differ in it differ in them.
     pub stride: u64,
 }
 
@@ -184,6 +185,9 @@ impl Layout {
             let Digit { stride, extent, .. } = *digit;
             if stride % u64::from(scalar) != 0 {
                 return Err(format!("a stride of {stride} bytes is no multiple of the scalars' {scalar}"));
+            }
+            if stride == 0 {
+                continue;
             }
             if stride < inside {
                 return Err(format!("cells of {inside} bytes lie {stride} apart"));
@@ -312,6 +316,9 @@ mod tests {
         assert_eq!(first(|d| d.below = 2), "axis 0 has a digit of 4 times 2 on top of 1");
         assert_eq!(first(|d| d.stride = 26), "a stride of 26 bytes is no multiple of the scalars' 4");
         assert_eq!(first(|d| d.stride = 20), "cells of 24 bytes lie 20 apart");
+        let mut named = plain.clone();
+        named.levels[0].digits[0].stride = 0;
+        named.check(4, 4).unwrap();
         assert_eq!(first(|d| d.stride = 1 << 62), "more bytes than there are addresses");
         assert_eq!(changed(|l| l.levels[0].digits.push(digit(7, 1, 2, 4))), "a digit is of axis 7");
         assert_eq!(plain.check(8, 4).unwrap_err(), "cells of 8 bytes lie 4 apart");

@@ -19,6 +19,9 @@
 use crate::layout::NodeKind;
 use crate::types::Data;
 
+/// A dimension of a part of a tree's memory: how many steps, of how many bytes.
+pub type Dimension = (u32, u64);
+
 /// The nodes of a tree, its leaves and its pools. Node 0 is the root, pool 0 its only cell.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SparseTree {
@@ -165,6 +168,44 @@ impl SparseTree {
         self.axes(node).iter().map(extent).collect()
     }
 
+    /// Bytes from the beginning of the tree's memory to a leaf's first element in slot 0 of its pool, and the dimensions in which its elements
+    /// lie: the slot, and the digits of the nodes below the pool's. Leaves of one cell differ in the first alone.
+    pub fn leaf_view(&self, leaf: usize) -> (u64, Vec<Dimension>) {
+        let of = &self.leaves[leaf];
+        let (offset, dimensions) = self.cell_view(of.parent);
+        (offset + of.offset, dimensions)
+    }
+
+    /// As [`Self::leaf_view`], of the marks of a bitmasked node's cells.
+    pub fn mark_view(&self, node: usize) -> (u64, Vec<Dimension>) {
+        let of = &self.nodes[node];
+        let (offset, mut dimensions) = self.cell_view(of.parent.unwrap_or(0));
+        let marks = TreeNode { cell_bytes: 1, ..of.clone() };
+        dimensions.extend(marks.strides().into_iter().filter(|&(extent, _)| extent > 1));
+        (offset + of.offset, dimensions)
+    }
+
+    /// Where the cells of a node lie.
+    fn cell_view(&self, node: usize) -> (u64, Vec<Dimension>) {
+        let pool = self.nodes[node].pool;
+        let at = &self.pools[pool];
+        let mut offset = at.first + at.header_bytes;
+        let mut dimensions = Vec::new();
+        if pool > 0 {
+            dimensions.push((at.slots, at.slot_bytes));
+            let owner = &self.nodes[at.node];
+            if owner.kind == NodeKind::Dynamic && owner.chunk > 1 {
+                dimensions.push((owner.chunk, owner.cell_bytes));
+            }
+        }
+        for node in self.path(node).into_iter().skip_while(|&node| node != at.node).skip(1) {
+            let of = &self.nodes[node];
+            offset += of.offset + of.cells;
+            dimensions.extend(of.strides().into_iter().filter(|&(extent, _)| extent > 1));
+        }
+        (offset, dimensions)
+    }
+
     /// Whether some cell on the way to the node's may not be there.
     pub fn is_sparse(&self, node: usize) -> bool {
         self.path(node).iter().any(|&at| self.nodes[at].kind != NodeKind::Dense)
@@ -175,6 +216,23 @@ impl TreeNode {
     /// How many cells there are in one of the parent's.
     pub fn count(&self) -> u64 {
         self.splits.iter().map(|&(_, extent)| u64::from(extent)).product()
+    }
+
+    /// Extent and bytes of a step for each axis, where cells lie side by side.
+    pub fn strides(&self) -> Vec<Dimension> {
+        let mut stride = self.cell_bytes;
+        let mut strides: Vec<_> = self
+            .splits
+            .iter()
+            .rev()
+            .map(|&(_, extent)| {
+                let this = (extent, stride);
+                stride *= u64::from(extent);
+                this
+            })
+            .collect();
+        strides.reverse();
+        strides
     }
 
     /// Of a dynamic node: how many runs a full list has.

@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use octants::diag::{Code, quote};
-use octants::front::{FunctionKind, Host, Returned, Returns, Signature, check_signature, lower_kernel};
+use octants::front::{
+    FunctionKind, Host, LowerOptions, Returned, Returns, Signature, check_signature, lower_kernel,
+};
 use octants::ir::{Const, Data, LocData};
-use octants::{Arguments, LaunchError, LiveStream};
+use octants::{Arguments, LaunchError, LiveStream, Mode};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
@@ -162,19 +164,24 @@ impl Kernel {
         let args = described
             .map(|(object, param)| binder.describe(param, tensor::unwrapped(object), current))
             .collect::<PyResult<Vec<_>>>()?;
-        let options = self.lower_options(py, current, arguments)?;
+        let mut options = self.lower_options(py, current, arguments)?.into_owned();
+        options.has_run = matches!(what, What::Derivative(kind) if kind.mode() == Mode::Reverse);
+        options.names_elements = options.has_run || what == What::Recording;
         let started = Instant::now();
         let function = self.function.bind(py).as_any();
         let varying = self.varying(py, current, what, arguments)?;
-        let lower =
-            |varying: &[String]| lower_kernel(&PyHost::new(py), sources, function, &args, &options, varying);
-        let lowered = match lower(&varying) {
-            // A number may have to be known after all, where nobody thought of one that changes.
-            Err(_) if !varying.is_empty() => lower(&[]),
-            lowered => lowered,
+        let lower = |options: &LowerOptions| {
+            let lower = |varying: &[String]| {
+                lower_kernel(&PyHost::new(py), sources, function, &args, options, varying)
+            };
+            let lowered = match lower(&varying) {
+                // A number may have to be known after all, where nobody thought of one that changes.
+                Err(_) if !varying.is_empty() => lower(&[]),
+                lowered => lowered,
+            };
+            lowered.map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, sources.map()))
         };
-        let mut lowered =
-            lowered.map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, sources.map()))?;
+        let mut lowered = lower(&options)?;
         let lowering = started.elapsed();
         // Fields that the kernel does not use must be placed, too: their layout is finished now.
         if let Some(root) = self.runtime.get().root(py) {
@@ -198,7 +205,14 @@ impl Kernel {
             return Ok(made);
         }
         let mut losses = Losses::default();
-        if what == What::Recording {
+        let has_trees = lowered.fields.iter().any(|field| field.view.is_some());
+        if what == What::Recording && has_trees {
+            // Nothing is kept of a run that makes cells: its derivative must do without.
+            let kind = DerivativeKind::Reverse;
+            let finding = lower(&LowerOptions { has_run: true, ..options.clone() })?;
+            let made = self.differentiate(py, current, kind, &finding, arguments, signals.request())?;
+            self.keep(current, What::Derivative(kind), made);
+        } else if what == What::Recording {
             let (found, made) = self.record(py, current, &lowered, arguments, signals.request())?;
             losses = found;
             if let Some(mut made) = made {

@@ -241,6 +241,8 @@ impl Runtime {
             short_circuit: option(options, "short_circuit_operators")?,
             unrolling_limit: option(options, "unrolling_limit")?,
             pure: false,
+            has_run: false,
+            names_elements: false,
         };
         let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
         let cache = disk_cache::options(options)?;

@@ -60,7 +60,8 @@ impl Since<'_> {
             Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()))
         };
         let params = gradient.written().len();
-        for (param, region) in kernel.touches(code.footprint(), block, |param| param < params) {
+        let needed = |param: usize| param < params && code.is_needed(param);
+        for (param, region) in kernel.touches(code.footprint(), block, needed) {
             if let Some(writer) = log.writer_since(self.values, &region) {
                 let help = "write to another array or to another row of it, or use oc.ad.checkpoint, which keeps what steps overwrite";
                 return refused(param, "what it saw of", writer, help);
@@ -142,7 +143,8 @@ fn tell(py: Python<'_>, what: &str, regions: &[Region]) -> PyResult<()> {
 #[cold]
 pub fn launches(py: Python<'_>, name: &str, code: &Specialisation, block: &[u8]) -> PyResult<()> {
     let written = code.compiled.writes(code.footprint(), block);
-    let regions: Vec<_> = written.into_iter().map(|(_, region)| region).collect();
+    let observed = written.into_iter().filter(|&(param, _)| code.is_observed(param));
+    let regions: Vec<_> = observed.map(|(_, region)| region).collect();
     tell(py, &format!("the kernel `{name}`"), &regions)
 }
 
@@ -170,10 +172,12 @@ pub fn host_writes_leaf(py: Python<'_>, leaf: &FieldLeaf, method: &str, index: &
     if !is_open() {
         return Ok(());
     }
-    let Ok(first) = leaf.address() else { return Ok(()) };
+    let Ok(first) = leaf.first_address() else { return Ok(()) };
     let bytes = u64::from(leaf.scalar().bytes()) * leaf.entries() as u64;
     let kind = MemoryKind::Field { span: leaf.layout().span(bytes as u32) };
-    let region = Region { array: ArrayMemory { first, bytes, kind }, indices: element(index) };
+    // Where an index lies in cells that come and go is known to kernels alone.
+    let indices = if leaf.is_sparse() { Vec::new() } else { element(index) };
+    let region = Region { array: ArrayMemory { first, bytes, kind }, indices };
     tell(py, &format!("`{method}`"), &[region])
 }
 

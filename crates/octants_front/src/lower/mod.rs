@@ -165,6 +165,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
         let returns = self.kernel_returns()?;
         debug_assert_eq!(self.region, self.kernel.body);
         calls::captures::pass_captures(&mut self.kernel);
+        self.finish_trees();
         let dependencies = self.members.into_iter().map(|member| member.dependency).collect();
         Ok(Lowered {
             kernel: self.kernel,

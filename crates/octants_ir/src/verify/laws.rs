@@ -41,7 +41,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     37 Call "A call names a function of the kernel, and has arguments and results of its types; an array is passed to a function that takes the same.";
     38 Print "A `print` has one operand for each value of its text, a scalar or tensor that the format fits.";
     39 Random "A random number is a scalar, and not `u1`; `launch_key` gives `u64`.";
-    40 Layout "The digits of a layout cover each axis once; strides are multiples of the scalar's bytes, and cells do not reach into each other.";
+    40 Layout "The digits of a layout cover each axis once; strides are multiples of the scalar's bytes, and cells do not reach into each other, but for digits of stride 0.";
     41 Field "A field holds scalars or tensors, has the rank of its layout, and clamps no index.";
     42 Address "`address` takes a scalar or tensor in an array or a field, and gives `u64`.";
     43 Digits "In a kernel that is split into tasks, each axis of a layout is one digit, and no loop runs over a layout.";

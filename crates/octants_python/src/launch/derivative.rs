@@ -7,8 +7,8 @@ use std::ops::Range;
 use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{Dependency, FieldParam, Origin, Role};
 use octants::ir::plan::ArgSlot;
-use octants::ir::{ArrayType, Kernel, Loc, Scalar, Type};
-use octants::{CompiledKernel, Gradient, LoopMemory, Mode, Storage, total_bytes};
+use octants::ir::{ArrayType, Kernel, Layout, Loc, Scalar, Type};
+use octants::{CompiledKernel, FieldLeaf, Gradient, LoopMemory, Mode, Storage, total_bytes};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -77,6 +77,8 @@ pub struct Companion<'py> {
 #[derive(Clone, Copy)]
 enum Part {
     Leaf(usize),
+    /// The elements of a leaf that may not be there.
+    Cells(usize),
     Array(ArrayType),
     View(ArrayType),
 }
@@ -258,11 +260,10 @@ pub fn companions<'py>(
     fields: &[FieldParam],
     arguments: &[Borrowed<'_, 'py, PyAny>],
 ) -> PyResult<Vec<Companion<'py>>> {
-    if let Some(view) = fields.iter().find(|param| param.view.is_some()) {
-        let text = "derivatives of kernels that use sparse nodes are not supported";
-        return Err(errors::plain(dependencies[view.field].object.py(), Code::DerivativeArguments, text));
-    }
-    let of_fields = fields.iter().map(|param| (param.param, param.field, Part::Leaf(param.leaf)));
+    let of_fields = fields.iter().filter_map(|param| match param.view {
+        None => Some((param.param, param.field, Part::Leaf(param.leaf))),
+        Some(view) => view.elements.map(|(field, leaf)| (param.param, field, Part::Cells(leaf))),
+    });
     let of_arrays = dependencies.iter().enumerate().filter_map(|(index, one)| match one.role {
         Role::Array { param, ty } => Some((param, index, Part::Array(ty))),
         Role::View { param, ty, .. } => Some((param, index, Part::View(ty))),
@@ -284,7 +285,7 @@ pub fn companions<'py>(
     let mut companions = Vec::new();
     for (param, dependency, part) in of_fields.chain(of_arrays).filter(|&(param, ..)| holds_reals(param)) {
         let leaf = match part {
-            Part::Leaf(leaf) => leaf,
+            Part::Leaf(leaf) | Part::Cells(leaf) => leaf,
             Part::Array(_) | Part::View(_) => 0,
         };
         let Dependency { origin, object, .. } = &dependencies[dependency];
@@ -294,11 +295,17 @@ pub fn companions<'py>(
             Origin::Member { .. } | Origin::Captured | Origin::Held => object,
         };
         let address = match part {
-            Part::Leaf(leaf) => bound_field(tensor::unwrapped(object))?.leaves[leaf].address().ok(),
+            Part::Leaf(leaf) | Part::Cells(leaf) => {
+                bound_field(tensor::unwrapped(object))?.leaves[leaf].first_address().ok()
+            }
             Part::Array(_) | Part::View(_) => None,
         };
         for &kind in kind.companions() {
             let found = companion(object, leaf, kind)?;
+            if let (Some(found), Part::Cells(leaf)) = (&found, part) {
+                let of = &bound_field(tensor::unwrapped(object))?.leaves[leaf];
+                require_same_cells(found, of, &kernel.params[param].name)?;
+            }
             companions.push(Companion { param, dependency, part, kind, found, address });
         }
     }
@@ -314,14 +321,20 @@ pub fn storage(
 ) -> PyResult<Vec<Storage>> {
     let mut constant = Vec::new();
     for field in stopped {
-        constant.extend(bound_field(field)?.leaves.iter().filter_map(|leaf| leaf.address().ok()));
+        constant.extend(bound_field(field)?.leaves.iter().filter_map(|leaf| leaf.first_address().ok()));
     }
     let mut storage = vec![Storage::Constant; kernel.params.len()];
     for one in companions.iter().filter(|one| one.kind == kind) {
         storage[one.param] = match (&one.found, one.part) {
-            (None, Part::Leaf(_)) => Storage::Dropped,
+            (None, Part::Leaf(_) | Part::Cells(_)) => Storage::Dropped,
             (None, Part::Array(_) | Part::View(_)) => Storage::Missing,
             (Some(_), Part::Array(_) | Part::View(_)) => Storage::Companion(None),
+            (Some(_), Part::Cells(_)) => {
+                let Type::Array(array) = kernel.ty(kernel.regions[kernel.body].params[one.param]) else {
+                    return Err(errors::bug("elements of a field are an array"));
+                };
+                companion_of(one, array.layout.map(|layout| kernel.layouts[layout].clone()), &constant)
+            }
             (Some(found), Part::Leaf(_)) => {
                 let [leaf] = &*bound_field(found)?.leaves else {
                     let text = format!(
@@ -330,15 +343,32 @@ pub fn storage(
                     );
                     return Err(errors::plain(found.py(), Code::DerivativeArguments, text));
                 };
-                let layout = Some((**leaf.layout()).clone());
-                match one.address {
-                    Some(address) if constant.contains(&address) => Storage::Stopped(layout),
-                    _ => Storage::Companion(layout),
-                }
+                companion_of(one, Some((**leaf.layout()).clone()), &constant)
             }
         };
     }
     Ok(storage)
+}
+
+/// The storage of a field's derivatives. Those of a field that is a constant are there, and of no use.
+fn companion_of(one: &Companion<'_>, layout: Option<Layout>, constant: &[u64]) -> Storage {
+    match one.address {
+        Some(address) if constant.contains(&address) => Storage::Stopped(layout),
+        _ => Storage::Companion(layout),
+    }
+}
+
+/// Refuses derivatives of a sparse field that come and go with other cells than its elements.
+fn require_same_cells(companion: &Bound<'_, PyAny>, of: &FieldLeaf, name: &str) -> PyResult<()> {
+    if let [leaf] = &*bound_field(companion)?.leaves
+        && leaf.shares_cells(of)
+    {
+        return Ok(());
+    }
+    let text = format!("the derivatives of `{name}` do not lie in the same cells as its elements");
+    let diagnostic = Diagnostic::new(Code::DerivativeArguments, text)
+        .help("place them in the same node: `node.place(x, x.grad)`, or call `oc.root.lazy_grad()`");
+    Err(errors::from_diagnostic(companion.py(), diagnostic, &SourceMap::new()))
 }
 
 impl Companion<'_> {
@@ -365,12 +395,13 @@ impl Companion<'_> {
             (Some(found), Some(param)) => match self.part {
                 Part::Array(ty) => Check::Array(ArrayInput::new(compiled, param, ty)),
                 Part::View(ty) => Check::View(ArrayInput::new(compiled, param, ty), None),
-                Part::Leaf(_) => {
+                Part::Leaf(_) | Part::Cells(_) => {
+                    let view = bound_field(found)?.leaves[0].sparse_offset();
                     let at = compiled.args().slots[param].offset as usize;
                     Check::Field(Box::new(FieldInput::new(
                         found,
                         false,
-                        vec![LeafSlot { leaf: 0, view: None, at }],
+                        vec![LeafSlot { leaf: 0, view, at }],
                     )?))
                 }
             },
@@ -393,7 +424,7 @@ impl Companion<'_> {
 
     fn path(&self, of: &Bound<'_, PyAny>, number: Option<usize>) -> CompanionPath {
         let leaf = match self.part {
-            Part::Leaf(leaf) => leaf,
+            Part::Leaf(leaf) | Part::Cells(leaf) => leaf,
             Part::Array(_) | Part::View(_) => 0,
         };
         let of = match number {

@@ -38,7 +38,7 @@ pub fn leaf_slots(fields: &[FieldParam], field: usize, compiled: &CompiledKernel
     let of_field = fields.iter().filter(|param| param.field == field);
     let slot = |param: &FieldParam| LeafSlot {
         leaf: param.leaf,
-        view: param.view,
+        view: param.view.map(|view| view.offset),
         at: compiled.args().slots[param.param].offset as usize,
     };
     of_field.map(slot).collect()

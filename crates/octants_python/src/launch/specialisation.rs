@@ -44,6 +44,10 @@ pub struct Specialisation {
     /// Likewise: what it does, for people.
     pub plan: Option<DerivativePlan>,
     footprint: OnceLock<Footprint>,
+    /// Parameters whose writes change nothing for derivatives: what finds cells that stay.
+    unobserved: Vec<usize>,
+    /// Parameters that a derivative reads only to leave out what is not there.
+    guards: Vec<usize>,
 }
 
 /// A parameter that is calculated from inputs, by their numbers.
@@ -100,6 +104,10 @@ impl Specialisation {
                 && number::of(&dependency.object).is_some()
         });
         let baked = baked.map(|(dependency, &number)| (number, dependency.path.clone())).collect();
+        let structure = fields.iter().filter(|field| field.view.is_some_and(|view| view.is_structure));
+        let unobserved = structure.map(|field| field.param).collect();
+        let guards = fields.iter().filter(|field| field.view.is_some_and(|view| view.is_guard));
+        let guards = guards.map(|field| field.param).collect();
         Ok(Self {
             epoch,
             compiled,
@@ -115,6 +123,8 @@ impl Specialisation {
             derivative: None,
             plan: None,
             footprint: OnceLock::new(),
+            unobserved,
+            guards,
         })
     }
 
@@ -159,6 +169,16 @@ impl Specialisation {
     }
 
     /// What the code touches of its arrays. Found when it is first asked for.
+    /// Whether a derivative depends on what a parameter holds.
+    pub fn is_needed(&self, param: usize) -> bool {
+        !self.guards.contains(&param)
+    }
+
+    /// Whether writes of a parameter matter to derivatives of others.
+    pub fn is_observed(&self, param: usize) -> bool {
+        !self.unobserved.contains(&param)
+    }
+
     pub fn footprint(&self) -> &Footprint {
         self.footprint.get_or_init(|| self.compiled.footprint())
     }

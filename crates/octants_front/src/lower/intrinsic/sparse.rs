@@ -70,11 +70,25 @@ impl<H: Host> Lowerer<'_, H> {
                 Term::None
             }
             Intrinsic::Deactivate => {
+                self.require_values("deactivate cells", span)?;
                 self.deactivate_node_cell(tree, node, &indices, span);
                 Term::None
             }
             _ => Term::Value(self.length_of(tree, node, &indices, span)),
         })
+    }
+
+    /// Refuses what a derivative cannot follow back.
+    fn require_values(&mut self, what: &str, span: Span) -> Fallible<()> {
+        if !self.options.names_elements {
+            return Ok(());
+        }
+        Err(self.error_with_help(
+            Code::NotDifferentiable,
+            span,
+            format!("the derivative of a kernel in which tasks {what} is not supported"),
+            "do it in a kernel of its own, which is not differentiated: `@oc.ad.no_grad` keeps it out of a tape",
+        ))
     }
 
     /// The cell that a node and an index are, of a node that an intrinsic is about.
@@ -226,6 +240,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             ("length", []) => Ok(Term::Value(self.length_of(list.tree, list.node, &list.indices, span))),
             ("deactivate", []) => {
+                self.require_values("deactivate cells", span)?;
                 self.deactivate_node_cell(list.tree, list.node, &list.indices, span);
                 Ok(Term::None)
             }
@@ -247,6 +262,7 @@ impl<H: Host> Lowerer<'_, H> {
         value: Term<H::Object>,
         span: Span,
     ) -> Fallible<Value> {
+        self.require_values("append to lists", span)?;
         let shape = self.trees[tree].tree.clone();
         let of = &shape.nodes[node];
         let mut values = Vec::new();
@@ -328,6 +344,7 @@ impl<H: Host> Lowerer<'_, H> {
         let Term::Object(object) = self.rvalue(of.term, of.span)? else {
             return Err(self.bad_arguments(intrinsic, of.span));
         };
+        self.require_values("deactivate cells", span)?;
         let (tree, node) = self.sparse_node(&object, of.span)?;
         self.deactivate_all(tree, node, span);
         Ok(Term::None)

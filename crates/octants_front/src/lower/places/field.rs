@@ -131,10 +131,10 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Term<H::Object>> {
         Ok(match kind {
             FieldKind::Leaf { sparse: Some(leaf), layout, .. } => {
-                let place =
-                    self.sparse_place(leaf, &layout.origin, path, (within.field, within.next_leaf), span);
+                let of = (within.field, within.next_leaf);
+                let name = leaf_name(within);
                 within.next_leaf += 1;
-                Term::Place(place)
+                Term::Place(self.sparse_place(leaf, layout, path, of, &name, span))
             }
             FieldKind::Leaf { elem, layout, sparse: None } => {
                 let base = self.leaf_param(*elem, layout, within);
@@ -167,7 +167,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// The parameter that a leaf is, added when it is first used.
     fn leaf_param(&mut self, elem: octants_ir::Data, layout: &Arc<Layout>, within: &mut Use<'_>) -> Value {
-        let leaf = within.next_leaf;
+        let (leaf, name) = (within.next_leaf, leaf_name(within));
         within.next_leaf += 1;
         if let Some(known) = self
             .fields
@@ -179,10 +179,9 @@ impl<H: Host> Lowerer<'_, H> {
         let rank = layout.rank() as u8;
         let layout = Some(self.kernel.intern_layout((**layout).clone()));
         let ty = ArrayType { layout, ..ArrayType::array(elem, rank, Boundary::Unsafe) };
-        let name = within.name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "__");
         let param = self.kernel.params.len();
         self.fields.push(FieldParam { field: within.field, leaf, view: None, param });
-        self.kernel.add_param(if leaf == 0 { name } else { format!("{name}__{leaf}") }, Type::Array(ty))
+        self.kernel.add_param(name, Type::Array(ty))
     }
 
     /// The dependency that a field is; one that no argument led to is the kernel's own.
@@ -313,5 +312,14 @@ fn first_sparse(kind: &FieldKind) -> Option<(usize, &Arc<SparseLeaf>)> {
         FieldKind::Leaf { sparse, .. } => sparse.as_ref().map(|leaf| (0, leaf)),
         FieldKind::Entries { entries, .. } => entries.first().and_then(|entry| first_sparse(entry)),
         FieldKind::Struct { members } => members.first().and_then(|(_, member)| first_sparse(member)),
+    }
+}
+
+/// The name of the parameter that the next leaf of a field is.
+fn leaf_name(within: &Use<'_>) -> String {
+    let name = within.name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "__");
+    match within.next_leaf {
+        0 => name,
+        leaf => format!("{name}__{leaf}"),
     }
 }

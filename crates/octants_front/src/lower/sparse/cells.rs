@@ -5,7 +5,7 @@
 
 use octants_diag::Span;
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp, BitUnary, CompareOp};
-use octants_ir::sparse::{SparseTree, TreeNode, list, mark};
+use octants_ir::sparse::{SparseTree, list, mark};
 use octants_ir::{Builder, Const, NodeKind, Scalar, Value};
 
 use super::{View, positive};
@@ -32,8 +32,17 @@ pub(crate) struct Cell {
     pub slot: Option<Value>,
     /// Digits of nodes inside the slot, and bytes of a step of each.
     pub digits: Vec<(Value, u64)>,
-    /// Bytes from the slot's beginning, without the digits.
+    /// Bytes from the beginning of the slot's cell, without the digits.
     pub offset: u64,
+    /// Whether it is there, if that must be known before it is accessed.
+    pub there: Option<Value>,
+}
+
+impl Cell {
+    /// The index of an element that lies in it, in a view of such elements.
+    pub fn path(&self) -> Vec<Value> {
+        self.slot.into_iter().chain(self.digits.iter().map(|&(digit, _)| digit)).collect()
+    }
 }
 
 /// Why a cell is looked for.
@@ -47,31 +56,20 @@ pub(crate) enum Need {
     Appended,
 }
 
-/// Extent and bytes of a step for each axis of a node whose cells lie side by side.
-pub(super) fn strides(node: &TreeNode) -> Vec<(u32, u64)> {
-    let mut stride = node.cell_bytes;
-    let mut strides: Vec<_> = node
-        .splits
-        .iter()
-        .rev()
-        .map(|&(_, extent)| {
-            let this = (extent, stride);
-            stride *= u64::from(extent);
-            this
-        })
-        .collect();
-    strides.reverse();
-    strides
-}
-
 impl<H: Host> Lowerer<'_, H> {
     /// The place with its slot found, for a place of a sparse field.
     pub(crate) fn found(&mut self, place: &Place, need: Need, span: Span) -> Place {
         let Some(sparse) = &place.sparse else { return place.clone() };
         let cell = self.sparse_cell(sparse, need, span);
         let components = place.path[self.leaf_rank(place)..].to_vec();
-        let path = cell.slot.into_iter().chain(cell.digits.iter().map(|&(digit, _)| digit)).chain(components);
-        Place { path: path.collect(), sparse: None, ..place.clone() }
+        // As the view has it.
+        let whole = if self.options.names_elements {
+            self.distances(&sparse.indices, &sparse.origin, span)
+        } else {
+            Vec::new()
+        };
+        let path = whole.into_iter().chain(cell.path()).chain(components);
+        Place { path: path.collect(), sparse: None, guard: cell.there, ..place.clone() }
     }
 
     /// How many indices a place's base takes.
@@ -114,7 +112,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Cell {
         let shape = self.trees[tree].tree.clone();
-        let root = Cell { pool: 0, slot: None, digits: Vec::new(), offset: 0 };
+        let root = Cell { pool: 0, slot: None, digits: Vec::new(), offset: 0, there: None };
         self.descend_from(tree, &shape, root, 0, node, distances, need, span)
     }
 
@@ -132,13 +130,22 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Cell {
         let path = shape.path(node);
+        let finds = self.options.has_run;
+        if finds && need != Need::Read {
+            let made = path.iter().filter(|&&at| shape.nodes[at].kind != NodeKind::Dense);
+            made.for_each(|&at| self.trees[tree].activations[at] += 1);
+        }
+        let need = if finds { Need::Read } else { need };
         for &at in path.iter().skip_while(|&&at| at != above).skip(1) {
             let of = &shape.nodes[at];
             match of.kind {
                 NodeKind::Dense => cell = self.inner_cell(shape, cell, at, node, distances, span),
                 NodeKind::Bitmasked => {
                     cell = self.inner_cell(shape, cell, at, node, distances, span);
-                    if need != Need::Read {
+                    if finds {
+                        let marked = self.guard_mark(tree, at, &cell, span);
+                        self.require(&mut cell, marked, span);
+                    } else if need != Need::Read {
                         self.activate_cell(tree, at, &cell, span);
                     }
                 }
@@ -155,19 +162,34 @@ impl<H: Host> Lowerer<'_, H> {
                         self.entry_or_new(tree, at, &cell, entry, &[word], &coordinates, span)
                     };
                     cell = self.slot_cell(shape, at, slot);
+                    if finds {
+                        // Slots above it lead to slot 0 where they are not there.
+                        cell.there = Some(positive(&mut self.at(span), slot));
+                    }
                 }
                 NodeKind::Dynamic => {
                     cell = self.chunk_cell(tree, shape, cell, at, node, distances, need, span);
+                    if finds {
+                        cell.there = cell.slot.map(|slot| positive(&mut self.at(span), slot));
+                    }
                 }
             }
         }
         cell
     }
 
+    /// One more condition under which a cell is there.
+    fn require(&mut self, cell: &mut Cell, condition: Value, span: Span) {
+        cell.there = Some(match cell.there {
+            None => condition,
+            Some(others) => self.at(span).bit(BitOp::And, others, condition),
+        });
+    }
+
     /// The beginning of a slot's cell.
     pub(super) fn slot_cell(&self, shape: &SparseTree, node: usize, slot: Value) -> Cell {
         let pool = shape.nodes[node].pool;
-        Cell { pool, slot: Some(slot), digits: Vec::new(), offset: shape.pools[pool].header_bytes }
+        Cell { pool, slot: Some(slot), digits: Vec::new(), offset: 0, there: None }
     }
 
     /// The cell of a node inside that of its parent, where it lies in the same slot.
@@ -182,7 +204,7 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Cell {
         let of = &shape.nodes[at];
         cell.offset += of.offset + of.cells;
-        for ((position, _), (extent, stride)) in of.splits.iter().enumerate().zip(strides(of)) {
+        for ((position, _), (extent, stride)) in of.splits.iter().enumerate().zip(of.strides()) {
             if extent > 1 {
                 let digit = self.digit(shape, at, node, position, distances, span);
                 cell.digits.push((digit, stride));
@@ -303,7 +325,7 @@ impl<H: Host> Lowerer<'_, H> {
     ///
     /// Threads that do so at once store the same.
     fn activate_cell(&mut self, tree: usize, node: usize, cell: &Cell, span: Span) {
-        self.trees[tree].activations += 1;
+        self.trees[tree].activations[node] += 1;
         let marked = self.is_marked(tree, node, cell, span);
         let unmarked = self.at(span).bit_unary(BitUnary::Not, marked);
         self.when(unmarked, span, |lowerer| lowerer.set_mark(tree, node, cell, mark::NEW, span));
@@ -321,7 +343,7 @@ impl<H: Host> Lowerer<'_, H> {
         coordinates: &[Value],
         span: Span,
     ) -> Value {
-        self.trees[tree].activations += 1;
+        self.trees[tree].activations[node] += 1;
         let maker = self.maker(tree, node, span);
         let mut builder = self.at(span);
         let there = positive(&mut builder, entry);

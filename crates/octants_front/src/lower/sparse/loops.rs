@@ -13,12 +13,12 @@
 //! Cells that the loop itself makes are not visited: where its body makes cells, slots of the loop's own epoch and marks that are new
 //! are left out, and lengths are those of when it began, copied before it.
 
-use octants_diag::Span;
+use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, ParallelFor};
 use octants_ir::sparse::{SparseTree, header, list, mark, state};
 use octants_ir::{NodeKind, OpKind, Type, Value};
 
-use super::cells::{Cell, Need, SparsePlace, strides};
+use super::cells::{Cell, Need, SparsePlace};
 use super::{View, mark_constant, positive};
 use crate::host::Host;
 use crate::lower::Lowerer;
@@ -76,7 +76,7 @@ impl<H: Host> Lowerer<'_, H> {
         let shape = self.trees[tree].tree.clone();
         let bounds = self.ranges(tree, &shape, node, span);
         let epoch = self.load_state(tree, 0, state::EPOCH, span);
-        let activations = self.trees[tree].activations;
+        let activations = self.activations(tree, node);
         (SparseLoop { tree, node, origin, epoch, activations }, bounds)
     }
 
@@ -109,7 +109,7 @@ impl<H: Host> Lowerer<'_, H> {
         let mut parts: Vec<Vec<(Value, u32)>> = vec![Vec::new(); axes.len()];
         let rank_of = |axis: u8| axes.iter().position(|&known| known == axis).unwrap_or(0);
         let mut element = None;
-        let mut outer = Cell { pool: 0, slot: None, digits: Vec::new(), offset: 0 };
+        let mut outer = Cell { pool: 0, slot: None, digits: Vec::new(), offset: 0, there: None };
         if let Some(slot) = slot {
             outer = self.slot_cell(&shape, owner, slot);
             let top = &shape.nodes[owner];
@@ -133,7 +133,7 @@ impl<H: Host> Lowerer<'_, H> {
         for at in shape.path(node).into_iter().skip_while(|&at| at != owner).skip(1) {
             let of = &shape.nodes[at];
             cell.offset += of.offset + of.cells;
-            for (&(axis, extent), (_, stride)) in of.splits.iter().zip(strides(of)) {
+            for (&(axis, extent), (_, stride)) in of.splits.iter().zip(of.strides()) {
                 if extent == 1 {
                     continue;
                 }
@@ -268,6 +268,14 @@ impl<H: Host> Lowerer<'_, H> {
         self.visits.pop();
         let (region, ()) = opened?;
         self.end_region(region, span, &[]);
+        if self.options.has_run && self.makes_cells(of) {
+            return Err(self.error_with_help(
+                Code::NotDifferentiable,
+                span,
+                "the derivative of a loop that makes cells of the node that it visits is not supported",
+                "which cells were there when it began is not known any more: write to fields below another node, or to the element that the loop visits",
+            ));
+        }
         let since = self.makes_cells(of).then_some(of.epoch);
         let Some(condition) = self.is_visited(of.tree, &iteration, since, span) else {
             // Everything is there: the region's ops are the body's.
@@ -281,9 +289,17 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(())
     }
 
-    /// Whether the loop's body, which has been lowered, may make cells of its tree.
+    /// How many places of the code make cells that a loop over the node would visit.
+    fn activations(&self, tree: usize, node: usize) -> usize {
+        let of = &self.trees[tree];
+        let owner = of.tree.pools[of.tree.nodes[node].pool].node;
+        let below = of.tree.path(node).into_iter().skip_while(|&at| at != owner);
+        below.map(|at| of.activations[at]).sum()
+    }
+
+    /// Whether the loop's body, which has been lowered, may make cells that it would visit.
     fn makes_cells(&self, of: &SparseLoop) -> bool {
-        let now = self.trees[of.tree].activations;
+        let now = self.activations(of.tree, of.node);
         // A function that was lowered before may be called in it.
         now > of.activations || (now > 0 && !self.instances.is_empty())
     }

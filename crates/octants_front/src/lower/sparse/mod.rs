@@ -4,8 +4,8 @@
 //! that every device runs like any other code of the kernel. From the bottom up: `cells` finds and makes cells, `allocate` is the
 //! slow path that takes a slot from a pool, `recycle` gives cells up and clears what was given up, `loops` visits what is active.
 //!
-//! A tree's parameters are views of its memory: the state of the allocator, the words of each pool's slots (headers,
-//! entries), the marks of each bitmasked node's cells, the slots that are free again, and the elements of each leaf. No two views have a byte in common that the kernel touches
+//! A tree's parameters are views of its memory: the state of the allocator, the headers and the words (entries, lengths) of each pool's slots,
+//! the marks of each bitmasked node's cells, the slots that are free again, and the elements of each leaf. No two views have a byte in common that the kernel touches
 //! by both, so that what is known of arrays that do not overlap holds for them.
 
 mod allocate;
@@ -16,12 +16,12 @@ mod recycle;
 use std::sync::Arc;
 
 use octants_diag::Span;
-use octants_ir::sparse::{STATE_WORDS, SparseTree, TreeNode, mark};
+use octants_ir::sparse::{Dimension, STATE_WORDS, SparseTree, mark};
 use octants_ir::{
     ArrayType, Boundary, Builder, Const, Data, Digit, Func, Layout, Level, NodeKind, Scalar, Type, Value,
 };
 
-use crate::dependency::FieldParam;
+use crate::dependency::{FieldParam, TreeView};
 use crate::host::{Host, SparseLeaf};
 use crate::lower::Lowerer;
 use crate::lower::data::term::{Ndrange, Place};
@@ -40,10 +40,12 @@ pub(crate) struct TreeUse {
     params: Vec<(View, Value)>,
     /// For each node whose cells have slots: the function that makes one.
     makers: Vec<(usize, Func)>,
-    /// How many places of the code make cells.
-    activations: usize,
+    /// For each node: how many places of the code make its cells.
+    activations: Vec<usize>,
     /// Whether cells were given up since the last time that they were cleared.
     retired: bool,
+    /// Whether the kernel gives up cells anywhere.
+    gives_up: bool,
 }
 
 /// What a parameter is of a tree's memory.
@@ -51,14 +53,28 @@ pub(crate) struct TreeUse {
 enum View {
     /// The allocator's state.
     State,
-    /// The words of a pool's slots.
+    /// The headers of a pool's slots.
+    Headers(usize),
+    /// The words of the cells in a pool's slots.
     Words(usize),
     /// The slots of a pool that are free again.
     Free(usize),
     /// The marks of a bitmasked node's cells.
     Marks(usize),
+    /// The same, for accesses that take place only where an element is.
+    Guards(usize),
     /// The elements of a leaf, or one entry of them.
     Leaf(usize, Option<u32>),
+}
+
+/// Whose elements a view is.
+#[derive(Clone, Copy)]
+struct Elements<'a> {
+    /// The dependency, and its leaf.
+    of: (usize, usize),
+    /// As the program calls it.
+    name: &'a str,
+    shape: &'a [u32],
 }
 
 /// A list of a dynamic node, `x[i]` of a field with an axis more.
@@ -68,9 +84,6 @@ pub(crate) struct Sublist {
     pub node: usize,
     pub indices: Vec<Value>,
 }
-
-/// A dimension of a view: how many steps, of how many bytes.
-type Dimension = (u32, u64);
 
 impl<H: Host> Lowerer<'_, H> {
     /// The tree in the kernel's table; `field` and `leaf` lead to it if it is new.
@@ -91,14 +104,19 @@ impl<H: Host> Lowerer<'_, H> {
             leaf,
             params: Vec::new(),
             makers: Vec::new(),
-            activations: 0,
+            activations: vec![0; tree.nodes.len()],
             retired: false,
+            gives_up: false,
         });
         self.trees.len() - 1
     }
 
     /// The parameter that a view is, added when it is first used.
     fn view(&mut self, tree: usize, view: View) -> Value {
+        self.view_of(tree, view, None)
+    }
+
+    fn view_of(&mut self, tree: usize, view: View, elements: Option<Elements<'_>>) -> Value {
         let of = &self.trees[tree];
         if let Some(&(_, known)) = of.params.iter().find(|(known, _)| *known == view) {
             return known;
@@ -107,26 +125,32 @@ impl<H: Host> Lowerer<'_, H> {
         let word: Data = Scalar::I32.into();
         let (name, elem, offset, dimensions): (_, _, _, Vec<Dimension>) = match view {
             View::State => ("state".to_owned(), word, 0, vec![(STATE_WORDS * shape.pools.len() as u32, 4)]),
+            View::Headers(pool) => {
+                let of = &shape.pools[pool];
+                let dimensions = vec![(of.slots, of.slot_bytes), ((of.header_bytes / 4) as u32, 4)];
+                (format!("headers{pool}"), word, of.first, dimensions)
+            }
             View::Words(pool) => {
                 let of = &shape.pools[pool];
-                let mut dimensions = vec![((of.slot_bytes / 4) as u32, 4)];
+                let mut dimensions = vec![(((of.slot_bytes - of.header_bytes) / 4) as u32, 4)];
                 if pool > 0 {
                     dimensions.insert(0, (of.slots, of.slot_bytes));
                 }
-                (format!("pool{pool}"), word, of.first, dimensions)
+                (format!("pool{pool}"), word, of.first + of.header_bytes, dimensions)
             }
             View::Free(pool) => {
                 let of = &shape.pools[pool];
                 (format!("free{pool}"), word, of.free, vec![(of.free_words, 4)])
             }
-            View::Marks(node) => {
-                let (offset, dimensions) = mark_dimensions(&shape, node);
-                (format!("marks{node}"), Scalar::U8.into(), offset, dimensions)
+            View::Marks(node) | View::Guards(node) => {
+                let (offset, dimensions) = shape.mark_view(node);
+                let name = if matches!(view, View::Marks(_)) { "marks" } else { "guards" };
+                (format!("{name}{node}"), Scalar::U8.into(), offset, dimensions)
             }
             View::Leaf(leaf, entry) => {
                 let element = shape.leaves[leaf].element;
                 let scalar = element.elem().map_or(Scalar::I32, |elem| elem);
-                let (offset, dimensions) = leaf_dimensions(&shape, leaf);
+                let (offset, dimensions) = shape.leaf_view(leaf);
                 match entry {
                     None => (format!("leaf{leaf}"), element, offset, dimensions),
                     Some(entry) => {
@@ -136,13 +160,25 @@ impl<H: Host> Lowerer<'_, H> {
                 }
             }
         };
+        let (mut name, mut dimensions) = (format!("tree{tree}_{name}"), dimensions);
+        if let Some(Elements { name: of_field, shape, .. }) = elements {
+            of_field.clone_into(&mut name);
+            if self.options.names_elements {
+                // Whoever compares accesses sees by its index that an element is another one; it is found by the rest.
+                dimensions.splice(0..0, shape.iter().map(|&extent| (extent, 0)));
+            }
+        }
         let (field, leaf) = (self.trees[tree].field, self.trees[tree].leaf);
         let rank = dimensions.len() as u8;
         let layout = Some(self.kernel.intern_layout(plain_layout(&dimensions)));
         let ty = ArrayType { layout, ..ArrayType::array(elem, rank, Boundary::Unsafe) };
         let param = self.kernel.params.len();
-        self.fields.push(FieldParam { field, leaf, view: Some(offset), param });
-        let value = self.kernel.add_param(format!("tree{tree}_{name}"), Type::Array(ty));
+        let is_structure = matches!(view, View::State | View::Words(_) | View::Free(_));
+        let elements = elements.map(|elements| elements.of);
+        let is_guard = matches!(view, View::Guards(_));
+        let of_tree = TreeView { offset, elements, tree, is_structure, is_guard };
+        self.fields.push(FieldParam { field, leaf, view: Some(of_tree), param });
+        let value = self.kernel.add_param(name, Type::Array(ty));
         self.trees[tree].params.push((view, value));
         value
     }
@@ -152,22 +188,31 @@ impl<H: Host> Lowerer<'_, H> {
         self.view(tree, View::Leaf(leaf, entry))
     }
 
+    /// Of views that hold what a tree looks like: whether the kernel does nothing but make cells.
+    pub(crate) fn finish_trees(&mut self) {
+        for view in self.fields.iter_mut().filter_map(|field| field.view.as_mut()) {
+            view.is_structure &= !self.trees[view.tree].gives_up;
+        }
+    }
+
     /// An element of a sparse field; `of` is the dependency and its leaf.
     pub(crate) fn sparse_place(
         &mut self,
         leaf: &SparseLeaf,
-        origin: &[i32],
+        layout: &Layout,
         indices: &[Value],
         of: (usize, usize),
+        name: &str,
         span: Span,
     ) -> Place {
         let tree = self.tree_use(&leaf.tree, leaf.serial, of.0, of.1);
         let number = leaf.leaf as usize;
-        let base = self.leaf_view(tree, number, leaf.entry);
+        let elements = Elements { of, name, shape: &layout.shape };
+        let base = self.view_of(tree, View::Leaf(number, leaf.entry), Some(elements));
         let rank = self.kernel.ty(base).place().map_or(0, |(_, rank)| rank);
         let nowhere = self.at(span).i32(0);
         let node = leaf.tree.leaves[number].parent;
-        let sparse = SparsePlace { tree, node, indices: indices.to_vec(), origin: origin.to_vec() };
+        let sparse = SparsePlace { tree, node, indices: indices.to_vec(), origin: layout.origin.clone() };
         Place { base, path: vec![nowhere; rank], shared: true, guard: None, sparse: Some(Box::new(sparse)) }
     }
 
@@ -179,8 +224,16 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// The place of the mark of a bitmasked node's cell.
     fn mark_place(&mut self, tree: usize, node: usize, cell: &Cell) -> (Value, Vec<Value>) {
-        let base = self.view(tree, View::Marks(node));
-        (base, cell.slot.into_iter().chain(cell.digits.iter().map(|&(digit, _)| digit)).collect())
+        (self.view(tree, View::Marks(node)), cell.path())
+    }
+
+    /// Whether the cell of a bitmasked node has a mark, for an access that takes place only then.
+    fn guard_mark(&mut self, tree: usize, node: usize, cell: &Cell, span: Span) -> Value {
+        let base = self.view(tree, View::Guards(node));
+        let mut builder = self.at(span);
+        let found = builder.load(base, &cell.path());
+        let none = mark_constant(&mut builder, mark::INACTIVE);
+        builder.compare(octants_ir::ops::CompareOp::Ne, found, none)
     }
 
     /// Whether the cell of a bitmasked node has a mark.
@@ -220,7 +273,7 @@ impl<H: Host> Lowerer<'_, H> {
         word: u32,
         span: Span,
     ) -> (Value, [Value; 2]) {
-        let base = self.view(tree, View::Words(pool));
+        let base = self.view(tree, View::Headers(pool));
         let word = self.at(span).i32(word as i32);
         (base, [slot, word])
     }
@@ -234,43 +287,6 @@ impl<H: Host> Lowerer<'_, H> {
         let (base, path) = self.header(tree, pool, slot, word, span);
         self.at(span).store(base, &path, value);
     }
-}
-
-/// The offset of a leaf's first element in slot 0 of its pool, counted from the tree's beginning, and the dimensions of its view: the
-/// slot, and the digits of the nodes below the pool's.
-fn leaf_dimensions(tree: &SparseTree, leaf: usize) -> (u64, Vec<Dimension>) {
-    let of = &tree.leaves[leaf];
-    let (offset, dimensions) = cell_dimensions(tree, of.parent);
-    (offset + of.offset, dimensions)
-}
-
-/// As [`leaf_dimensions`], of the marks of a bitmasked node's cells: the digits are those of the cell.
-fn mark_dimensions(tree: &SparseTree, node: usize) -> (u64, Vec<Dimension>) {
-    let of = &tree.nodes[node];
-    let (offset, mut dimensions) = cell_dimensions(tree, of.parent.unwrap_or(0));
-    let marks = TreeNode { cell_bytes: 1, ..of.clone() };
-    dimensions.extend(cells::strides(&marks).into_iter().filter(|&(extent, _)| extent > 1));
-    (offset + of.offset, dimensions)
-}
-
-/// The offset of a node's first cell in slot 0 of its pool, counted from the tree's beginning, and the dimensions in which its cells lie.
-fn cell_dimensions(tree: &SparseTree, node: usize) -> (u64, Vec<Dimension>) {
-    let pool = tree.nodes[node].pool;
-    let at = &tree.pools[pool];
-    let mut offset = at.first + at.header_bytes;
-    let mut dimensions = Vec::new();
-    if pool > 0 {
-        dimensions.push((at.slots, at.slot_bytes));
-        let owner = &tree.nodes[at.node];
-        if owner.kind == NodeKind::Dynamic && owner.chunk > 1 {
-            dimensions.push((owner.chunk, owner.cell_bytes));
-        }
-    }
-    for node in tree.path(node).into_iter().skip_while(|&node| node != at.node).skip(1) {
-        offset += tree.nodes[node].offset + tree.nodes[node].cells;
-        dimensions.extend(cells::strides(&tree.nodes[node]).into_iter().filter(|&(extent, _)| extent > 1));
-    }
-    (offset, dimensions)
 }
 
 /// A layout with an axis for each dimension.

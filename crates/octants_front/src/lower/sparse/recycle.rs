@@ -10,7 +10,7 @@ use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp, ParallelFor};
 use octants_ir::sparse::{SparseTree, TreeChild, header, list, mark, state};
 use octants_ir::{Const, Data, NodeKind, OpKind, Scalar, Type, Value};
 
-use super::cells::{Cell, Need, strides};
+use super::cells::{Cell, Need};
 use super::{View, positive};
 use crate::host::Host;
 use crate::lower::Lowerer;
@@ -47,6 +47,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
         }
         self.trees[tree].retired = true;
+        self.trees[tree].gives_up = true;
     }
 
     /// Runs code where a condition holds.
@@ -184,7 +185,7 @@ impl<H: Host> Lowerer<'_, H> {
         let of = &shape.nodes[child];
         let mut inner = cell.clone();
         inner.offset += of.offset + of.cells;
-        let dimensions: Vec<_> = strides(of).into_iter().filter(|&(extent, _)| extent > 1).collect();
+        let dimensions: Vec<_> = of.strides().into_iter().filter(|&(extent, _)| extent > 1).collect();
         self.clear_along(tree, shape, child, inner, &dimensions, span);
     }
 
@@ -299,6 +300,7 @@ impl<H: Host> Lowerer<'_, H> {
         let shape = self.trees[tree].tree.clone();
         self.forget_visits(tree);
         self.trees[tree].retired = true;
+        self.trees[tree].gives_up = true;
         self.drop_below(tree, &shape, node, span);
     }
 
