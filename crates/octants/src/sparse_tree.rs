@@ -1,7 +1,7 @@
 //! From the outline of a tree with sparse nodes to where everything lies in its memory.
 
 use octants_ir::NodeKind;
-use octants_ir::sparse::{Pool, STATE_WORDS, SparseTree, TreeChild, TreeLeaf, TreeNode, header};
+use octants_ir::sparse::{Pool, STATE_WORDS, SparseTree, TreeChild, TreeLeaf, TreeNode};
 
 use crate::error::Error;
 use crate::tree::{Child, NodeId, Outline, Sizes};
@@ -66,7 +66,8 @@ fn pool_at(
 ) -> Result<(Pool, u64), Error> {
     let node = owner.number() as usize;
     let first = end.next_multiple_of(LINE_BYTES);
-    let alignment = sizes.alignment(owner).max(8);
+    // Entries and lists are words.
+    let alignment = sizes.alignment(owner).max(4);
     let too_large = || Error::OutOfMemory { bytes: u64::MAX };
     let rounded = |bytes: u64| bytes.checked_next_multiple_of(alignment).ok_or_else(too_large);
     if owner == NodeId::ROOT {
@@ -75,14 +76,16 @@ fn pool_at(
         if slot_bytes / 4 > i32::MAX as u64 {
             return Err(Error::OutOfMemory { bytes: slot_bytes });
         }
-        let pool = Pool { node, first, slot_bytes, header_bytes: 0, slots: 1, free: 0, free_words: 0 };
+        let pool =
+            Pool { node, first, slot_bytes, headers: 0, header_bytes: 0, slots: 1, free: 0, free_words: 0 };
         return Ok((pool, first + slot_bytes));
     }
     let of = &tree.nodes[node];
-    let words = u64::from(header::COORDINATES) + tree.axes(node).len() as u64;
-    let header_bytes = rounded(4 * words)?;
-    let cells = of.cell_bytes.checked_mul(of.chunk.into()).ok_or_else(too_large)?;
-    let slot_bytes = rounded(header_bytes.checked_add(cells).ok_or_else(too_large)?)?;
+    let has_parent = of.parent.is_some_and(|parent| tree.nodes[parent].pool > 0);
+    let is_list = of.kind == NodeKind::Dynamic;
+    let words = 2 + u64::from(has_parent) + 2 * u64::from(is_list) + tree.axes(node).len() as u64;
+    let header_bytes = 4 * words;
+    let slot_bytes = rounded(of.cell_bytes.checked_mul(of.chunk.into()).ok_or_else(too_large)?)?;
     if slot_bytes / 4 > i32::MAX as u64 {
         return Err(Error::OutOfMemory { bytes: slot_bytes });
     }
@@ -92,14 +95,16 @@ fn pool_at(
         NodeKind::Dynamic => ((1_u64 << of.runs()) - 1, 2),
         NodeKind::Pointer | NodeKind::Dense | NodeKind::Bitmasked => (of.count(), 1),
     };
-    let most = (pool_bytes / slot_bytes).max(1);
+    let most = (pool_bytes / (slot_bytes + header_bytes)).max(1);
     let slots = 1 + lists.saturating_mul(each).min(most).min(MAX_SLOTS);
-    let free = (first + slots * slot_bytes).next_multiple_of(LINE_BYTES);
+    let headers = (first + slots * slot_bytes).next_multiple_of(LINE_BYTES);
+    let free = (headers + slots * header_bytes).next_multiple_of(LINE_BYTES);
     let free_words = slots * classes;
     let pool = Pool {
         node,
         first,
         slot_bytes,
+        headers,
         header_bytes,
         slots: slots as u32,
         free,

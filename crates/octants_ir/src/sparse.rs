@@ -64,14 +64,16 @@ pub struct TreeLeaf {
     pub offset: u64,
 }
 
-/// Slots for the cells of one node, each with a header.
+/// Slots for the cells of one node. The cells lie side by side, and so do headers apart from them: who reads and writes elements touches
+/// nothing else.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Pool {
     pub node: usize,
     /// Bytes from the beginning of the tree's memory to slot 0.
     pub first: u64,
     pub slot_bytes: u64,
-    /// Bytes of a slot before its cell.
+    /// Bytes from the beginning of the tree's memory to the header of slot 0, and of one header.
+    pub headers: u64,
     pub header_bytes: u64,
     /// How many slots there are, slot 0 among them.
     pub slots: u32,
@@ -98,17 +100,21 @@ pub mod state {
     pub const FREE: u32 = 16;
 }
 
-/// Words of a slot's header. From `COORDINATES` on: the cell's index in its node's resolution, by axis of the node.
-pub mod header {
+/// What the words of a slot's header say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Header {
     /// 0: not in use; above: the epoch in which it was activated, counted from 1; below: given up, by which branch.
-    pub const STATE: u32 = 0;
-    /// Where its entry is: the slot of the parent's pool, and the word there.
-    pub const PARENT: u32 = 1;
-    pub const ENTRY: u32 = 2;
-    /// Of a chunk: which run it begins, counted from 1, and the word of its list.
-    pub const CLASS: u32 = 3;
-    pub const LIST: u32 = 4;
-    pub const COORDINATES: u32 = 5;
+    State,
+    /// Where its entry is: the word in the cell of the parent's pool.
+    Entry,
+    /// The slot of the parent's pool, unless that is the root's.
+    Parent,
+    /// Of a chunk: which run it begins, counted from 1.
+    Class,
+    /// Of a chunk: the word of its list.
+    List,
+    /// The cell's index in its node's resolution, by axis of the node.
+    Coordinate(u32),
 }
 
 /// What the byte of a bitmasked node's cell says.
@@ -189,7 +195,7 @@ impl SparseTree {
     fn cell_view(&self, node: usize) -> (u64, Vec<Dimension>) {
         let pool = self.nodes[node].pool;
         let at = &self.pools[pool];
-        let mut offset = at.first + at.header_bytes;
+        let mut offset = at.first;
         let mut dimensions = Vec::new();
         if pool > 0 {
             dimensions.push((at.slots, at.slot_bytes));
@@ -204,6 +210,22 @@ impl SparseTree {
             dimensions.extend(of.strides().into_iter().filter(|&(extent, _)| extent > 1));
         }
         (offset, dimensions)
+    }
+
+    /// Which word of a header of the pool says something; `None` if that is not said.
+    pub fn header_word(&self, pool: usize, part: Header) -> Option<u32> {
+        let node = &self.nodes[self.pools[pool].node];
+        let has_parent = node.parent.is_some_and(|parent| self.nodes[parent].pool > 0);
+        let is_list = node.kind == NodeKind::Dynamic;
+        let list = 2 + u32::from(has_parent);
+        match part {
+            Header::State => Some(0),
+            Header::Entry => Some(1),
+            Header::Parent => has_parent.then_some(2),
+            Header::Class => is_list.then_some(list),
+            Header::List => is_list.then_some(list + 1),
+            Header::Coordinate(axis) => Some(list + 2 * u32::from(is_list) + axis),
+        }
     }
 
     /// Whether some cell on the way to the node's may not be there.

@@ -17,7 +17,7 @@
 
 use octants_diag::Span;
 use octants_ir::ops::{ArithOp, AssertKind, AtomicOp, BitOp, CompareOp};
-use octants_ir::sparse::{header, list, state};
+use octants_ir::sparse::{Header, list, state};
 use octants_ir::{Data, Func, NodeKind, Scalar, Type, Value};
 
 use super::{View, positive};
@@ -242,8 +242,8 @@ impl<H: Host> Lowerer<'_, H> {
         let rank = shape.axes(new.node).iter().position(|&axis| axis == of.splits[0].0);
         coordinates.insert(rank.unwrap_or(0), start);
         self.write_header(new, slot, now, entry_word, &coordinates, span);
-        self.store_header(new.tree, of.pool, slot, header::CLASS, class, span);
-        self.store_header(new.tree, of.pool, slot, header::LIST, new.word, span);
+        self.store_header(new.tree, of.pool, slot, Header::Class, class, span);
+        self.store_header(new.tree, of.pool, slot, Header::List, new.word, span);
     }
 
     fn write_header(
@@ -256,11 +256,11 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) {
         let pool = self.trees[new.tree].tree.nodes[new.node].pool;
-        self.store_header(new.tree, pool, slot, header::STATE, now, span);
-        self.store_header(new.tree, pool, slot, header::PARENT, new.parent_slot, span);
-        self.store_header(new.tree, pool, slot, header::ENTRY, entry_word, span);
+        self.store_header(new.tree, pool, slot, Header::State, now, span);
+        self.store_header(new.tree, pool, slot, Header::Parent, new.parent_slot, span);
+        self.store_header(new.tree, pool, slot, Header::Entry, entry_word, span);
         for (axis, &coordinate) in coordinates.iter().enumerate() {
-            self.store_header(new.tree, pool, slot, header::COORDINATES + axis as u32, coordinate, span);
+            self.store_header(new.tree, pool, slot, Header::Coordinate(axis as u32), coordinate, span);
         }
     }
 

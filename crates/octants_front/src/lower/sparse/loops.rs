@@ -15,7 +15,7 @@
 
 use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, ParallelFor};
-use octants_ir::sparse::{SparseTree, header, list, mark, state};
+use octants_ir::sparse::{Header, SparseTree, list, mark, state};
 use octants_ir::{NodeKind, OpKind, Type, Value};
 
 use super::cells::{Cell, Need, SparsePlace};
@@ -114,7 +114,7 @@ impl<H: Host> Lowerer<'_, H> {
             outer = self.slot_cell(&shape, owner, slot);
             let top = &shape.nodes[owner];
             for (position, axis) in shape.axes(owner).into_iter().enumerate() {
-                let word = header::COORDINATES + position as u32;
+                let word = Header::Coordinate(position as u32);
                 let coordinate = self.load_header(tree, pool, slot, word, span);
                 parts[rank_of(axis)].push((coordinate, shape.below(owner, node, axis)));
                 if top.kind == NodeKind::Dynamic && axis == top.splits[0].0 {
@@ -175,7 +175,7 @@ impl<H: Host> Lowerer<'_, H> {
         let mut conditions = Vec::new();
         if let Some(slot) = of.slot {
             let pool = of.outer.pool;
-            let found = self.load_header(tree, pool, slot, header::STATE, span);
+            let found = self.load_header(tree, pool, slot, Header::State, span);
             let mut builder = self.at(span);
             conditions.push(positive(&mut builder, found));
             if let Some(epoch) = since {
@@ -237,12 +237,12 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> (Value, Vec<Value>) {
         let parent = shape.nodes[shape.pools[pool].node].parent.map_or(0, |parent| shape.nodes[parent].pool);
-        let word = self.load_header(tree, pool, slot, header::LIST, span);
+        let word = self.load_header(tree, pool, slot, Header::List, span);
         let base = self.view(tree, View::Words(parent));
         if parent == 0 {
             return (base, vec![word]);
         }
-        let of = self.load_header(tree, pool, slot, header::PARENT, span);
+        let of = self.load_header(tree, pool, slot, Header::Parent, span);
         (base, vec![of, word])
     }
 
@@ -337,8 +337,8 @@ impl<H: Host> Lowerer<'_, H> {
         let end = builder.arith(ArithOp::Add, used, one);
         self.for_ranges(&[(one, end)], span, |lowerer, slots| {
             let slot = slots[0];
-            let found = lowerer.load_header(tree, pool, slot, header::STATE, span);
-            let class = lowerer.load_header(tree, pool, slot, header::CLASS, span);
+            let found = lowerer.load_header(tree, pool, slot, Header::State, span);
+            let class = lowerer.load_header(tree, pool, slot, Header::Class, span);
             let mut builder = lowerer.at(span);
             let (one, active) = (builder.i32(1), positive(&mut builder, found));
             let first = builder.compare(CompareOp::Eq, class, one);

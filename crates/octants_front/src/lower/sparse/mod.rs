@@ -16,7 +16,7 @@ mod recycle;
 use std::sync::Arc;
 
 use octants_diag::Span;
-use octants_ir::sparse::{Dimension, STATE_WORDS, SparseTree, mark};
+use octants_ir::sparse::{Dimension, Header, STATE_WORDS, SparseTree, mark};
 use octants_ir::{
     ArrayType, Boundary, Builder, Const, Data, Digit, Func, Layout, Level, NodeKind, Scalar, Type, Value,
 };
@@ -127,16 +127,16 @@ impl<H: Host> Lowerer<'_, H> {
             View::State => ("state".to_owned(), word, 0, vec![(STATE_WORDS * shape.pools.len() as u32, 4)]),
             View::Headers(pool) => {
                 let of = &shape.pools[pool];
-                let dimensions = vec![(of.slots, of.slot_bytes), ((of.header_bytes / 4) as u32, 4)];
-                (format!("headers{pool}"), word, of.first, dimensions)
+                let dimensions = vec![(of.slots, of.header_bytes), ((of.header_bytes / 4) as u32, 4)];
+                (format!("headers{pool}"), word, of.headers, dimensions)
             }
             View::Words(pool) => {
                 let of = &shape.pools[pool];
-                let mut dimensions = vec![(((of.slot_bytes - of.header_bytes) / 4) as u32, 4)];
+                let mut dimensions = vec![((of.slot_bytes / 4) as u32, 4)];
                 if pool > 0 {
                     dimensions.insert(0, (of.slots, of.slot_bytes));
                 }
-                (format!("pool{pool}"), word, of.first + of.header_bytes, dimensions)
+                (format!("pool{pool}"), word, of.first, dimensions)
             }
             View::Free(pool) => {
                 let of = &shape.pools[pool];
@@ -264,28 +264,40 @@ impl<H: Host> Lowerer<'_, H> {
         self.at(span).load(base, &[at])
     }
 
-    /// The place of a word in the header of a slot.
+    /// The place of a word in the header of a slot; `None` if the pool's headers do not have it.
     fn header(
+        &mut self,
+        (tree, pool): (usize, usize),
+        slot: Value,
+        part: Header,
+        span: Span,
+    ) -> Option<(Value, [Value; 2])> {
+        let word = self.trees[tree].tree.header_word(pool, part)?;
+        let base = self.view(tree, View::Headers(pool));
+        let word = self.at(span).i32(word as i32);
+        Some((base, [slot, word]))
+    }
+
+    /// A word of a slot's header; 0 if headers do not have it.
+    fn load_header(&mut self, tree: usize, pool: usize, slot: Value, part: Header, span: Span) -> Value {
+        match self.header((tree, pool), slot, part, span) {
+            Some((base, path)) => self.at(span).load(base, &path),
+            None => self.at(span).i32(0),
+        }
+    }
+
+    fn store_header(
         &mut self,
         tree: usize,
         pool: usize,
         slot: Value,
-        word: u32,
+        part: Header,
+        value: Value,
         span: Span,
-    ) -> (Value, [Value; 2]) {
-        let base = self.view(tree, View::Headers(pool));
-        let word = self.at(span).i32(word as i32);
-        (base, [slot, word])
-    }
-
-    fn load_header(&mut self, tree: usize, pool: usize, slot: Value, word: u32, span: Span) -> Value {
-        let (base, path) = self.header(tree, pool, slot, word, span);
-        self.at(span).load(base, &path)
-    }
-
-    fn store_header(&mut self, tree: usize, pool: usize, slot: Value, word: u32, value: Value, span: Span) {
-        let (base, path) = self.header(tree, pool, slot, word, span);
-        self.at(span).store(base, &path, value);
+    ) {
+        if let Some((base, path)) = self.header((tree, pool), slot, part, span) {
+            self.at(span).store(base, &path, value);
+        }
     }
 }
 

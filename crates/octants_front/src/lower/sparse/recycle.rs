@@ -7,7 +7,7 @@
 
 use octants_diag::Span;
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp, ParallelFor};
-use octants_ir::sparse::{SparseTree, TreeChild, header, list, mark, state};
+use octants_ir::sparse::{Header, SparseTree, TreeChild, list, mark, state};
 use octants_ir::{Const, Data, NodeKind, OpKind, Scalar, Type, Value};
 
 use super::cells::{Cell, Need};
@@ -103,14 +103,14 @@ impl<H: Host> Lowerer<'_, H> {
         let one = self.at(span).i32(1);
         let count = match run {
             None => {
-                self.store_header(tree, pool, slot, header::STATE, mark, span);
+                self.store_header(tree, pool, slot, Header::State, mark, span);
                 one
             }
             Some(run) => {
                 let count = self.at(span).bit(BitOp::Shl, one, run);
                 self.count_up(count, span, |lowerer, number| {
                     let each = lowerer.at(span).arith(ArithOp::Add, slot, number);
-                    lowerer.store_header(tree, pool, each, header::STATE, mark, span);
+                    lowerer.store_header(tree, pool, each, Header::State, mark, span);
                 });
                 count
             }
@@ -250,7 +250,7 @@ impl<H: Host> Lowerer<'_, H> {
         if is_list {
             // Runs are free once all of their chunks are clear.
             self.for_marked(tree, pool, span, |lowerer, slot| {
-                let class = lowerer.load_header(tree, pool, slot, header::CLASS, span);
+                let class = lowerer.load_header(tree, pool, slot, Header::Class, span);
                 lowerer.release(tree, pool, slot, Some(class), span);
             });
         }
@@ -268,7 +268,7 @@ impl<H: Host> Lowerer<'_, H> {
         let body = self.kernel.add_region();
         let slot = self.kernel.add_region_param(body, Type::I32);
         let outer = std::mem::replace(&mut self.region, body);
-        let found = self.load_header(tree, pool, slot, header::STATE, span);
+        let found = self.load_header(tree, pool, slot, Header::State, span);
         let mark = self.mark();
         let mut builder = self.at(span);
         let mark = builder.i32(mark);
@@ -283,7 +283,7 @@ impl<H: Host> Lowerer<'_, H> {
     /// A slot that is clear is free; of a list only the first of a run stands for it, which has a class.
     fn release(&mut self, tree: usize, pool: usize, slot: Value, class: Option<Value>, span: Span) {
         let zero = self.at(span).i32(0);
-        self.store_header(tree, pool, slot, header::STATE, zero, span);
+        self.store_header(tree, pool, slot, Header::State, zero, span);
         let (base, at) = self.state(tree, pool, state::RETIRED, span);
         let less = self.at(span).i32(-1);
         self.at(span).atomic(AtomicOp::Add, base, &[at], less);
@@ -335,16 +335,16 @@ impl<H: Host> Lowerer<'_, H> {
         let end = builder.arith(ArithOp::Add, used, one);
         self.for_ranges(&[(one, end)], span, |lowerer, slots| {
             let slot = slots[0];
-            let found = lowerer.load_header(tree, pool, slot, header::STATE, span);
+            let found = lowerer.load_header(tree, pool, slot, Header::State, span);
             let active = positive(&mut lowerer.at(span), found);
             lowerer.when(active, span, |lowerer| {
                 let (mark, zero) = (lowerer.at(span).i32(mark), lowerer.at(span).i32(0));
                 let words = lowerer.view(tree, View::Words(parent));
                 let of_parent =
-                    (parent > 0).then(|| lowerer.load_header(tree, pool, slot, header::PARENT, span));
-                let mut gone = vec![lowerer.load_header(tree, pool, slot, header::ENTRY, span)];
+                    (parent > 0).then(|| lowerer.load_header(tree, pool, slot, Header::Parent, span));
+                let mut gone = vec![lowerer.load_header(tree, pool, slot, Header::Entry, span)];
                 if of.kind == NodeKind::Dynamic {
-                    let length = lowerer.load_header(tree, pool, slot, header::LIST, span);
+                    let length = lowerer.load_header(tree, pool, slot, Header::List, span);
                     let mut builder = lowerer.at(span);
                     let next = builder.i32(list::VISITED as i32);
                     gone.extend([length, builder.arith(ArithOp::Add, length, next)]);
@@ -353,7 +353,7 @@ impl<H: Host> Lowerer<'_, H> {
                     let path: Vec<_> = of_parent.into_iter().chain([word]).collect();
                     lowerer.at(span).atomic(AtomicOp::Exchange, words, &path, zero);
                 }
-                lowerer.store_header(tree, pool, slot, header::STATE, mark, span);
+                lowerer.store_header(tree, pool, slot, Header::State, mark, span);
                 let (base, at) = lowerer.state(tree, pool, state::RETIRED, span);
                 let one = lowerer.at(span).i32(1);
                 lowerer.at(span).atomic(AtomicOp::Add, base, &[at], one);
