@@ -107,7 +107,7 @@ const SUMS: &str = r#"kernel @sums(%0 "a": array<tensor<f32, 2>, 1>, %1 "b": arr
     %8: i32 = load %1[%7]
     %9: f32 = cast %8
     for %10: i32 in %5..%8 {
-      %11: f32 = atomic_add %0[%8, %5], %9
+      %11: f32 = atomic_add %0[%10, %5], %9
     }
     %12: f32 = atomic_sub %0[%8, %5], %9
     %13: i32 = atomic_add %1[%8], %8
