@@ -25,7 +25,7 @@ pub(crate) struct Widening {
     /// What masks are held in.
     pub mask: Scalar,
     /// How many iterations of the rest run at once, where whole vectors run without a mask: one vector's, so that the second copy of the body is
-    /// as short as can be. Of 300 small kernels it saves a tenth of LLVM's time (`benches/second_start.py`).
+    /// as short as can be. With the fewer passes of `straight` it saves a tenth of LLVM's time on a kernel of `benches/second_start.py`.
     pub rest_lanes: u32,
     /// The body has no loop and nothing that is done lane by lane: there is nothing left in it for LLVM's loop passes.
     pub straight: bool,
