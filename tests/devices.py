@@ -36,5 +36,6 @@ _kept: list[Runtime] = []
 
 def _keep_open(device: str) -> None:
     runtime = Runtime()
-    runtime.start(device, oc.f32, oc.i32, _options.resolve({}))
+    options = _options.resolve({}) | {"print_non_pure": False, "src_ll_cache": True}
+    runtime.start(device, oc.f32, oc.i32, options)
     _kept.append(runtime)
