@@ -234,9 +234,11 @@ def _quick_binary(ufunc: str, left, right):
     if type(left) in _matrix.TYPES:
         array, dt = left.entries, left.dt
         a, b, number = array, right, right
-    else:
+    elif type(right) in _matrix.TYPES:
         array, dt = right.entries, right.dt
         a, b, number = left, array, left
+    else:
+        return None
     kind = array.dtype.char
     if type(number) in _matrix.TYPES:
         b = number.entries
