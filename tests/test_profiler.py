@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from devices import INTERPRETED
 
 import octants as oc
 
@@ -168,7 +169,7 @@ def test_a_session_that_does_not_record_says_so_and_gives_defaults(arch, capsys)
     assert capsys.readouterr().out == ""
 
 
-def test_times_of_a_kernel_grow_with_its_work(profiled):
+def test_times_of_a_kernel_grow_with_its_work(profiled, arch):
     @oc.kernel
     def spin(x: Floats, n: oc.i32):
         for i in range(4):
@@ -179,10 +180,12 @@ def test_times_of_a_kernel_grow_with_its_work(profiled):
 
     spin(profiled, 1)
     oc.profiler.clear_kernel_profiler_info()
-    spin(profiled, 10)
-    few = oc.profiler.query_kernel_profiler_info("spin").max
+    # The least of several: others may be at work on the device.
+    for _ in range(5):
+        spin(profiled, 10)
+    few = oc.profiler.query_kernel_profiler_info("spin").min
     # A GPU takes ten microseconds for nothing.
-    spin(profiled, 200_000)
+    spin(profiled, 200_000 if arch in INTERPRETED else 4_000_000)
     assert oc.profiler.query_kernel_profiler_info("spin").max > 3 * few
 
 
