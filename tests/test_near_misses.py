@@ -56,6 +56,21 @@ def test_a_row_outside_of_a_field():
     assert not any(field.to_numpy().any() for field in (before, x, after))
 
 
+def test_a_loop_that_is_longer_than_a_short_field():
+    bounds = [oc.field(oc.i32, 2) for _ in range(3)]
+    read = oc.field(oc.i32, (3, 20))
+
+    @oc.kernel
+    def look(field: oc.template(), row: oc.i32):
+        for j in range(20):
+            read[row, j] = field[j]
+
+    for row, field in enumerate(bounds):
+        field.fill(100)
+        look(field, row)
+    assert read.to_numpy().tolist() == 3 * [[100, 100, *18 * [0]]]
+
+
 def test_debug_mode_reports_them(arch):
     oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
     for low, high in ((-1, 3), (0, 4)):

@@ -21,6 +21,9 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// Below this an allocation's margins are as long as itself.
 const SMALL_BYTES: usize = 64 << 10;
 
+/// Margins are at least so long, as on GPUs: loops of some dozen elements are run over arrays of two.
+const LEAST_MARGIN: usize = 256;
+
 /// Bytes on either side of an allocation that are ours too. Programs that look one row beyond the edge of a grid, without a check, find
 /// zeros there instead of the end of the process, and what they write there is nobody else's. Half is a row of a grid of two rows;
 /// what is never touched of a large margin takes address space alone.
@@ -28,7 +31,7 @@ fn margin(bytes: usize) -> usize {
     if bytes >= HUGE_PAGE_BYTES {
         (bytes / 2).next_multiple_of(HUGE_PAGE_BYTES)
     } else {
-        (bytes / 2).max(bytes.min(SMALL_BYTES)).next_multiple_of(ALIGNMENT)
+        (bytes / 2).max(bytes.min(SMALL_BYTES)).max(LEAST_MARGIN).next_multiple_of(ALIGNMENT)
     }
 }
 
