@@ -10,10 +10,11 @@ Needs numpy. Writes `benches/results/gradients_DEVICE.json` and `.md`.
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
+
+from harness.asking import ask, best_of
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -359,29 +360,6 @@ def compile_child(system, device):
     print(json.dumps(compile_times(system, device)))
 
 
-def ask(python, folder, arguments):
-    """The last line of a process of this file, as data."""
-    environment = dict(os.environ)
-    if folder:
-        environment["PYTHONPATH"] = str(folder)
-    done = subprocess.run([python, __file__, *arguments], env=environment, capture_output=True, text=True, timeout=1200)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(arguments)} failed:\n{done.stderr[-3000:]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
-def merged(rounds):
-    """The best of several runs."""
-    best_of = {}
-    for one in rounds:
-        for name, figures in one.items():
-            known = best_of.setdefault(name, figures)
-            for figure in ("forward", "gradient"):
-                if figure in figures and figure in known:
-                    known[figure] = min(known[figure], figures[figure])
-    return best_of
-
-
 def disagree(np, mine, other):
     """Whether the gradients of two systems are others."""
     scale = max(abs(value) for value in mine["check"][1:])
@@ -454,11 +432,11 @@ def main():
     rounds = {name: [] for name in systems}
     for _ in range(chosen.rounds):
         for name, (python, folder) in systems.items():
-            rounds[name].append(ask(python, folder, ["--child", name, "--device", chosen.device, *only]))
-    results = {name: merged(found) for name, found in rounds.items()}
+            rounds[name].append(ask(__file__, python, folder, ["--child", name, "--device", chosen.device, *only]))
+    results = {name: best_of(found, ("forward", "gradient")) for name, found in rounds.items()}
     compiled = {}
     for name, (python, folder) in systems.items():
-        found = [ask(python, folder, ["--compile-child", name, "--device", chosen.device]) for _ in range(2)]
+        found = [ask(__file__, python, folder, ["--compile-child", name, "--device", chosen.device]) for _ in range(2)]
         compiled[name] = {key: min(one[key] for one in found) for key in found[0]}
     text = table(results, compiled, chosen.device)
     print(text)

@@ -9,11 +9,11 @@ Needs numpy. Writes `benches/results/quantised_DEVICE.json` and `.md`.
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
+
+from harness.asking import Failed, ask
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -258,19 +258,6 @@ def measure(system: str, device: str, name: str, packed: bool, threads: int | No
     return {"seconds": min(times), "result": found}
 
 
-def in_process(python: str, folder: str | None, given: list) -> dict:
-    environment = dict(os.environ)
-    if folder:
-        environment["PYTHONPATH"] = folder
-    command = [python, __file__, "--measure", json.dumps(given)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-    for line in done.stdout.splitlines():
-        if line.startswith("{"):
-            return json.loads(line)
-    reason = (done.stderr.strip() or done.stdout.strip() or "nothing was said").splitlines()[-1]
-    return {"error": reason[:200]}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--device", default="cpu")
@@ -297,7 +284,11 @@ def main() -> None:
         for _ in range(given.rounds):
             for packed in (False, True):
                 for system, (python, folder) in systems.items():
-                    one = in_process(python, folder, [system, given.device, name, packed, given.threads])
+                    asked = json.dumps([system, given.device, name, packed, given.threads])
+                    try:
+                        one = ask(__file__, python, folder, ["--measure", asked])
+                    except Failed as failed:
+                        one = {"error": str(failed).splitlines()[-1][:200]}
                     key = f"{system} {'quantised' if packed else 'plain'}"
                     known = found.setdefault(key, one)
                     if "seconds" in one and one["seconds"] < known.get("seconds", float("inf")):

@@ -9,11 +9,11 @@ Needs numpy. Writes `benches/results/sparse_DEVICE.json` and `.md`.
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
+
+from harness.asking import ask, best_of
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -317,28 +317,6 @@ def child(system, device, only, threads, rounds):
     print(json.dumps(found))
 
 
-def ask(python, folder, arguments):
-    """The last line of a process of this file, as data."""
-    environment = dict(os.environ)
-    environment.pop("PYTHONPATH", None)
-    if folder:
-        environment["PYTHONPATH"] = str(folder)
-    done = subprocess.run([python, __file__, *arguments], env=environment, capture_output=True, text=True, timeout=1200)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(arguments)} failed:\n{done.stderr[-3000:]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
-def merged(rounds):
-    """The best of several runs."""
-    best_of = {}
-    for one in rounds:
-        for name, figures in one.items():
-            known = best_of.setdefault(name, figures)
-            known["seconds"] = min(known["seconds"], figures["seconds"])
-    return best_of
-
-
 def table(results, device, threads):
     """The figures in Markdown."""
     where = "a GPU" if device != "cpu" else f"the CPU, {threads} threads" if threads else "the CPU"
@@ -388,12 +366,12 @@ def main():
     rounds = {"octants": []}
     if options.peer or options.peer_python:
         rounds["quadrants"] = []
-    folders = {"octants": options.octants or os.environ.get("PYTHONPATH"), "quadrants": options.peer}
+    folders = {"octants": options.octants, "quadrants": options.peer}
     pythons = {"octants": sys.executable, "quadrants": options.peer_python or sys.executable}
     for _ in range(options.rounds):
         for system, found in rounds.items():
-            found.append(ask(pythons[system], folders[system], ["--child", system, *arguments]))
-    results = {system: merged(found) for system, found in rounds.items()}
+            found.append(ask(__file__, pythons[system], folders[system], ["--child", system, *arguments]))
+    results = {system: best_of(found, ("seconds",)) for system, found in rounds.items()}
     text = table(results, options.device, options.threads)
     print(text)
     if not options.only or options.name:

@@ -8,11 +8,11 @@ Needs numpy and an importable octants; nothing of the harness.
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
+
+from harness.asking import Failed, ask
 
 BRANCHES = 4
 
@@ -205,20 +205,7 @@ def measure(qd, arch):
 def child(system, arch):
     module = __import__(system)
     module.init(arch=getattr(module, arch), **({"offline_cache": False} if system == "quadrants" else {}))
-    print("FIGURES " + json.dumps(measure(module, arch)))
-
-
-def turn(system, python, path, arch):
-    env = dict(os.environ)
-    if path:
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(path), env.get("PYTHONPATH", "")]))
-    command = [python, str(Path(__file__).resolve()), "--child", system, "--arch", arch]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("FIGURES ")]
-    if not lines:
-        print(f"{system}: {done.stderr.strip().splitlines()[-1:] or done.returncode}", file=sys.stderr)
-        return {}
-    return json.loads(lines[0].removeprefix("FIGURES "))
+    print(json.dumps(measure(module, arch)))
 
 
 def main():
@@ -239,7 +226,12 @@ def main():
     found = {system: {} for system in systems}
     for _ in range(args.rounds):
         for system, (python, path) in systems.items():
-            for name, value in turn(system, python, path, args.arch).items():
+            try:
+                figures = ask(__file__, python, path, ["--child", system, "--arch", args.arch])
+            except Failed as failed:
+                print(f"{system}: {failed}", file=sys.stderr)
+                continue
+            for name, value in figures.items():
                 better = max if FIGURES[name][1] else min
                 found[system][name] = better(value, found[system].get(name, value))
     print(f"{'':90} " + " ".join(f"{system:>10}" for system in systems))

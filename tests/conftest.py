@@ -26,6 +26,7 @@ import tempfile
 
 import pytest
 from devices import DEVICES, missing
+from example_programs import EXAMPLES
 
 import octants as oc
 
@@ -133,3 +134,9 @@ def arch(fresh_session):
 def mode(arch, request):
     """Every device, with and without checks."""
     oc.init(arch=getattr(oc, arch), debug=request.param == "debug", log_level="error")
+
+
+@pytest.fixture
+def examples_on_path(monkeypatch):
+    """Programs of `examples/` import each other by name."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))

@@ -36,6 +36,5 @@ _kept: list[Runtime] = []
 
 def _keep_open(device: str) -> None:
     runtime = Runtime()
-    options = _options.resolve({}) | {"print_non_pure": False, "src_ll_cache": True}
-    runtime.start(device, oc.f32, oc.i32, options)
+    runtime.start(device, oc.f32, oc.i32, _options.resolve({}))
     _kept.append(runtime)

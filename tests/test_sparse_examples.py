@@ -1,51 +1,16 @@
 """The programs of `examples/` on sparse and quantised fields: each against numpy, or the same on plain fields."""
 
-import importlib.util
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from example_programs import fresh, numpy_step
 
 import octants as oc
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-
-
-@pytest.fixture(autouse=True)
-def examples_on_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-
-
-def fresh(name):
-    """A program's module, loaded anew: its kernels belong to this test's session."""
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
+pytestmark = pytest.mark.usefixtures("examples_on_path")
 
 # --- the material point method on a sparse grid ------------------------------------------------------------------------
-
-
-def dense_step(x, v, gradient, push, mass, cells, dt):
-    """One step without gravity and away from walls, on a dense grid in f64."""
-    base = (x * cells - 0.5).astype(int)
-    inside = x * cells - base
-    w = np.stack([0.5 * (1.5 - inside) ** 2, 0.75 - (inside - 1) ** 2, 0.5 * (inside - 0.5) ** 2])
-    grid_v, grid_m = np.zeros((cells, cells, 2)), np.zeros((cells, cells, 1))
-    nine = [(i, j, (w[i, :, 0] * w[j, :, 1])[:, None], ([i, j] - inside) / cells) for i in range(3) for j in range(3)]
-    for i, j, weight, away in nine:
-        at = (base[:, 0] + i, base[:, 1] + j)
-        np.add.at(grid_v, at, weight * (mass * v + np.einsum("pij,pj->pi", push + mass * gradient, away)))
-        np.add.at(grid_m, at, weight * mass)
-    grid_v /= np.where(grid_m > 0, grid_m, 1)
-    new_v, new_gradient = np.zeros_like(v), np.zeros_like(gradient)
-    for i, j, weight, away in nine:
-        here = weight * grid_v[base[:, 0] + i, base[:, 1] + j]
-        new_v += here
-        new_gradient += 4 * cells**2 * np.einsum("pi,pj->pij", here, away)
-    return x + dt * new_v, new_v, new_gradient
 
 
 def test_a_step_on_the_sparse_grid_is_one_on_a_dense_grid(arch):
@@ -69,7 +34,7 @@ def test_a_step_on_the_sparse_grid_is_one_on_a_dense_grid(arch):
     jelly = 0.8 * program.STIFFNESS * strain + 0.3 * stress
     stress = np.where((kinds == program.JELLY)[:, None, None], jelly, stress)
     push = -4 * bodies.time_step * bodies.volume * cells**2 * stress
-    new_x, new_v, new_gradient = dense_step(
+    new_x, new_v, new_gradient = numpy_step(
         *(a.astype(float) for a in (x, v, gradient)), push, bodies.volume, cells, bodies.time_step
     )
     np.testing.assert_allclose(bodies.position.to_numpy(), new_x, atol=1e-5)

@@ -193,8 +193,6 @@ def init(
     _test_mode: bool = False,
     enable_fallback: bool = True,
     require_version: str | None = None,
-    print_non_pure: bool = False,
-    src_ll_cache: bool = True,
     **options: Any,
 ) -> None:
     """Starts a session: picks a device and sets options. A session that was current ends.

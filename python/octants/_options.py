@@ -35,6 +35,8 @@ MEANINGFUL: dict[str, object] = {
     "offline_cache_cleaning_policy": "lru",
     "offline_cache_file_path": "",
     "offline_cache_max_size_of_files": 100 * 1024 * 1024,
+    "print_non_pure": False,
+    "src_ll_cache": True,
     "tape_memory_limit": None,
 }
 

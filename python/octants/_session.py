@@ -88,8 +88,6 @@ def init(
     _test_mode=False,
     enable_fallback=True,
     require_version=None,
-    print_non_pure=False,
-    src_ll_cache=True,
     **options,
 ):
     """Starts a session: picks a device and sets options. A session that was current ends.
@@ -107,12 +105,10 @@ def init(
     wanted = _wanted(arch)
     _logging.set_logging_level(str(values["log_level"]))
 
-    fastcache = {"print_non_pure": bool(print_non_pure), "src_ll_cache": bool(src_ll_cache)}
-
     def start(device: Arch) -> None:
         if cfg is not None:
             reset()
-        runtime.start(device.name, real, integer, values | fastcache)
+        runtime.start(device.name, real, integer, values)
 
     chosen = _open_first(wanted, enable_fallback, start)
     unsigned = dtypes["u" + integer.name[1:]]

@@ -120,8 +120,6 @@ def init(
     _test_mode: bool = False,
     enable_fallback: bool = True,
     require_version: str | None = None,
-    print_non_pure: bool = False,
-    src_ll_cache: bool = True,
     **options: Any,
 ) -> None: ...
 def reset() -> None: ...
