@@ -308,3 +308,124 @@ def test_members_are_what_attributes_are():
         for a in (1.0, 2.0, 4.0):
             one.a = a
             assert one.twice() == 2 * (a + shift)
+
+
+@oc.data_oriented
+class Wind:
+    def __init__(self):
+        self.v = oc.Vector([1.0, 2.0, 3.0])
+        self.m = oc.Matrix([[1.0, 2.0], [3.0, 4.0]])
+        self.cell = oc.Vector([1, 2])
+        self.typed = oc.Vector([0.1, 0.2], dt=oc.f64)
+        self.x = oc.ndarray(oc.f32, 16)
+        self.y = oc.ndarray(oc.f64, 8)
+
+    @oc.func
+    def along(self, a):
+        return a.dot(self.v)
+
+    @oc.kernel
+    def blow(self):
+        for i in self.x:
+            self.x[i] = self.v[0] * i + self.v.y
+        for i in range(self.cell[1]):
+            self.x[self.cell.x + i] += self.v[i % 3] + self.v.norm()
+        u = self.m @ self.v.xy + self.v[1:]
+        w = 2.0 * self.v
+        self.y[0] = u[0] + u[1] * self.m[1, 0] + self.m[0, 1]
+        self.y[1] = self.along(oc.math.vec3(1, 2, 3)) + w.sum() + self.m.trace()
+        self.y[2] = self.v[0]
+        self.y[3] = self.typed[1] + oc.cast(self.typed, oc.f64).sum()
+        self.y[4] = self.cell[0] / self.cell[1] + self.cell[0] // 2
+        self.y[5] = max(self.v) if all(self.v > 0.25) else self.v.z
+
+
+def test_vectors_that_changed_are_arguments(arch):
+    lasting = Wind()
+    lasting.blow()
+    generator = np.random.default_rng(4)
+    counts = []
+    for _ in range(5):
+        v, m, typed = generator.uniform(0, 1, 3), generator.uniform(0, 1, (2, 2)), generator.uniform(0, 1, 2)
+        cell = generator.integers(1, 5, 2)
+        fresh = type("Fresh", (Wind,), {"blow": oc.kernel(Wind.blow.__wrapped__)})()
+        for one in (lasting, fresh):
+            one.v, one.m = oc.Vector(v.tolist()), oc.Matrix(m.tolist())
+            one.cell = oc.Vector(cell.tolist())
+            # In place, too.
+            one.typed[0], one.typed[1] = typed
+            one.blow()
+        np.testing.assert_allclose(lasting.x.to_numpy(), fresh.x.to_numpy(), rtol=3e-7)
+        np.testing.assert_allclose(lasting.y.to_numpy(), fresh.y.to_numpy(), rtol=3e-7)
+        assert [lasting.y[n] for n in (2, 3, 4)] == [fresh.y[n] for n in (2, 3, 4)]
+        counts.append(compilations(Wind.blow))
+    assert counts[0] == counts[-1]
+
+
+def test_what_a_vector_decides_is_compiled_for_it():
+    @oc.data_oriented
+    class Shape:
+        def __init__(self):
+            self.n = oc.Vector([2, 3])
+            self.scale = oc.Vector([1.0, 2.0])
+
+        @oc.kernel
+        def total(self) -> oc.f32:
+            s = 0.0
+            for i in oc.static(range(self.n[0])):
+                s += i * self.scale[0]
+            for i in oc.static(range(len(self.scale))):
+                s += self.scale[i]
+            return s + oc.static(self.scale[1] * 2)
+
+    shape = Shape()
+    for n in ([2, 3], [3, 3], [4, 1], [3, 3]):
+        for scale in ([1.0, 2.0], [5.0, 1.0], [1, 2], [2.0, 3.0, 4.0], [7.0, 3.0]):
+            shape.n, shape.scale = oc.Vector(n), oc.Vector(scale)
+            assert shape.total() == sum(range(n[0])) * scale[0] + sum(scale) + scale[1] * 2, (n, scale)
+
+
+def test_a_vector_of_another_shape_or_kind_is_another_one():
+    @oc.data_oriented
+    class Holder:
+        def __init__(self):
+            self.v = oc.Vector([1.0, 2.0])
+
+        @oc.kernel
+        def total(self) -> oc.f32:
+            return self.v.sum() / 2 + self.v[1] // 2
+
+    holder = Holder()
+    for entries in (
+        [1.0, 2.0],
+        [3.0, 4.0],
+        [5.0, 6.0, 7.0],
+        [5.5, 6.0, 8.0],
+        [1, 3],
+        [2, 5],
+        [3.0, 4.5],
+        [True, False],
+    ):
+        holder.v = oc.Vector(entries)
+        assert holder.total() == sum(entries) / 2 + entries[1] // 2, entries
+    holder.v = None
+    with pytest.raises(oc.OctantsCompilationError):
+        holder.total()
+
+
+def test_vectors_of_objects_that_code_names_are_read_anew():
+    class Named:
+        v = None
+
+    named = Named()
+
+    @oc.kernel
+    def total() -> oc.f32:
+        return named.v[0] + named.v.sum()
+
+    for entries in ([1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [5.0, 6.0, 7.0]):
+        named.v = oc.Vector(entries)
+        assert total() == entries[0] + sum(entries)
+    named.v[0] = 1.0
+    assert total() == 15
+    assert compilations(total) == 3

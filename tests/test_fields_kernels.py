@@ -483,3 +483,41 @@ def test_inner_loops_over_fields_run_in_storage_order_and_may_be_left():
     assert row.to_numpy().tolist() == [(3 + 6 + 9) * i for i in range(4)]
     cells = [10 * (5 + i) + j - 1 for i, j in order]
     assert one[None] == cells[1] + cells[4] + cells[7]
+
+
+def test_a_member_of_structs_is_one_parameter_however_it_is_reached(arch, capfd):
+    inner = oc.types.struct(a=oc.f32, b=oc.math.vec2)
+    particle = oc.types.struct(pos=oc.math.vec3, inner=inner, rho=oc.f32)
+
+    @oc.func
+    def first(pos: oc.template(), i):
+        return pos[i].x
+
+    @oc.data_oriented
+    class Particles:
+        def __init__(self):
+            self.p = particle.field(shape=4, layout=oc.Layout.SOA, needs_grad=True)
+
+        @oc.kernel
+        def step(self):
+            for i in range(4):
+                self.p[i].rho = self.p.pos[i].y * self.p[i].pos.y + first(self.p.pos, i)
+                self.p.inner.b[i].y += self.p[i].inner.b.y + self.p.inner[i].b.x + 3
+
+    oc.init(arch=getattr(oc, arch), print_ir=True)
+    one, other = Particles(), Particles()
+    capfd.readouterr()
+    for particles in (one, other):
+        particles.p.pos.from_numpy(np.arange(12, dtype=np.float32).reshape(4, 3))
+        particles.step()
+    shown = [
+        line for line in "".join(capfd.readouterr()).splitlines() if line.startswith("kernel @") and "step" in line
+    ]
+    assert shown and all(line.count("field<tensor<f32, 3>") == 1 for line in shown)
+    assert all(line.count("field<tensor<f32, 2>") == 1 for line in shown)
+    for particles in (one, other):
+        assert particles.p.rho.to_numpy().tolist() == [1.0, 19.0, 55.0, 109.0]
+        assert particles.p.inner.b.to_numpy().tolist() == [[0.0, 3.0]] * 4
+        particles.p.rho.grad.fill(1)
+        particles.step.grad()
+        assert particles.p.pos.grad.to_numpy().tolist() == [[1, 2 * y, 0] for y in (1, 4, 7, 10)]

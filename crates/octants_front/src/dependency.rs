@@ -45,7 +45,7 @@ pub enum Role {
     Operand,
     /// An object that code named by itself: nothing of it matters but numbers that are dependencies of their own.
     Holder,
-    /// Only its members matter, and that it is of the same type; of a container also the length.
+    /// Only its members matter, and that it is of the same type; of a container also the length, of a vector or matrix the shape.
     Walked,
     /// The same object as an earlier dependency, whose members stand for its own.
     Same(usize),

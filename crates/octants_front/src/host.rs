@@ -170,6 +170,14 @@ impl FieldKind {
             Self::Struct { members } => members.iter().find_map(|(_, member)| member.layout()),
         }
     }
+
+    pub fn leaf_count(&self) -> usize {
+        match self {
+            Self::Leaf { .. } => 1,
+            Self::Entries { entries, .. } => entries.iter().map(|entry| entry.leaf_count()).sum(),
+            Self::Struct { members } => members.iter().map(|(_, member)| member.leaf_count()).sum(),
+        }
+    }
 }
 
 /// A number of the host.
@@ -465,7 +473,7 @@ pub trait Host {
     fn data_oriented(&self, _object: &Self::Object) -> Option<bool> {
         None
     }
-    /// Attributes of an object that are numbers, texts or the like: what host code may look at.
+    /// Attributes of an object that are numbers, vectors, texts or the like: what host code may look at.
     fn plain_attributes(&self, _object: &Self::Object) -> Vec<String> {
         Vec::new()
     }

@@ -2,6 +2,7 @@
 
 use octants::front::{Annotation, Meaning, Number, Returned, ScalarAnnotation, TensorConstant};
 use octants::ir::{Const, Data, Scalar, TensorShape, TensorType};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyIterator, PyList, PySet, PyString, PyTuple};
 
@@ -73,6 +74,18 @@ fn number_of(object: &Object<'_>) -> Option<Number> {
         return Some(Number::Float(value.value()));
     }
     object.extract().ok().map(Number::Int)
+}
+
+/// Whether it is a vector or a matrix.
+pub fn is_tensor(object: &Object<'_>) -> bool {
+    !is_class(object) && matches!(mark(object).as_deref(), Some("Matrix" | "Vector"))
+}
+
+/// The shape of a vector or a matrix, and the type that its entries were declared to have.
+pub fn type_of_tensor<'py>(object: &Object<'py>) -> PyResult<Bound<'py, PyTuple>> {
+    let py = object.py();
+    let shape = object.getattr(intern!(py, "entries"))?.getattr(intern!(py, "shape"))?;
+    (shape, object.getattr(intern!(py, "dt"))?).into_pyobject(py)
 }
 
 /// What a vector, a matrix, a struct, or a function marked as part of the language is.

@@ -596,6 +596,7 @@ impl<'py> Host for PyHost<'py> {
                 || value.is_instance_of::<PyInt>()
                 || value.is_instance_of::<PyFloat>()
                 || value.is_instance_of::<PyString>()
+                || aggregate::is_tensor(value)
         });
         plain.filter_map(|(name, _)| name.extract().ok()).collect()
     }

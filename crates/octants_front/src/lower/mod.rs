@@ -73,6 +73,8 @@ struct Lowerer<'a, H: Host> {
     captured: Vec<H::Object>,
     /// The parameters that are fields.
     fields: Vec<FieldParam>,
+    /// Fields that were reached as members of others.
+    parts: Vec<places::field::Part<H::Object>>,
     /// The parameters that a launch calculates, and their values in the kernel.
     formulas: Vec<FormulaParam>,
     /// The trees with sparse nodes that are used.
@@ -129,6 +131,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             members: Vec::new(),
             captured: Vec::new(),
             fields: Vec::new(),
+            parts: Vec::new(),
             formulas: Vec::new(),
             trees: Vec::new(),
             visits: Vec::new(),

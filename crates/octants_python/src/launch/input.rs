@@ -12,7 +12,7 @@ use super::derivative::CompanionPath;
 use super::field::{FieldInput, LeafSlots};
 use super::instance_dict::{self, InstanceDict};
 use super::writer::ArgumentWriter;
-use crate::aggregate::Layout;
+use crate::aggregate::{self, Layout};
 use crate::ndarray::Ndarray;
 use crate::template::TemplateKey;
 use crate::{errors, number, tensor};
@@ -46,6 +46,8 @@ pub enum Check {
     Type(Py<PyType>),
     /// A tuple, list or dict of this length.
     Container(Py<PyType>, usize),
+    /// A vector or matrix of this class and [`aggregate::type_of_tensor`].
+    Tensor(Py<PyType>, Py<PyTuple>),
     /// The same object as another input.
     Same(usize),
     Number {
@@ -162,7 +164,13 @@ impl Check {
                 let is_container = object.is_instance_of::<PyTuple>()
                     || object.is_instance_of::<PyList>()
                     || object.is_instance_of::<PyDict>();
-                if is_container { Self::Container(class, object.len()?) } else { Self::Type(class) }
+                if is_container {
+                    Self::Container(class, object.len()?)
+                } else if aggregate::is_tensor(object) {
+                    Self::Tensor(class, aggregate::type_of_tensor(object)?.unbind())
+                } else {
+                    Self::Type(class)
+                }
             }
             Role::Same(other) => Self::Same(numbers[other]),
             Role::Data { param, data } => number(param, data, false)?,
@@ -183,7 +191,9 @@ impl Check {
             Self::Constant(_) | Self::Number { .. } => number::of(object).is_some(),
             Self::Present | Self::Anything | Self::Type(_) | Self::Same(_) => true,
             Self::Array(_) => tensor::unwrapped(object).is_instance_of::<Ndarray>(),
-            Self::Container(..) | Self::Values(..) | Self::View(..) | Self::Field(_) => false,
+            Self::Container(..) | Self::Tensor(..) | Self::Values(..) | Self::View(..) | Self::Field(_) => {
+                false
+            }
         }
     }
 
@@ -210,6 +220,9 @@ impl Check {
             Self::Type(class) => object.get_type_ptr().cast() == class.as_ptr(),
             Self::Container(class, length) => {
                 object.get_type_ptr().cast() == class.as_ptr() && object.len()? == *length
+            }
+            Self::Tensor(class, ty) => {
+                object.get_type_ptr().cast() == class.as_ptr() && aggregate::type_of_tensor(object)?.eq(ty)?
             }
             Self::Same(other) => tensor::unwrapped(object).is(tensor::unwrapped(&known(*other))),
             Self::Values(layout, places) => {

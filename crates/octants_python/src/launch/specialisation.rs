@@ -18,7 +18,7 @@ use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
 use crate::kernel::Losses;
-use crate::number;
+use crate::{aggregate, number};
 
 pub struct Specialisation {
     pub epoch: u64,
@@ -101,7 +101,7 @@ impl Specialisation {
         let baked = dependencies.iter().zip(&numbers).filter(|(dependency, _)| {
             matches!(dependency.origin, Origin::Member { .. })
                 && dependency.role == Role::Constant
-                && number::of(&dependency.object).is_some()
+                && may_vary(&dependency.object)
         });
         let baked = baked.map(|(dependency, &number)| (number, dependency.path.clone())).collect();
         let structure = fields.iter().filter(|field| field.view.is_some_and(|view| view.is_structure));
@@ -314,12 +314,17 @@ impl Specialisation {
                 continue;
             }
             match self.baked.iter().find(|(number, _)| *number == index) {
-                Some((_, path)) if number::of(&object).is_some() => changed.push(path.as_str()),
+                Some((_, path)) if may_vary(&object) => changed.push(path.as_str()),
                 _ => return Ok(Vec::new()),
             }
         }
         Ok(changed)
     }
+}
+
+/// Whether code can be told of it, in place of being made for it.
+fn may_vary(object: &Bound<'_, PyAny>) -> bool {
+    number::of(object).is_some() || aggregate::is_tensor(object)
 }
 
 /// Reads the members and writes them; false if one is not what the code is for. Those that were recalled are in `read` already.

@@ -49,7 +49,7 @@ impl<H: Host> Lowerer<'_, H> {
                     return self.member_attribute(of, name, span);
                 }
                 let child = self.host_attribute(&object, name, span)?;
-                match self.held_number(&object, name, &child) {
+                match self.held_number(&object, name, &child, span)? {
                     Some(number) => Ok(number),
                     None => Ok(self.captured(child)),
                 }

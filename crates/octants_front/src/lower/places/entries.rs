@@ -124,7 +124,10 @@ impl<H: Host> Lowerer<'_, H> {
                 Term::Choice(Choice { entries: entries.clone(), components: components.to_vec() })
             }
             Term::Encoded(place) => self.encoded_entry(place, components, span),
-            Term::Value(value) => Term::Value(self.tensor_entry(*value, components, span)),
+            Term::Value(value) => {
+                let entry = self.tensor_entry(*value, components, span);
+                self.varying_entry(*value, entry).unwrap_or(Term::Value(entry))
+            }
             _ => Term::None,
         }
     }

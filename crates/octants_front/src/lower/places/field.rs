@@ -20,6 +20,17 @@ use crate::lower::sparse::Sublist;
 /// What follows from a field's kind: reading it ties a kernel to no one field.
 const IMPLIED: &[&str] = &["shape", "dtype", "n", "m", "ndim"];
 
+/// A field that is a member of a field of structs: the whole, and the number that its first leaf has there. `p.x[i]` and `p[i].x` are
+/// one parameter then, so that accesses of the one are known to be accesses of the other.
+pub(crate) struct Part<O> {
+    field: O,
+    whole: O,
+    first_leaf: usize,
+}
+
+/// Companions of a field, which hide its members of these names.
+const COMPANIONS: &[&str] = &["grad", "dual"];
+
 /// A field in use: its dependency, how the user calls it, and its leaves counted so far.
 struct Use<'a> {
     field: usize,
@@ -84,9 +95,34 @@ impl<H: Host> Lowerer<'_, H> {
         }
         self.check_rank(layout.rank(), path.len(), &format!("`{name}`"), span)?;
         self.check_field_bounds(&layout.origin, &layout.shape, &path, name, span);
-        let field = self.field_member(object, name);
         let ty = self.host.field_type(object);
-        self.element_of(&kind, ty, &path, &mut Use { field, name, next_leaf: 0 }, span)
+        let (whole, next_leaf) = self.whole_field(object);
+        let field = self.field_member(&whole, name);
+        self.element_of(&kind, ty, &path, &mut Use { field, name, next_leaf }, span)
+    }
+
+    /// The field that memory is asked for, and the number of a field's first leaf in it.
+    fn whole_field(&self, object: &H::Object) -> (H::Object, usize) {
+        let (mut whole, mut first_leaf) = (object.clone(), 0);
+        while let Some(part) = self.parts.iter().find(|part| self.host.same(&part.field, &whole)) {
+            first_leaf += part.first_leaf;
+            whole = part.whole.clone();
+        }
+        (whole, first_leaf)
+    }
+
+    /// Remembers whose member a field is.
+    fn note_part(&mut self, whole: &H::Object, name: &str, field: &H::Object) {
+        if COMPANIONS.contains(&name) || self.parts.iter().any(|part| self.host.same(&part.field, field)) {
+            return;
+        }
+        if let Ok(kind) = self.host.field(whole)
+            && let FieldKind::Struct { members } = &*kind
+            && let Some(at) = members.iter().position(|(member, _)| member == name)
+        {
+            let first_leaf = members[..at].iter().map(|(_, member)| member.leaf_count()).sum();
+            self.parts.push(Part { field: field.clone(), whole: whole.clone(), first_leaf });
+        }
     }
 
     /// The list that a field is as a whole, if its one axis is that of a list.
@@ -208,6 +244,9 @@ impl<H: Host> Lowerer<'_, H> {
         // A member of that name hides the method.
         if name == "fill" && !matches!(self.host.meaning(&child), Meaning::Field) {
             return Ok(Term::Fill(Box::new(Term::Object(object.clone()))));
+        }
+        if let Meaning::Field = self.host.meaning(&child) {
+            self.note_part(object, name, &child);
         }
         let from_argument = |&of: &usize| !matches!(self.members[of].dependency.origin, Origin::Captured);
         let of = self.member_of(object).filter(from_argument).filter(|_| !IMPLIED.contains(&name));

@@ -286,10 +286,10 @@ impl<H: Host> Lowerer<'_, H> {
             }
             _ => {
                 let boundary = self.declared_boundary(of, &step);
-                match self.varying_member(&child, lifted, &path).map_or_else(
-                    || self.untyped_member(of, &child, &name, lifted, boundary),
-                    |number| Some((number, Role::Operand)),
-                ) {
+                match self
+                    .varying_member(of, &child, lifted, &path)
+                    .or_else(|| self.untyped_member(of, &child, &name, lifted, boundary))
+                {
                     Some(found) => found,
                     // A method: it belongs to the type.
                     None => return Ok(Term::Object(child)),
@@ -299,35 +299,47 @@ impl<H: Host> Lowerer<'_, H> {
         let lifted = self.host.data_oriented(&child).map_or(lifted, |templated| !templated);
         let dependency = Dependency { origin: Origin::Member { of, step }, object: recorded, role, path };
         self.members.push(Member { dependency, typed, lifted, term: term.clone() });
+        let term = self.varying_tensor(term, span)?;
         Ok(if self.in_static { self.pinned(term) } else { term })
     }
 
-    /// A number that was seen to change: an operand of formulas, under the number that its dependency gets.
-    fn varying_member(&self, child: &H::Object, lifted: bool, path: &str) -> Option<Term<H::Object>> {
-        if lifted || !self.varying.iter().any(|known| known == path) {
+    /// A number that was seen to change: an operand of formulas, under the number that its dependency gets. A vector or matrix that was
+    /// is walked: its entries are such operands.
+    fn varying_member(
+        &self,
+        of: usize,
+        child: &H::Object,
+        lifted: bool,
+        path: &str,
+    ) -> Option<(Term<H::Object>, Role)> {
+        if lifted || !(self.varying.iter().any(|known| known == path) || self.is_varying_tensor(of)) {
             return None;
         }
         let now = match self.host.meaning(child) {
             Meaning::Int(value) => Number::Int(value),
             Meaning::Float(value) => Number::Float(value),
+            Meaning::Tensor(_) if !self.in_static => {
+                return Some((Term::Object(child.clone()), Role::Walked));
+            }
             _ => return None,
         };
         let formula = Formula::operand(self.members.len());
-        Some(Term::Formula(Box::new(Calculated { formula, now })))
+        Some((Term::Formula(Box::new(Calculated { formula, now })), Role::Operand))
     }
 
-    /// A number of an object that no argument leads to.
+    /// A number, a vector or a matrix of an object that no argument leads to.
     pub(crate) fn held_number(
         &mut self,
         object: &H::Object,
         name: &str,
         child: &H::Object,
-    ) -> Option<Term<H::Object>> {
-        if !self.is_number(child)
+        span: Span,
+    ) -> Fallible<Option<Term<H::Object>>> {
+        if !(self.is_number(child) || matches!(self.host.meaning(child), Meaning::Tensor(_)))
             || !matches!(self.host.meaning(object), Meaning::Other)
             || !self.host.plain_attributes(object).iter().any(|known| known == name)
         {
-            return None;
+            return Ok(None);
         }
         let is_holder = |member: &Member<H::Object>| {
             member.dependency.role == Role::Holder && self.host.same(&member.dependency.object, object)
@@ -342,17 +354,17 @@ impl<H: Host> Lowerer<'_, H> {
             self.add_member(Dependency { origin, object, role: Role::Holder, path })
         };
         if let Some(known) = self.known_member(of, |step| matches!(step, Step::Attribute(n) if n == name)) {
-            return Some(if self.in_static { self.pinned(known) } else { known });
+            return Ok(Some(if self.in_static { self.pinned(known) } else { known }));
         }
         let path = format!("{}.{name}", self.members[of].dependency.path);
-        let (term, role) = match self.varying_member(child, false, &path) {
-            Some(number) => (number, Role::Operand),
-            None => (Term::Object(child.clone()), Role::Constant),
-        };
+        let (term, role) = self
+            .varying_member(of, child, false, &path)
+            .unwrap_or_else(|| (Term::Object(child.clone()), Role::Constant));
         let origin = Origin::Member { of, step: Step::Attribute(name.to_owned()) };
         let dependency = Dependency { origin, object: child.clone(), role, path };
         self.members.push(Member { dependency, typed: false, lifted: false, term: term.clone() });
-        Some(if self.in_static { self.pinned(term) } else { term })
+        let term = self.varying_tensor(term, span)?;
+        Ok(Some(if self.in_static { self.pinned(term) } else { term }))
     }
 
     /// How an array is accessed that is a member of an object. Annotations do not type what an object leads to, but a dataclass that

@@ -4,15 +4,16 @@
 //! these numbers alone. What only calculates with it makes a longer formula, and what needs a register makes it a parameter.
 
 use octants_diag::Span;
-use octants_ir::{Scalar, Value};
+use octants_ir::{Data, Scalar, TensorShape, TensorType, Value};
 
 use super::fold;
 use crate::arithmetic;
-use crate::dependency::Role;
+use crate::dependency::{Origin, Role};
 use crate::formula::{Formula, FormulaParam, NumberKind};
 use crate::host::{BinaryOp, CompareOp, Host, Meaning, Number, UnaryOp};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
+use crate::lower::data::argument::Member;
 use crate::lower::data::term::{Calculated, Term};
 use crate::lower::error::Fallible;
 
@@ -32,6 +33,13 @@ impl<H: Host> Lowerer<'_, H> {
                 self.pin_operands(&number.formula);
                 fold::literal(number.now)
             }
+            Term::Value(value) => match self.varying_tensor_of(value) {
+                Some(of) => {
+                    self.members[of].dependency.role = Role::Constant;
+                    Term::Object(self.members[of].dependency.object.clone())
+                }
+                None => term,
+            },
             other => other,
         }
     }
@@ -139,6 +147,65 @@ impl<H: Host> Lowerer<'_, H> {
         wanted.param = self.kernel.params.len();
         self.formulas.push(wanted);
         self.kernel.add_param(&name, scalar.into())
+    }
+
+    /// Whether a member is a vector or matrix that was seen to change.
+    pub(crate) fn is_varying_tensor(&self, member: usize) -> bool {
+        let dependency = &self.members[member].dependency;
+        dependency.role == Role::Walked && matches!(self.host.meaning(&dependency.object), Meaning::Tensor(_))
+    }
+
+    /// The last member, if it is such a one: put together from its entries, before everything that is open. Its dependency is that of its
+    /// shape, and each entry is a dependency of its own.
+    pub(crate) fn varying_tensor(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
+        let of = self.members.len() - 1;
+        let Meaning::Tensor(constant) = self.host.meaning(&self.members[of].dependency.object) else {
+            return Ok(term);
+        };
+        if !self.is_varying_tensor(of) {
+            return Ok(term);
+        }
+        let elem = self.constant_type(&constant);
+        let mut entries = Vec::with_capacity(constant.entries.len());
+        for position in 0..constant.entries.len() as i128 {
+            let key = match constant.shape {
+                TensorShape::Vector(_) => self.host.make_int(position),
+                TensorShape::Matrix(_, m) => {
+                    let components = [position / i128::from(m), position % i128::from(m)];
+                    self.host.make_tuple(components.map(|at| self.host.make_int(at)).to_vec())
+                }
+            };
+            let Term::Formula(number) = self.member_item(of, key, span)? else {
+                // Truth values are few, and code is made for each.
+                self.members[of].dependency.role = Role::Constant;
+                return Ok(term);
+            };
+            entries.push(self.formula_as(*number, elem, span));
+        }
+        let ty = Data::Tensor(TensorType { elem, shape: constant.shape });
+        let body = self.kernel.body;
+        let value = self.within(body, |lowerer| Ok(lowerer.at(span).tensor(ty, entries)))?;
+        self.members[of].term = Term::Value(value);
+        Ok(Term::Value(value))
+    }
+
+    /// The member that a tensor is, if it was seen to change.
+    fn varying_tensor_of(&self, value: Value) -> Option<usize> {
+        let is_it = |member: &Member<H::Object>| {
+            member.dependency.role == Role::Walked && matches!(member.term, Term::Value(own) if own == value)
+        };
+        self.members.iter().position(is_it)
+    }
+
+    /// An entry of a tensor as the number that it is on the host, if the tensor was seen to change: the tensor's own type comes later.
+    pub(crate) fn varying_entry(&self, tensor: Value, entry: Value) -> Option<Term<H::Object>> {
+        let of = self.varying_tensor_of(tensor)?;
+        let params = &self.kernel.regions[self.kernel.body].params;
+        let operand =
+            self.formulas.iter().find(|known| params[known.param] == entry)?.formula.as_operand()?;
+        let member = &self.members[operand];
+        matches!(member.dependency.origin, Origin::Member { of: parent, .. } if parent == of)
+            .then(|| member.term.clone())
     }
 
     /// Two numbers, at least one of which is a formula.

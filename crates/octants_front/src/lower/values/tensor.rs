@@ -17,14 +17,7 @@ const MAX_UNROLLED_PRODUCTS: u32 = 512;
 impl<H: Host> Lowerer<'_, H> {
     /// A vector or matrix of the host; one that was made of plain numbers has the default types.
     pub(crate) fn tensor_constant(&mut self, constant: &TensorConstant, span: Span) -> Value {
-        let is_real = |number: &Number| matches!(number, Number::Float(_));
-        let is_bool = |number: &Number| matches!(number, Number::Bool(_));
-        let elem = match constant.dtype {
-            Some(scalar) => scalar,
-            None if constant.entries.iter().any(is_real) => self.options.default_fp,
-            None if constant.entries.iter().all(is_bool) => Scalar::U1,
-            None => self.options.default_ip,
-        };
+        let elem = self.constant_type(constant);
         let entries: Vec<_> = constant
             .entries
             .iter()
@@ -38,6 +31,18 @@ impl<H: Host> Lowerer<'_, H> {
             })
             .collect();
         self.at(span).tensor(Data::Tensor(TensorType { elem, shape: constant.shape }), entries)
+    }
+
+    /// The type of the entries of such a one.
+    pub(crate) fn constant_type(&self, constant: &TensorConstant) -> Scalar {
+        let is_real = |number: &Number| matches!(number, Number::Float(_));
+        let is_bool = |number: &Number| matches!(number, Number::Bool(_));
+        match constant.dtype {
+            Some(scalar) => scalar,
+            None if constant.entries.iter().any(is_real) => self.options.default_fp,
+            None if constant.entries.iter().all(is_bool) => Scalar::U1,
+            None => self.options.default_ip,
+        }
     }
 
     /// The tensor type of a register value, if it is a tensor.
