@@ -11,7 +11,8 @@ that:
 * ``cuda_only``: it is about NVIDIA's GPUs alone.
 * ``sanitizer_core``: a small program for each part of a device's code, which compute-sanitizer runs, too.
 
-``--devices cuda`` runs what belongs to that device alone, and ``--needing torch`` what is skipped where there is no torch. Where a device that a test is about cannot be opened, it is skipped with the
+``--devices cuda`` runs what belongs to that device alone, and ``--needing torch`` what is skipped where there is no torch. ``--examples 1000`` checks properties on that
+many random examples. Where a device that a test is about cannot be opened, it is skipped with the
 reason.
 """
 
@@ -38,6 +39,9 @@ if "OC_OFFLINE_CACHE_FILE_PATH" not in os.environ:
 
 def pytest_addoption(parser):
     parser.addoption("--devices", metavar="A,B", help=f"run the tests of these devices alone ({', '.join(DEVICES)})")
+    parser.addoption(
+        "--examples", type=int, metavar="N", help="run N random examples of each property, not a few fixed ones"
+    )
     parser.addoption("--needing", metavar="MODULE", help="run the tests alone that ask for this module by importorskip")
 
 

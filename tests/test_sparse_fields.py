@@ -505,3 +505,94 @@ def test_a_field_that_is_one_list_is_appended_to_by_its_name():
 
     with pytest.raises(oc.OctantsCompilationError, match=r"\[OC0409\].*append"):
         lists_of_lists()
+
+
+def test_a_loop_over_a_node_of_one_cell_visits_it():
+    x, y = oc.field(oc.i32), oc.field(oc.i32)
+    one = oc.root.bitmasked(oc.i, 1)
+    one.place(x)
+    oc.root.pointer(oc.i, 1).bitmasked(oc.j, 1).place(y)
+
+    @oc.kernel
+    def run(other: oc.i32):
+        for i in x:
+            x[(i + other) % 1] += 1
+        for i, j in y:
+            y[(i + other) % 1, j] += 1
+
+    run(0)
+    assert x[0] == 0 and y[0, 0] == 0
+    x[0], y[0, 0] = 5, 6
+    for _ in range(2):
+        run(0)
+    assert (x[0], y[0, 0]) == (7, 8)
+
+
+def test_what_lies_in_the_cell_of_the_root_has_an_address():
+    x, y, z = oc.field(oc.f32), oc.field(oc.f32), oc.field(oc.f32)
+    oc.root.bitmasked(oc.ij, 4).place(x)
+    oc.root.pointer(oc.i, 4).place(y)
+    oc.root.dense(oc.ij, 4).place(z)
+    x[0, 1] = y[1] = 1
+
+    @oc.kernel
+    def addresses(out: oc.types.ndarray(oc.u64, 1)):
+        out[0] = oc.get_addr(x, [0, 1])
+        out[1] = oc.get_addr(x, [0, 2])
+        out[2] = oc.get_addr(z, [0, 0])
+        out[3] = oc.get_addr(y, [1])
+        out[4] = oc.get_addr(y, [2])
+
+    out = np.zeros(5, np.uint64)
+    addresses(out)
+    assert out[:4].all() and out[1] - out[0] == 4 and out[4] == 0
+
+
+def test_a_task_makes_again_what_it_gave_up():
+    x, y = oc.field(oc.i32), oc.field(oc.i32)
+    blocks = oc.root.pointer(oc.i, 8)
+    blocks.dense(oc.i, 2).place(x)
+    lists = oc.root.dense(oc.i, 8).dynamic(oc.j, 6, chunk_size=2)
+    lists.place(y)
+
+    @oc.kernel
+    def renew(value: oc.i32):
+        for i in range(8):
+            oc.deactivate(blocks, i)
+            x[2 * i] = value
+            oc.deactivate(lists, i)
+            for n in range(6):
+                oc.append(lists, i, value + n)
+
+    for value in range(1, 4):
+        renew(value)
+        assert x.to_numpy().tolist() == [value, 0] * 8
+        assert y.to_numpy().tolist() == [list(range(value, value + 6))] * 8
+    # Those that were given up in the last task, and those that were made in it.
+    assert blocks._num_dynamically_allocated == 16
+
+
+def test_threads_that_set_the_same_are_no_race(recwarn):
+    x = oc.field(oc.i32)
+    oc.root.bitmasked(oc.i, 1).dense(oc.i, 8).place(x)
+    flag = oc.field(oc.i32, shape=())
+
+    @oc.kernel
+    def fill():
+        for i in range(8):
+            x[i] = i
+            if flag[None] == 0:
+                flag[None] = 1
+
+    fill()
+    assert flag[None] == 1 and x.to_numpy().tolist() == list(range(8))
+    assert not [told for told in recwarn if "OC1007" in str(told.message)]
+
+    @oc.kernel
+    def number():
+        for i in range(8):
+            if flag[None] == 0:
+                flag[None] = i
+
+    with pytest.warns(UserWarning, match="OC1007"):
+        number()

@@ -12,6 +12,10 @@ const LINE_BYTES: u64 = 64;
 /// Slots are numbered by positive `i32`, with room for threads that count too far before they see that there are no more.
 const MAX_SLOTS: u64 = 1 << 30;
 
+/// How many slots a pool has beyond twice those that its cells need. Slots that a task gives up are free after it: a task that makes the
+/// same cells again needs others.
+const SPARE_SLOTS: u64 = 1024;
+
 /// Where everything lies, if each pool may have so many bytes, and how many bytes that is in all.
 pub(crate) fn lay_out(outline: &Outline, sizes: &Sizes, pool_bytes: u64) -> Result<(SparseTree, u64), Error> {
     let mut tree = SparseTree { nodes: Vec::new(), leaves: Vec::new(), pools: Vec::new() };
@@ -96,7 +100,8 @@ fn pool_at(
         NodeKind::Pointer | NodeKind::Dense | NodeKind::Bitmasked => (of.count(), 1),
     };
     let most = (pool_bytes / (slot_bytes + header_bytes)).max(1);
-    let slots = 1 + lists.saturating_mul(each).min(most).min(MAX_SLOTS);
+    let needed = lists.saturating_mul(each);
+    let slots = 1 + needed.saturating_mul(2).saturating_add(SPARE_SLOTS).min(most).min(MAX_SLOTS);
     let headers = (first + slots * slot_bytes).next_multiple_of(LINE_BYTES);
     let free = (headers + slots * header_bytes).next_multiple_of(LINE_BYTES);
     let free_words = slots * classes;

@@ -252,7 +252,12 @@ fn races_in(kernel: &Kernel, op: Op, recognised: &Recognised, overlap: bool) -> 
         let Some(cell) = facts.shared(inner) else { continue };
         let kind = kind_of(&facts, inner);
         let passes = match kind {
-            Kind::Read => recognised.harmless[inner] || only_reported(&facts, inner),
+            Kind::Read => {
+                let only_sets = |region| only_sets(&facts, inner, region);
+                recognised.harmless[inner]
+                    || leads_only_to(&facts, inner, true, |region| only_reports(kernel, region))
+                    || leads_only_to(&facts, inner, false, only_sets)
+            }
             Kind::Store(_) => runs_once(&facts, op, inner),
             Kind::Update(_) | Kind::Other => false,
         };
@@ -296,8 +301,8 @@ fn same_constant(kernel: &Kernel, a: Value, b: Value) -> bool {
     a == b || kernel.as_const(a).is_some_and(|constant| kernel.as_const(b) == Some(constant))
 }
 
-/// Whether what a load gave is only looked at by assertions and by messages of the compiler's own, such as of an overflow.
-fn only_reported(facts: &Facts<'_>, load: Op) -> bool {
+/// Whether what a load gave only decides which regions of a kind run, and perhaps what assertions say.
+fn leads_only_to(facts: &Facts<'_>, load: Op, asserts: bool, regions: impl Fn(Region) -> bool) -> bool {
     let mut pending = facts.kernel.ops[load].results.to_vec();
     let mut left = 64;
     while let Some(value) = pending.pop() {
@@ -308,9 +313,9 @@ fn only_reported(facts: &Facts<'_>, load: Op) -> bool {
             left -= 1;
             let data = &facts.kernel.ops[user];
             match &data.kind {
-                OpKind::Assert(..) => {}
+                OpKind::Assert(..) if asserts => {}
                 OpKind::If if data.results.is_empty() => {
-                    if !data.regions.iter().all(|&region| only_reports(facts.kernel, region)) {
+                    if !data.regions.iter().all(|&region| regions(region)) {
                         return false;
                     }
                 }
@@ -322,6 +327,23 @@ fn only_reported(facts: &Facts<'_>, load: Op) -> bool {
     true
 }
 
+/// Whether a region stores constants where a load reads, and does nothing else: whoever finds another value there sets it.
+fn only_sets(facts: &Facts<'_>, load: Op, region: Region) -> bool {
+    let kernel = facts.kernel;
+    let place = &kernel.ops[load].operands;
+    kernel.regions[region].ops.iter().all(|&op| match &kernel.ops[op].kind {
+        OpKind::Yield | OpKind::Const(_) => true,
+        OpKind::Store => {
+            let operands = &kernel.ops[op].operands;
+            let value = operands.last().copied();
+            operands[..operands.len() - 1] == place[..]
+                && value.is_some_and(|value| kernel.as_const(value).is_some())
+        }
+        _ => false,
+    })
+}
+
+/// Whether a region holds messages of the compiler's own alone, such as of an overflow.
 fn only_reports(kernel: &Kernel, region: Region) -> bool {
     kernel.regions[region].ops.iter().all(|&op| match &kernel.ops[op].kind {
         OpKind::Yield | OpKind::Const(_) => true,

@@ -28,9 +28,9 @@ impl<H: Host> Lowerer<'_, H> {
         let Some(place) = first_place(&element) else {
             return Err(self.bad_arguments(intrinsic, of.span));
         };
-        let is_sparse = place.sparse.is_some();
+        let slot_at = place.sparse.as_deref().and_then(|sparse| self.slot_position(sparse));
         let Place { base, mut path, .. } = self.place_for(&place, Need::Read, span).into_owned();
-        let slot = path.first().copied().filter(|_| is_sparse && path.len() > 1);
+        let slot = slot_at.map(|at| path[at]);
         // Of a tensor: its first entry.
         let data =
             self.place_data(&Place { base, path: path.clone(), shared: true, guard: None, sparse: None });

@@ -97,7 +97,7 @@ impl<H: Host> Lowerer<'_, H> {
         let some = positive(&mut builder, slot);
         let kind = shape.nodes[new.node].kind.name();
         let message = format!(
-            "out of memory: the pool of a {kind} node is full, all {} cells that it has room for are in use",
+            "out of memory: the pool of a {kind} node is full, all {} slots that it has room for are in use (those that are given up are free after the task)",
             shape.pools[shape.nodes[new.node].pool].slots - 1
         );
         builder.assert(AssertKind::Memory, some, &message, &[]);

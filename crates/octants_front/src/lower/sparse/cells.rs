@@ -72,6 +72,12 @@ impl<H: Host> Lowerer<'_, H> {
         Place { path: path.collect(), sparse: None, guard: cell.there, ..place.clone() }
     }
 
+    /// Where the slot stands in the path of an element that was found; elements of the root's cell have none.
+    pub(crate) fn slot_position(&self, place: &SparsePlace) -> Option<usize> {
+        let in_pool = self.trees[place.tree].tree.nodes[place.node].pool > 0;
+        in_pool.then_some(if self.options.names_elements { place.indices.len() } else { 0 })
+    }
+
     /// How many indices a place's base takes.
     fn leaf_rank(&self, place: &Place) -> usize {
         self.kernel.ty(place.base).place().map_or(0, |(_, rank)| rank)

@@ -258,6 +258,7 @@ impl<H: Host> Lowerer<'_, H> {
                     inner.loop_body(nest, LoopKind::Serial { broken }, &indices)
                 })?;
                 self.end_region(region, span, &[]);
+                self.begin_serial_visits(nest, 0);
                 self.at(span).op(OpKind::For, [lo, hi], [], [region]);
                 return Ok(());
             }
