@@ -32,9 +32,12 @@ from pathlib import Path
 import generator_model
 import numpy as np
 from devices import missing
-from generator_fields import made_fields, members_of
+from generator_activity import Activity, HostLists
+from generator_fields import made_fields, members_of, sparse_node
 from generator_model import HostArray, HostStructs, numbers
 from generator_program import Program
+from generator_quantised import made_quantised
+from generator_sparse import made_lists
 from generator_types import INTEGERS, REALS, SCALARS, StructType, Tensor, scalar_of
 
 #: Programs that one process checks: code that was compiled stays loaded.
@@ -57,6 +60,10 @@ class Arguments:
             name: np.zeros_like(self.array(name, element, shape)) for name, (element, shape) in program.outputs.items()
         }
         given |= {alias: given[name] for alias, name in program.aliases.items()}
+        self.masks = {name: self.random.random(given[name].shape) < 0.6 for name in program.inputs
+                      if name in program.fields and program.fields[name].levels and name not in program.outputs}  # fmt: skip
+        for name, mask in self.masks.items():
+            given[name] *= mask.astype(given[name].dtype)
         self.arrays = program.overlapping(given)
         self.numbers = {
             "p": np.int32(self.random.integers(-100, 100)),
@@ -130,10 +137,25 @@ def load(text: str, folder: Path, name: str) -> dict:
 def in_python(program: Program, arguments: Arguments) -> list | None:
     """Runs the kernels as plain functions. ``None`` if some real is no number."""
 
+    activities = {}
+
     def array(name, data, element, part):
-        origin = program.fields[name].origin if name in program.fields else ()
-        whole = HostArray(data, element, origin, clamps=name in program.clamped)
-        return whole if part is None else whole.subview(*part)
+        if name not in program.fields:
+            whole = HostArray(data, element, clamps=name in program.clamped)
+            return whole if part is None else whole.subview(*part)
+        how = program.fields[name]
+        activity = stored = None
+        if how.levels:
+            shape = program.cells_of(name)
+            activity = activities.setdefault(
+                how.group, Activity(how.levels, shape, how.blocks, data.shape[0] // shape[0])
+            )
+            activity.data.append(data)
+            for at in np.argwhere(arguments.masks.get(name, np.zeros(0))):
+                activity.activate_element(tuple(map(int, at)))
+        if name in program.quantised:
+            stored = program.quantised[name].stored
+        return HostArray(data, element, how.origin, activity=activity, stored=stored)
 
     with np.errstate(all="ignore", invalid="raise"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -141,6 +163,8 @@ def in_python(program: Program, arguments: Arguments) -> list | None:
         given = arguments.given(names, array)
         if program.struct_field:
             given["sf"] = HostStructs(names[program.struct_field.name]() for _ in range(program.size))
+        if program.list_element:
+            given["li"] = HostLists(program.list_element)
         names |= {name: given[name] for name in program.global_fields}
         try:
             results = [numbers(program.launch(names, kernel, given)) for kernel in program.kernels]
@@ -159,9 +183,13 @@ def on_device(program: Program, names: dict, arguments: Arguments) -> list:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fields = made_fields(program, names)
+        fields |= made_quantised(program, sparse_node)
     for name, data in arguments.arrays.items():
-        if name in fields:
+        if name in arguments.masks:
+            write_where(fields[name], arguments.masks[name], data)
+        elif name in fields and not program.fields[name].levels:
             fields[name].from_numpy(data)
+        if name in fields:
             held.append((fields[name], data))
 
     def array(name, data, element, part):
@@ -182,6 +210,8 @@ def on_device(program: Program, names: dict, arguments: Arguments) -> list:
     given = arguments.given(names, array)
     if program.struct_field:
         given["sf"] = fields["sf"]
+    if program.list_element:
+        given["li"] = made_lists(program)
     names |= {name: given[name] for name in program.global_fields}
     # In debug mode sums that overflow are told. No program has a race.
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
@@ -193,6 +223,24 @@ def on_device(program: Program, names: dict, arguments: Arguments) -> list:
     if program.struct_field:
         arguments.structs = members_of(program, fields["sf"].to_numpy())
     return results
+
+
+def write_where(field, mask: np.ndarray, values: np.ndarray) -> None:
+    """Writes some elements of a sparse field, which makes their cells."""
+    import octants as oc
+
+    source = oc.field(field.dtype, shape=field.shape)
+    source.from_numpy(values)
+    chosen = oc.field(oc.u8, shape=field.shape)
+    chosen.from_numpy(mask.astype(np.uint8))
+
+    @oc.kernel
+    def write():
+        for at in oc.grouped(source):
+            if chosen[at] == 1:
+                field[at] = source[at]
+
+    write()
 
 
 def equal(name: str, found, wanted) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from generator_overlaps import Overlaps
+from generator_quantised import Quantised
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Bundle:
         return names[self.cls](**members), rest
 
 
-class Bundles(Overlaps):
+class Bundles(Quantised):
     """Writes a kernel with its parameters in a class. It is written as any other, then what it names is reached through the class."""
 
     def __init__(self, seed: int):

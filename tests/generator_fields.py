@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
 from generator_expressions import Scope
 from generator_straight import Straight
 from generator_types import StructType, Tensor, scalar_of
+
+#: Kinds of the outer and of the inner node above the elements of a sparse field.
+LEVELS = [pair for pair in itertools.product(("dense", "pointer", "bitmasked"), repeat=2) if pair != ("dense", "dense")]
 
 INTEGERS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 
@@ -16,13 +20,17 @@ INTEGERS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 class FieldLayout:
     """How a field is made."""
 
-    #: "shape": of its own; "nested": below several dense nodes; "together": beside all others like it, in one node; "packed": as bits of words.
+    #: "shape": of its own; "nested": below several dense nodes; "together": beside all others like it, in one node; "packed": as bits of words;
+    #: "sparse": below nodes whose cells come and go; "quantised": as bits of words that programs write.
     kind: str
     #: The extents of the outer node, along each axis.
     blocks: tuple[int, ...]
     order: str | None
     apart: bool
     origin: tuple[int, ...]
+    #: Of a sparse field: the kinds of its two nodes, and what fields have in common that lie there together.
+    levels: tuple[str, ...] = ()
+    group: tuple = ()
 
 
 class Fields(Straight):
@@ -51,6 +59,8 @@ class Fields(Straight):
                 if name in self.inputs and name not in self.outputs and element in INTEGERS and r.random() < 0.5:
                     # Quantised elements take but some of the statements that programs write with; any may read them.
                     layout = replace(layout, kind="packed")
+                elif isinstance(element, str) and r.random() < 0.4:
+                    layout = self.sparse_layout(name, shape, layout)
                 self.fields[name] = layout
         self.fields |= {alias: self.fields[name] for alias, name in self.aliases.items() if name in self.fields}
         self.no_views |= set(self.fields)
@@ -61,6 +71,13 @@ class Fields(Straight):
         blocks = tuple(self.pick(*(d for d in range(1, extent + 1) if extent % d == 0)) for extent in shape)
         apart = not isinstance(element, str) and kind == "shape" and self.random.random() < 0.5
         return FieldLayout(kind, blocks, order, apart, origin)
+
+    def sparse_layout(self, name: str, shape: tuple[int, ...], layout: FieldLayout) -> FieldLayout:
+        """Some lie together; those alone that one loop writes, and that others ask whether they are active, do not."""
+        levels = self.pick(*LEVELS)
+        alone = name[:2] not in ("a_", "o_") or self.random.random() < 0.5
+        group = (name,) if alone else (shape, levels, layout.blocks)
+        return replace(layout, kind="sparse", levels=levels, group=group)
 
     def choose_struct_field(self) -> None:
         if self.struct_types and self.fields and self.random.random() < 0.6:
@@ -97,6 +114,8 @@ def made_fields(program: Fields, names: dict) -> dict:
     for name, (element, shape, how) in wanted.items():
         dtype = _type_of(element, names)
         offset = how.origin if any(how.origin) else None
+        if how.kind == "quantised":
+            continue
         if how.kind == "packed":
             found[name], neighbours = _packed_field(element, shape, how)
             beside += neighbours
@@ -112,6 +131,10 @@ def made_fields(program: Fields, names: dict) -> dict:
         if how.kind == "nested":
             inner = tuple(extent // block for extent, block in zip(shape, how.blocks, strict=True))
             node = oc.root.dense(axes[len(shape)], how.blocks).dense(axes[len(shape)], inner)
+        elif how.kind == "sparse":
+            if how.group not in nodes:
+                nodes[how.group] = sparse_node(how, shape)
+            node = nodes[how.group]
         elif shape in nodes:
             node = nodes[shape]
         else:
@@ -120,6 +143,16 @@ def made_fields(program: Fields, names: dict) -> dict:
     for neighbour in beside:
         neighbour.fill(-1)
     return found | {alias: found[name] for alias, name in program.aliases.items() if name in found}
+
+
+def sparse_node(how: FieldLayout, shape: tuple[int, ...]):
+    """The inner of the two nodes above a sparse field's elements."""
+    import octants as oc
+
+    axes = {1: oc.i, 2: oc.ij}[len(shape)]
+    inner = tuple(extent // block for extent, block in zip(shape, how.blocks, strict=True))
+    outer, below = how.levels or ("dense", "dense")
+    return getattr(getattr(oc.root, outer)(axes, how.blocks), below)(axes, inner)
 
 
 def _packed_field(element: str, shape: tuple[int, ...], how: FieldLayout):

@@ -11,6 +11,7 @@ import itertools
 import math
 
 import numpy as np
+from generator_activity import HostNode
 from generator_types import REALS, SCALARS, Tensor
 
 import octants
@@ -48,8 +49,13 @@ def ref(dtype):
 class HostArray:
     """An array or a view as kernels see it: elements may be vectors, a loop goes over its indices."""
 
-    def __init__(self, data: np.ndarray, element: str | Tensor, origin: tuple[int, ...] = (), *, clamps: bool = False):
+    def __init__(
+        self, data: np.ndarray, element: str | Tensor, origin: tuple[int, ...] = (), *, clamps: bool = False,
+        activity=None, stored=None,
+    ):  # fmt: skip
         self.data, self.element, self.origin, self.clamps = data, element, origin, clamps
+        #: Of a sparse field: which of its cells are there. Of a quantised one: what becomes of a value that is stored.
+        self.activity, self.stored = activity, stored
         rank = len(element.shape) if isinstance(element, Tensor) else 0
         self.shape = data.shape[: data.ndim - rank]
         self.size = self.shape[0]
@@ -76,9 +82,21 @@ class HostArray:
         return matrix_over(value, getattr(octants, self.element.scalar))
 
     def __setitem__(self, index, value):
-        self.data[self._index(index)] = np.asarray(value) if isinstance(self.element, Tensor) else value
+        at = self._index(index)
+        if self.activity:
+            self.activity.activate_element(at if isinstance(at, tuple) else (at,))
+        if self.stored:
+            value = self.stored(SCALARS[self.element](value))
+        self.data[at] = np.asarray(value) if isinstance(self.element, Tensor) else value
+
+    def parent(self, level=1):
+        return HostNode(self.activity, 2 - level)
 
     def __iter__(self):
+        if self.activity:
+            firsts = self.origin or (0,) * len(self.shape)
+            visited = [tuple(a + n for a, n in zip(firsts, at, strict=True)) for at in self.activity.visited_elements()]
+            return iter([at[0] for at in visited] if len(self.shape) == 1 else visited)
         if len(self.shape) == 1:
             return iter(range(self.shape[0]))
         firsts = self.origin or (0,) * len(self.shape)
@@ -114,6 +132,26 @@ class BufferView:
 
     def __class_getitem__(cls, _):
         return cls
+
+
+def is_active(node, index):
+    return node.is_active(index)
+
+
+def activate(node, index):
+    node.activate(index)
+
+
+def deactivate(node, index):
+    node.deactivate(index)
+
+
+def append(node, index, value):
+    return node.append(index, value)
+
+
+def length(node, index):
+    return node.length(index)
 
 
 # ---- structs ------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from generator_bundles import Bundles
 from generator_expressions import Scope
 from generator_reductions import Shared
@@ -67,8 +69,13 @@ class Program(Bundles):
         self.outputs |= {alias: self.outputs[name] for alias, name in self.aliases.items()}
         self.array_names = list(self.inputs)
         self.choose_fields()
+        self.choose_quantised()
+        self.choose_lists()
         self.choose_overlaps()
-        self.bins = [self.shared(name, self.outputs[name][0], 4) for name in ("bins", "real_bins")]
+        self.bins = [
+            replace(self.shared(name, self.outputs[name][0], 4), is_assigned=not self.is_sparse(name))
+            for name in ("bins", "real_bins")
+        ]
 
         for _ in range(r.choice([0, 0, 0, 1, 2])):
             self.struct_class()
@@ -106,10 +113,12 @@ class Program(Bundles):
         found = {name: self.array_parameter(name) for name in self.inputs | self.outputs}
         found |= {"p": "oc.i32", "q": "oc.f64"}
         found |= {"st": self.struct_param.name} if self.struct_param else {}
+        found |= {"li": "oc.template()"} if self.list_element else {}
         return found | ({"sf": "oc.template()"} if self.struct_field else {})
 
     def all_names(self) -> list[str]:
-        return [*self.inputs, *self.outputs, "p", "q", *(["sf"] if self.struct_field else [])]
+        found = [*self.inputs, *self.outputs, "p", "q", *(["li"] if self.list_element else [])]
+        return [*found, *(["sf"] if self.struct_field else [])]
 
     def kernel(self) -> str:
         name = self.fresh("kernel")
@@ -142,7 +151,8 @@ class Program(Bundles):
                 self.emit(1, f"result = {self.of(made, scope)}")
             returned.append("result")
             totals += [self.shared(place, t) for t, place in made.leaves("result") if t in INTEGERS]
-        for _ in range(self.random.choice([1, 1, 1, 1, 1, 1, 2, 3])):
+        parts = [2, 2, 3, 4] if self.sparse_lines() or self.list_element or self.quantised else [1, 1, 1, 1, 1, 1, 2, 3]
+        for _ in range(self.random.choice(parts)):
             self.part(scope, totals)
         self.emit(1, f"return {', '.join(returned)}")
         if bundle:
@@ -170,6 +180,10 @@ class Program(Bundles):
             self.written += mine
         elif kind in (3, 4, 5):
             self.straight_loop(scope, 2)
+        elif kind == 6 and self.quantised:
+            self.quantised_loop(scope, 2)
+        elif kind in (7, 8) and self.sparse_part(scope, totals, 2):
+            pass
         elif self.random.random() < 0.06:
             self.scatter_loop([*self.bins, *totals], scope, 2)
         else:

@@ -21,6 +21,8 @@ class Shared:
     type: str | Tensor
     op: str
     size: int = 0
+    #: Whether assignments to it are told to be updates. An element of a sparse field is looked for anew where it is written.
+    is_assigned: bool = True
 
 
 class Reductions(Functions):
@@ -42,7 +44,7 @@ class Reductions(Functions):
             self.update(shared, inner, base)
 
     def update(self, shared: Shared, scope: Scope, indent: int) -> None:
-        if self.random.random() < 0.5:
+        if shared.is_assigned and self.random.random() < 0.5:
             self.assigned_update(shared, scope, indent)
             return
         place = f"{shared.name}[{self.subscript(shared.size, scope, 2)}]" if shared.size else shared.name

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from quantised_model import rounded_fixed, rounded_float, rounded_together, wrapped
 
 import octants as oc
 
@@ -16,11 +17,6 @@ def packed(*types, bits=32, shape=16, axes=oc.i):
     word.place(*fields)
     oc.root.dense(axes, shape).place(word)
     return fields
-
-
-def wrapped(value, bits, signed):
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if signed and value >> (bits - 1) else value
 
 
 @pytest.mark.parametrize(
@@ -77,13 +73,10 @@ def test_multiples_of_a_scale_are_rounded_and_clamped(arch):
     numbers = np.array([0, 0.1, 0.5, 0.99, 1, 1.5, 1.999, 2, 2.5, -0.1, -1, -2, -2.5, 5, -9, 0.0029296875], np.float32)
     store(numbers)
 
-    def expected(scale, least, greatest):
-        steps = np.sign(numbers) * np.floor(np.abs(numbers) / np.float32(scale) + np.float32(0.5))
-        return np.clip(steps, least, greatest) * scale
-
-    for field, wanted in (
-        (fine, expected(1 / 256, -512, 511)), (coarse, expected(0.5, -8, 7)), (unsigned, expected(1 / 64, 0, 63)),
+    for field, how in (
+        (fine, (10, True, 1 / 256)), (coarse, (4, True, 0.5)), (unsigned, (6, False, 1 / 64)),
     ):  # fmt: skip
+        wanted = np.array([rounded_fixed(number, *how) for number in numbers])
         np.testing.assert_array_equal(field.to_numpy(), wanted.astype(np.float32))
         field.fill(0.5)
         assert field[7] == 0.5
@@ -228,34 +221,6 @@ def shared(*types, bits=64, shape=16):
     word.place(*fields, shared_exponent=True)
     oc.root.dense(oc.i, shape).place(word)
     return fields
-
-
-def rounded_float(value, exponent, fraction, signed):
-    """What `quant.float` makes of a number, in Python."""
-    digits, bias = fraction - signed, 2 ** (exponent - 1) - 1
-    if value == 0 or (value < 0 and not signed):
-        return 0.0
-    power = np.frexp(abs(value))[1] - 1
-    size = np.floor(abs(value) * 2.0 ** (digits - power) + 0.5) * 2.0 ** (power - digits)
-    if np.frexp(size)[1] - 1 + bias <= 0:
-        return 0.0
-    return np.sign(value) * min(size, (2 - 2.0**-digits) * 2.0 ** (2**exponent - 1 - bias))
-
-
-def rounded_together(values, exponent, fractions, signed):
-    """The same of numbers that share an exponent."""
-    bias = 2 ** (exponent - 1) - 1
-    values = [value if s or value > 0 else 0.0 for value, s in zip(values, signed, strict=True)]
-    powers = [np.frexp(abs(value))[1] - 1 + bias for value in values if value]
-    greatest = min(max([0, *powers]), 2**exponent - 1)
-    if greatest == 0:
-        return [0.0] * len(values)
-    results = []
-    for value, fraction, s in zip(values, fractions, signed, strict=True):
-        digits = fraction - s
-        unit = 2.0 ** (greatest - bias - (digits - 1))
-        results.append(np.sign(value) * min(np.floor(abs(value) / unit + 0.5), 2**digits - 1) * unit)
-    return results
 
 
 @pytest.mark.parametrize("compute", [oc.f32, oc.f64])
@@ -406,6 +371,45 @@ def test_elements_of_sparse_nodes_come_and_go(arch):
     assert y[2] == 0.5 and x.to_numpy().tolist() == [{9: 7, 30: -3}.get(i, 0) for i in range(32)]
     block.deactivate_all()
     assert x[9] == 0
+
+
+def test_a_loop_visits_the_elements_of_words_that_are_there(arch):
+    x, y, z = oc.field(quant.int(4)), oc.field(quant.int(1, signed=False)), oc.field(quant.int(5))
+    blocks = oc.root.pointer(oc.ij, (4, 2))
+    blocks.quant_array(oc.ij, (2, 4), max_num_bits=32).place(x)
+    oc.root.dense(oc.i, 4).quant_array(oc.i, 8, max_num_bits=8).place(y)
+    oc.root.pointer(oc.i, 4).bitmasked(oc.i, 2).quant_array(oc.i, 6, max_num_bits=32).place(z)
+    seen = oc.field(oc.i32, (8, 8))
+
+    @oc.kernel
+    def visit() -> oc.types.vector(2, oc.i32):
+        count, total = 0, 0
+        for i, j in x:
+            seen[i, j] += 1
+            x[i, j] += 1
+        for index in oc.grouped(y):
+            y[index] = index[0] % 3 == 0
+            count += 1
+        for i in z:
+            z[i] = z[i] + i
+            total += i
+        return oc.Vector([count, total])
+
+    x[3, 5], x[7, 0], z[13] = 6, -2, 1
+    assert visit().to_list() == [32, sum(range(12, 18))]
+    expected = np.zeros((8, 8), np.int32)
+    expected[2:4, 4:] = expected[6:, :4] = 1
+    assert np.array_equal(seen.to_numpy(), expected) and oc.sparse.usage(x) == 0.25
+    expected[3, 5], expected[7, 0] = 7, -1
+    assert np.array_equal(x.to_numpy(), expected)
+    assert y.to_numpy().tolist() == [int(i % 3 == 0) for i in range(32)]
+    assert z.to_numpy()[10:20].tolist() == [0, 0, 12, 14, 14, 15, -16, -15, 0, 0]
+    x.fill(3)
+    assert x.to_numpy().sum() == 3 * 16
+    x.from_numpy(np.arange(64).reshape(8, 8) % 8)
+    assert x[3, 5] == 5 and x[0, 1] == 0
+    blocks.deactivate_all()
+    assert not x.to_numpy().any() and oc.sparse.usage(x) == 0
 
 
 def test_a_word_is_written_once_where_assignments_follow_each_other(arch):

@@ -319,10 +319,7 @@ def add(self: Template, at, value):
 @_method
 def cells(self: Template):
     """What a loop over the field runs over."""
-    if lang.static(self._words is not None and self._extents is None):
+    if lang.static(self._words is not None and (self._extents is None or self._is_sparse)):
+        # The compiler visits all elements of a word that is there.
         return self._words
-    lang.static_assert(
-        not self._is_sparse,
-        "a quant_array in a tree with sparse nodes is not looped over; loop over the node of its words, `for i in x.parent()`",
-    )
     return lang.ndrange(*self._bounds)

@@ -127,9 +127,14 @@ class _PackedField:
         return self._first()._extents
 
     @property
+    def _word_shape(self) -> tuple[int, ...] | None:
+        """How many elements of a ``quant_array`` share a word, along each axis."""
+        return None if self._extents is None else tuple(int(extent) for extent in self._extents)
+
+    @property
     def _is_sparse(self) -> bool:
-        """Whether cells of its tree come and go."""
-        return self.snode._builder._tree.is_sparse
+        """Whether cells above its words come and go."""
+        return self._words._is_sparse
 
     def _origin(self) -> list[int]:
         return [first for first, _ in self._bounds]

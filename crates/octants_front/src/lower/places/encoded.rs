@@ -338,9 +338,31 @@ impl<H: Host> Lowerer<'_, H> {
         let Some(function) = self.host.encoded_method(object, "cells") else { return Ok(None) };
         match self.inline_method(&function, (Term::Object(object.clone()), true), Vec::new(), span)? {
             Term::Ndrange(range, _) => Ok(Some(range)),
-            Term::Object(words) => self.field_domain(&words, span),
+            Term::Object(words) => {
+                let range = self.field_domain(&words, span)?;
+                let extents = self.encoded_attribute(object, "_word_shape", span)?;
+                if let Meaning::None = self.host.meaning(&extents) {
+                    return Ok(range);
+                }
+                let items = self.host.items(&extents);
+                let extents: Vec<_> = items.iter().map(|extent| self.host_integer(extent) as u32).collect();
+                Ok(range.map(|range| self.elements_of_words(range, &extents, span)))
+            }
             _ => Ok(None),
         }
+    }
+
+    /// The elements of the words that a loop visits, so many along each axis.
+    fn elements_of_words(&mut self, mut range: Ndrange, extents: &[u32], span: Span) -> Ndrange {
+        if let Some(sparse) = &mut range.sparse {
+            sparse.elements = extents.to_vec();
+            for &extent in extents.iter().filter(|&&extent| extent > 1) {
+                let mut builder = self.at(span);
+                range.order.push(range.bounds.len());
+                range.bounds.push((builder.i32(0), builder.i32(extent as i32)));
+            }
+        }
+        range
     }
 
     fn encoded_call(

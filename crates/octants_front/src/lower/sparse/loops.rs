@@ -32,6 +32,8 @@ pub(crate) struct SparseLoop {
     pub tree: usize,
     pub node: usize,
     pub origin: Vec<i32>,
+    /// How many elements a cell has along each axis that are visited one by one; none if each cell is visited once.
+    pub elements: Vec<u32>,
     /// The epoch when it began.
     epoch: Value,
     /// How many places of the code made cells before its body.
@@ -77,7 +79,7 @@ impl<H: Host> Lowerer<'_, H> {
         let bounds = self.ranges(tree, &shape, node, span);
         let epoch = self.load_state(tree, 0, state::EPOCH, span);
         let activations = self.activations(tree, node);
-        (SparseLoop { tree, node, origin, epoch, activations }, bounds)
+        (SparseLoop { tree, node, origin, elements: Vec::new(), epoch, activations }, bounds)
     }
 
     /// The slots of the node's pool, and the digits of what lies in a cell of it.
@@ -97,9 +99,15 @@ impl<H: Host> Lowerer<'_, H> {
         bounds
     }
 
-    /// What the values of the ranges stand for.
-    fn iteration(&mut self, of: (usize, usize), origin: &[i32], ranges: &[Value], span: Span) -> Iteration {
-        let (tree, node) = of;
+    /// What the values of the ranges stand for; of cells with `elements` the last ranges say which element.
+    fn iteration(
+        &mut self,
+        (tree, node): (usize, usize),
+        origin: &[i32],
+        elements: &[u32],
+        ranges: &[Value],
+        span: Span,
+    ) -> Iteration {
         let shape = self.trees[tree].tree.clone();
         let pool = shape.nodes[node].pool;
         let owner = shape.pools[pool].node;
@@ -143,6 +151,12 @@ impl<H: Host> Lowerer<'_, H> {
             }
             if of.kind == NodeKind::Bitmasked {
                 marks.push((at, cell.clone()));
+            }
+        }
+        for (parts, &extent) in parts.iter_mut().zip(elements) {
+            parts.iter_mut().for_each(|(_, weight)| *weight *= extent);
+            if extent > 1 {
+                parts.extend(ranges.next().map(|element| (element, 1)));
             }
         }
         let mut indices = Vec::with_capacity(parts.len());
@@ -254,7 +268,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
         body: impl FnOnce(&mut Self, &[Value]) -> crate::lower::error::Fallible<()>,
     ) -> crate::lower::error::Fallible<()> {
-        let iteration = self.iteration((of.tree, of.node), &of.origin, ranges, span);
+        let iteration = self.iteration((of.tree, of.node), &of.origin, &of.elements, ranges, span);
         self.visits.push(Visit {
             tree: of.tree,
             node: of.node,
@@ -262,7 +276,8 @@ impl<H: Host> Lowerer<'_, H> {
             indices: iteration.indices.clone(),
             outer: iteration.outer.clone(),
             cell: iteration.cell.clone(),
-            is_there: true,
+            // An element's index is not that of a cell.
+            is_there: of.elements.is_empty(),
         });
         let opened = self.open_region(&[], |inner, _| body(inner, &iteration.indices));
         self.visits.pop();
@@ -380,7 +395,7 @@ impl<H: Host> Lowerer<'_, H> {
         let bounds = self.ranges(tree, shape, node, span);
         let origin = vec![0; shape.axes(node).len()];
         self.for_ranges(&bounds, span, |lowerer, ranges| {
-            let mut iteration = lowerer.iteration((tree, node), &origin, ranges, span);
+            let mut iteration = lowerer.iteration((tree, node), &origin, &[], ranges, span);
             iteration.marks.clear();
             iteration.element = None;
             match lowerer.is_visited(tree, &iteration, None, span) {
