@@ -2,6 +2,7 @@
 
 use std::ptr;
 
+use super::interleave::FewPlanes;
 use super::loops::{Loop, Pointers, nest};
 use super::transpose::Tiles;
 
@@ -23,9 +24,13 @@ pub(super) unsafe fn copy<const N: usize>(mut loops: Vec<Loop>, pointers: Pointe
         match (along(|one| one.from), along(|one| one.to)) {
             (Some(read), Some(written)) if read != written => {
                 let (reading, writing) = (loops[read], loops[written]);
+                let whole = loops.iter().fold(N, |bytes, one| bytes.saturating_mul(one.count));
                 loops.remove(read.max(written));
                 loops.remove(read.min(written));
-                let mut tiles = Tiles::<N>::new(reading, writing);
+                if let Some(few) = FewPlanes::of(N, reading, writing) {
+                    return few.planes(N, &loops).copy(pointers);
+                }
+                let mut tiles = Tiles::<N>::new(reading, writing, whole);
                 nest(&loops, pointers, &mut |pointers| tiles.copy(pointers));
             }
             (Some(inner), _) => {

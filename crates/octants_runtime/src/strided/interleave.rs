@@ -84,6 +84,37 @@ impl Planes<'_> {
     }
 }
 
+/// A transpose with few lines on one side: planes that come together, or that are taken apart.
+pub(super) struct FewPlanes {
+    offsets: Vec<isize>,
+    count: usize,
+    direction: Direction,
+}
+
+impl FewPlanes {
+    /// The loops are those that move least where it is read, and where it is written.
+    pub fn of(width: usize, reading: Loop, writing: Loop) -> Option<Self> {
+        let come_together = reading.to == writing.count * width;
+        let are_taken_apart = writing.from == reading.count * width;
+        let (planes, apart, count, direction) = if come_together && Planes::fits(writing.count, width) {
+            (writing.count, writing.from, reading.count, Direction::ToHost)
+        } else if are_taken_apart && Planes::fits(reading.count, width) {
+            (reading.count, reading.to, writing.count, Direction::ToDevice)
+        } else {
+            return None;
+        };
+        if reading.from != width || writing.to != width {
+            return None;
+        }
+        let offsets = (0..planes).map(|n| (n * apart) as isize).collect();
+        Some(Self { offsets, count, direction })
+    }
+
+    pub fn planes<'a>(&'a self, width: usize, outer: &'a [Loop]) -> Planes<'a> {
+        Planes { offsets: &self.offsets, width, count: self.count, outer, direction: self.direction }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 mod shuffles {
     use std::arch::x86_64::{

@@ -315,6 +315,15 @@ mod tests {
             (24, 150, 131),
             (36, 101, 131),
             (72, 150, 65),
+            // Few lines on one side.
+            (4, 7000, 3),
+            (4, 3, 7001),
+            (8, 16, 999),
+            (2, 1001, 5),
+            (1, 13, 1003),
+            // So many bytes that they are written past the caches.
+            (4, 2101, 1103),
+            (1, 3001, 3111),
         ] {
             let elements = |n: usize| (0..width).map(move |byte| (n * 31 + byte * 7) as u8);
             let from: Vec<u8> = (0..rows * columns).flat_map(elements).collect();

@@ -21,6 +21,10 @@ const BAND: usize = 16;
 /// Bytes between lines of a buffer besides their own, so that lines whose length is a power of two do not share a set of a cache.
 const PADDING: usize = 64;
 
+/// Copies of at least so many bytes are written past the caches, which would not hold them.
+const STREAMED_BYTES: usize = 8 << 20;
+const CACHE_LINE: usize = 64;
+
 /// A copy by tiles of elements of `N` bytes, for any pointers with the same strides.
 pub(super) struct Tiles<const N: usize> {
     /// Moves least where it is read, and where it is written.
@@ -33,10 +37,13 @@ pub(super) struct Tiles<const N: usize> {
     tile: Vec<u8>,
     /// Lines that are to be written.
     band: Vec<u8>,
+    /// Whether lines are written past the caches.
+    streams: bool,
 }
 
 impl<const N: usize> Tiles<N> {
-    pub fn new(reading: Loop, writing: Loop) -> Self {
+    /// `whole` is how many bytes are copied in all.
+    pub fn new(reading: Loop, writing: Loop, whole: usize) -> Self {
         let all = reading.count.saturating_mul(writing.count).saturating_mul(N);
         let bytes = (all / TILES_OF_SMALL).clamp(MIN_TILE_BYTES, TILE_BYTES);
         let side = ((bytes / N).isqrt() / BAND).max(1) * BAND;
@@ -46,7 +53,7 @@ impl<const N: usize> Tiles<N> {
         // A tile that is not whole has bands and blocks that reach beyond it.
         let tile = vec![0; columns.next_multiple_of(BAND) * Self::line(rows)];
         let band = if Self::in_registers(writing) { vec![0; BAND * Self::line(columns)] } else { Vec::new() };
-        Self { reading, writing, rows, columns, tile, band }
+        Self { reading, writing, rows, columns, tile, band, streams: whole >= STREAMED_BYTES }
     }
 
     /// Bytes of a buffer's line of that many elements.
@@ -126,7 +133,7 @@ impl<const N: usize> Tiles<N> {
             // SAFETY: the band lies in the tile, or reaches beyond it where the buffers have room for that.
             unsafe {
                 let to = to.add(first * rows.to);
-                for n in 0..lines {
+                for n in 0..if self.streams { 0 } else { lines } {
                     prefetch(to.wrapping_add(n * rows.to), columns.count * N);
                 }
                 for column in (0..columns.count).step_by(16 / N) {
@@ -137,9 +144,54 @@ impl<const N: usize> Tiles<N> {
                     }
                 }
                 for (n, line) in self.band.chunks_exact(band_line).take(lines).enumerate() {
-                    ptr::copy_nonoverlapping(line.as_ptr(), to.add(n * rows.to), columns.count * N);
+                    let (from, to) = (line.as_ptr(), to.add(n * rows.to));
+                    if self.streams {
+                        stream(from, to, columns.count * N);
+                    } else {
+                        ptr::copy_nonoverlapping(from, to, columns.count * N);
+                    }
                 }
             }
+        }
+    }
+}
+
+/// Copies bytes past the caches, where whole lines of them are written: these are not read first.
+///
+/// # Safety
+/// Both sides have so many bytes, and do not overlap.
+#[cfg(target_arch = "x86_64")]
+unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
+    use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si128};
+
+    let head = to.align_offset(CACHE_LINE).min(bytes);
+    let lines = (bytes - head) / CACHE_LINE;
+    let tail = head + lines * CACHE_LINE;
+    // SAFETY: the caller's promise; a streaming store begins at a multiple of its 16 bytes.
+    unsafe {
+        ptr::copy_nonoverlapping(from, to, head);
+        for at in (head..tail).step_by(16) {
+            _mm_stream_si128(to.add(at).cast(), _mm_loadu_si128(from.add(at).cast()));
+        }
+        ptr::copy_nonoverlapping(from.add(tail), to.add(tail), bytes - tail);
+    }
+}
+
+/// # Safety
+/// See above.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { ptr::copy_nonoverlapping(from, to, bytes) }
+}
+
+impl<const N: usize> Drop for Tiles<N> {
+    /// What was written past the caches is seen by other threads after a fence only.
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        if self.streams {
+            // SAFETY: SSE is part of the architecture.
+            unsafe { std::arch::x86_64::_mm_sfence() };
         }
     }
 }
