@@ -707,3 +707,41 @@ def test_the_usual_operations_give_what_the_general_ones_give():
     assert bool(oc.Vector([1, 2]) == oc.Vector([1, 2]))
     assert (oc.Vector([1, 2]) == oc.Vector([1, 2])).comparison == "=="
     assert m.comparison is None
+
+
+@pytest.mark.parametrize("dt", [None, oc.f32, oc.f64])
+def test_functions_of_reals_keep_the_type_and_go_entry_by_entry(dt):
+    kind = np.dtype(dt.numpy_name) if dt else np.dtype(float)
+    numbers = np.array([-1.5, 0.0, 0.25, 2.5, np.inf, np.nan], kind)
+    v, w = oc.Vector(numbers, dt=dt), oc.Vector(numbers[::-1].copy(), dt=dt)
+    ufuncs = {
+        "floor": "floor",
+        "ceil": "ceil",
+        "sqrt": "sqrt",
+        "exp": "exp",
+        "sin": "sin",
+        "asin": "arcsin",
+        "log": "log",
+    }
+    with np.errstate(all="ignore"):
+        found = {name: getattr(oc, name)(v) for name in ufuncs}
+        wanted = {name: getattr(np, ufunc)(numbers) for name, ufunc in ufuncs.items()}
+        found |= {"max": oc.max(v, w), "//": v // w, "%": v % 2.0, "**": v**2, "r//": 7.0 // v}
+        wanted |= {"max": np.fmax(numbers, numbers[::-1]), "//": numbers // numbers[::-1]}
+        wanted |= {"%": numbers % kind.type(2), "**": numbers**2, "r//": kind.type(7) // numbers}
+    for name, result in found.items():
+        assert result.dt is dt, name
+        np.testing.assert_array_equal(result.to_numpy(), wanted[name], err_msg=name)
+
+
+def test_integers_are_divided_with_care():
+    v = oc.Vector([7, -7, 3])
+    assert (v // 2).to_list() == [3, -4, 1] and (v % 2).to_list() == [1, 1, 1]
+    assert (20 // v).to_list() == [2, -3, 6] and (v // v).to_list() == [1, 1, 1]
+    assert (v**2).to_list() == [49, 49, 9] and (v / 2).to_list() == [3.5, -3.5, 1.5]
+    assert (oc.Vector([7, -7], dt=oc.i32) // 2).dt is oc.i32
+    for divide in (lambda: v // 0, lambda: v % 0, lambda: v // oc.Vector([1, 0, 1]), lambda: 1 % oc.Vector([0, 1])):
+        with pytest.raises(ZeroDivisionError):
+            divide()
+    with pytest.raises(oc.OctantsTypeError):
+        oc.max(v, oc.Vector([1, 2]))

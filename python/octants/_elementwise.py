@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ._matrix import Matrix, cast_array, matrix_over
-from ._matrix_operators import declared_type, operand, same_shape
+from ._matrix import TYPES, Matrix, cast_array, matrix_over
+from ._matrix_operators import are_alike, declared_type, operand, same_shape
 from ._promotion import data_type, numpy_type, promoted
 from .exceptions import OctantsTypeError
 
@@ -16,8 +16,38 @@ ELEMENTWISE = frozenset(
 )  # fmt: skip
 
 
+#: Functions of one real that are one of numpy's, with its name for them.
+_OF_ONE_REAL = {
+    "acos": "arccos", "asin": "arcsin", "ceil": "ceil", "cos": "cos", "exp": "exp", "floor": "floor", "log": "log", "log2": "log2",
+    "sin": "sin", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
+}  # fmt: skip
+_OF_TWO = {"max": "fmax", "min": "fmin"}
+
+
+def _quick(name: str, args):
+    """A function of one matrix of reals, or of two that are alike, whose result is of their type; ``None`` for all others."""
+    first = args[0]
+    if type(first) not in TYPES or first.entries.dtype.char not in "fd":
+        return None
+    entries, dt = first.entries, first.dt
+    if len(args) == 1:
+        ufunc, operands = _OF_ONE_REAL.get(name), (entries,)
+    elif len(args) == 2 and are_alike(first, args[1]):
+        ufunc, operands = _OF_TWO.get(name), (entries, args[1].entries)
+    else:
+        return None
+    if ufunc is None:
+        return None
+    import numpy
+
+    with numpy.errstate(all="ignore"):
+        return matrix_over(getattr(numpy, ufunc)(*operands), dt)
+
+
 def apply(name: str, function, args, kwargs):
     """Calls one of these functions, some argument of it being a matrix."""
+    if not kwargs and (quick := _quick(name, args)) is not None:
+        return quick
     if name in ("cast", "bit_cast"):
         return _convert(name, *args, **kwargs)
     if name in ("zero", "one"):

@@ -229,8 +229,16 @@ def declared_type(numpy_dtype, *declared) -> DataType | None:
     return None
 
 
+def are_alike(left, right) -> bool:
+    """Whether two values are matrices of one shape and type."""
+    if type(left) not in _matrix.TYPES or type(right) not in _matrix.TYPES:
+        return False
+    a, b = left.entries, right.entries
+    return a.dtype is b.dtype and left.dt is right.dt and a.shape == b.shape
+
+
 def _quick_binary(ufunc: str, left, right):
-    """Sums, differences, products and quotients of operands of one type, whose result is of that type; ``None`` for all others."""
+    """Arithmetic of operands of one type, whose result is of that type; ``None`` for all others."""
     if type(left) in _matrix.TYPES:
         array, dt = left.entries, left.dt
         a, b, number = array, right, right
@@ -242,8 +250,7 @@ def _quick_binary(ufunc: str, left, right):
     kind = array.dtype.char
     if type(number) in _matrix.TYPES:
         b = number.entries
-        is_same = array.dtype is b.dtype and number.dt is dt and array.shape == b.shape
-        is_same = is_same and kind in ("dl" if dt is None else "fdil")
+        is_same = are_alike(left, right) and kind in ("dl" if dt is None else "fdil")
     elif type(number) is not float and not (type(number) is int and -(2**31) < number < 2**31):
         return None
     elif dt is None:
@@ -251,7 +258,7 @@ def _quick_binary(ufunc: str, left, right):
         is_same = kind == "d" or (kind == "l" and type(number) is int)
     else:
         is_same = kind in "fd" and dt is default_real()
-    if not is_same or (ufunc == "divide" and kind in "il"):
+    if not is_same or (kind in "il" and not _is_quick_of_integers(ufunc, number, b)):
         return None
     import numpy
 
@@ -259,7 +266,14 @@ def _quick_binary(ufunc: str, left, right):
         return _matrix.matrix_over(getattr(numpy, ufunc)(a, b), dt)
 
 
-_QUICK = ("add", "subtract", "multiply", "divide")
+def _is_quick_of_integers(ufunc: str, number, divisor) -> bool:
+    """Quotients are reals, powers wrap, and nothing is divided by zero."""
+    if ufunc in ("floor_divide", "remainder"):
+        return number is divisor and number != 0
+    return ufunc not in ("divide", "power")
+
+
+_QUICK = ("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power")
 
 
 def _binary(ufunc: str, left, right):
