@@ -163,7 +163,7 @@ fn the_reference_device_checks_every_index() {
 
 /// Puts the assertion into `inner`, called by `outer`.
 fn locate_assert(kernel: &mut Kernel) {
-    let place = |function: &str, caller| LocData { span: None, function: Some(function.to_owned()), caller };
+    let place = |function: &str, caller| LocData { span: None, function: Some(function.into()), caller };
     let outer = kernel.intern_loc(place("outer", None));
     let inner = kernel.intern_loc(place("inner", Some(outer)));
     let asserts: Vec<_> = kernel

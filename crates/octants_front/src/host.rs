@@ -297,7 +297,7 @@ pub struct FunctionSource {
     /// The 1-based line where the function starts: of its first decorator, or of its `def`.
     pub line: u32,
     pub name: String,
-    pub qualname: String,
+    pub qualname: Arc<str>,
     /// Whether its first parameter is the receiver of a class's method (which needs no annotation).
     pub is_method: bool,
 }
@@ -394,7 +394,7 @@ pub trait Host {
     }
 
     // Functions and names.
-    fn function(&self, function: &Self::Object) -> HostResult<FunctionSource>;
+    fn function(&self, function: &Self::Object) -> HostResult<Arc<FunctionSource>>;
     /// Closure cells, then module globals, then builtins.
     fn global(&self, function: &Self::Object, name: &str) -> HostResult<Option<Self::Object>>;
     /// What the parameter is annotated with, strings resolved; `None` if it is not. The name `return` means the result.

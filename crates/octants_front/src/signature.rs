@@ -92,7 +92,7 @@ pub fn check_signature<H: Host>(
     }
     Ok(Signature {
         name: source.name.clone(),
-        qualname: source.qualname,
+        qualname: source.qualname.to_string(),
         span: function.name_span,
         params,
         returns,

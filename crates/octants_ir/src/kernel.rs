@@ -1,5 +1,7 @@
 //! The IR's data: a kernel and what it is made of. Data only; builder, text, verifier and passes stand beside it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use octants_diag::Span;
@@ -104,7 +106,7 @@ pub struct LocData {
     /// `None` for what the compiler made up.
     pub span: Option<Span>,
     /// The function whose text the span is in.
-    pub function: Option<String>,
+    pub function: Option<Arc<str>>,
     /// The call that was inlined, for code of an inlined function.
     pub caller: Option<Loc>,
 }

@@ -178,9 +178,8 @@ pub fn located(mut diagnostic: Diagnostic, locations: &[LocData]) -> Diagnostic 
     let mut inner = locations.first().and_then(|place| place.function.clone());
     for place in places {
         if let Some(call) = place.span {
-            diagnostic
-                .frames
-                .insert(0, Frame { function: inner.take().unwrap_or_default(), call, inlined: true });
+            let function = inner.take().map_or_else(String::new, |name| name.to_string());
+            diagnostic.frames.insert(0, Frame { function, call, inlined: true });
         }
         inner.clone_from(&place.function);
     }

@@ -18,6 +18,7 @@ pub fn of(function: &Bound<'_, PyFunction>) -> PyResult<FunctionSource> {
     let line: u32 = code.getattr("co_firstlineno")?.extract()?;
     let name: String = function.getattr("__name__")?.extract()?;
     let qualname: String = function.getattr("__qualname__")?.extract()?;
+    let qualname: Arc<str> = qualname.into();
     let (text, line) = match read(&file_name) {
         Ok(text) => (text, line),
         Err(_) => elsewhere(function).map(|(text, line)| (Arc::from(text), line))?,

@@ -49,7 +49,7 @@ impl<H: Host> Lowerer<'_, H> {
         let frame = |frame: &crate::lower::Frame<H::Object>| {
             let call = frame.call.as_ref()?;
             let inlined = call.inlined_at.is_some();
-            Some(Frame { function: frame.name.clone(), call: call.span, inlined })
+            Some(Frame { function: frame.name.to_string(), call: call.span, inlined })
         };
         self.frames.iter().filter_map(frame).collect()
     }

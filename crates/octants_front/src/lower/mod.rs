@@ -12,10 +12,14 @@ mod sparse;
 mod statements;
 mod values;
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use octants_diag::{Code, Diagnostic, Span};
 use octants_ir::{Builder, Kernel, Loc, LocData, Region, SideTable, Type, Value};
 
-use crate::host::Host;
+use crate::ast::Function;
+use crate::host::{FunctionSource, Host};
 use crate::signature::source_unavailable;
 use crate::sources::Sources;
 use crate::{ArgSpec, FieldParam, FormulaParam, LowerOptions, Lowered};
@@ -39,7 +43,7 @@ pub fn lower_kernel<H: Host>(
     let tree = sources.function(&source).map_err(|error| vec![*error])?;
     let mut lowerer = Lowerer::new(host, sources, options, &source.qualname);
     lowerer.varying = varying;
-    lowerer.frames.push(Frame::new(function.clone(), tree, source.qualname.clone()));
+    lowerer.frames.push(Frame::new(function.clone(), tree, Arc::clone(&source.qualname)));
     lowerer.kernel_body(args).map_err(|error| vec![*error])
 }
 
@@ -65,6 +69,8 @@ struct Lowerer<'a, H: Host> {
     statement_region: Region,
     /// The kernel and the funcs being inlined, outermost first.
     frames: Vec<Frame<H::Object>>,
+    /// Trees of the functions that were inlined so far, by the address of what the host says of them, which is kept.
+    known_trees: HashMap<usize, (Arc<FunctionSource>, Arc<Function>)>,
     /// What expressions held by host code stand for, by their index.
     exprs: Vec<Term<H::Object>>,
     /// The arguments, and what they led to.
@@ -127,6 +133,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             statement_region: kernel.body,
             kernel,
             frames: Vec::new(),
+            known_trees: HashMap::new(),
             exprs: Vec::new(),
             members: Vec::new(),
             captured: Vec::new(),
@@ -179,6 +186,17 @@ impl<'a, H: Host> Lowerer<'a, H> {
             returns,
             warnings: self.warnings,
         })
+    }
+
+    /// The tree of a function.
+    fn function_tree(&mut self, source: &Arc<FunctionSource>) -> Fallible<Arc<Function>> {
+        let address = Arc::as_ptr(source) as usize;
+        if let Some((_, tree)) = self.known_trees.get(&address) {
+            return Ok(Arc::clone(tree));
+        }
+        let tree = self.sources.function(source)?;
+        self.known_trees.insert(address, (Arc::clone(source), Arc::clone(&tree)));
+        Ok(tree)
     }
 
     fn frame(&self) -> &Frame<H::Object> {

@@ -168,20 +168,20 @@ impl Host for FakeHost {
         self.traces.get()
     }
 
-    fn function(&self, function: &Object) -> HostResult<FunctionSource> {
+    fn function(&self, function: &Object) -> HostResult<Arc<FunctionSource>> {
         let name = Self::name_of(function);
         let at = self
             .text
             .find(&format!("def {name}("))
             .ok_or_else(|| HostException::new("OSError", "no source"))?;
-        Ok(FunctionSource {
+        Ok(Arc::new(FunctionSource {
             file_name: "kernels.py".to_owned(),
             text: self.text.clone(),
             line: self.text[..at].matches('\n').count() as u32 + 1,
             name: name.to_owned(),
-            qualname: name.to_owned(),
+            qualname: name.into(),
             is_method: false,
-        })
+        }))
     }
 
     fn global(&self, _function: &Object, name: &str) -> HostResult<Option<Object>> {

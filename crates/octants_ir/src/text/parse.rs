@@ -243,7 +243,7 @@ impl Parser {
             }
             Some(Span { file, start, end })
         };
-        let function = if self.eat_word("in") { Some(self.text()?) } else { None };
+        let function = if self.eat_word("in") { Some(self.text()?.into()) } else { None };
         let caller = if self.eat_word("from") { Some(self.loc()?) } else { None };
         let loc = self.kernel.locs.push(LocData { span, function, caller });
         self.locs.push(loc);

@@ -55,7 +55,7 @@ impl<H: Host> Lowerer<'_, H> {
             diagnostic.span = Some(span);
             Box::new(diagnostic)
         })?;
-        let tree = self.sources.function(&source)?;
+        let tree = self.function_tree(&source)?;
         if !self.at_top_level() && self.host.requires_top_level(object) {
             return Err(self.error_with_help(
                 Code::RequiresTopLevel,
@@ -68,7 +68,7 @@ impl<H: Host> Lowerer<'_, H> {
         let receiver = receiver.map(|(term, _)| term);
         let bound = self.match_arguments(&tree, object, receiver, arguments, span)?;
         let loc = self.loc(span);
-        let mut frame = Frame::new(object.clone(), tree.clone(), source.qualname);
+        let mut frame = Frame::new(object.clone(), tree.clone(), Arc::clone(&source.qualname));
         frame.call = Some(Call { span, inlined_at: Some(loc) });
         // Arguments are evaluated and converted in the caller's frame, so that mistakes point at the call.
         let mut bindings = Vec::with_capacity(tree.params.len());

@@ -5,6 +5,8 @@
 //!
 //! There are no jumps: a `return` stores its values in variables and raises a flag; what follows is skipped while the flag is up.
 
+use std::sync::Arc;
+
 use octants_diag::{Code, Span};
 use octants_ir::{Const, Data, Func, Value};
 
@@ -42,7 +44,7 @@ impl<H: Host> Lowerer<'_, H> {
             diagnostic.span = Some(span);
             Box::new(diagnostic)
         })?;
-        let tree = self.sources.function(&source)?;
+        let tree = self.function_tree(&source)?;
         let is_method = receiver.is_some();
         let arguments = self.match_arguments(&tree, object, receiver.map(Term::Object), arguments, span)?;
         let mut key = Vec::new();
@@ -209,7 +211,7 @@ impl<H: Host> Lowerer<'_, H> {
             return Err(self.too_deep(span));
         }
         let source = self.host.function(object).map_err(|exception| self.host_error(exception, span))?;
-        let tree = self.sources.function(&source)?;
+        let tree = self.function_tree(&source)?;
         let annotation = match tree.returns {
             Some(at) => self.return_annotation(object, at)?,
             None => Annotation::None,
@@ -240,7 +242,7 @@ impl<H: Host> Lowerer<'_, H> {
             returns: returns.clone(),
             is_tuple,
         });
-        let mut frame = Frame::new(object.clone(), tree.clone(), source.qualname);
+        let mut frame = Frame::new(object.clone(), tree.clone(), Arc::clone(&source.qualname));
         frame.call = Some(Call { span, inlined_at: None });
         let body = self.kernel.functions[function].body;
         let outer = (self.region, self.in_parallel, self.in_static, self.nesting, self.next_loop.take());

@@ -59,7 +59,7 @@ pub(crate) struct Frame<O> {
     pub object: O,
     pub function: Arc<Function>,
     /// For diagnostics and locations.
-    pub name: String,
+    pub name: Name,
     /// `None` for the kernel.
     pub call: Option<Call>,
     scopes: Vec<Scope<O>>,
@@ -85,7 +85,7 @@ impl<O> Binding<O> {
 }
 
 impl<O> Frame<O> {
-    pub(crate) fn new(object: O, function: Arc<Function>, name: String) -> Self {
+    pub(crate) fn new(object: O, function: Arc<Function>, name: Name) -> Self {
         Self {
             object,
             function,
