@@ -3,15 +3,14 @@
 use std::any::Any;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
-use std::thread::Thread;
+use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
 use octants_hal::Cancel;
 
 use super::Body;
+use super::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Thread};
 
 /// A chunk is what is left of a span divided by this: big enough to stream, small enough to leave something to steal. Chosen, not measured:
 /// 8 leaves the last thread at most an eighth of a span behind the others.
