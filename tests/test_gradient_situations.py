@@ -243,3 +243,68 @@ def test_updates_of_all_iterations_that_cannot_be_derived():
         oc.ad.FwdMode(loss=y, param=x, seed=[1.0, 0.0, 0.0, 0.0]),
     ):
         overwritten_read()
+
+
+# ---- quantised fields -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["fixed", "float"])
+def test_what_would_be_lost_in_a_quantised_field_is_refused(arch, kind):
+    quant = oc.types.quant
+    q = oc.field({"fixed": quant.fixed(16, max_value=4.0), "float": quant.float(5, 11)}[kind])
+    words = oc.BitpackedFields(max_num_bits=16)
+    words.place(q)
+    oc.root.dense(oc.i, 3).place(words)
+    x, loss = oc.field(oc.f32, shape=3, needs_grad=True), oc.field(oc.f32, shape=(), needs_grad=True)
+
+    @oc.func
+    def put(i, value):
+        q[i] = value
+
+    @oc.kernel
+    def store():
+        for i in x:
+            put(i, 2.0 * x[i])
+            loss[None] += x[i]
+
+    @oc.kernel
+    def add():
+        for i in x:
+            q[i] += x[i]
+
+    @oc.kernel
+    def read():
+        for i in x:
+            loss[None] += q[i] * x[i]
+            q[i] = 0.5
+
+    for lost, line in ((store, r"q\[i\] = value"), (add, r"q\[i\] \+= x\[i\]")):
+        with (
+            pytest.raises(oc.OctantsRuntimeError, match=rf"\[OC1102\].*quantised field(.|\n)*{line}"),
+            oc.ad.Tape(loss),
+        ):
+            lost()
+    q.fill(1.5)
+    with oc.ad.Tape(loss):
+        oc.ad.no_grad(add)()
+        read()
+    np.testing.assert_array_equal(x.grad.to_numpy(), 1.5)
+
+
+def test_integers_of_a_quantised_field_stop_gradients(arch):
+    q = oc.field(oc.types.quant.int(8))
+    words = oc.BitpackedFields(max_num_bits=8)
+    words.place(q)
+    oc.root.dense(oc.i, 3).place(words)
+    x, loss = oc.field(oc.f32, shape=3, needs_grad=True), oc.field(oc.f32, shape=(), needs_grad=True)
+
+    @oc.kernel
+    def count():
+        for i in x:
+            q[i] = oc.cast(x[i], oc.i32)
+            loss[None] += x[i] * q[i]
+
+    x.from_numpy(np.array([1.5, 2.5, 3.5], dtype=np.float32))
+    with oc.ad.Tape(loss):
+        count()
+    np.testing.assert_array_equal(x.grad.to_numpy(), [1.0, 2.0, 3.0])

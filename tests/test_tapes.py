@@ -334,6 +334,21 @@ def test_forward_mode_with_any_loop(arch):
     np.testing.assert_allclose(duals, (values[0] - values[1]) / 2e-6, rtol=1e-6)
 
 
+def test_forward_mode_of_what_is_updated_in_place(arch):
+    x = oc.field(oc.f64, shape=2, needs_dual=True)
+
+    @oc.kernel
+    def f():
+        for i in x:
+            x[i] = oc.sin(x[i]) * x[i]
+
+    xs = np.array([0.3, 0.8])
+    x.from_numpy(xs)
+    with oc.ad.FwdMode(loss=x, param=x, seed=[1.0, 2.0]):
+        f()
+    np.testing.assert_allclose(x.dual.to_numpy(), (np.cos(xs) * xs + np.sin(xs)) * [1, 2], rtol=1e-12)
+
+
 def test_forward_mode_refusals():
     x = oc.field(oc.f32, shape=3, needs_dual=True)
     y = oc.field(oc.f32, shape=(), needs_dual=True)

@@ -155,6 +155,27 @@ def test_training_a_network_through_a_simulation(on):
     assert np.mean(losses[-10:]) < 0.02 * np.mean(losses[:5])
 
 
+def test_what_torch_writes_inside_of_a_tape_is_seen(on, arch):
+    if arch == "remote":
+        pytest.skip("a launch takes a copy of a tensor")
+    x, w, y, loss = (tensor(values, on) for values in ([0.3, 0.5], [1.0, 2.0], [0.0, 0.0], [0.0]))
+    text = r"\[OC1105\].*`weighted` need what it saw of `x`, and an in-place operation of torch before .*py:\d+ has written"
+    with pytest.raises(oc.OctantsRuntimeError, match=text), oc.ad.Tape(loss):
+        weighted(x, w, y)
+        total(y, loss)
+        with torch.no_grad():
+            x.mul_(2.0)
+    # Before the kernel sees it, anyone may write.
+    with oc.ad.Tape(loss):
+        with torch.no_grad():
+            x.mul_(0.5)
+        weighted(x, w, y)
+        total(y, loss)
+    by_torch = tensor(x.tolist(), on)
+    reference(by_torch, w).sum().backward()
+    torch.testing.assert_close(x.grad, by_torch.grad)
+
+
 def test_wrong_uses(on):
     x, w, y = tensor([0.3, 0.5], on), tensor([1.0, 2.0], on), tensor([0.0, 0.0], on)
     loss = tensor([0.0], on)

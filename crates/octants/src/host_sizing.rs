@@ -3,10 +3,10 @@
 //!
 //! Reads the block of arguments only, never memory that an address in it names.
 
-use octants_interp::{Arg, Buffers, Datum, Limits, run};
-use octants_ir::plan::{ArgKind, ArgLayout, ArgSlot};
+use octants_interp::{Arg, Buffers, Limits, run};
+use octants_ir::plan::ArgLayout;
 use octants_ir::rewrite::ops_in;
-use octants_ir::{Const, Data, Kernel, OpKind, Type};
+use octants_ir::{Kernel, OpKind, Type};
 use octants_passes::{Assumptions, run_pass};
 
 /// Ops that the host computes at most, in some hundred microseconds; what takes longer is the device's. Chosen, not measured.
@@ -45,36 +45,12 @@ impl HostSizing {
         let address = memory.add(vec![0; 8 * count]);
         let own = self.kernel.params.len() - 1;
         let mut args = Vec::with_capacity(own + 1);
-        for slot in layout.slots.get(..own)? {
-            args.push(argument(slot, block)?);
-        }
+        let slots = layout.slots.get(..own)?.iter();
+        args.extend(slots.map(|slot| Arg::in_block(&self.kernel, slot, block)));
         args.push(Arg::Array { address, shape: vec![i32::try_from(count).ok()?] });
         run(&self.kernel, &args, &mut memory, &Limits { steps: Some(MOST_OPS), cancel: None }).ok()?;
         let words = memory.bytes(address).chunks_exact(8);
         words.map(|word| Some(i64::from_le_bytes(word.try_into().ok()?))).collect()
-    }
-}
-
-/// An argument without its memory.
-fn argument(slot: &ArgSlot, block: &[u8]) -> Option<Arg> {
-    let bytes = |offset: u32, count: u32| block.get(offset as usize..(offset + count) as usize);
-    match slot.kind {
-        ArgKind::Data(Data::Scalar(scalar)) => {
-            let value = Const::from_bytes(scalar, bytes(slot.offset, scalar.bytes())?);
-            Some(Arg::Data(Datum::Scalar(value)))
-        }
-        ArgKind::Data(_) => None,
-        ArgKind::Array(array) if array.layout.is_some() => Some(Arg::Field { address: 0 }),
-        ArgKind::Array(array) => {
-            let extent =
-                |axis| Some(i32::from_le_bytes(bytes(slot.extent_offset(axis), 4)?.try_into().ok()?));
-            let shape = (0..array.rank).map(extent).collect::<Option<Vec<_>>>()?;
-            Some(if array.has_strides() {
-                Arg::Strided { address: 0, strides: vec![0; shape.len()], shape }
-            } else {
-                Arg::Array { address: 0, shape }
-            })
-        }
     }
 }
 

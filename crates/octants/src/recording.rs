@@ -11,6 +11,7 @@ use octants_runtime::{Arguments, DerivedArguments, HostQueue, LiveStream, Memory
 use crate::compiled::CompiledKernel;
 use crate::error::{Error, LaunchError};
 use crate::gradient::{Compile, Gradient};
+use crate::meetings::MeetingCheck;
 
 /// A kernel that keeps what its derivative needs, compiled in a session.
 pub struct Recorder {
@@ -32,6 +33,8 @@ pub struct RunPlan {
     pub sinks: Vec<usize>,
     /// Parameters without storage for a derivative that what the kernel computes depends on.
     pub constants: Vec<usize>,
+    /// In debug mode: what is right about the derivative only if iterations do not meet, which its runs show.
+    pub meetings: Option<MeetingCheck>,
 }
 
 /// What one run keeps.

@@ -9,7 +9,9 @@ use octants_front::FieldKind;
 use octants_hal::null::NullDevice;
 use octants_hal::{Cancel, Device};
 use octants_ir::{Kernel, Layout, verify};
-use octants_passes::{Derivative, Mode, Refusal, Storage, differentiate, differentiate_recorded};
+use octants_passes::{
+    Derivative, Mode, Refusal, Storage, differentiate, differentiate_recorded, possible_meetings,
+};
 use octants_runtime::{Context, Profiler};
 
 use crate::backend::{self, Backend, Compiler};
@@ -22,6 +24,7 @@ use crate::intern::Interner;
 use crate::kernel_source::KernelSource;
 use crate::kernel_store::{CacheOptions, KernelIr, KernelStore};
 use crate::launch_keys::LaunchKeys;
+use crate::meetings::MeetingCheck;
 use crate::options::{Arch, SessionOptions};
 use crate::recording::{Recorder, RunPlan};
 use crate::wait::{wait, wait_for_all};
@@ -266,6 +269,9 @@ impl Session {
             Err(refusals) => return Ok(Err(refusals)),
         };
         let (sinks, constants) = (derivative.sinks.clone(), derivative.constants.clone());
+        let watched =
+            if kernel.options.debug { possible_meetings(kernel, storage).ok().flatten() } else { None };
+        let meetings = watched.map(MeetingCheck::new);
         let mut recorder = None;
         if let Some(recording) = derivative.recording.take() {
             let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
@@ -275,7 +281,7 @@ impl Session {
             let made = Recorder::new(derivative, recording, has_tapes, limit, compile, unchecked, cancel)?;
             recorder = Some(made);
         }
-        Ok(Ok(RunPlan { recorder, sinks, constants }))
+        Ok(Ok(RunPlan { recorder, sinks, constants, meetings }))
     }
 
     /// The derivative in forward mode of that in reverse mode: products of second derivatives with a direction. `gradients` and `duals` say what lies beside the

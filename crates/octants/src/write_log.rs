@@ -110,7 +110,7 @@ impl Region {
     }
 
     /// The lowest byte, and the end of the highest.
-    fn range(&self) -> (u64, u64) {
+    pub(crate) fn range(&self) -> (u64, u64) {
         let ArrayMemory { first, bytes, kind } = &self.array;
         let (extents, strides) = match kind {
             MemoryKind::Field { span } => return (*first, first + span),

@@ -392,6 +392,8 @@ codes! {
         "The derivative of a kernel holds for arrays of which none that the kernel writes overlaps another, with gradients of the same shape that are no arguments themselves.";
     DerivativeChanged "OC1105" Runtime "memory that a derivative needs and that was written meanwhile"
         "A tape goes back through the launches that it recorded, and each derivative reads again what its kernel read. What a later launch or the host wrote there in the meantime is not what the kernel saw. Write to another array or to another row, use `oc.ad.checkpoint` for many steps in the same arrays, or decorate what is no part of the derivative with `oc.ad.no_grad` and keep its arrays apart.";
+    DerivativeMeeting "OC1106" Assertion "iterations of a parallel loop that meet where a derivative flows"
+        "What one iteration of a parallel loop reads or assigns, another one writes, at an index that is known only while it runs: which of them comes first is left to chance, and so is the derivative. `oc.ad.Tape(loss, validation=True)` finds it in debug mode. Read from one array and write to another, combine with `+=`, or put `oc.loop_config(serialize=True)` before the loop.";
     TapeLimit "OC1110" Runtime "a limit for kept values that one iteration exceeds"
         "Iterations of a derivative keep what their loops carry, as many of them at once as `oc.init(tape_memory_limit=…)` has memory for, and the others after them. One iteration alone needs more than that.";
 }

@@ -102,6 +102,8 @@ impl Machine<'_> {
         let mut accumulated = identities.clone();
         let outer = self.stream;
         let number = self.loop_number(op);
+        let is_serial = parallel.attributes.max_threads == Some(1);
+        self.loops_begun += 1;
         let mut iteration = 0;
         let mut at = first_point(&ranges);
         while let Some(point) = at {
@@ -117,11 +119,12 @@ impl Machine<'_> {
                 self.set(param, accumulator);
             }
             self.stream = Stream::new(number, iteration);
+            self.iteration = (!is_serial).then_some((self.loops_begun, iteration));
             iteration += 1;
             accumulated = self.region(parallel.body, [])?;
             at = next_point(point, &ranges);
         }
-        self.stream = outer;
+        (self.stream, self.iteration) = (outer, None);
         let totals = accumulated.into_iter().zip(identities);
         for (reduction, (total, identity)) in parallel.reductions().zip(totals) {
             if total != identity {

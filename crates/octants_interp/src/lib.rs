@@ -22,7 +22,7 @@ mod trap;
 
 pub use address_space::{AddressSpace, Buffers, MemoryFault};
 pub use datum::Datum;
-pub use machine::{Arg, Limits, RunContext};
+pub use machine::{Arg, Limits, MemoryAccess, RunContext};
 pub use trap::{Trap, TrapKind};
 
 use octants_ir::{Kernel, verify};

@@ -1,5 +1,6 @@
 //! The state of a run: what each value holds, and what runs an op by handing it to its family.
 
+use octants_ir::plan::{ArgKind, ArgSlot, size_and_align};
 use octants_ir::{ArrayType, Const, Data, Id, Kernel, Op, OpKind, Region, Type, Value};
 
 use crate::address_space::AddressSpace;
@@ -30,6 +31,39 @@ pub enum Arg {
     },
 }
 
+impl Arg {
+    /// What a block of arguments holds for a parameter of the kernel.
+    ///
+    /// # Panics
+    /// If the block is shorter than its layout says.
+    pub fn in_block(kernel: &Kernel, slot: &ArgSlot, block: &[u8]) -> Self {
+        let array = match slot.kind {
+            ArgKind::Data(data) => {
+                let (size, _) = size_and_align(kernel, data);
+                let bytes = &block[slot.offset as usize..][..size as usize];
+                return Self::Data(Datum::from_bytes(kernel, data, bytes));
+            }
+            ArgKind::Array(array) => array,
+        };
+        let address = u64::from_le_bytes(bytes_at(block, slot.offset));
+        if array.layout.is_some() {
+            return Self::Field { address };
+        }
+        let extent = |axis| i32::from_le_bytes(bytes_at(block, slot.extent_offset(axis)));
+        let shape = (0..array.rank).map(extent).collect();
+        if !array.has_strides() {
+            return Self::Array { address, shape };
+        }
+        let stride = |axis| i64::from_le_bytes(bytes_at(block, slot.stride_offset(axis)));
+        Self::Strided { address, shape, strides: (0..array.rank).map(stride).collect() }
+    }
+}
+
+fn bytes_at<const N: usize>(block: &[u8], offset: u32) -> [u8; N] {
+    let offset = offset as usize;
+    block[offset..offset + N].try_into().expect("a slice of that length")
+}
+
 fn is_shape(shape: &[i32], array: ArrayType) -> bool {
     shape.len() == array.rank as usize && shape.iter().all(|&extent| extent >= 0)
 }
@@ -46,19 +80,33 @@ pub struct Limits<'a> {
 /// Called with the `print` that ran, and the scalars of its operands in order.
 pub type PrintHandler<'a> = &'a mut dyn FnMut(Op, &[Const]);
 
+/// An access of an array's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryAccess {
+    pub op: Op,
+    pub address: u64,
+    pub writes: bool,
+    /// Which iteration of a parallel loop makes it: the number of the loop's run, and that of the iteration.
+    pub iteration: Option<(u64, u64)>,
+}
+
+/// Called with each access of memory.
+pub type AccessHandler<'a> = &'a mut dyn FnMut(MemoryAccess);
+
 /// What a run needs beside arguments and memory.
 pub struct RunContext<'a> {
     /// What `launch_key` gives: random numbers follow from it.
     pub key: u64,
     /// Called for each `print`; [`octants_ir::format`] makes it text.
     pub on_print: Option<PrintHandler<'a>>,
+    pub on_access: Option<AccessHandler<'a>>,
     /// Bytes of this thread's stack that calls may use. The default suits a thread with two megabytes.
     pub stack_bytes: usize,
 }
 
 impl Default for RunContext<'_> {
     fn default() -> Self {
-        Self { key: 0, on_print: None, stack_bytes: 1 << 20 }
+        Self { key: 0, on_print: None, on_access: None, stack_bytes: 1 << 20 }
     }
 }
 
@@ -80,6 +128,9 @@ pub(crate) struct Machine<'a> {
     /// Where this run's stack begins.
     pub stack_base: usize,
     pub stream: Stream,
+    /// How many times a parallel loop has begun, and the iteration of one that runs now, unless its iterations run one after the other.
+    pub loops_begun: u64,
+    pub iteration: Option<(u64, u64)>,
 }
 
 impl<'a> Machine<'a> {
@@ -134,6 +185,8 @@ impl<'a> Machine<'a> {
             context,
             stack_base: crate::call::stack_position(),
             stream: Stream::default(),
+            loops_begun: 0,
+            iteration: None,
         })
     }
 

@@ -8,7 +8,7 @@ use octants_ir::{ArrayType, Boundary, CellAccess, Const, Data, Id, Layout, Op, P
 use smallvec::{SmallVec, smallvec};
 
 use crate::datum::Datum;
-use crate::machine::Machine;
+use crate::machine::{Machine, MemoryAccess};
 use crate::trap::{Trap, TrapKind};
 use crate::{arith, bits, tensor};
 
@@ -150,9 +150,17 @@ impl<'k> Machine<'k> {
         Ok(if array.has_strides() { spaced } else { element.wrapping_mul(size) })
     }
 
+    fn tell(&mut self, op: Op, address: u64, writes: bool) {
+        let iteration = self.iteration;
+        if let Some(on_access) = &mut self.context.on_access {
+            on_access(MemoryAccess { op, address, writes, iteration });
+        }
+    }
+
     fn read(&mut self, op: Op, cell: &Cell) -> Result<Datum, Trap> {
         match cell {
             Cell::Memory { address, data, .. } => {
+                self.tell(op, *address, false);
                 let mut bytes: SmallVec<[u8; 16]> =
                     smallvec![0; size_and_align(self.kernel, *data).0 as usize];
                 match self.memory.read(*address, &mut bytes) {
@@ -173,6 +181,7 @@ impl<'k> Machine<'k> {
         match cell {
             Cell::Memory { inside: false, .. } => Ok(()),
             Cell::Memory { address, data, .. } => {
+                self.tell(op, *address, true);
                 let mut bytes: SmallVec<[u8; 16]> =
                     smallvec![0; size_and_align(self.kernel, *data).0 as usize];
                 // What lies between members of a struct stays as it is.

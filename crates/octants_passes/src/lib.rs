@@ -30,8 +30,8 @@ mod update;
 pub use check_arithmetic::check_arithmetic;
 pub use demote_atomics::demote_atomics;
 pub use differentiate::{
-    Derivative, Mode, RecordArray, Recording, Refusal, RefusalKind, Storage, TapePlan, differentiate,
-    differentiate_recorded,
+    Derivative, Meetings, Mode, RecordArray, Recording, Refusal, RefusalKind, Storage, TapePlan,
+    differentiate, differentiate_recorded, possible_meetings,
 };
 pub use expand_field_loops::expand_field_loops;
 pub use gather_updates::gather_updates;

@@ -2,7 +2,7 @@
 
 use octants::diag::{Code, Diagnostic, Span};
 use octants::ir::{Kernel, Loc};
-use octants::{Mode, Refusal, RefusalKind};
+use octants::{Meeting, Mode, Refusal, RefusalKind};
 
 use crate::errors;
 
@@ -23,6 +23,34 @@ pub fn dropped(kernel: &Kernel, mode: Mode, refusals: &[Refusal]) -> Vec<Diagnos
         diagnostic
     };
     refusals.iter().map(told).collect()
+}
+
+/// Iterations of a parallel loop that meet at an element.
+pub fn meeting(kernel: &str, met: &Meeting) -> Diagnostic {
+    let Meeting { name, one, write, is_read, iterations: [first, second] } = met;
+    let (text, label) = if *is_read {
+        (
+            format!(
+                "validation: iteration {first} reads an element of `{name}` here that iteration {second} of the same parallel loop writes: which comes first is left to chance"
+            ),
+            "it is written here",
+        )
+    } else {
+        (
+            format!(
+                "validation: iterations {first} and {second} of a parallel loop assign to one element of `{name}`: which one is last is left to chance"
+            ),
+            "and here",
+        )
+    };
+    let mut diagnostic = errors::located(Diagnostic::new(Code::DerivativeMeeting, text), one);
+    if let Some(span) =
+        write.first().and_then(|place| place.span).filter(|&span| Some(span) != diagnostic.span)
+    {
+        diagnostic = diagnostic.label(span, label);
+    }
+    diagnostic.notes.push(format!("in the kernel `{kernel}`, whose derivative would be wrong"));
+    diagnostic.help("read from one array and write to another, combine with `+=`, or put `oc.loop_config(serialize=True)` before the loop")
 }
 
 fn diagnostic(kernel: &Kernel, mode: Mode, refusal: &Refusal) -> Diagnostic {
@@ -47,6 +75,11 @@ fn diagnostic(kernel: &Kernel, mode: Mode, refusal: &Refusal) -> Diagnostic {
             labelled(diagnostic(Code::DerivativeOverwritten, text), "it is overwritten here")
                 .help("call the kernel inside of oc.ad.Tape, which keeps what a kernel overwrites, or write to another array or element")
         }
+        RefusalKind::Unkeepable => {
+            let text = format!("the derivative needs the value{name} that is read here, which the kernel overwrites");
+            labelled(diagnostic(Code::DerivativeOverwritten, text), "it is overwritten here")
+                .help("write to another array, or write in a kernel of its own; `oc.loop_config(serialize=True)` before the loop gives its iterations an order")
+        }
         RefusalKind::NoStorage => {
             let (what, option) = match mode {
                 Mode::Forward => ("dual", "needs_dual=True"),
@@ -58,6 +91,11 @@ fn diagnostic(kernel: &Kernel, mode: Mode, refusal: &Refusal) -> Diagnostic {
             );
             let help = format!("make `{array}` with {option}, or place `{array}.{what}`");
             diagnostic(Code::DerivativeStorage, text).help(help)
+        }
+        RefusalKind::Rounded => {
+            let text = "what is stored in a quantised field here depends on an input: rounded numbers have no derivative, and it would be lost";
+            diagnostic(Code::DerivativeStorage, text.to_owned())
+                .help("keep it in an ordinary field with gradients, and round it in a kernel outside of the tape, or in one that `oc.ad.no_grad` decorates")
         }
         RefusalKind::Random => labelled(
             diagnostic(
@@ -95,7 +133,7 @@ fn diagnostic(kernel: &Kernel, mode: Mode, refusal: &Refusal) -> Diagnostic {
             ),
             "it is written here",
         )
-        .help("write it in a kernel of its own, before this one"),
+        .help("write it in a kernel of its own, before this one, or keep it in a variable while the loop runs, and store it behind the loop"),
         RefusalKind::Recursion => diagnostic(
             Code::NotDifferentiable,
             "a function that calls itself has no derivative".to_owned(),

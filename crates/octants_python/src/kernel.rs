@@ -36,7 +36,7 @@ mod recording;
 mod times;
 
 use recording::RecordUse;
-pub use recording::{Losses, Record, Sinks};
+pub use recording::{Record, Sinks, TapeChecks};
 
 #[pyclass(frozen, module = "octants", dict, weakref)]
 pub struct Kernel {
@@ -204,7 +204,7 @@ impl Kernel {
             self.show(py, current, &made.compiled, started, lowering, Some(differentiating))?;
             return Ok(made);
         }
-        let mut losses = Losses::default();
+        let mut checks = TapeChecks::default();
         let has_trees = lowered.fields.iter().any(|field| field.view.is_some());
         if what == What::Recording && has_trees {
             // Nothing is kept of a run that makes cells: its derivative must do without.
@@ -214,9 +214,9 @@ impl Kernel {
             self.keep(current, What::Derivative(kind), made);
         } else if what == What::Recording {
             let (found, made) = self.record(py, current, &lowered, arguments, signals.request())?;
-            losses = found;
+            checks = found;
             if let Some(mut made) = made {
-                made.losses = losses;
+                made.tape_checks = checks;
                 drop(signals);
                 py.check_signals()?;
                 disk_cache::tell(py, self.runtime.get(), &current.session)?;
@@ -252,7 +252,7 @@ impl Kernel {
         }
         let mut made = Specialisation::new(current.epoch, compiled, &lowered)?;
         made.require_companions(&lowered.dependencies, &checked)?;
-        made.losses = losses;
+        made.tape_checks = checks;
         let made = self.keep(current, what, made);
         self.show(py, current, &made.compiled, started, lowering, None)?;
         Ok(made)
@@ -681,15 +681,16 @@ impl Kernel {
     }
 
     /// A launch for whose derivative what the kernel overwrites is kept: its result, and a `Record`, or None if nothing had to be kept. Refused if it
-    /// reads from `sinks` of earlier ones.
+    /// reads from `sinks` of earlier ones; with `validate`, in debug mode, also if iterations of a parallel loop meet.
     fn _record<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
         sinks: &Bound<'py, Sinks>,
+        validate: bool,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
         self.with_arguments(args, kwargs, |arguments, stream| {
-            self.call_recording(args.py(), arguments, stream, sinks)
+            self.call_recording(args.py(), arguments, stream, sinks, validate)
         })
     }
 

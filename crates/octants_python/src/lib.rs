@@ -99,6 +99,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(disk_cache::cache_verify, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
     module.add_function(wrap_pyfunction!(write_log::tell_of_write, module)?)?;
+    module.add_function(wrap_pyfunction!(write_log::tell_of_torch, module)?)?;
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(finish, module)?,))?;
     Ok(())
 }

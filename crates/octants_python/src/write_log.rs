@@ -122,11 +122,16 @@ pub fn is_open() -> bool {
 
 #[cold]
 fn tell(py: Python<'_>, what: &str, regions: &[Region]) -> PyResult<()> {
+    tell_of(py, what, "at", regions)
+}
+
+/// `where_to` says where it was written, as seen from the line of the program that runs now.
+fn tell_of(py: Python<'_>, what: &str, where_to: &str, regions: &[Region]) -> PyResult<()> {
     if regions.is_empty() {
         return Ok(());
     }
     let line: String = py.import("octants._fields.field")?.call_method0("user_line")?.extract()?;
-    let writer = if line.is_empty() { what.to_owned() } else { format!("{what} at {line}") };
+    let writer = if line.is_empty() { what.to_owned() } else { format!("{what} {where_to} {line}") };
     let open: Vec<_> = {
         let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         open.iter().map(|log| log.clone_ref(py)).collect()
@@ -194,6 +199,18 @@ pub fn tell_of_write(object: &Bound<'_, PyAny>, method: &str) -> PyResult<()> {
         }
     }
     Ok(())
+}
+
+/// Torch has written to a tensor, some time ago.
+#[pyfunction]
+pub fn tell_of_torch(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+    let first: u64 = tensor.call_method0("data_ptr")?.extract()?;
+    let bytes: u64 = tensor.call_method0("element_size")?.extract()?;
+    let extents: Vec<i64> = tensor.getattr("shape")?.extract()?;
+    let strides: Vec<i64> = tensor.call_method0("stride")?.extract()?;
+    let strides = strides.into_iter().map(|stride| stride.wrapping_mul(bytes.cast_signed())).collect();
+    let array = ArrayMemory { first, bytes, kind: MemoryKind::Array { extents, strides } };
+    tell_of(tensor.py(), "an in-place operation of torch", "before", &[Region::all(array)])
 }
 
 /// What a derivative reads of its kernel's arrays: names, and a hash of the values.

@@ -13,7 +13,7 @@ use octants_hal::{
     Module, SharedMemory, Stream,
 };
 use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, RunContext, Trap, TrapKind, run_in};
-use octants_ir::plan::{ArgKind, ArgLayout, ResultLayout, size_and_align};
+use octants_ir::plan::{ArgLayout, ResultLayout, size_and_align};
 use octants_ir::{Const, Kernel, Op, SiteNumbers, SiteScope, text};
 
 use octants_hal::host::{self, HostMemory};
@@ -176,36 +176,8 @@ unsafe impl Device for ReferenceDevice {
         // SAFETY: a function is its module, which is alive.
         let loaded = unsafe { &*(launch.function.0 as *const Interpreted) };
         let kernel = &loaded.kernel;
-        let args: Vec<_> = loaded
-            .args
-            .slots
-            .iter()
-            .map(|slot| match slot.kind {
-                ArgKind::Data(data) => {
-                    let (size, _) = size_and_align(kernel, data);
-                    Arg::Data(Datum::from_bytes(
-                        kernel,
-                        data,
-                        &launch.context.args[slot.offset as usize..][..size as usize],
-                    ))
-                }
-                ArgKind::Array(array) => {
-                    let address = u64::from_le_bytes(bytes_at(launch.context.args, slot.offset));
-                    if array.layout.is_some() {
-                        return Arg::Field { address };
-                    }
-                    let extent =
-                        |axis| i32::from_le_bytes(bytes_at(launch.context.args, slot.extent_offset(axis)));
-                    let shape = (0..array.rank).map(extent).collect();
-                    if !array.has_strides() {
-                        return Arg::Array { address, shape };
-                    }
-                    let stride =
-                        |axis| i64::from_le_bytes(bytes_at(launch.context.args, slot.stride_offset(axis)));
-                    Arg::Strided { address, shape, strides: (0..array.rank).map(stride).collect() }
-                }
-            })
-            .collect();
+        let slots = loaded.args.slots.iter();
+        let args: Vec<_> = slots.map(|slot| Arg::in_block(kernel, slot, launch.context.args)).collect();
         match interpret(loaded, &args, launch, self.base) {
             Ok(values) => {
                 for (value, slot) in values.iter().zip(&loaded.results.slots) {
@@ -243,7 +215,8 @@ fn interpret(loaded: &Interpreted, args: &[Arg], launch: &Launch<'_>, base: u64)
                 prints.push(sites.number(op), &words);
             }
         };
-        let context = RunContext { key: launch.context.key, on_print: Some(&mut on_print), stack_bytes };
+        let (key, on_print) = (launch.context.key, Some(&mut on_print as _));
+        let context = RunContext { key, on_print, stack_bytes, ..RunContext::default() };
         run_in(kernel, args, &mut WholeMemory { base }, &limits, context)
     };
     if kernel.functions.is_empty() {
@@ -263,11 +236,6 @@ fn interpret(loaded: &Interpreted, args: &[Arg], launch: &Launch<'_>, base: u64)
             Err(_) => run(RunContext::default().stack_bytes),
         }
     })
-}
-
-fn bytes_at<const N: usize>(block: &[u8], offset: u32) -> [u8; N] {
-    let offset = offset as usize;
-    block[offset..offset + N].try_into().expect("a slice of that length")
 }
 
 /// Writes a trap of the program into the record, as native code does; others are errors of the verb.

@@ -292,6 +292,8 @@ class QuantisedField(_NumberField):
         self._kind, self._signed, self._scale = kind.kind, kind.signed, kind.scale
         self._bits = kind.bits if shared is not None else kind.all_bits
         self._least, self._greatest = kind.bounds
+        if kind.kind != "int":
+            words._holds_rounded_reals = True
         if kind.kind == "float":
             self._take_apart(kind)
 

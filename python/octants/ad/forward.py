@@ -70,7 +70,8 @@ class FwdMode:
 
     def __exit__(self, kind, value, traceback) -> None:
         unwatch(self)
-        for array in self._seeded:
+        # One that is a result, too, keeps what was computed.
+        for array in (one for one in self._seeded if all(one is not result for result in self.loss)):
             if kind is None or not isinstance(array, Field) or array._is_live:
                 array.dual.fill(0)  # type: ignore[union-attr]
 

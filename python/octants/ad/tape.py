@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from _thread import get_ident
 
 from .._fields.builder import companions, materialise_root
-from .._octants import Kernel, Sinks, WriteLog, host_only
+from .._octants import Kernel, Sinks, WriteLog, host_only, tell_of_torch
 from .._session import runtime
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
 from .arrays import arrays_in, is_torch, numbers_of, require_loss, set_all, unwrapped
@@ -118,6 +119,8 @@ class Tape:
         self._forward: FwdMode | None = None
         self._log = WriteLog()
         self._sinks = Sinks()
+        #: Tensors of torch's that kernels took, with the number of in-place operations that torch has counted.
+        self._tensors: dict[int, tuple] = {}
         if grad_check is not None and not isinstance(grad_check, (list, tuple)):
             raise OctantsAssertionError("grad_check is a list of the fields or ndarrays whose gradients are compared")
         self._compared = [unwrapped(one) for one in grad_check or ()]
@@ -164,10 +167,11 @@ class Tape:
     # ---- what is called ----
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
+        self._note_tensors((*args, *(kwargs or {}).values()))
         before, record = self._log.record(True), None
         try:
             if self._forward is None:
-                result, record = kernel._record(args, kwargs, self._sinks)
+                result, record = kernel._record(args, kwargs, self._sinks, self.validation)
             else:
                 self._forward._clear_duals((*args, *(kwargs or {}).values()))
                 result = kernel._launch(args, kwargs, True)
@@ -178,6 +182,18 @@ class Tape:
             recorded.snapshot = kernel._needed_values(args, kwargs, record)
         self.calls.append(recorded)
         return result
+
+    def _note_tensors(self, objects: tuple = ()) -> None:
+        """Tells the log of what torch has written to tensors since they were last seen, and remembers those among objects."""
+        if "torch" not in sys.modules:
+            return
+        for number, (tensor, version) in self._tensors.items():
+            if tensor._version != version:
+                tell_of_torch(tensor)
+                self._tensors[number] = tensor, tensor._version
+        for array in arrays_in(objects):
+            if is_torch(array):
+                self._tensors.setdefault(id(array), (array, array._version))
 
     @property
     def kept_bytes(self) -> int:
@@ -209,6 +225,7 @@ class Tape:
         if self in watchers():
             raise AssertionError("the gradients of a Tape are evaluated when its block is over")
         self.gradient_evaluated = True
+        self._note_tensors()
         self._log.close()
         if self.clear_gradients:
             self._clear_arrays()

@@ -94,6 +94,8 @@ struct Lowerer<'a, H: Host> {
     trace: u64,
     /// The location of the newest op, to find it again quickly: span, number of frames, location.
     newest_loc: Option<(Span, usize, Loc)>,
+    /// Where an element of a quantised field is accessed: what the library does for it happens there.
+    encoded_at: Option<Loc>,
     /// The innermost call that is being evaluated: where expressions of host code come from.
     call_span: Span,
     /// A failure that host code was told about, shown if it comes out again.
@@ -146,6 +148,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             exposure_depth: 0,
             trace: host.begin_trace(),
             newest_loc: None,
+            encoded_at: None,
             call_span: Span::new(octants_diag::FileId(0), 0, 0),
             trace_failure: None,
             in_static: false,
@@ -214,6 +217,9 @@ impl<'a, H: Host> Lowerer<'a, H> {
     }
 
     fn loc(&mut self, span: Span) -> Loc {
+        if let Some(loc) = self.encoded_at {
+            return loc;
+        }
         if let Some((newest, depth, loc)) = self.newest_loc
             && newest == span
             && depth == self.frames.len()

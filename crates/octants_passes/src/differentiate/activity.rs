@@ -22,6 +22,15 @@ pub(super) struct Losses {
     pub constants: Vec<usize>,
 }
 
+/// Which ops hand derivatives on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Through {
+    /// Those that have one.
+    Derivatives,
+    /// All that compute something from their operands, conversions to integers among them.
+    Everything,
+}
+
 pub(super) struct Activity {
     /// Values, and variables that hold such values.
     varied: SideTable<Value, bool>,
@@ -35,20 +44,9 @@ impl Activity {
         companion_of: &SideTable<Value, Option<Value>>,
         stopped: &SideTable<Value, bool>,
     ) -> Self {
-        let mut search = Search {
-            kernel,
-            companion_of,
-            stopped,
-            varied: SideTable::new(false),
-            useful: SideTable::new(false),
-            changed: true,
-        };
         let ops = ops_in(kernel, kernel.body);
-        while std::mem::take(&mut search.changed) {
-            for &op in &ops {
-                search.vary(op);
-            }
-        }
+        let mut search = Search::new(kernel, companion_of, stopped, Through::Derivatives);
+        search.vary_all(&ops);
         search.changed = true;
         while std::mem::take(&mut search.changed) {
             for &op in ops.iter().rev() {
@@ -56,6 +54,32 @@ impl Activity {
             }
         }
         Self { varied: search.varied, useful: search.useful }
+    }
+
+    /// Stores of what depends on an input in memory of rounded numbers, through which no derivative goes.
+    pub fn rounded(
+        kernel: &Kernel,
+        companion_of: &SideTable<Value, Option<Value>>,
+        stopped: &SideTable<Value, bool>,
+        storage: &[Storage],
+    ) -> Vec<Refusal> {
+        if !storage.contains(&Storage::Rounded) {
+            return Vec::new();
+        }
+        let ops = ops_in(kernel, kernel.body);
+        let mut search = Search::new(kernel, companion_of, stopped, Through::Everything);
+        search.vary_all(&ops);
+        let mut refused = Vec::new();
+        for op in ops {
+            let Some(access) = kernel.cell_access(op).filter(|access| access.writes) else { continue };
+            let param = kernel.as_param(access.place.base());
+            let is_rounded = param.is_some_and(|param| storage.get(param) == Some(&Storage::Rounded));
+            if is_rounded && access.values.iter().any(|&value| search.varied[value]) {
+                refused.push(Refusal { param, ..Refusal::new(RefusalKind::Rounded, kernel.ops[op].loc) });
+            }
+        }
+        refused.dedup();
+        refused
     }
 
     /// Whether the value depends on an input; of a variable, whether something that it holds does.
@@ -131,12 +155,32 @@ struct Search<'k> {
     varied: SideTable<Value, bool>,
     useful: SideTable<Value, bool>,
     changed: bool,
+    through: Through,
 }
 
-impl Search<'_> {
+impl<'k> Search<'k> {
+    fn new(
+        kernel: &'k Kernel,
+        companion_of: &'k SideTable<Value, Option<Value>>,
+        stopped: &'k SideTable<Value, bool>,
+        through: Through,
+    ) -> Self {
+        let (varied, useful) = (SideTable::new(false), SideTable::new(false));
+        Self { kernel, companion_of, stopped, varied, useful, changed: true, through }
+    }
+
+    fn vary_all(&mut self, ops: &[Op]) {
+        while std::mem::take(&mut self.changed) {
+            for &op in ops {
+                self.vary(op);
+            }
+        }
+    }
+
     fn set_varied(&mut self, value: Value, varied: bool) {
         let place = matches!(self.kernel.ty(value), Type::Local(_) | Type::Tape(_));
-        if varied && !self.varied[value] && (place || is_real(self.kernel, value)) {
+        let hands_on = place || self.through == Through::Everything || is_real(self.kernel, value);
+        if varied && !self.varied[value] && hands_on {
             self.varied.set(value, true);
             self.changed = true;
         }
@@ -179,12 +223,16 @@ impl Search<'_> {
                     .operands
                     .iter()
                     .enumerate()
-                    .any(|(index, &operand)| self.varied[operand] && flows(&data.kind, index));
+                    .any(|(index, &operand)| self.varied[operand] && self.flows(&data.kind, index));
                 for &result in &data.results {
                     self.set_varied(result, varied);
                 }
             }
         }
+    }
+
+    fn flows(&self, kind: &OpKind, operand: usize) -> bool {
+        self.through == Through::Everything || flows(kind, operand)
     }
 
     fn use_of(&mut self, op: Op) {

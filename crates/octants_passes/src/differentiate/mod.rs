@@ -38,6 +38,7 @@ mod crossing;
 mod forward;
 mod forward_extremes;
 mod forward_stores;
+mod meetings;
 mod overwritten;
 mod prepare;
 mod record;
@@ -50,6 +51,7 @@ use octants_ir::{Access, ArrayType, Kernel, Layout, Loc, Op, OpKind, Scalar, Sid
 use crate::analysis::array_access;
 use crate::simplify;
 use activity::{Activity, Losses};
+pub use meetings::{Meetings, possible_meetings};
 use overwritten::Order;
 pub use record::{RecordArray, Recording};
 pub use reverse::TapePlan;
@@ -74,6 +76,8 @@ pub enum Storage {
     Missing,
     /// Likewise of a field that a program placed without: what is lost by reading it again is told, unless nothing else is kept.
     Dropped,
+    /// Integers that stand for reals, rounded: what depends on an input is refused where it is stored.
+    Rounded,
     /// It has storage, laid out so; as the parameter itself if nothing is said.
     Companion(Option<Layout>),
     /// Likewise, but what is loaded counts as a constant. What is stored does not.
@@ -118,8 +122,12 @@ pub struct Refusal {
 pub enum RefusalKind {
     /// The derivative needs what was read at one place, and another overwrites it.
     Overwritten,
+    /// Likewise, and keeping what was read would not do: other iterations of a parallel loop may write it at any time.
+    Unkeepable,
     /// Something that depends on an input is stored in an array without storage for its derivative.
     NoStorage,
+    /// Something that depends on an input is stored as a rounded number, which has no derivative.
+    Rounded,
     /// The derivative needs a random number, which is another one when it is drawn again.
     Random,
     /// The derivative needs the time.
@@ -229,6 +237,7 @@ impl<'s> Primal<'s> {
         let activity = Activity::find(&kernel, &companion_of, &stopped);
         let losses = activity.losses(&kernel, mode, storage);
         refusals.extend(&losses.refused);
+        refusals.extend(Activity::rounded(&kernel, &companion_of, &stopped, storage));
         refusals.extend(raced(&kernel, &companion_of, &races));
         if mode == Mode::Reverse {
             refusals.extend(crossed(&kernel, &companion_of, &activity));
@@ -308,7 +317,7 @@ fn add_companions(kernel: &mut Kernel, mode: Mode, storage: &[Storage]) -> Vec<(
     for (index, (&param, storage)) in params.iter().zip(storage).enumerate() {
         let layout = match storage {
             Storage::Companion(layout) | Storage::Stopped(layout) => layout,
-            Storage::Constant | Storage::Missing | Storage::Dropped => continue,
+            Storage::Constant | Storage::Missing | Storage::Dropped | Storage::Rounded => continue,
         };
         let Type::Array(array) = kernel.ty(param) else { continue };
         if !array.elem.elem().is_some_and(Scalar::is_real) {

@@ -7,11 +7,14 @@
 
 use octants_ir::ops::ParallelFor;
 use octants_ir::rewrite::{Parents, defining_region, ops_in};
-use octants_ir::{Boundary, Const, Kernel, Op, OpData, OpKind, Region, SideTable, Type, Value};
+use octants_ir::{Boundary, Const, Kernel, Op, OpData, OpKind, Region, SideTable, Type, Value, ValueDef};
 
 use super::crossing::Crossing;
 use super::{Refusal, RefusalKind};
 use crate::analysis::Affine;
+
+/// Ops that are compared in a row where two indices are: a list of lists, with arithmetic in between. Chosen, not measured.
+const LONGEST_INDEX: u32 = 8;
 
 /// What a read of the derivative stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,13 +74,20 @@ pub(super) fn check(
             // What iterations hand each other in an order that is left to chance has no derivative, whatever is kept.
             let base = primal.ops[read].operands[0];
             let is_array = matches!(primal.ty(base), Type::Array(_));
-            let raced = || writes.iter().any(|&write| order.may_race(read, write));
-            match origin[op] {
-                Some(Read::Again(read)) if is_array && !(has_companion(base) && raced()) => kept.push(read),
-                _ => lasting = true,
-            }
+            let raced =
+                || writes.iter().any(|&write| order.may_race(read, write) && !order.is_own_cell(read, write));
+            let kind = match origin[op] {
+                Some(Read::Again(read)) if is_array && !(has_companion(base) && raced()) => {
+                    kept.push(read);
+                    RefusalKind::Overwritten
+                }
+                _ => {
+                    lasting = true;
+                    RefusalKind::Unkeepable
+                }
+            };
             refusals.push(Refusal {
-                kind: RefusalKind::Overwritten,
+                kind,
                 at: primal.ops[read].loc,
                 other: Some(primal.ops[write].loc),
                 param: primal.as_param(primal.ops[read].operands[0]),
@@ -147,6 +157,67 @@ impl Order<'_> {
         crossing.is_sure((read, &inside(read)), (write, &inside(write)))
     }
 
+    /// Whether both accesses are of one cell in an iteration of the parallel loop around them, which follows from its number: `x[list[i]]`. Iterations of a program
+    /// that means something have cells of their own there, although nothing proves it.
+    pub fn is_own_cell(&self, read: Op, write: Op) -> bool {
+        let Some(Apart::Different(_, indices)) = self.apart_in_parallel(read, write) else { return false };
+        let (Some(one), Some(other)) = (self.kernel.cell_access(read), self.kernel.cell_access(write)) else {
+            return false;
+        };
+        let mut positions = one.place.path().iter().zip(other.place.path());
+        let same = positions.all(|(&first, &second)| self.is_alike(first, second, LONGEST_INDEX));
+        same && one.place.path().iter().any(|&index| self.follows_from(index, indices))
+    }
+
+    /// Whether two values of an iteration are computed alike, in so many steps at most, from memory that the kernel does not write.
+    fn is_alike(&self, first: Value, second: Value, steps: u32) -> bool {
+        if first == second {
+            return true;
+        }
+        let (kernel, defined) = (self.kernel, |value: Value| self.kernel.values[value].def);
+        let (ValueDef::Result(one, number), ValueDef::Result(other, same)) =
+            (defined(first), defined(second))
+        else {
+            return false;
+        };
+        let (one, other) = (&kernel.ops[one], &kernel.ops[other]);
+        let is_written =
+            |base: Value| writes(kernel).iter().any(|&write| kernel.ops[write].operands[0] == base);
+        let repeats = match one.kind {
+            OpKind::Load => !is_written(one.operands[0]),
+            _ => one.kind.is_pure(),
+        };
+        repeats
+            && steps > 0
+            && number == same
+            && one.kind == other.kind
+            && kernel.ty(first) == kernel.ty(second)
+            && one.operands.len() == other.operands.len()
+            && one.operands.iter().zip(&other.operands).all(|(&a, &b)| self.is_alike(a, b, steps - 1))
+    }
+
+    /// Whether a value is computed from one of others, through memory, too.
+    fn follows_from(&self, value: Value, of: &[Value]) -> bool {
+        let (mut pending, mut seen) = (vec![value], SideTable::new(false));
+        while let Some(value) = pending.pop() {
+            if of.contains(&value) {
+                return true;
+            }
+            if seen[value] {
+                continue;
+            }
+            seen.set(value, true);
+            let made_by = match self.kernel.values[value].def {
+                ValueDef::Result(op, _) => Some(op),
+                ValueDef::Param(region, _) => self.parents.op(region),
+            };
+            if let Some(op) = made_by {
+                pending.extend(&self.kernel.ops[op].operands);
+            }
+        }
+        false
+    }
+
     /// How two accesses of one array are apart in different iterations of the parallel loop around both, if there is one.
     fn apart_in_parallel(&self, read: Op, write: Op) -> Option<Apart<'_>> {
         let base = |op: Op| self.kernel.ops[op].operands[0];
@@ -155,7 +226,7 @@ impl Order<'_> {
         let common = around_read.iter().zip(&around_write).take_while(|(a, b)| a == b);
         let mut loops = common.filter_map(|(&(op, region), _)| match &self.kernel.ops[op].kind {
             OpKind::ParallelFor(attributes) => {
-                Some(parallel(op, attributes, &self.kernel.regions[region].params))
+                self.parallel(op, attributes, &self.kernel.regions[region].params)
             }
             _ => None,
         });
@@ -187,10 +258,28 @@ impl Order<'_> {
             let apart = match &self.kernel.ops[op].kind {
                 OpKind::For => Apart::Later(op, params[0]),
                 OpKind::While => Apart::While(op),
-                OpKind::ParallelFor(attributes) => parallel(op, attributes, params),
+                OpKind::ParallelFor(attributes) => match self.parallel(op, attributes, params) {
+                    Some(apart) => apart,
+                    None => return false,
+                },
                 _ => return false,
             };
             !self.disjoint(read, write, apart)
+        })
+    }
+
+    /// How accesses in a parallel loop may be apart; `None` if it surely has no more than one iteration.
+    fn parallel<'k>(&self, op: Op, attributes: &ParallelFor, params: &'k [Value]) -> Option<Apart<'k>> {
+        let indices = &params[..attributes.axes.into()];
+        let known = |value: Value| self.kernel.as_const(value).and_then(Const::as_i128);
+        let bounds: Vec<_> = self.kernel.parallel_loop(op)?.bounds().collect();
+        let is_one = |&(lo, hi): &_| known(lo).zip(known(hi)).is_some_and(|(lo, hi)| hi - lo <= 1);
+        if !bounds.is_empty() && bounds.iter().all(is_one) {
+            return None;
+        }
+        Some(match indices {
+            &[index] if attributes.max_threads == Some(1) => Apart::Later(op, index),
+            indices => Apart::Different(op, indices),
         })
     }
 
@@ -335,14 +424,6 @@ impl Order<'_> {
             Apart::Nothing => ops.into_iter().all(sees),
             Apart::Later(op, _) | Apart::Different(op, _) | Apart::While(op) => sees(op),
         }
-    }
-}
-
-fn parallel<'k>(op: Op, attributes: &ParallelFor, params: &'k [Value]) -> Apart<'k> {
-    let indices = &params[..attributes.axes.into()];
-    match indices {
-        &[index] if attributes.max_threads == Some(1) => Apart::Later(op, index),
-        indices => Apart::Different(op, indices),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{Lowered, Returns};
-use octants::{Arguments, Cancel, LiveStream, Mode};
+use octants::{Arguments, Cancel, LiveStream, MeetingCheck, Mode};
 use pyo3::prelude::*;
 
 use super::{Kernel, What, misfit};
@@ -17,7 +17,7 @@ use crate::launch::{
 };
 use crate::runtime::ActiveSession;
 use crate::write_log::Since;
-use crate::{errors, stack};
+use crate::{derivative_errors, errors, stack};
 
 /// What a recorded call of a kernel keeps for its derivative. Its memory is free when it is gone.
 #[pyclass(frozen, module = "octants")]
@@ -42,13 +42,15 @@ impl Record {
     }
 }
 
-/// Parameters without memory for gradients through which these would be lost.
+/// What the launches of a kernel in a tape are checked for: parameters without memory for gradients through which these would be lost, and iterations that meet.
 #[derive(Default)]
-pub struct Losses {
+pub struct TapeChecks {
     /// What the kernel stores there has gradients.
     pub sinks: Vec<usize>,
     /// What the kernel computes depends on them.
     pub constants: Vec<usize>,
+    /// In debug mode, where only a run shows whether iterations of a parallel loop meet.
+    pub meetings: Option<MeetingCheck>,
 }
 
 /// Memory without gradients in which kernels of a tape stored what has some: those who read it later would lose them.
@@ -72,7 +74,7 @@ impl Sinks {
 impl Sinks {
     /// Refuses a launch that reads from sinks of others; notes its own ones.
     fn check(&self, py: Python<'_>, kernel: &str, code: &Specialisation, block: &[u8]) -> PyResult<()> {
-        let Losses { sinks, constants } = &code.losses;
+        let TapeChecks { sinks, constants, .. } = &code.tape_checks;
         if sinks.is_empty() && constants.is_empty() {
             return Ok(());
         }
@@ -128,7 +130,7 @@ impl Kernel {
         lowered: &Lowered<Bound<'py, PyAny>>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         cancel: &Cancel,
-    ) -> PyResult<(Losses, Option<Specialisation>)> {
+    ) -> PyResult<(TapeChecks, Option<Specialisation>)> {
         let Lowered { kernel, dependencies, fields, stopped, .. } = lowered;
         let companions = companions(kernel, DerivativeKind::Reverse, dependencies, fields, arguments)?;
         let storage = storage(kernel, CompanionKind::Grad, &companions, stopped)?;
@@ -136,8 +138,9 @@ impl Kernel {
             .detach(|| stack::with_enough(|| current.session.record(kernel, &storage, cancel)))
             .map_err(|error| errors::from_error(py, &error))?
             .map_err(|refusals| self.no_derivative(py, kernel, Mode::Reverse, &refusals))?;
-        let losses = Losses { sinks: made.sinks, constants: made.constants };
-        let Some((recorder, gradient)) = made.recorder else { return Ok((losses, None)) };
+        let (sinks, constants, meetings) = (made.sinks, made.constants, made.meetings);
+        let checks = TapeChecks { sinks, constants, meetings };
+        let Some((recorder, gradient)) = made.recorder else { return Ok((checks, None)) };
         self.tell_dropped(py, kernel, Mode::Reverse, &gradient)?;
         let plan = DerivativePlan::new(kernel, &gradient, self.runtime.get().sources().map());
         let backward = Specialisation::of_derivative(
@@ -152,7 +155,7 @@ impl Kernel {
         let mut made = Specialisation::new(current.epoch, compiled, lowered)?;
         made.require_companions(dependencies, &companions)?;
         made.recorder = Some((recorder, Arc::new(backward)));
-        Ok((losses, Some(made)))
+        Ok((checks, Some(made)))
     }
 
     /// The block of arguments with the arrays of a record.
@@ -212,8 +215,9 @@ impl Kernel {
         arguments: &[Borrowed<'_, 'py, PyAny>],
         stream: Option<&LiveStream>,
         sinks: &Bound<'py, Sinks>,
+        validate: bool,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
-        let mut launch = LaunchArguments::new(stream.is_some());
+        let mut launch = LaunchArguments::new(stream.is_some() || validate);
         let epoch = self.runtime.get().epoch();
         let found = self.find(py, epoch, What::Recording, arguments, &mut launch)?;
         let code = if let Some(found) = found {
@@ -227,12 +231,33 @@ impl Kernel {
             made
         };
         sinks.get().check(py, &self.signature.name, &code, launch.bytes())?;
+        if let Some(meetings) = code.tape_checks.meetings.as_ref().filter(|_| validate) {
+            self.require_no_meeting(py, meetings, &launch)?;
+        }
         let Some((_, backward)) = &code.recorder else {
             return Ok((self.launch(py, &code, &mut launch, stream, RecordUse::None)?, None));
         };
         let mut kept = None;
         let result = self.launch(py, &code, &mut launch, stream, RecordUse::Make(&mut kept))?;
         Ok((result, kept.map(|kept| Record { backward: Arc::clone(backward), kept })))
+    }
+
+    /// Refuses a launch in which iterations of a parallel loop meet at an element that gradients flow through.
+    #[cold]
+    fn require_no_meeting(
+        &self,
+        py: Python<'_>,
+        check: &MeetingCheck,
+        launch: &LaunchArguments<'_>,
+    ) -> PyResult<()> {
+        let signals = SignalScope::begin(py)?;
+        let read = |begin, bytes| launch.read(begin, bytes);
+        let found = check.find(launch.bytes(), signals.request(), read)?;
+        drop(signals);
+        py.check_signals()?;
+        let Some(met) = found else { return Ok(()) };
+        let diagnostic = derivative_errors::meeting(&self.signature.name, &met);
+        Err(errors::from_diagnostic(py, diagnostic, self.runtime.get().sources().map()))
     }
 
     /// The derivative of a run that was recorded.

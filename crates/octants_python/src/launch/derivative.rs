@@ -79,6 +79,8 @@ enum Part {
     Leaf(usize),
     /// The elements of a leaf that may not be there.
     Cells(usize),
+    /// Words of quantised fields of reals.
+    Words(usize),
     Array(ArrayType),
     View(ArrayType),
 }
@@ -283,9 +285,16 @@ pub fn companions<'py>(
         _ => false,
     };
     let mut companions = Vec::new();
-    for (param, dependency, part) in of_fields.chain(of_arrays).filter(|&(param, ..)| holds_reals(param)) {
+    for (param, dependency, part) in of_fields.chain(of_arrays) {
+        let part = match part {
+            _ if holds_reals(param) => part,
+            Part::Leaf(leaf) | Part::Cells(leaf) if holds_words(&dependencies[dependency].object)? => {
+                Part::Words(leaf)
+            }
+            _ => continue,
+        };
         let leaf = match part {
-            Part::Leaf(leaf) | Part::Cells(leaf) => leaf,
+            Part::Leaf(leaf) | Part::Cells(leaf) | Part::Words(leaf) => leaf,
             Part::Array(_) | Part::View(_) => 0,
         };
         let Dependency { origin, object, .. } = &dependencies[dependency];
@@ -298,7 +307,7 @@ pub fn companions<'py>(
             Part::Leaf(leaf) | Part::Cells(leaf) => {
                 bound_field(tensor::unwrapped(object))?.leaves[leaf].first_address().ok()
             }
-            Part::Array(_) | Part::View(_) => None,
+            Part::Words(_) | Part::Array(_) | Part::View(_) => None,
         };
         for &kind in kind.companions() {
             let found = companion(object, leaf, kind)?;
@@ -310,6 +319,13 @@ pub fn companions<'py>(
         }
     }
     Ok(companions)
+}
+
+/// Whether the elements of quantised fields of reals are bits of its elements.
+fn holds_words(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let object = tensor::unwrapped(object);
+    let told = object.getattr_opt(intern!(object.py(), "_holds_rounded_reals"))?;
+    told.map_or(Ok(false), |told| told.is_truthy())
 }
 
 /// What the compiler is told of those of one kind. What is loaded from the fields `stopped` is a constant.
@@ -326,6 +342,7 @@ pub fn storage(
     let mut storage = vec![Storage::Constant; kernel.params.len()];
     for one in companions.iter().filter(|one| one.kind == kind) {
         storage[one.param] = match (&one.found, one.part) {
+            (_, Part::Words(_)) => Storage::Rounded,
             (None, Part::Leaf(_) | Part::Cells(_)) => Storage::Dropped,
             (None, Part::Array(_) | Part::View(_)) => Storage::Missing,
             (Some(_), Part::Array(_) | Part::View(_)) => Storage::Companion(None),
@@ -395,7 +412,7 @@ impl Companion<'_> {
             (Some(found), Some(param)) => match self.part {
                 Part::Array(ty) => Check::Array(ArrayInput::new(compiled, param, ty)),
                 Part::View(ty) => Check::View(ArrayInput::new(compiled, param, ty), None),
-                Part::Leaf(_) | Part::Cells(_) => {
+                Part::Leaf(_) | Part::Cells(_) | Part::Words(_) => {
                     let view = bound_field(found)?.leaves[0].sparse_offset();
                     let at = compiled.args().slots[param].offset as usize;
                     Check::Field(Box::new(FieldInput::new(
@@ -424,7 +441,7 @@ impl Companion<'_> {
 
     fn path(&self, of: &Bound<'_, PyAny>, number: Option<usize>) -> CompanionPath {
         let leaf = match self.part {
-            Part::Leaf(leaf) | Part::Cells(leaf) => leaf,
+            Part::Leaf(leaf) | Part::Cells(leaf) | Part::Words(leaf) => leaf,
             Part::Array(_) | Part::View(_) => 0,
         };
         let of = match number {

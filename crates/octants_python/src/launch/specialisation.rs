@@ -17,7 +17,7 @@ use super::frozen::{FrozenMembers, Reading, Recalled};
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
-use crate::kernel::Losses;
+use crate::kernel::TapeChecks;
 use crate::{aggregate, number};
 
 pub struct Specialisation {
@@ -37,8 +37,8 @@ pub struct Specialisation {
     formulas: Vec<FormulaInput>,
     /// Numbers behind the arguments that the code was made for: the input, and the path as the user writes it.
     baked: Vec<(usize, String)>,
-    /// Of code that runs in a tape: what gradients would be lost through.
-    pub losses: Losses,
+    /// Of code that runs in a tape: what its launches are checked for.
+    pub tape_checks: TapeChecks,
     /// Of the code of a derivative.
     pub derivative: Option<Gradient>,
     /// Likewise: what it does, for people.
@@ -119,7 +119,7 @@ impl Specialisation {
             formulas,
             baked,
             recorder: None,
-            losses: Losses::default(),
+            tape_checks: TapeChecks::default(),
             derivative: None,
             plan: None,
             footprint: OnceLock::new(),

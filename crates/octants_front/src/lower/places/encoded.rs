@@ -379,6 +379,21 @@ impl<H: Host> Lowerer<'_, H> {
         let argument = |term| Argument { name: None, term, span, is_literal: false };
         let mut arguments = vec![argument(Term::Index(index.to_vec()))];
         arguments.extend(value.map(argument));
-        self.inline_method(&function, (Term::Object(field.clone()), true), arguments, span)
+        self.inline_access(&function, field, arguments, span)
+    }
+
+    /// Inlines a function of the library for an access of the user's, which all that it does is told as.
+    pub(crate) fn inline_access(
+        &mut self,
+        function: &H::Object,
+        field: &H::Object,
+        arguments: Vec<Argument<H::Object>>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let outer = self.encoded_at;
+        self.encoded_at = Some(self.loc(span));
+        let result = self.inline_method(function, (Term::Object(field.clone()), true), arguments, span);
+        self.encoded_at = outer;
+        result
     }
 }

@@ -68,14 +68,14 @@ impl<H: Host> Lowerer<'_, H> {
         let span = pending.span;
         let (fields, values): (Vec<_>, Vec<_>) = pending.stores.into_iter().unzip();
         let Some(function) = self.host.encoded_method(&fields[0], "store") else { return Ok(()) };
-        let receiver = (Term::Object(fields[0].clone()), true);
+        let first = fields[0].clone();
         let argument = |term| Argument { name: None, term, span, is_literal: false };
         let arguments = vec![
             argument(Term::Index(pending.index)),
             argument(Term::Tuple(fields.into_iter().map(Term::Object).collect())),
             argument(Term::Tuple(values)),
         ];
-        self.inline_method(&function, receiver, arguments, span).map(|_| ())
+        self.inline_access(&function, &first, arguments, span).map(|_| ())
     }
 
     /// Whether two values of the region that is being built are the same for certain.

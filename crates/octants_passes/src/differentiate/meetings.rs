@@ -1,0 +1,71 @@
+//! Accesses by which iterations of a parallel loop may meet at a cell that derivatives flow through, where only a run shows whether they do: `x[list[i]]`.
+//! What is certain is refused, and what surely does not happen is left out; a check of the run watches the rest.
+
+use octants_ir::rewrite::ops_in;
+use octants_ir::{Kernel, Op, OpKind, SideTable, Value};
+
+use super::activity::Activity;
+use super::overwritten::{Order, writes};
+use super::{Mode, Primal, Refusal, Storage};
+
+/// What a check of a run watches.
+#[derive(Clone, Debug)]
+pub struct Meetings {
+    /// The kernel in the form that is differentiated, with the parameters of the one that was given.
+    pub kernel: Kernel,
+    /// Reads that a derivative flows through, of what another iteration may write.
+    pub reads: Vec<Op>,
+    /// Writes of what another iteration may read or write.
+    pub writes: Vec<Op>,
+    /// Those of the writes that assign something a derivative flows through.
+    pub stores: Vec<Op>,
+}
+
+/// What is left to a run; `None` if nothing is.
+///
+/// # Errors
+/// If there is no form that is differentiated.
+pub fn possible_meetings(kernel: &Kernel, storage: &[Storage]) -> Result<Option<Meetings>, Vec<Refusal>> {
+    let Primal { kernel, derived, companions, .. } = Primal::new(kernel, Mode::Reverse, storage)?;
+    let params = derived.regions[derived.body].params.clone();
+    let (mut companion_of, mut stopped) = (SideTable::new(None), SideTable::new(false));
+    for &(param, companion) in &companions {
+        companion_of.set(params[param], Some(params[companion]));
+    }
+    for (&param, storage) in params.iter().zip(storage) {
+        stopped.set(param, matches!(storage, Storage::Stopped(_)));
+    }
+    let activity = Activity::find(&derived, &companion_of, &stopped);
+    let order = Order::new(&kernel);
+    let base = |op: Op| kernel.ops[op].operands[0];
+    let derives = |base: Value| companion_of[base].is_some();
+    let written: Vec<Op> = writes(&kernel).into_iter().filter(|&op| derives(base(op))).collect();
+    let may_meet =
+        |op: Op| written.iter().copied().filter(|&write| order.may_race(op, write)).collect::<Vec<_>>();
+    let (mut reads, mut watched, mut stores) = (Vec::new(), Vec::new(), Vec::new());
+    for op in ops_in(&kernel, kernel.body) {
+        let data = &kernel.ops[op];
+        match data.kind {
+            OpKind::Load | OpKind::VolatileLoad
+                if derives(base(op)) && activity.is_active(data.results[0]) =>
+            {
+                let met = may_meet(op);
+                reads.extend((!met.is_empty()).then_some(op));
+                watched.extend(met);
+            }
+            OpKind::Store if derives(base(op)) => {
+                let values = kernel.cell_access(op).map(|access| access.values).unwrap_or_default();
+                let is_active = values.iter().any(|&value| activity.is_active(value));
+                let met = if is_active { may_meet(op) } else { Vec::new() };
+                if !met.is_empty() {
+                    watched.extend(met.into_iter().chain([op]));
+                    stores.push(op);
+                }
+            }
+            _ => {}
+        }
+    }
+    watched.sort_unstable();
+    watched.dedup();
+    Ok((!watched.is_empty()).then_some(Meetings { kernel, reads, writes: watched, stores }))
+}
