@@ -26,8 +26,10 @@ from devices import missing
 from generator import load
 from gradient_programs import COUNTS, WEIGHTS, GradientProgram
 
-#: Programs that one process checks.
-IN_ONE_PROCESS = 40
+import octants as oc
+
+#: Programs that one process checks: starting it, and opening the device, takes as long as some of them.
+IN_ONE_PROCESS = 100
 
 #: Seconds that a batch may take.
 BATCH_SECONDS = 1200
@@ -36,13 +38,29 @@ BATCH_SECONDS = 1200
 REFUSALS = ("OC1101", "OC1102", "OC1103", "OC1104", "OC1105")
 
 
+VEC, MAT = (oc.types.ndarray(dtype=oc.f64, ndim=ndim) for ndim in (1, 2))
+
+
+@oc.kernel
+def measure_arrays(y: VEC, z: MAT, total: VEC, c: VEC, loss: VEC):
+    for i in range(y.shape[0]):
+        loss[0] += c[i] * y[i] + 0.3 * c[i] * z[i, 0] - c[i] * z[i, 2]
+    loss[0] += 0.7 * total[0]
+
+
+@oc.kernel
+def measure_fields(y: oc.template(), z: oc.template(), total: oc.template(), c: VEC, loss: VEC):
+    for i in range(y.shape[0]):
+        loss[0] += c[i] * y[i] + 0.3 * c[i] * z[i, 0] - c[i] * z[i, 2]
+    loss[0] += 0.7 * total[0]
+
+
 class Point:
     """A program's arrays on the device of the session, with the numbers of its seed."""
 
-    def __init__(self, program: GradientProgram, names: dict):
-        import octants as oc
-
-        self.program, self.names = program, names
+    def __init__(self, program: GradientProgram, kernel):
+        self.program, self.kernel = program, kernel
+        self.measure = measure_fields if program.fields else measure_arrays
         numbers = np.random.default_rng(program.seed)
         self.inputs = {"x": numbers.uniform(-1.1, 1.1, program.size), "w": numbers.uniform(-1.1, 1.1, WEIGHTS)}
         self.weights = numbers.uniform(-1, 1, program.size)
@@ -73,8 +91,8 @@ class Point:
 
     def run(self) -> None:
         given = [self.arrays.get(name, self.p) for name in self.program.params]
-        self.names["program"](*given)
-        self.names["measure"](self.arrays["y"], self.arrays["z"], self.arrays["total"], self.c, self.loss)
+        self.kernel(*given)
+        self.measure(self.arrays["y"], self.arrays["z"], self.arrays["total"], self.c, self.loss)
 
     def value(self, inputs: dict) -> float:
         self.reset(inputs)
@@ -83,8 +101,6 @@ class Point:
 
     def gradient(self) -> dict:
         """By reverse mode."""
-        import octants as oc
-
         self.reset()
         with oc.ad.Tape(self.loss):
             self.run()
@@ -92,8 +108,6 @@ class Point:
 
     def tangent(self, direction: dict) -> float:
         """The derivative along a direction, by forward mode."""
-        import octants as oc
-
         found = 0.0
         for name in self.inputs:
             self.reset()
@@ -130,66 +144,106 @@ def compare(point: Point, gradient: dict) -> str | None:
     return None
 
 
-def check(seed: int, folder: Path, devices: list[str]) -> str:
-    """Raises if derivatives do not agree. Gives "agrees", or "refused" if there are none."""
-    import octants as oc
+def is_limited(seed: int) -> bool:
+    """Whether iterations of the program's derivative run in batches."""
+    return seed % 7 == 0
 
+
+def open_session(device: str, limited: bool) -> None:
+    """A session for programs of one kind. The limit is enough for each iteration."""
+    limit = {"tape_memory_limit": 1 << 16} if limited else {}
+    options = {"default_fp": oc.f64, "fast_math": False, "log_level": "error", "enable_fallback": False}
+    oc.init(arch=getattr(oc, device), offline_cache=False, **options, **limit)
+
+
+def gradient_of(seed: int, folder: Path, device: str) -> dict | None:
+    """What a program's gradients are in the session, which is one of the device; `None` if it is refused. Raises if derivatives do not agree."""
     program = GradientProgram(seed)
-    names = load(program.text, folder, f"gradient_{seed}")
-    expected = None
-    for device in devices:
-        options = {"default_fp": oc.f64, "fast_math": False, "log_level": "error", "enable_fallback": False}
-        if seed % 7 == 0:
-            # Iterations in batches; enough for each.
-            options["tape_memory_limit"] = 1 << 16
-        oc.init(arch=getattr(oc, device), **options)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            point = Point(program, names)
-            try:
-                gradient = point.gradient()
-            except oc.OctantsCompilationError as error:
-                if not any(code in str(error) for code in REFUSALS):
-                    raise
-                if expected is not None:
-                    raise AssertionError(f"seed {seed}: {device} refuses what {devices[0]} derives\n{error}") from error
-                return "refused"
-            if difference := compare(point, gradient):
-                raise AssertionError(f"seed {seed} on {device}: {difference}\n{program.text}")
-        expected = expected or gradient
-        for name, found in gradient.items():
-            if not np.allclose(found, expected[name], rtol=1e-9, atol=1e-9):
-                raise AssertionError(
-                    f"seed {seed}: the gradient of {name} is\n{found} on {device},\n{expected[name]} on {devices[0]}\n{program.text}"
-                )
-    return "agrees"
+    names = load(program.text, folder, f"gradient_{seed}_{device}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        point = Point(program, names["program"])
+        try:
+            gradient = point.gradient()
+        except oc.OctantsCompilationError as error:
+            if not any(code in str(error) for code in REFUSALS):
+                raise
+            return None
+        if difference := compare(point, gradient):
+            raise AssertionError(f"seed {seed} on {device}: {difference}\n{program.text}")
+    return gradient
 
 
-def check_range(first: int, last: int, devices: list[str]) -> bool:
-    """Checks seeds in this process and prints what does not agree."""
-    counts = {"agrees": 0, "refused": 0, "fails": 0}
+def require_same(seed: int, device: str, found: dict | None, other: str, expected: dict | None) -> None:
+    """Raises if two devices give other gradients."""
+    if (found is None) != (expected is None):
+        refuses, derives = (device, other) if found is None else (other, device)
+        raise AssertionError(f"seed {seed}: {refuses} refuses what {derives} derives\n{GradientProgram(seed).text}")
+    for name in found or ():
+        if not np.allclose(found[name], expected[name], rtol=1e-9, atol=1e-9):
+            raise AssertionError(
+                f"seed {seed}: the gradient of {name} is\n{found[name]} on {device},\n{expected[name]} on {other}\n{GradientProgram(seed).text}"
+            )
+
+
+def check(seed: int, folder: Path, device: str) -> str:
+    """Checks one program in a session of its own. Raises if derivatives do not agree. Gives "agrees", or "refused" if there are none."""
+    open_session(device, is_limited(seed))
+    return "refused" if gradient_of(seed, folder, device) is None else "agrees"
+
+
+def check_range(first: int, last: int, devices: list[str], deadline: float = float("inf")) -> bool:
+    """Checks seeds in this process and prints what does not agree. Begins no program after the deadline.
+
+    Programs share sessions, two for each device: opening one, and compiling what measures them all, takes as long as a program."""
+    seeds = sorted(range(first, last), key=is_limited)
+    found: dict[str, dict[int, dict | None]] = {device: {} for device in devices}
+    failed: set[int] = set()
     with tempfile.TemporaryDirectory() as folder:
-        for seed in range(first, last):
-            try:
-                counts[check(seed, Path(folder), devices)] += 1
-            except Exception as error:  # noqa: BLE001
-                counts["fails"] += 1
-                print(f"---- seed {seed}: {type(error).__name__}: {error}\n", flush=True)
-    agree, refused, failed = counts.values()
-    print(f"seeds {first} to {last}: {agree} agree, {failed} do not, {refused} are refused", flush=True)
+        for device in devices:
+            opened = None
+            for seed in seeds:
+                if time.monotonic() > deadline:
+                    break
+                if opened is not is_limited(seed):
+                    opened = is_limited(seed)
+                    open_session(device, opened)
+                try:
+                    found[device][seed] = gradient_of(seed, Path(folder), device)
+                    if seed in found[devices[0]]:
+                        require_same(seed, device, found[device][seed], devices[0], found[devices[0]][seed])
+                except Exception as error:  # noqa: BLE001
+                    failed.add(seed)
+                    print(f"---- seed {seed}: {type(error).__name__}: {error}\n", flush=True)
+    on_last = found[devices[-1]]
+    agree = sum(gradient is not None and seed not in failed for seed, gradient in on_last.items())
+    refused = sum(gradient is None and seed not in failed for seed, gradient in on_last.items())
+    print(f"seeds {first} to {last}: {agree} agree, {len(failed)} do not, {refused} are refused", flush=True)
     return not failed
 
 
 def check_in_processes(given: argparse.Namespace) -> bool:
     """Checks seeds in processes of some programs each."""
     batch = max(10, min(IN_ONE_PROCESS, (given.last - given.first) // (4 * given.jobs)))
-    deadline = time.monotonic() + 60 * given.minutes
+    begin = time.monotonic()
+    deadline = begin + 60 * given.minutes
 
     def one(at: int) -> tuple[int, int, int]:
         end = min(at + batch, given.last)
-        if time.monotonic() > deadline:
+        minutes = (deadline - time.monotonic()) / 60
+        if minutes <= 0:
             return 0, 0, 0
-        command = [sys.executable, __file__, str(at), str(end), "--batch", "--device", given.device]
+        command = [
+            sys.executable,
+            __file__,
+            str(at),
+            str(end),
+            "--batch",
+            "--device",
+            given.device,
+            "--minutes",
+            str(minutes),
+        ]
         try:
             done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=BATCH_SECONDS)
         except subprocess.TimeoutExpired as late:
@@ -206,7 +260,6 @@ def check_in_processes(given: argparse.Namespace) -> bool:
         agree, failed, refused = map(int, counts[0])
         return agree, failed, refused
 
-    begin = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         counts = list(pool.map(one, range(given.first, given.last, batch)))
     agree, failed, refused = (sum(found) for found in zip(*counts, strict=True))
@@ -224,9 +277,10 @@ def main() -> None:
         "--device", metavar="A,B", default="cpu", help="where they run; the gradients of all are compared"
     )
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no batch after that time")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no program after that time")
     parser.add_argument("--batch", action="store_true", help="check all seeds in this process")
     given = parser.parse_args()
+    deadline = time.monotonic() + 60 * given.minutes
     devices = given.device.split(",")
     if reasons := [reason for device in devices if (reason := missing(device))]:
         sys.exit("; ".join(reasons))
@@ -234,7 +288,7 @@ def main() -> None:
         print(GradientProgram(given.first).text)
         good = check_range(given.first, given.first + 1, devices)
     elif given.batch or (given.last - given.first <= IN_ONE_PROCESS and given.jobs == 1):
-        good = check_range(given.first, given.last, devices)
+        good = check_range(given.first, given.last, devices, deadline)
     else:
         good = check_in_processes(given)
     sys.exit(0 if good else 1)

@@ -1,6 +1,6 @@
 """The text of random programs that have derivatives: loops of all shapes, branches, functions, sums, several tasks.
 
-Owns the text and the shapes of its arrays; `gradient_generator` runs it. Values stay near one and every function is smooth where it is not meant to have
+Owns the text and the shapes of its arrays; `gradient_generator` runs it and measures what it writes. Values stay near one and every function is smooth where it is not meant to have
 a kink, so that differences of results can be compared with derivatives. Every location is written by one iteration, or by sums.
 """
 
@@ -87,15 +87,6 @@ class GradientProgram:
         self.lines += ["INTS = oc.types.ndarray(dtype=oc.i32, ndim=1)", FUNCS, "", "@oc.kernel"]
         self.lines.append(f"def program({signature}, p: oc.i32):")
         self.top()
-        self.lines += ["", "", "@oc.kernel"]
-        kinds = ("oc.template()", "oc.template()", "oc.template()") if self.fields else ("VEC", "MAT", "VEC")
-        y, z, total = kinds
-        self.lines.append(f"def measure(y: {y}, z: {z}, total: {total}, c: VEC, loss: VEC):")
-        self.lines += [
-            "    for i in range(y.shape[0]):",
-            "        loss[0] += c[i] * y[i] + 0.3 * c[i] * z[i, 0] - c[i] * z[i, 2]",
-        ]
-        self.lines += ["    loss[0] += 0.7 * total[0]"]
         self.text = "\n".join(self.lines) + "\n"
 
     # --- words ---------------------------------------------------------------------------------------------------------
