@@ -7,6 +7,18 @@ use std::fmt;
 pub trait AddressSpace {
     fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), MemoryFault>;
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryFault>;
+
+    /// Replaces what lies there by what `change` makes of it, as one step. A space that several threads share has to say how.
+    fn update(
+        &mut self,
+        address: u64,
+        bytes: &mut [u8],
+        change: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), MemoryFault> {
+        self.read(address, bytes)?;
+        change(bytes);
+        self.write(address, bytes)
+    }
 }
 
 /// An address with nothing behind it.

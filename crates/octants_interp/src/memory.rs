@@ -236,21 +236,45 @@ impl<'k> Machine<'k> {
         place: Place<'_>,
         value: &Datum,
     ) -> Result<Datum, Trap> {
+        self.update(op, place, |old| Some(old.zip(value, |old, value| update(atomic, old, value))))
+    }
+
+    /// Replaces what a cell holds, as one step, if `change` gives something for it; what was there before.
+    fn update(
+        &mut self,
+        op: Op,
+        place: Place<'_>,
+        change: impl Fn(&Datum) -> Option<Datum>,
+    ) -> Result<Datum, Trap> {
         let cell = self.address(op, place)?;
-        let old = self.read(op, &cell)?;
-        self.write(op, &cell, &old.zip(value, |old, value| update(atomic, old, value)))?;
-        Ok(old)
+        let Cell::Memory { address, data, inside: true } = cell else {
+            let old = self.read(op, &cell)?;
+            if let Some(new) = change(&old) {
+                self.write(op, &cell, &new)?;
+            }
+            return Ok(old);
+        };
+        let kernel = self.kernel;
+        let mut bytes: SmallVec<[u8; 16]> = smallvec![0; size_and_align(kernel, data).0 as usize];
+        let mut old = None;
+        let updated = self.memory.update(address, &mut bytes, &mut |bytes| {
+            let found = Datum::from_bytes(kernel, data, bytes);
+            if let Some(new) = change(&found) {
+                new.to_bytes(kernel, bytes);
+            }
+            old = Some(found);
+        });
+        match (updated, old) {
+            (Ok(()), Some(old)) => Ok(old),
+            (Ok(()), None) => unreachable!("an address space changes what it updates"),
+            (Err(fault), _) => self.trap(op, TrapKind::Memory(fault)),
+        }
     }
 
     pub fn atomic_cas(&mut self, op: Op) -> Result<Datum, Trap> {
         let access = self.cell_access(op);
-        let cell = self.address(op, access.place)?;
-        let old = self.read(op, &cell)?;
-        if old == *self.get(access.values[0]) {
-            let desired = self.get(access.values[1]).clone();
-            self.write(op, &cell, &desired)?;
-        }
-        Ok(old)
+        let [expected, desired] = [access.values[0], access.values[1]].map(|value| self.get(value).clone());
+        self.update(op, access.place, |old| (*old == expected).then(|| desired.clone()))
     }
 
     /// Where a cell lies. Components outside the shape lie where the first does.
