@@ -25,7 +25,7 @@ use crate::foreign::ForeignArray;
 use crate::func::Func;
 use crate::ndarray::Ndarray;
 use crate::tree::Node;
-use crate::{dtype, stack, tensor};
+use crate::{aggregate, dtype, stack, tensor};
 
 mod annotations;
 mod functions;
