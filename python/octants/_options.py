@@ -37,6 +37,7 @@ MEANINGFUL: dict[str, object] = {
     "offline_cache_max_size_of_files": 100 * 1024 * 1024,
     "print_non_pure": False,
     "src_ll_cache": True,
+    "sparse_memory_limit": None,
     "tape_memory_limit": None,
 }
 

@@ -10,6 +10,7 @@ use octants_runtime::{Context, HostQueue, HostSide, Memory, MemoryError, Stride,
 use crate::array::{Encoded, decode, not_allocated};
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
+use crate::pool_growth::{GrowthHandle, PoolGrowth};
 use crate::session::Session;
 use crate::sparse_tree::lay_out;
 use crate::tree::{LeafId, Outline, Sizes, element_bytes};
@@ -32,10 +33,12 @@ pub struct Tree {
 }
 
 /// What kernels know of a tree with sparse nodes, and by what they tell it from others.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct SparseMemory {
     tree: Arc<SparseTree>,
     serial: u64,
+    /// Of a device whose memory is not there by itself.
+    growth: Option<GrowthHandle>,
 }
 
 /// What a pool has at least, however little memory there is.
@@ -60,27 +63,37 @@ impl Tree {
     /// Reserves memory for the root's cell and the pools.
     fn sparse(session: &Session, outline: Outline, sizes: Sizes) -> Result<Arc<Self>, Error> {
         let context = Arc::clone(session.context());
-        let mut pool_bytes = Memory::reservable(&context);
-        let (tree, memory) = loop {
+        let grows = context.has_growing_ranges();
+        let reserve = if grows { Memory::reserve_range } else { Memory::reserve };
+        let limit = session.options().sparse_memory_limit.unwrap_or(u64::MAX);
+        let mut pool_bytes = Memory::reservable(&context).min(limit);
+        let (mut tree, memory) = loop {
             let (tree, bytes) = lay_out(&outline, &sizes, pool_bytes)?;
             let bytes = isize::try_from(bytes).ok().map(isize::cast_unsigned);
             let bytes = bytes.ok_or(Error::OutOfMemory { bytes: u64::MAX })?;
-            match Memory::reserve(&context, bytes) {
-                Ok(memory) => break (tree, memory),
+            match reserve(&context, bytes) {
+                Ok(memory) => break (tree, Arc::new(memory)),
                 // Less for each pool: an error when they are full is better than none of them.
                 Err(MemoryError::Device(_)) if pool_bytes > LEAST_POOL_BYTES => pool_bytes /= 2,
                 Err(error) => return Err(not_allocated(error, refused)),
             }
         };
-        for (number, pool) in tree.pools.iter().enumerate() {
-            let at = 4 * (number * sparse::STATE_WORDS as usize + sparse::state::CAPACITY as usize);
-            let capacity = (pool.slots - 1).to_le_bytes();
-            memory.write(HostQueue::default(), at, &capacity).map_err(refused)?;
-        }
+        let growth = if grows {
+            let growth = PoolGrowth::new(&context, &mut tree, &memory);
+            Some(session.keep_growing(growth.map_err(|error| not_allocated(error, refused))?)?)
+        } else {
+            for (number, pool) in tree.pools.iter().enumerate() {
+                let at = 4 * (number * sparse::STATE_WORDS as usize + sparse::state::CAPACITY as usize);
+                let capacity = pool.slots - 1;
+                let words = [capacity, i32::MAX as u32, capacity].map(u32::to_le_bytes);
+                memory.write(HostQueue::default(), at, words.as_flattened()).map_err(refused)?;
+            }
+            None
+        };
         let base = AtomicU64::new(memory.address().map_err(|_| STALE)?.0);
-        let memory = RwLock::new(Some(Arc::new(memory)));
+        let memory = RwLock::new(Some(memory));
         let serial = session.next_tree();
-        let sparse = Some(SparseMemory { tree: Arc::new(tree), serial });
+        let sparse = Some(SparseMemory { tree: Arc::new(tree), serial, growth });
         Ok(Arc::new(Self { outline, sizes, sparse, context, memory, base }))
     }
 
@@ -117,6 +130,9 @@ impl Tree {
         self.context.check().map_err(|_| STALE)?;
         self.base.store(0, Ordering::Release);
         let memory = self.memory.write().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(growth) = self.growth() {
+            growth.retire();
+        }
         if memory.is_none() { Err(Error::Destroyed { what: TREE }) } else { Ok(()) }
     }
 
@@ -130,8 +146,21 @@ impl Tree {
             .ok_or(Error::Destroyed { what: TREE })
     }
 
+    fn growth(&self) -> Option<&GrowthHandle> {
+        self.sparse.as_ref()?.growth.as_ref()
+    }
+
+    /// Bytes of a pool that are there, where memory is not there by itself.
+    pub fn backed_bytes(&self, pool: usize) -> Option<u64> {
+        let (slots, slot_bytes) = self.growth()?.growth().backed(pool);
+        Some((u64::from(slots) + 1) * slot_bytes)
+    }
+
     fn base(&self) -> Result<u64, Error> {
         self.context.check().map_err(|_| STALE)?;
+        if let Some(growth) = self.growth() {
+            growth.touch();
+        }
         match self.base.load(Ordering::Acquire) {
             0 => Err(Error::Destroyed { what: TREE }),
             base => Ok(base),
@@ -144,7 +173,7 @@ impl Tree {
         let element = self.outline.leaf(leaf).element;
         let layout = session.intern_layout(layout);
         let mut place = None;
-        if let Some(SparseMemory { tree, serial }) = &self.sparse {
+        if let Some(SparseMemory { tree, serial, .. }) = &self.sparse {
             offset += tree.pools[0].first;
             place = layout.is_sparse().then(|| {
                 Arc::new(SparseLeaf {
@@ -212,7 +241,7 @@ impl FieldLeaf {
 
     /// Where the first element lies.
     pub fn address(&self) -> Result<u64, Error> {
-        Ok(self.tree.base()? + self.offset)
+        Ok(self.tree.base()?.wrapping_add(self.offset))
     }
 
     /// Where its first element lies in its tree, if elements may not be there: of slot 0, in bytes from the tree's beginning.
@@ -252,7 +281,7 @@ impl FieldLeaf {
     /// The address of the tree's memory from an offset on, in the session of a kernel.
     #[inline]
     pub fn view_for(&self, kernel: &CompiledKernel, offset: u64) -> Result<u64, Error> {
-        self.address_for(kernel).map(|address| address - self.offset + offset)
+        self.address_for(kernel).map(|address| address.wrapping_sub(self.offset).wrapping_add(offset))
     }
 
     /// As [`FieldLeaf::address`], in the session of a kernel: a field of another one is refused.

@@ -53,6 +53,7 @@ mod launch_keys;
 mod meetings;
 mod options;
 mod output;
+mod pool_growth;
 mod recording;
 mod report;
 mod session;

@@ -65,6 +65,8 @@ pub struct SessionOptions {
     /// The most bytes that a derivative may keep values of loops in, at once. With nothing, threads of a host's processor take what they need, and
     /// other devices have a limit of their own.
     pub tape_memory_limit: Option<u64>,
+    /// The most bytes that the cells of one sparse node may take. With nothing, all that the device has.
+    pub sparse_memory_limit: Option<u64>,
 }
 
 impl Default for SessionOptions {
@@ -79,6 +81,7 @@ impl Default for SessionOptions {
             random_seed: 0,
             kernel_profiler: false,
             tape_memory_limit: None,
+            sparse_memory_limit: None,
         }
     }
 }

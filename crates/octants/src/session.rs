@@ -26,6 +26,7 @@ use crate::kernel_store::{CacheOptions, KernelIr, KernelStore};
 use crate::launch_keys::LaunchKeys;
 use crate::meetings::MeetingCheck;
 use crate::options::{Arch, SessionOptions};
+use crate::pool_growth::{GrowthHandle, GrowthKeeper, PoolGrowth};
 use crate::recording::{Recorder, RunPlan};
 use crate::wait::{wait, wait_for_all};
 
@@ -47,6 +48,7 @@ struct Inner {
     field_kinds: Interner<FieldKind>,
     /// How many trees with sparse nodes were made: code for one is never taken for that of another.
     trees: AtomicU64,
+    growth: Arc<GrowthKeeper>,
 }
 
 impl Session {
@@ -94,6 +96,7 @@ impl Session {
             layouts,
             field_kinds,
             trees: AtomicU64::new(0),
+            growth: Arc::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -325,6 +328,13 @@ impl Session {
 
     pub(crate) fn next_tree(&self) -> u64 {
         self.inner.trees.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Gives memory to a tree's pools whenever they need more.
+    pub(crate) fn keep_growing(&self, growth: PoolGrowth) -> Result<GrowthHandle, Error> {
+        let refused =
+            |error: std::io::Error| Error::Unsupported { message: format!("no thread for pools: {error}") };
+        self.inner.growth.keep(growth).map_err(refused)
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {

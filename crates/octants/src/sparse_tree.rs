@@ -1,7 +1,7 @@
 //! From the outline of a tree with sparse nodes to where everything lies in its memory.
 
 use octants_ir::NodeKind;
-use octants_ir::sparse::{Pool, STATE_WORDS, SparseTree, TreeChild, TreeLeaf, TreeNode};
+use octants_ir::sparse::{Pool, STATE_WORDS, SparseTree, TreeChild, TreeLeaf, TreeNode, state};
 
 use crate::error::Error;
 use crate::tree::{Child, NodeId, Outline, Sizes};
@@ -53,7 +53,8 @@ pub(crate) fn lay_out(outline: &Outline, sizes: &Sizes, pool_bytes: u64) -> Resu
     }
     let mut end = u64::from(STATE_WORDS) * 4 * owners.len() as u64;
     for &owner in &owners {
-        let (pool, after) = pool_at(&tree, owner, sizes, end, pool_bytes)?;
+        let (mut pool, after) = pool_at(&tree, owner, sizes, end, pool_bytes)?;
+        pool.signal = 4 * (tree.pools.len() as u64 * u64::from(STATE_WORDS) + u64::from(state::SIGNAL));
         tree.pools.push(pool);
         end = after;
     }
@@ -80,8 +81,17 @@ fn pool_at(
         if slot_bytes / 4 > i32::MAX as u64 {
             return Err(Error::OutOfMemory { bytes: slot_bytes });
         }
-        let pool =
-            Pool { node, first, slot_bytes, headers: 0, header_bytes: 0, slots: 1, free: 0, free_words: 0 };
+        let pool = Pool {
+            node,
+            first,
+            slot_bytes,
+            headers: 0,
+            header_bytes: 0,
+            slots: 1,
+            free: 0,
+            free_words: 0,
+            signal: 0,
+        };
         return Ok((pool, first + slot_bytes));
     }
     let of = &tree.nodes[node];
@@ -114,6 +124,7 @@ fn pool_at(
         slots: slots as u32,
         free,
         free_words: free_words as u32,
+        signal: 0,
     };
     Ok((pool, free + 4 * free_words))
 }

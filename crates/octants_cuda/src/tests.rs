@@ -698,3 +698,96 @@ fn more_arguments_than_parameters_hold_go_through_memory() {
     let found: Vec<_> = log[from..].iter().filter(|call| wanted.contains(&call.as_str())).collect();
     assert_eq!(found, wanted);
 }
+
+#[test]
+fn a_range_gets_memory_beside_what_runs() {
+    let fails_once = std::cell::Cell::new(true);
+    let answer = move |name: &str, words: &[u64]| match name {
+        "range_reserve" => {
+            // SAFETY: the first argument is the address of an address.
+            unsafe { (words[0] as *mut u64).write(0x4000_0000) };
+            Some(0)
+        }
+        // CUDA_ERROR_OUT_OF_MEMORY
+        "memory_create" => Some(if fails_once.replace(false) { 2 } else { 0 }),
+        _ => None,
+    };
+    let ((), log) = with_fake(answer, || {
+        let device = open().unwrap();
+        assert!(device.capabilities().has(Capabilities::GROWING_RANGES));
+        let range = device.reserve_range(100 << 20).unwrap();
+        // SAFETY: the driver only records.
+        unsafe {
+            device.back(range, 1 << 20, 8 << 20).unwrap();
+            device.back(range, 0, 4 << 20).unwrap();
+            device.write_beside(range, &[1, 2, 3, 4]).unwrap();
+            device.read_beside(range, &mut [0; 4]).unwrap();
+            device.free(range, 100 << 20);
+        }
+    });
+    let begin = log.iter().position(|call| call == "range_reserve").unwrap();
+    let ignored = ["context_set_current", "error_text", "error_name"];
+    let calls: Vec<_> = log[begin..].iter().filter(|call| !ignored.contains(&call.as_str())).collect();
+    assert_eq!(
+        calls[..24],
+        [
+            "range_reserve",
+            "host_allocate",
+            "stream_create",
+            // Memory that the pool of allocations keeps is asked for, too.
+            "memory_create",
+            "pool_trim",
+            "memory_create",
+            "memory_map",
+            "memory_release",
+            "memory_set_access",
+            // Five pages, the zeros of two at a time; nothing waits for the default stream.
+            "copy_to_device",
+            "copy_to_device",
+            "copy_to_device",
+            "stream_synchronise",
+            // All that lies below has memory, and nothing is done; words are copied.
+            "copy_to_device",
+            "stream_synchronise",
+            "copy_to_host",
+            "stream_synchronise",
+            "context_synchronise",
+            "memory_unmap",
+            "range_free",
+            "stream_synchronise",
+            "stream_synchronise",
+            "stream_destroy",
+            "host_free",
+        ]
+    );
+}
+
+#[test]
+fn launches_never_fill_a_queue_once_there_are_ranges() {
+    let waits = std::cell::Cell::new(0);
+    let answer = move |name: &str, _: &[u64]| match name {
+        // CUDA_ERROR_NOT_READY, twice
+        "event_query" => {
+            waits.set(waits.get() + 1);
+            Some(if waits.get() < 3 { 600 } else { 0 })
+        }
+        _ => None,
+    };
+    let ((), log) = with_fake(answer, || {
+        let device = open().unwrap();
+        // SAFETY: the driver only records.
+        unsafe {
+            let part = ImagePart { symbol: "t", bytes: b"", shape: LaunchShape::default() };
+            let module = device.load_module(&Image { name: "t", parts: &[part] }).unwrap();
+            let function = device.function(module, "t").unwrap();
+            let launch = |times: usize| (0..times).for_each(|_| launch_in(&device, function, Domain::Once));
+            launch(300);
+            let range = device.reserve_range(1 << 20).unwrap();
+            launch(600);
+            device.free(range, 1 << 20);
+            device.unload_module(module);
+        }
+    });
+    let count = |name: &str| log.iter().filter(|call| call.starts_with(name)).count();
+    assert_eq!((count("launch"), count("event_query"), count("record")), (900, 4, 2));
+}

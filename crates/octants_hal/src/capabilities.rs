@@ -31,6 +31,8 @@ capabilities! {
     /// A task is not begun once the launch's [`FaultRecord`](crate::FaultRecord) tells of a fault, whatever its stream: whoever launches
     /// need not look between tasks.
     STOPS_AT_FAULT = 5;
+    /// Parts of a range of addresses get memory while code runs that waits for it ([`Device::reserve_range`](crate::Device::reserve_range)).
+    GROWING_RANGES = 6;
 }
 
 impl Capabilities {

@@ -126,7 +126,38 @@ pub unsafe trait Device: Send + Sync {
         1 << 30
     }
 
-    /// Gives an allocation back. Verbs that were told before, on any stream, may still use it; the host does not wait for them.
+    /// A range of addresses without memory, for code that touches what [`Device::back`] gave it. Goes back by [`Device::free`]. This and the
+    /// three verbs that follow need [`Capabilities::GROWING_RANGES`].
+    fn reserve_range(&self, _bytes: usize) -> Result<Address, DeviceError> {
+        Err(DeviceError::Unsupported { verb: "reserve_range" })
+    }
+
+    /// Zeroed memory for a part of a range; what has memory keeps it, and what is around the part may get some, too. It is there for code
+    /// that is running, whatever its stream: the verb waits for no stream.
+    ///
+    /// # Safety
+    /// The part lies in a live range of this device, and no two calls for one range overlap in time.
+    unsafe fn back(&self, _range: Address, _offset: usize, _bytes: usize) -> Result<(), DeviceError> {
+        Err(DeviceError::Unsupported { verb: "back" })
+    }
+
+    /// Host to device, now, beside what streams do. Code that is running sees it.
+    ///
+    /// # Safety
+    /// As many bytes are valid there, and code that may write them at the same time expects it.
+    unsafe fn write_beside(&self, _to: Address, _from: &[u8]) -> Result<(), DeviceError> {
+        Err(DeviceError::Unsupported { verb: "write_beside" })
+    }
+
+    /// Device to host, now, beside what streams do.
+    ///
+    /// # Safety
+    /// As many bytes are valid there.
+    unsafe fn read_beside(&self, _from: Address, _to: &mut [u8]) -> Result<(), DeviceError> {
+        Err(DeviceError::Unsupported { verb: "read_beside" })
+    }
+
+    /// Gives an allocation or a range back. Verbs that were told before, on any stream, may still use it; the host does not wait for them.
     ///
     /// # Safety
     /// `address` and `bytes` are those of a live allocation of this device, which no verb uses that is told later.

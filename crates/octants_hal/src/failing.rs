@@ -93,6 +93,8 @@ unsafe impl Device for FailingDevice {
         copies,
         fork_costs,
         reservable,
+        write_beside,
+        read_beside,
         event_passed,
         synchronise_event,
         elapsed,
@@ -112,6 +114,17 @@ unsafe impl Device for FailingDevice {
     fn reserve(&self, bytes: usize) -> Result<Address, DeviceError> {
         self.pass("reserve")?;
         Self::made(&self.allocations, self.inner.reserve(bytes))
+    }
+
+    fn reserve_range(&self, bytes: usize) -> Result<Address, DeviceError> {
+        self.pass("reserve_range")?;
+        Self::made(&self.allocations, self.inner.reserve_range(bytes))
+    }
+
+    unsafe fn back(&self, range: Address, offset: usize, bytes: usize) -> Result<(), DeviceError> {
+        self.pass("back")?;
+        // SAFETY: the caller says so.
+        unsafe { self.inner.back(range, offset, bytes) }
     }
 
     unsafe fn free(&self, address: Address, bytes: usize) {

@@ -55,6 +55,29 @@ macro_rules! hand_on {
             self.inner.reservable()
         }
     };
+    (@ reserve_range) => {
+        fn reserve_range(&self, bytes: usize) -> Result<$crate::Address, $crate::DeviceError> {
+            self.inner.reserve_range(bytes)
+        }
+    };
+    (@ back) => {
+        unsafe fn back(&self, range: $crate::Address, offset: usize, bytes: usize) -> Result<(), $crate::DeviceError> {
+            // SAFETY: the caller keeps the contract of the verb.
+            unsafe { self.inner.back(range, offset, bytes) }
+        }
+    };
+    (@ write_beside) => {
+        unsafe fn write_beside(&self, to: $crate::Address, from: &[u8]) -> Result<(), $crate::DeviceError> {
+            // SAFETY: the caller keeps the contract of the verb.
+            unsafe { self.inner.write_beside(to, from) }
+        }
+    };
+    (@ read_beside) => {
+        unsafe fn read_beside(&self, from: $crate::Address, to: &mut [u8]) -> Result<(), $crate::DeviceError> {
+            // SAFETY: the caller keeps the contract of the verb.
+            unsafe { self.inner.read_beside(from, to) }
+        }
+    };
     (@ free) => {
         unsafe fn free(&self, address: $crate::Address, bytes: usize) {
             // SAFETY: the caller keeps the contract of the verb.

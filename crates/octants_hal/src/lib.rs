@@ -37,6 +37,7 @@ pub mod host;
 mod image;
 mod launch;
 pub mod null;
+mod pages;
 mod prints;
 pub mod process;
 mod shape;
@@ -52,6 +53,7 @@ pub use image::{Image, ImagePart};
 pub use launch::{
     Copied, DeviceBound, DeviceRangeDomain, Domain, Launch, LaunchContext, LaunchMemory, RangeDomain, Summand,
 };
+pub use pages::BackedPages;
 pub use prints::{
     DEVICE_COUNTER_BYTES, DEVICE_DROPPED_OFFSET, PrintQueue, PrintRing, PushError, RING_HEADER,
 };

@@ -20,13 +20,17 @@ const STACK_BYTES: usize = 1 << 20;
 
 const POOL: usize = 1;
 
+/// What an entry holds while its cell is being made.
+const LOCKED: u32 = u32::MAX;
+
 /// The views of a tree, by the names that kernels have for them, and how many words of each the model has: no launch uses more slots than fit.
-const VIEWS: [(&str, usize); 5] = [
-    ("tree0_state", 84),
+const VIEWS: [(&str, usize); 6] = [
+    ("tree0_state", 116),
     ("tree0_pool0", 5),
     ("tree0_headers1", 45),
     ("tree0_free1", 33),
     ("tree0_leaf0", 9),
+    ("tree0_signal1", 1),
 ];
 const STATE: usize = 0;
 const ENTRIES: usize = 1;
@@ -83,7 +87,11 @@ impl Image {
     /// A tree with room for so many slots.
     fn new(capacity: u32) -> Self {
         let mut image = Self(VIEWS.map(|(_, words)| vec![0; words]).to_vec());
-        image.0[STATE][POOL * STATE_WORDS as usize + state::CAPACITY as usize] = capacity;
+        let words =
+            [(state::CAPACITY, capacity), (state::WARNING, i32::MAX as u32), (state::LIMIT, capacity)];
+        for (word, value) in words {
+            image.0[STATE][POOL * STATE_WORDS as usize + word as usize] = value;
+        }
         image
     }
 
@@ -195,7 +203,12 @@ impl Shared {
 impl AddressSpace for Shared {
     fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), MemoryFault> {
         let (view, number) = word(address, bytes.len())?;
-        bytes.copy_from_slice(&self.0[view][number].load(Ordering::Relaxed).to_le_bytes());
+        let found = self.0[view][number].load(Ordering::Relaxed);
+        if view == ENTRIES && found == LOCKED {
+            // Whoever sees that waits for another thread.
+            loom::thread::yield_now();
+        }
+        bytes.copy_from_slice(&found.to_le_bytes());
         Ok(())
     }
 

@@ -205,6 +205,12 @@ impl<'k> Builder<'k> {
         self.value(OpKind::Load, [base].iter().chain(path).copied().collect::<Vec<_>>(), ty)
     }
 
+    /// A load that sees what other threads wrote meanwhile.
+    pub fn volatile_load(&mut self, base: Value, path: &[Value]) -> Value {
+        let ty = self.addressed(base, path.len());
+        self.value(OpKind::VolatileLoad, [base].iter().chain(path).copied().collect::<Vec<_>>(), ty)
+    }
+
     pub fn store(&mut self, base: Value, path: &[Value], value: Value) {
         self.op(
             OpKind::Store,

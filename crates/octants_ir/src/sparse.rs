@@ -80,17 +80,18 @@ pub struct Pool {
     /// Bytes from the beginning of the tree's memory to the slots that are free again, and how many words that are.
     pub free: u64,
     pub free_words: u32,
+    /// Bytes from the beginning of the tree's memory, modulo 2⁶⁴, to the word in which kernels say that they need more memory. It may lie in
+    /// memory of the host.
+    pub signal: u64,
 }
 
-/// Words of the allocator for each pool. They fill two cache lines, so that pools do not disturb each other.
+/// Words of the allocator for each pool. They fill whole cache lines, so that pools do not disturb each other.
 pub const STATE_WORDS: u32 = 64;
 
 /// Words of a pool's state. From `FREE` on: how many runs of each class are free.
 pub mod state {
     /// How many slots were ever given out.
     pub const USED: u32 = 0;
-    /// How many may be.
-    pub const CAPACITY: u32 = 1;
     /// How many cells wait for being cleared.
     pub const RETIRED: u32 = 2;
     /// How many loops began that had to tell cells that are new to them; of pool 0 only.
@@ -98,6 +99,14 @@ pub mod state {
     /// Cells that are active now.
     pub const ACTIVE: u32 = 4;
     pub const FREE: u32 = 16;
+    /// How many have memory: a kernel that needs more waits until they do. In a line apart from the counters above.
+    pub const CAPACITY: u32 = 48;
+    /// Whoever gives out the slot of this number says that there will soon be none left.
+    pub const WARNING: u32 = 49;
+    /// How many may ever have memory.
+    pub const LIMIT: u32 = 50;
+    /// Where that is said on devices whose memory is there by itself: nobody looks.
+    pub const SIGNAL: u32 = 51;
 }
 
 /// What the words of a slot's header say.

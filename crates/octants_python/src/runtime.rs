@@ -232,6 +232,7 @@ impl Runtime {
             random_seed: option::<i64>(options, "random_seed")? as u64,
             kernel_profiler: option(options, "kernel_profiler")?,
             tape_memory_limit: option(options, "tape_memory_limit")?,
+            sparse_memory_limit: option(options, "sparse_memory_limit")?,
         };
         let lower = LowerOptions {
             default_fp: default_fp.get().scalar,

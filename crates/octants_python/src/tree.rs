@@ -142,13 +142,16 @@ impl Tree {
     /// How many slots of a node's pool were ever given out; nothing for a node without a pool.
     fn allocated(&self, py: Python<'_>, node: u32) -> PyResult<i32> {
         let tree = self.finished(py)?;
-        let pool = tree
-            .sparse_tree()
-            .and_then(|(shape, _)| shape.pools.iter().skip(1).position(|pool| pool.node == node as usize));
-        let Some(pool) = pool else { return Ok(0) };
+        let Some(pool) = pool_of(&tree, node) else { return Ok(0) };
         let word = octants::ir::sparse::state::USED;
-        let found = py.detach(|| tree.pool_state(pool + 1, word, octants::HostQueue::default()));
+        let found = py.detach(|| tree.pool_state(pool, word, octants::HostQueue::default()));
         found.map_err(|error| errors::from_error(py, &error))
+    }
+
+    /// Bytes that a node's pool has memory for, where pools grow by parts; nothing for a node without a pool.
+    fn backed_bytes(&self, py: Python<'_>, node: u32) -> PyResult<Option<u64>> {
+        let tree = self.finished(py)?;
+        Ok(pool_of(&tree, node).and_then(|pool| tree.backed_bytes(pool)))
     }
 
     /// Whether it has memory that can be used.
@@ -340,4 +343,16 @@ impl Node {
         let id = self.id();
         (id >> 48 ^ id) as u64
     }
+}
+
+/// The pool that the cells of a node lie in, if they come and go.
+fn pool_of(tree: &octants::Tree, node: u32) -> Option<usize> {
+    let (shape, _) = tree.sparse_tree()?;
+    shape
+        .pools
+        .iter()
+        .enumerate()
+        .skip(1)
+        .find(|(_, pool)| pool.node == node as usize)
+        .map(|(number, _)| number)
 }

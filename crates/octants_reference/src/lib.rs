@@ -66,7 +66,8 @@ unsafe impl Device for ReferenceDevice {
     }
 
     fn capabilities(&self) -> Capabilities {
-        if self.base == 0 { Capabilities::HOST_MEMORY | Capabilities::CANCEL } else { Capabilities::CANCEL }
+        let own = if self.base == 0 { Capabilities::HOST_MEMORY } else { Capabilities::GROWING_RANGES };
+        own | Capabilities::CANCEL
     }
 
     fn is_immediate(&self, _stream: Stream) -> bool {
@@ -83,6 +84,27 @@ unsafe impl Device for ReferenceDevice {
 
     fn reservable(&self) -> u64 {
         self.memory.limit()
+    }
+
+    fn reserve_range(&self, bytes: usize) -> Result<Address, DeviceError> {
+        self.memory.reserve_range(bytes).map(|address| Address(address.0 + self.base))
+    }
+
+    unsafe fn back(&self, range: Address, offset: usize, bytes: usize) -> Result<(), DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { self.memory.back(Address::of(self.local::<u8>(range)), offset, bytes) }
+    }
+
+    unsafe fn write_beside(&self, to: Address, from: &[u8]) -> Result<(), DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { host::copy(self.local(to), from.as_ptr(), from.len()) };
+        Ok(())
+    }
+
+    unsafe fn read_beside(&self, from: Address, to: &mut [u8]) -> Result<(), DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { host::copy(to.as_mut_ptr(), self.local(from), to.len()) };
+        Ok(())
     }
 
     unsafe fn free(&self, address: Address, bytes: usize) {

@@ -90,6 +90,11 @@ impl Context {
         &*self.device
     }
 
+    /// Whether parts of a range of addresses get memory while kernels run: [`Memory::reserve_range`](crate::Memory::reserve_range).
+    pub fn has_growing_ranges(&self) -> bool {
+        self.device.capabilities().has(Capabilities::GROWING_RANGES)
+    }
+
     /// Whether the device works on the host's memory.
     #[inline]
     pub fn sees_host_memory(&self) -> bool {

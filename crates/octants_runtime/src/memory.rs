@@ -96,6 +96,50 @@ impl Memory {
         Ok(Self { context: Arc::clone(context), address, bytes, uses: StreamUses::default() })
     }
 
+    /// A range of addresses that gets memory by [`Memory::back`]; a device that can do this has
+    /// [`Capabilities::GROWING_RANGES`](octants_hal::Capabilities::GROWING_RANGES).
+    pub fn reserve_range(context: &Arc<Context>, bytes: usize) -> Result<Self, MemoryError> {
+        context.check()?;
+        let address = context.device().reserve_range(bytes)?;
+        context.count_allocation(bytes);
+        Ok(Self { context: Arc::clone(context), address, bytes, uses: StreamUses::default() })
+    }
+
+    /// Zeroed memory for a part of a range, also for kernels that are running. One caller at a time.
+    pub fn back(&self, offset: usize, bytes: usize) -> Result<(), MemoryError> {
+        if self.range(offset, bytes)?.is_none() {
+            return Ok(());
+        }
+        // SAFETY: the part was just checked, and only ranges are backed.
+        unsafe { self.context.device().back(self.address, offset, bytes).map_err(MemoryError::from) }
+    }
+
+    /// Writes bytes that running kernels see, beside what streams do.
+    pub fn write_beside(&self, offset: usize, from: &[u8]) -> Result<(), MemoryError> {
+        let Some(to) = self.range(offset, from.len())? else { return Ok(()) };
+        // SAFETY: the range was just checked.
+        unsafe { self.context.device().write_beside(to, from).map_err(MemoryError::from) }
+    }
+
+    /// Reads bytes that running kernels may be writing, beside what streams do.
+    pub fn read_beside(&self, offset: usize, to: &mut [u8]) -> Result<(), MemoryError> {
+        let Some(from) = self.range(offset, to.len())? else { return Ok(()) };
+        // SAFETY: the range was just checked.
+        unsafe { self.context.device().read_beside(from, to).map_err(MemoryError::from) }
+    }
+
+    /// Whether a stream may still be at work on it.
+    pub fn is_in_use(&self) -> bool {
+        if self.context.check().is_err() {
+            return false;
+        }
+        let uses = self.uses.snapshot();
+        let others = uses.streams.iter().map(|state| state.stream());
+        let mut streams = std::iter::once(self.context.default_stream()).chain(others);
+        // SAFETY: the default stream is always there, and the snapshot keeps the others.
+        streams.any(|stream| unsafe { self.context.device().is_idle(stream) } == Ok(false))
+    }
+
     /// How many bytes a pool of cells may have: all that the device can back where memory comes into being when it is touched.
     pub fn reservable(context: &Context) -> u64 {
         context.device().reservable()

@@ -162,6 +162,12 @@ class SNode(Node):
         return self._tree.allocated(self._node)
 
     @property
+    def _backed_bytes(self) -> int | None:
+        """Bytes that there is memory for in the pool of a pointer or dynamic node, on devices that map it as it is needed."""
+        self._builder._materialise()
+        return self._tree.backed_bytes(self._node)
+
+    @property
     def _placed_field(self) -> Field | None:
         """The field that this is the place of."""
         return None if self._field is None else self._field()

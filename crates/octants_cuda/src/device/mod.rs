@@ -2,6 +2,7 @@
 
 mod code;
 mod open;
+mod ranges;
 
 use std::ffi::c_int;
 use std::ptr;
@@ -20,6 +21,7 @@ use crate::driver::{Driver, INVALID_HANDLE, NOT_READY};
 use crate::grid::GridSize;
 use crate::staging::{PINNED, Staging, Transfer, WITHOUT_TIMING};
 use code::{LoadedFunction, LoadedModule};
+use ranges::{Pace, Ranges};
 
 /// `CU_STREAM_NON_BLOCKING`: no order with the legacy stream of other libraries but by events.
 const NON_BLOCKING: u32 = 1;
@@ -65,6 +67,10 @@ pub struct CudaDevice {
     fence: Shared,
     others: Mutex<Others>,
     staging: Staging,
+    ranges: Mutex<Ranges>,
+    /// Whether there ever was one.
+    has_ranges: AtomicBool,
+    paces: Mutex<Vec<Pace>>,
     /// How often the context had been reset when the device was opened.
     resets: u64,
     lost: AtomicBool,
@@ -204,6 +210,7 @@ impl Drop for CudaDevice {
                     (table.stream_destroy)(reclaim.0);
                 }
                 self.staging.clear(&self.driver);
+                self.end_ranges();
                 (table.event_destroy)(self.fence.0);
                 (table.pool_destroy)(self.pool.0);
                 (table.context_release)(self.ordinal);
@@ -239,7 +246,10 @@ unsafe impl Device for CudaDevice {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::STREAMS | Capabilities::EXTERNAL_STREAMS | Capabilities::DEVICE_BOUNDS
+        Capabilities::STREAMS
+            | Capabilities::EXTERNAL_STREAMS
+            | Capabilities::DEVICE_BOUNDS
+            | Capabilities::GROWING_RANGES
     }
 
     fn clock_rate(&self) -> Option<u64> {
@@ -283,13 +293,31 @@ unsafe impl Device for CudaDevice {
         // SAFETY: two numbers of ours.
         let status = unsafe { (table.memory_info)(&raw mut free, &raw mut total) };
         match self.check("reserve", status) {
-            // Memory is there from the beginning: an eighth of what is free leaves most of it to others.
-            Ok(()) => (free / 8) as u64,
+            Ok(()) => total as u64,
             Err(_) => 0,
         }
     }
 
+    fn reserve_range(&self, bytes: usize) -> Result<Address, DeviceError> {
+        self.new_range(bytes)
+    }
+
+    unsafe fn back(&self, range: Address, offset: usize, bytes: usize) -> Result<(), DeviceError> {
+        self.back_part(range, offset, bytes)
+    }
+
+    unsafe fn write_beside(&self, to: Address, from: &[u8]) -> Result<(), DeviceError> {
+        self.write_words(to, from)
+    }
+
+    unsafe fn read_beside(&self, from: Address, to: &mut [u8]) -> Result<(), DeviceError> {
+        self.read_words(from, to)
+    }
+
     unsafe fn free(&self, address: Address, bytes: usize) {
+        if self.free_range(address) {
+            return;
+        }
         // A device that is lost has freed it already.
         if let Ok(table) = self.enter()
             && let Ok(stream) = self.stream_behind_all()
@@ -538,6 +566,7 @@ unsafe impl Device for CudaDevice {
     }
 
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        self.pace(launch.context.stream)?;
         let LaunchContext { memory, key, .. } = launch.context;
         // SAFETY: made by `function`, whose module is loaded.
         let function = unsafe { &*(launch.function.0 as *const LoadedFunction) };

@@ -96,6 +96,15 @@ driver_table! {
     pool_set_attribute = "cuMemPoolSetAttribute"(pool: Handle, attribute: c_int, value: *mut c_void);
     allocate_async = "cuMemAllocFromPoolAsync"(address: *mut u64, bytes: usize, pool: Handle, stream: Handle);
     free_async = "cuMemFreeAsync"(address: u64, stream: Handle);
+    pool_trim = "cuMemPoolTrimTo"(pool: Handle, bytes: usize);
+    range_reserve = "cuMemAddressReserve"(address: *mut u64, bytes: usize, alignment: usize, wanted: u64, flags: u64);
+    range_free = "cuMemAddressFree"(address: u64, bytes: usize);
+    memory_create = "cuMemCreate"(memory: *mut u64, bytes: usize, properties: *const AllocationProperties, flags: u64);
+    /// What is mapped stays until it is unmapped.
+    memory_release = "cuMemRelease"(memory: u64);
+    memory_map = "cuMemMap"(address: u64, bytes: usize, offset: usize, memory: u64, flags: u64);
+    memory_unmap = "cuMemUnmap"(address: u64, bytes: usize);
+    memory_set_access = "cuMemSetAccess"(address: u64, bytes: usize, access: *const MemoryAccess, count: usize);
     memory_info = "cuMemGetInfo_v2"(free: *mut usize, total: *mut usize);
     host_allocate = "cuMemHostAlloc"(memory: *mut *mut c_void, bytes: usize, flags: c_uint);
     host_free = "cuMemFreeHost"(memory: *mut c_void);
@@ -199,12 +208,10 @@ pub struct PoolProperties {
 impl PoolProperties {
     /// Plain memory of one device.
     pub fn of_device(device: c_int) -> Self {
-        const PINNED: c_int = 1;
-        const DEVICE: c_int = 1;
         Self {
             allocation_kind: PINNED,
             handle_kinds: 0,
-            location_kind: DEVICE,
+            location_kind: ON_DEVICE,
             location: device,
             security: std::ptr::null_mut(),
             max_bytes: 0,
@@ -213,3 +220,52 @@ impl PoolProperties {
         }
     }
 }
+
+/// `CUmemAllocationProp`: which memory is to be mapped.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AllocationProperties {
+    pub allocation_kind: c_int,
+    pub handle_kinds: c_int,
+    pub location_kind: c_int,
+    pub location: c_int,
+    pub security: *mut c_void,
+    pub flags: [u8; 8],
+}
+
+impl AllocationProperties {
+    /// Plain memory of one device.
+    pub fn of_device(device: c_int) -> Self {
+        Self {
+            allocation_kind: PINNED,
+            handle_kinds: 0,
+            location_kind: ON_DEVICE,
+            location: device,
+            security: std::ptr::null_mut(),
+            flags: [0; 8],
+        }
+    }
+}
+
+/// `CUmemAccessDesc`: who may touch mapped memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryAccess {
+    pub location_kind: c_int,
+    pub location: c_int,
+    pub flags: c_int,
+}
+
+impl MemoryAccess {
+    /// The device reads and writes it.
+    pub fn of_device(device: c_int) -> Self {
+        const READ_AND_WRITE: c_int = 3;
+        Self { location_kind: ON_DEVICE, location: device, flags: READ_AND_WRITE }
+    }
+}
+
+/// `CU_MEM_ALLOCATION_TYPE_PINNED`
+const PINNED: c_int = 1;
+
+/// `CU_MEM_LOCATION_TYPE_DEVICE`
+const ON_DEVICE: c_int = 1;

@@ -10,13 +10,16 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::{Address, DeviceError};
+use crate::{Address, BackedPages, DeviceError};
 
 /// A cache line, and the widest vector.
 const ALIGNMENT: usize = 64;
 
 /// The size of a huge page; allocations from here on are mappings of their own, which begin on such a page.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Parts of ranges get memory in so many bytes: a multiple of the system's pages.
+const RANGE_PAGE_BYTES: usize = 64 << 10;
 
 /// Below this an allocation's margins are as long as itself.
 const SMALL_BYTES: usize = 64 << 10;
@@ -41,6 +44,8 @@ pub struct HostMemory {
     limit: u64,
     /// Where reservations begin: they are not counted.
     reserved: Mutex<Vec<u64>>,
+    /// Ranges of addresses, and which of their pages have memory.
+    ranges: Mutex<Vec<(u64, BackedPages)>>,
 }
 
 impl Default for HostMemory {
@@ -51,7 +56,12 @@ impl Default for HostMemory {
 
 impl HostMemory {
     pub fn new() -> Self {
-        Self { live: AtomicU64::new(0), limit: backed_by_machine(), reserved: Mutex::default() }
+        Self {
+            live: AtomicU64::new(0),
+            limit: backed_by_machine(),
+            reserved: Mutex::default(),
+            ranges: Mutex::default(),
+        }
     }
 
     /// As many bytes as the machine can back.
@@ -68,6 +78,40 @@ impl HostMemory {
             map(bytes).map(|pointer| Address::of(pointer)).ok_or(DeviceError::OutOfMemory { bytes })?;
         self.reservations().push(address.0);
         Ok(address)
+    }
+
+    /// A range of addresses whose touch ends the process, but for what [`Self::back`] gave memory to.
+    pub fn reserve_range(&self, bytes: usize) -> Result<Address, DeviceError> {
+        let whole = bytes.max(HUGE_PAGE_BYTES);
+        let address = self.reserve(whole)?;
+        // SAFETY: whole pages of a mapping that nobody knows yet.
+        unsafe {
+            libc::mprotect(address.as_ptr(), whole.next_multiple_of(RANGE_PAGE_BYTES), libc::PROT_NONE)
+        };
+        let pages = BackedPages::none(whole, RANGE_PAGE_BYTES);
+        self.ranges.lock().unwrap_or_else(PoisonError::into_inner).push((address.0, pages));
+        Ok(address)
+    }
+
+    /// Memory for a part of a range.
+    ///
+    /// # Safety
+    /// The part lies in a live range.
+    pub unsafe fn back(&self, range: Address, offset: usize, bytes: usize) -> Result<(), DeviceError> {
+        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((_, pages)) = ranges.iter_mut().find(|(address, _)| *address == range.0) else {
+            return Err(DeviceError::Unsupported { verb: "back" });
+        };
+        for piece in pages.missing(offset, bytes) {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: whole pages of our mapping, which end where that does at the latest.
+            let status = unsafe { libc::mprotect(range.offset(piece.start).as_ptr(), piece.len(), access) };
+            if status != 0 {
+                return Err(DeviceError::OutOfMemory { bytes });
+            }
+            pages.add(&piece);
+        }
+        Ok(())
     }
 
     fn reservations(&self) -> MutexGuard<'_, Vec<u64>> {
@@ -96,6 +140,15 @@ impl HostMemory {
     /// # Safety
     /// Allocated here with this size, and not freed yet.
     pub unsafe fn free(&self, address: Address, bytes: usize) {
+        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        let range = ranges.iter().position(|(known, _)| *known == address.0);
+        let bytes = if let Some(at) = range {
+            ranges.swap_remove(at);
+            bytes.max(HUGE_PAGE_BYTES)
+        } else {
+            bytes
+        };
+        drop(ranges);
         let counted = bytes < HUGE_PAGE_BYTES || !self.was_reserved(address);
         // SAFETY: the caller says so; the size tells which way it was allocated.
         unsafe {
@@ -230,6 +283,27 @@ mod tests {
         }
         assert!(memory.reservations().is_empty());
         assert_eq!(memory.live.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn parts_of_ranges_get_memory() {
+        let memory = HostMemory::new();
+        for bytes in [100, 1 << 33] {
+            let range = memory.reserve_range(bytes).unwrap();
+            // SAFETY: our own range; what is touched has memory.
+            unsafe {
+                for offset in [0, bytes - 1, bytes / 2] {
+                    memory.back(range, offset, 1).unwrap();
+                    let byte = range.as_ptr::<u8>().add(offset);
+                    assert_eq!(byte.read(), 0);
+                    byte.write(1);
+                }
+                memory.back(range, 0, bytes.min(1 << 20)).unwrap();
+                assert_eq!(range.as_ptr::<u8>().read(), 1, "what has memory keeps it");
+                memory.free(range, bytes);
+            }
+        }
+        assert!(memory.reservations().is_empty());
     }
 
     #[test]

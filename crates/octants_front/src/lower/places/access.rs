@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use octants_diag::Span;
 use octants_ir::ops::{ArithOp, BitOp, CompareOp};
-use octants_ir::{Boundary, Builder, Const, Data, OpKind, Scalar, Type, Value};
+use octants_ir::{Boundary, Builder, Const, Data, Scalar, Type, Value};
 
 use crate::host::Host;
 use crate::lower::Lowerer;
@@ -22,12 +22,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     pub(crate) fn volatile_load_place(&mut self, place: &Place, span: Span) -> Value {
         let place = &*self.place_for(place, Need::Read, span);
-        let data = self.place_data(place);
-        let operands: Vec<Value> = std::iter::once(place.base).chain(place.path.iter().copied()).collect();
-        self.access(place, span, |builder| {
-            let op = builder.op(OpKind::VolatileLoad, operands, [data.into()], []);
-            builder.kernel.ops[op].results[0]
-        })
+        self.access(place, span, |builder| builder.volatile_load(place.base, &place.path))
     }
 
     /// The place itself, or where an element of a sparse field is found.

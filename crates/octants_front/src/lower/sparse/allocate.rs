@@ -11,6 +11,9 @@
 //! The cell itself is zero already: memory begins so, and cells are cleared before their slots are free again. Nothing is ordered
 //! by fences: what others may read before the next task is the entry, one word, and the cell, which is zero.
 //!
+//! Slots that were never given out need memory, which a device may give them while the kernel runs: whoever comes near the last slot that has some
+//! says so, and who has passed it waits.
+//!
 //! Free slots of a class are a stack: a count, and an array in which position `k` holds a slot or 0. Whoever lowers the count to
 //! `k` takes what is at `k`, and waits if that is not there yet; whoever raises it from `k` puts a slot there, and waits until the one
 //! before is taken. A thread that lowers it below zero raises it again. So any number of threads take and give back at once.
@@ -26,6 +29,10 @@ use crate::lower::Lowerer;
 
 /// What an entry holds while its cell is being made.
 const LOCKED: i32 = -1;
+
+/// How often a thread looks whether there is memory: some ten seconds on a GPU. Mapping takes milliseconds; a host that cannot do it ends the
+/// wait by an error.
+const MAX_LOOKS: i32 = 1 << 24;
 
 impl<H: Host> Lowerer<'_, H> {
     /// The function that gives the slot of a node's cell, after making it where it is not there.
@@ -83,35 +90,52 @@ impl<H: Host> Lowerer<'_, H> {
         let attempt = self.kernel.add_region();
         let outer = std::mem::replace(&mut self.region, attempt);
         let mut builder = self.at(span);
-        let (zero, locked) = (builder.i32(0), builder.i32(LOCKED));
-        let old = builder.atomic_cas(base, &path, zero, locked);
-        builder.store(found, &[], old);
-        let won = builder.compare(CompareOp::Eq, old, zero);
-        let winner = self.kernel.add_region();
-        let around = std::mem::replace(&mut self.region, winner);
-        let slot = self.take_slot(new, span);
-        self.write_headers(new, slot, entry_word, span);
-        let mut builder = self.at(span);
-        // Nobody else writes an entry that is locked.
-        builder.store(base, &path, slot);
-        let some = positive(&mut builder, slot);
-        let kind = shape.nodes[new.node].kind.name();
-        let message = format!(
-            "out of memory: the pool of a {kind} node is full, all {} slots that it has room for are in use (those that are given up are free after the task)",
-            shape.pools[shape.nodes[new.node].pool].slots - 1
-        );
-        builder.assert(AssertKind::Memory, some, &message, &[]);
-        builder.store(found, &[], slot);
-        builder.yields(&[]);
-        self.region = around;
-        let mut builder = self.at(span);
-        let other = builder.region_of(&[], |_, _| Vec::new());
-        builder.op(octants_ir::OpKind::If, [won], [], [winner, other]);
-        builder.yields(&[]);
+        let zero = builder.i32(0);
+        // Who waits only looks: an update that fails would hold up those that others are waiting for.
+        let seen = builder.volatile_load(base, &path);
+        builder.store(found, &[], seen);
+        let unlocked = builder.compare(CompareOp::Eq, seen, zero);
+        self.when(unlocked, span, |lowerer| {
+            let mut builder = lowerer.at(span);
+            let locked = builder.i32(LOCKED);
+            let old = builder.atomic_cas(base, &path, zero, locked);
+            builder.store(found, &[], old);
+            let won = builder.compare(CompareOp::Eq, old, zero);
+            lowerer.when(won, span, |lowerer| {
+                let slot = lowerer.fill_entry(new, (base, &path), entry_word, span);
+                lowerer.at(span).store(found, &[], slot);
+            });
+        });
+        self.at(span).yields(&[]);
         self.region = outer;
         let mut builder = self.at(span);
         builder.op(octants_ir::OpKind::While, [], [], [condition, attempt]);
         builder.load(found, &[])
+    }
+
+    /// Gives an entry that this thread has locked a slot.
+    fn fill_entry(
+        &mut self,
+        new: &NewCell,
+        (base, path): (Value, &[Value]),
+        entry_word: Value,
+        span: Span,
+    ) -> Value {
+        let shape = self.trees[new.tree].tree.clone();
+        let slot = self.take_slot(new, span);
+        self.write_headers(new, slot, entry_word, span);
+        let mut builder = self.at(span);
+        // Nobody else writes an entry that is locked.
+        builder.store(base, path, slot);
+        let some = positive(&mut builder, slot);
+        let of = &shape.nodes[new.node];
+        let limit = self.load_state(new.tree, of.pool, state::LIMIT, span);
+        let message = format!(
+            "out of memory: the pool of a {} node is full, all {{}} slots that it has room for are in use (those that are given up are free after the task; `oc.init(sparse_memory_limit=…)` bounds a pool)",
+            of.kind.name()
+        );
+        self.at(span).assert(AssertKind::Memory, some, &message, &[limit]);
+        slot
     }
 
     /// A slot, or the first of a run of them, that nobody else has; 0 if there is none.
@@ -122,6 +146,9 @@ impl<H: Host> Lowerer<'_, H> {
         let free = self.view(tree, View::Free(pool));
         let (_, used) = self.state(tree, pool, state::USED, span);
         let (_, capacity) = self.state(tree, pool, state::CAPACITY, span);
+        let (_, warning) = self.state(tree, pool, state::WARNING, span);
+        let (_, limit) = self.state(tree, pool, state::LIMIT, span);
+        let signal = self.view(tree, View::Signal(pool));
         let mut builder = self.at(span);
         let class = match run {
             None => first,
@@ -167,13 +194,20 @@ impl<H: Host> Lowerer<'_, H> {
                 };
                 let before = builder.atomic(AtomicOp::Add, counts, &[used], count);
                 let after = builder.arith(ArithOp::Add, before, count);
-                let most = builder.load(counts, &[capacity]);
+                let warned = builder.load(counts, &[warning]);
+                let late = builder.compare(CompareOp::Ge, after, warned);
+                let early = builder.compare(CompareOp::Lt, before, warned);
+                let crossed = builder.bit(BitOp::And, late, early);
+                store_if(builder, crossed, signal, after);
+                let most = wait_for_memory(builder, counts, (capacity, limit), after);
                 let fits = builder.compare(CompareOp::Le, after, most);
                 builder.if_else(
                     fits,
                     |builder| vec![builder.arith(ArithOp::Add, before, one)],
                     |builder| {
                         builder.atomic(AtomicOp::Sub, counts, &[used], count);
+                        // There may be memory again for the next one who asks.
+                        builder.atomic(AtomicOp::Exchange, signal, &[], after);
                         vec![zero]
                     },
                 )
@@ -309,6 +343,44 @@ impl<H: Host> Lowerer<'_, H> {
             |builder, _| vec![builder.atomic_cas(free, &[at], zero, slot)],
         );
     }
+}
+
+/// Says a number where a condition holds.
+fn store_if(builder: &mut octants_ir::Builder<'_>, condition: Value, at: Value, number: Value) {
+    builder.if_else(
+        condition,
+        |builder| {
+            builder.atomic(AtomicOp::Exchange, at, &[], number);
+            Vec::new()
+        },
+        |_| Vec::new(),
+    );
+}
+
+/// How many slots have memory, after a wait until so many do, or never will.
+fn wait_for_memory(
+    builder: &mut octants_ir::Builder<'_>,
+    counts: Value,
+    (capacity, limit): (Value, Value),
+    wanted: Value,
+) -> Value {
+    let (most, looks) = (builder.volatile_load(counts, &[capacity]), builder.i32(MAX_LOOKS));
+    builder.while_loop(
+        &[most, looks],
+        |builder, state| {
+            let limit = builder.volatile_load(counts, &[limit]);
+            let lacks = builder.compare(CompareOp::Gt, wanted, state[0]);
+            let possible = builder.compare(CompareOp::Le, wanted, limit);
+            let patient = positive(builder, state[1]);
+            let hopes = builder.bit(BitOp::And, possible, patient);
+            (builder.bit(BitOp::And, lacks, hopes), state.to_vec())
+        },
+        |builder, state| {
+            let less = builder.i32(-1);
+            let left = builder.arith(ArithOp::Add, state[1], less);
+            vec![builder.volatile_load(counts, &[capacity]), left]
+        },
+    )[0]
 }
 
 /// Where a class' stack has its position `k`: an odd number times the size of its runs, so that no two classes share one.

@@ -87,10 +87,8 @@ impl<H: Host> Lowerer<'_, H> {
         let pool = shape.nodes[node].pool;
         let mut bounds = Vec::new();
         if pool > 0 {
-            let used = self.load_state(tree, pool, state::USED, span);
-            let mut builder = self.at(span);
-            let one = builder.i32(1);
-            bounds.push((one, builder.arith(ArithOp::Add, used, one)));
+            let end = self.slots_end(tree, pool, span);
+            bounds.push((self.at(span).i32(1), end));
         }
         for extent in inner_extents(shape, node) {
             let mut builder = self.at(span);
@@ -346,10 +344,8 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     fn keep_lengths(&mut self, tree: usize, shape: &SparseTree, pool: usize, span: Span) {
-        let used = self.load_state(tree, pool, state::USED, span);
-        let mut builder = self.at(span);
-        let one = builder.i32(1);
-        let end = builder.arith(ArithOp::Add, used, one);
+        let end = self.slots_end(tree, pool, span);
+        let one = self.at(span).i32(1);
         self.for_ranges(&[(one, end)], span, |lowerer, slots| {
             let slot = slots[0];
             let found = lowerer.load_header(tree, pool, slot, Header::State, span);

@@ -16,7 +16,8 @@ mod recycle;
 use std::sync::Arc;
 
 use octants_diag::Span;
-use octants_ir::sparse::{Dimension, Header, STATE_WORDS, SparseTree, mark};
+use octants_ir::ops::ArithOp;
+use octants_ir::sparse::{Dimension, Header, STATE_WORDS, SparseTree, mark, state};
 use octants_ir::{
     ArrayType, Boundary, Builder, Const, Data, Digit, Func, Layout, Level, NodeKind, Scalar, Type, Value,
 };
@@ -59,6 +60,8 @@ enum View {
     Words(usize),
     /// The slots of a pool that are free again.
     Free(usize),
+    /// The word in which kernels say that a pool needs more memory.
+    Signal(usize),
     /// The marks of a bitmasked node's cells.
     Marks(usize),
     /// The same, for accesses that take place only where an element is.
@@ -142,6 +145,7 @@ impl<H: Host> Lowerer<'_, H> {
                 let of = &shape.pools[pool];
                 (format!("free{pool}"), word, of.free, vec![(of.free_words, 4)])
             }
+            View::Signal(pool) => (format!("signal{pool}"), word, shape.pools[pool].signal, Vec::new()),
             View::Marks(node) | View::Guards(node) => {
                 let (offset, dimensions) = shape.mark_view(node);
                 let name = if matches!(view, View::Marks(_)) { "marks" } else { "guards" };
@@ -173,7 +177,7 @@ impl<H: Host> Lowerer<'_, H> {
         let layout = Some(self.kernel.intern_layout(plain_layout(&dimensions)));
         let ty = ArrayType { layout, ..ArrayType::array(elem, rank, Boundary::Unsafe) };
         let param = self.kernel.params.len();
-        let is_structure = matches!(view, View::State | View::Words(_) | View::Free(_));
+        let is_structure = matches!(view, View::State | View::Words(_) | View::Free(_) | View::Signal(_));
         let elements = elements.map(|elements| elements.of);
         let is_guard = matches!(view, View::Guards(_));
         let of_tree = TreeView { offset, elements, tree, is_structure, is_guard };
@@ -262,6 +266,16 @@ impl<H: Host> Lowerer<'_, H> {
     fn load_state(&mut self, tree: usize, pool: usize, word: u32, span: Span) -> Value {
         let (base, at) = self.state(tree, pool, word, span);
         self.at(span).load(base, &[at])
+    }
+
+    /// One more than the last slot of a pool that may be in use: none is that has no memory.
+    fn slots_end(&mut self, tree: usize, pool: usize, span: Span) -> Value {
+        let used = self.load_state(tree, pool, state::USED, span);
+        let capacity = self.load_state(tree, pool, state::CAPACITY, span);
+        let mut builder = self.at(span);
+        let last = builder.arith(ArithOp::Min, used, capacity);
+        let one = builder.i32(1);
+        builder.arith(ArithOp::Add, last, one)
     }
 
     /// The place of a word in the header of a slot; `None` if the pool's headers do not have it.

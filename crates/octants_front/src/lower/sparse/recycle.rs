@@ -258,11 +258,10 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A parallel loop over the slots of a pool that have this branch's mark.
     fn for_marked(&mut self, tree: usize, pool: usize, span: Span, build: impl FnOnce(&mut Self, Value)) {
-        let used = self.load_state(tree, pool, state::USED, span);
+        let end = self.slots_end(tree, pool, span);
         let retired = self.load_state(tree, pool, state::RETIRED, span);
         let mut builder = self.at(span);
         let one = builder.i32(1);
-        let end = builder.arith(ArithOp::Add, used, one);
         let any = positive(&mut builder, retired);
         let end = builder.select(any, end, one);
         let body = self.kernel.add_region();
@@ -328,11 +327,9 @@ impl<H: Host> Lowerer<'_, H> {
     fn drop_pool(&mut self, tree: usize, shape: &SparseTree, pool: usize, span: Span) {
         let of = &shape.nodes[shape.pools[pool].node];
         let parent = of.parent.map_or(0, |parent| shape.nodes[parent].pool);
-        let used = self.load_state(tree, pool, state::USED, span);
+        let end = self.slots_end(tree, pool, span);
         let mark = self.mark();
-        let mut builder = self.at(span);
-        let one = builder.i32(1);
-        let end = builder.arith(ArithOp::Add, used, one);
+        let one = self.at(span).i32(1);
         self.for_ranges(&[(one, end)], span, |lowerer, slots| {
             let slot = slots[0];
             let found = lowerer.load_header(tree, pool, slot, Header::State, span);
