@@ -219,7 +219,7 @@ impl CompiledKernel {
 
     /// Runs the kernel, in a stream or in the default one. `args` is laid out as [`CompiledKernel::args`] says, `results` has [`CompiledKernel::results`]`.bytes`.
     ///
-    /// Neither allocates nor locks nor counts references when the kernel's temporaries are small. Which version of the code runs is
+    /// Neither allocates nor waits for a lock nor counts references when the kernel's temporaries are small. Which version of the code runs is
     /// chosen here, by comparing the arrays' addresses in the block: arrays may overlap, and may be the same one twice. What the
     /// kernel prints is lost.
     #[inline]
