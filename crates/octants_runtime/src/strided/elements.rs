@@ -4,7 +4,7 @@ use std::ptr;
 
 use super::interleave::FewPlanes;
 use super::loops::{Loop, Pointers, nest};
-use super::transpose::Tiles;
+use super::transpose::{Joined, Tiles};
 
 /// Runs that are long, or of an odd length.
 ///
@@ -30,6 +30,8 @@ pub(super) unsafe fn copy<const N: usize>(mut loops: Vec<Loop>, pointers: Pointe
                 if let Some(few) = FewPlanes::of(N, reading, writing) {
                     return few.planes(N, &loops).copy(pointers);
                 }
+                let reading = Joined::new(reading, &mut loops, |one| one.from, |one| one.to);
+                let writing = Joined::new(writing, &mut loops, |one| one.to, |one| one.from);
                 let mut tiles = Tiles::<N>::new(reading, writing, whole);
                 nest(&loops, pointers, &mut |pointers| tiles.copy(pointers));
             }

@@ -341,6 +341,54 @@ mod tests {
     }
 
     #[test]
+    fn axes_of_any_order_change_places() {
+        // Axes of the host, and in which order the device has them.
+        let cases: [([usize; 4], [usize; 4]); 6] = [
+            ([17, 3, 40, 5], [3, 2, 1, 0]),
+            ([9, 33, 2, 18], [1, 3, 0, 2]),
+            ([5, 6, 7, 8], [2, 3, 1, 0]),
+            ([300, 2, 3, 4], [3, 2, 1, 0]),
+            ([2, 3, 4, 300], [3, 1, 2, 0]),
+            ([16, 16, 16, 16], [3, 0, 2, 1]),
+        ];
+        for (shape, order) in cases {
+            let strides = |axes: [usize; 4]| {
+                let mut strides = [0; 4];
+                let mut next = 4;
+                for &axis in axes.iter().rev() {
+                    strides[axis] = next;
+                    next *= shape[axis];
+                }
+                strides
+            };
+            let (host, device) = (strides([0, 1, 2, 3]), strides(order));
+            let bytes = 4 * shape.iter().product::<usize>();
+            let from: Vec<u8> = (0..bytes).map(|n| (n * 37 + n / 251) as u8).collect();
+            let loops = (0..4).map(|axis| stride(shape[axis], device[axis], host[axis])).collect();
+            let what = Strided { offset: 0, loops, run: 4 };
+            for (direction, [near, far]) in
+                [(Direction::ToHost, [device, host]), (Direction::ToDevice, [host, device])]
+            {
+                let mut to = vec![0; bytes];
+                // SAFETY: both sides have all elements.
+                unsafe { copy(&what, Pointers { from: from.as_ptr(), to: to.as_mut_ptr() }, direction) };
+                for n in 0..bytes / 4 {
+                    let place = |strides: [usize; 4]| {
+                        let mut rest = n;
+                        (0..4).rev().fold(0, |sum, axis| {
+                            let index = rest % shape[axis];
+                            rest /= shape[axis];
+                            sum + index * strides[axis]
+                        })
+                    };
+                    let (read, written) = (place(near), place(far));
+                    assert_eq!(to[written..written + 4], from[read..read + 4], "{shape:?}, {order:?}: {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn entries_that_lie_apart_come_together_whatever_their_number_and_width() {
         for width in [1, 2, 4, 8] {
             for planes in 2..=interleave::MAX_PLANES {

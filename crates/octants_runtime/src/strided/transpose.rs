@@ -4,6 +4,7 @@
 //! time, however the strides fall into the sets of its caches. Elements of one, two, four and eight bytes change places in registers, 16
 //! bytes at a time.
 
+use std::ops::Range;
 use std::ptr;
 
 use super::elements::row;
@@ -25,11 +26,64 @@ const PADDING: usize = 64;
 const STREAMED_BYTES: usize = 8 << 20;
 const CACHE_LINE: usize = 64;
 
+/// Loops that are one on one side: elements lie there at one distance, and on the other side wherever the loops put them.
+pub(super) struct Joined {
+    count: usize,
+    /// Bytes between neighbours on the one side.
+    near: usize,
+    far: Distances,
+}
+
+/// Where elements lie on the side where they are apart, in bytes from the first.
+enum Distances {
+    Even(usize),
+    /// Of several loops.
+    Listed(Vec<usize>),
+}
+
+/// Longer lists of distances are not made. A tile's side has fewer elements, so nothing is gained by more.
+const MAX_LISTED: usize = 1 << 14;
+
+impl Joined {
+    /// The loop `first`, and those of the others that go on where it ends, on the side that `near` says. They are taken out.
+    pub fn new(
+        first: Loop,
+        others: &mut Vec<Loop>,
+        near: impl Fn(&Loop) -> usize,
+        far: impl Fn(&Loop) -> usize,
+    ) -> Self {
+        let mut joined = Self { count: first.count, near: near(&first), far: Distances::Even(far(&first)) };
+        while let Some(at) = others.iter().position(|other| near(other) == joined.count * joined.near)
+            && joined.count.saturating_mul(others[at].count) <= MAX_LISTED
+        {
+            let next = others.remove(at);
+            let list = (0..next.count)
+                .flat_map(|outer| (0..joined.count).map(move |inner| (outer, inner)))
+                .map(|(outer, inner)| outer * far(&next) + joined.far.at(inner));
+            joined = Self {
+                count: joined.count * next.count,
+                near: joined.near,
+                far: Distances::Listed(list.collect()),
+            };
+        }
+        joined
+    }
+}
+
+impl Distances {
+    fn at(&self, n: usize) -> usize {
+        match self {
+            Self::Even(stride) => n * stride,
+            Self::Listed(list) => list[n],
+        }
+    }
+}
+
 /// A copy by tiles of elements of `N` bytes, for any pointers with the same strides.
 pub(super) struct Tiles<const N: usize> {
-    /// Moves least where it is read, and where it is written.
-    reading: Loop,
-    writing: Loop,
+    /// Side by side where they are read, and where they are written.
+    reading: Joined,
+    writing: Joined,
     /// Elements of a tile along the one and the other.
     rows: usize,
     columns: usize,
@@ -43,7 +97,7 @@ pub(super) struct Tiles<const N: usize> {
 
 impl<const N: usize> Tiles<N> {
     /// `whole` is how many bytes are copied in all.
-    pub fn new(reading: Loop, writing: Loop, whole: usize) -> Self {
+    pub fn new(reading: Joined, writing: Joined, whole: usize) -> Self {
         let all = reading.count.saturating_mul(writing.count).saturating_mul(N);
         let bytes = (all / TILES_OF_SMALL).clamp(MIN_TILE_BYTES, TILE_BYTES);
         let side = ((bytes / N).isqrt() / BAND).max(1) * BAND;
@@ -52,7 +106,8 @@ impl<const N: usize> Tiles<N> {
         let rows = reading.count.min((bytes / (columns * N)).max(1)).max(1);
         // A tile that is not whole has bands and blocks that reach beyond it.
         let tile = vec![0; columns.next_multiple_of(BAND) * Self::line(rows)];
-        let band = if Self::in_registers(writing) { vec![0; BAND * Self::line(columns)] } else { Vec::new() };
+        let band =
+            if Self::in_registers(&writing) { vec![0; BAND * Self::line(columns)] } else { Vec::new() };
         Self { reading, writing, rows, columns, tile, band, streams: whole >= STREAMED_BYTES }
     }
 
@@ -61,26 +116,24 @@ impl<const N: usize> Tiles<N> {
         (elements.next_multiple_of(BAND) * N).next_multiple_of(PADDING) + PADDING
     }
 
-    fn in_registers(writing: Loop) -> bool {
-        cfg!(target_arch = "x86_64") && matches!(N, 1 | 2 | 4 | 8) && writing.to == N
+    fn in_registers(writing: &Joined) -> bool {
+        cfg!(target_arch = "x86_64") && matches!(N, 1 | 2 | 4 | 8) && writing.near == N
     }
 
     /// # Safety
     /// Both sides have the span of the two loops.
     pub unsafe fn copy(&mut self, pointers: Pointers) {
-        let (reading, writing) = (self.reading, self.writing);
-        for top in (0..reading.count).step_by(self.rows) {
-            let rows = Loop { count: self.rows.min(reading.count - top), ..reading };
-            for left in (0..writing.count).step_by(self.columns) {
-                let columns = Loop { count: self.columns.min(writing.count - left), ..writing };
-                // SAFETY: `top` and `left` are below the counts, and the tile's loops end at them.
+        for top in (0..self.reading.count).step_by(self.rows) {
+            let rows = top..self.reading.count.min(top + self.rows);
+            for left in (0..self.writing.count).step_by(self.columns) {
+                let columns = left..self.writing.count.min(left + self.columns);
+                // SAFETY: rows and columns are below the counts.
                 unsafe {
-                    let corner = writing.advanced(reading.advanced(pointers, top), left);
-                    self.read(rows, columns, corner.from);
-                    if Self::in_registers(writing) {
-                        self.write_bands(rows, columns, corner.to);
+                    self.read(rows.clone(), columns.clone(), pointers.from);
+                    if Self::in_registers(&self.writing) {
+                        self.write_bands(rows.clone(), columns, pointers.to);
                     } else {
-                        self.write(rows, columns, corner.to);
+                        self.write(rows.clone(), columns, pointers.to);
                     }
                 }
             }
@@ -89,17 +142,23 @@ impl<const N: usize> Tiles<N> {
 
     /// # Safety
     /// The tile's elements are there.
-    unsafe fn read(&mut self, rows: Loop, columns: Loop, from: *const u8) {
+    unsafe fn read(&mut self, rows: Range<usize>, columns: Range<usize>, from: *const u8) {
         let line = Self::line(self.rows);
-        for (n, to) in self.tile.chunks_exact_mut(line).take(columns.count).enumerate() {
-            // SAFETY: `n` is below the count, and the buffer's line has room for the elements of one.
+        let step = self.reading.near;
+        let first = from.wrapping_add(rows.start * step);
+        let source = |column: usize| first.wrapping_add(self.writing.far.at(column));
+        for (column, to) in columns.clone().zip(self.tile.chunks_exact_mut(line)) {
+            // SAFETY: the column is one of the tile's, and the buffer's line has room for the elements of one.
             unsafe {
-                let from = from.add(n * columns.from);
-                prefetch(from.wrapping_add(2 * columns.from), rows.count * rows.from);
-                if rows.from == N {
-                    ptr::copy_nonoverlapping(from, to.as_mut_ptr(), rows.count * N);
+                let from = source(column);
+                if column + 2 < columns.end {
+                    prefetch(source(column + 2), rows.len() * step);
+                }
+                if step == N {
+                    ptr::copy_nonoverlapping(from, to.as_mut_ptr(), rows.len() * N);
                 } else {
-                    row::<N>(Loop { to: N, ..rows }, Pointers { from, to: to.as_mut_ptr() });
+                    let elements = Loop { count: rows.len(), from: step, to: N };
+                    row::<N>(elements, Pointers { from, to: to.as_mut_ptr() });
                 }
             }
         }
@@ -107,18 +166,22 @@ impl<const N: usize> Tiles<N> {
 
     /// # Safety
     /// There is room for the tile's elements, which were read.
-    unsafe fn write(&self, rows: Loop, columns: Loop, to: *mut u8) {
+    unsafe fn write(&self, rows: Range<usize>, columns: Range<usize>, to: *mut u8) {
         let line = Self::line(self.rows);
-        for n in 0..rows.count {
-            // SAFETY: `n` is below the count; the elements of a column lie a line apart in the buffer.
+        let step = self.writing.near;
+        let first = to.wrapping_add(columns.start * step);
+        let target = |row: usize| first.wrapping_add(self.reading.far.at(row));
+        for (n, at) in rows.clone().enumerate() {
+            // SAFETY: the row is one of the tile's; the elements of a column lie a line apart in the buffer.
             unsafe {
-                let to = to.add(n * rows.to);
-                prefetch(to.wrapping_add(rows.to), columns.count * columns.to);
-                let from = self.tile.as_ptr().add(n * N);
-                if columns.to == N {
-                    row::<N>(Loop { from: line, to: N, ..columns }, Pointers { from, to });
+                if at + 1 < rows.end {
+                    prefetch(target(at + 1), columns.len() * step);
+                }
+                let pointers = Pointers { from: self.tile.as_ptr().add(n * N), to: target(at) };
+                if step == N {
+                    row::<N>(Loop { count: columns.len(), from: line, to: N }, pointers);
                 } else {
-                    row::<N>(Loop { from: line, ..columns }, Pointers { from, to });
+                    row::<N>(Loop { count: columns.len(), from: line, to: step }, pointers);
                 }
             }
         }
@@ -126,29 +189,29 @@ impl<const N: usize> Tiles<N> {
 
     /// # Safety
     /// See `write`; elements of a line are written side by side.
-    unsafe fn write_bands(&mut self, rows: Loop, columns: Loop, to: *mut u8) {
+    unsafe fn write_bands(&mut self, rows: Range<usize>, columns: Range<usize>, to: *mut u8) {
         let (tile_line, band_line) = (Self::line(self.rows), Self::line(self.columns));
-        for first in (0..rows.count).step_by(BAND) {
-            let lines = BAND.min(rows.count - first);
+        let first = to.wrapping_add(columns.start * N);
+        for band in (0..rows.len()).step_by(BAND) {
+            let lines = BAND.min(rows.len() - band);
+            let target = |n: usize| first.wrapping_add(self.reading.far.at(rows.start + band + n));
             // SAFETY: the band lies in the tile, or reaches beyond it where the buffers have room for that.
             unsafe {
-                let to = to.add(first * rows.to);
                 for n in 0..if self.streams { 0 } else { lines } {
-                    prefetch(to.wrapping_add(n * rows.to), columns.count * N);
+                    prefetch(target(n), columns.len() * N);
                 }
-                for column in (0..columns.count).step_by(16 / N) {
+                for column in (0..columns.len()).step_by(16 / N) {
                     for n in (0..lines).step_by(16 / N) {
-                        let from = self.tile.as_ptr().add(column * tile_line + (first + n) * N);
+                        let from = self.tile.as_ptr().add(column * tile_line + (band + n) * N);
                         let into = self.band.as_mut_ptr().add(n * band_line + column * N);
                         block::<N>(|line| from.add(line * tile_line), |line| into.add(line * band_line));
                     }
                 }
                 for (n, line) in self.band.chunks_exact(band_line).take(lines).enumerate() {
-                    let (from, to) = (line.as_ptr(), to.add(n * rows.to));
                     if self.streams {
-                        stream(from, to, columns.count * N);
+                        stream(line.as_ptr(), target(n), columns.len() * N);
                     } else {
-                        ptr::copy_nonoverlapping(from, to, columns.count * N);
+                        ptr::copy_nonoverlapping(line.as_ptr(), target(n), columns.len() * N);
                     }
                 }
             }
