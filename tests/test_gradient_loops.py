@@ -172,9 +172,17 @@ def atomic_minimum_and_maximum(x: VEC, y: VEC):
 
 
 @oc.kernel
-def element_read_and_overwritten(x: VEC, y: VEC):
+def element_stored_and_read_again(x: VEC, y: VEC):
     for i in x:
         y[i] = x[i]
+        y[i] = y[i] * y[i]
+
+
+@oc.kernel
+def element_read_and_overwritten(x: VEC, y: VEC):
+    for i in x:
+        if x[i] > 0.0:
+            y[i] = x[i]
         y[i] = y[i] * y[i]
 
 
@@ -203,6 +211,7 @@ RIGHT = [
     (continue_in_a_task, ()),
     (carried_minimum, ()),
     (atomic_minimum_and_maximum, ()),
+    (element_stored_and_read_again, ()),
 ]
 REFUSED = [
     (*(bound_overwritten_by_a_later_task, ([0] * 4,)), "OC1101"),

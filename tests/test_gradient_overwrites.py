@@ -115,16 +115,16 @@ def loops_in_place_in_one_iteration(x: VEC, y: VEC, n: INTS):
 
 
 KEPT = [
-    (squared, 2 * 8 * 4),
+    (squared, 8 * 4),
     (steps_in_place, 3 * 8 * 4),
     (added_after_a_read, 8 * 4),
-    (overwritten_by_a_later_loop, 2 * 8 * 4),
+    (overwritten_by_a_later_loop, 8 * 4),
     (handed_along_a_serial_loop, 8 * 3),
     (nested_loops_in_place, None),
     (statements_outside_of_loops, None),
     (bound_increased_after_the_loop, None),
     (bound_overwritten_by_a_later_task, None),
-    (in_place_by_a_list, 4 * 8 * 4),
+    (in_place_by_a_list, 2 * 8 * 4),
     (loops_in_place_in_one_iteration, None),
 ]
 COUNTS = [0, 1, 3, 2]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use octants_codegen::{PtxOptions, PtxTarget, compile_ptx};
 use octants_hal::Cancel;
 use octants_ir::Kernel;
-use octants_passes::{Outcome, declare_tape_arrays};
+use octants_passes::{Assumptions as PassAssumptions, Outcome, declare_tape_arrays};
 use octants_runtime::Assumptions;
 
 use crate::backend::{codegen_error, compile_threads};
@@ -44,14 +44,15 @@ impl KernelSource {
             (capability, _) => PtxTarget::newest(capability.unwrap_or(DEFAULT_CAPABILITY)),
         };
         // Whether copies of arrays fit into a block's memory is asked by the code itself.
-        let copies = assume.noalias;
+        let noalias = assume.noalias;
+        let assumptions = PassAssumptions { noalias, copies: noalias, few_tasks: true };
         // Threads of the session's device may have memory for tapes; those of a GPU have arrays.
         let mut kernel = Kernel::clone(&self.kernel);
         declare_tape_arrays(&mut kernel, &[]);
-        let Outcome { kernel, plan, .. } = self.run_passes_on(kernel, Assumptions { copies, ..assume }).0;
+        let Outcome { kernel, plan, .. } = self.run_passes_on(kernel, assumptions).0;
         let options = PtxOptions {
             target,
-            noalias: assume.noalias,
+            noalias,
             optimise: self.options.opt_level > 0,
             threads: compile_threads(self),
         };

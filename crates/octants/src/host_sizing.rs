@@ -22,7 +22,7 @@ impl HostSizing {
     pub fn new(sizing: &Kernel) -> Option<Self> {
         let mut kernel = sizing.clone();
         for pass in ["promote_locals", "simplify"] {
-            run_pass(pass, &mut kernel, Assumptions { noalias: true, copies: false });
+            run_pass(pass, &mut kernel, Assumptions { noalias: true, ..Assumptions::default() });
         }
         let is_known = |op| {
             let data = &kernel.ops[op];

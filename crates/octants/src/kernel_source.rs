@@ -163,14 +163,16 @@ impl KernelSource {
     }
 
     pub fn run_passes(&self, assume: Assumptions) -> (Outcome, Duration) {
-        self.run_passes_on(Kernel::clone(&self.kernel), assume)
+        let Assumptions { noalias, copies } = assume;
+        let few_tasks = self.compiler.prefers_few_tasks();
+        self.run_passes_on(Kernel::clone(&self.kernel), PassAssumptions { noalias, copies, few_tasks })
     }
 
     /// Likewise of a kernel in place of the source's own.
-    pub(crate) fn run_passes_on(&self, kernel: Kernel, assume: Assumptions) -> (Outcome, Duration) {
+    pub(crate) fn run_passes_on(&self, kernel: Kernel, assumptions: PassAssumptions) -> (Outcome, Duration) {
         let begin = Instant::now();
         let options = PipelineOptions {
-            assumptions: PassAssumptions { noalias: assume.noalias, copies: assume.copies },
+            assumptions,
             // What an assignment in a parallel loop means does not depend on the level: the first two are needed for it.
             limit: (self.options.opt_level == 0).then_some(2),
             ..PipelineOptions::default()

@@ -361,7 +361,7 @@ impl Setting<'_> {
 
 /// The kernel after all passes.
 fn piped(kernel: &Kernel) -> Kernel {
-    let assumptions = Assumptions { noalias: true, copies: false };
+    let assumptions = Assumptions { noalias: true, ..Assumptions::default() };
     let options = PipelineOptions { assumptions, verify: true, ..PipelineOptions::default() };
     run_pipeline(kernel.clone(), options).kernel
 }

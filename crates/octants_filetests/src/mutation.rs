@@ -61,7 +61,7 @@ fn run_both(kernel: &Kernel, random_bits: &mut Xorshift) -> Result<(), String> {
         return Ok(());
     }
     for noalias in [false, true] {
-        let assumptions = Assumptions { noalias, copies: false };
+        let assumptions = Assumptions { noalias, ..Assumptions::default() };
         let options = PipelineOptions { assumptions, verify: true, ..PipelineOptions::default() };
         let split = run_pipeline(kernel.clone(), options).kernel;
         let after = run_once(&split, &mut Xorshift(seed));

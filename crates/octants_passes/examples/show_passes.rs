@@ -19,7 +19,7 @@ fn main() {
     let outcome = run_pipeline(
         kernel,
         PipelineOptions {
-            assumptions: Assumptions { noalias: has("noalias"), copies: false },
+            assumptions: Assumptions { noalias: has("noalias"), ..Assumptions::default() },
             dump: has("all").then_some(&mut dump),
             ..PipelineOptions::default()
         },

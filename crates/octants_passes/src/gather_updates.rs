@@ -21,7 +21,8 @@
 //!   …                                              add to the other elements, as before
 //! }
 //! ```
-//! What else the loop writes it writes afterwards, in a loop of its own: until then memory is what the iterations found.
+//! What else the loop writes it writes afterwards, in a loop of its own: until then memory is what the iterations found. Where tasks are to be few, the first
+//! and the last iterations add there.
 //!
 //! Acts where the loop touches the array by additions and subtractions alone, whose old values nobody uses, with one parallel index plus a constant at a
 //! position for each axis, and at two distances or more; and where computing the shares once for each distance is cheaper than the atomic
@@ -60,16 +61,19 @@ pub fn gather_updates(kernel: &mut Kernel, assumptions: Assumptions) {
     }
     kernel.regions[kernel.body].ops.clear();
     for (op, found) in found {
-        for updates in &found {
-            gather(kernel, op, updates);
-        }
         if !found.is_empty() {
             let gathered =
                 |update: Op| found.iter().any(|updates| updates.all.iter().any(|one| one.op == update));
             let body = kernel.ops[op].regions[0];
+            let writes = |&inner: &Op| kernel.ops[inner].kind.writes() && !gathered(inner);
+            let stays = ops_in(kernel, body).iter().any(writes);
+            let mut at_ends = Vec::new();
+            for updates in &found {
+                at_ends.extend(gather(kernel, op, updates, stays && assumptions.few_tasks));
+            }
             retain_ops(kernel, body, &mut |_, inner| !gathered(inner));
-            let writes = |&inner: &Op| kernel.ops[inner].kind.writes();
-            if !ops_in(kernel, body).iter().any(writes) {
+            kernel.regions[body].ops.splice(0..0, at_ends);
+            if !stays {
                 continue;
             }
         }
@@ -265,10 +269,11 @@ fn slice_cost(kernel: &Kernel, parents: &Parents, updates: Vec<Op>) -> u32 {
     cost
 }
 
-/// Puts loops at the end of the body that do the updates.
-fn gather(kernel: &mut Kernel, op: Op, updates: &Updates) {
+/// Puts loops at the end of the kernel's body that do the updates; what the first and last iterations do, `inside` of the loop's own body if its
+/// ops for that are asked for.
+fn gather(kernel: &mut Kernel, op: Op, updates: &Updates, inside: bool) -> Vec<Op> {
     let data = kernel.ops[op].clone();
-    let OpKind::ParallelFor(attributes) = data.kind else { return };
+    let OpKind::ParallelFor(attributes) = data.kind else { return Vec::new() };
     let mut building = Gathering {
         updates,
         attributes: &attributes,
@@ -283,11 +288,15 @@ fn gather(kernel: &mut Kernel, op: Op, updates: &Updates) {
         building.bounds.push((axis[0], hi));
     }
     building.inner_elements(kernel);
+    if inside {
+        return building.outer_updates(kernel);
+    }
     for axis in 0..building.bounds.len() {
         if updates.spread(axis) > 0 {
             building.outer_iterations(kernel, axis);
         }
     }
+    Vec::new()
 }
 
 struct Gathering<'g> {
@@ -411,17 +420,59 @@ impl Gathering<'_> {
                 exists = Some(Builder::at(kernel, region, self.loc).compare(CompareOp::Lt, index, hi));
             }
         }
-        let then = kernel.add_region();
-        let is_update = |op: Op| self.updates.all.iter().any(|update| update.op == op);
-        let uncollected = |kernel: &mut Kernel, region: Region, operands: &[Value]| {
-            self.is_outside(kernel, region, operands, &collected)
-        };
-        copy_ops(kernel, self.body, then, &mut names, &is_update, Some(&uncollected));
-        Builder::at(kernel, then, self.loc).yields(&[]);
+        let then = self.uncollected_updates(kernel, &mut names, &collected);
         let b = &mut Builder::at(kernel, region, self.loc);
         let none = b.region_of(&[], |_, _| Vec::new());
         b.op(OpKind::If, exists, [], [then, none]);
         self.add_loop(kernel, bounds, region);
+    }
+
+    /// A region with the updates of an iteration whose elements are not collected.
+    fn uncollected_updates(
+        &self,
+        kernel: &mut Kernel,
+        names: &mut ValueMap,
+        collected: &[(Value, Value)],
+    ) -> Region {
+        let region = kernel.add_region();
+        let is_update = |op: Op| self.updates.all.iter().any(|update| update.op == op);
+        let uncollected = |kernel: &mut Kernel, region: Region, operands: &[Value]| {
+            self.is_outside(kernel, region, operands, collected)
+        };
+        copy_ops(kernel, self.body, region, names, &is_update, Some(&uncollected));
+        Builder::at(kernel, region, self.loc).yields(&[]);
+        region
+    }
+
+    /// The same for the loop's own body: ops for its beginning. Most iterations do nothing there; that is the side of the `if` that stands first.
+    fn outer_updates(&self, kernel: &mut Kernel) -> Vec<Op> {
+        let body = kernel.body;
+        let mut far = Vec::new();
+        let mut collected = Vec::new();
+        for axis in 0..self.bounds.len() {
+            let ((lo, hi), spread) = (self.bounds[axis], self.updates.spread(axis));
+            collected.push(self.elements(kernel, body, axis));
+            far.push((self.moved(kernel, body, lo, spread), self.moved(kernel, body, hi, -spread)));
+        }
+        let region = kernel.add_region();
+        let indices = kernel.regions[self.body].params.clone();
+        let mut is_far = None;
+        for (axis, (first, end)) in
+            far.into_iter().enumerate().filter(|&(axis, _)| self.updates.spread(axis) > 0)
+        {
+            let b = &mut Builder::at(kernel, region, self.loc);
+            let (behind, before) = (
+                b.compare(CompareOp::Ge, indices[axis], first),
+                b.compare(CompareOp::Lt, indices[axis], end),
+            );
+            let here = b.bit(BitOp::And, behind, before);
+            is_far = Some(is_far.map_or(here, |other| b.bit(BitOp::And, other, here)));
+        }
+        let near = self.uncollected_updates(kernel, &mut ValueMap::new(), &collected);
+        let b = &mut Builder::at(kernel, region, self.loc);
+        let none = b.region_of(&[], |_, _| Vec::new());
+        b.op(OpKind::If, is_far, [], [none, near]);
+        std::mem::take(&mut kernel.regions[region].ops)
     }
 
     /// The iterations at both ends by number: as many at the beginning as distances lie apart, then those at the end that are no such.

@@ -14,6 +14,7 @@ mod iteration_number;
 mod lower_random;
 mod make_plan;
 mod manager;
+mod merge_accesses;
 mod place_tapes;
 mod privatise_reductions;
 mod promote_locals;
@@ -40,6 +41,7 @@ pub use make_plan::make_plan;
 pub use manager::{
     Assumptions, Dump, Findings, Outcome, PIPELINE, Pass, PassTiming, PipelineOptions, run_pass, run_pipeline,
 };
+pub use merge_accesses::merge_accesses;
 pub use place_tapes::{ClaimParams, TapeArray, TapeParams, TapedLoop, declare_tape_arrays, place_tapes};
 pub use privatise_reductions::privatise_reductions;
 pub use promote_locals::promote_locals;

@@ -11,6 +11,7 @@ use crate::expand_field_loops::expand_field_loops;
 use crate::gather_updates::gather_updates;
 use crate::lower_random::lower_random;
 use crate::make_plan::make_plan;
+use crate::merge_accesses::merge_accesses;
 use crate::place_tapes::place_tapes;
 use crate::privatise_reductions::privatise_reductions;
 use crate::promote_locals::promote_locals;
@@ -29,6 +30,8 @@ pub struct Assumptions {
     /// Each thread may have copies of arrays that a loop only adds to. The plan says of which; a guard at launch has seen that they
     /// pay.
     pub copies: bool,
+    /// Starting a task takes as long as thousands of iterations: what one loop can do as well is not left to a second one.
+    pub few_tasks: bool,
 }
 
 /// What passes found out about the program that its author may want to know.
@@ -158,6 +161,14 @@ pub static PIPELINE: &[Pass] = &[
         reason: "again, for what the accumulators' slots and demoted updates left",
         leaves: Phase::Structured,
         run: |kernel, _, _| simplify(kernel),
+    },
+    Pass {
+        name: "merge_accesses",
+        required: false,
+        reason: "after demote_atomics and gather_updates, which make several accesses of an element, and behind simplify, which makes equal \
+                 indices one value",
+        leaves: Phase::Structured,
+        run: |kernel, assumptions, _| merge_accesses(kernel, assumptions),
     },
     Pass {
         name: "split_tasks",

@@ -96,6 +96,10 @@ impl Compiler for Cuda {
         false
     }
 
+    fn prefers_few_tasks(&self) -> bool {
+        true
+    }
+
     fn reports_accesses(&self) -> bool {
         false
     }

@@ -73,6 +73,11 @@ pub(crate) trait Compiler: Send + Sync {
     /// Whether an iteration has memory of its own that grows; otherwise a launch provides it as arrays.
     fn has_tapes(&self) -> bool;
 
+    /// Whether starting a task takes as long as thousands of iterations.
+    fn prefers_few_tasks(&self) -> bool {
+        false
+    }
+
     /// Whether every access to an array can be told of, with its location.
     fn reports_accesses(&self) -> bool;
 }

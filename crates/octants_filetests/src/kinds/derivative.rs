@@ -22,7 +22,7 @@ pub fn run_text(
             let mut kernel = shown(derivative);
             verified(&kernel, "differentiated")?;
             for pass in ["promote_locals", "simplify"] {
-                run_pass(pass, &mut kernel, Assumptions { noalias: true, copies: false });
+                run_pass(pass, &mut kernel, Assumptions { noalias: true, ..Assumptions::default() });
             }
             print(&kernel)
         }

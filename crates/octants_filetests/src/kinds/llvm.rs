@@ -10,7 +10,8 @@ use crate::file::{Case, Head};
 
 pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<CaseOutput, String> {
     verified(&kernel, "at first")?;
-    let (kernel, plan) = planned(kernel, Assumptions { noalias: head.noalias, copies: head.gpu });
+    let (kernel, plan) =
+        planned(kernel, Assumptions { noalias: head.noalias, copies: head.gpu, few_tasks: head.gpu });
     let default = CpuOptions::default();
     let vector_bits = head.vector_bits.unwrap_or(default.vector_bits);
     let cpu = CpuOptions { vector_bits, force_lanes: head.lanes };

@@ -10,7 +10,11 @@ use crate::file::{Case, Head};
 pub fn run(head: &Head, names: &[String], case: &Case, mut kernel: Kernel) -> Result<CaseOutput, String> {
     verified(&kernel, "before any pass")?;
     for name in names {
-        if !run_pass(name, &mut kernel, Assumptions { noalias: head.noalias, copies: false }) {
+        if !run_pass(
+            name,
+            &mut kernel,
+            Assumptions { noalias: head.noalias, copies: false, few_tasks: head.gpu },
+        ) {
             return Err(format!("there is no pass `{name}`"));
         }
         verified(&kernel, &format!("after `{name}`"))?;

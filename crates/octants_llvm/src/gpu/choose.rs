@@ -18,7 +18,7 @@ use octants_ir::plan::{Copied, Task};
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Const, Kernel, Op, OpKind, Region, Type, Value};
 
-use super::guards::Guards;
+use super::guards::{Guards, common_ops};
 use super::runs::{Run, WIDEST, cell_of, gcd, run_along};
 
 /// Threads of a block, at most, on every GPU.
@@ -114,7 +114,10 @@ pub(super) fn choose_shape(kernel: &Kernel, task: &Task, op: Op) -> Choice {
     let OpKind::ParallelFor(attributes) = &kernel.ops[op].kind else { panic!("{op} is no parallel loop") };
     let body = kernel.ops[op].regions[0];
     let long = ops_in(kernel, body).iter().any(|&op| is_long(&kernel.ops[op].kind));
-    let copied = if long { Vec::new() } else { copied_arrays(kernel, task, body) };
+    let guards = Guards::of(kernel, body);
+    // What most points do.
+    let common = common_ops(kernel, body, &guards);
+    let copied = if long { Vec::new() } else { copied_arrays(kernel, task, &common) };
     let preferred = if long {
         LONG_BLOCK
     } else if copied.is_empty() {
@@ -131,16 +134,20 @@ pub(super) fn choose_shape(kernel: &Kernel, task: &Task, op: Op) -> Choice {
     if copied.is_empty() && has_short_rows(kernel, op) {
         return Choice::Points { block, grid, limited: false };
     }
-    let (points, grouping) = if long { None } else { points_of_thread(kernel, attributes, body) }
-        .unwrap_or_else(|| (1, Grouping { aligned: arrays_of_vectors(kernel, body), ..Grouping::default() }));
+    let (points, grouping) =
+        if long { None } else { points_of_thread(kernel, attributes, body, (guards, &common)) }
+            .unwrap_or_else(|| {
+                (1, Grouping { aligned: arrays_of_vectors(kernel, body), ..Grouping::default() })
+            });
     let across = if is_divergent(kernel, body) { DIVERGENT_ACROSS } else { ACROSS };
     // The greatest power of two that the block has threads for.
     let most_across = across.min(1 << block.ilog2());
     // A thread whose guards do not hold runs its points one behind the other.
     let several = !attributes.reductions.is_empty() && grouping.guards.ifs.is_empty();
-    let groups = if several { groups_of_thread(kernel, body, points) } else { 1 };
+    let groups = if several { groups_of_thread(kernel, &common, points) } else { 1 };
     // Neighbouring rows of a stencil share loads, and what a thread does for its place in a tile is done once for both.
-    let rows = if attributes.axes > 1 && groups == 1 && may_repeat(kernel, body, points, 2) { 2 } else { 1 };
+    let rows =
+        if attributes.axes > 1 && groups == 1 && may_repeat(kernel, &common, points, 2) { 2 } else { 1 };
     let stepped = long && attributes.axes > 1 && points == 1;
     let grid = if stepped && !resident { Grid::Several } else { grid };
     let tiling = Tiling { block, points, groups, rows, most_across, stepped, grid };
@@ -149,14 +156,21 @@ pub(super) fn choose_shape(kernel: &Kernel, task: &Task, op: Op) -> Choice {
 
 /// Arrays that the loop only adds to, if all of them may fit into shared memory. Those of arrays are known at launch; the body is then written
 /// with copies and without.
-fn copied_arrays(kernel: &Kernel, task: &Task, body: Region) -> Vec<Copied> {
+fn copied_arrays(kernel: &Kernel, task: &Task, common: &[Op]) -> Vec<Copied> {
     let Task::Range { copied, .. } = task else { return Vec::new() };
+    let is_added_to = |array: &Copied| {
+        let arrays = common.iter().filter_map(|&op| kernel.as_param(sum_path(kernel, op)?[0]));
+        arrays.into_iter().any(|param| param == array.param)
+    };
+    if !copied.iter().any(is_added_to) {
+        return Vec::new();
+    }
     let spans: Option<u64> = copied.iter().map(|array| array.span).sum();
     // Each is rounded up.
     let known = spans.map(|bytes| bytes + WIDEST * copied.len() as u64);
     let worthwhile = match known {
         Some(bytes) => bytes <= SHARED_BYTES,
-        None => ops_in(kernel, body).len() <= MOST_OPS_TWICE,
+        None => common.len() <= MOST_OPS_TWICE,
     };
     if worthwhile { copied.clone() } else { Vec::new() }
 }
@@ -191,19 +205,22 @@ pub(super) fn is_long(kind: &OpKind) -> bool {
 /// How many neighbouring points a thread takes so that its accesses have 128 bits, and the arrays whose alignment that asks for. 1 where
 /// less than half of the accesses run along the last axis, memory is touched under a condition, or elements are so wide that the accesses of a
 /// warp would lie far apart.
-fn points_of_thread(kernel: &Kernel, attributes: &ParallelFor, body: Region) -> Option<(u32, Grouping)> {
+fn points_of_thread(
+    kernel: &Kernel,
+    attributes: &ParallelFor,
+    body: Region,
+    (guards, common): (Guards, &[Op]),
+) -> Option<(u32, Grouping)> {
     if attributes.in_order {
         return None;
     }
     let axis = kernel.regions[body].params[usize::from(attributes.axes) - 1];
-    let ops = ops_in(kernel, body);
-    let (accesses, runs) = runs_along(kernel, axis, &ops);
-    let ops = ops.iter().filter(|&&op| !matches!(kernel.ops[op].kind, OpKind::Const(_))).count();
+    let (accesses, runs) = runs_along(kernel, axis, common);
+    let ops = written_ops(kernel, common);
     let wide = runs.iter().any(|run| run.stride > WIDEST || run.stride == THREE_WORDS);
     if runs.is_empty() || 2 * runs.len() < accesses || wide || ops > MOST_OPS {
         return None;
     }
-    let guards = Guards::of(kernel, body);
     if has_conditional_accesses(kernel, body, &guards) {
         return None;
     }
@@ -220,19 +237,22 @@ fn points_of_thread(kernel: &Kernel, attributes: &ParallelFor, body: Region) -> 
 }
 
 /// How many groups of points a thread of a reduction takes at once: it waits for its loads, so it begins several before the first is used.
-fn groups_of_thread(kernel: &Kernel, body: Region, points: u32) -> u32 {
+fn groups_of_thread(kernel: &Kernel, common: &[Op], points: u32) -> u32 {
     let mut groups = MOST_GROUPS;
-    while groups > 1 && !may_repeat(kernel, body, points, groups) {
+    while groups > 1 && !may_repeat(kernel, common, points, groups) {
         groups /= 2;
     }
     groups
 }
 
 /// Whether a thread's several points may be written so many times.
-fn may_repeat(kernel: &Kernel, body: Region, points: u32, times: u32) -> bool {
-    let ops = ops_in(kernel, body);
-    let ops = ops.iter().filter(|&&op| !matches!(kernel.ops[op].kind, OpKind::Const(_))).count();
-    points > 1 && (points * times) as usize * ops <= MOST_OPS
+fn may_repeat(kernel: &Kernel, common: &[Op], points: u32, times: u32) -> bool {
+    points > 1 && (points * times) as usize * written_ops(kernel, common) <= MOST_OPS
+}
+
+/// How many ops become instructions.
+fn written_ops(kernel: &Kernel, ops: &[Op]) -> usize {
+    ops.iter().filter(|&&op| !matches!(kernel.ops[op].kind, OpKind::Const(_))).count()
 }
 
 /// Arrays of vectors whose entries are joined to accesses of 64 or 128 bits if the arrays are aligned. The body is then written twice: none if

@@ -1,7 +1,7 @@
 //! Conditions on indices around a body's accesses, such as `if 0 < i < n - 1`, that hold for most points.
 //!
 //! Accesses under a condition of each point's own are not joined. So the conditions of all points of a group are asked first, and where
-//! they all hold, the group is written without them. A condition is such a *guard* if it compares indices, moved by something that is the
+//! they all hold, the group is written without them, and without what stands in their `else`: of the two sides one has to be empty. A condition is such a *guard* if it compares indices, moved by something that is the
 //! same for all points, and nothing else: one that picks every second point would hold for no group.
 
 use octants_ir::ops::{ArithOp, BitOp};
@@ -30,7 +30,9 @@ impl Guards {
     fn find(&mut self, kernel: &Kernel, ops: &[Op], region: Region) {
         for &op in &kernel.regions[region].ops {
             let data = &kernel.ops[op];
-            if data.kind != OpKind::If || !data.results.is_empty() || !is_empty(kernel, data.regions[1]) {
+            // Of two sides, one does nothing.
+            let plain = data.regions.iter().any(|&side| is_empty(kernel, side));
+            if data.kind != OpKind::If || !data.results.is_empty() || !plain {
                 continue;
             }
             let mut slice = Slice { inside: SideTable::new(false), needed: SideTable::new(false) };
@@ -44,6 +46,21 @@ impl Guards {
             }
         }
     }
+}
+
+/// The ops of a body without those that stand where a guard does not hold.
+pub(super) fn common_ops(kernel: &Kernel, body: Region, guards: &Guards) -> Vec<Op> {
+    let mut ops = Vec::new();
+    for &op in &kernel.regions[body].ops {
+        ops.push(op);
+        let regions = &kernel.ops[op].regions;
+        if guards.ifs.contains(&op) {
+            ops.extend(common_ops(kernel, regions[0], guards));
+        } else {
+            ops.extend(regions.iter().flat_map(|&region| ops_in(kernel, region)));
+        }
+    }
+    ops
 }
 
 fn is_empty(kernel: &Kernel, region: Region) -> bool {
@@ -72,7 +89,7 @@ impl Slice {
             OpKind::Const(_) | OpKind::Extent(_) => true,
             OpKind::Compare(_)
             | OpKind::Select
-            | OpKind::Arith(ArithOp::Add | ArithOp::Sub)
+            | OpKind::Arith(ArithOp::Add | ArithOp::Sub | ArithOp::Min | ArithOp::Max)
             | OpKind::Bit(BitOp::And | BitOp::Or) => {
                 data.operands.iter().all(|&operand| self.mark(kernel, operand))
             }

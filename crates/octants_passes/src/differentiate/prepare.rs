@@ -34,10 +34,13 @@ use super::{Refusal, RefusalKind};
 use crate::demote_atomics::demote_atomics_where;
 use crate::manager::Assumptions;
 use crate::slots::yielded;
-use crate::{expand_field_loops, lower_random, promote_locals, recognise_reductions, scalarise, simplify};
+use crate::{
+    expand_field_loops, lower_random, merge_accesses, promote_locals, recognise_reductions, scalarise,
+    simplify,
+};
 
 /// No array that the kernel writes overlaps another: whoever launches the derivative sees to it.
-pub(super) const ASSUMPTIONS: Assumptions = Assumptions { noalias: true, copies: false };
+pub(super) const ASSUMPTIONS: Assumptions = Assumptions { noalias: true, copies: false, few_tasks: false };
 
 /// Gives the places of assignments that are races.
 pub(super) fn prepare(kernel: &mut Kernel) -> Result<Vec<Loc>, Refusal> {
@@ -51,6 +54,8 @@ pub(super) fn prepare(kernel: &mut Kernel) -> Result<Vec<Loc>, Refusal> {
     let races = recognise_reductions(kernel, ASSUMPTIONS);
     demote(kernel);
     promote_locals(kernel);
+    // What is read once is added to once.
+    merge_accesses(kernel, ASSUMPTIONS);
     // The outer ones first: what is copied has inner ones of its own.
     let mut pending = vec![kernel.body];
     while let Some(region) = pending.pop() {

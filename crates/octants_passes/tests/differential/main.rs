@@ -153,7 +153,7 @@ fn check(seed: u64, acted: &mut Acted) {
         let before = run(&kernel, seed, aliased);
         assert!(before.is_ok(), "seed {seed} traps: {before:?}\n{}", print(&kernel));
         let options = PipelineOptions {
-            assumptions: Assumptions { noalias, copies: false },
+            assumptions: Assumptions { noalias, ..Assumptions::default() },
             limit,
             verify: true,
             ..PipelineOptions::default()
