@@ -105,3 +105,54 @@ def test_machine_code_without_the_tools_names_them(monkeypatch):
 def test_a_cpu_has_no_resources_to_count():
     scale = compiled()
     assert scale.resources() == []
+
+
+ONE, TWO = oc.types.ndarray(dtype=oc.f32, ndim=1), oc.types.ndarray(dtype=oc.f32, ndim=2)
+
+
+def ptx_of_gradient(kernel, shape):
+    """The PTX of each task of the reverse kernel."""
+    x, y = (oc.ndarray(oc.f32, shape, needs_grad=True) for _ in range(2))
+    kernel(x, y)
+    kernel.grad(x, y)
+    return kernel.dump("ptx", capability=90, grad=True).split(".version")[1:]
+
+
+def accesses(text):
+    """Loads and stores of four elements each on the way that whole groups of points take."""
+    return text.count("ld.global.nc.v4.f32") + text.count("ld.global.v4.f32"), text.count("st.global.v4.f32")
+
+
+def test_points_of_a_body_that_branches_have_wide_accesses():
+    oc.init(arch=oc.cpu, log_level="error")
+
+    @oc.kernel
+    def branches(x: ONE, y: ONE):
+        for i in x:
+            v = x[i] * 2.0
+            if v > 1.0:
+                v = oc.sin(v) * x[i]
+            else:
+                v = oc.exp(-v) / x[i]
+            y[i] = v
+
+    # `x`, `x.grad` and `y.grad` are loaded once each, and both gradients stored.
+    (text,) = ptx_of_gradient(branches, 64)
+    assert accesses(text) == (3, 2)
+    assert accesses(branches.dump("ptx", capability=90)) == (1, 1)
+
+
+def test_the_gradient_of_a_stencil_has_two_tasks():
+    oc.init(arch=oc.cpu, log_level="error")
+
+    @oc.kernel
+    def stencil(x: TWO, y: TWO):
+        for i, j in oc.ndrange((1, x.shape[0] - 1), (1, x.shape[1] - 1)):
+            y[i, j] = x[i, j] * (x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1])
+
+    collecting, clearing = ptx_of_gradient(stencil, (64, 64))
+    # Two rows of a thread: `y.grad` and `x` of four rows each, the sums of two.
+    assert accesses(collecting) == (10, 2)
+    assert "atom." not in collecting
+    assert accesses(clearing) == (0, 2)
+    assert ".shared" not in clearing

@@ -162,6 +162,11 @@ impl<'k> Emitter<'k> {
         self.values.set(value, Some(val));
     }
 
+    /// What stands for some values, as far as they were emitted.
+    pub fn known(&self, values: impl Iterator<Item = Value>) -> Vec<(Value, Val)> {
+        values.filter_map(|value| Some((value, self.values[value]?))).collect()
+    }
+
     /// The scalar type of an IR value. After scalarisation values have no other.
     pub fn scalar(&self, value: Value) -> Scalar {
         self.kernel

@@ -243,6 +243,82 @@ kernel @inner(%x "x": array<f32, 2>, %y "y": array<f32, 2>) {
 }
 
 #[test]
+fn what_stands_where_a_guard_does_not_hold_is_left_to_single_points() {
+    let text = r#"
+kernel @ends(%x "x": array<f32, 1>, %y "y": array<f32, 1>, %s "s": array<f32, 1>) {
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %x
+  parallel_for (%i: i32) in (%zero..%n) {
+    %one: i32 = const 1
+    %last: i32 = sub %n, %one
+    %a: u1 = ge %i, %one
+    %b: u1 = lt %i, %last
+    %c: u1 = and %a, %b
+    if %c {
+    } else {
+      %v: f32 = load %y[%i]
+      %first: i32 = const 0
+      %old: f32 = atomic_add %s[%first], %v
+    }
+    %w: f32 = load %x[%i]
+    store %y[%i], %w
+  }
+  return
+}"#;
+    assert_eq!(tasks(text)[0].shape.dealing, Dealing::Tiles { across: 32, points: 4, rows: 1 });
+    for n in [1, 2, 3, 1024, 2500] {
+        let inputs = [input(Scalar::F32, &[n]), input(Scalar::F32, &[n]), input(Scalar::F32, &[1])];
+        check_gpu(&kernel(text), &inputs, |_| 1e-5);
+    }
+    // Neither side is empty: either may be the common one.
+    let both = text.replace("if %c {\n", "if %c {\n store %x[%i], %one_\n");
+    let both = both.replace("%a: u1 = ge", "%one_: f32 = const 1.0\n %a: u1 = ge");
+    assert_eq!(tasks(&both)[0].shape.dealing, Dealing::Tiles { across: 32, points: 1, rows: 1 });
+}
+
+#[test]
+fn points_of_a_body_that_branches_load_first_and_store_last() {
+    // `%y` is stored before and read afterwards; `%z` is read after it was written; `%s` sums all.
+    let text = r#"
+kernel @stages(%x "x": array<f32, 1>, %y "y": array<f32, 1>, %z "z": array<f32, 1>, %s "s": array<f32, 1>) {
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %x
+  parallel_for (%i: i32) in (%zero..%n) reduce (%sum: f32 = atomic_add %s[%zero]) {
+    %one: i32 = const 1
+    %next: i32 = add %i, %one
+    %a: f32 = load %x[%i]
+    %b: f32 = load %z[%i]
+    store %z[%i], %a
+    %limit: f32 = const 2.0
+    %c: u1 = lt %a, %limit
+    %d: f32 = if %c {
+      %e: f32 = mul %a, %b
+      yield %e
+    } else {
+      %f: f32 = exp %a
+      %g: f32 = div %b, %f
+      yield %g
+    }
+    %h: f32 = load %z[%i]
+    %k: f32 = load %y[%i]
+    store %y[%i], %d
+    %l: f32 = add %h, %k
+    %m: f32 = load %y[%i]
+    %o: f32 = add %l, %m
+    store %z[%i], %o
+    %total: f32 = add %sum, %o
+    yield %total
+  }
+  return
+}"#;
+    for n in [1, 3, 1024, 5000] {
+        let inputs = [&[n][..]; 3].map(|shape| input(Scalar::F32, shape));
+        let inputs = [&inputs[..], &[input(Scalar::F32, &[1])]].concat();
+        check_gpu(&kernel(text), &inputs, |_| 1e-4);
+    }
+}
+
+#[test]
 fn loops_inside_a_body_are_unrolled_and_keep_their_order() {
     // Halving after each addition: the order matters.
     let text = r#"

@@ -1,7 +1,7 @@
 //! The points that one thread runs of a tile.
 //!
 //! Where the whole tile lies inside the last axis and the arrays are aligned, a thread has a *group* of neighbouring points: the body is
-//! written once for each, and LLVM joins their accesses ([`runs`](super::runs)). Elsewhere the tile's points are dealt to its threads
+//! written once for each, in [stages](super::stages) if it branches, and LLVM joins their accesses ([`runs`](super::runs)). Elsewhere the tile's points are dealt to its threads
 //! one by one, in turn, so that neighbouring threads touch neighbouring cells; a loop runs the body for each of a thread's points.
 //! Which of the two holds is the same for all threads of a block. A group whose [guards](super::guards) do not all hold goes through
 //! that loop too.
@@ -13,6 +13,7 @@ use super::choose::{Grouping, Tiling};
 use super::exchange::Exchanges;
 use super::registers::Register;
 use super::runs::Group;
+use super::stages::Stages;
 use super::tile::{Piece, Tiles};
 use super::warp_sums::WholeWarp;
 use crate::emitter::Emitter;
@@ -282,9 +283,15 @@ impl Emitter<'_> {
         self.taken.clone_from(&grouping.guards.ifs);
         // Guards are each thread's own.
         self.warp = warp.filter(|_| guarded.is_none());
+        let stages = Stages::of(self.kernel, body, axis.index, &grouping.guards.ifs, self.options.noalias);
         for row in 0..rows.len().max(1) {
             if let Some(&(row_axis, row)) = rows.get(row) {
                 self.place_index(&row_axis, row);
+            }
+            if let Some(stages) = &stages {
+                let columns = (&columns[..], points);
+                grouped = self.points_in_stages(tiles, (body, stages), columns, grouping, &grouped);
+                continue;
             }
             for (&column, lane) in columns.iter().zip((0..points).cycle()) {
                 let aligned = grouping.aligned.clone();

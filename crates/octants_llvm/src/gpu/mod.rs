@@ -1,7 +1,7 @@
 //! Tasks of a GPU: a kernel of which each thread runs some of the iterations.
 //!
 //! What only a GPU wants stands here: the [parameters](abi), how points are dealt to threads ([`choose`] decides; [`points`], [`tile`],
-//! [`steps`], [`group`], [`guards`], [`runs`]), loops inside a body ([`inner`]), elements that a
+//! [`steps`], [`group`], [`guards`], [`runs`], [`stages`]), loops inside a body ([`inner`]), elements that a
 //! warp loads and stores together ([`exchange`]), sums of neighbouring cells ([`joined_sums`]) and of lanes that share one ([`warp_sums`]), the reductions of a block ([`reduce`]) and its copies of small arrays ([`scatter`]), the library of device functions ([`library`]), and reports to the host
 //! ([`report`]).
 
@@ -20,6 +20,7 @@ mod registers;
 mod report;
 pub(crate) mod runs;
 mod scatter;
+mod stages;
 mod steps;
 mod tile;
 pub(crate) mod warp_sums;
