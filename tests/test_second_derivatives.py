@@ -119,6 +119,24 @@ def test_second_derivatives_of_fields(arch):
     np.testing.assert_allclose(of_apart, np.stack([0 * squares, squares * 4.0], axis=1))
 
 
+def test_what_is_overwritten_is_refused():
+    @oc.kernel
+    def f(x: VEC, loss: SCALAR):
+        for i in x:
+            x[i] = x[i] * x[i]
+        for i in x:
+            loss[None] += x[i] * x[i]
+
+    x, loss = array([0.3, 0.5]), array(0.0)
+    with pytest.raises(oc.OctantsCompilationError, match=r"\[OC1101\](.|\n)*x\[i\] \* x\[i\]") as told:
+        oc.ad.hessian_vector_product(lambda: f(x, loss), loss, x, [1.0, 1.0])
+    assert "oc.ad.Tape" not in str(told.value)
+    x.from_numpy(np.array([0.3, 0.5]))
+    with oc.ad.Tape(loss):
+        f(x, loss)
+    np.testing.assert_allclose(x.grad.to_numpy(), 4 * np.array([0.3, 0.5]) ** 3)
+
+
 def test_wrong_arguments():
     x, loss = array([0.3, 0.5]), array(0.0)
     plain = array([1.0], needs_dual=False)

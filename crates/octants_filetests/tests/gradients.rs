@@ -15,8 +15,9 @@ use octants_ir::{Data, Phase, Scalar, Type, verify};
 use octants_passes::{Mode, PipelineOptions, Storage, differentiate, run_pipeline};
 
 /// Seeds that once failed, and what they found. They run with the others.
-const FOUND: [u64; 1] = [
+const FOUND: [u64; 2] = [
     20376, // a tape for the derivative of a variable's first value, a constant, which later gets another
+    21929, // a tape for all of an array of which one component, at an index that is known after all, is carried
 ];
 
 fn run_one(seed: u64) -> Result<bool, String> {

@@ -122,7 +122,7 @@ pub struct Refusal {
 pub enum RefusalKind {
     /// The derivative needs what was read at one place, and another overwrites it.
     Overwritten,
-    /// Likewise, and keeping what was read would not do: other iterations of a parallel loop may write it at any time.
+    /// Likewise, and keeping what was read would not do: other iterations of a parallel loop may write it at any time, or nothing is kept.
     Unkeepable,
     /// Something that depends on an input is stored in an array without storage for its derivative.
     NoStorage,
@@ -149,6 +149,13 @@ pub enum RefusalKind {
 impl Refusal {
     fn new(kind: RefusalKind, at: Loc) -> Self {
         Self { kind, at, other: None, param: None }
+    }
+
+    /// Says so of what would have to be kept.
+    pub fn cannot_be_kept(&mut self) {
+        if self.kind == RefusalKind::Overwritten {
+            self.kind = RefusalKind::Unkeepable;
+        }
     }
 }
 

@@ -27,8 +27,8 @@
 //! ```
 
 use octants_ir::ops::AtomicOp;
-use octants_ir::rewrite::{ValueMap, clone_body, replace_values, use_counts};
-use octants_ir::{Arena, Builder, Func, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
+use octants_ir::rewrite::{ValueMap, clone_body, ops_in, replace_values, use_counts};
+use octants_ir::{Arena, Builder, Data, Func, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
 use super::{Refusal, RefusalKind};
 use crate::demote_atomics::demote_atomics_where;
@@ -50,6 +50,12 @@ pub(super) fn prepare(kernel: &mut Kernel) -> Result<Vec<Loc>, Refusal> {
     lower_random(kernel);
     promote_locals(kernel);
     simplify(kernel);
+    if ops_in(kernel, kernel.body).into_iter().any(|op| is_local_tensor(kernel, op)) {
+        // Components that turned out to be fixed are variables of their own: loops keep those that they need.
+        scalarise(kernel);
+        promote_locals(kernel);
+        simplify(kernel);
+    }
     // Assignments that mean a reduction have other derivatives than a store.
     let races = recognise_reductions(kernel, ASSUMPTIONS);
     demote(kernel);
@@ -64,6 +70,11 @@ pub(super) fn prepare(kernel: &mut Kernel) -> Result<Vec<Loc>, Refusal> {
     }
     simplify(kernel);
     Ok(races)
+}
+
+fn is_local_tensor(kernel: &Kernel, op: Op) -> bool {
+    let data = &kernel.ops[op];
+    data.kind == OpKind::Local && matches!(kernel.ty(data.results[0]), Type::Local(Data::Tensor(_)))
 }
 
 /// Updates that no other thread sees become plain ones, but for sums, whose derivative needs no value.

@@ -41,9 +41,13 @@ impl Kernel {
                 })
             }
         };
-        let gradient = made
-            .map_err(|error| errors::from_error(py, &error))?
-            .map_err(|refusals| self.no_derivative(py, kernel, mode, &refusals))?;
+        let gradient = made.map_err(|error| errors::from_error(py, &error))?.map_err(|mut refusals| {
+            if kind == DerivativeKind::ForwardOverReverse {
+                // No run is recorded for second derivatives: a tape would not help.
+                refusals.iter_mut().for_each(Refusal::cannot_be_kept);
+            }
+            self.no_derivative(py, kernel, mode, &refusals)
+        })?;
         self.tell_dropped(py, kernel, mode, &gradient)?;
         let returns = match mode {
             Mode::Forward => returns.clone(),
