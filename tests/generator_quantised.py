@@ -58,7 +58,8 @@ class Quantised(Sparse):
     def choose_quantised(self) -> None:
         if not self.fields or self.random.random() < 0.5:
             return
-        self.in_arrays = self.random.random() < 0.3
+        # More than one word: threads that write a mark which is the only one of its node are told to race with a loop that reads it.
+        self.in_arrays = self.size > TOGETHER and self.random.random() < 0.6
         for number in range(1 if self.in_arrays else self.random.randint(1, 3)):
             name, type_ = f"q_{number}", self.quant_type(8 if self.in_arrays else 20)
             self.quantised[name] = type_

@@ -507,6 +507,28 @@ def test_a_field_that_is_one_list_is_appended_to_by_its_name():
         lists_of_lists()
 
 
+def test_lists_of_a_field_that_begins_elsewhere():
+    x, y = oc.field(oc.i32), oc.field(oc.i32)
+    oc.root.dense(oc.i, 4).dynamic(oc.j, 8).place(x, offset=(-2, 0))
+    oc.root.pointer(oc.j, 4).dynamic(oc.i, 8).place(y, offset=(0, 5))
+
+    @oc.kernel
+    def fill():
+        for i in range(4):
+            for n in range(i + 1):
+                x[i - 2].append(10 * i + n)
+                y[i + 5].append(10 * i + n)
+
+    @oc.kernel
+    def lengths() -> oc.types.vector(2, oc.i32):
+        return oc.Vector([x[1].length(), y[7].length()])
+
+    fill()
+    assert lengths().to_list() == [4, 3]
+    assert x[1, 3] == 33 and x[-2, 0] == 0 and x[-1, 1] == 11 and y[2, 7] == 22
+    assert np.array_equal(x.to_numpy(), y.to_numpy().T)
+
+
 def test_a_loop_over_a_node_of_one_cell_visits_it():
     x, y = oc.field(oc.i32), oc.field(oc.i32)
     one = oc.root.bitmasked(oc.i, 1)

@@ -146,6 +146,8 @@ impl<H: Host> Lowerer<'_, H> {
                 indices.clear();
             }
             self.check_rank(rank, indices.len(), &format!("`{name}`"), index.span)?;
+            let origin = vec![0; indices.len()];
+            self.check_list_bounds(tree, node, &origin, &indices, &name, span);
         } else {
             self.check_rank(cells.rank(), indices.len(), &format!("`{name}`"), index.span)?;
             self.check_field_bounds(&cells.origin, &cells.shape, &indices, &name, span);
@@ -207,12 +209,29 @@ impl<H: Host> Lowerer<'_, H> {
         self.load_word(tree, &parent, word, span)
     }
 
-    /// The list that a field has at an index with one number less than it has axes, if it has lists.
+    /// In debug mode: whether there is such a list.
+    fn check_list_bounds(
+        &mut self,
+        tree: usize,
+        node: usize,
+        origin: &[i32],
+        indices: &[Value],
+        name: &str,
+        span: Span,
+    ) {
+        let tree = &self.trees[tree].tree;
+        let extents = tree.shape(tree.nodes[node].parent.unwrap_or(0));
+        self.check_field_bounds(origin, &extents, indices, name, span);
+    }
+
+    /// The list that a field has at an index with one number less than it has axes, if it has lists; `of` is the dependency and its leaf.
     pub(crate) fn sublist(
         &mut self,
         leaf: &SparseLeaf,
         path: &[Value],
         of: (usize, usize),
+        name: &str,
+        span: Span,
     ) -> Option<Sublist> {
         let node = leaf.tree.leaves[leaf.leaf as usize].parent;
         let is_list = leaf.tree.nodes[node].kind == NodeKind::Dynamic;
@@ -220,7 +239,13 @@ impl<H: Host> Lowerer<'_, H> {
             return None;
         }
         let tree = self.tree_use(&leaf.tree, leaf.serial, of.0, of.1);
-        Some(Sublist { tree, node, indices: path.to_vec() })
+        let list_axis = leaf.tree.nodes[node].splits[0].0;
+        let axes = leaf.tree.axes(node).into_iter();
+        let firsts = axes.zip(&leaf.tree.leaves[leaf.leaf as usize].origin);
+        let origin: Vec<i32> =
+            firsts.filter(|&(axis, _)| axis != list_axis).map(|(_, &first)| first).collect();
+        self.check_list_bounds(tree, node, &origin, path, name, span);
+        Some(Sublist { tree, node, indices: self.distances(path, &origin, span) })
     }
 
     /// `x[i].append(value)`, `x[i].length()`, `x[i].deactivate()`

@@ -89,7 +89,7 @@ impl<H: Host> Lowerer<'_, H> {
         if let Some((at, leaf)) = first_sparse(&kind).filter(|_| path.len() < layout.rank()) {
             let leaf = Arc::clone(leaf);
             let field = self.field_member(object, name);
-            if let Some(list) = self.sublist(&leaf, &path, (field, at)) {
+            if let Some(list) = self.sublist(&leaf, &path, (field, at), name, span) {
                 return Ok(Term::Sublist(Box::new(list)));
             }
         }
@@ -136,7 +136,7 @@ impl<H: Host> Lowerer<'_, H> {
         let leaf = Arc::clone(leaf);
         let name = self.text(expr.span);
         let field = self.field_member(object, &name);
-        Ok(self.sublist(&leaf, &[], (field, at)))
+        Ok(self.sublist(&leaf, &[], (field, at), &name, expr.span))
     }
 
     /// One index. A literal may be negative where the field begins below zero.
