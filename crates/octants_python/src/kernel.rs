@@ -3,16 +3,13 @@
 //! A call looks at each argument once, compares what it found with the specialisation of the call before, writes the block of
 //! arguments on the stack and hands it to the device. Nothing is keyed by the address of a temporary object.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use octants::diag::{Code, quote};
-use octants::front::{
-    FunctionKind, Host, LowerOptions, Returned, Returns, Signature, check_signature, lower_kernel,
-};
+use octants::front::{FunctionKind, Host, Returned, Returns, Signature, check_signature};
 use octants::ir::{Const, Data, LocData};
-use octants::{Arguments, LaunchError, LiveStream, Mode};
+use octants::{Arguments, LaunchError, LiveStream};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
@@ -22,17 +19,16 @@ use crate::bound_kernel::BoundKernel;
 use crate::dump::dump;
 use crate::host::PyHost;
 use crate::interrupt::SignalScope;
-use crate::launch::{
-    DerivativeKind, Fit, LaunchArguments, Objects, Sizing, Specialisation, Words, companions,
-};
-use crate::runtime::{ActiveSession, Runtime, SessionHolder};
+use crate::launch::{DerivativeKind, Fit, LaunchArguments, Objects, Sizing, Specialisation, Words};
+use crate::runtime::{Runtime, SessionHolder};
 use crate::traced::Traced;
 use crate::write_log::{self, Since, WriteLog};
-use crate::{aggregate, disk_cache, dtype, errors, host_only, interrupt, stack, stream, tensor};
+use crate::{aggregate, dtype, errors, host_only, interrupt, stream};
 
 mod derivative;
 mod promise;
 mod recording;
+mod specialise;
 mod times;
 
 use recording::RecordUse;
@@ -148,144 +144,6 @@ impl Kernel {
                 errors::plain(py, Code::ArrayMismatch, "a member that the kernel writes is a read-only array")
             }
         }
-    }
-
-    #[cold]
-    fn specialise<'py>(
-        &self,
-        py: Python<'py>,
-        current: &ActiveSession,
-        what: What,
-        arguments: &[Borrowed<'_, 'py, PyAny>],
-    ) -> PyResult<Arc<Specialisation>> {
-        let sources = self.runtime.get().sources();
-        let binder = Binder { signature: &self.signature, params: &self.params, sources: sources.map() };
-        let described = arguments.iter().zip(&self.params);
-        let args = described
-            .map(|(object, param)| binder.describe(param, tensor::unwrapped(object), current))
-            .collect::<PyResult<Vec<_>>>()?;
-        let mut options = self.lower_options(py, current, arguments)?.into_owned();
-        options.has_run = matches!(what, What::Derivative(kind) if kind.mode() == Mode::Reverse);
-        options.names_elements = options.has_run || what == What::Recording;
-        let started = Instant::now();
-        let function = self.function.bind(py).as_any();
-        let varying = self.varying(py, current, what, arguments)?;
-        let lower = |options: &LowerOptions| {
-            let lower = |varying: &[String]| {
-                lower_kernel(&PyHost::new(py), sources, function, &args, options, varying)
-            };
-            let lowered = match lower(&varying) {
-                // A number may have to be known after all, where nobody thought of one that changes.
-                Err(_) if !varying.is_empty() => lower(&[]),
-                lowered => lowered,
-            };
-            lowered.map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, sources.map()))
-        };
-        let mut lowered = lower(&options)?;
-        let lowering = started.elapsed();
-        // Fields that the kernel does not use must be placed, too: their layout is finished now.
-        if let Some(root) = self.runtime.get().root(py) {
-            root.call_method0(py, "_require_places")?;
-        }
-        // The user was told when the kernel itself was compiled.
-        if !matches!(what, What::Derivative(_)) {
-            errors::warn(py, &lowered.warnings, sources.map())?;
-        }
-        interrupt::install();
-        let signals = SignalScope::begin(py)?;
-        if let What::Derivative(kind) = what {
-            let begin = Instant::now();
-            let made = self.differentiate(py, current, kind, &lowered, arguments, signals.request())?;
-            let differentiating = begin.elapsed();
-            drop(signals);
-            py.check_signals()?;
-            disk_cache::tell(py, self.runtime.get(), &current.session)?;
-            let made = self.keep(current, what, made);
-            self.show(py, current, &made.compiled, started, lowering, Some(differentiating))?;
-            return Ok(made);
-        }
-        let mut checks = TapeChecks::default();
-        let has_trees = lowered.fields.iter().any(|field| field.view.is_some());
-        if what == What::Recording && has_trees {
-            // Nothing is kept of a run that makes cells: its derivative must do without.
-            let kind = DerivativeKind::Reverse;
-            let finding = lower(&LowerOptions { has_run: true, ..options.clone() })?;
-            let made = self.differentiate(py, current, kind, &finding, arguments, signals.request())?;
-            self.keep(current, What::Derivative(kind), made);
-        } else if what == What::Recording {
-            let (found, made) = self.record(py, current, &lowered, arguments, signals.request())?;
-            checks = found;
-            if let Some(mut made) = made {
-                made.tape_checks = checks;
-                drop(signals);
-                py.check_signals()?;
-                disk_cache::tell(py, self.runtime.get(), &current.session)?;
-                return Ok(self.keep(current, what, made));
-            }
-        }
-        let checked = match what {
-            What::Recording => companions(
-                &lowered.kernel,
-                DerivativeKind::Reverse,
-                &lowered.dependencies,
-                &lowered.fields,
-                arguments,
-            )?,
-            What::Value | What::Derivative(_) => Vec::new(),
-        };
-        let kernel = std::mem::replace(&mut lowered.kernel, octants::ir::Kernel::new(""));
-        let compiled = py
-            .detach(|| stack::with_enough(|| current.session.compile(kernel, lowering, signals.request())))
-            .map_err(|error| errors::from_error(py, &error))?;
-        drop(signals);
-        py.check_signals()?;
-        disk_cache::tell(py, self.runtime.get(), &current.session)?;
-        if let Some(race) = errors::race(&compiled.races())
-            && !self.told_of_races.swap(true, Ordering::Relaxed)
-        {
-            errors::warn(py, &[race], sources.map())?;
-        }
-        let known = self.specialisations(What::Value).iter().any(|one| Arc::ptr_eq(&one.compiled, &compiled));
-        if what == What::Recording && !known {
-            let value = Specialisation::new(current.epoch, Arc::clone(&compiled), &lowered)?;
-            self.keep(current, What::Value, value);
-        }
-        let mut made = Specialisation::new(current.epoch, compiled, &lowered)?;
-        made.require_companions(&lowered.dependencies, &checked)?;
-        made.tape_checks = checks;
-        let made = self.keep(current, what, made);
-        self.show(py, current, &made.compiled, started, lowering, None)?;
-        Ok(made)
-    }
-
-    /// Numbers that have changed since code was made for these arguments, with those of before.
-    fn varying(
-        &self,
-        py: Python<'_>,
-        current: &ActiveSession,
-        what: What,
-        arguments: &[Borrowed<'_, '_, PyAny>],
-    ) -> PyResult<Vec<String>> {
-        let known = self.specialisations(what).clone();
-        let mut varying = self.varying.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for one in known.iter().filter(|one| one.epoch == current.epoch) {
-            for path in one.changed_numbers(py, arguments)? {
-                if !varying.iter().any(|other| other == path) {
-                    varying.push(path.to_owned());
-                }
-            }
-        }
-        self.varying.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&varying);
-        Ok(varying)
-    }
-
-    /// The code comes first from now on.
-    fn keep(&self, current: &ActiveSession, what: What, made: Specialisation) -> Arc<Specialisation> {
-        let made = Arc::new(made);
-        let mut list = self.specialisations(what);
-        list.retain(|one| one.epoch == current.epoch && one.is_alive());
-        list.insert(0, Arc::clone(&made));
-        made
     }
 
     fn launch<'py>(
