@@ -7,14 +7,15 @@
 use octants_ir::ops::ArithOp;
 use octants_ir::rewrite::walk;
 use octants_ir::views::ParallelLoop;
-use octants_ir::{Const, Kernel, Layout, OpKind, Scalar, Value};
+use octants_ir::{ArrayType, Const, Kernel, Layout, OpKind, Scalar, Type, Value};
 
 use crate::address::Index;
 use crate::emitter::Emitter;
 use crate::index_range::{Counter, Range};
 use crate::value::{Ty, Val};
 
-/// Iterations of a last axis from which it is not collapsed with the axis before it: an AVX-512 vector of `f32`.
+/// Iterations of a last axis from which it is not collapsed with the axis before it, unless all accesses run on through memory: an AVX-512 vector
+/// of `f32`.
 const SHORT_ROW: i128 = 16;
 /// Iterations that a collapsed row has at least, if there are axes enough: four such vectors. Chosen, not measured.
 const COLLAPSED_ROW: i128 = 64;
@@ -37,8 +38,12 @@ pub(crate) fn merged_extents(kernel: &Kernel, parallel: &ParallelLoop<'_>) -> Ve
     let mut row: i128 = 1;
     for (lo, hi) in parallel.bounds().rev() {
         let (Some(0), Some(extent)) = (known(lo), known(hi)) else { break };
-        let enough = if extents.len() == 1 { SHORT_ROW } else { COLLAPSED_ROW };
         let longer = row * extent;
+        let axes = &parallel.indices()[parallel.axes() - extents.len() - 1..];
+        let enough = match extents.len() {
+            1 if !runs_on(kernel, parallel, axes) => SHORT_ROW,
+            _ => COLLAPSED_ROW,
+        };
         if extent < 1 || longer > i32::MAX.into() || !extents.is_empty() && row >= enough {
             break;
         }
@@ -50,6 +55,40 @@ pub(crate) fn merged_extents(kernel: &Kernel, parallel: &ParallelLoop<'_>) -> Ve
     }
     extents.reverse();
     extents
+}
+
+/// Whether the last axes are nothing but indices of accesses, of fields whose elements lie side by side along all of them: such rows lose nothing by
+/// being one. The sum of a pointer field with bitmasked blocks of 16² takes 0.45 times as long with rows of 256 as with those of 16.
+fn runs_on(kernel: &Kernel, parallel: &ParallelLoop<'_>, axes: &[Value]) -> bool {
+    let mut all = true;
+    walk(kernel, parallel.body, &mut |op| {
+        let data = &kernel.ops[op];
+        if !all || !data.operands.iter().any(|operand| axes.contains(operand)) {
+            return;
+        }
+        let layout = kernel.cell_access(op).and_then(|access| {
+            let Type::Array(ArrayType { layout: Some(layout), .. }) = kernel.ty(access.place.base()) else {
+                return None;
+            };
+            Some((access.place.indices(), &kernel.layouts[layout]))
+        });
+        let uses = data.operands.iter().filter(|operand| axes.contains(operand)).count();
+        all = uses == axes.len()
+            && layout.is_some_and(|(indices, layout)| lie_side_by_side(layout, indices, axes));
+    });
+    all
+}
+
+fn lie_side_by_side(layout: &Layout, indices: &[Value], axes: &[Value]) -> bool {
+    let mut expected = None;
+    axes.iter().rev().all(|axis| {
+        let Some(position) = indices.iter().position(|index| index == axis) else { return false };
+        let mut digits = layout.digits_of(position);
+        let (Some(digit), None) = (digits.next(), digits.next()) else { return false };
+        let follows = expected.is_none_or(|expected| digit.stride == expected);
+        expected = digit.stride.checked_mul(u64::from(digit.extent));
+        follows && expected.is_some() && layout.origin[position] == 0
+    })
 }
 
 impl Emitter<'_> {
