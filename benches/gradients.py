@@ -10,7 +10,9 @@ Needs numpy. Writes `benches/results/gradients_DEVICE.json` and `.md`.
 import argparse
 import json
 import os
+import re
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -78,7 +80,11 @@ def programs(qd, np, gpu):
             x.grad.fill(0)
             y.grad.from_numpy(ones)
 
-        return lambda: kernel(x, y, *rest), lambda: kernel.grad(x, y, *rest), x.grad, seed
+        def back():
+            kernel.grad(x, y, *rest)
+
+        back.plan = lambda: kernel.grad_plan(x, y, *rest)
+        return lambda: kernel(x, y, *rest), back, x.grad, seed
 
     def polynomial():
         @qd.kernel
@@ -300,13 +306,14 @@ def mpm88(qd, np):
     return run, back, v.grad, seed
 
 
-def compile_times(system, device):
+def compile_times(system, device, only):
     """Milliseconds from the definition of a kernel to the end of its first gradient, less those of a second one, in a session without a cache."""
     qd, np = load(system, device)
-    made = programs(qd, np, device != "cpu")
     found = {}
-    for name in ("functions", "branches", "loop"):
-        run, back, _, seed = made[name]()
+    for name, make in programs(qd, np, device != "cpu").items():
+        if only and name not in only:
+            continue
+        run, back, _, seed = make()
         run()
         seed()
         qd.sync()
@@ -356,8 +363,32 @@ def child(system, device, only):
     print(json.dumps(found))
 
 
-def compile_child(system, device):
-    print(json.dumps(compile_times(system, device)))
+def compile_child(system, device, only):
+    print(json.dumps(compile_times(system, device, only)))
+
+
+def memory_child(system, device):
+    """Bytes that the gradient of `nest` keeps for an iteration that runs, as JSON on the last line. The peer says in a log what its stacks take."""
+    os.environ["QD_DEBUG_ADSTACK"] = "1"
+    qd, np = load(system, device)
+    with tempfile.TemporaryFile() as log:
+        sys.stdout.flush()
+        usual = [os.dup(1), os.dup(2)]
+        for stream in (1, 2):
+            os.dup2(log.fileno(), stream)
+        run, back, _, seed = programs(qd, np, device != "cpu")["nest"]()
+        run()
+        seed()
+        back()
+        qd.sync()
+        for stream, own in zip((1, 2), usual, strict=True):
+            os.dup2(own, stream)
+        log.seek(0)
+        strides = re.findall(r"adstack_heap.* stride=(\d+)", log.read().decode(errors="replace"))
+    kept = sum(map(int, strides))
+    if system == "octants":
+        kept = sum(loop["bytes_per_iteration"] for loop in back.plan()["parallel_loops"])
+    print(json.dumps(kept))
 
 
 def disagree(np, mine, other):
@@ -366,7 +397,7 @@ def disagree(np, mine, other):
     return not np.allclose(mine["check"], other["check"], rtol=5e-3, atol=5e-3 * scale)
 
 
-def table(results, compiled, device):
+def table(results, compiled, memory, device):
     """The figures in Markdown."""
     import numpy as np
 
@@ -403,9 +434,15 @@ def table(results, compiled, device):
             row += [f"{other['gradient'] / mine['gradient']:.1f}"]
         lines.append("| " + " | ".join(row) + " |")
     lines += ["", "First call of `kernel.grad` less a second one, milliseconds, without caches on disk:", ""]
-    lines += ["| program | " + " | ".join(compiled) + " |", "|---|" + "---|" * len(compiled)]
+    both = len(compiled) > 1
+    lines += ["| program | " + " | ".join(compiled) + (" | times as fast |" if both else " |")]
+    lines += ["|---|" + "---|" * (len(compiled) + both)]
     for name in next(iter(compiled.values())):
-        lines.append(f"| `{name}` | " + " | ".join(f"{compiled[system][name]:.0f}" for system in compiled) + " |")
+        times = [compiled[system][name] for system in compiled]
+        ratio = [f"{times[1] / times[0]:.1f}"] if both else []
+        lines.append(f"| `{name}` | " + " | ".join([f"{time:.0f}" for time in times] + ratio) + " |")
+    kept = ", ".join(f"{system} {count}" for system, count in memory.items())
+    lines += ["", f"Bytes that `nest` keeps for an iteration of its parallel loop while that runs: {kept}."]
     return "\n".join(lines) + "\n"
 
 
@@ -420,11 +457,14 @@ def main():
     parser.add_argument("--name")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--compile-child", help=argparse.SUPPRESS)
+    parser.add_argument("--memory-child", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.child:
         return child(chosen.child, chosen.device, chosen.only)
     if chosen.compile_child:
-        return compile_child(chosen.compile_child, chosen.device)
+        return compile_child(chosen.compile_child, chosen.device, chosen.only)
+    if chosen.memory_child:
+        return memory_child(chosen.memory_child, chosen.device)
     systems = {"octants": (sys.executable, chosen.octants)}
     if chosen.peer or chosen.peer_python:
         systems["quadrants"] = (chosen.peer_python or sys.executable, chosen.peer)
@@ -434,11 +474,14 @@ def main():
         for name, (python, folder) in systems.items():
             rounds[name].append(ask(__file__, python, folder, ["--child", name, "--device", chosen.device, *only]))
     results = {name: best_of(found, ("forward", "gradient")) for name, found in rounds.items()}
-    compiled = {}
+    compiled, memory = {}, {}
     for name, (python, folder) in systems.items():
-        found = [ask(__file__, python, folder, ["--compile-child", name, "--device", chosen.device]) for _ in range(2)]
+        found = [
+            ask(__file__, python, folder, ["--compile-child", name, "--device", chosen.device, *only]) for _ in range(2)
+        ]
         compiled[name] = {key: min(one[key] for one in found) for key in found[0]}
-    text = table(results, compiled, chosen.device)
+        memory[name] = ask(__file__, python, folder, ["--memory-child", name, "--device", chosen.device])
+    text = table(results, compiled, memory, chosen.device)
     print(text)
     name = chosen.name or ("partial_gradients" if chosen.only else f"gradients_{chosen.device}")
     RESULTS.mkdir(exist_ok=True)
@@ -446,6 +489,7 @@ def main():
         "device": chosen.device,
         "results": results,
         "compile_ms": compiled,
+        "nest_bytes": memory,
         "cores": os.cpu_count(),
         "load": os.getloadavg(),
     }
