@@ -43,6 +43,10 @@ impl Module {
         self.functions.push(text);
     }
 
+    pub fn has_function(&self, name: &str) -> bool {
+        self.once.contains(name)
+    }
+
     /// A function that needs to be there once, however often it is called.
     pub fn add_function_once(&mut self, name: &str, text: impl FnOnce() -> String) {
         if self.once.insert(name.to_owned()) {

@@ -28,7 +28,7 @@ impl Emitter<'_> {
             }
             LibraryFunction::Erf => return self.by_lane(operands, |e, v| e.c_function("erf", "erff", v)),
         };
-        self.by_lane(operands, |e, v| e.intrinsic(intrinsic, v, ""))
+        self.intrinsic_by_lane(intrinsic, operands)
     }
 
     /// A function that LLVM has no intrinsic of, on scalars: its names in double and in single precision.

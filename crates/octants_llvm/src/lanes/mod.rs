@@ -23,6 +23,8 @@ pub(crate) struct Lanes {
     pub mask_scalar: Scalar,
     /// Stack slots for vectors that are taken apart in memory.
     scratch: Vec<Ptr>,
+    /// Loops over lanes that compute functions of reals, so far.
+    loops: usize,
 }
 
 impl Default for Lanes {
@@ -33,6 +35,7 @@ impl Default for Lanes {
             mask: None,
             mask_scalar: Scalar::U1,
             scratch: Vec::new(),
+            loops: 0,
         }
     }
 }
