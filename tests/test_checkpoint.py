@@ -139,6 +139,37 @@ def test_fields_updated_in_place_and_temporaries(arch):
         np.testing.assert_allclose(found[index], difference, rtol=1e-6)
 
 
+def test_a_state_that_is_not_all_that_goes_on_is_refused(arch):
+    x, v = made([0.5, 0.2]), made([0.3, 0.1])
+    loss = made(0.0)
+
+    @oc.kernel
+    def turn(x: VEC, v: VEC):
+        for i in x:
+            x[i] = oc.sin(x[i]) + v[i]
+        for i in x:
+            v[i] = v[i] * x[i]
+
+    @oc.kernel
+    def shake(x: VEC):
+        for i in x:
+            x[i] = x[i] * oc.random(oc.f64)
+
+    def run(step, state, steps):
+        x.from_numpy(np.array([0.5, 0.2]))
+        v.from_numpy(np.array([0.3, 0.1]))
+        with oc.ad.Tape(loss):
+            oc.ad.checkpoint(step, steps, state, snapshots=2)
+            distance(x, loss)
+
+    for steps in (2, 3, 7):
+        with pytest.raises(oc.OctantsRuntimeError, match="another state than before(.|\n)*not in `state`"):
+            run(lambda number: turn(x, v), [x], steps)
+        with pytest.raises(oc.OctantsRuntimeError, match="random numbers"):
+            run(lambda number: shake(x), [x], steps)
+        run(lambda number: turn(x, v), [x, v], steps)
+
+
 def test_what_steps_must_not_do():
     x, y, loss = made([0.5, 0.2]), made([0.0, 0.0]), made(0.0)
 

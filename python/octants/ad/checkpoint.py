@@ -13,13 +13,18 @@ from ..exceptions import OctantsRuntimeError
 from .arrays import numbers_of, set_all, unwrapped
 from .tape import Tape, current_tape, unwatch, watch, watchers
 
+#: How far a state that is computed again may be from the first one, in parts of its size. Sums in another order differ by 1e-7 at first, and a hundred steps that
+#: do not forget it may make 1e-3 of it; what is left out of a state is seldom less than a tenth. Chosen, not measured.
+_SAME_STATE = 1e-2
+
 
 def checkpoint(step, n: int, state, *, snapshots: int | None = None) -> None:
     """Calls ``step(0)`` … ``step(n - 1)``. In a ``Tape``, the way back keeps a few copies of the state and computes the rest again.
 
     ``state`` lists what goes from one step to the next: arrays that a step updates in place, or pairs ``(now, next)`` of arrays of which a step reads
     the first and writes the second, which is then copied to the first. All else that a step reads is the same in all steps, or is computed by the step
-    itself. Steps write with kernels: what the host would set to zero, a kernel sets to zero.
+    itself: the way back is refused if the last steps, run again, come to another state. Steps write with kernels: what the host would set to zero, a kernel sets
+    to zero.
 
     ``snapshots`` is how many copies of the state are kept at most; about ``2 * sqrt(n)`` if nothing is said, with which each step runs two or three times
     forward. With fewer, steps run more often: with 1 about ``n / 2`` times.
@@ -183,7 +188,7 @@ class _Rollout:
                 now.copy_from(copy)
             self.run_to(begin, end)
             end -= 1
-            self.go_back(end)
+            self.go_back(end, last if end == self.n - 1 else None)
             while self.kept and self.kept[-1][0] >= max(end, 1):
                 self.free.append(self.kept.pop()[1])
         for now, copy in last:
@@ -191,8 +196,8 @@ class _Rollout:
         if loss is not None:
             set_all(self.loss, loss)
 
-    def go_back(self, number: int) -> None:
-        """One step back, from the state before it."""
+    def go_back(self, number: int, reached: list[tuple] | None) -> None:
+        """One step back, from the state before it. ``reached`` are copies of the state behind it, if they are known."""
         before = self.free.pop() if self.free else [_like(now) for now, _ in self.state]
         for copy, (now, _) in zip(before, self.state, strict=True):
             copy.copy_from(now)
@@ -204,12 +209,38 @@ class _Rollout:
 
         with _StepTape(again) as tape:
             self.step(number)
+        if reached is not None:
+            self.require_reached(reached)
         for now, after in self.state:
             if after is not None:
                 _add(after.grad, now.grad)
                 now.grad.fill(0)
         tape.grad()
         self.free.append(before)
+
+    def require_reached(self, reached: list[tuple]) -> None:
+        """Refuses steps that come to another state when they run again. One look is enough: what is missing in the state holds now what it held at the end."""
+        for number, ((now, after), (_, copy)) in enumerate(zip(self.state, reached, strict=True)):
+            if not _is_close(numbers_of(now if after is None else after), numbers_of(copy)):
+                for one, before in reached:
+                    one.copy_from(before)
+                name = getattr(now, "name", "") or f"number {number} of the state"
+                raise OctantsRuntimeError(
+                    f"the steps of a checkpoint have come to another state than before: {name} holds other numbers. Something that goes from one step to "
+                    "the next is not in `state`, or a step reads what is not the same each time, such as random numbers or what the host changes"
+                )
+
+
+def _is_close(found, expected) -> bool:
+    """Whether two arrays are alike, but for the order of sums."""
+    import numpy
+
+    found, expected = found.astype(numpy.float64), expected.astype(numpy.float64)
+    same = (found == expected) | (numpy.isnan(found) & numpy.isnan(expected))
+    apart = numpy.linalg.norm(found[~same] - expected[~same])
+    size = numpy.linalg.norm(expected[~numpy.isnan(expected)])
+    # What is zero but for rounding has no size.
+    return bool(same.all() or apart <= _SAME_STATE * size + 1e-6 * math.sqrt(expected.size))
 
 
 def _next_snapshot(steps: int, left: int) -> int:

@@ -480,6 +480,14 @@ pub fn check_apart(py: Python<'_>, gradient: &Gradient, block: &[u8]) -> PyResul
             };
             if matters && overlap(other, slot, block) {
                 let [one, other] = [first, second].map(|param| gradient.kernel().param_name(param));
+                if let (None, Some(_)) = (primal(first), primal(second)) {
+                    let text = format!(
+                        "Cannot automatically differentiate through a grad tensor: the kernel uses `{other}`, in which its derivative is computed"
+                    );
+                    let help = "call the kernel outside of the tape, or in a function that `oc.ad.no_grad` decorates; or pass a copy";
+                    let diagnostic = Diagnostic::new(Code::DerivativeArguments, text).help(help);
+                    return Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()));
+                }
                 let text = format!(
                     "the derivative of a kernel needs arrays apart from each other: `{one}` and `{other}` share memory"
                 );
