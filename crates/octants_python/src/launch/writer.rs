@@ -341,9 +341,7 @@ impl<'py> ArgumentWriter<'_, 'py> {
     pub fn put_leaf(&mut self, py: Python<'_>, at: usize, leaf: &FieldLeaf) -> PyResult<()> {
         let address = leaf.address_for(self.compiled).map_err(|error| errors::from_error(py, &error))?;
         self.block[at..at + 8].copy_from_slice(&address.to_le_bytes());
-        if !self.trees.iter().any(|known| Arc::ptr_eq(known, leaf.tree())) {
-            self.trees.push(Arc::clone(leaf.tree()));
-        }
+        self.use_tree(leaf.tree());
         Ok(())
     }
 
@@ -352,10 +350,16 @@ impl<'py> ArgumentWriter<'_, 'py> {
     pub fn put_view(&mut self, py: Python<'_>, at: usize, leaf: &FieldLeaf, offset: u64) -> PyResult<()> {
         let address = leaf.view_for(self.compiled, offset).map_err(|error| errors::from_error(py, &error))?;
         self.block[at..at + 8].copy_from_slice(&address.to_le_bytes());
-        if !self.trees.iter().any(|known| Arc::ptr_eq(known, leaf.tree())) {
-            self.trees.push(Arc::clone(leaf.tree()));
-        }
+        self.use_tree(leaf.tree());
         Ok(())
+    }
+
+    /// A tree may be noted more than once: a kernel may use hundreds, and to look for one of them among all took longer than the launch.
+    #[inline]
+    fn use_tree(&mut self, tree: &Arc<Tree>) {
+        if self.trees.last().is_none_or(|last| !Arc::ptr_eq(last, tree)) {
+            self.trees.push(Arc::clone(tree));
+        }
     }
 
     /// The address of a copy that is passed for a parameter in place of the array.
