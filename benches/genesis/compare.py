@@ -46,9 +46,10 @@ class Case(NamedTuple):
 
 INTRODUCTION = """# Genesis 1.4.5 on Octants and on Quadrants 1.3.3
 
-Written by `benches/genesis/compare.py`. *Off by* is the largest difference of a probe, relative where it is larger than one: 1e-5 is
-allowed in 32 bits, 1e-6 in 64. Steps are timed by the process' own clock, on one thread. A build is the first step and all before
-it, with nothing kept on disk; it is left out where code was kept. Scenes that are not in the table were not run on both.
+Written by `benches/genesis/compare.py --results FOLDER --table FILE`. *Off by* is the largest difference of a probe, relative where it is
+larger than one: 1e-5 is allowed in 32 bits, 1e-6 in 64. Steps are timed by the process' own clock, on one thread, and the fastest of three
+batches counts. A build is the first step and all before it, with nothing kept on disk; it is left out where code was kept. Loading meshes
+and robots is part of it, some 5 s of a Franka arm's build under either system. Scenes that are not in the table were not run on both.
 """
 
 
