@@ -154,5 +154,5 @@ def test_the_gradient_of_a_stencil_has_two_tasks():
     # Two rows of a thread: `y.grad` and `x` of four rows each, the sums of two.
     assert accesses(collecting) == (10, 2)
     assert "atom." not in collecting
-    assert accesses(clearing) == (0, 2)
+    assert accesses(clearing) == (0, 1)
     assert ".shared" not in clearing

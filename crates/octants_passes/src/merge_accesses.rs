@@ -136,7 +136,9 @@ impl Merging<'_> {
         let changes: Vec<_> = inside.iter().map(|&op| self.change_of(kernel, op)).collect();
         let mut entering = known.clone();
         if kernel.ops[op].kind != OpKind::If {
-            changes.iter().for_each(|change| self.change(&mut entering, change));
+            for change in &changes {
+                self.change(&mut entering, change);
+            }
         }
         for element in &mut entering {
             element.store = None;
@@ -144,7 +146,9 @@ impl Merging<'_> {
         for region in regions {
             self.region(kernel, region, entering.clone());
         }
-        changes.iter().for_each(|change| self.change(known, change));
+        for change in &changes {
+            self.change(known, change);
+        }
     }
 
     fn change_of(&self, kernel: &Kernel, op: Op) -> Change {

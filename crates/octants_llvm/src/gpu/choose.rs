@@ -146,8 +146,9 @@ pub(super) fn choose_shape(kernel: &Kernel, task: &Task, op: Op) -> Choice {
     let several = !attributes.reductions.is_empty() && grouping.guards.ifs.is_empty();
     let groups = if several { groups_of_thread(kernel, &common, points) } else { 1 };
     // Neighbouring rows of a stencil share loads, and what a thread does for its place in a tile is done once for both.
-    let rows =
-        if attributes.axes > 1 && groups == 1 && may_repeat(kernel, &common, points, 2) { 2 } else { 1 };
+    // A thread that guards leave work to does it for one point after the other, while others wait for it to end.
+    let may_have_rows = attributes.axes > 1 && groups == 1 && !grouping.guards.leave_work(kernel);
+    let rows = if may_have_rows && may_repeat(kernel, &common, points, 2) { 2 } else { 1 };
     let stepped = long && attributes.axes > 1 && points == 1;
     let grid = if stepped && !resident { Grid::Several } else { grid };
     let tiling = Tiling { block, points, groups, rows, most_across, stepped, grid };

@@ -27,6 +27,11 @@ impl Guards {
         guards
     }
 
+    /// Whether something is left to points for which a guard does not hold.
+    pub fn leave_work(&self, kernel: &Kernel) -> bool {
+        self.ifs.iter().any(|&op| !is_empty(kernel, kernel.ops[op].regions[1]))
+    }
+
     fn find(&mut self, kernel: &Kernel, ops: &[Op], region: Region) {
         for &op in &kernel.regions[region].ops {
             let data = &kernel.ops[op];

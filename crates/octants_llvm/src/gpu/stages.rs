@@ -103,7 +103,7 @@ fn early_loads(kernel: &Kernel, axis: Value, ops: &[Op], noalias: bool) -> Vec<O
         let data = &kernel.ops[op];
         let known = data.operands.iter().all(|&value| match kernel.values[value].def {
             ValueDef::Result(op, _) => !inside[op] || computed[op],
-            _ => true,
+            ValueDef::Param(..) => true,
         });
         computed.set(op, data.kind.is_pure() && known);
         if data.kind == OpKind::Load && known {

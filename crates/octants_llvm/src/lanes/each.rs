@@ -126,16 +126,16 @@ impl Emitter<'_> {
         let whole = self.module.not_unrolled();
         let facts = self.module.distinct_node(&[whole]);
         let (flags, align) = (self.flags(), scalar.bytes());
-        let (mut params, mut loads, mut values) = (Vec::new(), String::new(), Vec::new());
+        let (mut params, mut loads, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for operand in 0..operands {
             params.push(format!("ptr noalias nocapture readonly align 64 %in{operand}"));
             values.push(format!("{ty} %v{operand}"));
-            loads += &format!(
+            loads.push(format!(
                 "  %at{operand} = getelementptr inbounds {ty}, ptr %in{operand}, i64 %lane\n  \
                  %v{operand} = load {ty}, ptr %at{operand}, align {align}\n"
-            );
+            ));
         }
-        let (params, values) = (params.join(", "), values.join(", "));
+        let (params, loads, values) = (params.join(", "), loads.concat(), values.join(", "));
         self.module.add_function_once(&function, || {
             format!(
                 "define internal void @{function}(ptr noalias nocapture writeonly align 64 %out, {params}) noinline nounwind \
