@@ -58,7 +58,6 @@ class Quantised(Sparse):
     def choose_quantised(self) -> None:
         if not self.fields or self.random.random() < 0.5:
             return
-        # More than one word: threads that write a mark which is the only one of its node are told to race with a loop that reads it.
         self.in_arrays = self.size > TOGETHER and self.random.random() < 0.6
         for number in range(1 if self.in_arrays else self.random.randint(1, 3)):
             name, type_ = f"q_{number}", self.quant_type(8 if self.in_arrays else 20)
@@ -68,6 +67,9 @@ class Quantised(Sparse):
         layout = self.field_layout(type_.compute, cells, (0,))
         if self.random.random() < 0.5:
             layout = self.sparse_layout("q_0", cells, layout)
+        if layout.levels[:1] == ("bitmasked",):
+            # Not one cell: threads that set its mark are told to race with a loop that reads it.
+            layout = replace(layout, blocks=cells)
         layout = replace(layout, kind="quantised")
         self.fields |= dict.fromkeys(self.quantised, layout)
         self.no_views |= set(self.quantised)

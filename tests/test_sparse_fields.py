@@ -618,3 +618,48 @@ def test_threads_that_set_the_same_are_no_race(recwarn):
 
     with pytest.warns(UserWarning, match="OC1007"):
         number()
+
+
+def test_a_cell_that_is_given_up_in_an_inner_loop_is_made_again():
+    x, y, z = oc.field(oc.i32), oc.field(oc.i32), oc.field(oc.i32)
+    cells, bits, blocks = oc.root.pointer(oc.i, 4), oc.root.bitmasked(oc.i, 4), oc.root.pointer(oc.i, 4)
+    cells.place(x)
+    bits.place(y)
+    blocks.dense(oc.i, 2).place(z)
+
+    @oc.func
+    def drop(i):
+        oc.deactivate(blocks, i // 2)
+
+    @oc.kernel
+    def assign():
+        for i in x:
+            for n in range(2):
+                x[i] = 7
+                if n == 0:
+                    oc.deactivate(cells, i)
+
+    @oc.kernel
+    def add():
+        for i in y:
+            n = 0
+            while n < 2:
+                y[i] += 7
+                if n == 0:
+                    oc.deactivate(bits, i)
+                n += 1
+
+    @oc.kernel
+    def add_and_call():
+        for i in z:
+            for n in range(2):
+                z[i] += i + 1
+                if n == 0 and i % 2 == 0:
+                    drop(i)
+
+    x[1], y[2], z[4] = 1, 1, 1
+    assign()
+    add()
+    add_and_call()
+    assert x.to_numpy().tolist() == [0, 7, 0, 0] and y.to_numpy().tolist() == [0, 0, 7, 0]
+    assert z[4] == 5 and oc.sparse.usage(z) == 0.25

@@ -60,6 +60,8 @@ pub(crate) struct Loop {
     /// A flag that says that the iteration was left, where one is needed.
     pub skip: Option<Value>,
     pub span: Span,
+    /// Whether its body may give up cells that a loop around it visits.
+    pub gives_up: bool,
 }
 
 #[derive(Debug)]

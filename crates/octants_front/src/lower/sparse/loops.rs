@@ -20,8 +20,12 @@ use octants_ir::{NodeKind, OpKind, Type, Value};
 
 use super::cells::{Cell, Need, SparsePlace};
 use super::{View, mark_constant, positive};
+use crate::ast::Stmt;
 use crate::host::Host;
+use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
+use crate::lower::data::flow::Loop;
+use crate::lower::statements::exits::any_statement;
 
 /// Epochs are counted in so many bits; the state of a slot is one more, so that it is above zero.
 pub(super) const EPOCH_MASK: i32 = (1 << 30) - 1;
@@ -52,6 +56,8 @@ pub(crate) struct Visit {
     cell: Cell,
     /// Whether it is still sure to be there.
     is_there: bool,
+    /// How many run-time loops are around it.
+    loops: usize,
 }
 
 /// What an iteration is: the cell, its index, and the conditions under which it is visited.
@@ -267,6 +273,7 @@ impl<H: Host> Lowerer<'_, H> {
         body: impl FnOnce(&mut Self, &[Value]) -> crate::lower::error::Fallible<()>,
     ) -> crate::lower::error::Fallible<()> {
         let iteration = self.iteration((of.tree, of.node), &of.origin, &of.elements, ranges, span);
+        let loops = self.run_time_loops().count();
         self.visits.push(Visit {
             tree: of.tree,
             node: of.node,
@@ -276,6 +283,7 @@ impl<H: Host> Lowerer<'_, H> {
             cell: iteration.cell.clone(),
             // An element's index is not that of a cell.
             is_there: of.elements.is_empty(),
+            loops,
         });
         let opened = self.open_region(&[], |inner, _| body(inner, &iteration.indices));
         self.visits.pop();
@@ -452,6 +460,10 @@ impl<H: Host> Lowerer<'_, H> {
                 && shape.nodes[visit.node].pool == shape.nodes[place.node].pool
                 && shape.axes(visit.node) == shape.axes(place.node)
         })?;
+        // The next round of a loop inside comes after whatever gives cells up further down in its text.
+        if self.run_time_loops().skip(visit.loops + 1).any(|inner| inner.gives_up) {
+            return None;
+        }
         if visit.node == place.node {
             return Some(visit.cell.clone());
         }
@@ -465,10 +477,49 @@ impl<H: Host> Lowerer<'_, H> {
         Some(self.descend_from(tree, &shape, outer, owner, node, &distances, need, span))
     }
 
+    /// The loops around a statement, without those that are unrolled.
+    fn run_time_loops(&self) -> impl Iterator<Item = &Loop> {
+        self.frames.iter().flat_map(|frame| &frame.loops).filter(|around| !around.is_static())
+    }
+
+    /// Whether a loop's body may give up a cell that a loop around it visits, as far as its text says.
+    pub(crate) fn gives_up_visited(&self, body: &[Stmt]) -> bool {
+        !self.visits.is_empty() && any_statement(body, &|span| may_give_up(&self.text(span)))
+    }
+
     /// Cells of the tree are given up: those that are being visited may be among them.
     pub(super) fn forget_visits(&mut self, tree: usize) {
         self.visits.iter_mut().filter(|visit| visit.tree == tree).for_each(|visit| visit.is_there = false);
     }
+}
+
+/// Functions that give up no cells, beside those of the language.
+const HARMLESS: [&str; 12] =
+    ["range", "min", "max", "abs", "int", "float", "bool", "len", "print", "round", "pow", "isinstance"];
+
+/// Words after which a parenthesis is no call.
+const KEYWORDS: [&str; 11] =
+    ["in", "if", "elif", "else", "and", "or", "not", "is", "while", "return", "assert"];
+
+/// Whether the text of a loop gives up cells as far as can be told: it says so, or calls what may.
+fn may_give_up(text: &str) -> bool {
+    text.match_indices('(').any(|(at, _)| {
+        let before = text[..at].trim_end_matches(' ');
+        let rest = before.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
+        let name = &before[rest.len()..];
+        if name.is_empty() {
+            return before.ends_with([')', ']']);
+        }
+        if name.starts_with("deactivate") {
+            return true;
+        }
+        let known = Intrinsic::from_name(name).is_some();
+        if rest.ends_with('.') {
+            !known
+        } else {
+            !known && !HARMLESS.contains(&name) && !KEYWORDS.contains(&name)
+        }
+    })
 }
 
 /// The digits inside a cell of the pool's node, on the way to the cells of `node`: their extents.
@@ -479,4 +530,30 @@ fn inner_extents(shape: &SparseTree, node: usize) -> Vec<u32> {
     let below = shape.path(node).into_iter().skip_while(|&at| at != owner).skip(1);
     let extents = below.flat_map(|at| shape.nodes[at].splits.iter().map(|split| split.1).collect::<Vec<_>>());
     std::iter::once(chunk).chain(extents).filter(|&extent| extent > 1).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_give_up;
+
+    #[test]
+    fn what_may_give_up_cells_is_told_by_its_text() {
+        for text in [
+            "oc.deactivate(b, i)",
+            "x[i].deactivate ()",
+            "kill(i)",
+            "self.kill(i)",
+            "fs[0](i)",
+            "a.b.kill(1)",
+        ] {
+            assert!(may_give_up(text), "{text}");
+        }
+        for text in [
+            "for k in range(3):\n  x[i] += oc.sqrt(2.0) * (1 + k)",
+            "if (x[i] > 0) and (k < 2):",
+            "oc.append(l, [i], 1)",
+        ] {
+            assert!(!may_give_up(text), "{text}");
+        }
+    }
 }

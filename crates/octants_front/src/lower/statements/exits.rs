@@ -1,5 +1,7 @@
 //! How statements may leave the loop or the function around them, read from the tree alone.
 
+use octants_diag::Span;
+
 use crate::ast::{Stmt, StmtKind};
 
 /// Whether some statement may leave the enclosing loop or its iteration.
@@ -16,6 +18,30 @@ pub(crate) fn may_break(stmts: &[Stmt]) -> bool {
 /// Whether some statement returns.
 pub(crate) fn may_return(stmts: &[Stmt]) -> bool {
     some(stmts, true, |kind| matches!(kind, StmtKind::Return(_)))
+}
+
+/// Whether a condition holds for some statement of a block or of the blocks in it, which is given the text that is the statement's own.
+pub(crate) fn any_statement(stmts: &[Stmt], holds: &dyn Fn(Span) -> bool) -> bool {
+    stmts.iter().any(|stmt| {
+        let inside = |block: &[Stmt]| any_statement(block, holds);
+        holds(stmt.span)
+            || match &stmt.kind {
+                StmtKind::If { body, orelse, .. } => inside(body) || inside(orelse),
+                StmtKind::With { body, .. } | StmtKind::For { body, .. } | StmtKind::While { body, .. } => {
+                    inside(body)
+                }
+                StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_)
+                | StmtKind::Expr(_)
+                | StmtKind::Assign { .. }
+                | StmtKind::AugAssign { .. }
+                | StmtKind::AnnAssign { .. }
+                | StmtKind::Assert { .. }
+                | StmtKind::Pass
+                | StmtKind::Unsupported(_) => false,
+            }
+    })
 }
 
 /// Whether some statement is of this kind: one of a block, of a block in it, or of a loop in it if `in_loops`.

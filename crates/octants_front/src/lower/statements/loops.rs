@@ -321,7 +321,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// The user's statements with the loop's variables bound.
     fn user_body(&mut self, nest: &Nest<'_>, kind: LoopKind, indices: &[Value]) -> Fallible<()> {
-        self.enter_loop(kind, nest.span);
+        self.enter_loop(kind, nest.body, nest.span);
         match &nest.targets {
             Targets::Grouped(name, span) => self.bind(name, Term::Index(indices.to_vec()), *span)?,
             Targets::Each(names) => {
@@ -335,12 +335,13 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(())
     }
 
-    fn enter_loop(&mut self, kind: LoopKind, span: Span) {
+    fn enter_loop(&mut self, kind: LoopKind, body: &[Stmt], span: Span) {
+        let gives_up = self.gives_up_visited(body);
         let frame = self.frame_mut();
         frame.depth += 1;
         frame.push_scope();
         let depth = frame.depth;
-        frame.loops.push(Loop { kind, depth, skip: None, span });
+        frame.loops.push(Loop { kind, depth, skip: None, span, gives_up });
     }
 
     fn leave_loop(&mut self, span: Span) {
@@ -379,7 +380,7 @@ impl<H: Host> Lowerer<'_, H> {
         };
         self.end_region(cond, span, &[going]);
         let (region, ()) = self.open_region(&[], |inner, _| {
-            inner.enter_loop(LoopKind::Serial { broken }, span);
+            inner.enter_loop(LoopKind::Serial { broken }, body, span);
             inner.block(body, None)?;
             inner.leave_loop(span);
             Ok(())

@@ -37,7 +37,7 @@ impl<H: Host> Lowerer<'_, H> {
             let frame = self.frame_mut();
             frame.push_scope();
             let depth = frame.depth;
-            frame.loops.push(Loop { kind: LoopKind::Static, depth, skip: None, span });
+            frame.loops.push(Loop { kind: LoopKind::Static, depth, skip: None, span, gives_up: false });
             self.bind_static(target, item)?;
             let flow = self.block(body, None)?;
             let frame = self.frame_mut();
