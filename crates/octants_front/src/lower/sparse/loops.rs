@@ -158,7 +158,9 @@ impl<H: Host> Lowerer<'_, H> {
             }
         }
         for (parts, &extent) in parts.iter_mut().zip(elements) {
-            parts.iter_mut().for_each(|(_, weight)| *weight *= extent);
+            for (_, weight) in parts.iter_mut() {
+                *weight *= extent;
+            }
             if extent > 1 {
                 parts.extend(ranges.next().map(|element| (element, 1)));
             }
