@@ -663,3 +663,31 @@ def test_a_cell_that_is_given_up_in_an_inner_loop_is_made_again():
     add_and_call()
     assert x.to_numpy().tolist() == [0, 7, 0, 0] and y.to_numpy().tolist() == [0, 0, 7, 0]
     assert z[4] == 5 and oc.sparse.usage(z) == 0.25
+
+
+def test_assignments_that_reduce_are_atomic():
+    x, y = oc.field(oc.i32), oc.field(oc.f32)
+    oc.root.pointer(oc.i, 8).dense(oc.i, 4).place(x)
+    oc.root.pointer(oc.ij, 4).bitmasked(oc.ij, 2).place(y)
+    n = 400_000 if oc.cfg.arch in (oc.cpu, oc.cuda) else 1000
+
+    @oc.kernel
+    def reduce():
+        for i in range(n):
+            x[0] = x[0] + 1
+            x[5] = 2 + x[5]
+            x[9] = x[9] - i % 3
+            x[17] = max(x[17], i)
+            y[3, 1] = y[3, 1] + 1.0
+
+    @oc.kernel
+    def in_order() -> oc.i32:
+        x[30] = x[30] + 5
+        x[30] = x[30] * x[30]
+        x[30] = 100 - x[30]
+        return x[30]
+
+    reduce()
+    assert [x[k] for k in (0, 5, 9, 17)] == [n, 2 * n, -sum(i % 3 for i in range(n)), n - 1]
+    assert y[3, 1] == n
+    assert in_order() == 75

@@ -87,6 +87,8 @@ struct Lowerer<'a, H: Host> {
     trees: Vec<sparse::TreeUse>,
     /// What the loops around are visiting of them, the innermost last.
     visits: Vec<sparse::Visit>,
+    /// The latest load of an element of a sparse field at a constant index.
+    constant_load: Option<sparse::ConstantLoad>,
     /// Fields that derivatives take as constants where they are loaded.
     stopped: Vec<H::Object>,
     /// How many containers are being copied for host code, one in another.
@@ -144,6 +146,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             formulas: Vec::new(),
             trees: Vec::new(),
             visits: Vec::new(),
+            constant_load: None,
             stopped: Vec::new(),
             exposure_depth: 0,
             trace: host.begin_trace(),

@@ -16,8 +16,10 @@ use crate::lower::sparse::Need;
 
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn load_place(&mut self, place: &Place, span: Span) -> Value {
-        let place = &*self.place_for(place, Need::Read, span);
-        self.access(place, span, |builder| builder.load(place.base, &place.path))
+        let found = &*self.place_for(place, Need::Read, span);
+        let value = self.access(found, span, |builder| builder.load(found.base, &found.path));
+        self.note_constant_load(place, value);
+        value
     }
 
     pub(crate) fn volatile_load_place(&mut self, place: &Place, span: Span) -> Value {
@@ -31,6 +33,11 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     pub(crate) fn store_place(&mut self, place: &Place, value: Value, span: Span) {
+        if let Some((op, value)) = self.update_of_constant(place, value) {
+            let place = &*self.place_for(place, Need::Active, span);
+            self.at(span).atomic(op, place.base, &place.path, value);
+            return;
+        }
         let place = &*self.place_for(place, Need::Active, span);
         let mut builder = self.at(span);
         match place.guard {

@@ -12,6 +12,7 @@ mod allocate;
 mod cells;
 mod loops;
 mod recycle;
+mod reductions;
 
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ use crate::lower::data::term::{Ndrange, Place};
 
 pub(crate) use cells::{Cell, Need, SparsePlace};
 pub(crate) use loops::{SparseLoop, Visit};
+pub(crate) use reductions::ConstantLoad;
 
 /// A tree that the kernel uses.
 #[derive(Debug)]

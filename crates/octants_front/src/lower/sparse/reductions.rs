@@ -1,0 +1,82 @@
+//! Reductions by assignment: `x[0] = x[0] + a`, of an element that all iterations share.
+//!
+//! Of other arrays a pass finds them, by comparing places. An element of a sparse field is behind entries, which the same loop may write, so
+//! that its place says too little: here its index is at hand. Only constant indices are looked at.
+
+use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
+use octants_ir::{Const, OpKind, Value, ValueDef};
+
+use crate::host::Host;
+use crate::lower::Lowerer;
+use crate::lower::data::term::Place;
+
+/// A load of an element at a constant index.
+#[derive(Debug)]
+pub(crate) struct ConstantLoad {
+    value: Value,
+    base: Value,
+    indices: Vec<Const>,
+    components: Vec<Value>,
+}
+
+impl<H: Host> Lowerer<'_, H> {
+    /// The element that a place is, if its index is constant.
+    fn constant_element(&self, place: &Place, value: Value) -> Option<ConstantLoad> {
+        let sparse = place.sparse.as_ref()?;
+        let indices = sparse.indices.iter().map(|&index| self.kernel.as_const(index));
+        let (_, rank) = self.kernel.ty(place.base).place()?;
+        let components = place.path[rank..].to_vec();
+        Some(ConstantLoad { value, base: place.base, indices: indices.collect::<Option<_>>()?, components })
+    }
+
+    pub(crate) fn note_constant_load(&mut self, place: &Place, value: Value) {
+        if let Some(load) = self.constant_element(place, value) {
+            self.constant_load = Some(load);
+        }
+    }
+
+    /// The update that a store is, of what the element held just before.
+    pub(crate) fn update_of_constant(&mut self, place: &Place, value: Value) -> Option<(AtomicOp, Value)> {
+        let stored = self.constant_element(place, value)?;
+        let load = self.constant_load.take()?;
+        let same = load.base == stored.base
+            && load.indices == stored.indices
+            && load.components == stored.components;
+        if !same || self.options.names_elements {
+            return None;
+        }
+        let ValueDef::Result(op, _) = self.kernel.values[value].def else { return None };
+        let data = &self.kernel.ops[op];
+        let (kind, operands) = (&data.kind, &data.operands);
+        let (update, other) = match (kind, &operands[..]) {
+            (OpKind::Arith(ArithOp::Sub), &[a, b]) if a == load.value => (AtomicOp::Sub, b),
+            (kind, &[a, b]) if a == load.value || b == load.value => {
+                let update = match kind {
+                    OpKind::Arith(ArithOp::Add) => AtomicOp::Add,
+                    OpKind::Arith(ArithOp::Mul) => AtomicOp::Mul,
+                    OpKind::Arith(ArithOp::Min) => AtomicOp::Min,
+                    OpKind::Arith(ArithOp::Max) => AtomicOp::Max,
+                    OpKind::Bit(BitOp::And) => AtomicOp::And,
+                    OpKind::Bit(BitOp::Or) => AtomicOp::Or,
+                    OpKind::Bit(BitOp::Xor) => AtomicOp::Xor,
+                    _ => return None,
+                };
+                (update, if a == load.value { b } else { a })
+            }
+            _ => return None,
+        };
+        // Nothing that may have written the element lies between, and nothing else was made of what it held.
+        let ops = &self.kernel.regions[self.region].ops;
+        let between = ops.iter().rev().take_while(|&&op| !self.kernel.ops[op].results.contains(&load.value));
+        let mut count = 0;
+        for &op in between {
+            count += 1;
+            let data = &self.kernel.ops[op];
+            let uses = data.operands.contains(&load.value) && !data.results.contains(&value);
+            if uses || !(data.kind.is_pure() || data.kind == OpKind::Load) {
+                return None;
+            }
+        }
+        (other != load.value && count < ops.len()).then_some((update, other))
+    }
+}
