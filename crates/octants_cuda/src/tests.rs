@@ -751,10 +751,11 @@ fn a_range_gets_memory_beside_what_runs() {
             "stream_synchronise",
             "copy_to_host",
             "stream_synchronise",
+            // Given back, it keeps its memory until something else may wait: here the end of the device.
+            "stream_synchronise",
             "context_synchronise",
             "memory_unmap",
             "range_free",
-            "stream_synchronise",
             "stream_synchronise",
             "stream_destroy",
             "host_free",

@@ -276,7 +276,11 @@ unsafe impl Device for CudaDevice {
         let whole = whole.ok_or(DeviceError::OutOfMemory { bytes })?;
         // SAFETY: the default stream is always there, and all that was allocated is filled.
         unsafe {
-            let address = self.allocate_on(LEGACY_STREAM, whole).map_err(|error| match error {
+            let mut allocated = self.allocate_on(LEGACY_STREAM, whole);
+            if matches!(allocated, Err(DeviceError::OutOfMemory { .. })) && self.unmap_retired() {
+                allocated = self.allocate_on(LEGACY_STREAM, whole);
+            }
+            let address = allocated.map_err(|error| match error {
                 DeviceError::OutOfMemory { .. } => DeviceError::OutOfMemory { bytes },
                 other => other,
             })?;

@@ -6,6 +6,9 @@
 //! A thread that tells a stream more than fits its queue waits inside the driver, and holds up the copies of all others: with driver 580
 //! from 1021 launches on. A kernel that waits for memory would never get it. So launches are counted once there are ranges, and wait
 //! out here for those long before them.
+//!
+//! Unmapping waits for kernels, too, and holds up mapping meanwhile. So a range that is given back keeps its memory until the host makes
+//! another one, needs memory, or ends: there it may wait for all that runs.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -49,6 +52,8 @@ pub(super) struct Pace {
 #[derive(Default)]
 pub(super) struct Ranges {
     live: Vec<LiveRange>,
+    /// Given back, and still mapped.
+    retired: Vec<LiveRange>,
     tools: Option<Tools>,
 }
 
@@ -111,6 +116,7 @@ impl CudaDevice {
 
     pub(super) fn new_range(&self, bytes: usize) -> Result<Address, DeviceError> {
         let whole = bytes.checked_next_multiple_of(PAGE_BYTES).ok_or(DeviceError::OutOfMemory { bytes })?;
+        self.unmap_retired();
         let (table, mut address) = (self.enter()?, 0);
         // SAFETY: writes the address.
         let status = unsafe { (table.range_reserve)(&raw mut address, whole, PAGE_BYTES, 0, 0) };
@@ -124,23 +130,36 @@ impl CudaDevice {
         Ok(Address(address))
     }
 
-    /// Gives a range back, after all that runs; `false` if it is none.
+    /// Takes a range back; `false` if it is none.
     pub(super) fn free_range(&self, address: Address) -> bool {
         let mut ranges = self.ranges();
         let Some(at) = ranges.live.iter().position(|range| range.address == address.0) else { return false };
         let range = ranges.live.swap_remove(at);
-        drop(ranges);
-        if let Ok(table) = self.enter() {
-            // SAFETY: nothing uses the range once all is over, and the pieces are those that were mapped.
+        ranges.retired.push(range);
+        true
+    }
+
+    /// Gives the memory of ranges that were taken back to others, after all that runs; whether there was some.
+    pub(super) fn unmap_retired(&self) -> bool {
+        if !self.has_ranges.load(Ordering::Relaxed) {
+            return false;
+        }
+        let retired = std::mem::take(&mut self.ranges().retired);
+        if let Ok(table) = self.enter()
+            && !retired.is_empty()
+        {
+            // SAFETY: nothing uses the ranges once all is over, and the pieces are those that were mapped.
             unsafe {
                 (table.context_synchronise)();
-                for piece in &range.mapped {
-                    (table.memory_unmap)(range.address + piece.start as u64, piece.len());
+                for range in &retired {
+                    for piece in &range.mapped {
+                        (table.memory_unmap)(range.address + piece.start as u64, piece.len());
+                    }
+                    (table.range_free)(range.address, range.bytes);
                 }
-                (table.range_free)(range.address, range.bytes);
             }
         }
-        true
+        !retired.is_empty()
     }
 
     pub(super) fn back_part(&self, address: Address, offset: usize, bytes: usize) -> Result<(), DeviceError> {
@@ -267,6 +286,7 @@ impl CudaDevice {
 
     /// When the device is given up.
     pub(super) fn end_ranges(&self) {
+        self.unmap_retired();
         let table = &self.driver.table;
         for pace in self.paces.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             for mark in pace.marks {
