@@ -178,3 +178,15 @@ def test_many_static_conditions_leave_an_unrolled_loop(arch):
         + "        if oc.static(k == 2):\n            break\n    return r\n"
     )
     assert kernel_of("    return f(a)", before=function)(1) == 1 + 3 * sum(range(100))
+
+
+@pytest.mark.no_device
+def test_gpu_code_of_many_exits():
+    # Whether conditions are about indices alone is asked of each op once, however deep it lies.
+    leave = lines(40, "if i == {i} + 500:\n    continue", "        ")
+    values = "        v = oc.Vector([i, i + 1, i + 2])\n"
+    body = f"    for i in range(x.shape[0]):\n{values}{leave}        v[2] += 10\n{leave}{leave}        x[i] = v[2]"
+    oc.init(arch=oc.cpu, log_level="error")
+    k = kernel_of(body, f"k({ARRAY})")
+    assert filled(k, 8).tolist() == list(range(12, 20))
+    assert ".entry" in k.dump("ptx")

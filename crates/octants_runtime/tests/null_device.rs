@@ -151,7 +151,7 @@ fn a_fork_that_fails_half_way_joins_what_was_begun() {
 }
 
 #[test]
-fn overlapping_arrays_get_their_own_version_which_is_made_once() {
+fn overlapping_arrays_get_their_own_version_which_is_kept() {
     let (device, context, plan) = setup();
     let a = Memory::allocate(&context, 40).unwrap();
     let launches = std::thread::scope(|scope| {
@@ -161,10 +161,14 @@ fn overlapping_arrays_get_their_own_version_which_is_made_once() {
     assert_eq!(launches, [const { Ok(()) }; 4]);
     let trace = device.take_trace();
     let count = |what: &str| trace.iter().filter(|line| line.starts_with(what)).count();
-    assert_eq!(count("load_module overlapping"), 1);
+    // Threads that come at the same time may each make one, of which one is kept.
+    let made = count("load_module overlapping");
+    assert!((1..=4).contains(&made) && count("unload_module") == made - 1, "{trace:?}");
     assert_eq!(count("launch overlapping_t1"), 4);
     assert_eq!(count("launch apart"), 0);
-    assert_eq!(plan.maker().made.load(Ordering::Relaxed), 2);
+    launch(&plan, &a, &a).unwrap();
+    assert!(device.take_trace().iter().all(|line| !line.starts_with("load_module")));
+    assert_eq!(plan.maker().made.load(Ordering::Relaxed), 1 + made);
 }
 
 #[test]

@@ -114,9 +114,14 @@ pub(super) fn choose_shape(kernel: &Kernel, task: &Task, op: Op) -> Choice {
     let OpKind::ParallelFor(attributes) = &kernel.ops[op].kind else { panic!("{op} is no parallel loop") };
     let body = kernel.ops[op].regions[0];
     let long = ops_in(kernel, body).iter().any(|&op| is_long(&kernel.ops[op].kind));
-    let guards = Guards::of(kernel, body);
+    let mut guards = Guards::of(kernel, body);
     // What most points do.
-    let common = common_ops(kernel, body, &guards);
+    let mut common = common_ops(kernel, body, &guards);
+    if !common.iter().any(|&op| kernel.cell_access(op).is_some()) {
+        // All stands where a guard does not hold, as behind an `if …: continue`: that is what points do.
+        guards = Guards::default();
+        common = ops_in(kernel, body);
+    }
     let copied = if long { Vec::new() } else { copied_arrays(kernel, task, &common) };
     let preferred = if long {
         LONG_BLOCK

@@ -40,7 +40,8 @@ impl Guards {
             if data.kind != OpKind::If || !data.results.is_empty() || !plain {
                 continue;
             }
-            let mut slice = Slice { inside: SideTable::new(false), needed: SideTable::new(false) };
+            let none = || SideTable::new(false);
+            let mut slice = Slice { inside: none(), seen: none(), needed: none() };
             for &op in ops {
                 slice.inside.set(op, true);
             }
@@ -77,6 +78,8 @@ fn is_empty(kernel: &Kernel, region: Region) -> bool {
 struct Slice {
     /// The ops of the body.
     inside: SideTable<Op, bool>,
+    /// Ops that were looked at: each once, however deep it lies.
+    seen: SideTable<Op, bool>,
     needed: SideTable<Op, bool>,
 }
 
@@ -85,9 +88,10 @@ impl Slice {
     fn mark(&mut self, kernel: &Kernel, value: Value) -> bool {
         let ValueDef::Result(op, _) = kernel.values[value].def else { return true };
         // What is computed outside is there already.
-        if self.needed[op] || !self.inside[op] {
+        if self.seen[op] || !self.inside[op] {
             return true;
         }
+        self.seen.set(op, true);
         self.needed.set(op, true);
         let data = &kernel.ops[op];
         match data.kind {
