@@ -318,8 +318,12 @@ def compile_times(system, device, only):
         seed()
         qd.sync()
         begin = time.perf_counter()
-        back()
-        qd.sync()
+        try:
+            back()
+            qd.sync()
+        except RuntimeError:
+            # Not enough memory for its stacks, say: that program has no time.
+            continue
         middle = time.perf_counter()
         back()
         qd.sync()
@@ -438,9 +442,10 @@ def table(results, compiled, memory, device):
     lines += ["| program | " + " | ".join(compiled) + (" | times as fast |" if both else " |")]
     lines += ["|---|" + "---|" * (len(compiled) + both)]
     for name in next(iter(compiled.values())):
-        times = [compiled[system][name] for system in compiled]
-        ratio = [f"{times[1] / times[0]:.1f}"] if both else []
-        lines.append(f"| `{name}` | " + " | ".join([f"{time:.0f}" for time in times] + ratio) + " |")
+        times = [found.get(name) for found in compiled.values()]
+        ratio = [f"{times[1] / times[0]:.1f}" if all(times) else ""] if both else []
+        cells = ["" if time is None else f"{time:.0f}" for time in times]
+        lines.append(f"| `{name}` | " + " | ".join(cells + ratio) + " |")
     kept = ", ".join(f"{system} {count}" for system, count in memory.items())
     lines += ["", f"Bytes that `nest` keeps for an iteration of its parallel loop while that runs: {kept}."]
     return "\n".join(lines) + "\n"
