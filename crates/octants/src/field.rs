@@ -83,7 +83,7 @@ impl Tree {
             Some(session.keep_growing(growth.map_err(|error| not_allocated(error, refused))?)?)
         } else {
             for (number, pool) in tree.pools.iter().enumerate() {
-                let at = 4 * (number * sparse::STATE_WORDS as usize + sparse::state::CAPACITY as usize);
+                let at = sparse::state_offset(number, sparse::state::CAPACITY);
                 let capacity = pool.slots - 1;
                 let words = [capacity, i32::MAX as u32, capacity].map(u32::to_le_bytes);
                 memory.write(HostQueue::default(), at, words.as_flattened()).map_err(refused)?;
@@ -105,7 +105,7 @@ impl Tree {
     /// A word of a pool's state.
     pub fn pool_state(&self, pool: usize, word: u32, queue: HostQueue<'_>) -> Result<i32, Error> {
         let mut bytes = [0; 4];
-        let at = 4 * (pool * sparse::STATE_WORDS as usize + word as usize);
+        let at = sparse::state_offset(pool, word);
         self.memory()?.read(queue, at, &mut bytes).map_err(refused)?;
         Ok(i32::from_le_bytes(bytes))
     }

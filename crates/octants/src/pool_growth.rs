@@ -12,7 +12,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use octants_hal::DeviceError;
-use octants_ir::sparse::{STATE_WORDS, SparseTree, state};
+use octants_ir::sparse::{SparseTree, state, state_offset};
 use octants_runtime::{Context, Memory, MemoryError, SharedWords};
 
 /// A pool grows by at least so many bytes, and gets as many at first.
@@ -132,6 +132,7 @@ impl PoolGrowth {
         self.tell(number, pool, pool.most)
     }
 
+    /// `CAPACITY`, `WARNING` and `LIMIT` lie side by side.
     fn tell(&self, number: usize, pool: &GrowingPool, limit: u32) -> Result<(), MemoryError> {
         let words = [pool.capacity, pool.warning(), limit].map(u32::to_le_bytes);
         self.memory.write_beside(state_offset(number, state::CAPACITY), words.as_flattened())
@@ -151,11 +152,6 @@ impl GrowingPool {
         }
         self.capacity - (self.capacity / (2 * SPARE_DIVISOR)).max(self.step / 4).min(self.capacity - 1)
     }
-}
-
-/// Where a word of a pool's state lies. `CAPACITY`, `WARNING` and `LIMIT` lie side by side.
-fn state_offset(pool: usize, word: u32) -> usize {
-    4 * (pool * STATE_WORDS as usize + word as usize)
 }
 
 /// Looks after the trees of a session that grow, by a thread that runs while there are some.

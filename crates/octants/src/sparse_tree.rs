@@ -1,7 +1,7 @@
 //! From the outline of a tree with sparse nodes to where everything lies in its memory.
 
 use octants_ir::NodeKind;
-use octants_ir::sparse::{Pool, STATE_WORDS, SparseTree, TreeChild, TreeLeaf, TreeNode, state};
+use octants_ir::sparse::{Pool, SparseTree, TreeChild, TreeLeaf, TreeNode, state, state_offset};
 
 use crate::error::Error;
 use crate::tree::{Child, NodeId, Outline, Sizes};
@@ -51,10 +51,10 @@ pub(crate) fn lay_out(outline: &Outline, sizes: &Sizes, pool_bytes: u64) -> Resu
         let (parent, offset) = (leaf.parent.number() as usize, sizes.leaf_offset(id));
         tree.leaves.push(TreeLeaf { parent, element: leaf.element, origin: leaf.origin.clone(), offset });
     }
-    let mut end = u64::from(STATE_WORDS) * 4 * owners.len() as u64;
+    let mut end = state_offset(owners.len(), 0) as u64;
     for &owner in &owners {
         let (mut pool, after) = pool_at(&tree, owner, sizes, end, pool_bytes)?;
-        pool.signal = 4 * (tree.pools.len() as u64 * u64::from(STATE_WORDS) + u64::from(state::SIGNAL));
+        pool.signal = state_offset(tree.pools.len(), state::SIGNAL) as u64;
         tree.pools.push(pool);
         end = after;
     }

@@ -88,6 +88,16 @@ pub struct Pool {
 /// Words of the allocator for each pool. They fill whole cache lines, so that pools do not disturb each other.
 pub const STATE_WORDS: u32 = 64;
 
+/// Where a word of a pool's state lies among all words of the allocator, which stand at the beginning of a tree's memory.
+pub const fn state_word(pool: usize, word: u32) -> usize {
+    pool * STATE_WORDS as usize + word as usize
+}
+
+/// Bytes from the beginning of a tree's memory to a word of a pool's state.
+pub const fn state_offset(pool: usize, word: u32) -> usize {
+    4 * state_word(pool, word)
+}
+
 /// Words of a pool's state. From `FREE` on: how many runs of each class are free.
 pub mod state {
     /// How many slots were ever given out.

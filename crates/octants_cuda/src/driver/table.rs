@@ -191,15 +191,35 @@ impl LaunchAttribute {
     };
 }
 
-/// `CUmemPoolProps`: which memory a pool is made of.
+/// What descriptions of memory begin with.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct PoolProperties {
+pub struct MemoryKind {
     pub allocation_kind: c_int,
     pub handle_kinds: c_int,
     pub location_kind: c_int,
     pub location: c_int,
     pub security: *mut c_void,
+}
+
+impl MemoryKind {
+    /// Plain memory of one device.
+    fn of_device(device: c_int) -> Self {
+        Self {
+            allocation_kind: PINNED,
+            handle_kinds: 0,
+            location_kind: ON_DEVICE,
+            location: device,
+            security: std::ptr::null_mut(),
+        }
+    }
+}
+
+/// `CUmemPoolProps`: which memory a pool is made of.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PoolProperties {
+    pub memory: MemoryKind,
     pub max_bytes: usize,
     pub usage: u16,
     pub reserved: [u8; 54],
@@ -208,16 +228,7 @@ pub struct PoolProperties {
 impl PoolProperties {
     /// Plain memory of one device.
     pub fn of_device(device: c_int) -> Self {
-        Self {
-            allocation_kind: PINNED,
-            handle_kinds: 0,
-            location_kind: ON_DEVICE,
-            location: device,
-            security: std::ptr::null_mut(),
-            max_bytes: 0,
-            usage: 0,
-            reserved: [0; 54],
-        }
+        Self { memory: MemoryKind::of_device(device), max_bytes: 0, usage: 0, reserved: [0; 54] }
     }
 }
 
@@ -225,25 +236,14 @@ impl PoolProperties {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AllocationProperties {
-    pub allocation_kind: c_int,
-    pub handle_kinds: c_int,
-    pub location_kind: c_int,
-    pub location: c_int,
-    pub security: *mut c_void,
+    pub memory: MemoryKind,
     pub flags: [u8; 8],
 }
 
 impl AllocationProperties {
     /// Plain memory of one device.
     pub fn of_device(device: c_int) -> Self {
-        Self {
-            allocation_kind: PINNED,
-            handle_kinds: 0,
-            location_kind: ON_DEVICE,
-            location: device,
-            security: std::ptr::null_mut(),
-            flags: [0; 8],
-        }
+        Self { memory: MemoryKind::of_device(device), flags: [0; 8] }
     }
 }
 

@@ -317,6 +317,20 @@ impl OpKind {
         self.effects().is_empty() && !self.has_regions()
     }
 
+    /// The update of memory that the op is if one of its operands, whichever, is what an element held and the result goes there.
+    pub fn as_update(&self) -> Option<AtomicOp> {
+        Some(match self {
+            Self::Arith(ArithOp::Add) => AtomicOp::Add,
+            Self::Arith(ArithOp::Mul) => AtomicOp::Mul,
+            Self::Arith(ArithOp::Min) => AtomicOp::Min,
+            Self::Arith(ArithOp::Max) => AtomicOp::Max,
+            Self::Bit(BitOp::And) => AtomicOp::And,
+            Self::Bit(BitOp::Or) => AtomicOp::Or,
+            Self::Bit(BitOp::Xor) => AtomicOp::Xor,
+            _ => return None,
+        })
+    }
+
     /// Whether it is seen from outside, so that it runs even if nobody uses its results.
     pub fn writes(&self) -> bool {
         self.effects().contains(Effects::WRITES)

@@ -5,7 +5,7 @@ use octants_ir::rewrite::ops_in;
 use octants_ir::{Kernel, Op, OpKind, SideTable, Value};
 
 use super::activity::Activity;
-use super::overwritten::{Order, writes};
+use super::overwritten::Order;
 use super::{Mode, Primal, Refusal, Storage};
 
 /// What a check of a run watches.
@@ -39,7 +39,7 @@ pub fn possible_meetings(kernel: &Kernel, storage: &[Storage]) -> Result<Option<
     let order = Order::new(&kernel);
     let base = |op: Op| kernel.ops[op].operands[0];
     let derives = |base: Value| companion_of[base].is_some();
-    let written: Vec<Op> = writes(&kernel).into_iter().filter(|&op| derives(base(op))).collect();
+    let written: Vec<Op> = order.writes.iter().copied().filter(|&op| derives(base(op))).collect();
     let may_meet =
         |op: Op| written.iter().copied().filter(|&write| order.may_race(op, write)).collect::<Vec<_>>();
     let (mut reads, mut watched, mut stores) = (Vec::new(), Vec::new(), Vec::new());

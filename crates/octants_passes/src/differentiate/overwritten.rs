@@ -34,7 +34,8 @@ pub(super) fn check(
     has_companion: impl Fn(Value) -> bool,
     refusals: &mut Vec<Refusal>,
 ) -> Vec<Op> {
-    let (order, writes) = (Order::new(primal), writes(primal));
+    let order = Order::new(primal);
+    let writes = &order.writes;
     let all = ops_in(primal, primal.body);
     let mut seen = SideTable::new(false);
     let (mut kept, mut lasting) = (Vec::new(), !refusals.is_empty());
@@ -115,6 +116,8 @@ pub(super) fn writes(kernel: &Kernel) -> Vec<Op> {
 pub(super) struct Order<'k> {
     kernel: &'k Kernel,
     parents: Parents,
+    /// Accesses that write.
+    pub writes: Vec<Op>,
 }
 
 /// In which iterations two accesses run.
@@ -132,7 +135,7 @@ enum Apart<'k> {
 
 impl<'k> Order<'k> {
     pub fn new(kernel: &'k Kernel) -> Self {
-        Self { kernel, parents: Parents::new(kernel) }
+        Self { kernel, parents: Parents::new(kernel), writes: writes(kernel) }
     }
 }
 
@@ -181,8 +184,7 @@ impl Order<'_> {
             return false;
         };
         let (one, other) = (&kernel.ops[one], &kernel.ops[other]);
-        let is_written =
-            |base: Value| writes(kernel).iter().any(|&write| kernel.ops[write].operands[0] == base);
+        let is_written = |base: Value| self.writes.iter().any(|&write| kernel.ops[write].operands[0] == base);
         let repeats = match one.kind {
             OpKind::Load => !is_written(one.operands[0]),
             _ => one.kind.is_pure(),

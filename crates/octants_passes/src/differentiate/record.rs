@@ -29,7 +29,7 @@ use octants_ir::{
     ArrayType, Boundary, Builder, Const, Kernel, Loc, Op, OpKind, Region, Scalar, SideTable, Type, Value,
 };
 
-use super::overwritten::{Order, writes};
+use super::overwritten::Order;
 use super::{Refusal, RefusalKind};
 use crate::iteration_number::column;
 use crate::promote_locals;
@@ -272,7 +272,7 @@ fn sizing(kernel: &Kernel, logs: &[Log]) -> Result<Kernel, Vec<Refusal>> {
     Builder::at(&mut sizing, body, loc).returns(&[]);
     sizing.results.clear();
     sweep_ending(&mut sizing);
-    let (order, writes) = (Order::new(kernel), writes(kernel));
+    let order = Order::new(kernel);
     let mut refusals = Vec::new();
     for op in ops_in(&sizing, body) {
         let data = &sizing.ops[op];
@@ -284,7 +284,7 @@ fn sizing(kernel: &Kernel, logs: &[Log]) -> Result<Kernel, Vec<Refusal>> {
             _ if updates[op] => refusals.push(Refusal::new(RefusalKind::AtomicResult, data.loc)),
             OpKind::Load | OpKind::VolatileLoad if data.operands[0] != sizes => {
                 let array = matches!(sizing.ty(data.operands[0]), Type::Array(_));
-                let before = writes.iter().find(|&&write| array && order.may_overwrite(write, op));
+                let before = order.writes.iter().find(|&&write| array && order.may_overwrite(write, op));
                 if let Some(&write) = before {
                     refusals.push(Refusal {
                         kind: RefusalKind::Uncounted,

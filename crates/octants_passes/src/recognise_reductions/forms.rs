@@ -118,15 +118,8 @@ fn chain(facts: &Facts<'_>, store: Op, cell: &Cell, value: Value, left: &mut u32
         return None;
     }
     *left -= 1;
-    let (op, commutes) = match def.kind {
-        OpKind::Arith(ArithOp::Add) => (AtomicOp::Add, true),
+    let (op, commutes) = match &def.kind {
         OpKind::Arith(ArithOp::Sub) => (AtomicOp::Add, false),
-        OpKind::Arith(ArithOp::Mul) => (AtomicOp::Mul, true),
-        OpKind::Arith(ArithOp::Min) => (AtomicOp::Min, true),
-        OpKind::Arith(ArithOp::Max) => (AtomicOp::Max, true),
-        OpKind::Bit(BitOp::And) => (AtomicOp::And, true),
-        OpKind::Bit(BitOp::Or) => (AtomicOp::Or, true),
-        OpKind::Bit(BitOp::Xor) => (AtomicOp::Xor, true),
         OpKind::Convert(ConvertOp::Cast) => {
             facts.fresh_load(def.operands[0], cell, store)?;
             return Some(Chain { op: None, rest: None, cast: true });
@@ -134,7 +127,7 @@ fn chain(facts: &Facts<'_>, store: Op, cell: &Cell, value: Value, left: &mut u32
         // `~s` is `s ^ -1`, which `simplify` writes so, and `-s` is `s * -1`.
         OpKind::BitUnary(BitUnary::Not) => return unary(facts, store, cell, value, AtomicOp::Xor, left),
         OpKind::Arith(ArithOp::Neg) => return unary(facts, store, cell, value, AtomicOp::Mul, left),
-        _ => return None,
+        kind => (kind.as_update()?, true),
     };
     let &[a, b] = &def.operands[..] else { return None };
     let first = chain(facts, store, cell, a, left);

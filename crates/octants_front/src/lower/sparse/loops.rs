@@ -486,7 +486,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// Whether a loop's body may give up a cell that a loop around it visits, as far as its text says.
     pub(crate) fn gives_up_visited(&self, body: &[Stmt]) -> bool {
-        !self.visits.is_empty() && any_statement(body, &|span| may_give_up(&self.text(span)))
+        !self.visits.is_empty() && any_statement(body, &|stmt| may_give_up(&self.text(stmt.span)))
     }
 
     /// Cells of the tree are given up: those that are being visited may be among them.

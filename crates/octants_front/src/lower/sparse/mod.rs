@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use octants_diag::Span;
 use octants_ir::ops::ArithOp;
-use octants_ir::sparse::{Dimension, Header, STATE_WORDS, SparseTree, mark, state};
+use octants_ir::sparse::{Dimension, Header, STATE_WORDS, SparseTree, mark, state, state_word};
 use octants_ir::{
     ArrayType, Boundary, Builder, Const, Data, Digit, Func, Layout, Level, NodeKind, Scalar, Type, Value,
 };
@@ -261,7 +261,7 @@ impl<H: Host> Lowerer<'_, H> {
     /// The place of a word of the allocator's state.
     fn state(&mut self, tree: usize, pool: usize, word: u32, span: Span) -> (Value, Value) {
         let base = self.view(tree, View::State);
-        let at = self.at(span).i32((pool as u32 * STATE_WORDS + word) as i32);
+        let at = self.at(span).i32(state_word(pool, word) as i32);
         (base, at)
     }
 

@@ -3,7 +3,7 @@
 //! Of other arrays a pass finds them, by comparing places. An element of a sparse field is behind entries, which the same loop may write, so
 //! that its place says too little: here its index is at hand. Only constant indices are looked at.
 
-use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
+use octants_ir::ops::{ArithOp, AtomicOp};
 use octants_ir::{Const, OpKind, Value, ValueDef};
 
 use crate::host::Host;
@@ -51,17 +51,7 @@ impl<H: Host> Lowerer<'_, H> {
         let (update, other) = match (kind, &operands[..]) {
             (OpKind::Arith(ArithOp::Sub), &[a, b]) if a == load.value => (AtomicOp::Sub, b),
             (kind, &[a, b]) if a == load.value || b == load.value => {
-                let update = match kind {
-                    OpKind::Arith(ArithOp::Add) => AtomicOp::Add,
-                    OpKind::Arith(ArithOp::Mul) => AtomicOp::Mul,
-                    OpKind::Arith(ArithOp::Min) => AtomicOp::Min,
-                    OpKind::Arith(ArithOp::Max) => AtomicOp::Max,
-                    OpKind::Bit(BitOp::And) => AtomicOp::And,
-                    OpKind::Bit(BitOp::Or) => AtomicOp::Or,
-                    OpKind::Bit(BitOp::Xor) => AtomicOp::Xor,
-                    _ => return None,
-                };
-                (update, if a == load.value { b } else { a })
+                (kind.as_update()?, if a == load.value { b } else { a })
             }
             _ => return None,
         };

@@ -1,35 +1,37 @@
 //! How statements may leave the loop or the function around them, read from the tree alone.
 
-use octants_diag::Span;
-
 use crate::ast::{Stmt, StmtKind};
 
 /// Whether some statement may leave the enclosing loop or its iteration.
 pub(crate) fn may_leave(stmts: &[Stmt]) -> bool {
     // What leaves a loop inside leaves that one.
-    some(stmts, false, |kind| matches!(kind, StmtKind::Break | StmtKind::Continue))
+    some(stmts, false, &|stmt| matches!(stmt.kind, StmtKind::Break | StmtKind::Continue))
 }
 
 /// Whether some statement may leave the enclosing loop for good.
 pub(crate) fn may_break(stmts: &[Stmt]) -> bool {
-    some(stmts, false, |kind| matches!(kind, StmtKind::Break))
+    some(stmts, false, &|stmt| matches!(stmt.kind, StmtKind::Break))
 }
 
 /// Whether some statement returns.
 pub(crate) fn may_return(stmts: &[Stmt]) -> bool {
-    some(stmts, true, |kind| matches!(kind, StmtKind::Return(_)))
+    some(stmts, true, &|stmt| matches!(stmt.kind, StmtKind::Return(_)))
 }
 
-/// Whether a condition holds for some statement of a block or of the blocks in it, which is given the text that is the statement's own.
-pub(crate) fn any_statement(stmts: &[Stmt], holds: &dyn Fn(Span) -> bool) -> bool {
+/// Whether a condition holds for some statement of a block or of the blocks in it.
+pub(crate) fn any_statement(stmts: &[Stmt], holds: &dyn Fn(&Stmt) -> bool) -> bool {
+    some(stmts, true, holds)
+}
+
+/// Whether a condition holds for some statement: one of a block, of a block in it, or of a loop in it if `in_loops`.
+fn some(stmts: &[Stmt], in_loops: bool, holds: &dyn Fn(&Stmt) -> bool) -> bool {
+    let inside = |block: &[Stmt]| some(block, in_loops, holds);
     stmts.iter().any(|stmt| {
-        let inside = |block: &[Stmt]| any_statement(block, holds);
-        holds(stmt.span)
+        holds(stmt)
             || match &stmt.kind {
                 StmtKind::If { body, orelse, .. } => inside(body) || inside(orelse),
-                StmtKind::With { body, .. } | StmtKind::For { body, .. } | StmtKind::While { body, .. } => {
-                    inside(body)
-                }
+                StmtKind::With { body, .. } => inside(body),
+                StmtKind::For { body, .. } | StmtKind::While { body, .. } => in_loops && inside(body),
                 StmtKind::Break
                 | StmtKind::Continue
                 | StmtKind::Return(_)
@@ -41,27 +43,6 @@ pub(crate) fn any_statement(stmts: &[Stmt], holds: &dyn Fn(Span) -> bool) -> boo
                 | StmtKind::Pass
                 | StmtKind::Unsupported(_) => false,
             }
-    })
-}
-
-/// Whether some statement is of this kind: one of a block, of a block in it, or of a loop in it if `in_loops`.
-fn some(stmts: &[Stmt], in_loops: bool, is: fn(&StmtKind) -> bool) -> bool {
-    let inside = |block: &[Stmt]| some(block, in_loops, is);
-    stmts.iter().any(|stmt| match &stmt.kind {
-        kind if is(kind) => true,
-        StmtKind::If { body, orelse, .. } => inside(body) || inside(orelse),
-        StmtKind::With { body, .. } => inside(body),
-        StmtKind::For { body, .. } | StmtKind::While { body, .. } => in_loops && inside(body),
-        StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Return(_)
-        | StmtKind::Expr(_)
-        | StmtKind::Assign { .. }
-        | StmtKind::AugAssign { .. }
-        | StmtKind::AnnAssign { .. }
-        | StmtKind::Assert { .. }
-        | StmtKind::Pass
-        | StmtKind::Unsupported(_) => false,
     })
 }
 
