@@ -80,7 +80,8 @@ fn find_libdevice() -> PathBuf {
         }
         _ => {}
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Asked for when it runs: another checkout may have compiled this script into the same folder.
+    let root = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let mut environments = vec![root.join(".venv")];
     environments.extend(main_worktree(&root).map(|main| main.join(".venv")));
     environments.extend(env::var_os("VIRTUAL_ENV").map(PathBuf::from));

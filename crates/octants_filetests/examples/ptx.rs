@@ -6,13 +6,14 @@ use std::path::Path;
 
 use octants_codegen::PtxTarget;
 use octants_filetests::gpu::{Assembler, Module, compile, kernels_of};
+use octants_filetests::repository;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().expect("a file of IR text");
     let capability = arguments.next().map_or(90, |text| text.parse().expect("a number such as 90"));
     let part = arguments.next().unwrap_or_default();
-    let assembler = Assembler::find(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    let assembler = Assembler::find(&repository());
     let kernels = kernels_of(Path::new(&path)).expect("a test file");
     for kernel in kernels.into_iter().filter(|kernel| kernel.name.contains(&part)) {
         let tasks = compile(kernel, PtxTarget { capability, version: 83 });

@@ -34,6 +34,11 @@ use std::path::{Path, PathBuf};
 
 pub use file::{Case, Head, Kind, TestFile};
 
+/// The repository that cargo runs a test of: not the one that it was compiled in, which may have been another that uses the same target folder.
+pub fn repository() -> PathBuf {
+    Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..")
+}
+
 /// Runs one file; if `bless` is set, writes what was found into it instead of comparing.
 pub fn run_file(path: &Path, bless: bool) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -1,13 +1,12 @@
 //! One test per file of `filetests/`, and two over all of them: no op goes untested, and no text makes anything panic.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use octants_filetests::{coverage, mutation, run_file, test_files};
+use octants_filetests::{coverage, mutation, repository, run_file, test_files};
 
 fn main() -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests");
+    let root = repository().join("filetests");
     let files = test_files(&root).expect("the folder of test files can be read");
     let bless = std::env::var("OCTANTS_BLESS").is_ok_and(|value| value == "1");
     let mut trials: Vec<_> = files

@@ -4,11 +4,9 @@
 
 mod gradient_programs;
 
-use std::path::Path;
-
 use gradient_programs::{EXTENT, Xorshift, program, shape};
 use octants_filetests::gradients::check;
-use octants_filetests::{TestFile, test_files};
+use octants_filetests::{TestFile, repository, test_files};
 use octants_interp::{Arg, Buffers};
 use octants_ir::text::{parse, print};
 use octants_ir::{Data, Phase, Scalar, Type, verify};
@@ -78,7 +76,7 @@ fn derivatives_of_random_kernels_agree() {
 /// Whatever a kernel holds: it has a derivative that keeps the laws, also after all passes, or is refused.
 #[test]
 fn every_kernel_of_the_test_files_is_differentiated_or_refused() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests");
+    let root = repository().join("filetests");
     let (mut made, mut refused) = (0, 0);
     for path in test_files(&root).unwrap() {
         let source = std::fs::read_to_string(&path).unwrap();

@@ -1,10 +1,8 @@
 //! Every kernel of the test files becomes PTX, and the vendor's own assembler takes it, where that is installed.
 
-use std::path::{Path, PathBuf};
-
 use octants_codegen::PtxTarget;
 use octants_filetests::gpu::{Assembler, Module, compile, kernels_of};
-use octants_filetests::test_files;
+use octants_filetests::{repository, test_files};
 
 /// Architectures, each with a version of PTX that the oldest driver reads, and one that has more.
 const TARGETS: [PtxTarget; 4] = [
@@ -14,17 +12,13 @@ const TARGETS: [PtxTarget; 4] = [
     PtxTarget { capability: 90, version: 83 },
 ];
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 #[test]
 fn the_assembler_takes_every_kernel() {
-    let assembler = Assembler::find(&root());
+    let assembler = Assembler::find(&repository());
     let (mut modules, mut failures) = (0, Vec::new());
     for target in TARGETS {
         let mut compiled = Vec::new();
-        for path in test_files(&root().join("filetests")).unwrap() {
+        for path in test_files(&repository().join("filetests")).unwrap() {
             for kernel in kernels_of(&path).unwrap() {
                 match compile(kernel, target) {
                     Ok(tasks) => compiled.extend(tasks.into_iter().map(|task| {
@@ -47,8 +41,8 @@ fn the_assembler_takes_every_kernel() {
 /// A batch with one wrong module gives one failure, of that module.
 #[test]
 fn the_assembler_tells_which_module_is_wrong() {
-    let Some(assembler) = Assembler::find(&root()) else { return };
-    let path = root().join("filetests/llvm/gpu.oir");
+    let Some(assembler) = Assembler::find(&repository()) else { return };
+    let path = repository().join("filetests/llvm/gpu.oir");
     let mut modules = Vec::new();
     for kernel in kernels_of(&path).unwrap() {
         let tasks = compile(kernel, TARGETS[0]).unwrap();
