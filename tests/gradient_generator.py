@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import itertools
+import os
 import re
 import subprocess
 import sys
@@ -34,6 +36,12 @@ IN_ONE_PROCESS = 100
 #: Seconds that a batch may take.
 BATCH_SECONDS = 1200
 
+#: Steps of differences. Where the quotients of two differ, a branch or a loop's end changes in between.
+STEPS = (1e-6, 2e-7, 5e-6)
+
+#: What may become of a program.
+OUTCOMES = ("agrees", "kink", "refused", "disagrees")
+
 #: Codes of programs that have no derivative.
 REFUSALS = ("OC1101", "OC1102", "OC1103", "OC1104", "OC1105")
 
@@ -42,30 +50,60 @@ VEC, MAT = (oc.types.ndarray(dtype=oc.f64, ndim=ndim) for ndim in (1, 2))
 
 
 @oc.kernel
-def measure_arrays(y: VEC, z: MAT, total: VEC, c: VEC, loss: VEC):
-    for i in range(y.shape[0]):
-        loss[0] += c[i] * y[i] + 0.3 * c[i] * z[i, 0] - c[i] * z[i, 2]
-    loss[0] += 0.7 * total[0]
+def prepare_arrays(points: MAT, at: oc.i32, x: VEC, w: VEC, y: VEC, z: MAT, total: VEC):
+    prepare(points, at, x, w, y, z, total)
 
 
 @oc.kernel
-def measure_fields(y: oc.template(), z: oc.template(), total: oc.template(), c: VEC, loss: VEC):
+def prepare_fields(points: MAT, at: oc.i32, x: oc.template(), w: oc.template(), y: oc.template(), z: oc.template(), total: oc.template()):  # fmt: skip
+    prepare(points, at, x, w, y, z, total)
+
+
+@oc.func
+def prepare(points: oc.template(), at: oc.i32, x: oc.template(), w: oc.template(), y: oc.template(), z: oc.template(), total: oc.template()):  # fmt: skip
+    """All reals as they are before the program runs, at one of the points."""
+    for i in range(x.shape[0]):
+        x[i] = points[at, i]
+        y[i] = 0.25
+        for k in oc.static(range(3)):
+            z[i, k] = 0.25
+    for k in range(w.shape[0]):
+        w[k] = points[at, x.shape[0] + k]
+    total[0] = 0.25
+
+
+@oc.kernel
+def measure_arrays(y: VEC, z: MAT, total: VEC, c: VEC, loss: VEC, at: oc.i32):
+    measure(y, z, total, c, loss, at)
+
+
+@oc.kernel
+def measure_fields(y: oc.template(), z: oc.template(), total: oc.template(), c: VEC, loss: VEC, at: oc.i32):
+    measure(y, z, total, c, loss, at)
+
+
+@oc.func
+def measure(y: oc.template(), z: oc.template(), total: oc.template(), c: oc.template(), loss: oc.template(), at: oc.i32):  # fmt: skip
     for i in range(y.shape[0]):
-        loss[0] += c[i] * y[i] + 0.3 * c[i] * z[i, 0] - c[i] * z[i, 2]
-    loss[0] += 0.7 * total[0]
+        loss[at] += c[i] * y[i] + 0.3 * c[i] * z[i, 0] - c[i] * z[i, 2]
+    loss[at] += 0.7 * total[0]
 
 
 class Point:
-    """A program's arrays on the device of the session, with the numbers of its seed."""
+    """A program's arrays on the device of the session, with the numbers of its seed.
+
+    What differences need is computed at all points before any of it is read: a GPU that processes share lets each wait for its turn."""
 
     def __init__(self, program: GradientProgram, kernel):
         self.program, self.kernel = program, kernel
-        self.measure = measure_fields if program.fields else measure_arrays
+        self.prepare, self.measure = (
+            (prepare_fields, measure_fields) if program.fields else (prepare_arrays, measure_arrays)
+        )
         numbers = np.random.default_rng(program.seed)
         self.inputs = {"x": numbers.uniform(-1.1, 1.1, program.size), "w": numbers.uniform(-1.1, 1.1, WEIGHTS)}
-        self.weights = numbers.uniform(-1, 1, program.size)
+        weights = numbers.uniform(-1, 1, program.size)
         self.directions = [
-            {name: numbers.uniform(-1, 1, len(held)) for name, held in self.inputs.items()} for _ in range(2)
+            {name: numbers.uniform(-1, 1, len(values)) for name, values in self.inputs.items()} for _ in range(2)
         ]
         rows = np.concatenate([[0], np.cumsum(numbers.integers(-1, 4, program.size))])
         integers = {"n": numbers.integers(0, 5, COUNTS), "row": rows, "link": numbers.integers(0, COUNTS, COUNTS)}
@@ -78,70 +116,103 @@ class Point:
             self.arrays[name] = dense(oc.i32, values.shape)
             self.arrays[name].from_numpy(values.astype(np.int32))
         self.c = oc.ndarray(oc.f64, program.size)
-        self.c.from_numpy(self.weights)
+        self.c.from_numpy(weights)
         self.loss = oc.ndarray(oc.f64, 1, needs_grad=True, needs_dual=True)
+        points = self._points()
+        self.points = oc.ndarray(oc.f64, points.shape)
+        self.points.from_numpy(points)
+        self.values = oc.ndarray(oc.f64, len(points))
 
-    def reset(self, inputs: dict | None = None) -> None:
-        """All arrays as they are before the program runs."""
-        for name in ("y", "z", "total"):
-            self.arrays[name].fill(0.25)
-        for name, values in (inputs or self.inputs).items():
-            self.arrays[name].from_numpy(values)
-        self.loss.fill(0)
+    def _points(self) -> np.ndarray:
+        """Where the program runs: first at its inputs, then ahead of and behind them, along each direction in each step."""
+        at = np.concatenate(list(self.inputs.values()))
+        along = [np.concatenate(list(direction.values())) for direction in self.directions]
+        return np.stack([at, *(at + sign * step * one for one in along for step in STEPS for sign in (1, -1))])
 
-    def run(self) -> None:
+    def reset(self, at: int) -> None:
+        self.prepare(self.points, at, *(self.arrays[name] for name in ("x", "w", "y", "z", "total")))
+
+    def run(self, loss: oc.Ndarray, at: int) -> None:
         given = [self.arrays.get(name, self.p) for name in self.program.params]
         self.kernel(*given)
-        self.measure(self.arrays["y"], self.arrays["z"], self.arrays["total"], self.c, self.loss)
-
-    def value(self, inputs: dict) -> float:
-        self.reset(inputs)
-        self.run()
-        return float(self.loss[0])
+        self.measure(self.arrays["y"], self.arrays["z"], self.arrays["total"], self.c, loss, at)
 
     def gradient(self) -> dict:
         """By reverse mode."""
-        self.reset()
+        self.reset(0)
+        self.loss.fill(0)
         with oc.ad.Tape(self.loss):
-            self.run()
+            self.run(self.loss, 0)
         return {name: self.arrays[name].grad.to_numpy() for name in self.inputs}
 
     def tangent(self, direction: dict) -> float:
         """The derivative along a direction, by forward mode."""
         found = 0.0
         for name in self.inputs:
-            self.reset()
+            self.reset(0)
+            self.loss.fill(0)
             with oc.ad.FwdMode(loss=self.loss, param=self.arrays[name], seed=direction[name]):
-                self.run()
+                self.run(self.loss, 0)
             found += float(self.loss.dual[0])
         return found
 
-    def quotient(self, direction: dict, step: float) -> float:
-        """The derivative along a direction, by differences."""
-        ahead, behind = (
-            self.value({name: held + sign * step * direction[name] for name, held in self.inputs.items()})
-            for sign in (1, -1)
-        )
-        return (ahead - behind) / (2 * step)
+    def quotients(self) -> np.ndarray:
+        """The derivative along each direction by differences, in each step."""
+        self.values.fill(0)
+        for at in range(1, self.points.shape[0]):
+            self.reset(at)
+            self.run(self.values, at)
+        values = self.values.to_numpy()[1:].reshape(len(self.directions), len(STEPS), 2)
+        return (values[..., 0] - values[..., 1]) / (2 * np.array(STEPS))
+
+
+class Totals:
+    """How many programs became what, and which were not begun in time."""
+
+    def __init__(self, counts: dict[str, int] | None = None, left: list[int] | None = None):
+        self.counts = dict.fromkeys(OUTCOMES, 0) | (counts or {})
+        self.left = left or []
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals({word: self.counts[word] + other.counts[word] for word in OUTCOMES}, self.left + other.left)
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{word} {count}" for word, count in self.counts.items())
+        # Neighbours differ from their places by the same number.
+        runs = [
+            list(run) for _, run in itertools.groupby(self.left, lambda seed, at=itertools.count(): seed - next(at))
+        ]
+        left = ", ".join(f"{run[0]}..{run[-1] + 1}" for run in runs)
+        return f"{counts}; not begun {len(self.left)}{f': {left}' if left else ''}"
+
+    @staticmethod
+    def read(text: str) -> Totals | None:
+        """Of what a process printed."""
+        lines = [line for line in text.splitlines() if re.match(r"seeds \d+ to \d+: agrees ", line)]
+        if not lines:
+            return None
+        counts = {word: int(count) for word, count in re.findall(r"(\w+) (\d+)[,;]", lines[-1])}
+        runs = re.findall(r"(\d+)\.\.(\d+)", lines[-1])
+        return Totals(counts, [seed for first, last in runs for seed in range(int(first), int(last))])
 
 
 def close(a: float, b: float, bound: float) -> bool:
     return abs(a - b) <= bound * (1 + max(abs(a), abs(b)))
 
 
-def compare(point: Point, gradient: dict) -> str | None:
-    """What does not agree at a point."""
-    for direction in point.directions:
+def compare(point: Point, gradient: dict) -> bool:
+    """Whether differences, too, agree with the gradient at a point, which is a kink otherwise. Raises if derivatives do not agree."""
+    smooth = True
+    for direction, quotients in zip(point.directions, point.quotients(), strict=True):
         back = sum(float(gradient[name] @ direction[name]) for name in gradient)
         along = point.tangent(direction)
         if not close(along, back, 1e-9):
-            return f"forward mode gives {along!r}, reverse mode {back!r}"
-        quotients = [point.quotient(direction, step) for step in (1e-6, 2e-7, 5e-6)]
-        if not any(close(back, quotient, 1e-5) for quotient in quotients) and all(
-            close(quotients[0], quotient, 1e-4) for quotient in quotients
-        ):
-            return f"differences give {quotients}, reverse mode {back!r}"
-    return None
+            raise AssertionError(f"forward mode gives {along!r}, reverse mode {back!r}")
+        if not any(close(back, quotient, 1e-5) for quotient in quotients):
+            if all(close(quotients[0], quotient, 1e-4) for quotient in quotients):
+                raise AssertionError(f"differences give {quotients}, reverse mode {back!r}")
+            smooth = False
+    return smooth
 
 
 def is_limited(seed: int) -> bool:
@@ -156,8 +227,9 @@ def open_session(device: str, limited: bool) -> None:
     oc.init(arch=getattr(oc, device), offline_cache=False, **options, **limit)
 
 
-def gradient_of(seed: int, folder: Path, device: str) -> dict | None:
-    """What a program's gradients are in the session, which is one of the device; `None` if it is refused. Raises if derivatives do not agree."""
+def examine(seed: int, folder: Path, device: str) -> tuple[str, dict | None]:
+    """What became of a program in the session, which is one of the device, and its gradients: "agrees", "kink" if differences say nothing of it, or "refused", without
+    gradients. Raises if derivatives do not agree."""
     program = GradientProgram(seed)
     names = load(program.text, folder, f"gradient_{seed}_{device}")
     with warnings.catch_warnings():
@@ -168,105 +240,97 @@ def gradient_of(seed: int, folder: Path, device: str) -> dict | None:
         except oc.OctantsCompilationError as error:
             if not any(code in str(error) for code in REFUSALS):
                 raise
-            return None
-        if difference := compare(point, gradient):
-            raise AssertionError(f"seed {seed} on {device}: {difference}\n{program.text}")
-    return gradient
+            return "refused", None
+        try:
+            return ("agrees" if compare(point, gradient) else "kink"), gradient
+        except AssertionError as error:
+            raise AssertionError(f"on {device}: {error}\n{program.text}") from None
 
 
 def require_same(seed: int, device: str, found: dict | None, other: str, expected: dict | None) -> None:
     """Raises if two devices give other gradients."""
     if (found is None) != (expected is None):
         refuses, derives = (device, other) if found is None else (other, device)
-        raise AssertionError(f"seed {seed}: {refuses} refuses what {derives} derives\n{GradientProgram(seed).text}")
+        raise AssertionError(f"{refuses} refuses what {derives} derives\n{GradientProgram(seed).text}")
     for name in found or ():
         if not np.allclose(found[name], expected[name], rtol=1e-9, atol=1e-9):
             raise AssertionError(
-                f"seed {seed}: the gradient of {name} is\n{found[name]} on {device},\n{expected[name]} on {other}\n{GradientProgram(seed).text}"
+                f"the gradient of {name} is\n{found[name]} on {device},\n{expected[name]} on {other}\n{GradientProgram(seed).text}"
             )
 
 
 def check(seed: int, folder: Path, device: str) -> str:
-    """Checks one program in a session of its own. Raises if derivatives do not agree. Gives "agrees", or "refused" if there are none."""
+    """Checks one program in a session of its own. Raises if derivatives do not agree. Gives what became of it."""
     open_session(device, is_limited(seed))
-    return "refused" if gradient_of(seed, folder, device) is None else "agrees"
+    return examine(seed, folder, device)[0]
 
 
-def check_range(first: int, last: int, devices: list[str], deadline: float = float("inf")) -> bool:
+def check_range(first: int, last: int, devices: list[str], deadline: float = float("inf")) -> Totals:
     """Checks seeds in this process and prints what does not agree. Begins no program after the deadline.
 
     Programs share sessions, two for each device: opening one, and compiling what measures them all, takes as long as a program."""
     seeds = sorted(range(first, last), key=is_limited)
-    found: dict[str, dict[int, dict | None]] = {device: {} for device in devices}
-    failed: set[int] = set()
+    first_gradients: dict[int, dict | None] = {}
+    became: dict[int, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         for device in devices:
             opened = None
             for seed in seeds:
                 if time.monotonic() > deadline:
-                    break
+                    # It has not run on all of them.
+                    if became.get(seed) != "disagrees":
+                        became.pop(seed, None)
+                    continue
                 if opened is not is_limited(seed):
                     opened = is_limited(seed)
                     open_session(device, opened)
                 try:
-                    found[device][seed] = gradient_of(seed, Path(folder), device)
-                    if seed in found[devices[0]]:
-                        require_same(seed, device, found[device][seed], devices[0], found[devices[0]][seed])
+                    outcome, gradient = examine(seed, Path(folder), device)
+                    if device == devices[0]:
+                        first_gradients[seed] = gradient
+                    elif seed in first_gradients:
+                        require_same(seed, device, gradient, devices[0], first_gradients[seed])
+                    if became.get(seed) != "disagrees":
+                        became[seed] = outcome
                 except Exception as error:  # noqa: BLE001
-                    failed.add(seed)
+                    became[seed] = "disagrees"
                     print(f"---- seed {seed}: {type(error).__name__}: {error}\n", flush=True)
-    on_last = found[devices[-1]]
-    agree = sum(gradient is not None and seed not in failed for seed, gradient in on_last.items())
-    refused = sum(gradient is None and seed not in failed for seed, gradient in on_last.items())
-    print(f"seeds {first} to {last}: {agree} agree, {len(failed)} do not, {refused} are refused", flush=True)
-    return not failed
+    totals = Totals({word: sum(each == word for each in became.values()) for word in OUTCOMES})
+    totals.left = [seed for seed in range(first, last) if seed not in became]
+    return totals
 
 
-def check_in_processes(given: argparse.Namespace) -> bool:
+def check_in_processes(given: argparse.Namespace) -> Totals:
     """Checks seeds in processes of some programs each."""
     batch = max(10, min(IN_ONE_PROCESS, (given.last - given.first) // (4 * given.jobs)))
-    begin = time.monotonic()
-    deadline = begin + 60 * given.minutes
+    deadline = time.monotonic() + 60 * given.minutes
+    # Each process has one core: threads of numpy's would stand in each other's way.
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
 
-    def one(at: int) -> tuple[int, int, int]:
+    def one(at: int) -> Totals:
         end = min(at + batch, given.last)
         minutes = (deadline - time.monotonic()) / 60
         if minutes <= 0:
-            return 0, 0, 0
-        command = [
-            sys.executable,
-            __file__,
-            str(at),
-            str(end),
-            "--batch",
-            "--device",
-            given.device,
-            "--minutes",
-            str(minutes),
-        ]
+            return Totals(left=list(range(at, end)))
+        options = ["--batch", "--device", given.device, "--minutes", str(minutes)]
+        command = [sys.executable, __file__, str(at), str(end), *options]
         try:
-            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=BATCH_SECONDS)
+            done = subprocess.run(
+                command, check=False, capture_output=True, text=True, timeout=BATCH_SECONDS, env=environment
+            )
         except subprocess.TimeoutExpired as late:
             done = subprocess.CompletedProcess(
                 command, -1, late.stdout.decode() if late.stdout else "", "no answer in time\n"
             )
-        counts = re.findall(r"(\d+) agree, (\d+) do not, (\d+) are", done.stdout)
-        print(
-            done.stdout if counts else f"{done.stdout}{done.stderr}seeds {at} to {end}: ended with {done.returncode}",
-            flush=True,
-        )
-        if not counts:
-            return 0, end - at, 0
-        agree, failed, refused = map(int, counts[0])
-        return agree, failed, refused
+        totals = Totals.read(done.stdout)
+        if totals is None:
+            print(f"{done.stdout}{done.stderr}seeds {at} to {end}: ended with {done.returncode}", flush=True)
+            return Totals({"disagrees": end - at})
+        print(done.stdout, end="", flush=True)
+        return totals
 
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        counts = list(pool.map(one, range(given.first, given.last, batch)))
-    agree, failed, refused = (sum(found) for found in zip(*counts, strict=True))
-    left = given.last - given.first - agree - failed - refused
-    total = f"in all, seeds {given.first} to {given.last} on {given.device}: {agree} agree, {failed} do not, {refused} are refused"
-    print(f"{total} ({time.monotonic() - begin:.0f} s{f', {left} not begun in time' if left else ''})")
-    return not failed
+        return sum(pool.map(one, range(given.first, given.last, batch)), Totals())
 
 
 def main() -> None:
@@ -280,18 +344,21 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no program after that time")
     parser.add_argument("--batch", action="store_true", help="check all seeds in this process")
     given = parser.parse_args()
-    deadline = time.monotonic() + 60 * given.minutes
+    begin = time.monotonic()
     devices = given.device.split(",")
     if reasons := [reason for device in devices if (reason := missing(device))]:
         sys.exit("; ".join(reasons))
     if given.last is None:
         print(GradientProgram(given.first).text)
-        good = check_range(given.first, given.first + 1, devices)
-    elif given.batch or (given.last - given.first <= IN_ONE_PROCESS and given.jobs == 1):
-        good = check_range(given.first, given.last, devices, deadline)
+        given.last = given.first + 1
+    if given.batch or (given.last - given.first <= IN_ONE_PROCESS and given.jobs == 1):
+        totals = check_range(given.first, given.last, devices, begin + 60 * given.minutes)
+        print(f"seeds {given.first} to {given.last}: {totals}")
     else:
-        good = check_in_processes(given)
-    sys.exit(0 if good else 1)
+        totals = check_in_processes(given)
+        took = time.monotonic() - begin
+        print(f"in all, seeds {given.first} to {given.last} on {given.device}, in {took:.0f} s: {totals}")
+    sys.exit(1 if totals.counts["disagrees"] else 0)
 
 
 if __name__ == "__main__":

@@ -9,4 +9,4 @@ FOUND: dict[int, str] = {}
 
 @pytest.mark.parametrize("seed", [*range(24), *FOUND])
 def test_derivatives_of_a_generated_program_agree(seed, fresh_session, tmp_path):
-    assert gradient_generator.check(seed, tmp_path, fresh_session) in ("agrees", "refused")
+    assert gradient_generator.check(seed, tmp_path, fresh_session) in ("agrees", "kink", "refused")
