@@ -67,9 +67,6 @@ class Quantised(Sparse):
         layout = self.field_layout(type_.compute, cells, (0,))
         if self.random.random() < 0.5:
             layout = self.sparse_layout("q_0", cells, layout)
-        if layout.levels[:1] == ("bitmasked",):
-            # Not one cell: threads that set its mark are told to race with a loop that reads it.
-            layout = replace(layout, blocks=cells)
         layout = replace(layout, kind="quantised")
         self.fields |= dict.fromkeys(self.quantised, layout)
         self.no_views |= set(self.quantised)

@@ -412,6 +412,22 @@ def test_a_loop_visits_the_elements_of_words_that_are_there(arch):
     assert not x.to_numpy().any() and oc.sparse.usage(x) == 0
 
 
+def test_writing_what_a_cell_that_is_not_there_reads_as_makes_it(arch):
+    x = oc.field(quant.int(4))
+    oc.root.bitmasked(oc.i, 4).quant_array(oc.i, 8, max_num_bits=32).place(x)
+
+    @oc.kernel
+    def write(value: oc.i32) -> oc.i32:
+        for i in range(8, 16):
+            x[i] = value
+        count = 0
+        for i in x:
+            count += i
+        return count
+
+    assert write(0) == sum(range(8, 16))
+
+
 def test_a_word_is_written_once_where_assignments_follow_each_other(arch):
     x, y, z = packed(quant.int(5), quant.int(6), quant.int(7), bits=32)
     seen = oc.field(oc.i32, (4, 16))

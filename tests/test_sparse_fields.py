@@ -620,6 +620,27 @@ def test_threads_that_set_the_same_are_no_race(recwarn):
         number()
 
 
+def test_a_loop_that_makes_cells_below_the_only_one_of_a_node_is_no_race(recwarn):
+    x, seen = oc.field(oc.i32), oc.field(oc.i32, 8)
+    bits = oc.root.bitmasked(oc.i, 1).bitmasked(oc.i, 8)
+    bits.place(x)
+
+    @oc.kernel
+    def spread() -> oc.i32:
+        count = 0
+        for i in bits:
+            seen[i] += 1
+            count += 1
+            oc.activate(bits, i * 2 % 8)
+        return count
+
+    assert spread() == 0
+    x[3] = 5
+    assert [spread() for _ in range(4)] == [1, 2, 3, 4]
+    assert seen.to_numpy().tolist() == [1, 0, 0, 4, 2, 0, 3, 0]
+    assert not [told for told in recwarn if "OC1007" in str(told.message)]
+
+
 def test_a_cell_that_is_given_up_in_an_inner_loop_is_made_again():
     x, y, z = oc.field(oc.i32), oc.field(oc.i32), oc.field(oc.i32)
     cells, bits, blocks = oc.root.pointer(oc.i, 4), oc.root.bitmasked(oc.i, 4), oc.root.pointer(oc.i, 4)

@@ -290,8 +290,8 @@ def store(self: Template, at, fields: Template, values: Template):
         is_done = False
         while not is_done:
             new = lang.cast(_replaced(self, lang.cast(old, self._register), at, fields, values), self._word)
-            if lang.static(self._extents is not None):
-                # Elements of one field often stay as they are, and looking is cheaper than an atomic write.
+            if lang.static(self._extents is not None and not self._is_sparse):
+                # Elements of one field often stay as they are, and looking is cheaper than an atomic write, which makes cells, too.
                 is_done = new == old
             if not is_done:
                 seen = lang.atomic_cas_word(self._words[cell], old, new)

@@ -42,6 +42,9 @@ pub(crate) struct SparseLoop {
     epoch: Value,
     /// How many places of the code made cells before its body.
     activations: usize,
+    /// Bitmasked nodes on the way that have but one cell, and whether that was marked when it began: all iterations share the mark, and
+    /// one may set it.
+    shared_marks: Vec<(usize, Value)>,
 }
 
 /// The cell that the body of a loop is run for.
@@ -85,7 +88,14 @@ impl<H: Host> Lowerer<'_, H> {
         let bounds = self.ranges(tree, &shape, node, span);
         let epoch = self.load_state(tree, 0, state::EPOCH, span);
         let activations = self.activations(tree, node);
-        (SparseLoop { tree, node, origin, elements: Vec::new(), epoch, activations }, bounds)
+        let only = Cell { pool: 0, slot: None, digits: Vec::new(), offset: 0, there: None };
+        let mut shared_marks = Vec::new();
+        for at in shape.path(node).into_iter().take_while(|&at| shape.nodes[at].count() == 1) {
+            if shape.nodes[at].kind == NodeKind::Bitmasked && shape.nodes[at].pool == 0 {
+                shared_marks.push((at, self.is_marked(tree, at, &only, span)));
+            }
+        }
+        (SparseLoop { tree, node, origin, elements: Vec::new(), epoch, activations, shared_marks }, bounds)
     }
 
     /// The slots of the node's pool, and the digits of what lies in a cell of it.
@@ -189,8 +199,16 @@ impl<H: Host> Lowerer<'_, H> {
         Iteration { outer, cell, indices, slot, marks, element }
     }
 
-    /// Whether an iteration is of a cell that is active; for a loop that makes cells, whether it was when the loop began.
-    fn is_visited(&mut self, tree: usize, of: &Iteration, since: Option<Value>, span: Span) -> Option<Value> {
+    /// Whether an iteration is of a cell that is active; for a loop that makes cells, whether it was when the loop began. Of some marks
+    /// it is `known`.
+    fn is_visited(
+        &mut self,
+        tree: usize,
+        of: &Iteration,
+        since: Option<Value>,
+        known: &[(usize, Value)],
+        span: Span,
+    ) -> Option<Value> {
         let shape = self.trees[tree].tree.clone();
         let mut conditions = Vec::new();
         if let Some(slot) = of.slot {
@@ -212,7 +230,10 @@ impl<H: Host> Lowerer<'_, H> {
             }
         }
         for (node, cell) in &of.marks {
-            conditions.push(if since.is_some() {
+            let known = known.iter().find(|(at, _)| at == node);
+            conditions.push(if let Some(&(_, marked)) = known {
+                marked
+            } else if since.is_some() {
                 let (base, path) = self.mark_place(tree, *node, cell);
                 let mut builder = self.at(span);
                 let found = builder.load(base, &path);
@@ -300,7 +321,7 @@ impl<H: Host> Lowerer<'_, H> {
             ));
         }
         let since = self.makes_cells(of).then_some(of.epoch);
-        let Some(condition) = self.is_visited(of.tree, &iteration, since, span) else {
+        let Some(condition) = self.is_visited(of.tree, &iteration, since, &of.shared_marks, span) else {
             // Everything is there: the region's ops are the body's.
             let always = self.at(span).constant(octants_ir::Const::bool(true));
             let other = self.at(span).region_of(&[], |_, _| Vec::new());
@@ -404,7 +425,7 @@ impl<H: Host> Lowerer<'_, H> {
             let mut iteration = lowerer.iteration((tree, node), &origin, &[], ranges, span);
             iteration.marks.clear();
             iteration.element = None;
-            match lowerer.is_visited(tree, &iteration, None, span) {
+            match lowerer.is_visited(tree, &iteration, None, &[], span) {
                 None => build(lowerer, &iteration.cell),
                 Some(there) => lowerer.when(there, span, |lowerer| build(lowerer, &iteration.cell)),
             }
