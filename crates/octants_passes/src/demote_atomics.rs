@@ -68,6 +68,13 @@ pub(crate) fn demote_atomics_where(kernel: &mut Kernel, assumptions: Assumptions
     }
 }
 
+/// Makes updates of the array plain ones: the iteration whose body the region is has their elements to itself. Nobody uses their old values.
+pub(crate) fn demote_updates_of_own(kernel: &mut Kernel, region: Region, array: Value) {
+    let mut demotion = Demotion { names: ValueMap::new(), changed: false, wanted: &|_, _| true };
+    let private = PrivatePlaces::Some { inside: SideTable::new(false), owned: vec![array] };
+    demotion.region(kernel, region, &private);
+}
+
 /// Which places no other thread can touch.
 enum PrivatePlaces {
     Everything,

@@ -16,13 +16,13 @@
 //!   %3: f32 = add %1, %2
 //!   %4: f32 = atomic_add %a[%p], %3
 //! }
-//! parallel_for (%t: i32) in (0..2) {               the first and the last iterations
-//!   %i: i32 = …                                    1 or %n - 1
-//!   …                                              add to the other elements, as before
+//! parallel_for (%t: i32) in (0..2) {               the first and the last elements
+//!   %p: i32 = …                                    0 or %n - 1
+//!   if … { … }                                     collect from those of their iterations that there are
 //! }
 //! ```
 //! What else the loop writes it writes afterwards, in a loop of its own: until then memory is what the iterations found. Where tasks are to be few, the first
-//! and the last iterations add there.
+//! and the last iterations add to the first and the last elements there, as before.
 //!
 //! Acts where the loop touches the array by additions and subtractions alone, whose old values nobody uses, with one parallel index plus a constant at a
 //! position for each axis, and at two distances or more; and where computing the shares once for each distance is cheaper than the atomic
@@ -37,13 +37,14 @@ use octants_ir::{
 };
 
 use crate::analysis::{Affine, ArrayUse, accesses_of, own_cost};
-use crate::demote_atomics::{separates_iterations, values_in};
+use crate::demote_atomics::{demote_updates_of_own, separates_iterations, values_in};
 use crate::manager::Assumptions;
+use crate::offsets::{constant_like, moved};
 use crate::slots::yielded;
 
 /// Distances of an array's updates: so often are shares computed. Chosen, not measured: a bound on the size of the code; 27 is a cube of neighbours.
 const MAX_DISTANCES: usize = 32;
-/// How far distances may lie apart along an axis: so many iterations at both ends add atomically. Chosen, not measured.
+/// How far distances may lie apart along an axis: so many elements at both ends ask which iterations there are. Chosen, not measured.
 const MAX_SPREAD: i64 = 16;
 /// Greatest first index, and distance. No sum of a few of them and an index of an array wraps.
 const MAX_OFFSET: i64 = 1 << 20;
@@ -118,8 +119,9 @@ fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>, parents: &Parents
     let Some(parallel) = kernel.parallel_loop(op) else { return Vec::new() };
     let attributes = parallel.attributes;
     let small = |lo: Value| {
+        let is_wide = kernel.ty(lo).scalar().is_some_and(|scalar| scalar.bits() >= 32);
         let lo = kernel.as_const(lo).and_then(Const::as_i128);
-        lo.is_some_and(|lo| (-i128::from(MAX_OFFSET)..=MAX_OFFSET.into()).contains(&lo))
+        is_wide && lo.is_some_and(|lo| (-i128::from(MAX_OFFSET)..=MAX_OFFSET.into()).contains(&lo))
     };
     if attributes.keeps_order()
         || attributes.domain != Domain::Ranges
@@ -293,7 +295,7 @@ fn gather(kernel: &mut Kernel, op: Op, updates: &Updates, inside: bool) -> Vec<O
     }
     for axis in 0..building.bounds.len() {
         if updates.spread(axis) > 0 {
-            building.outer_iterations(kernel, axis);
+            building.outer_elements(kernel, axis);
         }
     }
     Vec::new()
@@ -308,20 +310,9 @@ struct Gathering<'g> {
     bounds: Vec<(Value, Value)>,
 }
 
-/// `value + amount`, at the end of the region.
-fn moved(kernel: &mut Kernel, region: Region, loc: Loc, value: Value, amount: i64) -> Value {
-    if amount == 0 {
-        return value;
-    }
-    let scalar = kernel.ty(value).scalar().unwrap_or(Scalar::I32);
-    let b = &mut Builder::at(kernel, region, loc);
-    let amount = b.constant(Const::from_i128(scalar, amount.into()));
-    b.arith(ArithOp::Add, value, amount)
-}
-
 impl Gathering<'_> {
     fn moved(&self, kernel: &mut Kernel, region: Region, value: Value, amount: i64) -> Value {
-        moved(kernel, region, self.loc, value, amount)
+        moved(&mut Builder::at(kernel, region, self.loc), value, amount)
     }
 
     /// The elements along an axis that all distances reach from iterations.
@@ -385,45 +376,71 @@ impl Gathering<'_> {
         self.add_loop(kernel, bounds, region);
     }
 
-    /// The iterations near both ends of an axis, and far from those of the axes before it: they update what is not collected.
-    fn outer_iterations(&self, kernel: &mut Kernel, ends: usize) {
+    /// The elements near both ends of an axis, and far from those of the axes before it, which not all distances reach: each collects from those that do.
+    fn outer_elements(&self, kernel: &mut Kernel, ends: usize) {
         let body = kernel.body;
         let mut bounds = Vec::new();
-        let mut collected = Vec::new();
         for axis in 0..self.bounds.len() {
-            let ((lo, hi), spread) = (self.bounds[axis], self.updates.spread(axis));
-            collected.push(self.elements(kernel, body, axis));
+            let (lo, hi) = self.bounds[axis];
+            let updates = self.updates;
             bounds.extend(match axis.cmp(&ends) {
-                std::cmp::Ordering::Less => {
-                    [self.moved(kernel, body, lo, spread), self.moved(kernel, body, hi, -spread)]
-                }
+                std::cmp::Ordering::Less => <[Value; 2]>::from(self.elements(kernel, body, axis)),
                 std::cmp::Ordering::Equal => {
-                    let scalar = kernel.ty(lo).scalar().unwrap_or(Scalar::I32);
                     let b = &mut Builder::at(kernel, body, self.loc);
-                    [0, 2 * spread].map(|bound| b.constant(Const::from_i128(scalar, bound.into())))
+                    [0, 2 * updates.spread(axis)].map(|bound| constant_like(b, lo, bound))
                 }
-                std::cmp::Ordering::Greater => [lo, hi],
+                std::cmp::Ordering::Greater => {
+                    // No element has an index that wraps.
+                    let most = i64::from(i32::MAX) - updates.greatest(axis).max(0);
+                    let b = &mut Builder::at(kernel, body, self.loc);
+                    let most = constant_like(b, hi, most);
+                    let hi = b.arith(ArithOp::Min, hi, most);
+                    [
+                        self.moved(kernel, body, lo, updates.least(axis)),
+                        self.moved(kernel, body, hi, updates.greatest(axis)),
+                    ]
+                }
             });
         }
         let region = kernel.add_region();
         let params = kernel.regions[self.body].params.clone();
-        let mut names = ValueMap::new();
-        let mut exists = None;
+        let mut element = Vec::new();
         for (axis, &param) in params.iter().enumerate() {
-            let ty = kernel.ty(param);
-            let number = kernel.add_region_param(region, ty);
-            names.insert(param, number);
-            if axis == ends {
-                let index = self.end_index(kernel, region, axis, number);
-                names.insert(param, index);
-                let hi = self.bounds[axis].1;
-                exists = Some(Builder::at(kernel, region, self.loc).compare(CompareOp::Lt, index, hi));
-            }
+            let index = kernel.add_region_param(region, kernel.ty(param));
+            element.push(if axis == ends { self.end_element(kernel, region, axis, index) } else { index });
         }
-        let then = self.uncollected_updates(kernel, &mut names, &collected);
-        let b = &mut Builder::at(kernel, region, self.loc);
-        let none = b.region_of(&[], |_, _| Vec::new());
-        b.op(OpKind::If, exists, [], [then, none]);
+        for distance in &self.updates.distances {
+            let mut names = ValueMap::new();
+            let mut reaches = None;
+            for (axis, (&param, &index)) in params.iter().zip(&element).enumerate() {
+                let iteration = self.moved(kernel, region, index, -distance[axis]);
+                names.insert(param, iteration);
+                let (lo, hi) = self.bounds[axis];
+                let mut checks = Vec::new();
+                if axis >= ends && distance[axis] != self.updates.least(axis) {
+                    checks.push((CompareOp::Ge, lo));
+                }
+                if axis == ends || axis > ends && distance[axis] != self.updates.greatest(axis) {
+                    checks.push((CompareOp::Lt, hi));
+                }
+                for (compare, bound) in checks {
+                    let b = &mut Builder::at(kernel, region, self.loc);
+                    let here = b.compare(compare, iteration, bound);
+                    reaches = Some(reaches.map_or(here, |other| b.bit(BitOp::And, other, here)));
+                }
+            }
+            let then = kernel.add_region();
+            let own = |op: Op| {
+                self.updates.all.iter().any(|update| update.op == op && update.distance == *distance)
+            };
+            copy_ops(kernel, self.body, then, &mut names, &own, None);
+            Builder::at(kernel, then, self.loc).yields(&[]);
+            let b = &mut Builder::at(kernel, region, self.loc);
+            let none = b.region_of(&[], |_, _| Vec::new());
+            b.op(OpKind::If, reaches, [], [then, none]);
+        }
+        // Nobody else could find out that elements of different numbers are different ones.
+        demote_updates_of_own(kernel, region, self.updates.base);
         self.add_loop(kernel, bounds, region);
     }
 
@@ -475,18 +492,17 @@ impl Gathering<'_> {
         std::mem::take(&mut kernel.regions[region].ops)
     }
 
-    /// The iterations at both ends by number: as many at the beginning as distances lie apart, then those at the end that are no such.
-    fn end_index(&self, kernel: &mut Kernel, region: Region, axis: usize, number: Value) -> Value {
-        let ((lo, hi), spread) = (self.bounds[axis], self.updates.spread(axis));
-        let scalar = kernel.ty(lo).scalar().unwrap_or(Scalar::I32);
-        let first = self.moved(kernel, region, lo, spread);
-        let last = self.moved(kernel, region, hi, -spread);
+    /// The elements at both ends by number: as many at the beginning as distances lie apart, then those behind the inner ones. There may be fewer:
+    /// no iteration reaches what is left of the numbers.
+    fn end_element(&self, kernel: &mut Kernel, region: Region, axis: usize, number: Value) -> Value {
+        let (inner, end) = self.elements(kernel, region, axis);
+        let first = self.moved(kernel, region, self.bounds[axis].0, self.updates.least(axis));
         let b = &mut Builder::at(kernel, region, self.loc);
-        let spread = b.constant(Const::from_i128(scalar, spread.into()));
-        let at_end = b.arith(ArithOp::Max, first, last);
-        let at_end = b.arith(ArithOp::Sub, at_end, spread);
+        let spread = constant_like(b, first, self.updates.spread(axis));
+        let behind = b.arith(ArithOp::Max, inner, end);
+        let behind = b.arith(ArithOp::Sub, behind, spread);
         let is_begin = b.compare(CompareOp::Lt, number, spread);
-        let from = b.select(is_begin, lo, at_end);
+        let from = b.select(is_begin, first, behind);
         b.arith(ArithOp::Add, from, number)
     }
 

@@ -15,6 +15,7 @@ mod lower_random;
 mod make_plan;
 mod manager;
 mod merge_accesses;
+mod offsets;
 mod place_tapes;
 mod privatise_reductions;
 mod promote_locals;
