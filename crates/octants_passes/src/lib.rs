@@ -6,6 +6,7 @@
 
 pub mod analysis;
 mod check_arithmetic;
+mod claim_rows;
 mod demote_atomics;
 mod differentiate;
 mod expand_field_loops;
@@ -30,6 +31,7 @@ mod sweep;
 mod update;
 
 pub use check_arithmetic::check_arithmetic;
+pub use claim_rows::claim_rows;
 pub use demote_atomics::demote_atomics;
 pub use differentiate::{
     Derivative, Meetings, Mode, RecordArray, Recording, Refusal, RefusalKind, Storage, TapePlan,

@@ -6,6 +6,7 @@ use octants_ir::text::print;
 use octants_ir::{Kernel, Loc, Phase, Plan, verify};
 
 use crate::check_arithmetic::check_arithmetic;
+use crate::claim_rows::claim_rows;
 use crate::demote_atomics::demote_atomics;
 use crate::expand_field_loops::expand_field_loops;
 use crate::gather_updates::gather_updates;
@@ -118,6 +119,13 @@ pub static PIPELINE: &[Pass] = &[
         reason: "needs plain index forms, and updates that are no assignments any more; before demote_atomics, which makes its updates plain ones",
         leaves: Phase::Structured,
         run: |kernel, assumptions, _| gather_updates(kernel, assumptions),
+    },
+    Pass {
+        name: "claim_rows",
+        required: false,
+        reason: "needs plain index forms, and updates that are still atomic; before privatise_reductions, which makes a reduction of its check",
+        leaves: Phase::Structured,
+        run: |kernel, assumptions, _| claim_rows(kernel, assumptions),
     },
     Pass {
         name: "demote_atomics",
