@@ -252,9 +252,10 @@ class GradientProgram:
             self.add(depth, f"{made} = oc.Vector([{self.real(names, 1)}, {self.real(names, 1)}], oc.f64)")
             names.vectors.append(made)
         if self.random.random() < 0.3:
-            # A position that walks through links.
-            self.add(depth, f"q = link[{self.at(names, COUNTS)}]")
-            names.integers.append("q")
+            # A position that walks through links; one from before a parallel loop would be shared by its iterations.
+            walker = "q" if depth > 1 else "begin"
+            self.add(depth, f"{walker} = link[{self.at(names, COUNTS)}]")
+            names.integers.append(walker)
 
     def task(self, depth: int, names: Names, target: str) -> None:
         names = names.inside()
@@ -309,7 +310,6 @@ class GradientProgram:
             self.locals(1, names)
             names.carried.clear()
             names.vectors.clear()
-            names.integers = [name for name in names.integers if name != "q"]
         targets = [self.pick("y", "y", "row", "scatter")]
         if self.random.random() < 0.5:
             targets.append(
