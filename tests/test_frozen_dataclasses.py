@@ -195,3 +195,46 @@ def test_a_vector_behind_a_frozen_object_may_change(arch):
     assert [run(held) for _ in range(4)] == [3, 3, 3, 3]
     held.v[0] = 5.0
     assert run(held) == 7 and held.x[0] == 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Fields:
+    x: oc.Tensor
+    y: oc.Tensor
+    scale: oc.f32
+
+
+@oc.kernel
+def scale(of: Fields) -> oc.f32:
+    for i in of.x:
+        of.y[i] += of.x[i] * of.scale
+    return of.y[1]
+
+
+def tree_of(*fields):
+    builder = oc.FieldsBuilder()
+    for field in fields:
+        builder.dense(oc.i, 3).place(field)
+    return builder.finalize()
+
+
+def test_fields_behind_frozen_objects_in_turn(arch):
+    first, second = (Fields(oc.wrap(oc.field(oc.f32, 3)), oc.wrap(oc.field(oc.f32, 3)), s) for s in (2.0, 3.0))
+    first.x.fill(1.0)
+    second.x.fill(10.0)
+    assert [scale(first) for _ in range(4)] == [2, 4, 6, 8]
+    assert [scale(one) for one in (second, second, second, first, second, first)] == [30, 60, 90, 10, 120, 12]
+
+
+def test_fields_behind_a_frozen_object_are_refused_once_their_tree_is_destroyed(arch):
+    x, y, unrelated = oc.field(oc.f32), oc.field(oc.f32), oc.field(oc.f32)
+    other, tree = tree_of(unrelated), tree_of(x, y)
+    fields = Fields(oc.wrap(x), oc.wrap(y), 2.0)
+    x.fill(1.0)
+    assert [scale(fields) for _ in range(4)] == [2, 4, 6, 8]
+    other.destroy()
+    assert [scale(fields) for _ in range(4)] == [10, 12, 14, 16]
+    tree.destroy()
+    for _ in range(2):
+        with pytest.raises(oc.OctantsRuntimeError, match="destroyed"):
+            scale(fields)

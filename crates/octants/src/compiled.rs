@@ -7,8 +7,8 @@ use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout, Task};
 use octants_ir::{Kernel, LocData};
 use octants_passes::analysis::Footprint;
 use octants_runtime::{
-    Arguments, Assumptions, Context, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan,
-    LiveStream, Memory, Mirror, Printed,
+    Arguments, Assumptions, Context, EarlyReleases, ExternalStream, HostRange, LaunchEnv, LaunchFailure,
+    LaunchPlan, LiveStream, Memory, Mirror, Printed,
 };
 
 use crate::error::{Error, LaunchError};
@@ -99,6 +99,12 @@ impl CompiledKernel {
     /// What the kernel does with the memory of each parameter.
     pub fn access(&self) -> &[Access] {
         self.plan.access()
+    }
+
+    /// Memory of the session that is given back while there are handles to it.
+    #[inline]
+    pub fn early_releases(&self) -> &EarlyReleases {
+        self.context().early_releases()
     }
 
     /// Whether arrays of the host are arguments in place; else they are given as a [`Mirror`].

@@ -125,15 +125,18 @@ impl Tree {
         &self.sizes
     }
 
-    /// Gives the memory back as soon as nobody is in the middle of using it. Fields of the tree refuse from now on.
+    /// Gives the memory back as soon as no launch is in the middle of using it. Fields of the tree refuse from now on.
     pub fn destroy(&self) -> Result<(), Error> {
         self.context.check().map_err(|_| STALE)?;
-        self.base.store(0, Ordering::Release);
+        let releases = self.context.early_releases();
+        releases.announce();
+        self.base.store(0, Ordering::SeqCst);
         let memory = self.memory.write().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(growth) = self.growth() {
             growth.retire();
         }
-        if memory.is_none() { Err(Error::Destroyed { what: TREE }) } else { Ok(()) }
+        releases.give_back(memory.ok_or(Error::Destroyed { what: TREE })?);
+        Ok(())
     }
 
     /// The memory, kept from being given back while the handle lives.
@@ -271,6 +274,11 @@ impl FieldLeaf {
     #[must_use]
     pub fn view(&self, session: &Session, offset: u64) -> Self {
         self.tree.view(session, offset)
+    }
+
+    /// Whether a launch takes nothing of it but its address, which is the same until the tree is destroyed.
+    pub fn is_fixed(&self) -> bool {
+        self.tree.growth().is_none()
     }
 
     /// Whether elements may not be there. The host reaches them by kernels only.

@@ -87,8 +87,8 @@ pub use octants_ir as ir;
 pub use octants_passes::analysis::{Footprint, Interval};
 pub use octants_passes::{Mode, Refusal, RefusalKind, Storage};
 pub use octants_runtime::{
-    Arguments, ExternalStream, HostQueue, HostRange, HostSide, KernelOrigin, LiveStream, Memory, Mirror,
-    Profiler, Statistics, Trace, Track, chrome_trace,
+    Arguments, ExternalStream, HostQueue, HostRange, HostSide, KeptMemory, KernelOrigin, LiveStream, Memory,
+    Mirror, Profiler, Statistics, Trace, Track, chrome_trace,
 };
 pub use options::{Arch, SessionOptions};
 pub use output::Locate;

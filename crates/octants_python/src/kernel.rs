@@ -184,12 +184,12 @@ impl Kernel {
             }
         };
         let ended = if compiled.prints() {
-            let _kept = launch.keep_memory(py)?;
+            let _kept = launch.keep_memory(py, compiled)?;
             self.launch_printing(py, specialisation, bytes, out, stream)?
         } else if stream.is_none() && specialisation.derivative.is_none() && compiled.is_short(bytes) {
             run(interrupt::never())
         } else {
-            let _kept = launch.keep_memory(py)?;
+            let _kept = launch.keep_memory(py, compiled)?;
             let signals = SignalScope::begin(py)?;
             py.detach(|| run(signals.request()))
         };
@@ -326,7 +326,7 @@ impl Kernel {
             return Err(errors::bug("a derivative without a plan"));
         };
         let _mirror = launch.upload(py, &code.compiled, stream)?;
-        let _kept = launch.keep_memory(py)?;
+        let _kept = launch.keep_memory(py, &code.compiled)?;
         let signals = SignalScope::begin(py)?;
         let bytes = launch.bytes();
         let memory = py.detach(|| {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use octants_hal::{Cancel, Capabilities, Device, DeviceError, FaultRecord, Function, Module, Stream};
 
+use crate::early_release::EarlyReleases;
 use crate::launch_log::LaunchLog;
 use crate::profiler::{ProfiledDevice, Profiler, RangeMarker};
 use crate::retired_modules::RetiredModules;
@@ -38,6 +39,7 @@ pub struct Context {
     no_fault: FaultRecord,
     /// Counts writes of the host in the default stream.
     host_writes: AtomicU64,
+    early_releases: EarlyReleases,
     ended: AtomicBool,
     allocations: AtomicUsize,
     bytes: AtomicU64,
@@ -78,6 +80,7 @@ impl Context {
             abandon: Cancel::new(),
             no_fault: FaultRecord::new(),
             host_writes: AtomicU64::new(0),
+            early_releases: EarlyReleases::default(),
             device,
             ended: AtomicBool::new(false),
             allocations: AtomicUsize::new(0),
@@ -156,6 +159,12 @@ impl Context {
     /// A number for a write of the host that is in the default stream's queue by now.
     pub(crate) fn next_host_write(&self) -> u64 {
         self.host_writes.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Memory that is given back while there are handles to it.
+    #[inline]
+    pub fn early_releases(&self) -> &EarlyReleases {
+        &self.early_releases
     }
 
     /// Streams for branches.

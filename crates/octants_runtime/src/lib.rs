@@ -16,6 +16,7 @@ mod arguments;
 mod context;
 mod copies;
 mod domain;
+mod early_release;
 mod event;
 mod external_stream;
 mod guard;
@@ -39,6 +40,7 @@ mod version;
 
 pub use arguments::{Arguments, ArrayMemory, DerivedArguments};
 pub use context::{Context, Stale};
+pub use early_release::{EarlyReleases, KeptMemory};
 pub use event::EventHandle;
 pub use external_stream::ExternalStream;
 pub use guard::OverlapGuard;

@@ -197,7 +197,7 @@ impl Kernel {
         let Some((recorder, _)) = &specialisation.recorder else {
             return Err(errors::bug("a kernel that records nothing makes no record"));
         };
-        let _kept = launch.keep_memory(py)?;
+        let _kept = launch.keep_memory(py, &specialisation.compiled)?;
         let signals = SignalScope::begin(py)?;
         let bytes = launch.bytes();
         py.detach(|| {

@@ -1,12 +1,13 @@
 //! Members of frozen dataclasses: read once, and again when another object is passed.
 //!
 //! A frozen dataclass refers to the same objects as long as it lives, and so do frozen ones and tuples that it leads to. What they led to is kept from
-//! one launch to the next; it is let go of when an argument that led to it dies. Where all members are numbers and arrays of the session, what
-//! they put into the block is kept, too, and a launch looks at none of them.
+//! one launch to the next; it is let go of when an argument that led to it dies. What numbers, arrays of the session and fields among them put
+//! into the block is kept, too, and a launch looks at none of these.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use octants::front::{Dependency, Origin, Role, Step};
+use octants::{CompiledKernel, Tree};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple, PyWeakrefReference};
 
@@ -25,11 +26,11 @@ pub enum Reading {
 }
 
 /// What an earlier launch with the same arguments left.
-pub enum Recalled<'a> {
-    /// The members, and how each of them is read.
-    Members(&'a [Reading]),
-    /// All that members put into the block; no member was read.
-    Block,
+pub enum Recalled {
+    /// The members that are kept.
+    Members,
+    /// What members put into the block. Only those of these numbers have to be bound again.
+    Block(Arc<[usize]>),
 }
 
 /// The members behind frozen arguments of a specialisation.
@@ -52,9 +53,32 @@ struct Known {
     roots: Vec<usize>,
     /// One for each member; `None` for those that are not kept.
     objects: Vec<Py<PyAny>>,
-    /// The block of a launch, if members put nothing else into it at another one.
-    block: Option<Box<[u8]>>,
+    /// What a launch was given, if members put nothing else there at another one.
+    block: Option<KeptBlock>,
     _watches: Vec<Py<PyWeakrefReference>>,
+}
+
+/// What members have put into the block of a launch. Of no use once a tree among them was destroyed.
+pub struct KeptBlock {
+    bytes: Box<[u8]>,
+    /// Members that may put something else there, in ascending order.
+    bound_again: Arc<[usize]>,
+    trees: Arc<[Arc<Tree>]>,
+    /// How many there were when it was written.
+    early_releases: u64,
+}
+
+impl KeptBlock {
+    pub fn new(writer: &ArgumentWriter<'_, '_>, bound_again: Vec<usize>) -> Self {
+        let (bytes, trees) = (writer.block().into(), writer.distinct_trees());
+        Self { bytes, bound_again: bound_again.into(), trees, early_releases: writer.early_releases }
+    }
+
+    /// Whether all addresses in it still stand for what they stood for.
+    #[inline]
+    fn is_valid(&self, compiled: &CompiledKernel) -> bool {
+        self.trees.is_empty() || self.early_releases == compiled.early_releases().count()
+    }
 }
 
 type Dependencies<'a, 'py> = &'a [Dependency<Bound<'py, PyAny>>];
@@ -76,11 +100,6 @@ impl FrozenMembers {
         (!roots.is_empty()).then(|| Self { readings, roots, state: Arc::default() })
     }
 
-    /// Whether every member is kept or compared.
-    pub fn keeps_all(&self) -> bool {
-        !self.readings.contains(&Reading::Anew)
-    }
-
     pub fn readings(&self) -> &[Reading] {
         &self.readings
     }
@@ -93,7 +112,7 @@ impl FrozenMembers {
         arguments: &[Borrowed<'_, 'py, PyAny>],
         read: &mut Members<'py>,
         writer: &mut ArgumentWriter<'_, 'py>,
-    ) -> Option<Recalled<'_>> {
+    ) -> Option<Recalled> {
         // Whoever holds it is about to be done; reading anew is right, too.
         let state = self.state.try_lock().ok()?;
         let known = state.known.as_ref()?;
@@ -104,11 +123,19 @@ impl FrozenMembers {
         if let Some(block) = &known.block
             && !writer.is_tracking()
         {
-            writer.set_block(block);
-            return Some(Recalled::Block);
+            if !block.is_valid(writer.compiled) {
+                return None;
+            }
+            writer.set_block(&block.bytes, &block.trees);
+            let count = block.bound_again.last().map_or(0, |last| last + 1);
+            read.resize(count, py.None().into_bound(py));
+            for &member in &*block.bound_again {
+                read[member] = known.objects[member].bind(py).clone();
+            }
+            return Some(Recalled::Block(Arc::clone(&block.bound_again)));
         }
         read.extend(known.objects.iter().map(|object| object.bind(py).clone()));
-        Some(Recalled::Members(&self.readings))
+        Some(Recalled::Members)
     }
 
     /// Keeps what a launch has read, and the block that members alone have filled, if the launch before it had the same arguments.
@@ -117,7 +144,7 @@ impl FrozenMembers {
         py: Python<'py>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         read: &Members<'py>,
-        block: Option<&[u8]>,
+        block: Option<KeptBlock>,
     ) {
         let roots: Vec<_> = self.roots.iter().map(|&at| address(arguments[at])).collect();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,7 +159,6 @@ impl FrozenMembers {
             Reading::Kept => tensor::unwrapped(object).clone().unbind(),
             Reading::Anew | Reading::Compared => py.None(),
         });
-        let block = block.map(Into::into);
         let known = Known { roots, objects: objects.collect(), block, _watches: watches };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let old = state.known.replace(known);

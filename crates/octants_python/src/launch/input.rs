@@ -1,15 +1,15 @@
 //! What the code of a specialisation was made for, object by object.
 
-use octants::CompiledKernel;
 use octants::front::{Dependency, Origin, Role, Step};
 use octants::ir::{ArrayType, Data, Scalar};
+use octants::{CompiledKernel, FieldLeaf};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
 
 use super::array::ArrayInput;
 use super::derivative::CompanionPath;
-use super::field::{FieldInput, LeafSlots};
+use super::field::{FieldInput, LeafSlots, bound_field};
 use super::instance_dict::{self, InstanceDict};
 use super::writer::ArgumentWriter;
 use crate::aggregate::{self, Layout};
@@ -191,9 +191,9 @@ impl Check {
             Self::Constant(_) | Self::Number { .. } => number::of(object).is_some(),
             Self::Present | Self::Anything | Self::Type(_) | Self::Same(_) => true,
             Self::Array(_) => tensor::unwrapped(object).is_instance_of::<Ndarray>(),
-            Self::Container(..) | Self::Tensor(..) | Self::Values(..) | Self::View(..) | Self::Field(_) => {
-                false
-            }
+            Self::Field(_) => bound_field(tensor::unwrapped(object))
+                .is_ok_and(|field| field.leaves.iter().all(FieldLeaf::is_fixed)),
+            Self::Container(..) | Self::Tensor(..) | Self::Values(..) | Self::View(..) => false,
         }
     }
 

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::array::ArrayFit;
 use super::derivative::{Companion, DerivativePlan, check_apart};
 use super::field::{captured_leaves, leaf_slots};
-use super::frozen::{FrozenMembers, Reading, Recalled};
+use super::frozen::{FrozenMembers, KeptBlock, Reading, Recalled};
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
@@ -214,13 +214,18 @@ impl Specialisation {
         for (leaf, at) in &self.captured {
             writer.put_leaf(py, *at, leaf)?;
         }
-        let (readings, arrays) = match recalled {
-            // Members have written what they write, and there are no formulas.
-            Some(Recalled::Block) => (None, arguments.len()),
-            Some(Recalled::Members(readings)) => (Some(readings), self.inputs.len()),
-            None => (None, self.inputs.len()),
+        // The block may have what the others write.
+        let bound_again = match &recalled {
+            Some(Recalled::Block(bound_again)) => Some(&**bound_again),
+            Some(Recalled::Members) | None => None,
         };
-        if arrays > arguments.len() && !bind_members(py, members, readings, arguments, read, &mut writer)? {
+        let readings = recalled.as_ref().and(self.frozen.as_ref()).map(FrozenMembers::readings);
+        let binding = MemberBinding { inputs: members, readings, arguments };
+        let fits = match bound_again {
+            Some(some) => binding.bind(py, some.iter().copied(), read, &mut writer),
+            None => binding.bind(py, 0..members.len(), read, &mut writer),
+        };
+        if !fits? {
             return Ok(Fit::Differs);
         }
         for FormulaInput { param, at } in &self.formulas {
@@ -230,14 +235,15 @@ impl Specialisation {
             };
             writer.put(*at, param.scalar, constant.bits());
         }
-        match self.bind_arrays(arguments, read, &mut writer, arrays)? {
+        match self.bind_arrays(arguments, read, &mut writer, bound_again)? {
             Fit::Fits => {}
             other => return Ok(other),
         }
         if let Some(frozen) = &self.frozen
             && recalled.is_none()
         {
-            let block = self.is_fixed_by(frozen, members, read).then(|| writer.block());
+            let bound_again = self.bound_again(frozen, members, read);
+            let block = bound_again.map(|members| KeptBlock::new(&writer, members));
             frozen.remember(py, arguments, read, block);
         }
         launch.check_overlaps(py, &self.compiled)?;
@@ -247,16 +253,19 @@ impl Specialisation {
         Ok(Fit::Fits)
     }
 
-    /// Writes the arrays among the first `count` inputs.
+    /// Writes the arrays among the arguments and among these members, or all members.
     #[inline]
     fn bind_arrays<'py>(
         &self,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         read: &Members<'py>,
         writer: &mut ArgumentWriter<'_, 'py>,
-        count: usize,
+        members: Option<&[usize]>,
     ) -> PyResult<Fit> {
-        for &index in self.arrays.iter().filter(|&&index| index < count) {
+        let count = if members.is_none() { self.inputs.len() } else { arguments.len() };
+        let first = self.arrays.iter().copied().filter(|&index| index < count);
+        let again = members.into_iter().flatten().map(|member| arguments.len() + member);
+        for index in first.chain(again) {
             let Check::Array(array) = &self.inputs[index].check else { continue };
             match array.write(&known(arguments, read, index), writer)? {
                 ArrayFit::Fits => {}
@@ -267,17 +276,25 @@ impl Specialisation {
         Ok(Fit::Fits)
     }
 
-    /// Whether members put the same into the block as long as the arguments that lead to them are the same.
+    /// Members that may put something else into the block although the arguments that lead to them are the same. `None` if the block is
+    /// of no use at another launch.
     #[cold]
-    fn is_fixed_by(&self, frozen: &FrozenMembers, members: &[Input], read: &Members<'_>) -> bool {
-        let is_fixed = |((input, reading), object): ((&Input, &Reading), &Bound<'_, PyAny>)| {
-            *reading == Reading::Compared || input.check.is_fixed_for(object)
+    fn bound_again(
+        &self,
+        frozen: &FrozenMembers,
+        members: &[Input],
+        read: &Members<'_>,
+    ) -> Option<Vec<usize>> {
+        // A formula may ask for any member.
+        if self.derivative.is_some() || self.recorder.is_some() || !self.formulas.is_empty() {
+            return None;
+        }
+        let changes = |&index: &usize| match frozen.readings()[index] {
+            Reading::Anew => true,
+            Reading::Kept => !members[index].check.is_fixed_for(&read[index]),
+            Reading::Compared => false,
         };
-        self.derivative.is_none()
-            && self.recorder.is_none()
-            && self.formulas.is_empty()
-            && frozen.keeps_all()
-            && members.iter().zip(frozen.readings()).zip(read).all(is_fixed)
+        Some((0..members.len()).filter(changes).collect())
     }
 }
 
@@ -327,36 +344,46 @@ fn may_vary(object: &Bound<'_, PyAny>) -> bool {
     number::of(object).is_some() || aggregate::is_tensor(object)
 }
 
-/// Reads the members and writes them; false if one is not what the code is for. Those that were recalled are in `read` already.
-fn bind_members<'py>(
-    py: Python<'py>,
-    members: &[Input],
-    recalled: Option<&[Reading]>,
-    arguments: &[Borrowed<'_, 'py, PyAny>],
-    read: &mut Members<'py>,
-    writer: &mut ArgumentWriter<'_, 'py>,
-) -> PyResult<bool> {
-    let mut stored = InstanceDict::default();
-    for (index, input) in members.iter().enumerate() {
-        let reading = recalled.map_or(Reading::Anew, |readings| readings[index]);
-        if reading == Reading::Compared {
-            continue;
-        }
-        if reading == Reading::Anew {
-            let Some(object) = input.read(py, |at| known(arguments, read, at), &mut stored)? else {
+/// The members behind the arguments of a launch, and how each of them is read: anew, if nothing is recalled.
+struct MemberBinding<'a, 'py> {
+    inputs: &'a [Input],
+    readings: Option<&'a [Reading]>,
+    arguments: &'a [Borrowed<'a, 'py, PyAny>],
+}
+
+impl<'py> MemberBinding<'_, 'py> {
+    /// Reads members and writes them; false if one is not what the code is for. Those that were recalled are in `read` already.
+    #[inline]
+    fn bind(
+        &self,
+        py: Python<'py>,
+        members: impl Iterator<Item = usize>,
+        read: &mut Members<'py>,
+        writer: &mut ArgumentWriter<'_, 'py>,
+    ) -> PyResult<bool> {
+        let mut stored = InstanceDict::default();
+        for index in members {
+            let (input, arguments) = (&self.inputs[index], self.arguments);
+            let reading = self.readings.map_or(Reading::Anew, |readings| readings[index]);
+            if reading == Reading::Compared {
+                continue;
+            }
+            if reading == Reading::Anew {
+                let Some(object) = input.read(py, |at| known(arguments, read, at), &mut stored)? else {
+                    return Ok(false);
+                };
+                match read.get_mut(index) {
+                    Some(place) => *place = object,
+                    None => read.push(object),
+                }
+            }
+            let read = &*read;
+            if !input.check.write(&read[index], |at| known(arguments, read, at), writer)? {
                 return Ok(false);
-            };
-            match read.get_mut(index) {
-                Some(place) => *place = object,
-                None => read.push(object),
             }
         }
-        let read = &*read;
-        if !input.check.write(&read[index], |at| known(arguments, read, at), writer)? {
-            return Ok(false);
-        }
+        Ok(true)
     }
-    Ok(true)
 }
 
 /// An argument, or a member that was read.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use octants::ir::Scalar;
 use octants::{
-    CompiledKernel, ExternalStream, FieldLeaf, HostQueue, HostRange, LiveStream, Memory, Mirror, Tree,
+    CompiledKernel, ExternalStream, FieldLeaf, HostQueue, HostRange, KeptMemory, LiveStream, Mirror, Tree,
 };
 use pyo3::prelude::*;
 use smallvec::SmallVec;
@@ -37,6 +37,10 @@ pub struct LaunchArguments<'py> {
     block: Words<96>,
     staged: Vec<StagingCopy<'py>>,
     trees: Trees,
+    /// Likewise, all at once: those of an earlier launch with the same arguments.
+    kept_trees: Option<Arc<[Arc<Tree>]>>,
+    /// How many early releases there were when the arguments were looked at.
+    early_releases: u64,
     members: Members<'py>,
     /// Arrays of the host that the device does not see: where their addresses lie in the block.
     host: Vec<MirroredArray>,
@@ -66,6 +70,8 @@ impl<'py> LaunchArguments<'py> {
             block: Words::new(),
             staged: Vec::new(),
             trees: Trees::new(),
+            kept_trees: None,
+            early_releases: 0,
             members: Members::new(),
             host: Vec::new(),
             streams: Streams::new(),
@@ -81,6 +87,7 @@ impl<'py> LaunchArguments<'py> {
         self.block.resize(compiled.args().bytes as usize);
         self.staged.clear();
         self.trees.clear();
+        self.kept_trees = None;
         self.members.clear();
         self.host.clear();
         self.streams.clear();
@@ -88,9 +95,23 @@ impl<'py> LaunchArguments<'py> {
             *tracked = Tracked::default();
         }
         let tracked = self.tracked.as_mut();
-        let (block, staged, trees) = (self.block.bytes_mut(), &mut self.staged, &mut self.trees);
+        self.early_releases = compiled.early_releases().count();
+        let early_releases = self.early_releases;
+        let (block, staged) = (self.block.bytes_mut(), &mut self.staged);
+        let (trees, kept_trees) = (&mut self.trees, &mut self.kept_trees);
         let (host, streams) = (&mut self.host, &mut self.streams);
-        (ArgumentWriter { compiled, block, staged, trees, host, streams, tracked }, &mut self.members)
+        let writer = ArgumentWriter {
+            compiled,
+            block,
+            staged,
+            trees,
+            kept_trees,
+            early_releases,
+            host,
+            streams,
+            tracked,
+        };
+        (writer, &mut self.members)
     }
 
     /// Copies arrays of the host to a device that does not see them; the block has the copies' addresses then. What the launch writes
@@ -222,8 +243,21 @@ impl<'py> LaunchArguments<'py> {
     }
 
     /// Keeps the memory of fields until a launch is over, also if another thread destroys the tree meanwhile.
-    pub fn keep_memory(&self, py: Python<'_>) -> PyResult<SmallVec<[Arc<Memory>; 4]>> {
-        self.trees.iter().map(|tree| tree.memory().map_err(|error| errors::from_error(py, &error))).collect()
+    #[inline]
+    pub fn keep_memory<'a>(&self, py: Python<'_>, compiled: &'a CompiledKernel) -> PyResult<KeptMemory<'a>> {
+        let releases = compiled.early_releases();
+        let kept = releases.keep_memory();
+        if releases.count() != self.early_releases {
+            self.check_trees(py)?;
+        }
+        Ok(kept)
+    }
+
+    /// Refuses trees that were destroyed since the arguments were looked at.
+    #[cold]
+    fn check_trees(&self, py: Python<'_>) -> PyResult<()> {
+        let mut trees = self.trees.iter().chain(self.kept_trees.iter().flat_map(|trees| trees.iter()));
+        trees.try_for_each(|tree| tree.memory().map(drop)).map_err(|error| errors::from_error(py, &error))
     }
 }
 
@@ -233,6 +267,9 @@ pub struct ArgumentWriter<'a, 'py> {
     block: &'a mut [u8],
     staged: &'a mut Vec<StagingCopy<'py>>,
     trees: &'a mut Trees,
+    kept_trees: &'a mut Option<Arc<[Arc<Tree>]>>,
+    /// How many early releases there were before anything was written.
+    pub early_releases: u64,
     host: &'a mut Vec<MirroredArray>,
     streams: &'a mut Streams,
     tracked: Option<&'a mut Tracked<'py>>,
@@ -257,10 +294,19 @@ impl<'py> ArgumentWriter<'_, 'py> {
         self.block
     }
 
-    /// Makes the block what it was at another launch of the same code.
+    /// Each tree whose fields were put into the block.
+    pub fn distinct_trees(&self) -> Arc<[Arc<Tree>]> {
+        let mut trees = self.trees.to_vec();
+        trees.sort_unstable_by_key(|tree| Arc::as_ptr(tree).addr());
+        trees.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        trees.into()
+    }
+
+    /// Makes the block what it was at another launch of the same code, with fields of these trees.
     #[inline]
-    pub fn set_block(&mut self, block: &[u8]) {
+    pub fn set_block(&mut self, block: &[u8], trees: &Arc<[Arc<Tree>]>) {
         self.block.copy_from_slice(block);
+        *self.kept_trees = (!trees.is_empty()).then(|| Arc::clone(trees));
     }
 
     /// Makes all of the block zero.

@@ -1,0 +1,99 @@
+//! Memory that is given back while there are handles to it: launches under way keep it until they are over.
+//!
+//! A launch takes a [`KeptMemory`] and then sees that what it uses was not released. Either it finds that it was, or the release comes later and waits
+//! for the launch: no launch has to hold each memory that it uses.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::memory::Memory;
+
+/// What was released early on one device.
+#[derive(Default)]
+pub struct EarlyReleases {
+    count: AtomicU64,
+    launches: AtomicUsize,
+    /// Released, but not given back yet.
+    waiting: Mutex<Vec<Arc<Memory>>>,
+}
+
+impl EarlyReleases {
+    /// Counts a release that is about to come: called before anybody finds the memory gone.
+    pub fn announce(&self) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How many releases were announced. As long as this is the same, so is what addresses stand for.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Gives memory back once no launch is under way. Whoever looks for it finds it gone already.
+    pub fn give_back(&self, memory: Arc<Memory>) {
+        let mut waiting = self.waiting();
+        waiting.push(memory);
+        self.clear(waiting);
+    }
+
+    /// A launch begins.
+    #[inline]
+    pub fn keep_memory(&self) -> KeptMemory<'_> {
+        self.launches.fetch_add(1, Ordering::SeqCst);
+        KeptMemory(self)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<Arc<Memory>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives back what waits, unless a launch is under way. One that begins now finds all of it released: it was announced before it came here.
+    fn clear(&self, mut waiting: MutexGuard<'_, Vec<Arc<Memory>>>) {
+        let idle = self.launches.load(Ordering::SeqCst) == 0;
+        let released = if idle { std::mem::take(&mut *waiting) } else { Vec::new() };
+        drop(waiting);
+        drop(released);
+    }
+}
+
+/// While this lives, memory that was not released before is there.
+pub struct KeptMemory<'a>(&'a EarlyReleases);
+
+impl Drop for KeptMemory<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.launches.fetch_sub(1, Ordering::SeqCst) == 1 {
+            let waiting = self.0.waiting();
+            if !waiting.is_empty() {
+                self.0.clear(waiting);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octants_hal::null::NullDevice;
+
+    use super::*;
+    use crate::context::Context;
+
+    #[test]
+    fn memory_is_given_back_when_the_last_launch_is_over() {
+        let context = Context::new(Arc::new(NullDevice::new()));
+        let releases = context.early_releases();
+        let memory = || Arc::new(Memory::allocate(&context, 64).unwrap());
+        let (first, second) = (memory(), memory());
+        let one = releases.keep_memory();
+        let other = releases.keep_memory();
+        releases.announce();
+        releases.give_back(first);
+        drop(one);
+        assert_eq!((context.bytes(), releases.count()), (128, 1));
+        drop(other);
+        assert_eq!(context.bytes(), 64);
+        releases.announce();
+        releases.give_back(second);
+        assert_eq!((context.bytes(), releases.count()), (0, 2));
+    }
+}
