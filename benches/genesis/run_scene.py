@@ -1,4 +1,5 @@
-"""Builds and steps one scene in this process, and prints what it saw and how long it took as one line of JSON.
+"""Builds one scene in this process and prints what it saw and how long that took as one line of JSON. Then steps as often as a line of its input says, and
+prints how long that took, until the input ends.
 
 Run it as it is for quadrants, and by ``octants run --as quadrants`` for Octants.
 """
@@ -6,15 +7,24 @@ Run it as it is for quadrants, and by ``octants run --as quadrants`` for Octants
 from __future__ import annotations
 
 import argparse
+import functools
 import json
+import sys
 import time
 
 import genesis as gs
 import numpy as np
 import quadrants as qd
 
-#: As many times the steps are timed; the fastest counts.
-BATCHES = 3
+
+class Clock:
+    """Seconds since it was made: of the wall, and of this process, in whose time other programs on the machine do not count."""
+
+    def __init__(self) -> None:
+        self.wall, self.cpu = time.perf_counter(), time.process_time()
+
+    def seconds(self) -> dict[str, float]:
+        return {"wall_s": time.perf_counter() - self.wall, "cpu_s": time.process_time() - self.cpu}
 
 
 def numbers(value) -> list:
@@ -23,13 +33,23 @@ def numbers(value) -> list:
     return array.astype(float).reshape(-1).tolist()
 
 
+def init_exactly(init, *args, **kwargs):
+    return init(*args, **(kwargs | {"fast_math": False}))
+
+
+def say(what: dict) -> None:
+    print("RESULT " + json.dumps(what), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scene")
     parser.add_argument("--performance-mode", action="store_true", help="fields in place of arrays")
     parser.add_argument("--precision", default="32", choices=["32", "64"])
-    parser.add_argument("--timed-steps", type=int, help="how many steps are timed")
+    parser.add_argument("--exact", action="store_true", help="without fast mathematics, which Genesis asks for")
     options = parser.parse_args()
+    if options.exact:
+        qd.init = functools.partial(init_exactly, qd.init)
     gs.init(
         backend=gs.cpu,
         precision=options.precision,
@@ -40,28 +60,19 @@ def main() -> None:
     from scenes import SCENES
 
     make, steps, timed = SCENES[options.scene]
-    if options.timed_steps is not None:
-        timed = options.timed_steps
-    # Other programs on the machine do not count in the time of this process.
-    wall, cpu = time.perf_counter(), time.process_time()
+    build = Clock()
     built = make()
     built.step(0)
-    build = {"build_s": time.perf_counter() - wall, "build_cpu_s": time.process_time() - cpu}
+    result = {"scene": options.scene, "system": qd.__name__, "timed": timed, "build": build.seconds()}
     for n in range(1, steps):
         built.step(n)
-    probes = {name: numbers(value) for name, value in built.probes().items()}
-    speed = {"steps": timed, "steps_s": float("inf"), "steps_cpu_s": float("inf")}
-    for _ in range(BATCHES):
-        wall, cpu = time.perf_counter(), time.process_time()
-        for n in range(steps, steps + timed):
+    say(result | {"probes": {name: numbers(value) for name, value in built.probes().items()}})
+    for line in sys.stdin:
+        count, batch = int(line), Clock()
+        for n in range(steps, steps + count):
             built.step(n)
-        speed["steps_s"] = min(speed["steps_s"], time.perf_counter() - wall)
-        speed["steps_cpu_s"] = min(speed["steps_cpu_s"], time.process_time() - cpu)
-        steps += timed
-    print(
-        "RESULT " + json.dumps({"scene": options.scene, "system": qd.__name__, **build, **speed, "probes": probes}),
-        flush=True,
-    )
+        say({"steps": count, **batch.seconds()})
+        steps += count
 
 
 if __name__ == "__main__":
