@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use octants_hal::Cancel;
 use octants_ir::{Kernel, Loc, Scalar};
-use octants_passes::{Derivative, RecordArray, Recording};
+use octants_passes::{ArrayCopy, Derivative, RecordArray, RecordSizes, Recording};
 use octants_runtime::{Arguments, DerivedArguments, HostQueue, LiveStream, Memory, OverlapGuard};
 
 use crate::compiled::CompiledKernel;
@@ -17,6 +17,8 @@ use crate::meetings::MeetingCheck;
 pub struct Recorder {
     kernel: Arc<CompiledKernel>,
     sizing: Arc<CompiledKernel>,
+    /// Memory that the sizing kernel writes in the place of the kernel's arrays.
+    copies: Vec<ArrayCopy>,
     arrays: Vec<RecordArray>,
     kept: Vec<(Loc, Scalar)>,
     /// How many parameters the kernel itself has.
@@ -53,11 +55,11 @@ impl Recorder {
         compile_sizing: Compile,
         cancel: &Cancel,
     ) -> Result<(Self, Gradient), Error> {
-        let Recording { kernel, arrays, kept, sizing } = recording;
+        let Recording { kernel, arrays, kept, sizes: RecordSizes { kernel: sizing, copies } } = recording;
         let params = kernel.params.len() - arrays.len();
         let (kernel, sizing) = (compile(kernel)?, compile_sizing(sizing, cancel)?);
         let guard = OverlapGuard::new(kernel.args(), &derivative.access);
-        let recorder = Self { kernel, sizing, arrays, kept, params, guard };
+        let recorder = Self { kernel, sizing, copies, arrays, kept, params, guard };
         Ok((recorder, Gradient::new(derivative, device_has_tapes, tape_limit, compile, compile_sizing)?))
     }
 
@@ -110,15 +112,31 @@ impl Recorder {
         let (layout, access) = (self.sizing.args(), self.sizing.access());
         let derived = DerivedArguments::for_reader(args, self.kernel.args(), self.params, layout, access);
         let mut derived = derived.ok_or_else(mismatch)?;
-        if !derived.set_array(self.params, &memory, Scalar::I64, &[count as i32]) {
+        let mut copies = Vec::with_capacity(self.copies.len());
+        for copy in &self.copies {
+            let shape = self.copied_shape(copy, args)?;
+            let bytes =
+                shape.iter().fold(copy.scalar.bytes() as usize, |bytes, &extent| bytes * extent as usize);
+            copies.push((copy, shape, self.allocate(bytes)?));
+        }
+        let mut fits = derived.set_array(self.params, &memory, Scalar::I64, &[count as i32]);
+        for (copy, shape, copied) in &copies {
+            fits &= derived.set_array(copy.param, copied, copy.scalar, shape);
+        }
+        if !fits {
             return Err(mismatch().into());
         }
+        let used = || std::iter::once(&memory).chain(copies.iter().map(|(_, _, copied)| copied));
         if let Some(stream) = on {
-            self.sizing.before_launch(stream, &memory)?;
+            for memory in used() {
+                self.sizing.before_launch(stream, memory)?;
+            }
         }
         self.sizing.launch(derived.arguments(), &mut [], on, cancel)?;
         if let Some(stream) = on {
-            memory.after_launch(stream);
+            for memory in used() {
+                memory.after_launch(stream);
+            }
             self.sizing.after_launch(stream)?;
         }
         let mut bytes = vec![0; count * 8];
@@ -126,6 +144,23 @@ impl Recorder {
         memory.read(queue, 0, &mut bytes).map_err(|error| Error::of_memory(error, "gradient"))?;
         let words = bytes.chunks_exact(8);
         Ok(words.map(|word| i64::from_le_bytes(word.try_into().expect("eight bytes"))).collect())
+    }
+
+    /// The extents of what the sizing kernel writes in the place of an array.
+    fn copied_shape(&self, copy: &ArrayCopy, args: Arguments<'_>) -> Result<Vec<i32>, Error> {
+        let slot = self.kernel.args().slots.get(copy.of).ok_or_else(mismatch)?;
+        let array = slot.array().ok_or_else(mismatch)?;
+        let extent = |axis: u8| {
+            let at = slot.extent_offset(axis) as usize;
+            let word = args.bytes().get(at..at + 4).ok_or_else(mismatch)?;
+            Ok(i32::from_le_bytes(word.try_into().expect("four bytes")).max(0))
+        };
+        let mut shape: Vec<i32> = match &copy.shape {
+            Some(shape) => shape.iter().map(|&extent| extent as i32).collect(),
+            None => (0..array.rank).map(extent).collect::<Result<_, Error>>()?,
+        };
+        shape.extend(copy.components.iter().map(|&extent| extent as i32));
+        Ok(shape)
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory, Error> {

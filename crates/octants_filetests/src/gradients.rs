@@ -169,7 +169,7 @@ impl Setting<'_> {
     /// Runs the kernel that records, with arrays as large as it says: one that is too small is a trap, and of one that is too large the
     /// last cells are not touched. Gives the arrays as arguments.
     fn run_recording(&self, recording: &Recording, split: bool) -> Result<(Buffers, Vec<Arg>), String> {
-        for kernel in [&recording.kernel, &recording.sizing] {
+        for kernel in [&recording.kernel, &recording.sizes.kernel] {
             verify(kernel).map_err(|broken| format!("{}\n{}", broken[0], print(kernel)))?;
         }
         let mut memory = self.memory.clone();
@@ -177,10 +177,21 @@ impl Setting<'_> {
         let address = memory.add(vec![0; count * 8]);
         let mut args = self.args.clone();
         args.push(Arg::Array { address, shape: vec![count as i32] });
-        let sizing = if split { piped(&recording.sizing) } else { recording.sizing.clone() };
+        for copy in &recording.sizes.copies {
+            let shape = match (&copy.shape, &self.args[copy.of]) {
+                (None, Arg::Array { shape, .. }) => shape.clone(),
+                (shape, _) => shape.iter().flatten().map(|&extent| extent as i32).collect(),
+            };
+            let inside = copy.components.iter().map(|&extent| extent as i32);
+            let shape: Vec<i32> = shape.into_iter().chain(inside).collect();
+            let count: i32 = shape.iter().product();
+            let address = memory.add(vec![UNTOUCHED; count as usize * copy.scalar.bytes() as usize]);
+            args.push(Arg::Array { address, shape });
+        }
+        let sizing = if split { piped(&recording.sizes.kernel) } else { recording.sizes.kernel.clone() };
         let sized = self.run(&sizing, args, memory)?;
         if self.differs(&sized, &self.memory) {
-            return Err(format!("sizing writes the kernel's arrays\n{}", print(&recording.sizing)));
+            return Err(format!("sizing writes the kernel's arrays\n{}", print(&recording.sizes.kernel)));
         }
         let words = sized.bytes(address).chunks_exact(8);
         let sizes: Vec<i64> = words.map(|b| i64::from_le_bytes(b.try_into().expect("eight bytes"))).collect();
@@ -198,7 +209,7 @@ impl Setting<'_> {
             let Arg::Array { address, shape } = record else { continue };
             let (bytes, row) = (memory.bytes(*address), shape[1] as usize * array.scalar.bytes() as usize);
             if !bytes.is_empty() && bytes[bytes.len() - row..].iter().all(|&byte| byte == UNTOUCHED) {
-                return Err(format!("{sizes:?} is more than is kept\n{}", print(&recording.sizing)));
+                return Err(format!("{sizes:?} is more than is kept\n{}", print(&recording.sizes.kernel)));
             }
         }
         Ok((memory, records))

@@ -34,8 +34,8 @@ pub use check_arithmetic::check_arithmetic;
 pub use claim_rows::claim_rows;
 pub use demote_atomics::demote_atomics;
 pub use differentiate::{
-    Derivative, Meetings, Mode, RecordArray, Recording, Refusal, RefusalKind, Storage, TapePlan,
-    differentiate, differentiate_recorded, possible_meetings,
+    ArrayCopy, Derivative, Meetings, Mode, RecordArray, RecordSizes, Recording, Refusal, RefusalKind,
+    Storage, TapePlan, differentiate, differentiate_recorded, possible_meetings,
 };
 pub use expand_field_loops::expand_field_loops;
 pub use gather_updates::gather_updates;

@@ -42,6 +42,7 @@ mod meetings;
 mod overwritten;
 mod prepare;
 mod record;
+mod record_sizes;
 mod reverse;
 mod rules;
 
@@ -54,6 +55,7 @@ use activity::{Activity, Losses};
 pub use meetings::{Meetings, possible_meetings};
 use overwritten::Order;
 pub use record::{RecordArray, Recording};
+pub use record_sizes::{ArrayCopy, RecordSizes};
 pub use reverse::TapePlan;
 
 /// Which derivative.

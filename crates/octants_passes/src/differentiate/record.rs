@@ -21,19 +21,18 @@
 //! The kernel that is differentiated then loads from there what it loaded from memory. In both, a variable counts what an iteration has
 //! kept so far: inside of loops it selects the row. An array has a row for each value that an iteration keeps, and a column for each iteration of a
 //! parallel loop; what stands outside of these is one column. How many rows are needed is computed by a kernel, too, which runs before the
-//! recording one: it counts, and writes nothing else.
+//! recording one: it counts, and writes nothing else ([`record_sizes`](super::record_sizes)).
 
-use octants_ir::ops::{ArithOp, AtomicOp};
-use octants_ir::rewrite::{Parents, ops_in, regions_in, retain_ops, use_counts};
+use octants_ir::ops::{ArithOp, AssertKind, AtomicOp, CompareOp};
+use octants_ir::rewrite::{Parents, ops_in, regions_in};
 use octants_ir::{
     ArrayType, Boundary, Builder, Const, Kernel, Loc, Op, OpKind, Region, Scalar, SideTable, Type, Value,
 };
 
-use super::overwritten::Order;
-use super::{Refusal, RefusalKind};
+use super::Refusal;
+use super::record_sizes::{RecordSizes, record_sizes};
 use crate::iteration_number::column;
 use crate::promote_locals;
-use crate::sweep::sweep_ending;
 
 /// A kernel that does what another one does, and keeps what its derivative needs.
 #[derive(Clone, Debug)]
@@ -44,9 +43,8 @@ pub struct Recording {
     pub arrays: Vec<RecordArray>,
     /// The places of what is kept.
     pub kept: Vec<(Loc, Scalar)>,
-    /// Computes how large the arrays are. Its parameters are those of the kernel, then an array of 64-bit integers, zero at first, with two
-    /// of them for each of [`Recording::arrays`]: rows and columns.
-    pub sizing: Kernel,
+    /// Computes how large the arrays are.
+    pub sizes: RecordSizes,
 }
 
 /// An array of two axes in which values are kept.
@@ -60,24 +58,29 @@ pub struct RecordArray {
 }
 
 /// What is kept by one parallel loop, or by what stands in a region outside of these, in one type.
-struct Log {
+pub(super) struct Log {
     /// The body of the loop, or the region.
     body: Region,
     owner: Option<Op>,
     scalar: Scalar,
     ops: Vec<Op>,
+    /// Whether a run makes sure that it keeps no more than was counted.
+    is_checked: bool,
 }
 
 /// What an op that is recorded gets.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+pub(super) enum Purpose {
     /// A store behind it.
     Keep,
     /// A load before it.
     Load,
-    /// Nothing; it is counted.
-    Count,
+    /// Nothing; it is counted, in this array.
+    Count(Value),
 }
+
+/// What is said where a run keeps more than was counted before it.
+const MORE_THAN_COUNTED: &str = "the kernel keeps more for its derivative than was counted before it ran: what its loops read was written meanwhile, or differs from run to run";
 
 /// The kernel that keeps the results of `ops`. Both kernels are the same but for parameters behind, of the second one; that gets loads
 /// from what was kept, by the op that each stands for.
@@ -86,7 +89,12 @@ pub(super) fn record(
     derived: &mut Kernel,
     ops: &[Op],
 ) -> Result<(Recording, SideTable<Op, Option<Op>>), Vec<Refusal>> {
-    let logs = logs(kernel, ops);
+    let mut logs = logs(kernel, ops);
+    let sizes = record_sizes(kernel, &logs)?;
+    let parents = Parents::new(kernel);
+    for log in &mut logs {
+        log.is_checked = !sizes.copies.is_empty() || log.ops.iter().any(|&op| in_while(kernel, &parents, op));
+    }
     let mut recording = kernel.clone();
     recording.name = format!("{}_recorded", kernel.name);
     let (params, _) = insert(&mut recording, &logs, Purpose::Keep);
@@ -98,8 +106,13 @@ pub(super) fn record(
         derivative_param,
     });
     let kept = logs.iter().flat_map(|log| log.ops.iter().map(|&op| (kernel.ops[op].loc, log.scalar)));
-    let sizing = sizing(kernel, &logs)?;
-    Ok((Recording { kernel: recording, arrays: arrays.collect(), kept: kept.collect(), sizing }, loads))
+    Ok((Recording { kernel: recording, arrays: arrays.collect(), kept: kept.collect(), sizes }, loads))
+}
+
+/// Whether how often the op runs may depend on computed values: the kernel that counts, which is compiled apart, may round them otherwise.
+fn in_while(kernel: &Kernel, parents: &Parents, op: Op) -> bool {
+    let around = |&op: &Op| parents.region(op).and_then(|region| parents.op(region));
+    std::iter::successors(Some(op), around).any(|op| kernel.ops[op].kind == OpKind::While)
 }
 
 fn logs(kernel: &Kernel, ops: &[Op]) -> Vec<Log> {
@@ -113,7 +126,7 @@ fn logs(kernel: &Kernel, ops: &[Op]) -> Vec<Log> {
         let (body, owner) = home(kernel, &parents, op);
         match logs.iter_mut().find(|log| log.body == body && log.scalar == scalar) {
             Some(log) => log.ops.push(op),
-            None => logs.push(Log { body, owner, scalar, ops: vec![op] }),
+            None => logs.push(Log { body, owner, scalar, ops: vec![op], is_checked: false }),
         }
     }
     logs
@@ -134,11 +147,15 @@ fn home(kernel: &Kernel, parents: &Parents, op: Op) -> (Region, Option<Op>) {
 }
 
 /// Gives the numbers of the new parameters (none if it only counts) and the loads.
-fn insert(kernel: &mut Kernel, logs: &[Log], purpose: Purpose) -> (Vec<usize>, SideTable<Op, Option<Op>>) {
+pub(super) fn insert(
+    kernel: &mut Kernel,
+    logs: &[Log],
+    purpose: Purpose,
+) -> (Vec<usize>, SideTable<Op, Option<Op>>) {
     let mut loads = SideTable::new(None);
     let mut params = Vec::new();
     for (number, log) in logs.iter().enumerate() {
-        let array = (purpose != Purpose::Count).then(|| {
+        let array = (!matches!(purpose, Purpose::Count(_))).then(|| {
             params.push(kernel.params.len());
             let ty = ArrayType::array(log.scalar, 2, Boundary::Unsafe);
             kernel.add_param(format!("kept{number}.{}", log.scalar), Type::Array(ty))
@@ -160,7 +177,14 @@ fn insert(kernel: &mut Kernel, logs: &[Log], purpose: Purpose) -> (Vec<usize>, S
                 let b = &mut Builder::at(kernel, region, loc);
                 let row = b.load(used, &[]);
                 match (purpose, array) {
-                    (Purpose::Keep, Some(array)) => b.store(array, &[row, column], result),
+                    (Purpose::Keep, Some(array)) => {
+                        if log.is_checked {
+                            let rows = b.extent(array, 0);
+                            let fits = b.compare(CompareOp::Lt, row, rows);
+                            b.assert(AssertKind::Tape, fits, MORE_THAN_COUNTED, &[]);
+                        }
+                        b.store(array, &[row, column], result);
+                    }
                     (Purpose::Load, Some(array)) => {
                         b.load(array, &[row, column]);
                         let &load = b.kernel.regions[region].ops.last().expect("it was just added");
@@ -177,8 +201,8 @@ fn insert(kernel: &mut Kernel, logs: &[Log], purpose: Purpose) -> (Vec<usize>, S
                 }
             }
         }
-        if purpose == Purpose::Count {
-            note(kernel, log, number, used);
+        if let Purpose::Count(sizes) = purpose {
+            note(kernel, log, number, used, sizes);
         }
     }
     promote_locals(kernel);
@@ -199,9 +223,8 @@ fn open(kernel: &mut Kernel, log: &Log) -> (Value, Value) {
     (used, column)
 }
 
-/// Writes how much an iteration has kept, and how many there are, to the kernel's last parameter.
-fn note(kernel: &mut Kernel, log: &Log, number: usize, used: Value) {
-    let &sizes = kernel.regions[kernel.body].params.last().expect("it has sizes");
+/// Writes how much an iteration has kept, and how many there are.
+fn note(kernel: &mut Kernel, log: &Log, number: usize, used: Value, sizes: Value) {
     let (rows, columns) = (2 * number as i32, 2 * number as i32 + 1);
     let end = kernel.regions[log.body].ops.pop().expect("a region has a terminator");
     let loc = kernel.ops[end].loc;
@@ -237,65 +260,4 @@ fn note(kernel: &mut Kernel, log: &Log, number: usize, used: Value) {
         }
         kernel.regions[around].ops.push(op);
     }
-}
-
-/// The kernel that counts. Refused if what it needs depends on what the kernel itself writes, since it runs before that.
-fn sizing(kernel: &Kernel, logs: &[Log]) -> Result<Kernel, Vec<Refusal>> {
-    let mut sizing = kernel.clone();
-    sizing.name = format!("{}_recorded_sizes", kernel.name);
-    let sizes = sizing.add_param("sizes", Type::Array(ArrayType::array(Scalar::I64, 1, Boundary::Unsafe)));
-    let uses = use_counts(&sizing);
-    let mut updates = SideTable::new(false);
-    for op in ops_in(&sizing, sizing.body) {
-        let data = &sizing.ops[op];
-        let is_update = matches!(data.kind, OpKind::Atomic(_) | OpKind::AtomicCas);
-        let used = data.results.iter().any(|&result| uses[result] > 0);
-        if is_update && used && matches!(sizing.ty(data.operands[0]), Type::Array(_)) {
-            // Nobody knows what it will give; if that is needed, it is refused.
-            let place = sizing.addressed(op).map(|place| place.operands().to_vec()).unwrap_or_default();
-            sizing.ops[op].kind = OpKind::Load;
-            sizing.ops[op].operands = place.into();
-            updates.set(op, true);
-        }
-    }
-    let body = sizing.body;
-    retain_ops(&mut sizing, body, &mut |kernel, op| match kernel.ops[op].kind {
-        OpKind::Assert(..) | OpKind::Print(_) => false,
-        _ => {
-            let access = kernel.cell_access(op).filter(|access| access.writes);
-            !access.is_some_and(|access| matches!(kernel.ty(access.place.base()), Type::Array(_)))
-        }
-    });
-    insert(&mut sizing, logs, Purpose::Count);
-    let end = sizing.regions[body].ops.pop().expect("a region has a terminator");
-    let loc = sizing.ops[end].loc;
-    Builder::at(&mut sizing, body, loc).returns(&[]);
-    sizing.results.clear();
-    sweep_ending(&mut sizing);
-    let order = Order::new(kernel);
-    let mut refusals = Vec::new();
-    for op in ops_in(&sizing, body) {
-        let data = &sizing.ops[op];
-        match data.kind {
-            OpKind::LaunchKey | OpKind::Random => {
-                refusals.push(Refusal::new(RefusalKind::Random, data.loc));
-            }
-            OpKind::Clock => refusals.push(Refusal::new(RefusalKind::Clock, data.loc)),
-            _ if updates[op] => refusals.push(Refusal::new(RefusalKind::AtomicResult, data.loc)),
-            OpKind::Load | OpKind::VolatileLoad if data.operands[0] != sizes => {
-                let array = matches!(sizing.ty(data.operands[0]), Type::Array(_));
-                let before = order.writes.iter().find(|&&write| array && order.may_overwrite(write, op));
-                if let Some(&write) = before {
-                    refusals.push(Refusal {
-                        kind: RefusalKind::Uncounted,
-                        at: data.loc,
-                        other: Some(kernel.ops[write].loc),
-                        param: kernel.as_param(data.operands[0]),
-                    });
-                }
-            }
-            _ => {}
-        }
-    }
-    if refusals.is_empty() { Ok(sizing) } else { Err(refusals) }
 }
