@@ -8,7 +8,10 @@ use crate::errors;
 
 /// A diagnostic for each refusal.
 pub fn refused(kernel: &Kernel, mode: Mode, refusals: &[Refusal]) -> Vec<Diagnostic> {
-    refusals.iter().map(|refusal| diagnostic(kernel, mode, refusal)).collect()
+    let mut told: Vec<_> = refusals.iter().map(|refusal| diagnostic(kernel, mode, refusal)).collect();
+    // Parts of one field, of which each has memory of its own, have one name.
+    told.dedup_by(|one, other| one.span == other.span && one.message == other.message);
+    told
 }
 
 /// A warning for each store that loses a part of the derivative.

@@ -32,9 +32,10 @@ pub(crate) struct Part<O> {
 const COMPANIONS: &[&str] = &["grad", "dual"];
 
 /// A field in use: its dependency, how the user calls it, and its leaves counted so far.
-struct Use<'a> {
+struct Use {
     field: usize,
-    name: &'a str,
+    /// As the program names it, with the members of structs that lead to the next leaf.
+    name: String,
     next_leaf: usize,
 }
 
@@ -98,7 +99,7 @@ impl<H: Host> Lowerer<'_, H> {
         let ty = self.host.field_type(object);
         let (whole, next_leaf) = self.whole_field(object);
         let field = self.field_member(&whole, name);
-        self.element_of(&kind, ty, &path, &mut Use { field, name, next_leaf }, span)
+        self.element_of(&kind, ty, &path, &mut Use { field, name: name.to_owned(), next_leaf }, span)
     }
 
     /// The field that memory is asked for, and the number of a field's first leaf in it.
@@ -162,15 +163,14 @@ impl<H: Host> Lowerer<'_, H> {
         kind: &FieldKind,
         ty: Option<H::Object>,
         path: &[Value],
-        within: &mut Use<'_>,
+        within: &mut Use,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         Ok(match kind {
             FieldKind::Leaf { sparse: Some(leaf), layout, .. } => {
                 let of = (within.field, within.next_leaf);
-                let name = leaf_name(within);
                 within.next_leaf += 1;
-                Term::Place(self.sparse_place(leaf, layout, path, of, &name, span))
+                Term::Place(self.sparse_place(leaf, layout, path, of, &within.name, span))
             }
             FieldKind::Leaf { elem, layout, sparse: None } => {
                 let base = self.leaf_param(*elem, layout, within);
@@ -191,10 +191,13 @@ impl<H: Host> Lowerer<'_, H> {
                     None => Vec::new(),
                 };
                 let mut terms = Vec::with_capacity(members.len());
+                let whole = within.name.clone();
                 for (name, member) in members {
                     let ty = types.iter().find(|(known, _)| **known == **name).map(|(_, ty)| ty.clone());
+                    within.name = format!("{whole}.{name}");
                     terms.push((name.as_str().into(), self.element_of(member, ty, path, within, span)?));
                 }
+                within.name = whole;
                 // Other iterations see it, wherever it is named.
                 Term::Struct(Struct { members: terms, ty, in_parallel: true })
             }
@@ -202,8 +205,8 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// The parameter that a leaf is, added when it is first used.
-    fn leaf_param(&mut self, elem: octants_ir::Data, layout: &Arc<Layout>, within: &mut Use<'_>) -> Value {
-        let (leaf, name) = (within.next_leaf, leaf_name(within));
+    fn leaf_param(&mut self, elem: octants_ir::Data, layout: &Arc<Layout>, within: &mut Use) -> Value {
+        let leaf = within.next_leaf;
         within.next_leaf += 1;
         if let Some(known) = self
             .fields
@@ -217,7 +220,7 @@ impl<H: Host> Lowerer<'_, H> {
         let ty = ArrayType { layout, ..ArrayType::array(elem, rank, Boundary::Unsafe) };
         let param = self.kernel.params.len();
         self.fields.push(FieldParam { field: within.field, leaf, view: None, param });
-        self.kernel.add_param(name, Type::Array(ty))
+        self.kernel.add_param(&within.name, Type::Array(ty))
     }
 
     /// The dependency that a field is; one that no argument led to is the kernel's own.
@@ -351,14 +354,5 @@ fn first_sparse(kind: &FieldKind) -> Option<(usize, &Arc<SparseLeaf>)> {
         FieldKind::Leaf { sparse, .. } => sparse.as_ref().map(|leaf| (0, leaf)),
         FieldKind::Entries { entries, .. } => entries.first().and_then(|entry| first_sparse(entry)),
         FieldKind::Struct { members } => members.first().and_then(|(_, member)| first_sparse(member)),
-    }
-}
-
-/// The name of the parameter that the next leaf of a field is.
-fn leaf_name(within: &Use<'_>) -> String {
-    let name = within.name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "__");
-    match within.next_leaf {
-        0 => name,
-        leaf => format!("{name}__{leaf}"),
     }
 }

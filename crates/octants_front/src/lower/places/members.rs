@@ -208,7 +208,6 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let lifted = self.members[of].lifted;
-        let name = path.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "__");
         let mut typed = false;
         if self.members[of].typed && self.host.data_oriented(&child).is_some() {
             return Err(self.error_with_help(
@@ -236,17 +235,17 @@ impl<H: Host> Lowerer<'_, H> {
         let (term, role) = match annotation {
             Some(Annotation::Scalar(scalar)) => {
                 self.check_number(&child, scalar, &path, span)?;
-                self.number_param(&name, self.scalar_of(scalar).into())
+                self.number_param(&path, self.scalar_of(scalar).into())
             }
             Some(Annotation::Array(wanted)) => match array {
                 Some(ArgumentArray::Array(ty)) => {
                     self.check_array(ty, &wanted, &path, span)?;
-                    self.array_param(&name, ArrayType { boundary: wanted.boundary, ..ty })
+                    self.array_param(&path, ArrayType { boundary: wanted.boundary, ..ty })
                 }
                 _ => return Err(self.wrong_member(&child, "an array", &path, span)),
             },
             Some(Annotation::AnyTensor) => match (array, self.host.meaning(&child)) {
-                (Some(ArgumentArray::Array(ty)), _) => self.array_param(&name, ty),
+                (Some(ArgumentArray::Array(ty)), _) => self.array_param(&path, ty),
                 (_, Meaning::None) => (Term::None, Role::Constant),
                 (_, Meaning::Field) => self.object_member(child.clone(), Role::Field { pinned: false }),
                 _ => return Err(self.wrong_member(&child, "an array, a field or None", &path, span)),
@@ -254,7 +253,7 @@ impl<H: Host> Lowerer<'_, H> {
             Some(Annotation::View(wanted)) => match array {
                 Some(ArgumentArray::View(ty)) => {
                     self.check_array(ty, &wanted, &path, span)?;
-                    self.view_param(&name, ArrayType { boundary: wanted.boundary, ..ty })
+                    self.view_param(&path, ArrayType { boundary: wanted.boundary, ..ty })
                 }
                 _ => return Err(self.wrong_member(&child, "a BufferView", &path, span)),
             },
@@ -263,7 +262,7 @@ impl<H: Host> Lowerer<'_, H> {
                 let first = self.kernel.params.len();
                 // Put together before everything that is open, so that it is there wherever it is read again.
                 let body = self.kernel.body;
-                let term = self.within(body, |lowerer| lowerer.typed_param(&name, &ty, span))?;
+                let term = self.within(body, |lowerer| lowerer.typed_param(&path, &ty, span))?;
                 let count = self.kernel.params.len() - first;
                 // The launch needs the type, not the value that there was.
                 recorded = ty;
@@ -288,7 +287,7 @@ impl<H: Host> Lowerer<'_, H> {
                 let boundary = self.declared_boundary(of, &step);
                 match self
                     .varying_member(of, &child, lifted, &path)
-                    .or_else(|| self.untyped_member(of, &child, &name, lifted, boundary))
+                    .or_else(|| self.untyped_member(of, &child, &path, lifted, boundary))
                 {
                     Some(found) => found,
                     // A method: it belongs to the type.

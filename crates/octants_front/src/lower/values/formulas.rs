@@ -143,7 +143,6 @@ impl<H: Host> Lowerer<'_, H> {
             Some(operand) => self.members[operand].dependency.path.clone(),
             None => format!("formula{}", self.formulas.len()),
         };
-        let name = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "__");
         wanted.param = self.kernel.params.len();
         self.formulas.push(wanted);
         self.kernel.add_param(&name, scalar.into())
