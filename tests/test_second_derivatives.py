@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from gradient_values import SCALAR, VEC
+from gradient_values import INTS, SCALAR, VEC, integers
 
 import octants as oc
 
@@ -119,22 +119,95 @@ def test_second_derivatives_of_fields(arch):
     np.testing.assert_allclose(of_apart, np.stack([0 * squares, squares * 4.0], axis=1))
 
 
-def test_what_is_overwritten_is_refused():
-    @oc.kernel
-    def f(x: VEC, loss: SCALAR):
-        for i in x:
-            x[i] = x[i] * x[i]
-        for i in x:
-            loss[None] += x[i] * x[i]
+@oc.kernel
+def squared_in_place(x: VEC, u: VEC, n: INTS):
+    for i in x:
+        u[i] = x[i]
+    for i in x:
+        u[i] = u[i] * u[i]
 
-    x, loss = array([0.3, 0.5]), array(0.0)
-    with pytest.raises(oc.OctantsCompilationError, match=r"\[OC1101\](.|\n)*x\[i\] \* x\[i\]") as told:
-        oc.ad.hessian_vector_product(lambda: f(x, loss), loss, x, [1.0, 1.0])
+
+@oc.kernel
+def steps_in_place(x: VEC, u: VEC, n: INTS):
+    for i in x:
+        u[i] = x[i]
+        for _ in range(n[i]):
+            u[i] = oc.sin(u[i]) * x[i] + x[(i + 1) % 3] * u[i]
+
+
+@oc.kernel
+def grown_in_place(x: VEC, u: VEC, n: INTS):
+    for i in x:
+        u[i] = x[i]
+        while u[i] < 3.0:
+            u[i] = u[i] * u[i] + 0.7
+            n[i] += 1
+
+
+@oc.kernel
+def cubes(u: VEC, loss: SCALAR):
+    for i in u:
+        loss[None] += u[i] ** 3 * u[0]
+
+
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("kernel", [squared_in_place, steps_in_place, grown_in_place])
+def test_what_is_overwritten_is_kept_with_its_duals(arch, kernel, limited):
+    if limited:
+        oc.init(arch=getattr(oc, arch), tape_memory_limit=1 << 16, log_level="error")
+    start, along = np.array([0.3, 0.5, 0.7]), np.array([1.0, -0.4, 0.2])
+    x, loss = array(start), array(0.0)
+
+    def run():
+        u = array(np.zeros(3))
+        kernel(x, u, integers([2, 0, 3]))
+        cubes(u, loss)
+
+    def gradient_at(at):
+        x.from_numpy(at)
+        value, (gradient,) = oc.ad.value_and_grad(run, loss, x)()
+        return value, gradient
+
+    value, gradient, product = oc.ad.hessian_vector_product(run, loss, x, along)
+    expected_value, expected = gradient_at(start)
+    np.testing.assert_allclose(value, expected_value)
+    np.testing.assert_allclose(gradient, expected)
+    differences = (gradient_at(start + 1e-6 * along)[1] - gradient_at(start - 1e-6 * along)[1]) / 2e-6
+    np.testing.assert_allclose(product, differences, rtol=1e-5, atol=1e-7)
+
+
+def test_elements_of_fields_that_are_overwritten_are_kept_with_their_duals(arch):
+    x = oc.field(oc.f64, 3, needs_grad=True, needs_dual=True)
+    pairs = oc.Vector.field(2, oc.f64, 3, needs_grad=True, needs_dual=True, layout=oc.Layout.SOA)
+    loss = oc.field(oc.f64, (), needs_grad=True, needs_dual=True)
+
+    @oc.kernel
+    def f():
+        for i in x:
+            pairs[i] = oc.Vector([x[i], 1.0], oc.f64)
+            for _ in range(2):
+                pairs[i] = oc.Vector([pairs[i][0] * pairs[i][1], pairs[i][0] * 2.0], oc.f64)
+            loss[None] += pairs[i][0]
+
+    # x, 1 → x, 2x → 2x², 2x
+    x.from_numpy(np.array([1.0, 2.0, 3.0]))
+    value, gradient, product = oc.ad.hessian_vector_product(f, loss, x, [1.0, 10.0, 100.0])
+    assert value == 28.0
+    np.testing.assert_allclose(gradient, [4.0, 8.0, 12.0])
+    np.testing.assert_allclose(product, [4.0, 40.0, 400.0])
+
+
+def test_what_cannot_be_kept_is_refused():
+    @oc.kernel
+    def gathered_in_place(x: VEC, n: INTS):
+        for i in x:
+            x[i] = x[n[i]] * x[n[i]]
+
+    x, loss = array([0.3, 0.5, 0.7]), array(0.0)
+    with pytest.raises(oc.OctantsCompilationError, match=r"\[OC1101\]") as told:
+        oc.ad.hessian_vector_product(lambda: gathered_in_place(x, integers([1, 2, 0])), loss, x, np.ones(3))
     assert "oc.ad.Tape" not in str(told.value)
-    x.from_numpy(np.array([0.3, 0.5]))
-    with oc.ad.Tape(loss):
-        f(x, loss)
-    np.testing.assert_allclose(x.grad.to_numpy(), 4 * np.array([0.3, 0.5]) ** 3)
+    np.testing.assert_array_equal(x.to_numpy(), [0.3, 0.5, 0.7])
 
 
 def test_wrong_arguments():

@@ -92,7 +92,7 @@ pub use octants_runtime::{
 };
 pub use options::{Arch, SessionOptions};
 pub use output::Locate;
-pub use recording::{Record, Recorder, RunPlan};
+pub use recording::{DualRecording, Record, Recorder, RunPlan};
 pub use report::{CompileStatistics, Dump, TaskResources};
 pub use session::Session;
 pub use stream::{Event, Stream};

@@ -20,11 +20,22 @@ pub struct Recorder {
     /// Memory that the sizing kernel writes in the place of the kernel's arrays.
     copies: Vec<ArrayCopy>,
     arrays: Vec<RecordArray>,
+    /// For second derivatives: where duals of what is kept in one of the arrays lie.
+    duals: Vec<(usize, RecordArray)>,
     kept: Vec<(Loc, Scalar)>,
     /// How many parameters the kernel itself has.
     params: usize,
     /// Of the kernel's own arrays.
     guard: OverlapGuard,
+}
+
+/// What second derivatives ask of a kernel's run that overwrites what they need.
+pub struct DualRecording {
+    /// Of the kernel in forward mode.
+    pub recorder: Recorder,
+    pub forward: Gradient,
+    /// The derivative in forward mode of that in reverse mode, which reads the record.
+    pub second: Gradient,
 }
 
 /// What a kernel's derivative asks of its run.
@@ -55,12 +66,26 @@ impl Recorder {
         compile_sizing: Compile,
         cancel: &Cancel,
     ) -> Result<(Self, Gradient), Error> {
-        let Recording { kernel, arrays, kept, sizes: RecordSizes { kernel: sizing, copies } } = recording;
-        let params = kernel.params.len() - arrays.len();
-        let (kernel, sizing) = (compile(kernel)?, compile_sizing(sizing, cancel)?);
-        let guard = OverlapGuard::new(kernel.args(), &derivative.access);
-        let recorder = Self { kernel, sizing, copies, arrays, kept, params, guard };
+        let kernel = compile(recording.kernel.clone())?;
+        let recorder = Self::of(kernel, recording, Vec::new(), &derivative, &compile_sizing, cancel)?;
         Ok((recorder, Gradient::new(derivative, device_has_tapes, tape_limit, compile, compile_sizing)?))
+    }
+
+    /// Of compiled code that records, and keeps duals beside some of the arrays.
+    pub(crate) fn of(
+        kernel: Arc<CompiledKernel>,
+        recording: Recording,
+        duals: Vec<(usize, RecordArray)>,
+        derivative: &Derivative,
+        compile_sizing: &Compile,
+        cancel: &Cancel,
+    ) -> Result<Self, Error> {
+        let Recording { kernel: recorded, arrays, kept, sizes } = recording;
+        let params = recorded.params.len() - arrays.len();
+        let RecordSizes { kernel: sizing, copies } = sizes;
+        let sizing = compile_sizing(sizing, cancel)?;
+        let guard = OverlapGuard::new(kernel.args(), &derivative.access);
+        Ok(Self { kernel, sizing, copies, arrays, duals, kept, params, guard })
     }
 
     /// The kernel that records. Its first parameters are those of the kernel that it stands for; the others are arrays, and stay empty in the
@@ -97,6 +122,11 @@ impl Recorder {
             let shape = [extent(size[0])?, extent(size[1])?];
             let bytes = usize::try_from(bytes).map_err(|_| too_large())?;
             arrays.push((*array, shape, self.allocate(bytes)?));
+        }
+        for &(beside, dual) in &self.duals {
+            let (_, shape, memory) = &arrays[beside];
+            let (shape, bytes) = (*shape, memory.bytes());
+            arrays.push((dual, shape, self.allocate(bytes)?));
         }
         Ok(Record { arrays })
     }

@@ -10,7 +10,7 @@ use octants_hal::null::NullDevice;
 use octants_hal::{Cancel, Device};
 use octants_ir::{Kernel, Layout, verify};
 use octants_passes::{
-    Derivative, Mode, Refusal, Storage, differentiate, differentiate_recorded, possible_meetings,
+    Derivative, Mode, RecordArray, Refusal, Storage, differentiate, differentiate_recorded, possible_meetings,
 };
 use octants_runtime::{Context, Profiler};
 
@@ -27,7 +27,7 @@ use crate::launch_keys::LaunchKeys;
 use crate::meetings::MeetingCheck;
 use crate::options::{Arch, SessionOptions};
 use crate::pool_growth::{GrowthHandle, GrowthKeeper, PoolGrowth};
-use crate::recording::{Recorder, RunPlan};
+use crate::recording::{DualRecording, Recorder, RunPlan};
 use crate::wait::{wait, wait_for_all};
 
 /// A device in use. Cloning gives another handle of the same session.
@@ -247,10 +247,7 @@ impl Session {
             Ok(derivative) => derivative,
             Err(refusals) => return Ok(Err(refusals)),
         };
-        let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
-        let Inner { options, compiler, .. } = &*self.inner;
-        let limit = options.tape_memory_limit;
-        Gradient::new(derivative, compiler.has_tapes(), limit, compile, self.compile_unchecked()).map(Ok)
+        self.gradient(derivative, begin, cancel).map(Ok)
     }
 
     /// Compiles kernels of the compiler's own, without checks: what is wrong in them is wrong in what they were made of, which tells.
@@ -309,11 +306,70 @@ impl Session {
             Err(refusals) => return Ok(Err(refusals)),
         };
         let derivative = Derivative { kernel: second.kernel, ..reverse };
+        let made = self.gradient(derivative, begin, cancel)?;
+        Ok(Ok(made.with_duals(second.companions)))
+    }
+
+    /// What such products ask of a run of the kernel: `None` if it overwrites nothing that they need, so that [`Session::differentiate_twice`] is right.
+    pub fn record_with_duals(
+        &self,
+        kernel: &Kernel,
+        gradients: &[Storage],
+        duals: &[Storage],
+        gradient_duals: &[Storage],
+        cancel: &Cancel,
+    ) -> Result<Result<Option<DualRecording>, Vec<Refusal>>, Error> {
+        let begin = Instant::now();
+        let mut reverse = match differentiate_recorded(kernel, gradients) {
+            Ok(derivative) => derivative,
+            Err(refusals) => return Ok(Err(refusals)),
+        };
+        let Some(recording) = reverse.recording.take() else { return Ok(Ok(None)) };
+        // Duals of what is kept are kept beside it.
+        let kept = recording
+            .arrays
+            .iter()
+            .map(|array| if array.scalar.is_real() { Storage::Companion(None) } else { Storage::Constant });
+        let beside = reverse.companions.iter().map(|&(param, _)| gradient_duals[param].clone());
+        let of_run: Vec<_> = duals.iter().cloned().chain(kept.clone()).collect();
+        let of_reverse: Vec<_> = duals.iter().cloned().chain(beside).chain(kept).collect();
+        let derive = |kernel, storage: &[Storage]| differentiate(kernel, Mode::Forward, storage);
+        let made = derive(&recording.kernel, &of_run)
+            .and_then(|forward| Ok((forward, derive(&reverse.kernel, &of_reverse)?)));
+        let (mut forward, mut second) = match made {
+            Ok(both) => both,
+            Err(refusals) => return Ok(Err(refusals)),
+        };
+        let beside = |pairs: &[(usize, usize)], of: usize| {
+            pairs.iter().find(|&&(param, _)| param == of).map(|&(_, dual)| dual)
+        };
+        let of_arrays = recording.arrays.iter().enumerate().filter_map(|(number, array)| {
+            let param = beside(&forward.companions, array.param)?;
+            let derivative_param = beside(&second.companions, array.derivative_param)?;
+            Some((number, RecordArray { param, derivative_param, ..*array }))
+        });
+        let of_arrays: Vec<_> = of_arrays.collect();
+        // A launch provides the others.
+        let is_kept = |param: fn(&RecordArray) -> usize, of: usize| {
+            recording.arrays.iter().any(|array| param(array) == of)
+        };
+        forward.companions.retain(|&(of, _)| !is_kept(|array| array.param, of));
+        second.companions.retain(|&(of, _)| !is_kept(|array| array.derivative_param, of));
+        let forward = self.gradient(forward, begin, cancel)?;
+        let unchecked = self.compile_unchecked();
+        let code = Arc::clone(forward.kernel());
+        let recorder = Recorder::of(code, recording, of_arrays, &reverse, &unchecked, cancel)?;
+        let derivative = Derivative { kernel: second.kernel, ..reverse };
+        let second = self.gradient(derivative, begin, cancel)?.with_duals(second.companions);
+        Ok(Ok(Some(DualRecording { recorder, forward, second })))
+    }
+
+    /// Compiles a derivative.
+    fn gradient(&self, derivative: Derivative, begin: Instant, cancel: &Cancel) -> Result<Gradient, Error> {
         let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
         let Inner { options, compiler, .. } = &*self.inner;
         let limit = options.tape_memory_limit;
-        let made = Gradient::new(derivative, compiler.has_tapes(), limit, compile, self.compile_unchecked())?;
-        Ok(Ok(made.with_duals(second.companions)))
+        Gradient::new(derivative, compiler.has_tapes(), limit, compile, self.compile_unchecked())
     }
 
     /// The one layout that is equal to this.

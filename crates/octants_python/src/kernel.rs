@@ -55,6 +55,7 @@ pub struct Kernel {
 struct Specialisations {
     value: List,
     recording: List,
+    dual_recording: List,
     reverse: List,
     forward: List,
     second: List,
@@ -64,7 +65,8 @@ type List = Mutex<Vec<Arc<Specialisation>>>;
 
 impl SessionHolder for Specialisations {
     fn release(&self) {
-        for list in [&self.value, &self.recording, &self.reverse, &self.forward, &self.second] {
+        let derivatives = [&self.reverse, &self.forward, &self.second];
+        for list in [&self.value, &self.recording, &self.dual_recording].into_iter().chain(derivatives) {
             let old = std::mem::take(&mut *list.lock().unwrap_or_else(PoisonError::into_inner));
             drop(old);
         }
@@ -77,6 +79,8 @@ enum What {
     Value,
     /// The value, and what the derivative in reverse mode needs and would not find in memory.
     Recording,
+    /// The derivative in forward mode, and likewise what that of the one in reverse mode needs.
+    DualRecording,
     Derivative(DerivativeKind),
 }
 
@@ -110,10 +114,27 @@ impl Kernel {
         Ok(None)
     }
 
+    /// The code for these arguments, made if there is none, with the block of arguments written.
+    #[inline]
+    fn find_or_make<'py>(
+        &self,
+        py: Python<'py>,
+        what: What,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        launch: &mut LaunchArguments<'py>,
+    ) -> PyResult<Arc<Specialisation>> {
+        if let Some(found) = self.find(py, self.runtime.get().epoch(), what, arguments, launch)? {
+            return Ok(found);
+        }
+        let made = self.specialise(py, &*self.runtime.get().current(py)?, what, arguments)?;
+        if self.fits(py, &made, arguments, launch)? { Ok(made) } else { Err(misfit(py)) }
+    }
+
     fn specialisations(&self, what: What) -> MutexGuard<'_, Vec<Arc<Specialisation>>> {
         let list = match what {
             What::Value => &self.specialisations.value,
             What::Recording => &self.specialisations.recording,
+            What::DualRecording => &self.specialisations.dual_recording,
             What::Derivative(DerivativeKind::Reverse) => &self.specialisations.reverse,
             What::Derivative(DerivativeKind::Forward) => &self.specialisations.forward,
             What::Derivative(DerivativeKind::ForwardOverReverse) => &self.specialisations.second,
@@ -285,17 +306,7 @@ impl Kernel {
         stream: Option<&LiveStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut launch = LaunchArguments::new(stream.is_some());
-        let found = self.find(py, self.runtime.get().epoch(), what, arguments, &mut launch)?;
-        let code = if let Some(found) = found {
-            found
-        } else {
-            let current = self.runtime.get().current(py)?;
-            let made = self.specialise(py, &current, what, arguments)?;
-            if !self.fits(py, &made, arguments, &mut launch)? {
-                return Err(misfit(py));
-            }
-            made
-        };
+        let code = self.find_or_make(py, what, arguments, &mut launch)?;
         if let Some(since) = since {
             since.check(py, &self.signature.name, &code, launch.bytes())?;
         }
@@ -312,16 +323,7 @@ impl Kernel {
     ) -> PyResult<Bound<'py, PyDict>> {
         let (what, mut launch) =
             (What::Derivative(DerivativeKind::Reverse), LaunchArguments::new(stream.is_some()));
-        let found = self.find(py, self.runtime.get().epoch(), what, arguments, &mut launch)?;
-        let code = if let Some(found) = found {
-            found
-        } else {
-            let made = self.specialise(py, &*self.runtime.get().current(py)?, what, arguments)?;
-            if !self.fits(py, &made, arguments, &mut launch)? {
-                return Err(misfit(py));
-            }
-            made
-        };
+        let code = self.find_or_make(py, what, arguments, &mut launch)?;
         let (Some(gradient), Some(plan)) = (&code.derivative, &code.plan) else {
             return Err(errors::bug("a derivative without a plan"));
         };
@@ -549,6 +551,17 @@ impl Kernel {
     ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
         self.with_arguments(args, kwargs, |arguments, stream| {
             self.call_recording(args.py(), arguments, stream, sinks, validate)
+        })
+    }
+
+    /// The derivative in forward mode, for whose gradients and their duals what the kernel overwrites is kept: its result, and a `Record`, or None if nothing had to be kept.
+    fn _record_duals<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
+        self.with_arguments(args, kwargs, |arguments, stream| {
+            self.call_recording_duals(args.py(), arguments, stream)
         })
     }
 

@@ -174,7 +174,7 @@ class Tape:
                 result, record = kernel._record(args, kwargs, self._sinks, self.validation)
             else:
                 self._forward._clear_duals((*args, *(kwargs or {}).values()))
-                result = kernel._launch(args, kwargs, True)
+                result, record = kernel._record_duals(args, kwargs)
         finally:
             self._log.record(before)
         recorded = _Recorded(kernel, args, kwargs, self._log.entries, record)

@@ -139,10 +139,10 @@ impl Counting {
                 }
                 OpKind::Clock => refusals.push(Refusal::new(RefusalKind::Clock, data.loc)),
                 _ if self.updates[op] => refusals.push(Refusal::new(RefusalKind::AtomicResult, data.loc)),
-                OpKind::Atomic(_) | OpKind::AtomicCas if copied.contains(&data.operands[0]) => {
-                    if uses[data.results[0]] > 0 {
-                        refusals.push(Refusal::new(RefusalKind::AtomicResult, data.loc));
-                    }
+                OpKind::Atomic(_) | OpKind::AtomicCas
+                    if copied.contains(&data.operands[0]) && uses[data.results[0]] > 0 =>
+                {
+                    refusals.push(Refusal::new(RefusalKind::AtomicResult, data.loc));
                 }
                 OpKind::Load | OpKind::VolatileLoad if data.operands[0] != self.sizes => {
                     let base = data.operands[0];

@@ -43,7 +43,7 @@ impl Kernel {
         };
         let gradient = made.map_err(|error| errors::from_error(py, &error))?.map_err(|mut refusals| {
             if kind == DerivativeKind::ForwardOverReverse {
-                // No run is recorded for second derivatives: a tape would not help.
+                // The run was in a tape, and nothing of it was kept.
                 refusals.iter_mut().for_each(Refusal::cannot_be_kept);
             }
             self.no_derivative(py, kernel, mode, &refusals)

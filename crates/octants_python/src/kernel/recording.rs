@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{Lowered, Returns};
-use octants::{Arguments, Cancel, LiveStream, MeetingCheck, Mode};
+use octants::{Arguments, Cancel, DualRecording, Gradient, LiveStream, MeetingCheck, Mode};
 use pyo3::prelude::*;
 
-use super::{Kernel, What, misfit};
+use super::{Kernel, What};
 use crate::interrupt::SignalScope;
 use crate::launch::{
     CompanionKind, DerivativeKind, DerivativePlan, LaunchArguments, Specialisation, companions, first_bytes,
@@ -158,6 +158,42 @@ impl Kernel {
         Ok((checks, Some(made)))
     }
 
+    /// The code in forward mode that records what second derivatives need, if the kernel overwrites some of that.
+    #[cold]
+    pub(super) fn record_duals<'py>(
+        &self,
+        py: Python<'py>,
+        current: &ActiveSession,
+        lowered: &Lowered<Bound<'py, PyAny>>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        cancel: &Cancel,
+    ) -> PyResult<Option<Specialisation>> {
+        let Lowered { kernel, dependencies, fields, stopped, returns, .. } = lowered;
+        let beside = |kind| companions(kernel, kind, dependencies, fields, arguments);
+        let (of_second, of_forward) =
+            (beside(DerivativeKind::ForwardOverReverse)?, beside(DerivativeKind::Forward)?);
+        let storage = |of| storage(kernel, of, &of_second, stopped);
+        let (grads, duals) = (storage(CompanionKind::Grad)?, storage(CompanionKind::Dual)?);
+        let grad_duals = storage(CompanionKind::GradDual)?;
+        let session = &current.session;
+        let made = py
+            .detach(|| {
+                stack::with_enough(|| session.record_with_duals(kernel, &grads, &duals, &grad_duals, cancel))
+            })
+            .map_err(|error| errors::from_error(py, &error))?
+            .map_err(|refusals| self.no_derivative(py, kernel, Mode::Reverse, &refusals))?;
+        let Some(DualRecording { recorder, forward, second }) = made else { return Ok(None) };
+        let specialisation = |gradient: Gradient, returns: &Returns, beside: &[_]| {
+            let plan = DerivativePlan::new(kernel, &gradient, self.runtime.get().sources().map());
+            Specialisation::of_derivative(current.epoch, gradient, returns.clone(), lowered, beside, plan)
+        };
+        let backward = specialisation(second, &Returns::Nothing, &of_second)?;
+        let mut made = specialisation(forward, returns, &of_forward)?;
+        made.require_companions(dependencies, &of_second)?;
+        made.recorder = Some((recorder, Arc::new(backward)));
+        Ok(Some(made))
+    }
+
     /// The block of arguments with the arrays of a record.
     #[cold]
     pub(super) fn block_with_record(
@@ -218,27 +254,38 @@ impl Kernel {
         validate: bool,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
         let mut launch = LaunchArguments::new(stream.is_some() || validate);
-        let epoch = self.runtime.get().epoch();
-        let found = self.find(py, epoch, What::Recording, arguments, &mut launch)?;
-        let code = if let Some(found) = found {
-            found
-        } else {
-            let current = self.runtime.get().current(py)?;
-            let made = self.specialise(py, &current, What::Recording, arguments)?;
-            if !self.fits(py, &made, arguments, &mut launch)? {
-                return Err(misfit(py));
-            }
-            made
-        };
+        let code = self.find_or_make(py, What::Recording, arguments, &mut launch)?;
         sinks.get().check(py, &self.signature.name, &code, launch.bytes())?;
         if let Some(meetings) = code.tape_checks.meetings.as_ref().filter(|_| validate) {
             self.require_no_meeting(py, meetings, &launch)?;
         }
+        self.launch_recording(py, &code, &mut launch, stream)
+    }
+
+    /// Likewise in forward mode, with the duals of what is kept.
+    pub(super) fn call_recording_duals<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        stream: Option<&LiveStream>,
+    ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
+        let mut launch = LaunchArguments::new(stream.is_some());
+        let code = self.find_or_make(py, What::DualRecording, arguments, &mut launch)?;
+        self.launch_recording(py, &code, &mut launch, stream)
+    }
+
+    fn launch_recording<'py>(
+        &self,
+        py: Python<'py>,
+        code: &Specialisation,
+        launch: &mut LaunchArguments<'py>,
+        stream: Option<&LiveStream>,
+    ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
         let Some((_, backward)) = &code.recorder else {
-            return Ok((self.launch(py, &code, &mut launch, stream, RecordUse::None)?, None));
+            return Ok((self.launch(py, code, launch, stream, RecordUse::None)?, None));
         };
         let mut kept = None;
-        let result = self.launch(py, &code, &mut launch, stream, RecordUse::Make(&mut kept))?;
+        let result = self.launch(py, code, launch, stream, RecordUse::Make(&mut kept))?;
         Ok((result, kept.map(|kept| Record { backward: Arc::clone(backward), kept })))
     }
 

@@ -33,7 +33,7 @@ impl Kernel {
             .collect::<PyResult<Vec<_>>>()?;
         let mut options = self.lower_options(py, current, arguments)?.into_owned();
         options.has_run = matches!(what, What::Derivative(kind) if kind.mode() == Mode::Reverse);
-        options.names_elements = options.has_run || what == What::Recording;
+        options.names_elements = options.has_run || matches!(what, What::Recording | What::DualRecording);
         let started = Instant::now();
         let function = self.function.bind(py).as_any();
         let varying = self.varying(py, current, what, arguments)?;
@@ -73,6 +73,24 @@ impl Kernel {
         }
         let mut checks = TapeChecks::default();
         let has_trees = lowered.fields.iter().any(|field| field.view.is_some());
+        if what == What::DualRecording {
+            // Nothing is kept of a run that makes cells.
+            let recorded = if has_trees {
+                None
+            } else {
+                self.record_duals(py, current, &lowered, arguments, signals.request())?
+            };
+            let made = if let Some(made) = recorded {
+                made
+            } else {
+                let kind = DerivativeKind::Forward;
+                self.differentiate(py, current, kind, &lowered, arguments, signals.request())?
+            };
+            drop(signals);
+            py.check_signals()?;
+            disk_cache::tell(py, self.runtime.get(), &current.session)?;
+            return Ok(self.keep(current, what, made));
+        }
         if what == What::Recording && has_trees {
             // Nothing is kept of a run that makes cells: its derivative must do without.
             let kind = DerivativeKind::Reverse;
@@ -98,7 +116,7 @@ impl Kernel {
                 &lowered.fields,
                 arguments,
             )?,
-            What::Value | What::Derivative(_) => Vec::new(),
+            What::Value | What::DualRecording | What::Derivative(_) => Vec::new(),
         };
         let kernel = std::mem::replace(&mut lowered.kernel, octants::ir::Kernel::new(""));
         let compiled = py

@@ -455,10 +455,10 @@ impl Companion<'_> {
 /// Refuses arguments that the derivative is not right for: memory that the kernel writes under two names, gradients that are arguments themselves, and
 /// those of another shape than their array.
 pub fn check_apart(py: Python<'_>, gradient: &Gradient, block: &[u8]) -> PyResult<()> {
-    // Those of the kernel and their companions.
-    let count = gradient.written().len() + gradient.companions().len() + gradient.duals().len();
-    let slots = &gradient.kernel().args().slots[..count];
     let all = || gradient.companions().iter().chain(gradient.duals());
+    // Those of the kernel and their companions. Arrays of a record may stand in between, which are still empty.
+    let count = all().map(|&(_, companion)| companion + 1).max().unwrap_or(0).max(gradient.written().len());
+    let slots = &gradient.kernel().args().slots[..count];
     let primal = |param: usize| all().find(|(_, companion)| *companion == param);
     // What is beside gradients is written, as they are.
     let written = |param: usize| gradient.written().get(param).is_none_or(|&written| written);
