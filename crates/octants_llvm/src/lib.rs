@@ -86,7 +86,7 @@ pub struct TaskText {
     pub text: String,
     /// How many neighbouring iterations its function runs at once: a chunk of fewer takes as long as one of so many.
     pub lanes: u32,
-    /// Its loops are over whole vectors of straight code: there is nothing in them to unroll or to vectorise.
+    /// Its loops are over straight code, of whole vectors or such as vectors would not gain: there is nothing in them to unroll or to vectorise.
     pub straight: bool,
     /// How its function deals iterations to the threads of a GPU; of no meaning on a CPU.
     pub shape: LaunchShape,

@@ -2,7 +2,7 @@
 
 mod harness;
 
-use octants_llvm::{CpuOptions, EmitOptions, emit};
+use octants_llvm::{CpuOptions, EmitOptions, TaskText, emit};
 
 /// How many iterations the first task runs at once with vectors of 512 bits.
 fn lanes(body: &str) -> u32 {
@@ -10,6 +10,11 @@ fn lanes(body: &str) -> u32 {
 }
 
 fn lanes_with(vector_bits: u32, attributes: &str, body: &str) -> u32 {
+    task_with(vector_bits, attributes, body).lanes
+}
+
+/// The code of the first task.
+fn task_with(vector_bits: u32, attributes: &str, body: &str) -> TaskText {
     let text = format!(
         r#"
 kernel @k(%x "x": array<f32, 1>, %m "m": array<f32, 2>, %b "b": array<u8, 1>, %k "k": array<i32, 1>, %n "n": i32) fast_math {{
@@ -26,7 +31,12 @@ kernel @k(%x "x": array<f32, 1>, %m "m": array<f32, 2>, %b "b": array<u8, 1>, %k
     let kernel = octants_ir::text::parse(&text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
     let plan = harness::plan_of(&kernel);
     let options = EmitOptions::for_cpu(CpuOptions { vector_bits, force_lanes: None });
-    emit(&kernel, &plan, &options)[0].lanes
+    emit(&kernel, &plan, &options).swap_remove(0)
+}
+
+/// How often the body stands in the code: its products are counted.
+fn copies_with(vector_bits: u32, body: &str) -> usize {
+    task_with(vector_bits, "", body).text.matches(" = fmul ").count()
 }
 
 /// A loop over `%j` with a carried `%s`; the body sets `%t`.
@@ -116,4 +126,36 @@ fn matrices_in_variables_and_long_bodies_have_fewer_lanes_or_none() {
     assert_eq!(lanes(&with(300, "")), 1);
     let long: Vec<_> = (0..4000).map(|n| format!("%l{n}: f32 = add %two, %two")).collect();
     assert_eq!(lanes(&with(9, &long.join("\n"))), 1);
+}
+
+#[test]
+fn a_second_copy_of_the_body_is_for_accesses_that_would_not_be_masked_otherwise() {
+    let plain = "%a: f32 = load %x[%i]\n %t: f32 = mul %a, %two\n store %x[%i], %t";
+    assert_eq!(copies_with(512, plain), 2);
+    let gated = format!("%c: u1 = lt %i, %n\n if %c {{ {plain} }}");
+    assert_eq!(copies_with(512, &gated), 1);
+    assert_eq!(copies_with(256, &gated), 2, "masks are vectors there");
+    // What a derivative keeps of a loop.
+    let kept =
+        format!("%tape: tape<f32> = tape %n\n {}", inner("store %tape[%j], %s\n %t: f32 = mul %s, %two"));
+    assert_eq!(copies_with(512, &kept), 1);
+    assert_eq!(copies_with(256, &kept), 2);
+    let read = inner("%a: f32 = load %m[%j, %i]\n %t: f32 = mul %s, %a");
+    assert_eq!(copies_with(512, &read), 2);
+}
+
+#[test]
+fn loops_whose_accesses_lie_apart_are_not_vectorised() {
+    let off = "llvm.loop.vectorize.enable";
+    let apart = "%j: i32 = and %i, %n\n %a: f32 = load %x[%j]\n store %m[%j, %none], %a";
+    let task = task_with(512, "", apart);
+    assert!(task.straight && task.text.contains(off));
+    // Beside others, or with much to compute, vectors may gain.
+    let beside = format!("{apart}\n store %x[%i], %a");
+    let beside = task_with(512, "", &beside);
+    assert!(!beside.straight && !beside.text.contains(off));
+    let products: Vec<_> = (0..9).map(|n| format!("%p{}: f32 = mul %p{n}, %two", n + 1)).collect();
+    let products = products.join("\n");
+    let worked = format!("%j: i32 = and %i, %n\n %p0: f32 = load %x[%j]\n {products}\n store %x[%j], %p9");
+    assert!(!task_with(512, "", &worked).text.contains(off));
 }

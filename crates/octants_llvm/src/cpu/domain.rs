@@ -3,7 +3,6 @@
 //! The innermost loop is a plain counted one over neighbouring iterations, so that it vectorises. The chunk's first point is
 //! found by division once; the outer indices then count on like an odometer.
 
-use octants_ir::rewrite::ops_in;
 use octants_ir::views::ParallelLoop;
 use octants_ir::{Const, Op, Scalar};
 
@@ -12,7 +11,7 @@ use super::abi::Frame;
 use crate::address::Index;
 use crate::cpu::flat;
 use crate::cpu::order::order_is_free;
-use crate::cpu::widen::{self, BodySummary, Widening};
+use crate::cpu::widen::{self, BodySummary, ScalarBody, Widening};
 use crate::emitter::Emitter;
 use crate::index_range::{Counter, Range};
 use crate::lanes::uniform::varying_values;
@@ -34,13 +33,12 @@ struct Domain<'k> {
     widening: Option<Widening>,
     /// An iteration may take long: each one asks for cancellation.
     polls: bool,
-    /// LLVM is not asked to vectorise it: the body is so long that it would look at it for longer than for all else, or vectors are
-    /// known to be slower.
-    scalar: bool,
+    /// What LLVM makes of it where it is not widened.
+    scalar: ScalarBody,
 }
 
 impl Emitter<'_> {
-    /// The whole task of a `parallel_for`. Gives how many iterations run at once, and whether its loops are whole vectors of straight code.
+    /// The whole task of a `parallel_for`. Gives how many iterations run at once, and whether its loops are of straight code that is not to be vectorised.
     pub(super) fn range(&mut self, op: Op, options: CpuOptions) -> (u32, bool) {
         let parallel = self.kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
         let mut bounds = self.load_bounds(&parallel);
@@ -64,8 +62,7 @@ impl Emitter<'_> {
         };
         let group = independent.then(|| self.scopes.begin_independent(&mut self.module));
         let polls = self.polls(op);
-        let scalar = ops_in(self.kernel, body).len() > widen::MAX_VECTORISED_OPS as usize
-            || widen::strided_stores_dominate(self.kernel, &parallel);
+        let scalar = widen::scalar_body(self.kernel, &parallel);
         let domain = Domain { ranges, parallel, group, merged, widening, polls, scalar };
 
         // One accumulator for each lane, until the end.
@@ -82,7 +79,7 @@ impl Emitter<'_> {
         };
         self.scopes.end_independent();
         self.combine_totals(op, &totals);
-        (lanes, domain.widening.is_some_and(|widening| widening.straight))
+        (lanes, domain.widening.map_or(scalar == ScalarBody::Straight, |widening| widening.straight))
     }
 
     /// `lo` and `hi` of each axis of the range that is running: constants where the kernel has them, else what the launch computed.
@@ -335,7 +332,7 @@ impl Emitter<'_> {
         if domain.widening.is_some() {
             facts.push(self.module.node("!{!\"llvm.loop.isvectorized\", i32 1}".to_owned()));
             facts.push(self.module.not_unrolled());
-        } else if domain.scalar {
+        } else if domain.scalar != ScalarBody::Vectorisable {
             let off = "!{!\"llvm.loop.vectorize.enable\", i1 false}".to_owned();
             facts.push(self.module.node(off));
         }

@@ -53,7 +53,7 @@ const MAX_VECTORS_WITH_TENSORS: u32 = 1;
 const MAX_BYTES_OF_VARIABLES: u32 = 16 << 10;
 /// Ops of a body that is vectorised, here or by LLVM. A widened one may be emitted twice, with and without a mask; LLVM's analysis of the
 /// accesses takes longer than all its other passes above that. Chosen by compile time alone.
-pub(super) const MAX_VECTORISED_OPS: u32 = 3000;
+const MAX_VECTORISED_OPS: u32 = 3000;
 /// Accesses of a body below which the loop's own instructions count, so that it runs two vectors at once.
 const FEW_ACCESSES: u32 = 4;
 
@@ -69,13 +69,13 @@ pub(crate) fn widening(
     let varying = varying_values(kernel, parallel.body, parallel.lane_params());
     let mut summary = BodySummary::new(kernel, &varying, parallel.last_index());
     summary.region(parallel.body, 0);
+    let reduces = !parallel.attributes.reductions.is_empty();
     let lanes = match options.force_lanes {
         Some(lanes) => lanes,
         None if summary.loops > 0 => summary.lanes_with_loops(options)?,
-        None => summary.lanes_without_loops(options, !parallel.attributes.reductions.is_empty())?,
+        None => summary.lanes_without_loops(options, reduces)?,
     };
-    // Without registers for masks a masked access is slow where it is not scalarised altogether.
-    let unmasked_body = summary.inside.lane_accesses > 0 || summary.loops == 0 || options.vector_bits < 256;
+    let unmasked_body = summary.gains_without_mask(options, reduces);
     let mask = match summary.bits {
         _ if options.vector_bits >= 512 => Scalar::U1,
         64 => Scalar::I64,
@@ -84,17 +84,38 @@ pub(crate) fn widening(
     let plain = summary.is_plain() && options.force_lanes.is_none();
     let straight = plain && !summary.has_loops;
     // Each lane of the whole vectors has an accumulator of its own.
-    let reduces = !parallel.attributes.reductions.is_empty();
     let rest_lanes = if straight && !reduces { lanes.min(options.vector_bits / summary.bits) } else { lanes };
     Some(Widening { lanes, varying, unmasked_body, mask, rest_lanes, straight })
 }
 
-/// Whether a loop has strided stores to part of each cell, and does little else. The scatters of a vector would be partial writes of
-/// cache lines that the next loads read whole, and these would wait; scalar code is faster.
-pub(crate) fn strided_stores_dominate(kernel: &Kernel, parallel: &ParallelLoop<'_>) -> bool {
+/// How LLVM is asked to compile the body of a loop that is not widened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ScalarBody {
+    /// LLVM may vectorise it.
+    Vectorisable,
+    /// Vectors are known to be slower, or the body is so long that LLVM would look at it for longer than for all else.
+    Scalar,
+    /// There is no loop in it, and nothing that vectors or further copies of it would gain.
+    Straight,
+}
+
+pub(crate) fn scalar_body(kernel: &Kernel, parallel: &ParallelLoop<'_>) -> ScalarBody {
     let varying = varying_values(kernel, parallel.body, parallel.lane_params());
     let mut summary = BodySummary::new(kernel, &varying, parallel.last_index());
     summary.region(parallel.body, 0);
+    if summary.accesses_lie_apart() {
+        return ScalarBody::Straight;
+    }
+    let long = ops_in(kernel, parallel.body).len() > MAX_VECTORISED_OPS as usize;
+    if long || strided_stores_dominate(kernel, parallel, &summary) {
+        return ScalarBody::Scalar;
+    }
+    ScalarBody::Vectorisable
+}
+
+/// Whether a loop has strided stores to part of each cell, and does little else. The scatters of a vector would be partial writes of
+/// cache lines that the next loads read whole, and these would wait; scalar code is faster.
+fn strided_stores_dominate(kernel: &Kernel, parallel: &ParallelLoop<'_>, summary: &BodySummary<'_>) -> bool {
     // For each base whose cells lie apart: how far, and which different scalars are stored.
     let mut places: Vec<(Value, i64, Vec<&[Value]>)> = Vec::new();
     for op in ops_in(kernel, parallel.body) {
@@ -183,6 +204,10 @@ pub(crate) struct BodySummary<'k> {
     ops: u32,
     /// Bytes of the variables of one lane that hold vectors or matrices.
     variables: u32,
+    /// How many conditions that differ between lanes stand around.
+    conditions: u32,
+    /// Accesses outside of such conditions that differ between lanes.
+    free_accesses: u32,
 }
 
 #[derive(Default)]
@@ -197,6 +222,10 @@ struct OpCounts {
     lane_accesses: u32,
     /// Among these, of less than 32 bits.
     narrow_accesses: u32,
+    /// Among these, of what a derivative keeps.
+    tape_accesses: u32,
+    /// Among these, at no fixed distance.
+    apart: u32,
 }
 
 impl OpCounts {
@@ -206,6 +235,8 @@ impl OpCounts {
         self.calls += other.calls * times;
         self.lane_accesses += other.lane_accesses * times;
         self.narrow_accesses += other.narrow_accesses * times;
+        self.tape_accesses += other.tape_accesses * times;
+        self.apart += other.apart * times;
     }
 }
 
@@ -225,6 +256,28 @@ impl<'k> BodySummary<'k> {
             pressure: 1,
             ops: 0,
             variables: 0,
+            conditions: 0,
+            free_accesses: 0,
+        }
+    }
+
+    /// Whether there is no loop, and lanes access cells at no fixed distance from each other's, with little arithmetic around: vectors would be taken apart
+    /// for each access.
+    fn accesses_lie_apart(&self) -> bool {
+        let OpCounts { work, calls, lane_accesses, apart, .. } = self.outside;
+        let vectors_gain = calls > 0 || work >= WORK_PER_SCATTERED_ACCESS * apart;
+        !self.has_loops && apart > 0 && apart == lane_accesses && !vectors_gain
+    }
+
+    /// Whether whole vectors gain by a copy of the body without a mask. Without registers for masks a masked access is slow where it is not scalarised
+    /// altogether. With them, a copy is not worth it for accesses that conditions mask anyway, or for those of tapes: LLVM takes 0.6 of the
+    /// time for the gradients of loops (`loop` and `nest` of `benches/gradients.py`), which take 2 percent longer.
+    fn gains_without_mask(&self, options: CpuOptions, reduces: bool) -> bool {
+        match options.vector_bits {
+            512.. if self.loops == 0 => reduces || self.free_accesses > 0 || self.outside.lane_accesses == 0,
+            512.. => self.inside.lane_accesses > self.inside.tape_accesses,
+            256.. => self.inside.lane_accesses > 0 || self.loops == 0,
+            _ => true,
         }
     }
 
@@ -298,9 +351,12 @@ impl<'k> BodySummary<'k> {
                 _ => depth,
             };
             self.has_loops |= inner > depth;
+            let diverges = data.kind == OpKind::If && self.varying[data.operands[0]];
+            self.conditions += u32::from(diverges);
             for &region in &data.regions {
                 self.region(region, inner);
             }
+            self.conditions -= u32::from(diverges);
             self.ops += 1;
             if let (OpKind::Local, Type::Local(Data::Tensor(held))) =
                 (&data.kind, data.results.first().map_or(Type::U1, |&local| kernel.ty(local)))
@@ -308,6 +364,7 @@ impl<'k> BodySummary<'k> {
                 self.variables += held.elem.bytes() * held.shape.count();
             }
             let counts = self.count(op);
+            self.free_accesses += if self.conditions == 0 { counts.lane_accesses } else { 0 };
             if depth == 0 {
                 self.outside.add(&counts, 1);
             } else {
@@ -342,7 +399,10 @@ impl<'k> BodySummary<'k> {
                 let path = self.kernel.addressed(op).map_or(&[][..], Place::operands);
                 let elem = self.kernel.ty(path[0]).place().and_then(|(data, _)| data.elem());
                 let narrow = u32::from(elem.is_some_and(|elem| elem.bits() < 32));
-                match self.stride(path) {
+                counts.tape_accesses += u32::from(matches!(self.kernel.ty(path[0]), Type::Tape(_)));
+                let stride = self.stride(path);
+                counts.apart += u32::from(stride.is_none());
+                match stride {
                     Some(0) if !matches!(self.kernel.ty(path[0]), Type::Local(_) | Type::Tape(_)) => {}
                     Some(0 | 1) => {
                         counts.lane_accesses += 1;
