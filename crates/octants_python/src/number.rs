@@ -78,6 +78,14 @@ fn numpy_number(object: &Bound<'_, PyAny>) -> Option<Number> {
     }
 }
 
+/// Whether it is a number of Python's own kind: using it runs no code of Python's.
+#[inline]
+pub fn is_plain(object: &Bound<'_, PyAny>) -> bool {
+    object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyBool>()
+}
+
 /// A number in the bits of a parameter's type; `None` if it cannot be one without loss of meaning.
 #[inline]
 pub fn bits_of(scalar: Scalar, object: &Bound<'_, PyAny>) -> Option<PyResult<u64>> {

@@ -28,7 +28,8 @@ fn mark(object: &Bound<'_, PyAny>) -> Option<String> {
     object.get_type().getattr_opt("__octants__").ok()??.extract().ok()
 }
 
-fn is_value(object: &Bound<'_, PyAny>) -> bool {
+/// Whether an object is a value that never changes.
+pub fn is_value(object: &Bound<'_, PyAny>) -> bool {
     object.is_none()
         || object.is_instance_of::<PyInt>()
         || object.is_instance_of::<PyFloat>()
@@ -106,6 +107,14 @@ impl TemplateKey {
             }
             Self::Weak(weak) => weak.bind(py).upgrade().is_some_and(|held| held.is(object)),
             Self::Kept(held) => held.bind(py).is(object),
+        }
+    }
+
+    /// Whether an object that matches does so as long as it lives.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            Self::Value(_) | Self::Weak(_) | Self::Kept(_) => true,
+            Self::Tuple(_) | Self::Matrix(..) | Self::Struct(..) => false,
         }
     }
 

@@ -14,7 +14,7 @@ use super::instance_dict::{self, InstanceDict};
 use super::writer::ArgumentWriter;
 use crate::aggregate::{self, Layout};
 use crate::ndarray::Ndarray;
-use crate::template::TemplateKey;
+use crate::template::{self, TemplateKey};
 use crate::{errors, number, tensor};
 
 /// An argument, or a member that an argument leads to.
@@ -111,6 +111,26 @@ impl Input {
             }
     }
 
+    /// The number of the input in whose dictionary it is, and its name there.
+    pub fn stored(&self, py: Python<'_>) -> Option<(usize, Py<PyString>)> {
+        match &self.path {
+            Path::Stored(of, name) => Some((*of, name.clone_ref(py))),
+            Path::Argument | Path::Attribute(..) | Path::Item(..) | Path::Held(_) | Path::Companion(_) => {
+                None
+            }
+        }
+    }
+
+    /// Whether it is read from another input, or compared with it.
+    pub fn depends_on(&self, other: usize) -> bool {
+        let is_read = match &self.path {
+            Path::Stored(of, _) | Path::Attribute(of, _) | Path::Item(of, _) => *of == other,
+            Path::Companion(_) => true,
+            Path::Argument | Path::Held(_) => false,
+        };
+        is_read || matches!(self.check, Check::Same(of) if of == other)
+    }
+
     /// Reads a member; nothing if its container has no such item any more.
     pub fn read<'a, 'py: 'a>(
         &self,
@@ -188,7 +208,9 @@ impl Check {
     /// Whether this object puts the same into the block at every launch, and nothing beside it.
     pub fn is_fixed_for(&self, object: &Bound<'_, PyAny>) -> bool {
         match self {
-            Self::Constant(_) | Self::Number { .. } => number::of(object).is_some(),
+            Self::Constant(key) => key.is_lasting(),
+            // An array without axes is taken as a number, and may be written.
+            Self::Number { .. } => template::is_value(object),
             Self::Present | Self::Anything | Self::Type(_) | Self::Same(_) => true,
             Self::Array(_) => tensor::unwrapped(object).is_instance_of::<Ndarray>(),
             Self::Field(_) => bound_field(tensor::unwrapped(object))

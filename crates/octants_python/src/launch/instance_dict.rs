@@ -42,16 +42,26 @@ impl<'py> InstanceDict<'py> {
         parent: &Bound<'py, PyAny>,
         name: &Py<PyString>,
     ) -> Option<Bound<'py, PyAny>> {
+        self.item(of, parent, name).map(Borrowed::to_owned)
+    }
+
+    /// As [`InstanceDict::get`], for as long as no code of Python's runs.
+    #[inline]
+    pub fn item(
+        &mut self,
+        of: usize,
+        parent: &Bound<'py, PyAny>,
+        name: &Py<PyString>,
+    ) -> Option<Borrowed<'_, 'py, PyAny>> {
         if self.of != of || self.dict.is_none() {
             self.of = of;
             self.dict = dictionary(parent);
         }
         let dict = self.dict.as_ref()?;
-        // SAFETY: the object is a dictionary that lives, and the item is counted before anything else can happen; the exception that a
-        // missing item leaves is none.
+        // SAFETY: the object is a dictionary that lives; the exception that a missing item leaves is none.
         unsafe {
             let item = ffi::PyDict_GetItemWithError(dict.as_ptr(), name.as_ptr());
-            Bound::from_borrowed_ptr_or_opt(parent.py(), item)
+            Borrowed::from_ptr_or_opt(parent.py(), item)
         }
     }
 }

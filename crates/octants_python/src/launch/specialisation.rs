@@ -13,9 +13,9 @@ use smallvec::SmallVec;
 use super::array::ArrayFit;
 use super::derivative::{Companion, DerivativePlan, check_apart};
 use super::field::{captured_leaves, leaf_slots};
-use super::frozen::{FrozenMembers, KeptBlock, Reading, Recalled};
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
+use super::kept::{KeptMembers, Reading, Recalled};
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
 use crate::kernel::TapeChecks;
 use crate::{aggregate, number};
@@ -27,8 +27,8 @@ pub struct Specialisation {
     inputs: Vec<Input>,
     /// Which of the inputs are arrays.
     arrays: Vec<usize>,
-    /// Members that need not be read at each launch.
-    frozen: Option<FrozenMembers>,
+    /// Members that need not be read or written at each launch.
+    kept: Option<KeptMembers>,
     /// Fields that no argument leads to, and where their addresses go. They live as long as the code does.
     captured: Vec<(FieldLeaf, usize)>,
     /// Of code that records: what it takes for that, and the derivative that reads the record.
@@ -97,7 +97,9 @@ impl Specialisation {
             param: FormulaParam { formula: param.formula.renumbered(|of| numbers[of]), ..param.clone() },
         });
         let formulas = formulas.collect();
-        let frozen = FrozenMembers::new(dependencies, &numbers);
+        let kept = dependencies
+            .first()
+            .and_then(|one| KeptMembers::new(one.object.py(), dependencies, &numbers, &inputs));
         let baked = dependencies.iter().zip(&numbers).filter(|(dependency, _)| {
             matches!(dependency.origin, Origin::Member { .. })
                 && dependency.role == Role::Constant
@@ -114,7 +116,7 @@ impl Specialisation {
             returns: returns.clone(),
             inputs,
             arrays,
-            frozen,
+            kept,
             captured,
             formulas,
             baked,
@@ -150,7 +152,7 @@ impl Specialisation {
             made.inputs.push(input);
         }
         // Derivatives of members are read from the members themselves.
-        Ok(Self { returns, derivative: Some(gradient), plan: Some(plan), frozen: None, ..made })
+        Ok(Self { returns, derivative: Some(gradient), plan: Some(plan), kept: None, ..made })
     }
 
     /// The code is only for arguments of which the same ones have companions.
@@ -163,7 +165,7 @@ impl Specialisation {
             let of = &dependencies[companion.dependency];
             let number = input_number(dependencies, companion.dependency);
             self.inputs.push(companion.presence(&of.object, number)?);
-            self.frozen = None;
+            self.kept = None;
         }
         Ok(())
     }
@@ -204,8 +206,10 @@ impl Specialisation {
             writer.clear();
         }
         let (first, members) = self.inputs.split_at(arguments.len().min(self.inputs.len()));
-        let recalled =
-            self.frozen.as_ref().and_then(|frozen| frozen.recall(py, arguments, read, &mut writer));
+        let recalled = match &self.kept {
+            Some(kept) => kept.recall(py, arguments, members, read, &mut writer)?,
+            None => None,
+        };
         for (input, object) in first.iter().zip(arguments) {
             if !input.check.write(object, |at| arguments[at], &mut writer)? {
                 return Ok(Fit::Differs);
@@ -219,7 +223,7 @@ impl Specialisation {
             Some(Recalled::Block(bound_again)) => Some(&**bound_again),
             Some(Recalled::Members) | None => None,
         };
-        let readings = recalled.as_ref().and(self.frozen.as_ref()).map(FrozenMembers::readings);
+        let readings = recalled.as_ref().and(self.kept.as_ref()).map(KeptMembers::readings);
         let binding = MemberBinding { inputs: members, readings, arguments };
         let fits = match bound_again {
             Some(some) => binding.bind(py, some.iter().copied(), read, &mut writer),
@@ -239,12 +243,12 @@ impl Specialisation {
             Fit::Fits => {}
             other => return Ok(other),
         }
-        if let Some(frozen) = &self.frozen
+        if let Some(kept) = &self.kept
             && recalled.is_none()
         {
-            let bound_again = self.bound_again(frozen, members, read);
-            let block = bound_again.map(|members| KeptBlock::new(&writer, members));
-            frozen.remember(py, arguments, read, block);
+            // A formula may ask for any member.
+            let has_block = self.derivative.is_none() && self.recorder.is_none() && self.formulas.is_empty();
+            kept.remember(py, arguments, (members, read), &writer, has_block);
         }
         launch.check_overlaps(py, &self.compiled)?;
         if let Some(gradient) = &self.derivative {
@@ -274,27 +278,6 @@ impl Specialisation {
             }
         }
         Ok(Fit::Fits)
-    }
-
-    /// Members that may put something else into the block although the arguments that lead to them are the same. `None` if the block is
-    /// of no use at another launch.
-    #[cold]
-    fn bound_again(
-        &self,
-        frozen: &FrozenMembers,
-        members: &[Input],
-        read: &Members<'_>,
-    ) -> Option<Vec<usize>> {
-        // A formula may ask for any member.
-        if self.derivative.is_some() || self.recorder.is_some() || !self.formulas.is_empty() {
-            return None;
-        }
-        let changes = |&index: &usize| match frozen.readings()[index] {
-            Reading::Anew => true,
-            Reading::Kept => !members[index].check.is_fixed_for(&read[index]),
-            Reading::Compared => false,
-        };
-        Some((0..members.len()).filter(changes).collect())
     }
 }
 

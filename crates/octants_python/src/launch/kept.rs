@@ -1,0 +1,500 @@
+//! Members that an earlier launch has read, and what they put into the block.
+//!
+//! A frozen dataclass refers to the same objects as long as it lives, and so do frozen ones and tuples that it leads to. What they led to is kept from
+//! one launch to the next; it is let go of when an argument that led to it dies. Members of other objects are items of a dictionary, which
+//! may be replaced: a launch looks there whether they are the same objects.
+//!
+//! What numbers, arrays of the session and fields put into the block is kept, too, and a launch with the same objects writes none of these
+//! again. Objects that may be replaced are watched, not held: one that is replaced is given back as if nothing were kept.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
+
+use octants::front::{Dependency, Origin, Role, Step};
+use octants::{CompiledKernel, Tree};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple, PyWeakrefReference};
+use smallvec::SmallVec;
+
+use super::input::{Check, Input};
+use super::instance_dict::InstanceDict;
+use super::writer::{ArgumentWriter, Members};
+use crate::{number, template, tensor};
+
+/// How a launch gets at a member.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// From its object, at each launch.
+    Anew,
+    /// It is kept from an earlier launch.
+    Kept,
+    /// Not at all: it was compared, and nothing else asks for it.
+    Compared,
+}
+
+/// What an earlier launch with the same arguments left.
+pub enum Recalled {
+    /// The members that are kept.
+    Members,
+    /// What members put into the block. Only those of these numbers have to be bound again.
+    Block(MemberNumbers),
+}
+
+pub type MemberNumbers = SmallVec<[usize; 8]>;
+
+/// The members behind arguments of a specialisation that can be kept.
+pub struct KeptMembers {
+    readings: Vec<Reading>,
+    /// Numbers of the arguments that lead to members that are kept or compared.
+    roots: Vec<usize>,
+    /// Members that are read anew, and can be compared with what they were.
+    stored: Vec<StoredMember>,
+    shared: Arc<Shared>,
+}
+
+/// A member that is an item of its object's dictionary.
+struct StoredMember {
+    /// Its number among the members, and that of the input whose dictionary it is in.
+    member: usize,
+    of: usize,
+    parent: Parent,
+    name: Py<PyString>,
+    /// Whether other members are read from it.
+    leads_on: bool,
+}
+
+/// The object that a stored member belongs to.
+#[derive(Clone, Copy)]
+enum Parent {
+    Argument(usize),
+    /// By its place among the stored members, before this one.
+    Stored(usize),
+}
+
+#[derive(Default)]
+struct Shared {
+    /// An object that is not held has died: what is known is of no use any more.
+    is_stale: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Addresses of the arguments of the last launch. Only a hint: the objects may be gone.
+    last: Vec<usize>,
+    /// Launches after which nothing is kept, since what was kept of one before them was of no use; and how many there were last.
+    pause: (u32, u32),
+    /// Whether what was kept last was of use.
+    was_recalled: bool,
+    known: Option<Known>,
+}
+
+/// What the arguments of an earlier launch led to. It is taken away when one of them dies, so an address stands for the same object.
+struct Known {
+    roots: Vec<usize>,
+    /// One for each member; `None` for those that are not kept.
+    objects: Vec<Py<PyAny>>,
+    /// What a launch was given, if members put nothing else there at another one.
+    block: Option<KeptBlock>,
+    _watches: Vec<Py<PyWeakrefReference>>,
+}
+
+/// What members have put into the block of a launch. Of no use once a tree among them was destroyed.
+struct KeptBlock {
+    bytes: Box<[u8]>,
+    /// Members that may put something else there, in ascending order.
+    bound_again: Vec<usize>,
+    /// What the stored members were, but for those that are bound again.
+    stored: Vec<StoredObject>,
+    trees: Arc<[Arc<Tree>]>,
+    /// How many there were when it was written.
+    early_releases: u64,
+}
+
+struct StoredObject {
+    /// Which of the stored members it is.
+    at: usize,
+    /// Of an object that is held here or watched.
+    address: usize,
+    class: usize,
+    /// The address of the object that it belongs to, if that is stored, too.
+    parent: Option<usize>,
+    /// A value such as a number, which keeps no memory from being given back. Others must live until a launch is over.
+    held: Option<Py<PyAny>>,
+}
+
+impl KeptBlock {
+    /// Whether all addresses in it still stand for what they stood for.
+    #[inline]
+    fn is_valid(&self, compiled: &CompiledKernel) -> bool {
+        self.trees.is_empty() || self.early_releases == compiled.early_releases().count()
+    }
+}
+
+/// Launches after which nothing is kept, at most.
+const MAX_PAUSE: u32 = 1 << 10;
+
+type Dependencies<'a, 'py> = &'a [Dependency<Bound<'py, PyAny>>];
+
+impl KeptMembers {
+    /// `numbers` has the number of the input that each dependency is; as many arguments come first. `None` if nothing can be kept.
+    pub fn new(
+        py: Python<'_>,
+        dependencies: Dependencies<'_, '_>,
+        numbers: &[usize],
+        inputs: &[Input],
+    ) -> Option<Self> {
+        let arguments = dependencies.iter().filter(|one| matches!(one.origin, Origin::Argument(_))).count();
+        let is_member =
+            |&at: &usize| !matches!(dependencies[at].origin, Origin::Captured) && numbers[at] >= arguments;
+        let all = readings(dependencies);
+        let readings: Vec<_> = (0..dependencies.len()).filter(is_member).map(|at| all[at]).collect();
+        let stored = stored_members(py, &readings, inputs, arguments);
+        let is_stored = |at: usize| stored.iter().any(|one| one.member + arguments == numbers[at]);
+        let mut roots: Vec<_> = (0..dependencies.len())
+            .filter(is_member)
+            .filter(|&at| all[at] != Reading::Anew || is_stored(at))
+            .filter_map(|at| root(dependencies, at))
+            .collect();
+        roots.sort_unstable();
+        roots.dedup();
+        (!roots.is_empty()).then(|| Self { readings, roots, stored, shared: Arc::default() })
+    }
+
+    pub fn readings(&self) -> &[Reading] {
+        &self.readings
+    }
+
+    /// Puts what is kept into the block, or into `read`. `None` if other arguments led to it.
+    #[inline]
+    pub fn recall<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        members: &[Input],
+        read: &mut Members<'py>,
+        writer: &mut ArgumentWriter<'_, 'py>,
+    ) -> PyResult<Option<Recalled>> {
+        if self.shared.is_stale.load(Ordering::Relaxed) {
+            self.shared.forget();
+        }
+        // Whoever holds it is about to be done; reading anew is right, too.
+        let Ok(mut state) = self.shared.state.try_lock() else { return Ok(None) };
+        let State { known: Some(known), was_recalled, .. } = &mut *state else { return Ok(None) };
+        let same = self.roots.iter().zip(&known.roots).all(|(&at, &root)| address(&arguments[at]) == root);
+        if !same {
+            return Ok(None);
+        }
+        let Some(block) = known.block.as_ref().filter(|_| !writer.is_tracking()) else {
+            read.extend(known.objects.iter().map(|object| object.bind(py).clone()));
+            *was_recalled = true;
+            return Ok(Some(Recalled::Members));
+        };
+        if !block.is_valid(writer.compiled) {
+            return Ok(None);
+        }
+        writer.set_block(&block.bytes, &block.trees);
+        if block.bound_again.is_empty() {
+            let keep = |_: usize, object: Bound<'py, PyAny>| read.push(object);
+            match self.compare(py, block, (arguments, members), keep, writer)? {
+                Some(changed) if changed.is_empty() => {
+                    *was_recalled = true;
+                    return Ok(Some(Recalled::Block(changed)));
+                }
+                _ => read.clear(),
+            }
+        }
+        // Members that are bound are found by their numbers, and so are the objects that they belong to.
+        read.resize(members.len(), py.None().into_bound(py));
+        let keep = |member: usize, object: Bound<'py, PyAny>| read[member] = object;
+        let Some(mut bound) = self.compare(py, block, (arguments, members), keep, writer)? else {
+            read.clear();
+            return Ok(None);
+        };
+        for &member in &block.bound_again {
+            if self.readings[member] == Reading::Kept {
+                read[member] = known.objects[member].bind(py).clone();
+            }
+        }
+        bound.extend_from_slice(&block.bound_again);
+        *was_recalled = true;
+        Ok(Some(Recalled::Block(bound)))
+    }
+
+    /// Numbers of the stored members that are other objects now; `None` if one of them leads to others. A plain number that is another one is
+    /// written. What must live until the launch is over is given to `keep`.
+    #[inline]
+    fn compare<'py>(
+        &self,
+        py: Python<'py>,
+        block: &KeptBlock,
+        (arguments, members): (&[Borrowed<'_, 'py, PyAny>], &[Input]),
+        mut keep: impl FnMut(usize, Bound<'py, PyAny>),
+        writer: &mut ArgumentWriter<'_, 'py>,
+    ) -> PyResult<Option<MemberNumbers>> {
+        let mut changed = MemberNumbers::new();
+        let mut dict = InstanceDict::default();
+        for was in &block.stored {
+            let stored = &self.stored[was.at];
+            let parent = match (stored.parent, was.parent) {
+                (Parent::Argument(at), _) => arguments[at],
+                // SAFETY: it was found to be an item of another dictionary, and given to `keep`, which holds it.
+                (Parent::Stored(_), Some(address)) => unsafe {
+                    Borrowed::from_ptr(py, address as *mut ffi::PyObject)
+                },
+                (Parent::Stored(_), None) => return Ok(None),
+            };
+            let Some(object) = dict.item(stored.of, &parent, &stored.name) else { return Ok(None) };
+            if address(&object) == was.address {
+                if object.get_type_ptr() as usize != was.class {
+                    return Ok(None);
+                }
+                if was.held.is_none() {
+                    keep(stored.member, object.to_owned());
+                }
+                continue;
+            }
+            if stored.leads_on {
+                return Ok(None);
+            }
+            let check = &members[stored.member].check;
+            let is_quick = matches!(check, Check::Number { .. } | Check::Constant(_));
+            if is_quick && number::is_plain(&object) {
+                if !check.write(&object, |at| arguments[at], writer)? {
+                    return Ok(None);
+                }
+            } else {
+                changed.push(stored.member);
+            }
+        }
+        Ok(Some(changed))
+    }
+
+    /// Keeps what a launch has read if the launch before it had the same arguments, and what it was given if `has_block`: if members
+    /// put nothing else into the block at another one.
+    pub fn remember<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        (members, read): (&[Input], &Members<'py>),
+        writer: &ArgumentWriter<'_, 'py>,
+        has_block: bool,
+    ) {
+        let roots = self.roots.iter().map(|&at| address(&arguments[at]));
+        {
+            let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let State { last, pause: (left, length), was_recalled, .. } = &mut *state;
+            if *left > 0 {
+                *left -= 1;
+                return;
+            }
+            if !last.iter().copied().eq(roots.clone()) {
+                last.clear();
+                last.extend(roots);
+                return;
+            }
+            *length = if *was_recalled { 0 } else { (2 * *length).clamp(1, MAX_PAUSE) };
+            *left = *length;
+            *was_recalled = false;
+        }
+        let known = self.known(py, arguments, (members, read), has_block.then_some(writer));
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = std::mem::replace(&mut state.known, known);
+        // What is let go of may run code.
+        drop(state);
+        drop(old);
+    }
+
+    /// What can be kept of a launch; nothing if an object cannot be watched, or if nothing is kept.
+    fn known<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        (members, read): (&[Input], &Members<'py>),
+        block: Option<&ArgumentWriter<'_, 'py>>,
+    ) -> Option<Known> {
+        let mut watches = Vec::new();
+        for &at in &self.roots {
+            watches.push(self.watch(&arguments[at]).ok()?);
+        }
+        let block = block.map(|writer| self.block(members, read, writer, &mut watches));
+        let keeps_some = self.readings.iter().any(|&reading| reading != Reading::Anew);
+        if !keeps_some && block.as_ref().is_none_or(|block| block.stored.is_empty()) {
+            return None;
+        }
+        let objects = read.iter().zip(&self.readings).map(|(object, reading)| match reading {
+            Reading::Kept => tensor::unwrapped(object).clone().unbind(),
+            Reading::Anew | Reading::Compared => py.None(),
+        });
+        let roots = self.roots.iter().map(|&at| address(&arguments[at])).collect();
+        Some(Known { roots, objects: objects.collect(), block, _watches: watches })
+    }
+
+    /// What a launch was given, with the stored members that it can be compared by.
+    fn block<'py>(
+        &self,
+        members: &[Input],
+        read: &Members<'py>,
+        writer: &ArgumentWriter<'_, 'py>,
+        watches: &mut Vec<Py<PyWeakrefReference>>,
+    ) -> KeptBlock {
+        let mut stored: Vec<StoredObject> = Vec::new();
+        for (at, one) in self.stored.iter().enumerate() {
+            let object = &read[one.member];
+            let parent = match one.parent {
+                Parent::Argument(_) => None,
+                Parent::Stored(at) => match stored.iter().find(|other| other.at == at) {
+                    Some(parent) => Some(parent.address),
+                    None => continue,
+                },
+            };
+            let check = &members[one.member].check;
+            // What is compared with another input depends on that, too.
+            if matches!(check, Check::Same(_)) || !check.is_fixed_for(object) {
+                continue;
+            }
+            let held = template::is_value(object).then(|| object.clone().unbind());
+            if held.is_none() {
+                let Ok(watch) = self.watch(object) else { continue };
+                watches.push(watch);
+            }
+            let class = object.get_type_ptr() as usize;
+            stored.push(StoredObject { at, address: address(object), class, parent, held });
+        }
+        let is_compared = |member: usize| stored.iter().any(|one| self.stored[one.at].member == member);
+        let changes = |&member: &usize| match self.readings[member] {
+            Reading::Anew => !is_compared(member),
+            Reading::Kept => !members[member].check.is_fixed_for(&read[member]),
+            Reading::Compared => false,
+        };
+        KeptBlock {
+            bytes: writer.block().into(),
+            bound_again: (0..members.len()).filter(changes).collect(),
+            stored,
+            trees: writer.distinct_trees(),
+            early_releases: writer.early_releases,
+        }
+    }
+
+    /// Lets go of everything when an object dies.
+    fn watch(&self, object: &Bound<'_, PyAny>) -> PyResult<Py<PyWeakrefReference>> {
+        let shared: Weak<Shared> = Arc::downgrade(&self.shared);
+        let forget = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+            let Some(shared) = shared.upgrade() else { return };
+            shared.is_stale.store(true, Ordering::Relaxed);
+            shared.forget();
+        };
+        let callback = PyCFunction::new_closure(object.py(), None, None, forget)?;
+        Ok(PyWeakrefReference::new_with(object, callback)?.unbind())
+    }
+}
+
+impl Shared {
+    /// Lets go of what is known, unless a launch is looking at it: the next one does then.
+    #[cold]
+    fn forget(&self) {
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(state)) => state.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        self.is_stale.store(false, Ordering::Relaxed);
+        let known = state.known.take();
+        drop(state);
+        drop(known);
+    }
+}
+
+fn address(object: &Bound<'_, PyAny>) -> usize {
+    object.as_ptr() as usize
+}
+
+/// Members that are read anew from dictionaries, of arguments or of each other.
+fn stored_members(
+    py: Python<'_>,
+    readings: &[Reading],
+    inputs: &[Input],
+    arguments: usize,
+) -> Vec<StoredMember> {
+    let mut found: Vec<StoredMember> = Vec::new();
+    for (member, _) in readings.iter().enumerate().filter(|(_, reading)| **reading == Reading::Anew) {
+        let Some((of, name)) = inputs[arguments + member].stored(py) else { continue };
+        let parent = match of.checked_sub(arguments) {
+            None => Parent::Argument(of),
+            Some(of) => match found.iter().position(|stored| stored.member == of) {
+                Some(at) => Parent::Stored(at),
+                None => continue,
+            },
+        };
+        let leads_on = inputs.iter().any(|input| input.depends_on(arguments + member));
+        found.push(StoredMember { member, of, parent, name, leads_on });
+    }
+    found
+}
+
+/// The number of the argument that a dependency is behind.
+fn root(dependencies: Dependencies<'_, '_>, mut at: usize) -> Option<usize> {
+    loop {
+        match dependencies[at].origin {
+            Origin::Argument(index) => return Some(index),
+            Origin::Member { of, .. } => at = of,
+            Origin::Held | Origin::Captured => return None,
+        }
+    }
+}
+
+fn readings(dependencies: Dependencies<'_, '_>) -> Vec<Reading> {
+    // Whether what refers to it always refers to it; a member comes after what it belongs to.
+    let mut fixed = vec![false; dependencies.len()];
+    let mut has_members = vec![false; dependencies.len()];
+    for (at, dependency) in dependencies.iter().enumerate() {
+        fixed[at] = match &dependency.origin {
+            Origin::Argument(_) => true,
+            Origin::Member { of, step } => {
+                has_members[*of] = true;
+                let parent = &dependencies[*of];
+                fixed[*of] && parent.role == Role::Walked && is_fixed(&parent.object, step).unwrap_or(false)
+            }
+            Origin::Held | Origin::Captured => false,
+        };
+    }
+    // An object whose member is read anew is needed for that, and so is one that another is compared with.
+    let mut readings = vec![Reading::Anew; dependencies.len()];
+    let mut is_needed = vec![false; dependencies.len()];
+    for (at, dependency) in dependencies.iter().enumerate().rev() {
+        let of = match dependency.origin {
+            Origin::Member { of, .. } => Some(of),
+            Origin::Argument(_) | Origin::Held | Origin::Captured => None,
+        };
+        if of.is_some() && fixed[at] && !is_needed[at] {
+            readings[at] = match dependency.role {
+                _ if has_members[at] => Reading::Compared,
+                Role::Constant if number::of(&dependency.object).is_some() => Reading::Kept,
+                Role::Constant | Role::Walked | Role::Same(_) => Reading::Compared,
+                _ => Reading::Kept,
+            };
+        }
+        if readings[at] == Reading::Anew {
+            if let Some(of) = of {
+                is_needed[of] = true;
+            }
+            if let Role::Same(other) = dependency.role {
+                is_needed[other] = true;
+            }
+        }
+    }
+    readings
+}
+
+/// Whether a member of an object is the same as long as the object lives: a field of a frozen dataclass, or an item of a tuple.
+fn is_fixed(object: &Bound<'_, PyAny>, step: &Step<Bound<'_, PyAny>>) -> PyResult<bool> {
+    let class = object.get_type();
+    let Step::Attribute(name) = step else { return Ok(object.is_exact_instance_of::<PyTuple>()) };
+    let Some(parameters) = class.getattr_opt("__dataclass_params__")? else { return Ok(false) };
+    let plain = object.py().import("builtins")?.getattr("object")?.getattr("__getattribute__")?;
+    Ok(parameters.getattr("frozen")?.is_truthy()?
+        && class.getattr("__getattribute__")?.is(&plain)
+        && class.getattr("__dataclass_fields__")?.contains(name)?
+        && object.getattr("__dict__")?.contains(name)?)
+}
