@@ -31,6 +31,22 @@ def test_what_programs_look_up_inside():
     assert oc.lang.exception.QuadrantsIndexError is oc.exceptions.OctantsIndexError
     assert oc._lib.core.with_cuda() and not oc._lib.core.with_vulkan()
     assert oc.types.primitive_types.integer_types
+    assert oc.lang.Matrix is oc.Matrix and oc.lang.kernel is oc.kernel
+    with pytest.raises(AttributeError, match="module 'octants.lang' has no attribute 'nonsense'"):
+        oc.lang.nonsense
+
+
+def test_types_of_other_libraries_and_options_are_found_inside(arch):
+    util = oc.lang.util
+    assert util.to_quadrants_type(np.float32) is oc.f32 and util.to_numpy_type(oc.u1) == np.bool_
+    assert oc.lang.impl.current_cfg().default_fp is oc.f32
+    if util.has_pytorch():
+        import torch
+
+        wanted = {oc.f32: torch.float32, oc.u1: torch.bool, oc.i64: torch.int64, oc.u8: torch.uint8}
+        assert {dtype: util.to_pytorch_type(dtype) for dtype in wanted} == wanted
+    with pytest.raises(TypeError, match="not a data type"):
+        util.to_quadrants_type(np.complex64)
 
 
 def test_the_runtime_is_known_on_the_host_and_in_kernels(arch):
@@ -130,6 +146,77 @@ def test_partial_funcs(arch):
 
     with pytest.raises(oc.OctantsSyntaxError, match="Too many arguments"):
         wrong()
+
+
+def test_partial_of_builtins_functions_of_the_language_and_types(arch):
+    at_least, chosen, narrow = functools.partial(max, 3), functools.partial(oc.select, True), functools.partial(oc.u8)
+
+    @oc.kernel
+    def go(n: oc.i32) -> oc.i32:
+        return at_least(n) * 10000 + chosen(n, 7) * 1000 + narrow(n + 256)
+
+    assert [go(2), go(5)] == [32002, 55005]
+
+    @oc.kernel
+    def wrong(n: oc.i32) -> oc.i32:
+        return chosen(n, 1, 2)
+
+    with pytest.raises(oc.OctantsCompilationError, match="select"):
+        wrong(1)
+
+
+def test_an_annotation_of_a_func_converts_numbers_and_says_nothing_of_vectors(arch):
+    @oc.func
+    def number(x) -> oc.i32:
+        return x
+
+    @oc.func
+    def vector(x) -> oc.types.vector(2, oc.i32):
+        return oc.Vector([x, x])
+
+    @oc.func
+    def fitting(x) -> oc.types.vector(2, oc.f32):
+        return oc.Vector([x, x])
+
+    @oc.func
+    def pair(x) -> tuple[oc.types.vector(3, oc.f32), oc.i32]:
+        return oc.Vector([x, x]), x
+
+    @oc.func
+    def struct(x) -> oc.types.struct(a=oc.f32):
+        return x
+
+    @oc.kernel
+    def go(x: oc.f32, n: oc.i32, out: oc.types.NDArray[oc.f32, 1]):
+        for _ in range(1):
+            out[0] = number(x)
+            out[1] = vector(x)[1]
+            out[2] = fitting(n)[0] / 2
+            v, whole = pair(x)
+            out[3] = v.sum() + whole
+            out[4] = struct(x)
+
+    out = oc.ndarray(oc.f32, 5)
+    with pytest.warns(UserWarning) as told:
+        go(2.5, 3, out)
+    assert out.to_numpy().tolist() == [2, 2.5, 1.5, 7, 2.5]
+    ignored = [str(one.message).splitlines()[0] for one in told if "OC1010" in str(one.message)]
+    assert ignored == [
+        "warning[OC1010]: a 2-vector of f32 is returned where a 2-vector of i32 is annotated",
+        "warning[OC1010]: a 2-vector of f32 is returned where a 3-vector of f32 is annotated",
+        "warning[OC1010]: f32 is returned where what the annotation says is annotated",
+    ]
+
+    @oc.func
+    def wrong(x) -> oc.i32:
+        return oc.types.struct(a=oc.f32)(x)
+
+    @oc.kernel
+    def bad(x: oc.f32) -> oc.i32:
+        return wrong(x)
+
+    with pytest.raises(oc.OctantsTypeError, match="OC0314"):
+        bad(1.0)
 
 
 def test_a_comprehensions_variable_may_have_an_outer_name(arch):

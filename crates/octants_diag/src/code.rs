@@ -381,6 +381,8 @@ codes! {
         "A kernel with `fastcache=True` promises to depend on its arguments alone. Names in capitals and what stands in `oc.static(...)` are taken for constants.";
     DroppedDerivative "OC1009" UserWarning "a derivative that is lost in a field without storage for it"
         "What is stored in the field depends on an input that has gradients. The field has none, so it counts as a constant for those who read it: that part of the derivative is missing. Make the field with `needs_grad=True`, or call `oc.stop_grad` on the inputs if that is meant. With ndarrays, or where nothing of the derivative is left, it is an error (OC1102).";
+    IgnoredAnnotation "OC1010" UserWarning "a func that does not return what its annotation says"
+        "An annotation that is a number's type converts what an `@oc.func` returns. One that is a vector, a matrix or a struct does not: the caller gets the value as it is. Correct the annotation, or cast what is returned.";
 
     DerivativeOverwritten "OC1101" Compilation "a derivative that needs a value which the kernel overwrites"
         "The derivative in reverse mode runs after the kernel and reads its arrays again. What was overwritten meanwhile is gone, unless the kernel was called inside of `oc.ad.Tape`, which keeps it. Or write to another array or to another element. Likewise, how often a loop runs that overwrites what is kept must not depend on what the kernel itself writes.";

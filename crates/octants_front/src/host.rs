@@ -67,7 +67,7 @@ pub enum Meaning<O> {
     Func {
         receiver: Option<O>,
     },
-    /// A func with some of its arguments: `functools.partial(f, 1, b=2)`.
+    /// A callable of the language with some of its arguments: `functools.partial(f, 1, b=2)`.
     Partial {
         function: O,
         args: Vec<O>,

@@ -180,7 +180,7 @@ impl<'py> PyHost<'py> {
         KNOWN_MODULES.contains(&name.split('.').next().unwrap_or_default())
     }
 
-    /// `functools.partial` of a func.
+    /// `functools.partial` of a func, or of another callable of the language.
     fn partial(&self, object: &Object<'py>) -> Option<Meaning<Object<'py>>> {
         static PARTIAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let class = PARTIAL.import(self.py, "functools", "partial").ok()?;
@@ -188,7 +188,10 @@ impl<'py> PyHost<'py> {
             return None;
         }
         let function = object.getattr("func").ok()?;
-        if !matches!(self.meaning(&function), Meaning::Func { .. }) {
+        if !matches!(
+            self.meaning(&function),
+            Meaning::Func { .. } | Meaning::Intrinsic(_) | Meaning::Dtype(_)
+        ) {
             return None;
         }
         let args = object.getattr("args").ok()?.cast_into::<PyTuple>().ok()?;

@@ -119,12 +119,27 @@ impl<H: Host> Lowerer<'_, H> {
         }
         all.extend(arguments);
         all.extend(fixed);
-        match self.host.meaning(function) {
-            Meaning::Func { receiver } if self.host.is_real_function(function) => {
-                self.call_function(function, receiver, all, span)
+        self.call_evaluated(function, all, span)
+    }
+
+    /// Calls an object with arguments that are terms already.
+    pub(crate) fn call_evaluated(
+        &mut self,
+        callee: &H::Object,
+        arguments: Vec<Argument<H::Object>>,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        match self.host.meaning(callee) {
+            Meaning::Dtype(dtype) => self.type_call(dtype, &arguments, span),
+            Meaning::Intrinsic(intrinsic) => self.intrinsic_of(intrinsic, callee, &arguments, span),
+            Meaning::Func { receiver } if self.host.is_real_function(callee) => {
+                self.call_function(callee, receiver, arguments, span)
             }
-            Meaning::Func { receiver } => self.inline(function, receiver, all, span),
-            _ => self.call_host(function, &all, span),
+            Meaning::Func { receiver } => self.inline(callee, receiver, arguments, span),
+            Meaning::Partial { function, args, keywords } => {
+                self.call_partial(&function, (args, keywords), arguments, span)
+            }
+            _ => self.call_host(callee, &arguments, span),
         }
     }
 

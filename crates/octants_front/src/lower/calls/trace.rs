@@ -161,18 +161,7 @@ impl<H: Host> Tracer<H::Object> for Lowerer<'_, H> {
                 let rvalue = lowerer.rvalue(result, span)?;
                 return lowerer.host_object(&rvalue);
             }
-            let result = match lowerer.host.meaning(callee) {
-                Meaning::Dtype(dtype) => lowerer.type_call(dtype, &arguments, span)?,
-                Meaning::Intrinsic(intrinsic) => lowerer.intrinsic_of(intrinsic, callee, &arguments, span)?,
-                Meaning::Func { receiver } if lowerer.host.is_real_function(callee) => {
-                    lowerer.call_function(callee, receiver, arguments, span)?
-                }
-                Meaning::Func { receiver } => lowerer.inline(callee, receiver, arguments, span)?,
-                Meaning::Partial { function, args, keywords } => {
-                    lowerer.call_partial(&function, (args, keywords), arguments, span)?
-                }
-                _ => lowerer.call_host(callee, &arguments, span)?,
-            };
+            let result = lowerer.call_evaluated(callee, arguments, span)?;
             let rvalue = lowerer.rvalue(result, span)?;
             lowerer.host_object(&rvalue)
         })

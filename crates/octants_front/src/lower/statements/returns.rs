@@ -1,6 +1,6 @@
 //! `return`: what a kernel or func gives back.
 
-use octants_diag::{Code, Span};
+use octants_diag::{Code, Diagnostic, Span};
 use octants_ir::{Data, TensorType, Value};
 
 use crate::ast::{Expr, Function};
@@ -265,11 +265,30 @@ impl<H: Host> Lowerer<'_, H> {
                 let terms = self.returned_items(&term, items.len(), at, annotation_span)?;
                 let mut values = Vec::new();
                 for (item, term) in items.iter().zip(terms) {
-                    values.push(self.returned_value(item, term, at, annotation_span)?);
+                    values.push(self.returned_to_caller(item, term, at, annotation_span)?);
                 }
                 Ok(Term::Tuple(values))
             }
-            (annotation, Some((term, at))) => self.returned_value(annotation, term, at, annotation_span),
+            (annotation, Some((term, at))) => self.returned_to_caller(annotation, term, at, annotation_span),
+        }
+    }
+
+    /// What an inlined func returns for one annotation. That of a vector, matrix or struct is a hint: what does not fit it is returned as it is.
+    fn returned_to_caller(
+        &mut self,
+        annotation: &Annotation,
+        term: Term<H::Object>,
+        at: Span,
+        annotation_span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let is_hint =
+            matches!(annotation, Annotation::Tensor(..) | Annotation::Shape(_) | Annotation::Struct(_));
+        match self.returned_value(annotation, term.clone(), at, annotation_span) {
+            Err(refusal) if is_hint && matches!(refusal.code, Code::ReturnType | Code::ReturnedTensor) => {
+                self.warn(Diagnostic { code: Code::IgnoredAnnotation, ..*refusal });
+                Ok(term)
+            }
+            result => result,
         }
     }
 }
