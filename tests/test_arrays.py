@@ -107,6 +107,9 @@ def test_copy_mismatches():
         a.from_numpy([1, 2, 3, 4])
     with pytest.raises(ValueError, match="shapes differ"):
         a.from_numpy(np.zeros(5))
+    for dtype in "c8", "U1", object, "M8[s]":
+        with pytest.raises(TypeError, match="takes an array of numbers, not of"):
+            a.from_numpy(np.zeros(4, dtype=dtype))
     with pytest.raises(AssertionError):
         a.copy_from(oc.ndarray(oc.f64, 4))
 

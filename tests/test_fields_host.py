@@ -345,6 +345,8 @@ def test_without_a_copy():
         refused.to_numpy(copy=None)
     with pytest.raises(ValueError, match="conversion from float32 to int32"):
         x.to_numpy(dtype=np.int32, copy=False)
+    with pytest.raises(TypeError, match="copy= takes True, False or None, not 1"):
+        x.to_numpy(copy=1)
 
 
 @pytest.mark.host_devices("numpy sees the host's memory alone")
@@ -374,6 +376,11 @@ def test_structs_are_dicts_of_arrays():
         s.from_numpy({"a": np.zeros(2)})
     with pytest.raises(TypeError):
         s.from_numpy(np.zeros(2))
+    with pytest.raises(TypeError, match="a field of structs is no array"):
+        np.asarray(s)
+    for options in {}, {"copy": True}:
+        with pytest.raises(BufferError, match="a field of structs is no array"):
+            s.__dlpack__(**options)
     s.fill({"a": 3, "k": {"v": [1, 2, 3]}})
     assert s[1].to_dict() == {"a": 3, "k": {"v": [1, 2, 3]}}
     s.fill(7)

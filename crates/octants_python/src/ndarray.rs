@@ -353,6 +353,7 @@ impl Ndarray {
                 view.shape()
             )));
         }
+        numpy::require_numbers(array)?;
         let dense = numpy::contiguous(array, self.array.scalar())?;
         let view = numpy::View::of(&dense).ok_or_else(|| errors::bug("numpy.asarray made no array"))?;
         let (data, bytes) = (view.data() as usize, view.bytes());

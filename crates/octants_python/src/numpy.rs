@@ -6,6 +6,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use octants::ir::Scalar;
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -149,6 +150,15 @@ impl<'a, 'py> View<'a, 'py> {
 pub fn empty<'py>(py: Python<'py>, shape: &[usize], scalar: Scalar) -> PyResult<Bound<'py, PyAny>> {
     let numpy = py.import("numpy")?;
     numpy.getattr("empty")?.call1((PyTuple::new(py, shape)?, dtype::numpy_name(scalar)))
+}
+
+/// Refuses an array of anything but numbers and truth values, as [`contiguous`] would convert texts and complex numbers, too.
+pub fn require_numbers(array: &Bound<'_, PyAny>) -> PyResult<()> {
+    let dtype = array.getattr("dtype")?;
+    if dtype.getattr("kind")?.extract::<char>().is_ok_and(|kind| "biuf".contains(kind)) {
+        return Ok(());
+    }
+    Err(PyTypeError::new_err(format!("from_numpy takes an array of numbers, not of {}", dtype.str()?)))
 }
 
 /// The argument as a C-contiguous array of the type, converted and copied only where needed.

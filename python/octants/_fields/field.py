@@ -226,7 +226,7 @@ class Field(_octants.Field):
 
     def to_torch(self, device=None, *, copy: bool | None = True, qd_stream=None):
         """A torch tensor with all elements."""
-        if copy is not True and device is None and (shared := torch_alias(self)) is not None:
+        if not copy and device is None and (shared := torch_alias(self)) is not None:
             return shared
         return torch_of(self, lambda copy: self.to_numpy(copy=copy, qd_stream=qd_stream), device, copy, qd_stream)
 

@@ -285,7 +285,7 @@ class MatrixField(Field):
     def to_torch(self, device=None, keep_dims: bool = False, *, copy: bool | None = True, qd_stream=None):
         """A torch tensor with all elements; see ``to_numpy``."""
         ending = self._ending(keep_dims)
-        if copy is not True and device is None and self._in_one_leaf and (shared := torch_alias(self)) is not None:
+        if not copy and device is None and self._in_one_leaf and (shared := torch_alias(self)) is not None:
             return shared if shared.ndim == len(self.shape) + len(ending) else shared.reshape(self.shape + ending)
 
         def array(copy):

@@ -21,6 +21,7 @@ def wanted_type(dtype):
 
 def read(field: Field, dtype, copy: bool | None, qd_stream=None, may_alias: bool = True):
     """All elements: a copy of their own (``copy=True``), in place if that can be (``None``), in place or refused (``False``)."""
+    require_copy(copy)
     own = numpy_type(field.dtype)  # type: ignore[attr-defined]
     wanted = None if dtype is None or wanted_type(dtype) == own else wanted_type(dtype)
     if copy is False and wanted is not None:
@@ -37,6 +38,12 @@ def read(field: Field, dtype, copy: bool | None, qd_stream=None, may_alias: bool
             )
     array = field._read(qd_stream)
     return array if wanted is None else converted(array, wanted)
+
+
+def require_copy(copy: bool | None) -> None:
+    """Refuses what is no ``copy=``."""
+    if copy is not None and not isinstance(copy, bool):
+        raise TypeError(f"copy= takes True, False or None, not {copy!r}")
 
 
 def contiguous(array, dtype):

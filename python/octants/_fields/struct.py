@@ -168,6 +168,17 @@ class StructField(Field):
         """Refused: a struct is no array; its members are."""
         raise ValueError("a field of structs is no array; call to_dlpack on its members")
 
+    def __dlpack__(self, **options):
+        """Refused, also as a copy."""
+        raise BufferError("a field of structs is no array; ask its members for their memory")
+
+    def __dlpack_device__(self):
+        raise BufferError("a field of structs is no array; ask its members for their memory")
+
+    def __array__(self, dtype=None, copy: bool | None = None):
+        """Refused, also as a copy."""
+        raise TypeError("a field of structs is no array; take its members, or the dict that to_numpy() gives")
+
     def __repr__(self):
         name = f" {self.name}" if self.name else ""
         members = ", ".join(f"{key}: {_type_text(dtype)}" for key, dtype in self.struct_type.members.items())
