@@ -149,6 +149,12 @@ if __name__ == "__main__":
         (["--as", "quadrants", "missing.py"], 2, "missing.py': No such file or directory"),
         (["--as", "quadrants", "-m", "missing"], 1, "octants: No module named missing"),
         (["--as", "quadrants", "-m", "missing.inside"], 1, "octants: No module named 'missing'"),
+        (
+            ["--as", "quadrants", "-m", "concurrent"],
+            1,
+            "octants: No module named concurrent.__main__; 'concurrent' is a package",
+        ),
+        (["--as", "quadrants", "."], 1, "octants: can't find '__main__' module in"),
         (["--as", "quadrants"], 2, "usage: octants"),
         ([], 2, "usage: octants"),
     ],

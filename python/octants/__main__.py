@@ -16,7 +16,8 @@ usage: octants explain CODE
        octants trace [-o FILE] -m MODULE [ARGUMENT...]
            runs a Python program with the profiler on, writes its timeline to FILE (trace.json) and prints a summary
        octants cache info|verify|clean [FOLDER]
-           what compiled kernels are kept on disk; reads all of them and removes those that are damaged; removes all"""
+           what compiled kernels are kept on disk; reads all of them and removes those that are damaged; removes all
+       octants --version"""
 
 
 def main(arguments: list[str]) -> int:
@@ -26,6 +27,9 @@ def main(arguments: list[str]) -> int:
             print(f"there is no code {arguments[1]}", file=sys.stderr)
             return 1
         print(text)
+        return 0
+    if arguments == ["--version"]:
+        print(f"Octants {__version__}")
         return 0
     if arguments[:1] == ["run"]:
         from ._run_command import run as run_program

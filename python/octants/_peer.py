@@ -59,6 +59,11 @@ def get_runtime() -> PyQuadrants:
     return _RUNTIME
 
 
+def current_cfg():
+    """The options of the session: ``oc.cfg``."""
+    return _session.cfg
+
+
 def with_cuda() -> bool:
     """Whether there is code for NVIDIA's GPUs in this version."""
     return "cuda" in _session.runtime.arches

@@ -65,6 +65,8 @@ class Program:
         if not self.is_module:
             if not os.path.exists(self.name):
                 raise NoProgram(f"can't open file {os.path.abspath(self.name)!r}: No such file or directory", 2)
+            if os.path.isdir(self.name) and not os.path.exists(os.path.join(self.name, "__main__.py")):
+                raise NoProgram(f"can't find '__main__' module in {os.path.abspath(self.name)!r}", 1)
             return
         try:
             found = importlib.util.find_spec(self.name)
@@ -72,6 +74,10 @@ class Program:
             raise NoProgram(str(error), 1) from None
         if found is None:
             raise NoProgram(f"No module named {self.name}", 1)
+        if found.submodule_search_locations is not None and importlib.util.find_spec(f"{self.name}.__main__") is None:
+            raise NoProgram(
+                f"No module named {self.name}.__main__; {self.name!r} is a package and cannot be directly executed", 1
+            )
 
 
 def _of_the_program(frames: TracebackType | None) -> TracebackType | None:

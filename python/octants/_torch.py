@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from ._octants import host_only, tell_of_write
+from ._promotion import numpy_type
 from .exceptions import OctantsRuntimeError
+
+
+def has_pytorch() -> bool:
+    """Whether torch is there to be imported."""
+    import importlib.util
+
+    return importlib.util.find_spec("torch") is not None
+
+
+def torch_type(dtype):
+    """The torch type of an Octants type."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    return getattr(torch, numpy_type(dtype).name)
 
 
 def torch_of(source, array, device, copy: bool | None, qd_stream=None):

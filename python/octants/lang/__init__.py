@@ -31,3 +31,12 @@ __all__ = [
     "struct",
     "util",
 ]
+
+
+def __getattr__(name: str):
+    # What is public in the package, Quadrants has here, too.
+    import octants
+
+    if not name.startswith("_") and hasattr(octants, name):
+        return getattr(octants, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
