@@ -1,9 +1,10 @@
-"""Writes the stubs by which editors and type checkers know the public API: octants/__init__.pyi, math.pyi and types/__init__.pyi.
+"""Writes the stubs by which editors and type checkers know the public API: octants/__init__.pyi, math.pyi, types/__init__.pyi and _octants.pyi.
 
     python scripts/write_stubs.py            writes them
     python scripts/write_stubs.py --check    says whether they are what would be written; exit status 1 if not
 
-What a checker cannot see in the sources is written by hand in stub_templates/: kernels with their parameters, number types, arrays.
+What a checker cannot see in the sources is written by hand in stub_templates/: kernels with their parameters, number types, arrays, and
+all of the compiled half.
 The rest follows from the package as it is when imported: every public name, with its parameters as its source has them, and with its
 documentation, which editors show.
 """
@@ -20,7 +21,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = Path(__file__).with_name("stub_templates")
-STUBS = {"octants": "__init__.pyi", "octants.math": "math.pyi", "octants.types": "types/__init__.pyi"}
+STUBS = {
+    "octants": "__init__.pyi",
+    "octants.math": "math.pyi",
+    "octants.types": "types/__init__.pyi",
+    "octants._octants": "_octants.pyi",
+}
 HEADING = "# Written by scripts/write_stubs.py from the package and from scripts/stub_templates.\n"
 
 # Results of the methods of vectors and matrices; those that are not here may be anything.
@@ -34,6 +40,7 @@ RESULTS = {
     "Vector": "unit",
     "MatrixField": "field",
     "Ndarray": "ndarray",
+    "Tensor": "tensor",
     "int": "__len__ n m ndim",
     "Iterator[Any]": "__iter__",
     "None": "__setitem__ __setattr__ fill",
@@ -51,6 +58,7 @@ KNOWN_RESULTS = {
     "ScalarField",
     "MatrixField",
     "Ndarray",
+    "Tensor",
 }
 RESULT_OF = {name: result for result, names in RESULTS.items() for name in names.split()}
 DUNDERS = {name for name in RESULT_OF if name.startswith("__")} | {"__matmul__", "__rmatmul__", "__getitem__"}
@@ -81,7 +89,8 @@ def stub_of(module_name: str) -> str:
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             document(statement, getattr(module, statement.name, None))
         parts.append(ast.unparse(statement))
-    for name in sorted(vars(module)):
+    # The compiled half has names for the package alone, too.
+    for name in () if module_name == "octants._octants" else sorted(vars(module)):
         if name.startswith("_") or name in written:
             continue
         if text := declaration(module, name, getattr(module, name)):
@@ -101,7 +110,10 @@ def bound_names(statement: ast.stmt) -> set[str]:
 
 
 def document(node: ast.FunctionDef | ast.ClassDef, value: object) -> None:
-    """Gives a definition the documentation of what it describes."""
+    """Gives a definition, and those inside, the documentation of what they describe."""
+    for inner in node.body if isinstance(node, ast.ClassDef) else []:
+        if isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
+            document(inner, inspect.getattr_static(value, inner.name, None))
     text = own_documentation(value)
     if text is None or ast.get_docstring(node) is not None:
         return

@@ -392,7 +392,7 @@ class Matrix:
     def sum(self) -> Any:
         """The sum of the entries."""
     @staticmethod
-    def tensor(*args: Any, **kwargs: Any) -> Any:
+    def tensor(*args: Any, **kwargs: Any) -> Tensor:
         """A zeroed tensor of matrices: ``oc.Matrix.tensor(3, 3, oc.f32, shape=100)``."""
     def to_list(self) -> Any:
         """The entries as Python numbers in a list, of lists if it is a matrix."""
@@ -475,7 +475,7 @@ class Vector(Matrix):
     def ndarray(*args: Any, **kwargs: Any) -> Ndarray:
         """A zeroed array of vectors: ``oc.Vector.ndarray(3, oc.f32, shape=100)``."""
     @staticmethod
-    def tensor(*args: Any, **kwargs: Any) -> Any:
+    def tensor(*args: Any, **kwargs: Any) -> Tensor:
         """A zeroed tensor of vectors: ``oc.Vector.tensor(3, oc.f32, shape=100)``."""
 
 WARN: str
@@ -720,7 +720,7 @@ def tanh(x: Any) -> Any:
 
 def tensor(
     dtype: Any, shape: Any, *, backend: Any = ..., layout: Any = ..., needs_grad: Any = ..., **unknown: Any
-) -> Any:
+) -> Tensor:
     """A zeroed tensor: ``oc.tensor(oc.f32, (480, 640))``, in an array, or with ``backend=oc.Backend.FIELD`` in a field.
 
     ``layout=(1, 0)`` lays the axes out in another order in memory, the slowest first; programs do not see a difference.
@@ -731,7 +731,7 @@ def volatile_load(target: Any) -> Any:
 
 vulkan: _Arch
 
-def wrap(impl: Any) -> Any:
+def wrap(impl: Any) -> Tensor:
     """A handle on an array or a field."""
 
 x64: _Arch

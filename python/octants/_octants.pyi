@@ -1,21 +1,28 @@
-"""Types of the compiled half."""
-
+# Written by scripts/write_stubs.py from the package and from scripts/stub_templates.
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
 from typing_extensions import Self
 
+"Types of the compiled half."
 __version__: str
 llvm_version: str
 dtypes: dict[str, DataType]
 MAX_AXES: int
 
-def cache_usage(folder: str) -> list[tuple[str, bool, int, int]]: ...
-def cache_clean(folder: str) -> tuple[int, int]: ...
-def cache_verify(folder: str) -> tuple[int, list[str]]: ...
+def cache_usage(folder: str) -> list[tuple[str, bool, int, int]]:
+    """What is in a folder: a list of versions, each with its name, whether it is this one, the number of entries and their bytes."""
+
+def cache_clean(folder: str) -> tuple[int, int]:
+    """Removes all that is in a folder: how many files, and their bytes."""
+
+def cache_verify(folder: str) -> tuple[int, list[str]]:
+    """Reads all that is in a folder: how many entries are whole, and those that are not. These are removed."""
 
 class DataType:
+    """A scalar type. Called on the host, it converts a number; inside a kernel, it casts."""
+
     @staticmethod
     def of(object: Any) -> DataType: ...
     @property
@@ -26,50 +33,87 @@ class DataType:
     def is_integral(self) -> bool: ...
     @property
     def is_signed(self) -> bool: ...
-    def to_string(self) -> str: ...
+    def to_string(self) -> str:
+        """The type's name."""
+
     def __call__(self, value: Any) -> Any: ...
 
 class Expr: ...
 
 class Runtime:
     call_hook: Any
-    def start(self, arch: str, default_fp: DataType, default_ip: DataType, options: dict[str, object]) -> None: ...
-    def configure(self, options: dict[str, object]) -> None: ...
-    def end(self) -> None: ...
-    def sync(self, all: bool) -> None: ...
-    def finish(self) -> None: ...
+
+    def start(self, arch: str, default_fp: DataType, default_ip: DataType, options: dict[str, object]) -> None:
+        """Starts a session and makes it the current one; the one before it ends."""
+
+    def configure(self, options: dict[str, object]) -> None:
+        """Changes options that only the compilations to come look at. Kernels compile again when called."""
+
+    def end(self) -> None:
+        """Ends the current session: its arrays refuse from now on, kernels compile again when called."""
+
+    def sync(self, all: bool) -> None:
+        """Waits until everything launched so far in the default stream is done, or in all streams."""
+
+    def finish(self) -> None:
+        """Runs when the interpreter ends: work in streams that nobody waited for ends early, where the device can end it."""
+
     @property
-    def arches(self) -> list[str]: ...
+    def arches(self) -> list[str]:
+        """The names of the kinds of devices that this build has code for."""
+
     @property
     def arch(self) -> str | None: ...
     root: Any
+
     @property
-    def clock_rate(self) -> int | None: ...
+    def clock_rate(self) -> int | None:
+        """How often in a second the device's clock counts; `None` if it does not say, or there is no session."""
+
     @property
     def live_arrays(self) -> int: ...
     @property
     def live_bytes(self) -> int: ...
     @property
-    def peak_bytes(self) -> int: ...
+    def peak_bytes(self) -> int:
+        """The most that was held at once."""
+
     @property
-    def profiler(self) -> SessionProfiler | None: ...
-    def keep_traces(self) -> None: ...
-    def all_traces(self) -> tuple[str, list[str]]: ...
+    def profiler(self) -> SessionProfiler | None:
+        """The profiler of the current session."""
+
+    def keep_traces(self) -> None:
+        """From now on, what sessions record is kept when they end."""
+
+    def all_traces(self) -> tuple[str, list[str]]:
+        """What the sessions that were kept and the current one have recorded: as JSON for viewers, and a summary of each."""
 
 class SessionProfiler:
+    """The profiler of one session."""
+
     @property
-    def recording(self) -> bool: ...
+    def recording(self) -> bool:
+        """Whether launches are recorded."""
+
     def count_table(self) -> str: ...
     def trace_table(self) -> str: ...
     def phase_table(self) -> str: ...
     def summary(self) -> str: ...
-    def chrome_trace(self) -> str: ...
-    def query(self, name: str) -> tuple[int, float, float, float]: ...
-    def total_time(self) -> float: ...
+    def chrome_trace(self) -> str:
+        """As JSON for viewers."""
+
+    def query(self, name: str) -> tuple[int, float, float, float]:
+        """How often a kernel or a task ran; and the least, most and average milliseconds."""
+
+    def total_time(self) -> float:
+        """Seconds of all tasks."""
+
     def clear(self) -> None: ...
     def clear_phases(self) -> None: ...
 
 class scope:
+    """`with oc.profiler.scope("name"):` names a part of the host's time in the trace."""
+
     def __new__(cls, name: str, runtime: Runtime) -> Self: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exception: object) -> None: ...
@@ -80,10 +124,16 @@ class Func:
 
 class Kernel:
     __qualname__: str
+
     def __init__(self, function: FunctionType, runtime: Runtime, pure: bool = False) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-    def grad(self, *args: Any, **kwargs: Any) -> None: ...
-    def grad_plan(self, *args: Any, **kwargs: Any) -> dict[str, Any]: ...
+    def grad(self, *args: Any, **kwargs: Any) -> None:
+        """The derivative in reverse mode, with the arguments of a call: what the results' gradients hold goes back to those of what the kernel reads."""
+
+    def grad_plan(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """What the derivative in reverse mode does for these arguments: which parameters have gradients, what it keeps of which loops and how
+        much memory that takes, what it reads again, and where derivatives end. Runs nothing but what computes the memory, and waits for that."""
+
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, grad: bool) -> None: ...
     def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, with_duals: bool) -> Any: ...
     def _record_duals(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> tuple[Any, Record | None]: ...
@@ -104,25 +154,42 @@ class Kernel:
     def _needed_values(
         self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, record: Record | None
     ) -> list[tuple[str, int]]: ...
-    def compile_statistics(self) -> list[dict[str, float]]: ...
-    def resources(self) -> list[dict[str, Any]]: ...
-    def dump(self, stage: str, *, capability: int | None = None, grad: bool = False) -> str | None: ...
+    def compile_statistics(self) -> list[dict[str, float]]:
+        """Where the time of each compilation went, newest first: a list of dicts with milliseconds."""
+
+    def resources(self) -> list[dict[str, Any]]:
+        """What each task of the newest compilation takes of the GPU: a list of dicts. Empty on a device without registers to count."""
+
+    def dump(self, stage: str, *, capability: int | None = None, grad: bool = False) -> str | None:
+        """A text that shows the newest compilation at some stage: "ir", "tasks", "llvm", "llvm-optimised", "asm", "ptx" or "sass". The last
+        two are for NVIDIA's GPUs of a compute capability, the session's device or 90. With `grad`, that of the derivative in reverse mode."""
 
 class Record:
+    """What a recorded call of a kernel keeps for its derivative. Its memory is free when it is gone."""
+
     @property
-    def bytes(self) -> int: ...
+    def bytes(self) -> int:
+        """How much memory it takes."""
 
 class Sinks:
+    """Memory without gradients in which kernels of a tape stored what has some: those who read it later would lose them."""
+
     def __init__(self) -> None: ...
 
 class BoundKernel:
     __self__: Any
     __func__: Kernel
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-    def grad(self, *args: Any, **kwargs: Any) -> None: ...
-    def grad_plan(self, *args: Any, **kwargs: Any) -> dict[str, Any]: ...
+    def grad(self, *args: Any, **kwargs: Any) -> None:
+        """The derivative of the kernel; see there."""
+
+    def grad_plan(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """What the derivative does; see the kernel's."""
 
 class Ndarray:
+    """An array of scalars in the memory of the current session. Freed when nothing refers to it."""
+
     def __init__(self, runtime: Runtime, dtype: Any, shape: Any, layout: Sequence[int] | None = None) -> None: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -133,12 +200,25 @@ class Ndarray:
     @property
     def element_type(self) -> DataType: ...
     @property
-    def layout(self) -> tuple[int, ...] | None: ...
-    def fill(self, value: Any, *, qd_stream: Any = None) -> None: ...
-    def copy_from(self, other: Ndarray | Tensor, *, qd_stream: Any = None) -> None: ...
-    def to_numpy(self, dtype: Any = None, *, copy: bool | None = True, qd_stream: Any = None) -> Any: ...
-    def from_numpy(self, array: Any, *, qd_stream: Any = None) -> None: ...
-    def to_dlpack(self, versioned: bool = False) -> Any: ...
+    def layout(self) -> tuple[int, ...] | None:
+        """The axes from the slowest to the fastest in memory, if that is not their own order."""
+
+    def fill(self, value: Any, *, qd_stream: Any = None) -> None:
+        """Sets every element."""
+
+    def copy_from(self, other: Ndarray | Tensor, *, qd_stream: Any = None) -> None:
+        """Copies all elements of another array of the same type and shape."""
+
+    def to_numpy(self, dtype: Any = None, *, copy: bool | None = True, qd_stream: Any = None) -> Any:
+        """A numpy array with the elements. `copy=True`: its own copy. `copy=None`: shares the memory if possible. `copy=False`: shares
+        the memory or refuses."""
+
+    def from_numpy(self, array: Any, *, qd_stream: Any = None) -> None:
+        """Sets all elements from a numpy array of the same shape; other types are converted."""
+
+    def to_dlpack(self, versioned: bool = False) -> Any:
+        """A capsule by which another library looks at the memory, of DLPack's first form or of the one with versions."""
+
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
     @property
@@ -157,6 +237,8 @@ class Ndarray:
     def __setitem__(self, index: Any, value: Any) -> None: ...
 
 class BufferView:
+    """A contiguous part of an ndarray along its first axis: ``array[a:b]``. Keeps the array alive."""
+
     def __init__(self, arr: Ndarray, offset: int, size: int) -> None: ...
     def __class_getitem__(cls, item: Any) -> Any: ...
     @property
@@ -167,61 +249,117 @@ class BufferView:
     def shape(self) -> tuple[int, ...]: ...
     @property
     def dtype(self) -> Any: ...
-    def subview(self, offset: int, size: int) -> BufferView: ...
-    def get_ndarray(self) -> Ndarray: ...
-    def to_numpy(self, *, copy: bool | None = True, qd_stream: Any = None) -> Any: ...
-    # A slice gives a view; elements are read and written in kernels.
+    def subview(self, offset: int, size: int) -> BufferView:
+        """A part of this view: ``size`` elements from ``offset`` on."""
+
+    def get_ndarray(self) -> Ndarray:
+        """The array that this is a part of."""
+
+    def to_numpy(self, *, copy: bool | None = True, qd_stream: Any = None) -> Any:
+        """A numpy array with the elements; ``copy=False`` or ``None`` shares the memory."""
+
     def __getitem__(self, index: Any) -> Any: ...
     def __setitem__(self, index: Any, value: Any) -> None: ...
 
 class Stream:
+    """A queue of launches. The base of the class that users see."""
+
     def __new__(cls, runtime: Runtime, handle: Any, priority: int | None) -> Self: ...
     @property
-    def handle(self) -> int: ...
-    def synchronize(self) -> None: ...
-    def destroy(self) -> None: ...
+    def handle(self) -> int:
+        """The device's own handle, an integer; 0 for the default stream, and on a device whose streams are all one."""
+
+    def synchronize(self) -> None:
+        """Waits until everything in the queue is done."""
+
+    def destroy(self) -> None:
+        """Waits until everything in the queue is done, then gives the stream up. One of another library lives on."""
+
     def __enter__(self) -> Self: ...
     def __exit__(self, *raised: object) -> None: ...
 
 class Event:
+    """A point in a stream's queue. The base of the class that users see."""
+
     def __new__(cls, runtime: Runtime) -> Self: ...
     @property
-    def handle(self) -> int: ...
-    def record(self, qd_stream: Any = None) -> None: ...
-    def wait(self, qd_stream: Any = None) -> None: ...
-    def synchronize(self) -> None: ...
-    def query(self) -> bool: ...
-    def elapsed(self, other: Event) -> float: ...
-    def destroy(self) -> None: ...
+    def handle(self) -> int:
+        """The device's own handle, an integer; 0 on a device without several streams."""
+
+    def record(self, qd_stream: Any = None) -> None:
+        """The event now stands at the end of the stream's queue."""
+
+    def wait(self, qd_stream: Any = None) -> None:
+        """What comes later on the stream waits for the latest recording."""
+
+    def synchronize(self) -> None:
+        """The host waits for the latest recording."""
+
+    def query(self) -> bool:
+        """Whether the latest recording is passed."""
+
+    def elapsed(self, other: Event) -> float:
+        """Milliseconds from the latest recording of this event to that of another; waits for both."""
+
+    def destroy(self) -> None:
+        """Gives the event up; streams that wait for it still do."""
+
     def __enter__(self) -> Self: ...
     def __exit__(self, *raised: object) -> None: ...
 
 class Tree:
+    """A tree that grows until it is finished; then it has memory."""
+
     def __init__(self, runtime: Runtime) -> None: ...
-    def add_node(self, parent: int, kind: str, axes: Sequence[int], extents: Sequence[int]) -> int: ...
-    def add_dynamic(self, parent: int, axes: Sequence[int], extent: int, chunk: int) -> int: ...
-    def allocated(self, node: int) -> int: ...
-    def backed_bytes(self, node: int) -> int | None: ...
+    def add_node(self, parent: int, kind: str, axes: Sequence[int], extents: Sequence[int]) -> int:
+        """Adds a node; gives its number."""
+
+    def add_dynamic(self, parent: int, axes: Sequence[int], extent: int, chunk: int) -> int:
+        """Adds a list that grows in chunks; gives its number."""
+
+    def allocated(self, node: int) -> int:
+        """How many slots of a node's pool were ever given out; nothing for a node without a pool."""
+
+    def backed_bytes(self, node: int) -> int | None:
+        """Bytes that a node's pool has memory for, where pools grow by parts; nothing for a node without a pool."""
+
     @property
-    def is_sparse(self) -> bool: ...
+    def is_sparse(self) -> bool:
+        """Whether some node's cells come and go."""
+
     @property
-    def is_live(self) -> bool: ...
-    def add_leaf(self, parent: int, dtype: DataType, element_shape: Sequence[int], origin: Sequence[int]) -> int: ...
-    def check(self) -> None: ...
-    def finish(self) -> None: ...
+    def is_live(self) -> bool:
+        """Whether it has memory that can be used."""
+
+    def add_leaf(self, parent: int, dtype: DataType, element_shape: Sequence[int], origin: Sequence[int]) -> int:
+        """Places elements in a node; gives the leaf's number."""
+
+    def check(self) -> None:
+        """Refuses if the tree's session was reset."""
+
+    def finish(self) -> None:
+        """Gives the tree its memory."""
+
     def destroy(self) -> None: ...
     @property
     def is_finished(self) -> bool: ...
     def parent(self, node: int) -> int | None: ...
     def kind(self, node: int) -> str: ...
-    def axes(self, node: int) -> list[int]: ...
+    def axes(self, node: int) -> list[int]:
+        """The axes that a node cuts."""
+
     def shape(self, node: int) -> list[int]: ...
-    def children(self, node: int) -> list[tuple[bool, int, int]]: ...
+    def children(self, node: int) -> list[tuple[bool, int, int]]:
+        """What lies in a cell: for each child whether it is a leaf, its number, and how many scalars lie in an element of a leaf."""
+
     def cell_bytes(self, node: int) -> int: ...
     def node_offset(self, node: int) -> int: ...
-    def entry_offset(self, leaf: int, entry: int) -> tuple[int, int]: ...
+    def entry_offset(self, leaf: int, entry: int) -> tuple[int, int]:
+        """Bytes of a leaf's scalar, and where its entry lies in a cell."""
 
 class Node:
+    """A node of a tree, or a leaf, or one entry of a leaf. The base of the class that users see."""
+
     def __new__(cls, tree: Tree, node: int, leaf: tuple[int, int] | None = None) -> Self: ...
     @property
     def _tree(self) -> Tree: ...
@@ -233,6 +371,8 @@ class Node:
     def _id(self) -> int: ...
 
 class Field:
+    """A field: scalars, vectors or matrices, or structs of fields. The base of the classes that users see."""
+
     @property
     def _is_bound(self) -> bool: ...
     @property
@@ -272,23 +412,46 @@ class Field:
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
 class Tensor:
+    """What the classes of tensors have in common: the array or field behind them."""
+
     def __init__(self, impl: Ndarray | Field, /) -> None: ...
     @property
     def _impl(self) -> Any: ...
     def _unwrap(self) -> Any: ...
 
-def dtype_by_name(name: str) -> DataType: ...
-def explain(code: str) -> str | None: ...
-def host_only(name: str) -> None: ...
-def is_compiling() -> bool: ...
-def trace_call(callee: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+def dtype_by_name(name: str) -> DataType:
+    """The canonical object of a name, for pickles."""
+
+def explain(code: str) -> str | None:
+    """What a code of a diagnostic means, or nothing if there is no such code."""
+
+def host_only(name: str) -> None:
+    """Refuses what the package's Python code is about to do, if a compilation called it."""
+
+def is_compiling() -> bool:
+    """Whether Python code runs that a compilation called."""
+
+def trace_call(callee: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of the language's own function from compile-time Python code, some argument being an expression."""
 
 class WriteLog:
-    def open(self) -> None: ...
-    def close(self) -> None: ...
-    @property
-    def entries(self) -> int: ...
-    def record(self, is_recording: bool) -> bool: ...
+    """Who wrote what, since it was opened."""
 
-def tell_of_write(object: Any, method: str) -> None: ...
-def tell_of_torch(tensor: Any) -> None: ...
+    def open(self) -> None:
+        """Begins to take notes."""
+
+    def close(self) -> None:
+        """Ends it. What was noted stays."""
+
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+
+    def record(self, is_recording: bool) -> bool:
+        """Whether somebody sees to the derivatives of what is written from now on; gives what was said before."""
+
+def tell_of_write(object: Any, method: str) -> None:
+    """Another library writes all of an array or field for us."""
+
+def tell_of_torch(tensor: Any) -> None:
+    """Torch has written to a tensor, some time ago."""

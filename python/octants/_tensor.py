@@ -61,7 +61,7 @@ class Tensor(_octants.Tensor):
     # ---- gradients ----
 
     @property
-    def grad(self) -> Tensor | None:
+    def grad(self) -> Any:
         """The gradients, always the same handle. ``None`` for an array without any; of a field, they may not be placed."""
         inner = self._impl.grad
         if inner is None:
