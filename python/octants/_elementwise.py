@@ -24,12 +24,16 @@ _OF_ONE_REAL = {
 _OF_TWO = {"max": "fmax", "min": "fmin"}
 
 
-def _quick(name: str, args):
+def _quick(name: str, function, args):
     """A function of one matrix of reals, or of two that are alike, whose result is of their type; ``None`` for all others."""
     first = args[0]
+    if name == "select":
+        return _quick_select(*args)
     if type(first) not in TYPES or first.entries.dtype.char not in "fd":
         return None
     entries, dt = first.entries, first.dt
+    if name == "round" and len(args) == 1:
+        return matrix_over(function(entries), dt)
     if len(args) == 1:
         ufunc, operands = _OF_ONE_REAL.get(name), (entries,)
     elif len(args) == 2 and are_alike(first, args[1]):
@@ -44,9 +48,17 @@ def _quick(name: str, args):
         return matrix_over(getattr(numpy, ufunc)(*operands), dt)
 
 
+def _quick_select(condition=None, a=None, b=None):
+    if type(condition) not in TYPES or not are_alike(a, b) or condition.entries.shape != a.entries.shape:  # type: ignore[union-attr]
+        return None
+    import numpy
+
+    return matrix_over(numpy.where(condition.entries, a.entries, b.entries), a.dt)  # type: ignore[union-attr]
+
+
 def apply(name: str, function, args, kwargs):
     """Calls one of these functions, some argument of it being a matrix."""
-    if not kwargs and (quick := _quick(name, args)) is not None:
+    if not kwargs and (quick := _quick(name, function, args)) is not None:
         return quick
     if name in ("cast", "bit_cast"):
         return _convert(name, *args, **kwargs)

@@ -139,13 +139,19 @@ def ceil(x, dtype=None):
     return _typed(_numpy().ceil(x), dtype)
 
 
+#: Digits behind the point of reals that have fewer than Python's own, by numpy's letters for them.
+_FRACTION_DIGITS = {"e": 10, "f": 23}
+
+
 @_marked("round")
 def round(x, dtype=None):  # noqa: A001
     """The nearest integer, halves away from zero, as a real or as ``dtype``."""
     np = _numpy()
-    whole = np.trunc(x)
-    # The rest is exact; a half that is added to ``x`` may round up to the next integer.
-    return _typed(whole + (np.abs(x - whole) >= 0.5) * np.copysign(np.ones_like(whole), x), dtype)
+    # The number before a half: with a half itself, the sum may be rounded up to the next integer.
+    kind = getattr(x, "dtype", None)
+    digits = None if kind is None else _FRACTION_DIGITS.get(kind.char)
+    before_half = 0.5 - 2.0**-54 if kind is None or digits is None else kind.type(0.5 - 2.0 ** -(digits + 2))
+    return _typed(np.trunc(x + np.copysign(before_half, x)), dtype)
 
 
 @_marked("abs")
