@@ -6,10 +6,11 @@
     python benches/genesis/compare.py --octants PATH        # a folder with the package octants, in place of the newest wheel
     python benches/genesis/compare.py --results FOLDER      # keeps what each run gave; runs that are there are not done again
     python benches/genesis/compare.py --code FOLDER         # lets both keep compiled code there: quicker, but builds are not cold
+    python benches/genesis/compare.py --results FOLDER --code FOLDER --again --turns 6      # steps anew; times of cold builds stay
     python benches/genesis/compare.py --results FOLDER --only none --table benches/results/genesis.md
 
 Builds are cold unless `--code` is given: neither system keeps code on disk. Times are those of the process, so that others on the machine count little; steps are
-single-threaded in both, as Genesis asks for. Owns the environment and the table; the scenes are in ``scenes.py``.
+single-threaded in both, as Genesis asks for, and made in turns. Owns the environment and the table; the scenes are in ``scenes.py``.
 """
 
 from __future__ import annotations
@@ -49,9 +50,10 @@ class Case(NamedTuple):
 INTRODUCTION = """# Genesis 1.4.5 on Octants and on Quadrants 1.3.3
 
 Written by `benches/genesis/compare.py --results FOLDER --table FILE`. *Off by* is the largest difference of a probe, relative where it is
-larger than one: 1e-5 is allowed in 32 bits, 1e-6 in 64. Steps are timed by the process' own clock, on one thread, and the fastest of three
-batches counts. A build is the first step and all before it, with nothing kept on disk; it is left out where code was kept. Loading meshes
-and robots is part of it, some 5 s of a Franka arm's build under either system. Scenes that are not in the table were not run on both.
+larger than one: 1e-5 is allowed in 32 bits, 1e-6 in 64, 1e-12 in 64 without fast mathematics (*exact*), which Genesis asks for. Steps are timed by the
+process' own clock, on one thread: both systems have built the scene, then they step a batch in turns, and the fastest of each counts. A build is
+the first step and all before it, with no compiled code kept on disk; it is left out where it was not measured. Loading meshes and robots is part of
+it, some 3 s of a Franka arm's build under either system. Scenes that are not in the table were not run on both.
 """
 
 
@@ -189,6 +191,7 @@ def difference(ours: dict, theirs: dict) -> float:
     return largest
 
 
+NOTES = "\n## Notes\n"
 NOT_COMPARED = "not run on both"
 HEADINGS = ["scene", "mode", "bits", "off by", "", "steps/s", "quadrants", "ratio", "build s", "quadrants", "ratio"]
 
@@ -209,6 +212,12 @@ def cells(case: Case, ours: dict | str | None, theirs: dict | str | None) -> lis
         builds = [one["cold_build_s"] for one in (ours, theirs)]
         row += [f"{builds[0]:.1f}", f"{builds[1]:.1f}", f"{builds[1] / builds[0]:.1f}×"]
     return row
+
+
+def write_table(file: Path, table: str) -> None:
+    """Writes the table in front of the notes that the file has already."""
+    _, heading, notes = (file.read_text(encoding="utf-8") if file.exists() else "").partition(NOTES)
+    file.write_text(f"{INTRODUCTION}\n{table}\n{heading}{notes}", encoding="utf-8")
 
 
 def text(row: list[str]) -> str:
@@ -255,7 +264,7 @@ def main() -> int:
         compared = [row for row in rows if NOT_COMPARED not in row]
         lines = [HEADINGS, ["---"] * len(HEADINGS), *(row + [""] * (len(HEADINGS) - len(row)) for row in compared)]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        Path(options.table).write_text(f"{INTRODUCTION}\n{table}\n", encoding="utf-8")
+        write_table(Path(options.table), table)
     return int(any("same" not in row for row in rows))
 
 
