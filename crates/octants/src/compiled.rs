@@ -7,8 +7,8 @@ use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout, Task};
 use octants_ir::{Kernel, LocData};
 use octants_passes::analysis::Footprint;
 use octants_runtime::{
-    Arguments, Assumptions, Context, EarlyReleases, ExternalStream, HostRange, LaunchEnv, LaunchFailure,
-    LaunchPlan, LiveStream, Memory, Mirror, Printed,
+    Arguments, Context, EarlyReleases, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan,
+    LiveStream, Memory, Mirror, Printed,
 };
 
 use crate::error::{Error, LaunchError};
@@ -176,7 +176,8 @@ impl CompiledKernel {
     /// Whether a launch with these arguments is over in about the time that it takes to start one.
     pub fn is_short(&self, args: &[u8]) -> bool {
         // A queue may be full, and take long to have room.
-        self.runs_at_once() && is_short(self.version().0, args)
+        let waits = self.context().device().waits_for_exclusive();
+        self.runs_at_once() && !waits && is_short(self.version().0, args)
     }
 
     /// Of the version that is made first: for arrays that do not overlap.
@@ -205,7 +206,7 @@ impl CompiledKernel {
 
     /// Whether a launch with overlapping arrays has been, and made a version of its own.
     pub fn has_overlapping_version(&self) -> bool {
-        self.plan.version(Assumptions::NOTHING).is_some()
+        self.plan.has_overlapping_version()
     }
 
     /// The PTX of the newest version's tasks for a compute capability (90 for 9.0), or for the session's device, and the capability.

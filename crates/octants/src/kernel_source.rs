@@ -163,9 +163,12 @@ impl KernelSource {
     }
 
     pub fn run_passes(&self, assume: Assumptions) -> (Outcome, Duration) {
-        let Assumptions { noalias, copies } = assume;
+        let Assumptions { noalias, copies, exclusive } = assume;
         let few_tasks = self.compiler.prefers_few_tasks();
-        self.run_passes_on(Kernel::clone(&self.kernel), PassAssumptions { noalias, copies, few_tasks })
+        self.run_passes_on(
+            Kernel::clone(&self.kernel),
+            PassAssumptions { noalias, copies, exclusive, few_tasks },
+        )
     }
 
     /// Likewise of a kernel in place of the source's own.

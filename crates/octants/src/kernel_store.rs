@@ -132,10 +132,10 @@ impl KernelStore {
     }
 
     pub fn key(&self, source: &KernelSource, assume: Assumptions) -> Key {
-        let Assumptions { noalias, copies } = assume;
+        let Assumptions { noalias, copies, exclusive } = assume;
         KeyBuilder::new("kernel")
             .part(&self.maker)
-            .part([source.options.opt_level.min(1), noalias.into(), copies.into()])
+            .part([source.options.opt_level.min(1), noalias.into(), copies.into(), exclusive.into()])
             .part(source.ir.hash.as_bytes())
             .finish()
     }

@@ -13,6 +13,8 @@ use crate::driver::{CodegenError, CompileOptions, KernelCode, KernelText, TaskSt
 pub struct NativeOptions {
     /// No two array arguments overlap, unless both are only read.
     pub noalias: bool,
+    /// Nothing else of the device's runs meanwhile, and the kernel runs on one thread, unless it has branches.
+    pub exclusive: bool,
     pub optimise: bool,
     /// Tasks that compile at the same time; at least 1.
     pub threads: usize,
@@ -45,7 +47,8 @@ pub fn native_identity() -> String {
 }
 
 fn compile_options(options: NativeOptions) -> CompileOptions {
-    let cpu = CpuOptions { vector_bits: Target::host().vector_bits(), ..CpuOptions::default() };
+    let vector_bits = Target::host().vector_bits();
+    let cpu = CpuOptions { vector_bits, exclusive: options.exclusive, ..CpuOptions::default() };
     let opt = if options.optimise { OptLevel::Default } else { OptLevel::None };
     CompileOptions {
         emit: EmitOptions { noalias: options.noalias, ..EmitOptions::for_cpu(cpu) },

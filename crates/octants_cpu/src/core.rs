@@ -15,6 +15,7 @@ use octants_llvm::abi::{Fault, Frame, ReleaseTapes, TakeTape, Worker};
 use smallvec::SmallVec;
 
 use crate::copies::{IdleCopies, LoopCopies};
+use crate::exclusive::Exclusive;
 use crate::pool::{Outcome, Pool, Schedule};
 use crate::stream::LiveStreams;
 use crate::work::{MeasuredWork, is_short, threads_worth};
@@ -59,6 +60,8 @@ pub(crate) struct Core {
     pub memory: HostMemory,
     pub pool: Pool,
     pub streams: LiveStreams,
+    /// Of a device with one thread.
+    pub exclusive: Option<Exclusive>,
     copies: IdleCopies,
     start: Instant,
 }
@@ -72,10 +75,12 @@ pub(crate) struct TaskFunction {
 impl Core {
     /// With loops on so many threads; 0 means one for each processor of the process.
     pub fn new(threads: usize) -> Self {
+        let pool = Pool::new(threads);
         Self {
             memory: HostMemory::new(),
-            pool: Pool::new(threads),
             streams: LiveStreams::default(),
+            exclusive: (pool.threads() == 1).then(Exclusive::default),
+            pool,
             copies: IdleCopies::default(),
             start: Instant::now(),
         }
@@ -110,6 +115,9 @@ impl Core {
     /// As for the verb `launch`; all that comes before it is done.
     #[inline]
     pub unsafe fn run_task(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        if let Some(exclusive) = &self.exclusive {
+            exclusive.enter();
+        }
         // SAFETY: a function of a module that is alive, and so is what it has given out.
         let task = unsafe { &*(launch.function.0 as *const TaskFunction) };
         let context = &launch.context;

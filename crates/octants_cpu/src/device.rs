@@ -11,6 +11,7 @@ use octants_hal::{
 use octants_llvm_sys::{LoadError, Loaded, load};
 
 use crate::core::{Core, Task, TaskFunction};
+use crate::exclusive::Exclusive;
 use crate::stream::{
     Allocation, Command, EventHandle, QueuedLaunch, Recording, StreamHandle, StreamQueue, error_of,
 };
@@ -110,6 +111,22 @@ unsafe impl Device for CpuDevice {
 
     fn copies(&self) -> usize {
         self.threads()
+    }
+
+    #[inline]
+    fn begin_exclusive(&self, stream: Stream) -> bool {
+        self.core.exclusive.as_ref().is_some_and(|exclusive| self.is_immediate(stream) && exclusive.begin())
+    }
+
+    #[inline]
+    fn end_exclusive(&self) {
+        if let Some(exclusive) = &self.core.exclusive {
+            exclusive.end();
+        }
+    }
+
+    fn waits_for_exclusive(&self) -> bool {
+        self.core.exclusive.as_ref().is_some_and(Exclusive::is_others)
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {

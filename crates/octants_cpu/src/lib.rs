@@ -9,6 +9,7 @@
 mod copies;
 mod core;
 mod device;
+mod exclusive;
 pub mod pool;
 mod stack;
 mod stream;

@@ -24,6 +24,7 @@ pub enum Kind {
 pub struct Head {
     pub kind: Kind,
     pub noalias: bool,
+    pub exclusive: bool,
     pub vector_bits: Option<u32>,
     pub lanes: Option<u32>,
     /// The text is for a GPU.
@@ -135,6 +136,7 @@ fn parse_head(text: &str) -> Result<(Head, String, &str), String> {
     let mut head = Head {
         kind,
         noalias: false,
+        exclusive: false,
         vector_bits: None,
         lanes: None,
         gpu: false,
@@ -153,6 +155,7 @@ fn parse_head(text: &str) -> Result<(Head, String, &str), String> {
         let words: Vec<_> = line.split_whitespace().collect();
         match &words[..] {
             [";", "assume", "noalias"] => head.noalias = true,
+            [";", "assume", "exclusive"] => head.exclusive = true,
             [";", "vector_bits", n] => head.vector_bits = Some(count(line, n)?),
             [";", "lanes", n] => head.lanes = Some(count(line, n)?),
             [";", "target", "gpu"] => head.gpu = true,

@@ -16,7 +16,7 @@
 //! In both of the last, `; constant: x` and `; missing: y` below a kernel name arrays without storage for a derivative, and `; stopped: z`
 //! those whose loads are constants.
 //!
-//! More lines of the head: `; assume noalias` (passes, LLVM, plan), `; vector_bits 512`, `; lanes 4`, `; target gpu` (LLVM), `; steps 1000` (run: at most that many
+//! More lines of the head: `; assume noalias` (passes, LLVM, plan), `; assume exclusive` (LLVM, plan), `; vector_bits 512`, `; lanes 4`, `; target gpu` (LLVM), `; steps 1000` (run: at most that many
 //! ops), `; interpreter only` (run: otherwise each kernel is also run after every pass of the pipeline, and must do the same).
 //!
 //! With the environment variable `OCTANTS_BLESS=1` expectations are rewritten in place to what was found.

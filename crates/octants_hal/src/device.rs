@@ -108,6 +108,19 @@ pub unsafe trait Device: Send + Sync {
         0
     }
 
+    /// Whether the launch that the calling thread now begins on a live stream is *exclusive*: until [`Device::end_exclusive`], which the thread owes
+    /// it, its tasks run on that thread alone and no other thread runs any, so that updates of the device's memory need not be atomic.
+    fn begin_exclusive(&self, _stream: Stream) -> bool {
+        false
+    }
+
+    fn end_exclusive(&self) {}
+
+    /// Whether a task of the calling thread may have to wait for an exclusive launch of another.
+    fn waits_for_exclusive(&self) -> bool {
+        false
+    }
+
     /// What it takes to run branches at the same time. By default they always are.
     fn fork_costs(&self) -> ForkCosts {
         ForkCosts { threads: 1, branch_instructions: 0, loops_fill: false }

@@ -35,6 +35,21 @@ macro_rules! hand_on {
             self.inner.copies()
         }
     };
+    (@ begin_exclusive) => {
+        fn begin_exclusive(&self, stream: $crate::Stream) -> bool {
+            self.inner.begin_exclusive(stream)
+        }
+    };
+    (@ end_exclusive) => {
+        fn end_exclusive(&self) {
+            self.inner.end_exclusive();
+        }
+    };
+    (@ waits_for_exclusive) => {
+        fn waits_for_exclusive(&self) -> bool {
+            self.inner.waits_for_exclusive()
+        }
+    };
     (@ fork_costs) => {
         fn fork_costs(&self) -> $crate::ForkCosts {
             self.inner.fork_costs()

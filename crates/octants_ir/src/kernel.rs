@@ -200,6 +200,11 @@ impl Kernel {
         std::iter::once(self.body).chain(branches).collect()
     }
 
+    /// Whether branches of it may run at the same time.
+    pub fn has_branches(&self) -> bool {
+        self.regions[self.body].ops.iter().any(|&op| self.ops[op].kind == OpKind::Fork)
+    }
+
     /// The ops of all [`Kernel::top_regions`] in the order of the text: a fork comes before the ops of its branches.
     pub fn top_ops(&self) -> Vec<Op> {
         let mut ops = Vec::with_capacity(self.regions[self.body].ops.len());
@@ -292,6 +297,11 @@ impl Kernel {
     /// Of a field's type: where its elements lie.
     pub fn layout(&self, array: ArrayType) -> Option<&Layout> {
         array.layout.map(|layout| &self.layouts[layout])
+    }
+
+    /// Whether a place is a field: memory of the device's own.
+    pub fn is_field(&self, base: Value) -> bool {
+        matches!(self.ty(base), Type::Array(array) if array.layout.is_some())
     }
 
     /// The location, added if it is new.

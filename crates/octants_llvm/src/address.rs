@@ -48,6 +48,8 @@ pub(crate) struct Address {
     pub align: u32,
     /// Whether the components were inside their shape, where that is not known beforehand.
     pub inside: Option<Val>,
+    /// Whether nobody else touches the cells while the task runs: updates need not be atomic.
+    pub exclusive: bool,
 }
 
 impl Address {
@@ -77,7 +79,15 @@ impl Emitter<'_> {
                 let class = self.array_class(param);
                 let scalar = elem_of(array.elem);
                 let align = self.group_alignment(whole, in_memory(scalar).bytes());
-                Address { target: self.element(pointer, scalar, offset), scalar, class, align, inside }
+                let exclusive = matches!(class, Class::Copied(_)) || self.is_exclusive(*base);
+                Address {
+                    target: self.element(pointer, scalar, offset),
+                    scalar,
+                    class,
+                    align,
+                    inside,
+                    exclusive,
+                }
             }
             Type::Tape(scalar) => {
                 let pointer = self.locals[*base].unwrap_or_else(|| panic!("{base} has no memory"));
@@ -88,7 +98,7 @@ impl Emitter<'_> {
                     self.lane_element(pointer, scalar, index)
                 };
                 let align = in_memory(scalar).bytes();
-                Address { target, scalar, class: Class::Local, align, inside: None }
+                Address { target, scalar, class: Class::Local, align, inside: None, exclusive: true }
             }
             Type::Temp(data) => {
                 let slot = self.facts.temps[*base];
@@ -104,6 +114,7 @@ impl Emitter<'_> {
                     class: Class::Temp(slot),
                     align: in_memory(scalar).bytes(),
                     inside,
+                    exclusive: self.is_exclusive(*base),
                 }
             }
             Type::Local(data) => {
@@ -115,7 +126,14 @@ impl Emitter<'_> {
                 } else {
                     self.lane_element(pointer, scalar, offset)
                 };
-                Address { target, scalar, class: Class::Local, align: in_memory(scalar).bytes(), inside }
+                Address {
+                    target,
+                    scalar,
+                    class: Class::Local,
+                    align: in_memory(scalar).bytes(),
+                    inside,
+                    exclusive: true,
+                }
             }
             Type::Data(_) => panic!("{base} is no place"),
         }
@@ -132,6 +150,12 @@ impl Emitter<'_> {
             true => Class::ReadOnly,
             false => Class::Arrays,
         }
+    }
+
+    /// Whether nobody else touches what a place refers to while the task runs. Arrays of the program's own may be memory that other processes see, too.
+    pub(crate) fn is_exclusive(&self, base: Value) -> bool {
+        let is_own = matches!(self.kernel.ty(base), Type::Temp(_)) || self.kernel.is_field(base);
+        self.shape.is_exclusive() && is_own && !self.kernel.has_branches()
     }
 
     /// Where cells lie, as numbers.

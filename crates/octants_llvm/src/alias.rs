@@ -57,6 +57,15 @@ impl Scopes {
         self.group = None;
     }
 
+    /// From here on accesses depend on those of other iterations, until [`Self::return_to`].
+    pub fn leave_independent(&mut self) -> Option<Node> {
+        self.group.take()
+    }
+
+    pub fn return_to(&mut self, group: Option<Node>) {
+        self.group = group;
+    }
+
     /// What is written behind an access of the class.
     pub fn suffix(&mut self, module: &mut Module, class: Class) -> String {
         if matches!(class, Class::Local | Class::Unknown) {

@@ -163,6 +163,11 @@ pub(crate) trait Shape {
     /// Whether the lesser and the greater of two reals, of which a NaN loses, are one instruction.
     fn has_min_max(&self) -> bool;
 
+    /// Whether the kernel runs on one thread, and nothing else of the device's meanwhile, unless it has branches.
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+
     /// Width of the vector registers in bits, 0 if code is not to use vectors.
     fn vector_bits(&self) -> u32;
 }

@@ -30,7 +30,7 @@ pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
                     block_dim: attributes.block_dim,
                     name: attributes.name.clone(),
                     cost: cost(kernel, data.regions[0]).max(1),
-                    copied: if copies { own_sums(kernel, op) } else { Vec::new() },
+                    copied: if copies { own_sums(kernel, op, assumptions.exclusive) } else { Vec::new() },
                 });
             }
             other => panic!("`{}` is no task", other.name()),
@@ -54,9 +54,13 @@ pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
 }
 
 /// The arrays that a loop only adds to and that no other branch refers to: copies are added to the array without regard to others.
-fn own_sums(kernel: &Kernel, op: Op) -> Vec<Copied> {
+/// Fields need none where nobody else adds to them.
+fn own_sums(kernel: &Kernel, op: Op, exclusive: bool) -> Vec<Copied> {
     let mut sums = sums_of(kernel, op);
     let body = &kernel.regions[kernel.body].ops;
+    if exclusive && !kernel.has_branches() {
+        sums.retain(|sum| !kernel.is_field(kernel.regions[kernel.body].params[sum.param]));
+    }
     for &fork in body.iter().filter(|&&fork| kernel.ops[fork].kind == OpKind::Fork) {
         if sums.is_empty() {
             break;

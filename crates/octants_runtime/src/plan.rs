@@ -9,23 +9,42 @@ use octants_ir::plan::{Access, ArgLayout, LaunchUses, Plan, ResultLayout};
 
 use crate::arguments::Arguments;
 use crate::context::Context;
-use crate::copies::{copies_pay, has_copies};
+use crate::copies::copies_pay;
 use crate::guard::OverlapGuard;
 use crate::run::{RunError, run};
 use crate::version::{Assumptions, MakeVersion, Version};
 
-/// A kernel's code and how to launch it. The version for arrays that do not overlap, and of which copies pay, is there from the start;
-/// the others are made when a launch first needs them.
+/// A kernel's code and how to launch it. The version for arrays that do not overlap, of which copies pay, and for launches as the thread's
+/// would be now, is there from the start; the others are made when a launch first needs them.
 pub struct LaunchPlan<M: MakeVersion> {
     context: Arc<Context>,
     maker: M,
     guard: OverlapGuard,
     first: Version<M::Info>,
-    /// How many copies of an array a launch of the first version may need; 0 if it has none.
+    first_assumes: Assumptions,
+    /// By what they assume.
+    others: [OnceLock<Version<M::Info>>; Assumptions::COUNT],
+    /// How many copies of an array a launch may need.
     copies: usize,
-    /// For arrays that do not overlap, without copies.
-    shared: OnceLock<Version<M::Info>>,
-    overlapping: OnceLock<Version<M::Info>>,
+    /// Whether it has branches, which the device may run at the same time: such launches are never exclusive, and there is one version for both.
+    has_branches: bool,
+}
+
+/// An exclusive launch that has begun.
+struct ExclusiveLaunch<'a>(&'a Context);
+
+impl<'a> ExclusiveLaunch<'a> {
+    #[inline]
+    fn begin(context: &'a Context, stream: Stream) -> Option<Self> {
+        context.device().begin_exclusive(stream).then_some(Self(context))
+    }
+}
+
+impl Drop for ExclusiveLaunch<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.device().end_exclusive();
+    }
 }
 
 /// Why a launch did not finish.
@@ -94,17 +113,19 @@ impl<M: MakeVersion> LaunchPlan<M> {
     /// Makes the first version.
     pub fn new(context: &Arc<Context>, maker: M, cancel: &Cancel) -> Result<Self, M::Error> {
         let copies = context.device().copies();
-        let first = make(context, &maker, Assumptions { noalias: true, copies: copies > 0 }, cancel)?;
+        let exclusive = ExclusiveLaunch::begin(context, context.default_stream()).is_some();
+        let first_assumes = Assumptions { noalias: true, copies: copies > 0, exclusive };
+        let first = make(context, &maker, first_assumes, cancel)?;
         let guard = OverlapGuard::new(&first.plan().args, &first.plan().access);
-        let copies = if has_copies(first.plan()) { copies } else { 0 };
         Ok(Self {
             context: Arc::clone(context),
             maker,
             guard,
+            has_branches: first.plan().schedule.width() > 1,
             first,
+            first_assumes,
+            others: Default::default(),
             copies,
-            shared: OnceLock::new(),
-            overlapping: OnceLock::new(),
         })
     }
 
@@ -138,11 +159,14 @@ impl<M: MakeVersion> LaunchPlan<M> {
 
     /// A version that was made already.
     pub fn version(&self, assume: Assumptions) -> Option<&Version<M::Info>> {
-        match assume {
-            Assumptions { noalias: false, .. } => self.overlapping.get(),
-            Assumptions { copies: false, .. } if self.copies > 0 => self.shared.get(),
-            Assumptions { .. } => Some(&self.first),
-        }
+        if assume == self.first_assumes { Some(&self.first) } else { self.others[assume.number()].get() }
+    }
+
+    /// Whether there is a version for arrays that overlap.
+    pub fn has_overlapping_version(&self) -> bool {
+        [false, true].iter().any(|&exclusive| {
+            self.version(Assumptions { noalias: false, copies: false, exclusive }).is_some()
+        })
     }
 
     /// What the kernel wants of a launch, apart from memory.
@@ -164,9 +188,14 @@ impl<M: MakeVersion> LaunchPlan<M> {
         check_size(args.len(), self.args().bytes)?;
         check_size(results.len(), self.results().bytes)?;
         let noalias = !self.guard.is_needed() || !self.guard.overlaps(args);
-        let copies = noalias && (self.copies == 0 || copies_pay(self.first.plan(), args, self.copies));
-        let assume = Assumptions { noalias, copies };
-        let version = if copies { &self.first } else { self.other_version(assume, env.cancel)? };
+        let alone = if self.has_branches { None } else { ExclusiveLaunch::begin(&self.context, env.stream) };
+        let exclusive = if self.has_branches { self.first_assumes.exclusive } else { alone.is_some() };
+        let mut assume = Assumptions { noalias, copies: noalias && self.copies > 0, exclusive };
+        let mut version = self.version_for(assume, env.cancel)?;
+        if assume.copies && version.has_copies() && !copies_pay(version.plan(), args, self.copies) {
+            assume.copies = false;
+            version = self.version_for(assume, env.cancel)?;
+        }
         // SAFETY: whoever made `Arguments` vouches for the addresses; the sizes were checked, and the code was made for them.
         let ran = unsafe {
             match env.prints.take() {
@@ -185,6 +214,7 @@ impl<M: MakeVersion> LaunchPlan<M> {
                 }
             }
         };
+        drop(alone);
         ran.map_err(|error| match error {
             RunError::Cancelled => LaunchFailure::Cancelled,
             RunError::TooManyPoints => LaunchFailure::TooManyPoints,
@@ -193,13 +223,22 @@ impl<M: MakeVersion> LaunchPlan<M> {
         })
     }
 
+    #[inline]
+    fn version_for(
+        &self,
+        assume: Assumptions,
+        cancel: &Cancel,
+    ) -> Result<&Version<M::Info>, LaunchFailure<M::Error>> {
+        if assume == self.first_assumes { Ok(&self.first) } else { self.other_version(assume, cancel) }
+    }
+
     #[cold]
     fn other_version(
         &self,
         assume: Assumptions,
         cancel: &Cancel,
     ) -> Result<&Version<M::Info>, LaunchFailure<M::Error>> {
-        let place = if assume.noalias { &self.shared } else { &self.overlapping };
+        let place = &self.others[assume.number()];
         if let Some(version) = place.get() {
             return Ok(version);
         }

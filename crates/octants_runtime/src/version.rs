@@ -7,6 +7,7 @@ use octants_ir::LocData;
 use octants_ir::plan::{Plan, Task};
 
 use crate::context::Context;
+use crate::copies::has_copies;
 use crate::launch_log::KernelOrigin;
 
 /// What code may take for granted; the launch's guards see to it.
@@ -16,11 +17,21 @@ pub struct Assumptions {
     pub noalias: bool,
     /// Copies of arrays that a loop only adds to pay, where the plan has any.
     pub copies: bool,
+    /// Nothing else of the device's runs meanwhile, and the launch runs on one thread.
+    pub exclusive: bool,
 }
 
 impl Assumptions {
     /// What holds of every launch.
-    pub const NOTHING: Self = Self { noalias: false, copies: false };
+    pub const NOTHING: Self = Self { noalias: false, copies: false, exclusive: false };
+
+    /// How many there are.
+    pub(crate) const COUNT: usize = 8;
+
+    /// A number below [`Self::COUNT`] that no others have.
+    pub(crate) fn number(self) -> usize {
+        usize::from(self.noalias) | usize::from(self.copies) << 1 | usize::from(self.exclusive) << 2
+    }
 }
 
 /// Makes versions of one kernel when a launch first needs them.
@@ -81,6 +92,7 @@ pub struct Version<I> {
     /// The name as profiles show it: without the functions that it is defined in.
     label: Arc<str>,
     plan: Plan,
+    has_copies: bool,
     info: I,
 }
 
@@ -88,6 +100,11 @@ impl<I> Version<I> {
     /// How many points of a range a task runs at once, at most.
     pub fn most_lanes(&self) -> u32 {
         self.functions.iter().map(|&(_, lanes)| lanes).max().unwrap_or(1)
+    }
+
+    /// Whether loops of it have copies of arrays.
+    pub(crate) fn has_copies(&self) -> bool {
+        self.has_copies
     }
 
     pub(crate) fn load(context: &Arc<Context>, code: Code<I>) -> Result<Self, DeviceError> {
@@ -107,6 +124,7 @@ impl<I> Version<I> {
             symbols: tasks.iter().map(|task| task.symbol.clone()).collect(),
             origin,
             label,
+            has_copies: has_copies(&plan),
             plan,
             info,
         };

@@ -52,5 +52,6 @@ impl Compiler for Native {
 
 fn native_options(source: &KernelSource, assume: Assumptions) -> NativeOptions {
     let threads = generated::compile_threads(source);
-    NativeOptions { noalias: assume.noalias, optimise: source.options.opt_level > 0, threads }
+    let optimise = source.options.opt_level > 0;
+    NativeOptions { noalias: assume.noalias, exclusive: assume.exclusive, optimise, threads }
 }

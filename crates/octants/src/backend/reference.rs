@@ -43,7 +43,13 @@ impl Compiler for Reference {
         }
         // Iterations run in order here; the program is told of what other devices make of it.
         let races = if may_have_races(&kernel) {
-            source.places(&source.run_passes(Assumptions { noalias: true, copies: true }).0.findings.races)
+            source.places(
+                &source
+                    .run_passes(Assumptions { noalias: true, copies: true, ..Assumptions::NOTHING })
+                    .0
+                    .findings
+                    .races,
+            )
         } else {
             Vec::new()
         };

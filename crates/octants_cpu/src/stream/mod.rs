@@ -165,6 +165,9 @@ impl Core {
     /// Adds to a queue, unless there is an error to be told of. Waits where it is very long.
     pub fn push(&self, queue: &Arc<StreamQueue>, command: Command) -> Result<(), DeviceError> {
         error_of(queue)?;
+        if let Some(exclusive) = &self.exclusive {
+            exclusive.hand_out();
+        }
         if queue.push(command, self) > MAX_ENTRIES {
             self.shorten(queue);
         }
@@ -284,7 +287,7 @@ impl Pause {
 }
 
 /// A number that no other live thread has; not 0.
-fn this_thread() -> u64 {
+pub(crate) fn this_thread() -> u64 {
     thread_local! {
         static PLACE: u8 = const { 0 };
     }

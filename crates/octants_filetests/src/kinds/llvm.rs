@@ -10,13 +10,13 @@ use crate::file::{Case, Head};
 
 pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<CaseOutput, String> {
     verified(&kernel, "at first")?;
-    let (kernel, plan) =
-        planned(kernel, Assumptions { noalias: head.noalias, copies: head.gpu, few_tasks: head.gpu });
+    let &Head { noalias, exclusive, gpu, .. } = head;
+    let (kernel, plan) = planned(kernel, Assumptions { noalias, copies: gpu, exclusive, few_tasks: gpu });
     let default = CpuOptions::default();
     let vector_bits = head.vector_bits.unwrap_or(default.vector_bits);
-    let cpu = CpuOptions { vector_bits, force_lanes: head.lanes };
+    let cpu = CpuOptions { vector_bits, force_lanes: head.lanes, exclusive };
     let target = if head.gpu { Target::Gpu(GpuOptions::default()) } else { Target::Cpu(cpu) };
-    let options = EmitOptions { noalias: head.noalias, target, ..EmitOptions::default() };
+    let options = EmitOptions { noalias, target, ..EmitOptions::default() };
     let mut output = String::new();
     for task in emit(&kernel, &plan, &options) {
         if !output.is_empty() {

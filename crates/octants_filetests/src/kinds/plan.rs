@@ -8,8 +8,8 @@ use crate::file::{Case, Head};
 
 pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<CaseOutput, String> {
     verified(&kernel, "at first")?;
-    let (_, plan) =
-        planned(kernel, Assumptions { noalias: head.noalias, copies: head.noalias, few_tasks: false });
+    let &Head { noalias, exclusive, .. } = head;
+    let (_, plan) = planned(kernel, Assumptions { noalias, copies: noalias, exclusive, few_tasks: false });
     let output = octants_ir::plan::print(&plan);
     Ok(CaseOutput { input: case.input.clone(), notes: case.notes.clone(), output: Some(output) })
 }

@@ -8,7 +8,6 @@ use octants_ir::ops::AtomicOp;
 use octants_ir::{Data, Op, OpKind, Scalar, Type, Value};
 
 use crate::address::Address;
-use crate::alias::Class;
 use crate::emitter::Emitter;
 use crate::value::{Ptr, Ty, Typed, Val};
 
@@ -41,9 +40,9 @@ impl Emitter<'_> {
         if !sums || self.lanes.count > 1 || tensor.elem != Scalar::F32 {
             return None;
         }
-        // Nobody else sees a copy, wherever its words begin.
+        // Where nobody else sees it, it does not matter where a word begins.
         let copied = self.kernel.as_param(a.operands[0]).is_some_and(|param| self.copied.contains(&param));
-        if !copied && tensor.shape.count() % 2 != 0 {
+        if !copied && !self.is_exclusive(a.operands[0]) && tensor.shape.count() % 2 != 0 {
             return None;
         }
         let element = 1 + usize::from(array.rank);
@@ -66,14 +65,17 @@ impl Emitter<'_> {
     /// Gives the old pair. An array of the user's may begin in the middle of a word; then there are two updates, after all.
     fn update_word(&mut self, op: AtomicOp, address: Address, low: Val, high: Val) -> Val {
         let pointer = address.one_cell();
-        let suffix = self.scopes.suffix(&mut self.module, address.class);
-        if let Class::Copied(_) = address.class {
-            let old = self.f.value(PAIR, format_args!("load {PAIR}, ptr {pointer}, align 4{suffix}"));
-            let value = self.pair_of(low, high);
-            let new = self.combine(op, old, value);
-            self.f.line(format_args!("store {}, ptr {pointer}, align 4{suffix}", Typed(new)));
-            return old;
+        if address.exclusive {
+            return self.in_order(|e| {
+                let suffix = e.scopes.suffix(&mut e.module, address.class);
+                let old = e.f.value(PAIR, format_args!("load {PAIR}, ptr {pointer}, align 4{suffix}"));
+                let value = e.pair_of(low, high);
+                let new = e.combine(op, old, value);
+                e.f.line(format_args!("store {}, ptr {pointer}, align 4{suffix}", Typed(new)));
+                old
+            });
         }
+        let suffix = self.scopes.suffix(&mut self.module, address.class);
         let bits = self.f.value(WORD, format_args!("ptrtoint ptr {pointer} to i64"));
         let odd = self.binary("and", bits, Val::i64(7));
         let aligned = self.compare("eq", odd, Val::i64(0));

@@ -29,11 +29,13 @@ pub struct CpuOptions {
     pub vector_bits: u32,
     /// Exactly that many iterations at once in every parallel loop that can be widened, instead of what seems best.
     pub force_lanes: Option<u32>,
+    /// The kernel runs on one thread, and nothing else of the device's meanwhile, unless it has branches.
+    pub exclusive: bool,
 }
 
 impl Default for CpuOptions {
     fn default() -> Self {
-        Self { vector_bits: 256, force_lanes: None }
+        Self { vector_bits: 256, force_lanes: None, exclusive: false }
     }
 }
 
@@ -129,6 +131,10 @@ impl Shape for CpuOptions {
 
     fn has_min_max(&self) -> bool {
         false
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.exclusive
     }
 
     fn vector_bits(&self) -> u32 {

@@ -142,7 +142,11 @@ impl Emitter<'_> {
         self.f.begin(add);
         let target = Target::One(self.cell(array, scalar, element));
         let class = self.array_class(copy.param);
-        self.atomic_at(AtomicOp::Add, Address { target, scalar, class, align, inside: None }, sum);
+        self.atomic_at(
+            AtomicOp::Add,
+            Address { target, scalar, class, align, inside: None, exclusive: false },
+            sum,
+        );
         self.f.jump(done);
         self.f.begin(done);
     }

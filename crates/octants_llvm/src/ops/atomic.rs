@@ -92,12 +92,13 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn atomic_at(&mut self, op: AtomicOp, address: Address, value: Val) -> Val {
-        if matches!(address.class, Class::Local | Class::Copied(_)) {
-            // Nobody else sees it.
-            let old = self.load_at(address);
-            let new = self.combine(op, old, value);
-            self.store_at(address, new);
-            return old;
+        if address.exclusive {
+            return self.in_order(|e| {
+                let old = e.load_at(address);
+                let new = e.combine(op, old, value);
+                e.store_at(address, new);
+                old
+            });
         }
         let pointer = address.one_cell();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
@@ -115,6 +116,14 @@ impl Emitter<'_> {
             ),
         );
         self.read_memory(old, address.scalar)
+    }
+
+    /// Emits accesses that depend on those of other iterations.
+    pub(crate) fn in_order<R>(&mut self, emit: impl FnOnce(&mut Self) -> R) -> R {
+        let group = self.scopes.leave_independent();
+        let result = emit(self);
+        self.scopes.return_to(group);
+        result
     }
 
     /// Tries until no other thread was faster. Where the cell would stay as it is, nothing is written.
@@ -175,12 +184,14 @@ impl Emitter<'_> {
     }
 
     fn atomic_cas_at(&mut self, address: Address, expected: Val, desired: Val) -> Val {
-        if address.class == Class::Local {
-            let old = self.load_at(address);
-            let equal = self.compare("eq", old, expected);
-            let new = self.select(equal, desired, old);
-            self.store_at(address, new);
-            return old;
+        if address.exclusive {
+            return self.in_order(|e| {
+                let old = e.load_at(address);
+                let equal = e.compare("eq", old, expected);
+                let new = e.select(equal, desired, old);
+                e.store_at(address, new);
+                old
+            });
         }
         let pointer = address.one_cell();
         let suffix = self.scopes.suffix(&mut self.module, address.class);

@@ -90,7 +90,7 @@ impl Emitter<'_> {
             .map(|(offset, scalar)| {
                 let target = self.leaf(address, offset);
                 let align = in_memory(scalar).bytes();
-                self.load_at(Address { target, scalar, class, align, inside: None })
+                self.load_at(Address { target, scalar, class, align, inside: None, exclusive: false })
             })
             .collect();
         self.set_leaves(result, leaves);
@@ -103,7 +103,7 @@ impl Emitter<'_> {
         for ((offset, scalar), value) in leaves_of(self.kernel, data).into_iter().zip(values) {
             let target = self.leaf(address, offset);
             let align = in_memory(scalar).bytes();
-            self.store_at(Address { target, scalar, class, align, inside: None }, value);
+            self.store_at(Address { target, scalar, class, align, inside: None, exclusive: false }, value);
         }
     }
 
@@ -138,7 +138,7 @@ impl Emitter<'_> {
             debug_assert_eq!(scalar, value.ty, "a result has the type of its slot");
             let target = Target::One(self.pointer_at(block, slot.offset + offset));
             let (class, align) = (Class::Results, in_memory(scalar).bytes());
-            self.store_at(Address { target, scalar, class, align, inside: None }, value);
+            self.store_at(Address { target, scalar, class, align, inside: None, exclusive: false }, value);
         }
     }
 

@@ -40,7 +40,8 @@ use crate::{
 };
 
 /// No array that the kernel writes overlaps another: whoever launches the derivative sees to it.
-pub(super) const ASSUMPTIONS: Assumptions = Assumptions { noalias: true, copies: false, few_tasks: false };
+pub(super) const ASSUMPTIONS: Assumptions =
+    Assumptions { noalias: true, copies: false, exclusive: false, few_tasks: false };
 
 /// Gives the places of assignments that are races.
 pub(super) fn prepare(kernel: &mut Kernel) -> Result<Vec<Loc>, Refusal> {
