@@ -85,7 +85,108 @@ pub struct Expr {
     pub kind: ExprKind,
 }
 
+impl Stmt {
+    /// The expressions that are its own, in the order of the text.
+    pub fn expressions(&self) -> Vec<&Expr> {
+        match &self.kind {
+            StmtKind::Expr(value) => vec![value],
+            StmtKind::Assign { targets, value } => targets.iter().chain([value]).collect(),
+            StmtKind::AugAssign { target, value, .. } => vec![target, value],
+            StmtKind::AnnAssign { target, annotation, value } => {
+                [target, annotation].into_iter().chain(value).collect()
+            }
+            StmtKind::If { test, .. } | StmtKind::While { test, .. } => vec![test],
+            StmtKind::For { target, iter, .. } => vec![target, iter],
+            StmtKind::Return(value) => value.iter().collect(),
+            StmtKind::Assert { test, message } => [test].into_iter().chain(message).collect(),
+            StmtKind::With { items, .. } => {
+                items.iter().flat_map(|item| [&item.context].into_iter().chain(&item.target)).collect()
+            }
+            StmtKind::Break | StmtKind::Continue | StmtKind::Pass | StmtKind::Unsupported(_) => Vec::new(),
+        }
+    }
+
+    /// The blocks of statements in it.
+    pub fn blocks(&self) -> Vec<&[Stmt]> {
+        match &self.kind {
+            StmtKind::If { body, orelse, .. } => vec![body, orelse],
+            StmtKind::While { body, .. } | StmtKind::For { body, .. } | StmtKind::With { body, .. } => {
+                vec![body]
+            }
+            StmtKind::Expr(_)
+            | StmtKind::Assign { .. }
+            | StmtKind::AugAssign { .. }
+            | StmtKind::AnnAssign { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_)
+            | StmtKind::Assert { .. }
+            | StmtKind::Pass
+            | StmtKind::Unsupported(_) => Vec::new(),
+        }
+    }
+}
+
 impl Expr {
+    /// The expressions directly inside, of a chain of operators all its operands.
+    pub fn parts(&self) -> Vec<&Expr> {
+        fn generated(generators: &[Generator]) -> impl Iterator<Item = &Expr> {
+            generators.iter().flat_map(|one| [&one.iter].into_iter().chain(&one.conditions))
+        }
+        match &self.kind {
+            ExprKind::None
+            | ExprKind::Bool(_)
+            | ExprKind::Int(_)
+            | ExprKind::HugeInt
+            | ExprKind::Float(_)
+            | ExprKind::Str(_)
+            | ExprKind::Name(_)
+            | ExprKind::Unsupported(_) => Vec::new(),
+            ExprKind::FString(parts) => fields(parts),
+            ExprKind::Attribute { value, .. } | ExprKind::Starred(value) | ExprKind::Named { value, .. } => {
+                vec![value]
+            }
+            ExprKind::Subscript { value, index } => vec![value, index],
+            ExprKind::Slice { start, stop, step } => {
+                [start, stop, step].into_iter().flatten().map(|bound| &**bound).collect()
+            }
+            ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::Logical { operands: items, .. } => {
+                items.iter().collect()
+            }
+            ExprKind::Dict(items) => {
+                items.iter().flat_map(|(key, value)| key.iter().chain([value])).collect()
+            }
+            ExprKind::ListComp { element, generators } => {
+                [&**element].into_iter().chain(generated(generators)).collect()
+            }
+            ExprKind::DictComp { key, value, generators } => {
+                [&**key, value].into_iter().chain(generated(generators)).collect()
+            }
+            ExprKind::Binary { .. } => {
+                let (chain, leftmost) = self.operator_chain();
+                let rights = chain.into_iter().rev().filter_map(|node| match &node.kind {
+                    ExprKind::Binary { right, .. } => Some(&**right),
+                    _ => None,
+                });
+                [leftmost].into_iter().chain(rights).collect()
+            }
+            ExprKind::Unary { operand, .. } => vec![operand],
+            ExprKind::Compare { left, rest } => {
+                [&**left].into_iter().chain(rest.iter().map(|(_, item)| item)).collect()
+            }
+            ExprKind::IfElse { test, body, orelse } => vec![test, body, orelse],
+            ExprKind::Call { callee, args, keywords } => {
+                let keywords = keywords.iter().map(|keyword| &keyword.value);
+                [&**callee].into_iter().chain(args).chain(keywords).collect()
+            }
+        }
+    }
+
+    /// Whether a condition holds for it or for an expression inside.
+    pub fn any(&self, holds: &dyn Fn(&Expr) -> bool) -> bool {
+        holds(self) || self.parts().into_iter().any(|part| part.any(holds))
+    }
+
     /// The operators of `a + b + c + …` from the outermost inward, and the leftmost operand. A walk over expressions goes along this chain in
     /// a loop: generated code has thousands of terms.
     pub fn operator_chain(&self) -> (Vec<&Expr>, &Expr) {
@@ -248,6 +349,18 @@ pub struct Generator {
     pub target: Expr,
     pub iter: Expr,
     pub conditions: Vec<Expr>,
+}
+
+/// The values in an f-string and in the specs of its fields.
+fn fields(parts: &[TextPart]) -> Vec<&Expr> {
+    let mut found = Vec::new();
+    for part in parts {
+        if let TextPart::Field { value, spec, .. } = part {
+            found.push(value);
+            found.extend(fields(spec));
+        }
+    }
+    found
 }
 
 /// A part of an f-string.

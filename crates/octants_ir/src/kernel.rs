@@ -62,6 +62,8 @@ pub struct Function {
     pub body: Region,
     /// Whether it is called rarely: code for a CPU keeps it out of the way of its callers.
     pub is_cold: bool,
+    /// Whether calls with equal arguments give equal results for as long as the kernel runs, and only the first of them does anything.
+    pub is_stable: bool,
 }
 
 /// A kernel's parameter; its type is that of the value at the same position in the body's parameters.
@@ -180,7 +182,14 @@ impl Kernel {
     pub fn add_function(&mut self, name: impl Into<String>, results: impl IntoIterator<Item = Data>) -> Func {
         let body = self.add_region();
         let results = results.into_iter().collect();
-        self.functions.push(Function { name: name.into(), params: Vec::new(), results, body, is_cold: false })
+        self.functions.push(Function {
+            name: name.into(),
+            params: Vec::new(),
+            results,
+            body,
+            is_cold: false,
+            is_stable: false,
+        })
     }
 
     pub fn add_function_param(&mut self, function: Func, name: impl Into<String>, ty: Type) -> Value {

@@ -43,6 +43,8 @@ pub(crate) struct Scopes {
     scopes: Vec<Scope>,
     /// Accesses whose order between iterations of the parallel loop is free.
     group: Option<Node>,
+    /// For each call that says so: the parameters whose arrays it may touch, and the node for those that it does not.
+    calls: Vec<(Vec<usize>, Node)>,
 }
 
 impl Scopes {
@@ -85,9 +87,22 @@ impl Scopes {
         format!(", !alias.scope {}, !noalias {}{group}", scope.own, scope.others)
     }
 
+    /// What is written behind a call that touches no arrays but those of these parameters.
+    pub fn call_suffix(&mut self, module: &mut Module, touched: Vec<usize>) -> String {
+        let node = match self.calls.iter().find(|(known, _)| *known == touched) {
+            Some(&(_, node)) => node,
+            None => {
+                let node = module.reserve_node();
+                self.calls.push((touched, node));
+                node
+            }
+        };
+        format!(", !noalias {node}")
+    }
+
     /// Writes the nodes, now that all classes are known.
     pub fn finish(self, module: &mut Module) {
-        if self.scopes.is_empty() {
+        if self.scopes.is_empty() && self.calls.is_empty() {
             return;
         }
         let domain = module.distinct_node(&[]);
@@ -97,6 +112,17 @@ impl Scopes {
             let others: Vec<_> =
                 (0..ids.len()).filter(|&other| other != index).map(|other| ids[other].to_string()).collect();
             module.set_node(scope.others, format!("!{{{}}}", others.join(", ")));
+        }
+        for (touched, node) in &self.calls {
+            let is_other = |class: Class| match class {
+                Class::Array(param) => !touched.contains(&param),
+                // Nobody writes it.
+                Class::ReadOnly => true,
+                _ => false,
+            };
+            let others = self.scopes.iter().zip(&ids).filter(|(scope, _)| is_other(scope.class));
+            let others: Vec<_> = others.map(|(_, id)| id.to_string()).collect();
+            module.set_node(*node, format!("!{{{}}}", others.join(", ")));
         }
     }
 }

@@ -21,6 +21,7 @@ mod place_tapes;
 mod privatise_reductions;
 mod promote_locals;
 mod recognise_reductions;
+mod reuse_cells;
 mod scalarise;
 mod simplify;
 mod sink_updates;

@@ -17,6 +17,7 @@ use crate::place_tapes::place_tapes;
 use crate::privatise_reductions::privatise_reductions;
 use crate::promote_locals::promote_locals;
 use crate::recognise_reductions::recognise_reductions;
+use crate::reuse_cells::reuse_cells;
 use crate::scalarise::scalarise;
 use crate::simplify::simplify;
 use crate::sink_updates::sink_updates;
@@ -172,6 +173,13 @@ pub static PIPELINE: &[Pass] = &[
         reason: "again, for what the accumulators' slots and demoted updates left",
         leaves: Phase::Structured,
         run: |kernel, _, _| simplify(kernel),
+    },
+    Pass {
+        name: "reuse_cells",
+        required: false,
+        reason: "behind simplify, which makes equal arguments one value; before merge_accesses, which remembers nothing across the calls that it takes out",
+        leaves: Phase::Structured,
+        run: |kernel, _, _| reuse_cells(kernel),
     },
     Pass {
         name: "merge_accesses",

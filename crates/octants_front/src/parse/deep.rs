@@ -5,7 +5,7 @@
 
 use octants_diag::Span;
 
-use crate::ast::{Expr, ExprKind, Function, Generator, Stmt, StmtKind, TextPart};
+use crate::ast::{Expr, Function, Stmt};
 
 /// Expressions nested deeper than this are refused, about where Python itself refuses them. A chain of operators, `a + b + c`, is one level.
 pub(crate) const MAX_EXPR_DEPTH: usize = 1000;
@@ -37,92 +37,15 @@ pub(crate) fn too_deep(function: &Function) -> Option<Span> {
 }
 
 fn in_block(stmts: &[Stmt]) -> Option<Span> {
-    stmts.iter().find_map(in_statement)
-}
-
-fn in_statement(stmt: &Stmt) -> Option<Span> {
-    let whole = |expr: &Expr| in_expr(expr, 0);
-    match &stmt.kind {
-        StmtKind::Expr(value) => whole(value),
-        StmtKind::Assign { targets, value } => targets.iter().find_map(whole).or_else(|| whole(value)),
-        StmtKind::AugAssign { target, value, .. } => whole(target).or_else(|| whole(value)),
-        StmtKind::AnnAssign { target, annotation, value } => {
-            whole(target).or_else(|| whole(annotation)).or_else(|| value.as_ref().and_then(whole))
-        }
-        StmtKind::If { test, body, orelse } => {
-            whole(test).or_else(|| in_block(body)).or_else(|| in_block(orelse))
-        }
-        StmtKind::While { test, body, .. } => whole(test).or_else(|| in_block(body)),
-        StmtKind::For { target, iter, body, .. } => {
-            whole(target).or_else(|| whole(iter)).or_else(|| in_block(body))
-        }
-        StmtKind::Return(value) => value.as_ref().and_then(whole),
-        StmtKind::Assert { test, message } => whole(test).or_else(|| message.as_ref().and_then(whole)),
-        StmtKind::With { body, .. } => in_block(body),
-        StmtKind::Break | StmtKind::Continue | StmtKind::Pass | StmtKind::Unsupported(_) => None,
-    }
+    stmts.iter().find_map(|stmt| {
+        let own = stmt.expressions().into_iter().find_map(|expr| in_expr(expr, 0));
+        own.or_else(|| stmt.blocks().into_iter().find_map(in_block))
+    })
 }
 
 fn in_expr(expr: &Expr, depth: usize) -> Option<Span> {
     if depth > MAX_EXPR_DEPTH {
         return Some(expr.span);
     }
-    let below = |expr: &Expr| in_expr(expr, depth + 1);
-    let all = |exprs: &[Expr]| exprs.iter().find_map(below);
-    let generated = |generators: &[Generator]| {
-        generators.iter().find_map(|one| below(&one.iter).or_else(|| all(&one.conditions)))
-    };
-    match &expr.kind {
-        ExprKind::None
-        | ExprKind::Bool(_)
-        | ExprKind::Int(_)
-        | ExprKind::HugeInt
-        | ExprKind::Float(_)
-        | ExprKind::Str(_)
-        | ExprKind::Name(_)
-        | ExprKind::Unsupported(_) => None,
-        ExprKind::FString(parts) => in_text(parts, depth),
-        ExprKind::Attribute { value, .. } | ExprKind::Starred(value) | ExprKind::Named { value, .. } => {
-            below(value)
-        }
-        ExprKind::Subscript { value, index } => below(value).or_else(|| below(index)),
-        ExprKind::Slice { start, stop, step } => {
-            [start, stop, step].into_iter().flatten().find_map(|bound| below(bound))
-        }
-        ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::Logical { operands: items, .. } => {
-            all(items)
-        }
-        ExprKind::Dict(items) => {
-            items.iter().find_map(|(key, value)| key.as_ref().and_then(below).or_else(|| below(value)))
-        }
-        ExprKind::ListComp { element, generators } => below(element).or_else(|| generated(generators)),
-        ExprKind::DictComp { key, value, generators } => {
-            below(key).or_else(|| below(value)).or_else(|| generated(generators))
-        }
-        ExprKind::Binary { .. } => {
-            let (chain, leftmost) = expr.operator_chain();
-            let right = |node: &Expr| match &node.kind {
-                ExprKind::Binary { right, .. } => below(right),
-                _ => None,
-            };
-            below(leftmost).or_else(|| chain.into_iter().find_map(right))
-        }
-        ExprKind::Unary { operand, .. } => below(operand),
-        ExprKind::Compare { left, rest } => {
-            below(left).or_else(|| rest.iter().find_map(|(_, item)| below(item)))
-        }
-        ExprKind::IfElse { test, body, orelse } => {
-            below(test).or_else(|| below(body)).or_else(|| below(orelse))
-        }
-        ExprKind::Call { callee, args, keywords } => below(callee)
-            .or_else(|| all(args))
-            .or_else(|| keywords.iter().find_map(|keyword| below(&keyword.value))),
-    }
-}
-
-fn in_text(parts: &[TextPart], depth: usize) -> Option<Span> {
-    parts.iter().find_map(|part| match part {
-        TextPart::Text(_) => None,
-        TextPart::Field { value, spec, .. } => in_expr(value, depth + 1).or_else(|| in_text(spec, depth + 1)),
-    })
+    expr.parts().into_iter().find_map(|part| in_expr(part, depth + 1))
 }

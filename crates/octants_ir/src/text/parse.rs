@@ -135,6 +135,7 @@ impl Parser {
         self.kernel.functions[function].params = params;
         self.kernel.functions[function].results = results;
         self.kernel.functions[function].is_cold = self.eat_word("cold");
+        self.kernel.functions[function].is_stable = self.eat_word("stable");
         self.block(body)
     }
 

@@ -84,7 +84,10 @@ impl<'k> Printer<'k> {
             self.push(" = function ");
             self.symbol(&function.name);
             self.head(function.body, &function.params, &function.results);
-            self.push(if function.is_cold { " cold " } else { " " });
+            for (holds, word) in [(function.is_cold, " cold"), (function.is_stable, " stable")] {
+                self.push(if holds { word } else { "" });
+            }
+            self.push(" ");
             self.block(function.body);
             self.push("\n\n");
         }

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use octants_ir::{Func, Kernel, Op, Scalar, Type};
+use octants_ir::{Func, Kernel, Op, OpKind, Scalar, Type};
 
 use crate::args::ParamRegisters;
 use crate::emitter::Emitter;
@@ -85,11 +85,12 @@ impl Emitter<'_> {
         let types = returned(self.kernel, function, facts);
         let (ty, symbol) = (return_type(&types), symbol(self.kernel, function));
         let arguments = arguments.join(", ");
+        let untouched = self.untouched_by(op);
         if types.is_empty() {
-            self.f.line(format_args!("call void @{symbol}({arguments})"));
+            self.f.line(format_args!("call void @{symbol}({arguments}){untouched}"));
             return;
         }
-        let all = self.f.define(format_args!("call {ty} @{symbol}({arguments})"));
+        let all = self.f.define(format_args!("call {ty} @{symbol}({arguments}){untouched}"));
         let results = &self.kernel.ops[op].results;
         let skipped = usize::from(facts.may_stop);
         for (index, &result) in results.iter().enumerate() {
@@ -112,6 +113,19 @@ impl Emitter<'_> {
             self.f.terminate(format_args!("br i1 %v{go_on}, label %{next}, label %{stop}, !prof {unlikely}"));
             self.f.begin(next);
         }
+    }
+
+    /// What is written behind a call of a function that may be left out if it was called before: no array changes by it but those that it takes. Others
+    /// may wait for another iteration.
+    fn untouched_by(&mut self, op: Op) -> String {
+        let data = &self.kernel.ops[op];
+        let is_stable =
+            matches!(data.kind, OpKind::Call(function) if self.kernel.functions[function].is_stable);
+        if !is_stable || !self.options.noalias || self.body != self.kernel.body {
+            return String::new();
+        }
+        let arrays = data.operands.iter().filter_map(|&operand| self.kernel.as_param(operand)).collect();
+        self.scopes.call_suffix(&mut self.module, arrays)
     }
 
     /// The processor's own counter of time.

@@ -302,17 +302,13 @@ impl<H: Host> Lowerer<'_, H> {
         let mut builder = self.at(span);
         let room = builder.i32(of.splits[0].1 as i32);
         let full = builder.compare(CompareOp::Ge, old, room);
+        let fits = builder.compare(CompareOp::Lt, old, room);
+        // The check stands inside, so that what follows waits for one addition alone: appends to one list follow each other.
         self.when(full, span, |lowerer| {
             lowerer.update_word(AtomicOp::Sub, tree, &parent, word, one, span);
+            let message = "append to a full list: it has room for {} elements";
+            lowerer.at(span).assert(AssertKind::Memory, fits, message, &[room]);
         });
-        let mut builder = self.at(span);
-        let fits = builder.compare(CompareOp::Lt, old, room);
-        builder.assert(
-            AssertKind::Memory,
-            fits,
-            "append to a full list: it has room for {} elements",
-            &[room],
-        );
         let whole = self.list_index(tree, node, &distances, old);
         let cell = self.descend(tree, node, &whole, Need::Appended, span);
         let leaves: Vec<usize> = of

@@ -20,7 +20,7 @@ use octants_ir::{NodeKind, OpKind, Type, Value};
 
 use super::cells::{Cell, Need, SparsePlace};
 use super::{View, mark_constant, positive};
-use crate::ast::Stmt;
+use crate::ast::{Expr, ExprKind, Stmt};
 use crate::host::Host;
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
@@ -137,11 +137,14 @@ impl<H: Host> Lowerer<'_, H> {
             let top = &shape.nodes[owner];
             for (position, axis) in shape.axes(owner).into_iter().enumerate() {
                 let word = Header::Coordinate(position as u32);
-                let coordinate = self.load_header(tree, pool, slot, word, span);
-                parts[rank_of(axis)].push((coordinate, shape.below(owner, node, axis)));
+                let mut coordinate = self.load_header(tree, pool, slot, word, span);
                 if top.kind == NodeKind::Dynamic && axis == top.splits[0].0 {
+                    // The last run may have chunks beyond the list's greatest length.
                     element = Some(coordinate);
+                } else {
+                    coordinate = self.bounded(coordinate, shape.shape(owner)[position], span);
                 }
+                parts[rank_of(axis)].push((coordinate, shape.below(owner, node, axis)));
             }
             if top.kind == NodeKind::Dynamic && top.chunk > 1 {
                 let within = ranges.next().unwrap_or(slot);
@@ -197,6 +200,14 @@ impl<H: Host> Lowerer<'_, H> {
             });
         }
         Iteration { outer, cell, indices, slot, marks, element }
+    }
+
+    /// The same number, which is below `extent`: what an index that is made of it can be is known, so that its digits are taken apart again.
+    fn bounded(&mut self, value: Value, extent: u32, span: Span) -> Value {
+        let mask = extent.checked_next_power_of_two().map_or(u32::MAX >> 1, |above| above - 1);
+        let mut builder = self.at(span);
+        let mask = builder.i32(mask as i32);
+        builder.bit(BitOp::And, value, mask)
     }
 
     /// Whether an iteration is of a cell that is active; for a loop that makes cells, whether it was when the loop began. Of some marks
@@ -505,9 +516,10 @@ impl<H: Host> Lowerer<'_, H> {
         self.frames.iter().flat_map(|frame| &frame.loops).filter(|around| !around.is_static())
     }
 
-    /// Whether a loop's body may give up a cell that a loop around it visits, as far as its text says.
+    /// Whether a loop's body may give up a cell that a loop around it visits, as far as the names of what it calls say.
     pub(crate) fn gives_up_visited(&self, body: &[Stmt]) -> bool {
-        !self.visits.is_empty() && any_statement(body, &|stmt| may_give_up(&self.text(stmt.span)))
+        let gives_up = |stmt: &Stmt| stmt.expressions().into_iter().any(|expr| expr.any(&may_give_up));
+        !self.visits.is_empty() && any_statement(body, &gives_up)
     }
 
     /// Cells of the tree are given up: those that are being visited may be among them.
@@ -520,29 +532,17 @@ impl<H: Host> Lowerer<'_, H> {
 const HARMLESS: [&str; 12] =
     ["range", "min", "max", "abs", "int", "float", "bool", "len", "print", "round", "pow", "isinstance"];
 
-/// Words after which a parenthesis is no call.
-const KEYWORDS: [&str; 11] =
-    ["in", "if", "elif", "else", "and", "or", "not", "is", "while", "return", "assert"];
-
-/// Whether the text of a loop gives up cells as far as can be told: it says so, or calls what may.
-fn may_give_up(text: &str) -> bool {
-    text.match_indices('(').any(|(at, _)| {
-        let before = text[..at].trim_end_matches(' ');
-        let rest = before.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
-        let name = &before[rest.len()..];
-        if name.is_empty() {
-            return before.ends_with([')', ']']);
+/// Whether an expression calls what gives up cells, or what may as far as its name says.
+fn may_give_up(expr: &Expr) -> bool {
+    let ExprKind::Call { callee, .. } = &expr.kind else { return false };
+    match &callee.kind {
+        ExprKind::Name(name) | ExprKind::Attribute { name, .. } => {
+            let harmless = matches!(callee.kind, ExprKind::Name(_)) && HARMLESS.contains(&&**name);
+            let known = Intrinsic::from_name(name).is_some() || harmless;
+            name.starts_with("deactivate") || !known
         }
-        if name.starts_with("deactivate") {
-            return true;
-        }
-        let known = Intrinsic::from_name(name).is_some();
-        if rest.ends_with('.') {
-            !known
-        } else {
-            !known && !HARMLESS.contains(&name) && !KEYWORDS.contains(&name)
-        }
-    })
+        _ => true,
+    }
 }
 
 /// The digits inside a cell of the pool's node, on the way to the cells of `node`: their extents.
@@ -557,10 +557,29 @@ fn inner_extents(shape: &SparseTree, node: usize) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use octants_diag::FileId;
+
     use super::may_give_up;
+    use crate::host::FunctionSource;
+    use crate::parse::ParsedFile;
+
+    /// Of one statement.
+    fn gives_up(statement: &str) -> bool {
+        let text = format!("def run():\n    {statement}\n");
+        let source = FunctionSource {
+            file_name: "test".to_owned(),
+            text: text.as_str().into(),
+            line: 1,
+            name: "run".to_owned(),
+            qualname: "run".into(),
+            is_method: false,
+        };
+        let function = ParsedFile::new(FileId(0), &text).function(&source).expect("it is one function");
+        function.body[0].expressions().into_iter().any(|expr| expr.any(&may_give_up))
+    }
 
     #[test]
-    fn what_may_give_up_cells_is_told_by_its_text() {
+    fn what_may_give_up_cells_is_told_by_the_names_of_calls() {
         for text in [
             "oc.deactivate(b, i)",
             "x[i].deactivate ()",
@@ -568,15 +587,17 @@ mod tests {
             "self.kill(i)",
             "fs[0](i)",
             "a.b.kill(1)",
+            "x = [kill(j) for j in b]",
         ] {
-            assert!(may_give_up(text), "{text}");
+            assert!(gives_up(text), "{text}");
         }
         for text in [
-            "for k in range(3):\n  x[i] += oc.sqrt(2.0) * (1 + k)",
-            "if (x[i] > 0) and (k < 2):",
+            "x[i] += oc.sqrt(2.0) * (1 + k)",
+            "y = (x[i] > 0) and (k < 2)",
             "oc.append(l, [i], 1)",
+            "print('kill(i)', f'deactivate({i})')  # kill(i)",
         ] {
-            assert!(!may_give_up(text), "{text}");
+            assert!(!gives_up(text), "{text}");
         }
     }
 }

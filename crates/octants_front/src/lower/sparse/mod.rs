@@ -194,8 +194,13 @@ impl<H: Host> Lowerer<'_, H> {
         self.view(tree, View::Leaf(leaf, entry))
     }
 
-    /// Of views that hold what a tree looks like: whether the kernel does nothing but make cells.
+    /// Of views that hold what a tree looks like: whether the kernel does nothing but make cells. If so, a cell that was made stays.
     pub(crate) fn finish_trees(&mut self) {
+        for tree in self.trees.iter().filter(|tree| !tree.gives_up) {
+            for &(_, maker) in &tree.makers {
+                self.kernel.functions[maker].is_stable = true;
+            }
+        }
         for view in self.fields.iter_mut().filter_map(|field| field.view.as_mut()) {
             view.is_structure &= !self.trees[view.tree].gives_up;
         }
