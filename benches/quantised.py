@@ -1,8 +1,8 @@
-"""What quantised fields cost and save: `python benches/quantised.py [--device cuda] [--peer-python PYTHON] [--only NAME] [--threads N]`.
+"""What quantised fields cost and save: `python benches/quantised.py [--device cuda] [--peer FOLDER | --peer-python PYTHON] [--only NAME] [--threads N]`.
 
 The same text under octants and, if a peer is named, quadrants: each in a process of its own, in turns, the best of several rounds. Each program
-runs on plain fields and on quantised ones; what they compute is compared between systems before anything is told. `--peer-python` is an
-interpreter that can import quadrants, `--octants` a folder with octants.
+runs on plain fields and on quantised ones; what they compute is compared between systems before anything is told. `--peer` is a folder that the wheel
+of quadrants was unpacked into, `--peer-python` an interpreter that can import it, `--octants` a folder with octants.
 
 Needs numpy. Writes `benches/results/quantised_DEVICE.json` and `.md`.
 """
@@ -261,6 +261,7 @@ def measure(system: str, device: str, name: str, packed: bool, threads: int | No
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--peer", help="a folder that has quadrants")
     parser.add_argument("--peer-python")
     parser.add_argument("--octants", help="a folder that has octants")
     parser.add_argument("--only", action="append")
@@ -272,8 +273,8 @@ def main() -> None:
         print(json.dumps(measure(*json.loads(given.measure))))
         return
     systems = {"octants": (sys.executable, given.octants)}
-    if given.peer_python:
-        systems["quadrants"] = (given.peer_python, None)
+    if given.peer or given.peer_python:
+        systems["quadrants"] = (given.peer_python or sys.executable, given.peer)
     # What is not measured now stays as it was.
     kept = RESULTS / f"quantised_{given.device}.json"
     results = json.loads(kept.read_text()) if given.only and kept.exists() else {}

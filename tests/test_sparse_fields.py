@@ -693,9 +693,10 @@ def test_assignments_that_reduce_are_atomic():
     n = 400_000 if oc.cfg.arch in (oc.cpu, oc.cuda) else 1000
 
     @oc.kernel
-    def reduce():
+    def reduce(k: oc.i32):
         for i in range(n):
             x[0] = x[0] + 1
+            x[k] = x[k] + 2
             x[5] = 2 + x[5]
             x[9] = x[9] - i % 3
             x[17] = max(x[17], i)
@@ -708,7 +709,7 @@ def test_assignments_that_reduce_are_atomic():
         x[30] = 100 - x[30]
         return x[30]
 
-    reduce()
-    assert [x[k] for k in (0, 5, 9, 17)] == [n, 2 * n, -sum(i % 3 for i in range(n)), n - 1]
+    reduce(13)
+    assert [x[k] for k in (0, 5, 9, 13, 17)] == [n, 2 * n, -sum(i % 3 for i in range(n)), 2 * n, n - 1]
     assert y[3, 1] == n
     assert in_order() == 75

@@ -138,7 +138,7 @@ unsafe impl Device for CpuDevice {
     }
 
     fn reservable(&self) -> u64 {
-        self.core.memory.limit()
+        self.core.memory.available()
     }
 
     unsafe fn free(&self, address: Address, bytes: usize) {

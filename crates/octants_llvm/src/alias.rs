@@ -40,7 +40,7 @@ struct Scope {
 
 #[derive(Default)]
 pub(crate) struct Scopes {
-    scopes: Vec<Scope>,
+    classes: Vec<Scope>,
     /// Accesses whose order between iterations of the parallel loop is free.
     group: Option<Node>,
     /// For each call that says so: the parameters whose arrays it may touch, and the node for those that it does not.
@@ -73,14 +73,14 @@ impl Scopes {
         if matches!(class, Class::Local | Class::Unknown) {
             return String::new();
         }
-        let known = |class: Class| self.scopes.iter().any(|scope| scope.class == class);
-        let class = if known(class) || self.scopes.len() < MAX_CLASSES { class } else { Class::Arrays };
-        let scope = if let Some(index) = self.scopes.iter().position(|scope| scope.class == class) {
-            &self.scopes[index]
+        let known = |class: Class| self.classes.iter().any(|scope| scope.class == class);
+        let class = if known(class) || self.classes.len() < MAX_CLASSES { class } else { Class::Arrays };
+        let scope = if let Some(index) = self.classes.iter().position(|scope| scope.class == class) {
+            &self.classes[index]
         } else {
             let (own, others) = (module.reserve_node(), module.reserve_node());
-            self.scopes.push(Scope { class, own, others });
-            &self.scopes[self.scopes.len() - 1]
+            self.classes.push(Scope { class, own, others });
+            &self.classes[self.classes.len() - 1]
         };
         let group = self.group.filter(|_| !matches!(class, Class::Copied(_)));
         let group = group.map_or_else(String::new, |group| format!(", !llvm.access.group {group}"));
@@ -89,25 +89,23 @@ impl Scopes {
 
     /// What is written behind a call that touches no arrays but those of these parameters.
     pub fn call_suffix(&mut self, module: &mut Module, touched: Vec<usize>) -> String {
-        let node = match self.calls.iter().find(|(known, _)| *known == touched) {
-            Some(&(_, node)) => node,
-            None => {
-                let node = module.reserve_node();
-                self.calls.push((touched, node));
-                node
-            }
-        };
+        let known = self.calls.iter().find(|(known, _)| *known == touched).map(|&(_, node)| node);
+        let node = known.unwrap_or_else(|| {
+            let node = module.reserve_node();
+            self.calls.push((touched, node));
+            node
+        });
         format!(", !noalias {node}")
     }
 
     /// Writes the nodes, now that all classes are known.
     pub fn finish(self, module: &mut Module) {
-        if self.scopes.is_empty() && self.calls.is_empty() {
+        if self.classes.is_empty() && self.calls.is_empty() {
             return;
         }
         let domain = module.distinct_node(&[]);
-        let ids: Vec<_> = self.scopes.iter().map(|_| module.distinct_node(&[domain])).collect();
-        for (index, scope) in self.scopes.iter().enumerate() {
+        let ids: Vec<_> = self.classes.iter().map(|_| module.distinct_node(&[domain])).collect();
+        for (index, scope) in self.classes.iter().enumerate() {
             module.set_node(scope.own, format!("!{{{}}}", ids[index]));
             let others: Vec<_> =
                 (0..ids.len()).filter(|&other| other != index).map(|other| ids[other].to_string()).collect();
@@ -120,7 +118,7 @@ impl Scopes {
                 Class::ReadOnly => true,
                 _ => false,
             };
-            let others = self.scopes.iter().zip(&ids).filter(|(scope, _)| is_other(scope.class));
+            let others = self.classes.iter().zip(&ids).filter(|(scope, _)| is_other(scope.class));
             let others: Vec<_> = others.map(|(_, id)| id.to_string()).collect();
             module.set_node(*node, format!("!{{{}}}", others.join(", ")));
         }

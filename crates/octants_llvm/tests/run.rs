@@ -146,7 +146,7 @@ kernel @guard(%x "x": array<f32, 1>, %n "n": i32) {
   return
 }"#;
     for opt in [OptLevel::None, OptLevel::Default] {
-        let scalar = EmitOptions::for_cpu(CpuOptions { vector_bits: 0, force_lanes: None });
+        let scalar = EmitOptions::for_cpu(CpuOptions { vector_bits: 0, ..CpuOptions::default() });
         let program = Program::parse(text, &scalar, opt);
         let mut x = f32s(&[0.0; 8]);
         let outcome = program.run(&mut [Arg::Array(&mut x, &[8]), Arg::Scalar(Const::i32(8))], 8);

@@ -30,7 +30,7 @@ kernel @k(%x "x": array<f32, 1>, %m "m": array<f32, 2>, %b "b": array<u8, 1>, %k
     );
     let kernel = octants_ir::text::parse(&text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
     let plan = harness::plan_of(&kernel);
-    let options = EmitOptions::for_cpu(CpuOptions { vector_bits, force_lanes: None });
+    let options = EmitOptions::for_cpu(CpuOptions { vector_bits, ..CpuOptions::default() });
     emit(&kernel, &plan, &options).swap_remove(0)
 }
 

@@ -83,7 +83,7 @@ unsafe impl Device for ReferenceDevice {
     }
 
     fn reservable(&self) -> u64 {
-        self.memory.limit()
+        self.memory.available()
     }
 
     fn reserve_range(&self, bytes: usize) -> Result<Address, DeviceError> {

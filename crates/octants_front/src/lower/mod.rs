@@ -88,7 +88,7 @@ struct Lowerer<'a, H: Host> {
     /// What the loops around are visiting of them, the innermost last.
     visits: Vec<sparse::Visit>,
     /// The latest load of an element of a sparse field at a constant index.
-    constant_load: Option<sparse::ConstantLoad>,
+    shared_load: Option<sparse::SharedLoad>,
     /// Fields that derivatives take as constants where they are loaded.
     stopped: Vec<H::Object>,
     /// How many containers are being copied for host code, one in another.
@@ -146,7 +146,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             formulas: Vec::new(),
             trees: Vec::new(),
             visits: Vec::new(),
-            constant_load: None,
+            shared_load: None,
             stopped: Vec::new(),
             exposure_depth: 0,
             trace: host.begin_trace(),

@@ -24,6 +24,9 @@ const RANGE_PAGE_BYTES: usize = 64 << 10;
 /// Below this an allocation's margins are as long as itself.
 const SMALL_BYTES: usize = 64 << 10;
 
+/// The part of the memory that is left which reservations do not count on. Chosen, not measured: a machine of 16 GiB keeps half a gigabyte.
+const RESERVE_SHARE: u64 = 32;
+
 /// Margins are at least so long, as on GPUs: loops of some dozen elements are run over arrays of two.
 const LEAST_MARGIN: usize = 256;
 
@@ -64,9 +67,10 @@ impl HostMemory {
         }
     }
 
-    /// As many bytes as the machine can back.
-    pub fn limit(&self) -> u64 {
-        self.limit
+    /// As many bytes as the machine can back now, beside what everybody uses: a system that is asked for more ends processes.
+    pub fn available(&self) -> u64 {
+        let left = left_in_machine().unwrap_or(u64::MAX).min(left_in_group().unwrap_or(u64::MAX));
+        self.limit.min(left - left / RESERVE_SHARE)
     }
 
     /// Zeroed memory of which only a part will be touched: a range of addresses, whose pages come into being when they are.
@@ -229,9 +233,31 @@ fn backed_by_machine() -> u64 {
 
 fn swap() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("SwapTotal:"))?;
+    kilobytes(&text, "SwapTotal:")
+}
+
+/// What a line of `/proc/meminfo` says, in bytes.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)
+}
+
+/// Bytes that nobody uses, or that are only copies of files, and swap that is free.
+fn left_in_machine() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let memory = kilobytes(&text, "MemAvailable:")?;
+    Some(memory.saturating_add(kilobytes(&text, "SwapFree:").unwrap_or(0)))
+}
+
+/// Likewise of the container's limit, where there is one.
+fn left_in_group() -> Option<u64> {
+    let limit = group_limit().ok()??;
+    let used: u64 = fs::read_to_string("/sys/fs/cgroup/memory.current").ok()?.trim().parse().ok()?;
+    let text = fs::read_to_string("/sys/fs/cgroup/memory.stat").unwrap_or_default();
+    let files = text.lines().find_map(|line| line.strip_prefix("inactive_file "));
+    let files: u64 = files.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0);
+    Some(limit.saturating_sub(used.saturating_sub(files)))
 }
 
 /// The limit of a container, where there is one.
@@ -243,6 +269,16 @@ fn group_limit() -> io::Result<Option<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_available_is_less_than_all() {
+        let text = "MemTotal:       16000 kB\nMemAvailable:    4000 kB\nSwapTotal:          0 kB\n";
+        assert_eq!(kilobytes(text, "MemAvailable:"), Some(4000 << 10));
+        assert_eq!(kilobytes(text, "SwapFree:"), None);
+        assert_eq!(kilobytes("MemAvailable: much", "MemAvailable:"), None);
+        let memory = HostMemory::new();
+        assert!(memory.available() > 0 && memory.available() < memory.limit);
+    }
 
     #[test]
     fn memory_is_zero_and_aligned_and_comes_back() {

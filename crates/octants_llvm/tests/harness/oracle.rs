@@ -100,12 +100,13 @@ fn execute(program: &Program, inputs: &[Input], chunk: i64) -> Memory {
 pub fn check(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance) {
     check_gpu(kernel, inputs, tolerance);
     let expected = interpret(kernel, inputs);
-    // Never widened; widened where that seems best; always, with masks in vectors and with masks of their own.
-    let forms = [(0, None), (512, None), (256, Some(4)), (512, Some(16))];
-    for (vector_bits, force_lanes) in forms {
+    // Never widened; widened where that seems best; always, with masks in vectors and with masks of their own. Tasks run one after the other, so
+    // that updates need not be atomic, either.
+    let forms = [(0, None, true), (512, None, false), (256, Some(4), false), (512, Some(16), true)];
+    for (vector_bits, force_lanes, exclusive) in forms {
         let straight = vector_bits == 0 || vector_bits == 512 && force_lanes.is_some();
         for opt in [OptLevel::Default, OptLevel::None].into_iter().take(1 + usize::from(straight)) {
-            let options = EmitOptions::for_cpu(CpuOptions { force_lanes, vector_bits });
+            let options = EmitOptions::for_cpu(CpuOptions { force_lanes, vector_bits, exclusive });
             let program = Program::new(kernel.clone(), &options, opt);
             for chunk in [i64::MAX / 2, 13] {
                 let what = format!("{} {vector_bits} {force_lanes:?} {opt:?} chunk {chunk}", kernel.name);

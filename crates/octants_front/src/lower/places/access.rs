@@ -18,7 +18,7 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn load_place(&mut self, place: &Place, span: Span) -> Value {
         let found = &*self.place_for(place, Need::Read, span);
         let value = self.access(found, span, |builder| builder.load(found.base, &found.path));
-        self.note_constant_load(place, value);
+        self.note_shared_load(place, value);
         value
     }
 
@@ -33,7 +33,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     pub(crate) fn store_place(&mut self, place: &Place, value: Value, span: Span) {
-        if let Some((op, value)) = self.update_of_constant(place, value) {
+        if let Some((op, value)) = self.update_of_shared(place, value) {
             let place = &*self.place_for(place, Need::Active, span);
             self.at(span).atomic(op, place.base, &place.path, value);
             return;

@@ -30,7 +30,7 @@ use crate::lower::data::term::{Ndrange, Place};
 
 pub(crate) use cells::{Cell, Need, SparsePlace};
 pub(crate) use loops::{SparseLoop, Visit};
-pub(crate) use reductions::ConstantLoad;
+pub(crate) use reductions::SharedLoad;
 
 /// A tree that the kernel uses.
 #[derive(Debug)]

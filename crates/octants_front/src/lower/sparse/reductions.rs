@@ -1,7 +1,7 @@
 //! Reductions by assignment: `x[0] = x[0] + a`, of an element that all iterations share.
 //!
 //! Of other arrays a pass finds them, by comparing places. An element of a sparse field is behind entries, which the same loop may write, so
-//! that its place says too little: here its index is at hand. Only constant indices are looked at.
+//! that its place says too little: here its index is at hand. Indices that all iterations share are looked at alone: constants, and arguments.
 
 use octants_ir::ops::{ArithOp, AtomicOp};
 use octants_ir::{Const, OpKind, Value, ValueDef};
@@ -10,35 +10,48 @@ use crate::host::Host;
 use crate::lower::Lowerer;
 use crate::lower::data::term::Place;
 
-/// A load of an element at a constant index.
+/// A load of an element at an index that all iterations share.
 #[derive(Debug)]
-pub(crate) struct ConstantLoad {
+pub(crate) struct SharedLoad {
     value: Value,
     base: Value,
-    indices: Vec<Const>,
+    indices: Vec<SharedIndex>,
     components: Vec<Value>,
 }
 
+/// An index that is the same in all iterations.
+#[derive(PartialEq, Debug)]
+enum SharedIndex {
+    Constant(Const),
+    /// The kernel's parameter.
+    Argument(Value),
+}
+
 impl<H: Host> Lowerer<'_, H> {
-    /// The element that a place is, if its index is constant.
-    fn constant_element(&self, place: &Place, value: Value) -> Option<ConstantLoad> {
-        let sparse = place.sparse.as_ref()?;
-        let indices = sparse.indices.iter().map(|&index| self.kernel.as_const(index));
-        let (_, rank) = self.kernel.ty(place.base).place()?;
-        let components = place.path[rank..].to_vec();
-        Some(ConstantLoad { value, base: place.base, indices: indices.collect::<Option<_>>()?, components })
+    fn shared_index(&self, index: Value) -> Option<SharedIndex> {
+        let argument = || self.kernel.as_param(index).map(|_| SharedIndex::Argument(index));
+        self.kernel.as_const(index).map(SharedIndex::Constant).or_else(argument)
     }
 
-    pub(crate) fn note_constant_load(&mut self, place: &Place, value: Value) {
-        if let Some(load) = self.constant_element(place, value) {
-            self.constant_load = Some(load);
+    /// The element that a place is, if all iterations share its index.
+    fn shared_element(&self, place: &Place, value: Value) -> Option<SharedLoad> {
+        let sparse = place.sparse.as_ref()?;
+        let indices = sparse.indices.iter().map(|&index| self.shared_index(index));
+        let (_, rank) = self.kernel.ty(place.base).place()?;
+        let components = place.path[rank..].to_vec();
+        Some(SharedLoad { value, base: place.base, indices: indices.collect::<Option<_>>()?, components })
+    }
+
+    pub(crate) fn note_shared_load(&mut self, place: &Place, value: Value) {
+        if let Some(load) = self.shared_element(place, value) {
+            self.shared_load = Some(load);
         }
     }
 
     /// The update that a store is, of what the element held just before.
-    pub(crate) fn update_of_constant(&mut self, place: &Place, value: Value) -> Option<(AtomicOp, Value)> {
-        let stored = self.constant_element(place, value)?;
-        let load = self.constant_load.take()?;
+    pub(crate) fn update_of_shared(&mut self, place: &Place, value: Value) -> Option<(AtomicOp, Value)> {
+        let stored = self.shared_element(place, value)?;
+        let load = self.shared_load.take()?;
         let same = load.base == stored.base
             && load.indices == stored.indices
             && load.components == stored.components;
