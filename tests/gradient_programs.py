@@ -87,6 +87,8 @@ class GradientProgram:
         self.lines += ["INTS = oc.types.ndarray(dtype=oc.i32, ndim=1)", FUNCS, "", "@oc.kernel"]
         self.lines.append(f"def program({signature}, p: oc.i32):")
         self.top()
+        if seed % 8 == 5 and "oc.stream_parallel" not in "".join(self.lines):
+            self.until()
         self.text = "\n".join(self.lines) + "\n"
 
     # --- words ---------------------------------------------------------------------------------------------------------
@@ -328,3 +330,23 @@ class GradientProgram:
             self.add(1, "for i in y:")
             self.add(2, f"z[i, 1] += oc.sin(y[i] * y[(i + 1) % {self.size}])")
             self.add(2, "z[i, 2] += y[i] * x[i]")
+
+    def until(self) -> None:
+        """A last task with a loop that ends by what it writes: how much a tape keeps of it is counted on copies."""
+        names = Names(["y[i]", "z[i, 0]"], ["p", "i"])
+        self.add(1, "for i in y:")
+        in_memory = self.random.random() < 0.5
+        if in_memory:
+            # The rows are there again for the next run.
+            self.add(2, "end = row[i]")
+        count = "row[i]" if in_memory else self.new("c")
+        self.add(2, f"{count} = 0")
+        condition = f"y[i] {self.pick('<', '>')} {self.number()}"
+        self.add(2, f"while {count} < {self.random.randrange(2, 6)} and {condition}:")
+        self.add(3, f"{count} += 1")
+        self.add(3, f"y[i] = {self.bounded(names)} * y[i] + 0.3 * oc.sin(y[i])")
+        if self.random.random() < 0.4:
+            self.add(3, f"for _ in range(({count} + {self.random.randrange(3)}) % 3):")
+            self.add(4, f"z[i, 0] = 0.5 * z[i, 0] + {self.bounded(names)} * y[i]")
+        if in_memory:
+            self.add(2, "row[i] = end")
