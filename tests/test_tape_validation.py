@@ -131,3 +131,20 @@ def test_without_validation_nothing_is_looked_for(arch):
     with oc.ad.Tape(loss):
         take(x, integers(SAME), loss)
     np.testing.assert_array_equal(x.grad.to_numpy(), 1.0)
+
+
+def test_sparse_fields_are_said_not_to_be_looked_at(debug):
+    x, loss = oc.field(oc.f64, needs_grad=True), made(0.0)
+    oc.root.pointer(oc.i, 4).place(x, x.grad)
+
+    @oc.kernel
+    def add_all(loss: SCALAR):
+        for i in x:
+            loss[None] += x[i] * x[i]
+
+    for i in range(4):
+        x[i] = i
+    with pytest.warns(UserWarning, match="validation=True does not find .* sparse field: `add_all` has some") as told:
+        validated(loss, lambda: [add_all(loss), add_all(loss)])
+    assert len(told) == 1
+    np.testing.assert_array_equal(x.grad.to_numpy(), 4.0 * np.arange(4))

@@ -1,5 +1,6 @@
 //! Kernels whose run is recorded for their derivative: what the kernel overwrites and the derivative needs is kept beside.
 
+use std::ffi::CString;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{Lowered, Returns};
 use octants::{Arguments, Cancel, DualRecording, Gradient, LiveStream, MeetingCheck, Mode};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
 use super::{Kernel, What};
@@ -51,6 +53,8 @@ pub struct TapeChecks {
     pub constants: Vec<usize>,
     /// In debug mode, where only a run shows whether iterations of a parallel loop meet.
     pub meetings: Option<MeetingCheck>,
+    /// Whether the kernel has sparse fields, of whose runs nothing shows that.
+    pub has_trees: bool,
 }
 
 /// Memory without gradients in which kernels of a tape stored what has some: those who read it later would lose them.
@@ -61,6 +65,8 @@ pub struct Sinks {
     ranges: Mutex<Vec<(Range<u64>, String, String)>>,
     /// Whether the user was told of a field.
     told: AtomicBool,
+    /// Whether the user was told of a kernel that is not validated.
+    told_of_trees: AtomicBool,
 }
 
 #[pymethods]
@@ -139,7 +145,7 @@ impl Kernel {
             .map_err(|error| errors::from_error(py, &error))?
             .map_err(|refusals| self.no_derivative(py, kernel, Mode::Reverse, &refusals))?;
         let (sinks, constants, meetings) = (made.sinks, made.constants, made.meetings);
-        let checks = TapeChecks { sinks, constants, meetings };
+        let checks = TapeChecks { sinks, constants, meetings, has_trees: false };
         let Some((recorder, gradient)) = made.recorder else { return Ok((checks, None)) };
         self.tell_dropped(py, kernel, Mode::Reverse, &gradient)?;
         let plan = DerivativePlan::new(kernel, &gradient, self.runtime.get().sources().map());
@@ -258,6 +264,14 @@ impl Kernel {
         sinks.get().check(py, &self.signature.name, &code, launch.bytes())?;
         if let Some(meetings) = code.tape_checks.meetings.as_ref().filter(|_| validate) {
             self.require_no_meeting(py, meetings, &launch)?;
+        }
+        if validate && code.tape_checks.has_trees && !sinks.get().told_of_trees.swap(true, Ordering::Relaxed)
+        {
+            let text = format!(
+                "validation=True does not find iterations that meet at an element of a sparse field: `{}` has some",
+                self.signature.name
+            );
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)?;
         }
         self.launch_recording(py, &code, &mut launch, stream)
     }

@@ -92,6 +92,7 @@ impl Kernel {
             return Ok(self.keep(current, what, made));
         }
         if what == What::Recording && has_trees {
+            checks.has_trees = true;
             // Nothing is kept of a run that makes cells: its derivative must do without.
             let kind = DerivativeKind::Reverse;
             let finding = lower(&LowerOptions { has_run: true, ..options.clone() })?;
