@@ -303,13 +303,12 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether an iteration of a loop holds another loop, or a call, which may hold one. A function that is called rarely looks in its own loops.
+/// Whether an iteration of a loop holds another loop, or a call, which may hold one.
 fn polls(kernel: &Kernel, op: Op) -> bool {
     let mut may_take_long = false;
     octants_ir::rewrite::walk(kernel, kernel.ops[op].regions[0], &mut |inner| {
         may_take_long |= match kernel.ops[inner].kind {
-            OpKind::While => true,
-            OpKind::Call(function) => !kernel.functions[function].is_cold,
+            OpKind::While | OpKind::Call(_) => true,
             OpKind::For => !is_short(kernel, inner) || unrolled_ops(kernel, inner) > STRIP_OPS,
             _ => false,
         };
