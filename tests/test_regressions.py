@@ -1,5 +1,6 @@
 """Programs that once went wrong, each as small as it can be."""
 
+import platform
 import subprocess
 import sys
 
@@ -144,3 +145,24 @@ def test_a_row_beyond_the_edge_of_a_field_ends_no_process(shape, tmp_path):
     )
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True)
     assert done.stdout == "alive False\n", (done.returncode, done.stderr)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="looks at instructions of x86-64")
+@pytest.mark.no_device
+def test_a_minimum_that_a_loop_carries_is_no_branch():
+    # As a branch it was mispredicted where the data decides: edit distances took three times as long.
+    oc.init(arch=oc.cpu, log_level="error", offline_cache=False)
+    table = oc.field(oc.i32, (65, 65))
+
+    @oc.kernel
+    def distances(a: oc.types.NDArray[oc.i32, 1], b: oc.types.NDArray[oc.i32, 1]):
+        oc.loop_config(serialize=True)
+        for i in range(1, 65):
+            for j in range(1, 65):
+                change = 0 if a[i - 1] == b[j - 1] else 1
+                left = oc.min(table[i - 1, j] + 1, table[i, j - 1] + 1)
+                table[i, j] = oc.min(left, table[i - 1, j - 1] + change)
+
+    letters = oc.ndarray(oc.i32, 64)
+    distances(letters, letters)
+    assert "cmov" in distances.dump("asm")

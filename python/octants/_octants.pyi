@@ -136,7 +136,6 @@ class Kernel:
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, grad: bool) -> None: ...
     def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, with_duals: bool) -> Any: ...
-    def _record_duals(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> tuple[Any, Record | None]: ...
     def _record(
         self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, sinks: Sinks, validate: bool
     ) -> tuple[Any, Record | None]: ...
@@ -192,13 +191,21 @@ class Ndarray:
 
     def __init__(self, runtime: Runtime, dtype: Any, shape: Any, layout: Sequence[int] | None = None) -> None: ...
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """How many elements there are along each axis."""
+
     @property
-    def element_shape(self) -> tuple[int, ...]: ...
+    def element_shape(self) -> tuple[int, ...]:
+        """The axes of an element: `()` for numbers, `(n,)` for vectors, `(n, m)` for matrices."""
+
     @property
-    def dtype(self) -> DataType: ...
+    def dtype(self) -> DataType:
+        """The type of the elements, or of their entries."""
+
     @property
-    def element_type(self) -> DataType: ...
+    def element_type(self) -> DataType:
+        """The type of the elements: of a vector or matrix, if they are that."""
+
     @property
     def layout(self) -> tuple[int, ...] | None:
         """The axes from the slowest to the fastest in memory, if that is not their own order."""
@@ -242,13 +249,21 @@ class BufferView:
     def __init__(self, arr: Ndarray, offset: int, size: int) -> None: ...
     def __class_getitem__(cls, item: Any) -> Any: ...
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """How many elements, or rows, there are."""
+
     @property
-    def offset(self) -> int: ...
+    def offset(self) -> int:
+        """Where the view begins in its array."""
+
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """How many elements there are along each axis."""
+
     @property
-    def dtype(self) -> Any: ...
+    def dtype(self) -> Any:
+        """The type of the elements, or of their entries."""
+
     def subview(self, offset: int, size: int) -> BufferView:
         """A part of this view: ``size`` elements from ``offset`` on."""
 

@@ -155,18 +155,21 @@ impl BufferView {
         Ok((slf.get_type(), arguments).into_pyobject(slf.py())?.into_any())
     }
 
+    /// How many elements, or rows, there are.
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<i32> {
         host_only::guard(py, RANGE)?;
         Ok(self.size)
     }
 
+    /// Where the view begins in its array.
     #[getter]
     fn offset(&self, py: Python<'_>) -> PyResult<i32> {
         host_only::guard(py, RANGE)?;
         Ok(self.offset)
     }
 
+    /// How many elements there are along each axis.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         host_only::guard(py, RANGE)?;
@@ -175,6 +178,7 @@ impl BufferView {
         PyTuple::new(py, extents)
     }
 
+    /// The type of the elements, or of their entries.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.ndarray.bind(py).getattr("dtype")

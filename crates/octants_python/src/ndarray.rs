@@ -211,11 +211,13 @@ impl Ndarray {
         Ok(Self { array, runtime: runtime.clone().unbind() })
     }
 
+    /// How many elements there are along each axis.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.array.shape())
     }
 
+    /// The axes of an element: `()` for numbers, `(n,)` for vectors, `(n, m)` for matrices.
     #[getter]
     fn element_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.element_extents())
@@ -231,11 +233,13 @@ impl Ndarray {
         PyTuple::new(py, order.axes(self.array.shape().len()).collect::<Vec<_>>()).map(Some)
     }
 
+    /// The type of the elements, or of their entries.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, DataType> {
         dtype::object_of(py, self.array.scalar()).clone()
     }
 
+    /// The type of the elements: of a vector or matrix, if they are that.
     #[getter]
     fn element_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.array.element() {
