@@ -29,8 +29,12 @@ class Matrix(Operators):
     _wanted = "oc.Matrix takes a list of rows of equal length, or a flat list of numbers"
 
     def __new__(cls, arr, dt=None):
-        if type(arr) in _SEQUENCES and (entries := plain_numbers(arr, dt)) is not None:
-            return matrix_over(entries, dt)
+        if type(arr) in _SEQUENCES:
+            entries = plain_numbers(arr, dt)
+            if entries is None and 2 in cls._ranks:
+                entries = _plain_rows(arr, dt)
+            if entries is not None:
+                return matrix_over(entries, dt)
         if isinstance(arr, Expr) or (isinstance(arr, (list, tuple)) and holds_expression(arr)):
             return trace_call(cls, (arr,), {} if dt is None else {"dt": dt})
         declared = None if dt is None else data_type(dt)
@@ -258,6 +262,14 @@ def plain_numbers(values, dt):
     if limit is None or (float in kinds and type(limit) is int) or not -limit < min(values) <= max(values) < limit:
         return None
     return numpy.array(values, dt.numpy_name)
+
+
+def _plain_rows(rows, dt):
+    """Likewise a matrix, from rows of one length."""
+    if not all(type(row) in _SEQUENCES for row in rows) or len(set(map(len, rows))) != 1:
+        return None
+    entries = plain_numbers([entry for row in rows for entry in row], dt)
+    return None if entries is None else entries.reshape(len(rows), len(rows[0]))
 
 
 def compared(entries, sign: str):
