@@ -28,7 +28,8 @@ def test_the_runner_keeps_what_each_part_found(tmp_path):
     assert found["tests"]["passed"] >= 9 and found["tests"]["failed"] == 0
     assert "20 agree, 0 do not" in found["generator"]["summary"]
     assert "20 schedules on cpu" in found["schedules"]["summary"] and found["schedules"]["status"] == 0
-    assert "0 do not" in found["gradients"]["summary"] and found["gradients"]["status"] == 0
+    assert "agrees 10, kink 0, refused 0, disagrees 0" in found["gradients"]["summary"]
+    assert found["gradients"]["status"] == 0
     bench = json.loads((tmp_path / "bench.json").read_text())
     assert bench["figures"][0]["value"]["octants"] > 0 and not bench["figures"][0]["failures"]
     assert "status" in found["sanitizer"] or "memcheck" in found["sanitizer"]

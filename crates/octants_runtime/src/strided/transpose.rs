@@ -161,7 +161,8 @@ impl<const N: usize> Tiles<N> {
         let step = self.reading.near;
         let first = from.wrapping_add(rows.start * step);
         let source = |column: usize| first.wrapping_add(self.writing.far.at(column));
-        let ahead = (AHEAD_BYTES / (rows.len() * step)).max(2);
+        // One element that is read again and again lies no step apart.
+        let ahead = (AHEAD_BYTES / (rows.len() * step).max(1)).max(2);
         for (column, to) in columns.clone().zip(self.tile.chunks_exact_mut(line)) {
             // SAFETY: the column is one of the tile's, and the buffer's line has room for the elements of one.
             unsafe {
