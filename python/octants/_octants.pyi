@@ -139,6 +139,7 @@ class Kernel:
     def _record(
         self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, sinks: Sinks, validate: bool
     ) -> tuple[Any, Record | None]: ...
+    def _record_duals(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> tuple[Any, Record | None]: ...
     def _grad_since(
         self,
         args: tuple[Any, ...],
