@@ -129,7 +129,7 @@ def load(name: str) -> Program:
         raise BadProgram(f"there is no program {name!r} (benches/programs/{name}/about.py)")
     module = about(name)
     known = {key for key in Program.__dataclass_fields__ if key not in ("name", "folder", "summary")}
-    given = {key.lower(): value for key, value in vars(module).items() if key.isupper()}
+    given = {key.lower(): value for key, value in vars(module).items() if key.isupper() and key[0] != "_"}
     given |= {key: getattr(module, key) for key in FUNCTIONS if hasattr(module, key)}
     if unknown := sorted(set(given) - known):
         raise BadProgram(f"{path}: unknown {', '.join(unknown).upper()}")

@@ -13,7 +13,7 @@ TOLERANCE = Tolerance(rtol=1e-3, atol=1e-2)
 TARGETS = (TimesBetter(1, "quadrants"),)
 
 #: Discs that a cell may hold.
-CAPACITY = 32
+_CAPACITY = 32
 
 
 def inputs(n, cells):
@@ -25,16 +25,16 @@ def inputs(n, cells):
     number = cell[:, 0] * cells + cell[:, 1]
     order = np.argsort(number, kind="stable")
     counts = np.bincount(number, minlength=cells * cells).astype(np.int32)
-    assert counts.max() <= CAPACITY, "a cell overflows"
+    assert counts.max() <= _CAPACITY, "a cell overflows"
     first = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    members = np.zeros((cells * cells, CAPACITY), dtype=np.int32)
+    members = np.zeros((cells * cells, _CAPACITY), dtype=np.int32)
     members[number[order], np.arange(n) - first[number[order]]] = order
     return {
         "x": x,
         "v": v,
         "radius": radius,
         "counts": counts.reshape(cells, cells),
-        "members": members.reshape(cells, cells, CAPACITY),
+        "members": members.reshape(cells, cells, _CAPACITY),
         "force": np.zeros((n, 2), dtype=np.float32),
     }
 
