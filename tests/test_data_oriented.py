@@ -301,6 +301,36 @@ def test_vectors_and_structs_changed_in_place_are_seen(arch):
     assert world.run() == 8.0
 
 
+def test_matrices_and_rows_of_numpy_members_follow_them(arch):
+    @oc.data_oriented
+    class Gate:
+        def __init__(self):
+            self.m = np.array([[1, 2], [3, 4]], dtype=np.float32)
+
+        @oc.kernel
+        def total(self) -> oc.f32:
+            m = oc.Matrix(self.m)
+            return m[1, 0] * 100 + m.sum()
+
+        @oc.kernel
+        def last(self) -> oc.f32:
+            row = oc.Vector(self.m[-1])
+            return row.sum() + self.m[0][1]
+
+        @oc.kernel
+        def beyond(self) -> oc.f32:
+            return self.m[2][0]
+
+    gate = Gate()
+    assert (gate.total(), gate.last()) == (310, 9)
+    gate.m[1, 0] = 5
+    assert (gate.total(), gate.last()) == (512, 11)
+    with pytest.raises(oc.OctantsCompilationError, match="index 2 is out of range of an array with 2 rows"):
+        gate.beyond()
+    gate.m = np.ones((3, 4), dtype=np.float32)
+    assert (gate.total(), gate.last(), gate.beyond()) == (112, 5, 1)
+
+
 def test_a_list_that_holds_itself_does_not_hang():
     @oc.data_oriented
     class Loop:

@@ -33,7 +33,7 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Term<H::Object>> {
         match base {
             Term::Static(inner) => self.subscript(*inner, base_expr, index, span),
-            Term::Array(array) => self.array_element(array, base_expr, index, span).map(Term::Place),
+            Term::Array(array) => self.array_element(array, base_expr, index, span),
             Term::View(view) => self.view_subscript(&view, base_expr, index, span),
             tensor @ (Term::Place(_) | Term::Value(_) | Term::Entries(_) | Term::Encoded(_))
                 if self.term_shape(&tensor).is_some() =>
@@ -101,13 +101,25 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    fn array_element(&mut self, array: Value, base_expr: &Expr, index: &Expr, span: Span) -> Fallible<Place> {
+    fn array_element(
+        &mut self,
+        array: Value,
+        base_expr: &Expr,
+        index: &Expr,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
         let mut items = Vec::new();
         for item in index.index_items() {
             items.push((self.index_operand(item)?, item.span));
         }
+        if let [(Term::Int(row), at)] = *items
+            && self.rank(array) == 2
+            && let Some(row) = self.host_array_row(array, row, at)?
+        {
+            return Ok(row);
+        }
         let name = format!("`{}`", self.text(base_expr.span));
-        self.array_place(array, &name, items, span)
+        self.array_place(array, &name, items, span).map(Term::Place)
     }
 
     /// The place of an array's element.

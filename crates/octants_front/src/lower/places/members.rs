@@ -174,21 +174,72 @@ impl<H: Host> Lowerer<'_, H> {
         self.member(of, Step::Item(key), child, None, path, span)
     }
 
-    /// The elements of an array of the host with one axis that an object leads to, as constants: their number becomes part of the code.
+    /// The elements of an array of the host with one or two axes that an object leads to, two as rows: their number becomes part of the code.
     pub(crate) fn host_array_items(
         &mut self,
         array: octants_ir::Value,
         span: Span,
     ) -> Fallible<Option<Vec<Term<H::Object>>>> {
+        let Some((of, extents)) = self.host_array_extents(array, span)? else { return Ok(None) };
+        let items = match *extents {
+            [count] => (0..count)
+                .map(|at| self.member_item(of, self.host.make_int(at), span))
+                .collect::<Fallible<_>>()?,
+            [rows, columns] => {
+                (0..rows).map(|row| self.host_row(of, row, columns, span)).collect::<Fallible<_>>()?
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(items))
+    }
+
+    /// `array[index]` of an array of the host with two axes that an object leads to, where the index is known.
+    pub(crate) fn host_array_row(
+        &mut self,
+        array: octants_ir::Value,
+        index: i128,
+        span: Span,
+    ) -> Fallible<Option<Term<H::Object>>> {
+        let Some((of, extents)) = self.host_array_extents(array, span)? else { return Ok(None) };
+        let [rows, columns] = *extents else { return Ok(None) };
+        let row = if index < 0 { index + rows } else { index };
+        if !(0..rows).contains(&row) {
+            return Err(self.error(
+                Code::StaticIndexRange,
+                span,
+                format!("index {index} is out of range of an array with {rows} rows"),
+            ));
+        }
+        self.host_row(of, row, columns, span).map(Some)
+    }
+
+    fn host_row(&mut self, of: usize, row: i128, columns: i128, span: Span) -> Fallible<Term<H::Object>> {
+        let entries = (0..columns).map(|column| {
+            let key = self.host.make_tuple(vec![self.host.make_int(row), self.host.make_int(column)]);
+            self.member_item(of, key, span)
+        });
+        Ok(Term::List(entries.collect::<Fallible<_>>()?))
+    }
+
+    /// The dependency and the shape of an array of the host that an object leads to. The shape becomes part of the code.
+    fn host_array_extents(
+        &mut self,
+        array: octants_ir::Value,
+        span: Span,
+    ) -> Fallible<Option<(usize, Vec<i128>)>> {
         let of = self.members.iter().position(|member| {
             matches!(member.term, Term::Array(value) if value == array)
                 && matches!(self.host.meaning(&member.dependency.object), Meaning::HostArray)
         });
-        let Some(of) = of.filter(|_| self.rank(array) == 1) else { return Ok(None) };
-        let Term::Object(size) = self.member_attribute(of, "size", span)? else { return Ok(None) };
-        let Meaning::Int(size) = self.host.meaning(&size) else { return Ok(None) };
-        let items = (0..size).map(|at| self.member_item(of, self.host.make_int(at), span));
-        Ok(Some(items.collect::<Fallible<_>>()?))
+        let Some(of) = of else { return Ok(None) };
+        let shape = self.member_attribute(of, "shape", span)?;
+        let mut extents = Vec::new();
+        for extent in self.items(&shape, span)?.unwrap_or_default() {
+            let extent = self.rvalue(extent, span)?;
+            let Term::Int(extent) = self.pinned(extent) else { return Ok(None) };
+            extents.push(extent);
+        }
+        Ok(Some((of, extents)))
     }
 
     fn known_member(&self, of: usize, same: impl Fn(&Step<H::Object>) -> bool) -> Option<Term<H::Object>> {
