@@ -59,3 +59,15 @@ def test_every_error_has_a_code_that_can_be_explained():
     assert len(codes) > 30
     for code in codes:
         assert code in oc.explain(code)
+
+
+def test_lines_of_a_file_from_windows_are_shown_as_others(tmp_path):
+    text = "# raises OctantsNameError\nimport octants as oc\n\n\n@oc.kernel\ndef f() -> oc.i32:\n    return (1 +\n        missing)\n\n\nf()\n"
+    texts = []
+    for ends in ("\n", "\r\n"):
+        program = tmp_path / f"program{len(ends)}.py"
+        program.write_bytes(text.replace("\n", ends).encode())
+        with pytest.raises(oc.OctantsCompilationError) as caught:
+            runpy.run_path(str(program))
+        texts.append(shown(caught.value).replace(program.name, "program.py"))
+    assert "missing" in texts[0] and texts[0] == texts[1]

@@ -176,6 +176,40 @@ def test_what_torch_writes_inside_of_a_tape_is_seen(on, arch):
     torch.testing.assert_close(x.grad, by_torch.grad)
 
 
+class Weighted(torch.autograd.Function):
+    """As programs write it by hand, with tensors' own gradients, also of those that torch has computed."""
+
+    allocate = False
+
+    @staticmethod
+    def forward(ctx, x, w):
+        y = torch.zeros_like(x)
+        weighted(x, w, y)
+        ctx.save_for_backward(x, w, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, gradients):
+        x, w, y = ctx.saved_tensors
+        if Weighted.allocate:
+            x.grad, w.grad = torch.zeros_like(x), torch.zeros_like(w)
+        y.grad = gradients.contiguous()
+        weighted.grad(x, w, y)
+        return x.grad, w.grad
+
+
+@pytest.mark.parametrize("allocate", [False, True])
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+def test_functions_of_torch_that_are_written_by_hand(on, allocate, monkeypatch):
+    monkeypatch.setattr(Weighted, "allocate", allocate)
+    x, w = tensor([0.3, 0.5], on), tensor([1.0, 2.0], on)
+    (Weighted.apply(x * 2.0, w.exp()) ** 2).sum().backward()
+    by_torch, w_by_torch = tensor([0.3, 0.5], on), tensor([1.0, 2.0], on)
+    (reference(by_torch * 2.0, w_by_torch.exp()) ** 2).sum().backward()
+    torch.testing.assert_close(x.grad, by_torch.grad)
+    torch.testing.assert_close(w.grad, w_by_torch.grad)
+
+
 def test_wrong_uses(on):
     x, w, y = tensor([0.3, 0.5], on), tensor([1.0, 2.0], on), tensor([0.0, 0.0], on)
     loss = tensor([0.0], on)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from ._octants import host_only, tell_of_write
 from ._promotion import numpy_type
 from .exceptions import OctantsRuntimeError
@@ -105,17 +107,18 @@ def gradients_of(tensor):
 
     if not tensor.requires_grad:
         return None
-    if not tensor.is_leaf and not tensor.retains_grad:
+    gradients = _known_gradients(tensor)
+    if gradients is None and not tensor.is_leaf and not tensor.retains_grad and not _in_backward_pass():
         raise OctantsRuntimeError(
             "gradients of a tensor that torch has computed go back through torch: use oc.ad.torch_function, or pass tensor.detach() "
-            "to take it as a constant"
+            "to take it as a constant, or set its grad to zeros to have them there"
         )
-    if tensor.grad is None:
+    if gradients is None:
         with torch.no_grad():
             tensor.grad = torch.empty_strided(
                 tensor.size(), _strides_apart(tensor), dtype=tensor.dtype, device=tensor.device
             ).zero_()
-    gradients = tensor.grad
+        gradients = _known_gradients(tensor)
     if gradients.stride() != tensor.stride() and any(
         extent > 1 and one != other
         for extent, one, other in zip(tensor.shape, gradients.stride(), tensor.stride(), strict=True)
@@ -125,6 +128,22 @@ def gradients_of(tensor):
             "or set its grad to None"
         )
     return gradients.detach()
+
+
+def _known_gradients(tensor):
+    """``tensor.grad``, without torch's warning that it does not write there itself if the tensor is a result of its own."""
+    if tensor.is_leaf:
+        return tensor.grad
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tensor.grad
+
+
+def _in_backward_pass() -> bool:
+    """Whether torch calls this while it computes gradients: what becomes of them is then up to a function of the user's own."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    return torch._C._current_graph_task_id() != -1
 
 
 def _strides_apart(tensor):

@@ -85,7 +85,8 @@ impl Excerpt {
         let range = file.line_range(first).start..file.line_range(last).end;
         Self {
             name: file.name.clone(),
-            text: file.text[range.clone()].to_owned(),
+            // The end of a line of Windows is no character to show; offsets stay what they are.
+            text: file.text[range.clone()].replace("\r\n", " \n").trim_end_matches('\r').to_owned(),
             first_line: first,
             start: range.start,
         }
