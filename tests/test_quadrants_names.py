@@ -283,3 +283,42 @@ def test_addresses_of_fields_and_their_places(arch):
         return oc.get_addr(x, [3]) - oc.get_addr(x.snode, [1])
 
     assert apart() == 8
+
+
+def test_parameters_have_their_names():
+    x = oc.ndarray(oc.f32, 3)
+    x.fill(val=2)
+    assert x.to_numpy().tolist() == [2, 2, 2]
+    t = oc.tensor(oc.f32, 3)
+    t.fill(value=4)
+    assert t[1] == 4
+    matrix = oc.Matrix([[1, 2], [3, 4]])
+    matrix.fill(val=5)
+    assert matrix.to_list() == [[5, 5], [5, 5]]
+    builder, y = oc.FieldsBuilder(), oc.field(oc.i32)
+    builder.pointer(indices=oc.i, dimensions=2).dynamic(axis=oc.j, dimension=8, chunk_size=4).place(y)
+    builder.finalize()
+    y[1, 0] = 3
+    assert y.to_numpy()[1, 0] == 3
+    pairs = oc.Struct.field({"a": oc.f32, "b": oc.i32}, shape=2)
+    pairs.from_numpy(array_dict={"a": np.ones(2, np.float32), "b": np.arange(2, dtype=np.int32)})
+    assert pairs.get_member_field(key="b")[1] == 1
+    assert oc.algorithms.sort_scratch_slots(n=1) == 257
+
+
+def test_stable_members_changes_nothing():
+    @oc.data_oriented(stable_members=True)
+    class Counter:
+        def __init__(self):
+            self.x = oc.ndarray(oc.i32, 1)
+            self.step = 2
+
+        @oc.kernel
+        def run(self):
+            self.x[0] += self.step
+
+    counter = Counter()
+    counter.run()
+    counter.step = 40
+    counter.run()
+    assert counter.x[0] == 42

@@ -165,7 +165,8 @@ def data_oriented(cls: _T) -> _T:
 
     Arrays that the object refers to are arguments of the kernel, read from the object at each call. Numbers are constants of the
     compiled code, and the kernel compiles again when one that it uses has changed; with ``template_primitives=False`` they are
-    arguments, too."""
+    arguments, too. ``stable_members=True``, by which a program says that members are never assigned again, is accepted and changes
+    nothing: what a kernel uses is compared at each call as it is."""
 
 @overload
 def data_oriented(*, template_primitives: bool = True) -> Callable[[_T], _T]:
@@ -173,7 +174,8 @@ def data_oriented(*, template_primitives: bool = True) -> Callable[[_T], _T]:
 
     Arrays that the object refers to are arguments of the kernel, read from the object at each call. Numbers are constants of the
     compiled code, and the kernel compiles again when one that it uses has changed; with ``template_primitives=False`` they are
-    arguments, too."""
+    arguments, too. ``stable_members=True``, by which a program says that members are never assigned again, is accepted and changes
+    nothing: what a kernel uses is compared at each call as it is."""
 
 @dataclass_transform()
 def dataclass(cls: type[_T]) -> type[_T]:
@@ -346,8 +348,8 @@ class Matrix:
     @staticmethod
     def field(*args: Any, **kwargs: Any) -> MatrixField:
         """A field of matrices: ``oc.Matrix.field(2, 2, oc.f32, shape=8)``. ``dtype`` may be a nested list with a type for each entry."""
-    def fill(self, value: Any) -> None:
-        """Sets every entry to ``value``."""
+    def fill(self, val: Any) -> None:
+        """Sets every entry to ``val``."""
     def frobenius_inner(self, other: Any) -> Any:
         """The sum of the products of entries at the same place."""
     def get_shape(self) -> Any:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 
-def data_oriented(cls=None, *, template_primitives=True):
+def data_oriented(cls=None, *, stable_members=False, template_primitives=True):
     """Lets a class have kernels and funcs as methods.
 
     Arrays that the object refers to are arguments of the kernel, read from the object at each call. Numbers are constants of the
     compiled code, and the kernel compiles again when one that it uses has changed; with ``template_primitives=False`` they are
-    arguments, too.
+    arguments, too. ``stable_members=True``, by which a program says that members are never assigned again, is accepted and changes
+    nothing: what a kernel uses is compared at each call as it is.
     """
     if cls is None:
         return lambda decorated: data_oriented(decorated, template_primitives=template_primitives)
     if not isinstance(cls, type):
         raise TypeError(f"@oc.data_oriented decorates a class, not {type(cls).__name__}")
     cls.__octants_template_primitives__ = bool(template_primitives)
+    # By which programs for Quadrants tell such classes.
+    cls._data_oriented = True
     return cls
 
 

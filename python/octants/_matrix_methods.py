@@ -122,14 +122,14 @@ def transpose(self):
 
 
 @_method("fill")
-def fill(self: Template, value):
-    """Sets every entry to ``value``."""
+def fill(self: Template, val):
+    """Sets every entry to ``val``."""
     for i in lang.static(range(self.n)):
         if lang.static(self.ndim == 1):
-            self[i] = value
+            self[i] = val
         else:
             for j in lang.static(range(self.m)):
-                self[i, j] = value
+                self[i, j] = val
 
 
 @_method("cast")

@@ -211,7 +211,7 @@ class Ndarray:
     def layout(self) -> tuple[int, ...] | None:
         """The axes from the slowest to the fastest in memory, if that is not their own order."""
 
-    def fill(self, value: Any, *, qd_stream: Any = None) -> None:
+    def fill(self, val: Any, *, qd_stream: Any = None) -> None:
         """Sets every element."""
 
     def copy_from(self, other: Ndarray | Tensor, *, qd_stream: Any = None) -> None:

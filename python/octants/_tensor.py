@@ -105,9 +105,9 @@ class Tensor(_octants.Tensor):
             "a tensor is looped over in kernels; on the host, loop over to_numpy() or over indices"
         )
 
-    def fill(self, val, *, qd_stream=None) -> None:
+    def fill(self, value, *, qd_stream=None) -> None:
         """Sets every element."""
-        self._impl.fill(val, qd_stream=qd_stream)
+        self._impl.fill(value, qd_stream=qd_stream)
 
     def copy_from(self, other, *, qd_stream=None) -> None:
         """Sets all elements to those of another tensor of the same backend and shape, or of an array or field of that kind."""

@@ -24,11 +24,11 @@ _UNSIGNED = {i32: u32, u32: u32, f32: u32, i64: u64, u64: u64, f64: u64}
 _WIDTH = {u32: 32, u64: 64}
 
 
-def sort_scratch_slots(N: int, log256_max_n: int | None = None) -> int:
-    """How many u32 entries ``sort`` needs as scratch for up to ``N`` keys."""
+def sort_scratch_slots(n: int, log256_max_n: int | None = None) -> int:
+    """How many u32 entries ``sort`` needs as scratch for up to ``n`` keys."""
     if log256_max_n is not None:
         _require_levels(log256_max_n)
-    slots, level = 0, _DIGITS * max(1, -(-N // _BLOCK))
+    slots, level = 0, _DIGITS * max(1, -(-n // _BLOCK))
     while level > 1:
         slots += level
         level = -(-level // _BLOCK)

@@ -249,16 +249,16 @@ impl Ndarray {
     }
 
     /// Sets every element.
-    #[pyo3(signature = (value, *, qd_stream=None))]
+    #[pyo3(signature = (val, *, qd_stream=None))]
     fn fill(
         &self,
         py: Python<'_>,
-        value: &Bound<'_, PyAny>,
+        val: &Bound<'_, PyAny>,
         qd_stream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         host_only::guard(py, "fill")?;
         let on = self.stream(qd_stream)?;
-        let constants = element::constants(self.array.element(), value)?;
+        let constants = element::constants(self.array.element(), val)?;
         write_log::host_writes(py, &self.array, "fill", &[])?;
         stream::access(py, self.array.is_at_rest(), on.as_ref(), |queue| self.array.fill(&constants, queue))
     }

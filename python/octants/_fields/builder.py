@@ -54,25 +54,25 @@ class FieldsBuilder:
         """Whether the tree has memory, and grows no more."""
         return self._tree.is_finished
 
-    def dense(self, axes, dimensions) -> SNode:
+    def dense(self, indices, dimensions) -> SNode:
         """See ``SNode.dense``."""
-        return self.root.dense(axes, dimensions)
+        return self.root.dense(indices, dimensions)
 
-    def pointer(self, axes, dimensions) -> SNode:
+    def pointer(self, indices, dimensions) -> SNode:
         """See ``SNode.pointer``."""
-        return self.root.pointer(axes, dimensions)
+        return self.root.pointer(indices, dimensions)
 
-    def bitmasked(self, axes, dimensions) -> SNode:
+    def bitmasked(self, indices, dimensions) -> SNode:
         """See ``SNode.bitmasked``."""
-        return self.root.bitmasked(axes, dimensions)
+        return self.root.bitmasked(indices, dimensions)
 
-    def dynamic(self, axis, dimension, chunk_size=None) -> SNode:
+    def dynamic(self, index, dimension, chunk_size=None) -> SNode:
         """See ``SNode.dynamic``."""
-        return self.root.dynamic(axis, dimension, chunk_size)
+        return self.root.dynamic(index, dimension, chunk_size)
 
-    def quant_array(self, axes, dimensions, max_num_bits):
+    def quant_array(self, indices, dimensions, max_num_bits):
         """See ``SNode.quant_array``."""
-        return self.root.quant_array(axes, dimensions, max_num_bits)
+        return self.root.quant_array(indices, dimensions, max_num_bits)
 
     def place(self, *fields, offset=None) -> SNode:
         """Places fields of one element: the root is one cell."""

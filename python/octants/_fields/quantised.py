@@ -498,11 +498,11 @@ class PackedStructField(_PackedField):
         """The functions that elements have as methods, by name."""
         return self.struct_type.methods
 
-    def get_member_field(self, name: str):
+    def get_member_field(self, key: str):
         """The field of a member."""
-        if name not in self._member_fields:
-            raise KeyError(f"the field has no member {name!r}; it has {', '.join(self._member_fields)}")
-        return self._member_fields[name]
+        if key not in self._member_fields:
+            raise KeyError(f"the field has no member {key!r}; it has {', '.join(self._member_fields)}")
+        return self._member_fields[key]
 
     def __getitem__(self, index) -> Any:
         return struct_element(self, self._checked(index))  # type: ignore[arg-type]
@@ -532,9 +532,9 @@ class PackedStructField(_PackedField):
         """The members as numpy arrays, by name."""
         return {name: member.to_numpy(qd_stream=qd_stream) for name, member in self._member_fields.items()}
 
-    def from_numpy(self, arr, *, qd_stream=None) -> None:
+    def from_numpy(self, array_dict, *, qd_stream=None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Sets all elements from numpy arrays by the names of the members."""
-        for name, part in self._member_values(arr).items():
+        for name, part in self._member_values(array_dict).items():
             self._member_fields[name].from_numpy(part, qd_stream=qd_stream)
 
 

@@ -47,11 +47,11 @@ class StructField(Field):
         """The functions that elements have as methods, by name."""
         return self.struct_type.methods
 
-    def get_member_field(self, name: str) -> Field:
+    def get_member_field(self, key: str) -> Field:
         """The field of a member."""
-        if name not in self._members:
-            raise KeyError(f"the field has no member {name!r}; it has {', '.join(self._members)}")
-        return self._members[name]
+        if key not in self._members:
+            raise KeyError(f"the field has no member {key!r}; it has {', '.join(self._members)}")
+        return self._members[key]
 
     def __getattr__(self, name: str) -> Field:
         members = self.__dict__.get("_members", {})
@@ -152,15 +152,15 @@ class StructField(Field):
     def _each(self, convert: Callable[[Field], object]) -> dict:
         return {name: convert(member) for name, member in self._members.items()}
 
-    def from_numpy(self, arr, *, qd_stream=None) -> None:
+    def from_numpy(self, array_dict, *, qd_stream=None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Sets all elements from numpy arrays by the names of the members."""
-        given = self._member_values(arr)
+        given = self._member_values(array_dict)
         for name, member in self._members.items():
             member.from_numpy(given[name], qd_stream=qd_stream)
 
-    def from_torch(self, arr, *, qd_stream=None) -> None:
+    def from_torch(self, array_dict, *, qd_stream=None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Sets all elements from torch tensors by the names of the members."""
-        given = self._member_values(arr)
+        given = self._member_values(array_dict)
         for name, member in self._members.items():
             member.from_torch(given[name], qd_stream=qd_stream)
 
