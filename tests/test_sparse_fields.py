@@ -713,3 +713,34 @@ def test_assignments_that_reduce_are_atomic():
     assert [x[k] for k in (0, 5, 9, 13, 17)] == [n, 2 * n, -sum(i % 3 for i in range(n)), 2 * n, n - 1]
     assert y[3, 1] == n
     assert in_order() == 75
+
+
+def test_neighbours_that_share_a_cell_see_it_made_by_the_first():
+    x, y, was = oc.field(oc.i32), oc.field(oc.f32), oc.field(oc.i32, 8192)
+    blocks = oc.root.pointer(oc.i, 2048)
+    blocks.dense(oc.i, 4).place(x)
+    oc.root.pointer(oc.ij, (8, 128)).dense(oc.ij, (2, 16)).place(y)
+
+    @oc.kernel
+    def ask_first():
+        oc.loop_config(serialize=True)
+        for k in range(8192):
+            was[k] = oc.is_active(blocks, [k // 4])
+            x[k] = k
+
+    @oc.kernel
+    def fill(a: oc.f32):
+        for k in range(8192):
+            x[k] += 1
+        for i, j in oc.ndrange(16, 2048):
+            y[i, j] = a + i * 2048 + j
+
+    fill(0.5)
+    assert (x.to_numpy() == 1).all()
+    assert (y.to_numpy() == 0.5 + np.arange(16 * 2048, dtype=np.float32).reshape(16, 2048)).all()
+    assert count_of(x) == 8192 and count_of(y) == 16 * 2048
+    blocks.deactivate_all()
+    assert count_of(x) == 0
+    ask_first()
+    assert (was.to_numpy() == (np.arange(8192) % 4 != 0)).all()
+    assert (x.to_numpy() == np.arange(8192)).all()

@@ -28,6 +28,7 @@ mod sink_updates;
 mod slots;
 mod split_digits;
 mod split_tasks;
+mod strip_by_cells;
 mod sweep;
 mod update;
 

@@ -23,6 +23,7 @@ use crate::simplify::simplify;
 use crate::sink_updates::sink_updates;
 use crate::split_digits::split_digits;
 use crate::split_tasks::split_tasks;
+use crate::strip_by_cells::strip_by_cells;
 
 /// What passes may take for granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -180,6 +181,13 @@ pub static PIPELINE: &[Pass] = &[
         reason: "behind simplify, which makes equal arguments one value; before merge_accesses, which remembers nothing across the calls that it takes out",
         leaves: Phase::Structured,
         run: |kernel, _, _| reuse_cells(kernel),
+    },
+    Pass {
+        name: "strip_by_cells",
+        required: false,
+        reason: "behind reuse_cells, which leaves one look for each cell of an iteration; before merge_accesses, which sees the loops that it makes",
+        leaves: Phase::Structured,
+        run: |kernel, assumptions, _| strip_by_cells(kernel, assumptions),
     },
     Pass {
         name: "merge_accesses",

@@ -51,12 +51,14 @@ pub fn reuse_cells(kernel: &mut Kernel) {
 }
 
 /// A cell that is there.
-struct KnownCell {
+pub(crate) struct KnownCell {
     maker: Func,
-    arguments: Vec<Value>,
+    pub arguments: Vec<Value>,
     /// The base and path of its entry.
     entry: Vec<Value>,
-    slot: Value,
+    /// What the entry was when it was looked at.
+    pub found: Value,
+    pub slot: Value,
 }
 
 fn reuse_in(kernel: &mut Kernel, region: Region, known: &mut Vec<KnownCell>, names: &mut ValueMap) {
@@ -94,7 +96,7 @@ fn reuse_in(kernel: &mut Kernel, region: Region, known: &mut Vec<KnownCell>, nam
 }
 
 /// The cell of an `if` that calls a stable function where an entry is not there.
-fn made_where_missing(kernel: &Kernel, op: Op) -> Option<KnownCell> {
+pub(crate) fn made_where_missing(kernel: &Kernel, op: Op) -> Option<KnownCell> {
     let data = &kernel.ops[op];
     let (&[slot], &[there, missing]) = (&data.results[..], &data.regions[..]) else { return None };
     let (&[there], &[call, after]) = (&kernel.regions[there].ops[..], &kernel.regions[missing].ops[..])
@@ -111,6 +113,7 @@ fn made_where_missing(kernel: &Kernel, op: Op) -> Option<KnownCell> {
         maker,
         arguments: call.operands.to_vec(),
         entry: load.map_or_else(Vec::new, |load| load.operands.to_vec()),
+        found: entry,
         slot,
     })
 }
