@@ -115,6 +115,11 @@ impl Emitter<'_> {
         Range::counted(self.range_of(lo, MAX_DEFINITIONS), self.range_of(hi, MAX_DEFINITIONS))
     }
 
+    /// Whether an integer is zero or more, as far as the loops that it comes from say.
+    pub(crate) fn is_never_negative(&self, value: Value) -> bool {
+        self.range_of(value, MAX_DEFINITIONS).low >= 0
+    }
+
     /// What a value can be.
     fn range_of(&self, value: Value, depth: u32) -> Range {
         if let Some(counter) = self.counters[value] {

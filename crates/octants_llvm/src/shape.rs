@@ -160,6 +160,11 @@ pub(crate) trait Shape {
         Vec::new()
     }
 
+    /// Whether numbers that are never negative are divided by constants as unsigned ones.
+    fn divides_unsigned(&self) -> bool {
+        false
+    }
+
     /// Whether the lesser and the greater of two reals, of which a NaN loses, are one instruction.
     fn has_min_max(&self) -> bool;
 

@@ -129,6 +129,10 @@ impl Shape for CpuOptions {
         e.atomic_pair(first, second)
     }
 
+    fn divides_unsigned(&self) -> bool {
+        true
+    }
+
     fn has_min_max(&self) -> bool {
         false
     }

@@ -1,8 +1,8 @@
 //! Arithmetic. Integers wrap, so no instruction here carries `nsw` or `nuw`; divisors are made safe before dividing, so that
 //! nothing traps and nothing is undefined.
 
-use octants_ir::Scalar;
 use octants_ir::ops::ArithOp;
+use octants_ir::{Const, Scalar, Value};
 
 use crate::emitter::Emitter;
 use crate::shape::LibraryFunction;
@@ -120,6 +120,24 @@ impl Emitter<'_> {
         }
         quotient = self.when(divisor.zero, Val::int(a.ty, 0), quotient);
         Truncating { quotient, safe: divisor.safe }
+    }
+
+    /// Whether an op divides a signed number that is never negative by a positive constant, on a target that does so more quickly without signs.
+    pub(crate) fn divides_unsigned(&self, op: ArithOp, operands: &[Value]) -> bool {
+        let divides = matches!(op, ArithOp::FloorDiv | ArithOp::RawDiv | ArithOp::Mod | ArithOp::RawMod);
+        let &[a, b] = operands else { return false };
+        let by = self.kernel.as_const(b).and_then(Const::as_i128);
+        divides
+            && self.shape.divides_unsigned()
+            && by.is_some_and(|by| by > 0)
+            && self.scalar(a).is_signed()
+            && self.is_never_negative(a)
+    }
+
+    /// The quotient or remainder of such numbers, which rounding down and toward zero have in common.
+    pub(crate) fn unsigned_quotient(&mut self, op: ArithOp, a: Val, b: Val) -> Val {
+        let quotient = matches!(op, ArithOp::FloorDiv | ArithOp::RawDiv);
+        self.binary(if quotient { "udiv" } else { "urem" }, a, b)
     }
 
     /// Of a divisor that is safe.

@@ -58,7 +58,11 @@ impl Emitter<'_> {
             OpKind::Arith(arith) => {
                 let a = self.get(operands[0]);
                 let b = operands.get(1).map_or(a, |&b| self.get(b));
-                self.arith(*arith, a, b)
+                if self.divides_unsigned(*arith, operands) {
+                    self.unsigned_quotient(*arith, a, b)
+                } else {
+                    self.arith(*arith, a, b)
+                }
             }
             OpKind::Bit(bit) => {
                 let (a, b) = (self.get(operands[0]), self.get(operands[1]));

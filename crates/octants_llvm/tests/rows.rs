@@ -1,0 +1,64 @@
+//! Rows of a loop on a CPU: what is known of their indices, and which are unrolled.
+
+mod harness;
+
+use harness::oracle::{Input, check};
+use octants_ir::{Const, Kernel, Scalar};
+use octants_llvm::{CpuOptions, EmitOptions, emit};
+
+fn parse(text: &str) -> Kernel {
+    octants_ir::text::parse(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
+}
+
+/// The code of the first task.
+fn code(kernel: &Kernel) -> String {
+    let plan = harness::plan_of(kernel);
+    emit(kernel, &plan, &EmitOptions::for_cpu(CpuOptions::default())).swap_remove(0).text
+}
+
+fn integers(values: impl IntoIterator<Item = i32>, shape: &[i32]) -> Input {
+    let values: Vec<_> =
+        values.into_iter().map(|value| Const::from_i128(Scalar::I32, value.into())).collect();
+    Input::array(Scalar::I32, &values, shape)
+}
+
+/// Quotients and remainders of indices from `first` to 96, by seven.
+fn quotients(first: i32) -> Kernel {
+    parse(&format!(
+        r#"kernel @k(%x "x": array<i32, 2>) {{
+          %first: i32 = const {first}
+          %end: i32 = const 96
+          parallel_for (%i: i32) in (%first..%end) {{
+            %zero: i32 = const 0
+            %one: i32 = const 1
+            %two: i32 = const 2
+            %three: i32 = const 3
+            %offset: i32 = const {first}
+            %seven: i32 = const 7
+            %row: i32 = sub %i, %offset
+            %a: i32 = floor_div %i, %seven
+            %b: i32 = mod %i, %seven
+            %c: i32 = raw_div %i, %seven
+            %d: i32 = raw_mod %i, %seven
+            store %x[%row, %zero], %a
+            store %x[%row, %one], %b
+            store %x[%row, %two], %c
+            store %x[%row, %three], %d
+          }}
+          return
+        }}"#
+    ))
+}
+
+#[test]
+fn indices_that_are_never_negative_are_divided_without_signs() {
+    let (signed, unsigned) = (quotients(-1), quotients(0));
+    let text = code(&unsigned);
+    assert!(text.contains("udiv") && text.contains("urem") && !text.contains("sdiv"), "{text}");
+    assert!(!text.contains("srem"), "{text}");
+    let text = code(&signed);
+    assert!(text.contains("sdiv i32") && !text.contains("udiv i32"), "{text}");
+    for kernel in [signed, unsigned] {
+        check(&kernel, &[integers(vec![0; 97 * 4], &[97, 4])], |_| 0.0);
+    }
+}
