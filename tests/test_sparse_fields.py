@@ -744,3 +744,33 @@ def test_neighbours_that_share_a_cell_see_it_made_by_the_first():
     ask_first()
     assert (was.to_numpy() == (np.arange(8192) % 4 != 0)).all()
     assert (x.to_numpy() == np.arange(8192)).all()
+
+
+def test_neighbours_in_other_blocks_are_found_from_all_ends_of_a_row():
+    x, y = oc.field(oc.i32), oc.field(oc.i32)
+    oc.root.pointer(oc.ij, 12).dense(oc.ij, 16).place(x, y)
+    rng = np.random.default_rng(4)
+    there = np.kron(rng.random((12, 12)) < 0.6, np.ones((16, 16), dtype=bool))
+    there[:16] = there[-16:] = there[:, :16] = there[:, -16:] = False
+    values = np.where(there, rng.integers(1, 1000, there.shape), 0).astype(np.int32)
+
+    @oc.kernel
+    def begin(values: oc.types.ndarray(dtype=oc.i32, ndim=2)):
+        for i, j in values:
+            if values[i, j] > 0:
+                x[i, j] = values[i, j]
+
+    @oc.kernel
+    def step() -> oc.i32:
+        total = 0
+        for i, j in x:
+            y[i, j] = x[i - 1, j] + 2 * x[i + 1, j] + 4 * x[i, j - 1] + 8 * x[i, j + 1] - x[i, j - 3]
+            total += x[i, j + 2]
+        return total
+
+    begin(values)
+    total = step()
+    away = {(a, b): np.roll(values, (-a, -b), (0, 1)) for a, b in [(-1, 0), (1, 0), (0, -1), (0, 1), (0, -3), (0, 2)]}
+    expected = away[-1, 0] + 2 * away[1, 0] + 4 * away[0, -1] + 8 * away[0, 1] - away[0, -3]
+    assert (y.to_numpy() == np.where(there, expected, 0)).all()
+    assert total == away[0, 2][there].sum()

@@ -62,3 +62,46 @@ fn indices_that_are_never_negative_are_divided_without_signs() {
         check(&kernel, &[integers(vec![0; 97 * 4], &[97, 4])], |_| 0.0);
     }
 }
+
+/// Each element becomes its neighbour's at a distance, in blocks of 16 whose order `entries` says.
+fn neighbours(distance: i32, extent: i32) -> Kernel {
+    parse(&format!(
+        r#"kernel @k(%entries "entries": array<i32, 1>, %x "x": array<i32, 2>, %y "y": array<i32, 2>) {{
+          %none: i32 = const 0
+          %blocks: i32 = const 8
+          %row: i32 = const {extent}
+          parallel_for (%b: i32, %j: i32) in (%none..%blocks, %none..%row) {{
+            %width: i32 = const 16
+            %first: i32 = mul %b, %width
+            %at: i32 = add %first, %j
+            %distance: i32 = const {distance}
+            %next: i32 = add %at, %distance
+            %bits: i32 = const 4
+            %block: i32 = shr %next, %bits
+            %slot: i32 = load %entries[%block]
+            %mask: i32 = const 15
+            %digit: i32 = and %next, %mask
+            %value: i32 = load %x[%slot, %digit]
+            store %y[%b, %j], %value
+          }}
+          return
+        }}"#
+    ))
+}
+
+#[test]
+fn whole_rows_that_look_up_blocks_are_unrolled() {
+    let kernel = neighbours(1, 16);
+    assert!(code(&kernel).contains("llvm.loop.unroll.full"), "{}", code(&kernel));
+    // Longer rows would be much code.
+    assert!(!code(&neighbours(1, 17)).contains("llvm.loop.unroll.full"));
+    // Parts of rows, too, are right: chunks are 13 iterations long.
+    for distance in [1, 3] {
+        let inputs = [
+            integers([3, 1, 8, 0, 2, 7, 5, 6, 4], &[9]),
+            integers(0..9 * 16, &[9, 16]),
+            integers(vec![-1; 8 * 16], &[8, 16]),
+        ];
+        check(&neighbours(distance, 16), &inputs, |_| 0.0);
+    }
+}

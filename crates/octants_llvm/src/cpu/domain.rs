@@ -11,6 +11,7 @@ use super::abi::Frame;
 use crate::address::Index;
 use crate::cpu::flat;
 use crate::cpu::order::order_is_free;
+use crate::cpu::whole_rows;
 use crate::cpu::widen::{self, BodySummary, ScalarBody, Widening};
 use crate::emitter::Emitter;
 use crate::index_range::{Counter, Range};
@@ -35,6 +36,14 @@ struct Domain<'k> {
     polls: bool,
     /// What LLVM makes of it where it is not widened.
     scalar: ScalarBody,
+}
+
+/// Which rows a loop is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rows {
+    Any,
+    /// Those that are as long as the axis, which is unrolled.
+    Whole,
 }
 
 impl Emitter<'_> {
@@ -146,7 +155,13 @@ impl Emitter<'_> {
         let length = self.intrinsic("llvm.umin", &[left.value, room], "");
         let end = self.binary("add nsw", begin.value, length);
         let held: Vec<_> = totals.iter().map(|phi| phi.value).collect();
-        let summed = self.row(domain, begin.value, end, &held);
+        let summed = match self.unrolled_row(domain, row_lo, row_hi) {
+            Some(extent) => {
+                let whole = self.compare("eq", length, Val::i64(extent));
+                self.whole_or_part(domain, whole, (row_lo, row_hi), (begin.value, end), &held)
+            }
+            None => self.row(domain, begin.value, end, &held),
+        };
 
         let left_over = self.binary("sub nuw nsw", left.value, length);
         // The next row: the last outer index counts on, and each that is full starts over and moves the one before it.
@@ -179,10 +194,44 @@ impl Emitter<'_> {
         incoming.map(|(&none, &some)| self.f.join(none.ty(), &[(none, entry), (some, ready)])).collect()
     }
 
+    /// The length of rows that are unrolled where they are whole.
+    fn unrolled_row(&self, domain: &Domain<'_>, lo: Val, hi: Val) -> Option<i64> {
+        let extent = hi.as_int()? - lo.as_int()?;
+        let scalar = domain.widening.is_none() && domain.merged.is_empty() && !domain.polls;
+        let unrolls = scalar
+            && domain.scalar != ScalarBody::Straight
+            && whole_rows::unrolls(self.kernel, &domain.parallel, extent);
+        unrolls.then(|| i64::try_from(extent).ok()).flatten()
+    }
+
+    /// A row that is unrolled if it is whole, else a part of one.
+    fn whole_or_part(
+        &mut self,
+        domain: &Domain<'_>,
+        is_whole: Val,
+        (lo, hi): (Val, Val),
+        (begin, end): (Val, Val),
+        totals: &[Val],
+    ) -> Vec<Val> {
+        let (whole, part, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
+        self.f.branch(is_whole, whole, part);
+        self.f.begin(whole);
+        let of_whole = self.scalar_row(domain, (lo, hi), totals, Rows::Whole);
+        let after_whole = self.f.block();
+        self.f.jump(done);
+        self.f.begin(part);
+        let of_part = self.row(domain, begin, end, totals);
+        let after_part = self.f.block();
+        self.f.jump(done);
+        self.f.begin(done);
+        let incoming = of_whole.iter().zip(&of_part);
+        incoming.map(|(&a, &b)| self.f.join(a.ty(), &[(a, after_whole), (b, after_part)])).collect()
+    }
+
     /// One row. Gives the accumulators.
     fn row(&mut self, domain: &Domain<'_>, begin: Val, end: Val, totals: &[Val]) -> Vec<Val> {
         let Some(widening) = &domain.widening else {
-            return self.scalar_row(domain, begin, end, totals);
+            return self.scalar_row(domain, (begin, end), totals, Rows::Any);
         };
         self.lanes.varying = widening.varying.clone();
         if !widening.unmasked_body {
@@ -211,9 +260,9 @@ impl Emitter<'_> {
         incoming.map(|(&none, &some)| self.f.join(none.ty(), &[(none, before), (some, after)])).collect()
     }
 
-    fn scalar_row(&mut self, domain: &Domain<'_>, begin: Val, end: Val, totals: &[Val]) -> Vec<Val> {
+    fn scalar_row(&mut self, domain: &Domain<'_>, range: (Val, Val), totals: &[Val], rows: Rows) -> Vec<Val> {
         let (axes, accumulators) = (domain.parallel.indices(), domain.parallel.accumulators());
-        self.row_loop(domain, (begin, end), 1, totals, |e, counter, held| {
+        self.row_loop(domain, range, (1, rows), totals, |e, counter, held| {
             if domain.merged.is_empty() {
                 let index = axes[axes.len() - 1];
                 let narrow = e.resize(counter, e.scalar(index));
@@ -235,7 +284,7 @@ impl Emitter<'_> {
         &mut self,
         domain: &Domain<'_>,
         (begin, end): (Val, Val),
-        step: u32,
+        (step, rows): (u32, Rows),
         totals: &[Val],
         body: impl FnOnce(&mut Self, Val, &[Val]) -> Vec<Val>,
     ) -> Vec<Val> {
@@ -257,7 +306,7 @@ impl Emitter<'_> {
         }
         let stepped = self.binary("add nsw", counter.value, Val::i64(step.into()));
         let latch = self.f.block();
-        self.close_loop(domain, head);
+        self.close_loop(domain, rows, head);
         self.f.fill(counter, &[(begin, before), (stepped, latch)]);
         self.fill_phis(&phis, totals, before, &next, latch);
 
@@ -274,7 +323,7 @@ impl Emitter<'_> {
         totals: &[Val],
         masked: bool,
     ) -> Vec<Val> {
-        self.row_loop(domain, (begin, end), widening.lanes, totals, |e, counter, held| {
+        self.row_loop(domain, (begin, end), (widening.lanes, Rows::Any), totals, |e, counter, held| {
             e.wide_body(domain, widening, counter, masked.then_some(end), held)
         })
     }
@@ -324,8 +373,12 @@ impl Emitter<'_> {
     }
 
     /// The back edge of a row's loop. A widened one is left as it is.
-    fn close_loop(&mut self, domain: &Domain<'_>, head: Label) {
+    fn close_loop(&mut self, domain: &Domain<'_>, rows: Rows, head: Label) {
         let mut facts = Vec::new();
+        if rows == Rows::Whole {
+            facts.push(self.module.node("!{!\"llvm.loop.unroll.full\"}".to_owned()));
+            return self.back_edge(head, &facts);
+        }
         if let Some(group) = domain.group {
             facts.push(self.module.node(format!("!{{!\"llvm.loop.parallel_accesses\", {group}}}")));
         }

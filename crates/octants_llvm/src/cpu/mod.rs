@@ -11,6 +11,7 @@ mod library;
 mod order;
 mod reduce;
 mod report;
+mod whole_rows;
 mod widen;
 
 use octants_hal::LaunchShape;
