@@ -77,6 +77,8 @@ pub(crate) struct Emitter<'k> {
     pub group: Option<Group>,
     /// Whether all lanes of a warp run the body that is written.
     pub warp: Option<WholeWarp>,
+    /// Whether a branch that is nearly always taken is better than selections: the loop that is written is not one to vectorise.
+    pub branches: bool,
     /// `if`s whose condition is known to hold here.
     pub taken: Vec<Op>,
     /// The allocas of `local` ops.
@@ -124,6 +126,7 @@ impl<'k> Emitter<'k> {
             taken: Vec::new(),
             locals: SideTable::new(None),
             params: vec![ParamRegisters::default(); kernel.params.len()],
+            branches: false,
             copied: Vec::new(),
             unwritten: Vec::new(),
             shared: Vec::new(),

@@ -105,3 +105,50 @@ fn whole_rows_that_look_up_blocks_are_unrolled() {
         check(&neighbours(distance, 16), &inputs, |_| 0.0);
     }
 }
+
+/// Integers of reals, in a loop with or without a call.
+fn truncations(call: &str) -> Kernel {
+    parse(&format!(
+        r#"func0 = function @same(%v "v": i32) -> (i32) {{
+          return %v
+        }}
+        kernel @k(%x "x": array<f32, 1>, %y "y": array<i32, 1>) {{
+          %none: i32 = const 0
+          %end: i32 = const 12
+          parallel_for (%i: i32) in (%none..%end) {{
+            %a: f32 = load %x[%i]
+            %b: i32 = cast %a
+            {call}
+            store %y[%i], %b
+          }}
+          return
+        }}"#
+    ))
+}
+
+#[test]
+fn what_is_not_vectorised_tests_once_whether_a_real_fits_an_integer() {
+    let (plain, calls) = (truncations(""), truncations("%c: i32 = call func0 %b"));
+    assert!(!code(&plain).contains("llvm.fabs"), "{}", code(&plain));
+    assert!(code(&calls).contains("llvm.fabs"), "{}", code(&calls));
+    let edge = 2.0_f64.powi(31);
+    let reals = [
+        0.0,
+        -0.5,
+        1.9,
+        -1.9,
+        edge,
+        -edge,
+        edge - 128.0,
+        -edge - 256.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        1e30,
+    ];
+    let reals = reals.map(|value| Const::from_f64(Scalar::F32, value));
+    for kernel in [plain, calls] {
+        let inputs = [Input::array(Scalar::F32, &reals, &[12]), integers(vec![7; 12], &[12])];
+        check(&kernel, &inputs, |_| 0.0);
+    }
+}

@@ -3,8 +3,9 @@
 //! The innermost loop is a plain counted one over neighbouring iterations, so that it vectorises. The chunk's first point is
 //! found by division once; the outer indices then count on like an odometer.
 
+use octants_ir::rewrite::ops_in;
 use octants_ir::views::ParallelLoop;
-use octants_ir::{Const, Op, Scalar};
+use octants_ir::{Const, Op, OpKind, Scalar};
 
 use super::CpuOptions;
 use super::abi::Frame;
@@ -72,6 +73,10 @@ impl Emitter<'_> {
         let group = independent.then(|| self.scopes.begin_independent(&mut self.module));
         let polls = self.polls(op);
         let scalar = widen::scalar_body(self.kernel, &parallel);
+        let calls = || {
+            ops_in(self.kernel, body).iter().any(|&op| matches!(self.kernel.ops[op].kind, OpKind::Call(_)))
+        };
+        self.branches = widening.is_none() && (scalar != ScalarBody::Vectorisable || calls());
         let domain = Domain { ranges, parallel, group, merged, widening, polls, scalar };
 
         // One accumulator for each lane, until the end.
@@ -302,7 +307,7 @@ impl Emitter<'_> {
         self.f.begin(inside);
         let next = body(self, counter.value, &held);
         if domain.polls {
-            self.poll_cancel();
+            self.poll_between_iterations();
         }
         let stepped = self.binary("add nsw", counter.value, Val::i64(step.into()));
         let latch = self.f.block();

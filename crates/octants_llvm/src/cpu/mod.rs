@@ -89,7 +89,7 @@ impl Shape for CpuOptions {
     }
 
     fn poll_cancel(&self, e: &mut Emitter<'_>) {
-        e.poll_cancel_flag();
+        e.poll_cancel_flag("");
     }
 
     fn library(&self, e: &mut Emitter<'_>, function: LibraryFunction, operands: &[Val]) -> Val {

@@ -28,8 +28,19 @@ impl Emitter<'_> {
         ));
     }
 
-    /// Volatile keeps the load in its loop; `unordered` lets other memory accesses pass.
-    pub(super) fn poll_cancel_flag(&mut self) {
+    /// Between iterations of a parallel loop, which wait for nobody: whoever is asked touches no array, so that what iterations have in common is
+    /// still loaded once.
+    pub(super) fn poll_between_iterations(&mut self) {
+        let untouched = if self.options.noalias && self.body == self.kernel.body {
+            self.scopes.call_suffix(&mut self.module, Vec::new())
+        } else {
+            String::new()
+        };
+        self.poll_cancel_flag(&untouched);
+    }
+
+    /// Volatile keeps the load in its loop; `unordered` lets other memory accesses pass. The call is followed by what is known of it.
+    pub(super) fn poll_cancel_flag(&mut self, untouched: &str) {
         let flag = if let Some(flag) = self.cancel {
             flag
         } else {
@@ -45,7 +56,7 @@ impl Emitter<'_> {
         self.f.begin(ask);
         let address = self.offset(flag, Cancel::CONFIRM);
         let confirm = self.f.pointer(format_args!("load ptr, ptr {address}, align 8"));
-        let wanted = self.f.define(format_args!("call zeroext i8 {confirm}(ptr {flag}) #2"));
+        let wanted = self.f.define(format_args!("call zeroext i8 {confirm}(ptr {flag}) #2{untouched}"));
         let goes_on = self.f.define(format_args!("icmp eq i8 %v{wanted}, 0"));
         self.f.terminate(format_args!("br i1 %v{goes_on}, label %{go_on}, label %{stop}"));
         self.f.begin(go_on);
