@@ -3,6 +3,7 @@
 //! Code that assumes "no two array arguments share memory, unless both are only read" is right only where that holds; a launch
 //! knows all addresses and sizes, so it looks.
 
+use std::ops;
 use std::sync::Mutex;
 
 use octants_ir::plan::{Access, ArgLayout, ArgSlot};
@@ -11,9 +12,11 @@ use octants_ir::plan::{Access, ArgLayout, ArgSlot};
 #[derive(Debug)]
 pub struct OverlapGuard {
     arrays: Vec<GuardedArray>,
-    /// Where many arrays lay that were last found to be apart: a kernel is usually launched with the same ones again. For 20 arrays this
-    /// is compared in 0.05 µs, and sorting takes 0.5.
-    apart: Mutex<Vec<(u64, u64)>>,
+    /// The bytes of the block that say where the arrays lie: neighbours are one range.
+    places: Vec<ops::Range<usize>>,
+    /// A block whose many arrays were last found to be apart: a kernel is usually launched with the same ones again. To compare its bytes takes a
+    /// quarter of the time of working out where each of 50 to 150 fields lies (kernels of Genesis).
+    apart: Mutex<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -79,7 +82,8 @@ impl OverlapGuard {
         if arrays.len() < 2 || arrays.iter().all(|array| !array.written) {
             arrays.clear();
         }
-        Self { arrays, apart: Mutex::default() }
+        let places = merged(arrays.iter().map(GuardedArray::place));
+        Self { arrays, places, apart: Mutex::default() }
     }
 
     /// Whether arrays can overlap at all.
@@ -101,23 +105,44 @@ impl OverlapGuard {
     }
 
     fn many_overlap(&self, args: &[u8]) -> bool {
-        let ranges = self.arrays.iter().map(|array| array.range(args));
-        let places = ranges.clone().map(|range| (range.start, range.end));
+        let ranges = || self.arrays.iter().map(|array| array.range(args)).collect();
         // Another thread that launches the same kernel is not waited for.
-        let Ok(mut apart) = self.apart.try_lock() else { return many_overlap(ranges.collect()) };
-        if places.clone().eq(apart.iter().copied()) {
+        let Ok(mut apart) = self.apart.try_lock() else { return many_overlap(ranges()) };
+        let same = |place: &ops::Range<usize>| apart[place.clone()] == args[place.clone()];
+        if apart.len() == args.len() && self.places.iter().all(same) {
             return false;
         }
         apart.clear();
-        let overlap = many_overlap(ranges.collect());
+        let overlap = many_overlap(ranges());
         if !overlap {
-            apart.extend(places);
+            apart.extend_from_slice(args);
         }
         overlap
     }
 }
 
+/// Ranges of bytes that come in ascending order; those with less than a word between them become one.
+fn merged(places: impl Iterator<Item = ops::Range<usize>>) -> Vec<ops::Range<usize>> {
+    let mut merged: Vec<ops::Range<usize>> = Vec::new();
+    for place in places {
+        match merged.last_mut() {
+            Some(last) if place.start < last.end + 8 => last.end = place.end,
+            _ => merged.push(place),
+        }
+    }
+    merged
+}
+
 impl GuardedArray {
+    /// The bytes of a block that say where it lies.
+    fn place(&self) -> ops::Range<usize> {
+        let end = match &self.spaced {
+            Some(slot) => slot.stride_offset(self.rank as u8) as usize,
+            None => self.offset + 8 + 4 * self.rank,
+        };
+        self.offset..end
+    }
+
     fn range(&self, args: &[u8]) -> Range {
         let start = u64::from_le_bytes(word(args, self.offset));
         if let Some(span) = self.span {
@@ -217,6 +242,34 @@ mod tests {
         ] {
             assert_eq!(guard.overlaps(&block(&layout, arrays)), overlap);
         }
+    }
+
+    #[test]
+    fn numbers_between_many_fields_are_not_looked_at() {
+        let mut kernel = Kernel::new("k");
+        let field = kernel.field_type(Scalar::F32, Layout::row_major(&[4], 4));
+        for n in 0..MAX_PAIRWISE + 4 {
+            kernel.add_param(format!("f{n}"), field);
+            if n == 8 {
+                kernel.add_param("s", Type::Data(Scalar::I32.into()));
+            }
+        }
+        let layout = ArgLayout::of(&kernel);
+        let guard =
+            OverlapGuard::new(&layout, &vec![Access { read: true, written: true }; layout.slots.len()]);
+        assert_eq!(guard.places.len(), 2);
+        let mut block = vec![0; layout.bytes as usize];
+        for (n, slot) in (1_u64..).zip(&layout.slots) {
+            let (at, bytes) = (slot.offset as usize, (64 * n).to_le_bytes());
+            let count = if slot.array().is_some() { 8 } else { 4 };
+            block[at..at + count].copy_from_slice(&bytes[..count]);
+        }
+        assert!(!guard.overlaps(&block));
+        block[layout.slots[9].offset as usize] ^= 1;
+        assert!(!guard.overlaps(&block));
+        let (first, last) = (layout.slots[0].offset as usize, layout.slots[MAX_PAIRWISE + 4].offset as usize);
+        block.copy_within(first..first + 8, last);
+        assert!(guard.overlaps(&block));
     }
 
     #[test]
