@@ -3,6 +3,7 @@
 import dataclasses
 import gc
 import random
+import sys
 import threading
 import weakref
 
@@ -233,3 +234,106 @@ def test_an_array_that_is_replaced_while_a_kernel_runs_lives_until_it_is_over():
     thread.join()
     work(m)
     assert np.isfinite(m.y.to_numpy()).all()
+
+
+SCALE = 2
+
+
+@oc.data_oriented
+class Computed:
+    def __init__(self):
+        self.wide, self.deep, self.parts = True, 1, [3]
+        self.y = oc.ndarray(oc.i32, 4)
+
+    @property
+    def axes(self):
+        extra = int(self.wide) + 2 * self.deep
+        return max(extra, 2) if self.deep < 9 else -extra
+
+    @property
+    def rows(self):
+        return 2 * self.axes
+
+    @property
+    def scaled(self):
+        return SCALE * self.deep
+
+    @property
+    def first(self):
+        return self.parts[0]
+
+    @oc.kernel
+    def run(self):
+        self.y[0] = self.axes
+        self.y[1] = self.rows
+        self.y[2] = self.scaled
+        self.y[3] = self.first
+
+    def expected(self):
+        return [self.axes, self.rows, self.scaled, self.first]
+
+
+def test_properties_follow_what_they_are_computed_from(arch, monkeypatch):
+    generator, computed = random.Random(7), Computed()
+    for _ in range(200):
+        changed = generator.randrange(16)
+        if changed == 0:
+            computed.wide = not computed.wide
+        elif changed == 1:
+            computed.deep = generator.randrange(12)
+        elif changed == 2:
+            computed.parts[0] = generator.randrange(4)
+        elif changed == 3:
+            monkeypatch.setitem(globals(), "SCALE", generator.randrange(4))
+        elif changed == 4:
+            computed.__dict__ = dict(computed.__dict__)
+        elif changed == 5:
+            computed = Computed()
+        computed.run()
+        assert computed.y.to_numpy().tolist() == computed.expected()
+
+
+def test_the_code_of_a_property_that_follows_from_members_alone_is_not_run():
+    @oc.data_oriented
+    class Fixed(Computed):
+        # No launch of this kernel has seen another number, of which it would be told from then on.
+        @oc.kernel
+        def run(self):
+            self.y[0] = self.axes + self.rows + self.scaled + self.first
+
+    computed, ran = Fixed(), []
+    settled(computed.run)
+    sys.setprofile(lambda frame, event, _: event == "call" and ran.append(frame.f_code.co_name))
+    try:
+        computed.run()
+    finally:
+        sys.setprofile(None)
+    assert sorted(name for name in ran if name in Computed.__dict__) == ["first", "scaled"]
+
+
+@oc.data_oriented
+class OnlyComputed:
+    def __init__(self, n):
+        self.n = n
+
+    @property
+    def twice(self):
+        return 2 * self.n
+
+
+class OtherComputed(OnlyComputed):
+    @property
+    def twice(self):
+        return 20 * self.n
+
+
+def test_objects_of_which_nothing_but_a_property_is_used(arch):
+    y = oc.ndarray(oc.i32, 1)
+
+    @oc.kernel
+    def run(config: oc.template(), y: oc.types.ndarray(dtype=oc.i32, ndim=1)):
+        y[0] = config.twice
+
+    for config in [OnlyComputed(1)] * SETTLED + [OtherComputed(1), OnlyComputed(2), OnlyComputed(1)] * 3:
+        run(config, y)
+        assert y[0] == config.twice

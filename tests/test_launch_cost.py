@@ -121,6 +121,19 @@ def many_arrays(m: Arrays):
 count(many_arrays, Arrays(*[floats() for _ in range(20)]))
 
 
+@dataclasses.dataclass(frozen=True)
+class Fields:
+{fields}
+
+
+@oc.kernel
+def many_fields(m: Fields):
+{field_uses}
+
+
+count(many_fields, Fields(*[oc.field(oc.f32, 4) for _ in range(150)]))
+
+
 @oc.data_oriented
 class Solver:
     def __init__(self):
@@ -160,6 +173,8 @@ def test_launches_allocate_nothing(tmp_path):
             uses=lines("        m.m{a}[i] = m.m{n}", range(0, 20, 2)),
             arrays=lines("    m{n}: Floats", range(20)),
             array_uses=lines("        m.m{n}[i] = 1.0", range(20)),
+            fields=lines("    m{n}: oc.template()", range(150)),
+            field_uses=lines("    m.m{n}[0] = 1.0", range(150)),
         )
     )
     environment = {**os.environ, "LD_PRELOAD": str(library)}
@@ -167,7 +182,7 @@ def test_launches_allocate_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
     counts = dict(line.split() for line in done.stdout.splitlines())
     assert set(counts) == {
-        "arrays", "numpy_arrays", "members", "frozen_members", "many_arrays", "step", "copy",
+        "arrays", "numpy_arrays", "members", "frozen_members", "many_arrays", "many_fields", "step", "copy",
     }  # fmt: skip
     # A few of Python's own: its lists of free objects grow now and then.
     assert {name: int(count) for name, count in counts.items() if int(count) > 20} == {}, counts

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Hashable
+from operator import is_ as _is
 
 from . import _logging, _session
 from .exceptions import OctantsRuntimeError, OctantsSyntaxError
@@ -127,8 +128,9 @@ class PerformanceDispatcher:
             self._forced = self._asked_for()
         if self._forced is not None:
             return self._forced(*args, **kwargs)
-        if self._only is not None and _same(self._only, args, kwargs):
-            return self._only[2](*args, **kwargs)
+        only = self._only
+        if only is not None and _same(only, args, kwargs):
+            return only[2].__wrapped__(*args, **kwargs)
         geometry = self._geometry(*args, **kwargs)
         choice = self._choices.get(geometry)
         if choice is not None and not self._is_worn(choice):
@@ -208,11 +210,8 @@ class PerformanceDispatcher:
 def _same(only: tuple[tuple, dict, Implementation], args: tuple, kwargs: dict) -> bool:
     """Whether a call has the very objects of another one."""
     known, named, _ = only
-    if len(args) != len(known) or len(kwargs) != len(named):
+    if len(args) != len(known) or len(kwargs) != len(named) or not all(map(_is, args, known)):
         return False
-    for ours, theirs in zip(args, known, strict=True):
-        if ours is not theirs:
-            return False
     return not kwargs or all(name in named and value is named[name] for name, value in kwargs.items())
 
 

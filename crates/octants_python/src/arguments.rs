@@ -8,7 +8,7 @@ use octants::front::{
 use octants::ir::{ArrayType, Data, Scalar, TensorType};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::aggregate::{self, Layout};
 use crate::buffer_view::BufferView;
@@ -25,6 +25,8 @@ const STREAM: &str = "qd_stream";
 /// A parameter, as a call sees it.
 pub struct Param {
     spec: ParamSpec,
+    /// Its name, as a call has it.
+    name: Py<PyString>,
     kind: Kind,
 }
 
@@ -55,7 +57,7 @@ fn resolve(annotation: ScalarAnnotation, options: &LowerOptions) -> Scalar {
 
 impl Param {
     /// `ty` is the annotation itself.
-    pub fn new(spec: &ParamSpec, ty: Option<Bound<'_, PyAny>>) -> Self {
+    pub fn new(py: Python<'_>, spec: &ParamSpec, ty: Option<Bound<'_, PyAny>>) -> Self {
         let kind = match (&spec.annotation, ty) {
             (Some(annotation @ (Annotation::Tensor(..) | Annotation::Struct(_))), Some(ty)) => {
                 match Layout::new(annotation) {
@@ -65,7 +67,13 @@ impl Param {
             }
             (annotation, _) => Self::kind(annotation.as_ref()),
         };
-        Self { spec: spec.clone(), kind }
+        Self { spec: spec.clone(), name: PyString::intern(py, &spec.name).unbind(), kind }
+    }
+
+    /// Its value among those that a call gives by keyword.
+    #[inline]
+    pub fn keyword<'py>(&self, kwargs: &Bound<'py, PyDict>) -> Option<Bound<'py, PyAny>> {
+        kwargs.get_item(self.name.bind(kwargs.py())).ok().flatten()
     }
 
     fn kind(annotation: Option<&Annotation>) -> Kind {

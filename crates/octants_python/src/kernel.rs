@@ -13,6 +13,7 @@ use octants::{Arguments, LaunchError, LiveStream};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
+use smallvec::SmallVec;
 
 use crate::arguments::{Binder, Param};
 use crate::bound_kernel::BoundKernel;
@@ -72,6 +73,9 @@ impl SessionHolder for Specialisations {
         }
     }
 }
+
+/// Arguments that a call gives by keyword. They are held: the dictionary may be the caller's own.
+type KeywordArguments<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
 
 /// What a launch computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -420,6 +424,11 @@ impl Kernel {
                 let arguments: Objects<'_, 'py> = args.iter_borrowed().collect();
                 return call(&arguments, None);
             }
+            if let Some(by_keyword) = kwargs.and_then(|kwargs| self.by_keyword(args.len(), kwargs)) {
+                let by_keyword = by_keyword.iter().map(Bound::as_borrowed);
+                let arguments: Objects<'_, 'py> = args.iter_borrowed().chain(by_keyword).collect();
+                return call(&arguments, None);
+            }
             let sources = self.runtime.get().sources().map();
             let binder = Binder { signature: &self.signature, params: &self.params, sources };
             let keyword = kwargs.map(|kwargs| binder.stream(kwargs)).transpose()?.flatten();
@@ -435,6 +444,15 @@ impl Kernel {
             let arguments: Objects<'_, 'py> = placed.iter().map(Bound::as_borrowed).collect();
             call(&arguments, stream.as_ref())
         })
+    }
+}
+
+impl Kernel {
+    /// The arguments of the parameters from `first` on, if they are all that is given by keyword.
+    #[inline]
+    fn by_keyword<'py>(&self, first: usize, kwargs: &Bound<'py, PyDict>) -> Option<KeywordArguments<'py>> {
+        let params = self.params.get(first..).filter(|params| params.len() == kwargs.len())?;
+        params.iter().map(|param| param.keyword(kwargs)).collect()
     }
 }
 
@@ -464,7 +482,7 @@ impl Kernel {
                 .iter()
                 .map(|param| {
                     let ty = PyHost::new(py).annotation_of(function.as_any(), &param.name).ok().flatten();
-                    Param::new(param, ty)
+                    Param::new(py, param, ty)
                 })
                 .collect();
             let specialisations = Arc::new(Specialisations::default());

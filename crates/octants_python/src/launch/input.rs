@@ -121,6 +121,14 @@ impl Input {
         }
     }
 
+    /// The number of the input that it is asked for as an attribute, and its name there: one that is not in its dictionary.
+    pub fn attribute(&self, py: Python<'_>) -> Option<(usize, Py<PyString>)> {
+        match &self.path {
+            Path::Attribute(of, name) => Some((*of, name.clone_ref(py))),
+            Path::Argument | Path::Stored(..) | Path::Item(..) | Path::Held(_) | Path::Companion(_) => None,
+        }
+    }
+
     /// Whether it is read from another input, or compared with it.
     pub fn depends_on(&self, other: usize) -> bool {
         let is_read = match &self.path {

@@ -5,7 +5,8 @@
 //! may be replaced: a launch looks there whether they are the same objects.
 //!
 //! What numbers, arrays of the session and fields put into the block is kept, too, and a launch with the same objects writes none of these
-//! again. Objects that may be replaced are watched, not held: one that is replaced is given back as if nothing were kept.
+//! again. Objects that may be replaced are watched, not held: one that is replaced is given back as if nothing were kept. Of a property that
+//! follows from members alone those are compared, and its code is not run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
@@ -19,6 +20,7 @@ use smallvec::SmallVec;
 
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
+use super::pure_property;
 use super::writer::{ArgumentWriter, Members};
 use crate::{number, template, tensor};
 
@@ -50,6 +52,8 @@ pub struct KeptMembers {
     roots: Vec<usize>,
     /// Members that are read anew, and can be compared with what they were.
     stored: Vec<StoredMember>,
+    /// Likewise, by what they follow from.
+    computed: Vec<ComputedMember>,
     shared: Arc<Shared>,
 }
 
@@ -64,7 +68,16 @@ struct StoredMember {
     leads_on: bool,
 }
 
-/// The object that a stored member belongs to.
+/// A member that is a property of its object, and follows from members in its dictionary.
+struct ComputedMember {
+    member: usize,
+    of: usize,
+    parent: Parent,
+    name: Py<PyString>,
+    from: Vec<Py<PyString>>,
+}
+
+/// The object that a stored or computed member belongs to.
 #[derive(Clone, Copy)]
 enum Parent {
     Argument(usize),
@@ -93,8 +106,8 @@ struct State {
 /// What the arguments of an earlier launch led to. It is taken away when one of them dies, so an address stands for the same object.
 struct Known {
     roots: Vec<usize>,
-    /// One for each member; `None` for those that are not kept.
-    objects: Vec<Py<PyAny>>,
+    /// One for each member; none for those that are not kept.
+    objects: Vec<Option<Py<PyAny>>>,
     /// What a launch was given, if members put nothing else there at another one.
     block: Option<KeptBlock>,
     _watches: Vec<Py<PyWeakrefReference>>,
@@ -107,6 +120,8 @@ struct KeptBlock {
     bound_again: Vec<usize>,
     /// What the stored members were, but for those that are bound again.
     stored: Vec<StoredObject>,
+    /// What the computed members followed from, likewise.
+    computed: Vec<ComputedFrom>,
     trees: Arc<[Arc<Tree>]>,
     /// How many there were when it was written.
     early_releases: u64,
@@ -122,6 +137,15 @@ struct StoredObject {
     parent: Option<usize>,
     /// A value such as a number, which keeps no memory from being given back. Others must live until a launch is over.
     held: Option<Py<PyAny>>,
+}
+
+struct ComputedFrom {
+    /// Which of the computed members follows from it.
+    at: usize,
+    /// The address of the object that it belongs to, if that is stored.
+    parent: Option<usize>,
+    /// In the order of the names; each is a value that nothing can change.
+    values: Vec<Py<PyAny>>,
 }
 
 impl KeptBlock {
@@ -151,15 +175,19 @@ impl KeptMembers {
         let all = readings(dependencies);
         let readings: Vec<_> = (0..dependencies.len()).filter(is_member).map(|at| all[at]).collect();
         let stored = stored_members(py, &readings, inputs, arguments);
-        let is_stored = |at: usize| stored.iter().any(|one| one.member + arguments == numbers[at]);
+        let computed = computed_members(py, &readings, inputs, arguments, (dependencies, numbers), &stored);
+        let is_compared = |at: usize| {
+            stored.iter().any(|one| one.member + arguments == numbers[at])
+                || computed.iter().any(|one| one.member + arguments == numbers[at])
+        };
         let mut roots: Vec<_> = (0..dependencies.len())
             .filter(is_member)
-            .filter(|&at| all[at] != Reading::Anew || is_stored(at))
+            .filter(|&at| all[at] != Reading::Anew || is_compared(at))
             .filter_map(|at| root(dependencies, at))
             .collect();
         roots.sort_unstable();
         roots.dedup();
-        (!roots.is_empty()).then(|| Self { readings, roots, stored, shared: Arc::default() })
+        (!roots.is_empty()).then(|| Self { readings, roots, stored, computed, shared: Arc::default() })
     }
 
     pub fn readings(&self) -> &[Reading] {
@@ -187,7 +215,9 @@ impl KeptMembers {
             return Ok(None);
         }
         let Some(block) = known.block.as_ref().filter(|_| !writer.is_tracking()) else {
-            read.extend(known.objects.iter().map(|object| object.bind(py).clone()));
+            read.extend(
+                known.objects.iter().map(|object| object.as_ref().map(|object| object.bind(py).clone())),
+            );
             *was_recalled = true;
             return Ok(Some(Recalled::Members));
         };
@@ -196,7 +226,7 @@ impl KeptMembers {
         }
         writer.set_block(&block.bytes, &block.trees);
         if block.bound_again.is_empty() {
-            let keep = |_: usize, object: Bound<'py, PyAny>| read.push(object);
+            let keep = |_: usize, object: Bound<'py, PyAny>| read.push(Some(object));
             match self.compare(py, block, (arguments, members), keep, writer)? {
                 Some(changed) if changed.is_empty() => {
                     *was_recalled = true;
@@ -206,15 +236,15 @@ impl KeptMembers {
             }
         }
         // Members that are bound are found by their numbers, and so are the objects that they belong to.
-        read.resize(members.len(), py.None().into_bound(py));
-        let keep = |member: usize, object: Bound<'py, PyAny>| read[member] = object;
+        read.resize(members.len(), None);
+        let keep = |member: usize, object: Bound<'py, PyAny>| read[member] = Some(object);
         let Some(mut bound) = self.compare(py, block, (arguments, members), keep, writer)? else {
             read.clear();
             return Ok(None);
         };
         for &member in &block.bound_again {
             if self.readings[member] == Reading::Kept {
-                read[member] = known.objects[member].bind(py).clone();
+                read[member] = known.objects[member].as_ref().map(|object| object.bind(py).clone());
             }
         }
         bound.extend_from_slice(&block.bound_again);
@@ -235,16 +265,17 @@ impl KeptMembers {
     ) -> PyResult<Option<MemberNumbers>> {
         let mut changed = MemberNumbers::new();
         let mut dict = InstanceDict::default();
+        let parent_of = |parent: Parent, address: Option<usize>| match (parent, address) {
+            (Parent::Argument(at), _) => Some(arguments[at]),
+            // SAFETY: it was found to be an item of another dictionary, and given to `keep`, which holds it.
+            (Parent::Stored(_), Some(address)) => unsafe {
+                Some(Borrowed::from_ptr(py, address as *mut ffi::PyObject))
+            },
+            (Parent::Stored(_), None) => None,
+        };
         for was in &block.stored {
             let stored = &self.stored[was.at];
-            let parent = match (stored.parent, was.parent) {
-                (Parent::Argument(at), _) => arguments[at],
-                // SAFETY: it was found to be an item of another dictionary, and given to `keep`, which holds it.
-                (Parent::Stored(_), Some(address)) => unsafe {
-                    Borrowed::from_ptr(py, address as *mut ffi::PyObject)
-                },
-                (Parent::Stored(_), None) => return Ok(None),
-            };
+            let Some(parent) = parent_of(stored.parent, was.parent) else { return Ok(None) };
             let Some(object) = dict.item(stored.of, &parent, &stored.name) else { return Ok(None) };
             if address(&object) == was.address {
                 if object.get_type_ptr() as usize != was.class {
@@ -266,6 +297,16 @@ impl KeptMembers {
                 }
             } else {
                 changed.push(stored.member);
+            }
+        }
+        for was in &block.computed {
+            let computed = &self.computed[was.at];
+            let Some(parent) = parent_of(computed.parent, was.parent) else { return Ok(None) };
+            for (name, value) in computed.from.iter().zip(&was.values) {
+                let now = dict.item(computed.of, &parent, name);
+                if now.is_none_or(|now| !now.is(value)) {
+                    return Ok(None);
+                }
             }
         }
         Ok(Some(changed))
@@ -318,14 +359,15 @@ impl KeptMembers {
         for &at in &self.roots {
             watches.push(self.watch(&arguments[at]).ok()?);
         }
-        let block = block.map(|writer| self.block(members, read, writer, &mut watches));
+        let block = block.map(|writer| self.block(py, arguments, (members, read), writer, &mut watches));
         let keeps_some = self.readings.iter().any(|&reading| reading != Reading::Anew);
-        if !keeps_some && block.as_ref().is_none_or(|block| block.stored.is_empty()) {
+        let compares = |block: &KeptBlock| !block.stored.is_empty() || !block.computed.is_empty();
+        if !keeps_some && !block.as_ref().is_some_and(compares) {
             return None;
         }
-        let objects = read.iter().zip(&self.readings).map(|(object, reading)| match reading {
-            Reading::Kept => tensor::unwrapped(object).clone().unbind(),
-            Reading::Anew | Reading::Compared => py.None(),
+        let objects = read.iter().zip(&self.readings).map(|(object, reading)| match (object, reading) {
+            (Some(object), Reading::Kept) => Some(tensor::unwrapped(object).clone().unbind()),
+            (None, _) | (_, Reading::Anew | Reading::Compared) => None,
         });
         let roots = self.roots.iter().map(|&at| address(&arguments[at])).collect();
         Some(Known { roots, objects: objects.collect(), block, _watches: watches })
@@ -334,14 +376,15 @@ impl KeptMembers {
     /// What a launch was given, with the stored members that it can be compared by.
     fn block<'py>(
         &self,
-        members: &[Input],
-        read: &Members<'py>,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        (members, read): (&[Input], &Members<'py>),
         writer: &ArgumentWriter<'_, 'py>,
         watches: &mut Vec<Py<PyWeakrefReference>>,
     ) -> KeptBlock {
         let mut stored: Vec<StoredObject> = Vec::new();
         for (at, one) in self.stored.iter().enumerate() {
-            let object = &read[one.member];
+            let Some(object) = &read[one.member] else { continue };
             let parent = match one.parent {
                 Parent::Argument(_) => None,
                 Parent::Stored(at) => match stored.iter().find(|other| other.at == at) {
@@ -362,16 +405,35 @@ impl KeptMembers {
             let class = object.get_type_ptr() as usize;
             stored.push(StoredObject { at, address: address(object), class, parent, held });
         }
-        let is_compared = |member: usize| stored.iter().any(|one| self.stored[one.at].member == member);
-        let changes = |&member: &usize| match self.readings[member] {
-            Reading::Anew => !is_compared(member),
-            Reading::Kept => !members[member].check.is_fixed_for(&read[member]),
-            Reading::Compared => false,
+        let mut computed: Vec<ComputedFrom> = Vec::new();
+        for (at, one) in self.computed.iter().enumerate() {
+            let (object, parent) = match one.parent {
+                Parent::Argument(at) => (arguments[at], None),
+                Parent::Stored(at) => match stored.iter().find(|other| other.at == at) {
+                    // SAFETY: what the launch has read holds it.
+                    Some(parent) => unsafe {
+                        (Borrowed::from_ptr(py, parent.address as *mut ffi::PyObject), Some(parent.address))
+                    },
+                    None => continue,
+                },
+            };
+            let values = one.values(&object, &members[one.member].check);
+            computed.extend(values.map(|values| ComputedFrom { at, parent, values }));
+        }
+        let is_compared = |member: usize| {
+            stored.iter().any(|one| self.stored[one.at].member == member)
+                || computed.iter().any(|one| self.computed[one.at].member == member)
+        };
+        let changes = |&member: &usize| match (self.readings[member], &read[member]) {
+            (Reading::Anew, _) | (Reading::Kept, None) => !is_compared(member),
+            (Reading::Kept, Some(object)) => !members[member].check.is_fixed_for(object),
+            (Reading::Compared, _) => false,
         };
         KeptBlock {
             bytes: writer.block().into(),
             bound_again: (0..members.len()).filter(changes).collect(),
             stored,
+            computed,
             trees: writer.distinct_trees(),
             early_releases: writer.early_releases,
         }
@@ -387,6 +449,23 @@ impl KeptMembers {
         };
         let callback = PyCFunction::new_closure(object.py(), None, None, forget)?;
         Ok(PyWeakrefReference::new_with(object, callback)?.unbind())
+    }
+}
+
+impl ComputedMember {
+    /// What it follows from, in the order of the names. `None` if that is not what the code was made for, or may change by itself.
+    fn values(&self, object: &Bound<'_, PyAny>, check: &Check) -> Option<Vec<Py<PyAny>>> {
+        let py = object.py();
+        let mut dict = InstanceDict::default();
+        let mut values = Vec::new();
+        for name in &self.from {
+            let value = dict.get(self.of, object, name).filter(pure_property::is_plain)?;
+            values.push(value.unbind());
+        }
+        // Another thread may have changed a member since the property was read.
+        let Check::Constant(key) = check else { return None };
+        let now = object.getattr(self.name.bind(py)).ok()?;
+        (key.is_lasting() && key.matches(&now)).then_some(values)
     }
 }
 
@@ -429,6 +508,40 @@ fn stored_members(
         };
         let leads_on = inputs.iter().any(|input| input.depends_on(arguments + member));
         found.push(StoredMember { member, of, parent, name, leads_on });
+    }
+    found
+}
+
+/// Members that are read anew and are properties, of arguments or of stored members, which follow from members in the dictionary of their object.
+fn computed_members(
+    py: Python<'_>,
+    readings: &[Reading],
+    inputs: &[Input],
+    arguments: usize,
+    (dependencies, numbers): (Dependencies<'_, '_>, &[usize]),
+    stored: &[StoredMember],
+) -> Vec<ComputedMember> {
+    let mut found = Vec::new();
+    for (member, _) in readings.iter().enumerate().filter(|(_, reading)| **reading == Reading::Anew) {
+        let is_computed = inputs.iter().all(|input| !input.depends_on(arguments + member));
+        let Some((of, name)) = inputs[arguments + member].attribute(py).filter(|_| is_computed) else {
+            continue;
+        };
+        let parent = match of.checked_sub(arguments) {
+            None => Parent::Argument(of),
+            Some(of) => match stored.iter().position(|stored| stored.member == of) {
+                Some(at) => Parent::Stored(at),
+                None => continue,
+            },
+        };
+        let object = dependencies
+            .iter()
+            .zip(numbers)
+            .find(|(dependency, number)| **number == of && !matches!(dependency.origin, Origin::Captured));
+        let Some((Dependency { object, .. }, _)) = object else { continue };
+        if let Some(from) = pure_property::members_read(object, name.bind(py)) {
+            found.push(ComputedMember { member, of, parent, name, from });
+        }
     }
     found
 }

@@ -11,6 +11,7 @@ mod field;
 mod input;
 mod instance_dict;
 mod kept;
+mod pure_property;
 mod specialisation;
 mod staging;
 mod writer;

@@ -233,13 +233,13 @@ impl Specialisation {
             return Ok(Fit::Differs);
         }
         for FormulaInput { param, at } in &self.formulas {
-            let value = param.formula.value(|input| number::of(&known(arguments, read, input)));
+            let value = param.formula.value(|input| number::of(&known(py, arguments, read, input)));
             let Some(constant) = value.and_then(|value| param.constant(value)) else {
                 return Ok(Fit::Differs);
             };
             writer.put(*at, param.scalar, constant.bits());
         }
-        match self.bind_arrays(arguments, read, &mut writer, bound_again)? {
+        match self.bind_arrays(py, arguments, read, &mut writer, bound_again)? {
             Fit::Fits => {}
             other => return Ok(other),
         }
@@ -261,6 +261,7 @@ impl Specialisation {
     #[inline]
     fn bind_arrays<'py>(
         &self,
+        py: Python<'py>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         read: &Members<'py>,
         writer: &mut ArgumentWriter<'_, 'py>,
@@ -271,7 +272,7 @@ impl Specialisation {
         let again = members.into_iter().flatten().map(|member| arguments.len() + member);
         for index in first.chain(again) {
             let Check::Array(array) = &self.inputs[index].check else { continue };
-            match array.write(&known(arguments, read, index), writer)? {
+            match array.write(&known(py, arguments, read, index), writer)? {
                 ArrayFit::Fits => {}
                 ArrayFit::ReadOnly => return Ok(Fit::ReadOnly(index)),
                 ArrayFit::Differs | ArrayFit::Copied => return Ok(Fit::Differs),
@@ -303,14 +304,14 @@ impl Specialisation {
         let mut stored = InstanceDict::default();
         for (index, input) in self.inputs.iter().enumerate() {
             if index >= arguments.len() {
-                let Some(object) = input.read(py, |at| known(arguments, read, at), &mut stored)? else {
+                let Some(object) = input.read(py, |at| known(py, arguments, read, at), &mut stored)? else {
                     return Ok(Vec::new());
                 };
-                read.push(object);
+                read.push(Some(object));
             }
             let read = &*read;
-            let object = known(arguments, read, index);
-            if input.check.write(&object, |at| known(arguments, read, at), &mut writer)? {
+            let object = known(py, arguments, read, index);
+            if input.check.write(&object, |at| known(py, arguments, read, at), &mut writer)? {
                 continue;
             }
             match self.baked.iter().find(|(number, _)| *number == index) {
@@ -352,16 +353,17 @@ impl<'py> MemberBinding<'_, 'py> {
                 continue;
             }
             if reading == Reading::Anew {
-                let Some(object) = input.read(py, |at| known(arguments, read, at), &mut stored)? else {
+                let Some(object) = input.read(py, |at| known(py, arguments, read, at), &mut stored)? else {
                     return Ok(false);
                 };
                 match read.get_mut(index) {
-                    Some(place) => *place = object,
-                    None => read.push(object),
+                    Some(place) => *place = Some(object),
+                    None => read.push(Some(object)),
                 }
             }
             let read = &*read;
-            if !input.check.write(&read[index], |at| known(arguments, read, at), writer)? {
+            let object = known(py, arguments, read, arguments.len() + index);
+            if !input.check.write(&object, |at| known(py, arguments, read, at), writer)? {
                 return Ok(false);
             }
         }
@@ -369,14 +371,19 @@ impl<'py> MemberBinding<'_, 'py> {
     }
 }
 
-/// An argument, or a member that was read.
+/// An argument, or a member that was read; Python's `None` for one that a launch need not read.
 fn known<'a, 'py>(
+    py: Python<'py>,
     arguments: &[Borrowed<'a, 'py, PyAny>],
     read: &'a Members<'py>,
     at: usize,
 ) -> Borrowed<'a, 'py, PyAny> {
     match arguments.get(at) {
         Some(argument) => *argument,
-        None => read[at - arguments.len()].as_borrowed(),
+        None => match &read[at - arguments.len()] {
+            Some(member) => member.as_borrowed(),
+            // SAFETY: it lives as long as the interpreter.
+            None => unsafe { Borrowed::from_ptr(py, pyo3::ffi::Py_None()) },
+        },
     }
 }

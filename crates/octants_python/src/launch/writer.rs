@@ -14,8 +14,9 @@ use super::staging::{self, StagingCopy};
 use crate::ndarray::Ndarray;
 use crate::{errors, foreign, interrupt, numpy};
 
-/// Members that were read for a launch. Their memory must live until it is over, whatever happens to the objects that had them.
-pub type Members<'py> = SmallVec<[Bound<'py, PyAny>; 32]>;
+/// Members that were read for a launch, by their numbers; none for those that it need not read. Their memory must live until it is over,
+/// whatever happens to the objects that had them.
+pub type Members<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 32]>;
 
 /// Streams of other libraries; all arrays of a library are usually used in one.
 type Streams = SmallVec<[ExternalStream; 1]>;
@@ -34,7 +35,8 @@ struct MirroredArray {
 
 /// The arguments of one launch as the device takes them.
 pub struct LaunchArguments<'py> {
-    block: Words<96>,
+    /// In place for 256 arguments of eight bytes: Genesis has kernels of 150 fields.
+    block: Words<256>,
     staged: Vec<StagingCopy<'py>>,
     trees: Trees,
     /// Likewise, all at once: those of an earlier launch with the same arguments.
