@@ -191,6 +191,9 @@ def test_what_steps_must_not_do():
         (lambda: oc.ad.checkpoint(clears_by_host, 2, []), TypeError),
         (lambda: oc.ad.checkpoint(clears_by_host, 2, [3]), TypeError),
         (lambda: oc.ad.checkpoint(clears_by_host, 2, [(x, made([1.0]))]), TypeError),
+        # As a pair it would be taken for one whose first is read and whose second is written.
+        (lambda: oc.ad.checkpoint(clears_by_host, 2, [(x, x)]), TypeError),
+        (lambda: oc.ad.checkpoint(clears_by_host, 2, (x,)), TypeError),
     ):
         with pytest.raises(error):
             bad()

@@ -335,6 +335,94 @@ def test_members_of_dataclasses_and_tensors(arch):
         assert t.grad.to_numpy().tolist() == [4.0, 4.0, 4.0]
 
 
+def test_gradients_of_arrays_are_arrays_in_kernels(arch):
+    @dataclasses.dataclass(frozen=True)
+    class Weights:
+        w: oc.Tensor
+        rate: oc.f64
+
+    @oc.func
+    def change(of, at):
+        return of.grad[at]
+
+    @oc.kernel
+    def descend(p: Weights):
+        for I in oc.grouped(p.w.grad):
+            p.w[I] -= p.rate * change(p.w, I)
+
+    @oc.kernel
+    def clear(x: oc.types.ndarray()):
+        if oc.static(x.grad is not None):
+            x.grad.fill(0)
+
+    for layout in None, (1, 0):
+        p = Weights(oc.tensor(oc.f64, (2, 3), layout=layout, needs_grad=True), 0.5)
+        p.w.grad.from_numpy(np.arange(6.0).reshape(2, 3))
+        descend(p)
+        descend(p)
+        assert p.w.to_numpy().tolist() == [[0, -1, -2], [-3, -4, -5]]
+        clear(p.w)
+        assert not p.w.grad.to_numpy().any()
+
+    @oc.kernel
+    def step(x: oc.types.ndarray()):
+        for i in x:
+            x[i] -= x.grad[i]
+
+    x, without = made(X), made(X, needs_grad=False)
+    x.grad.fill(1.0)
+    step(x)
+    np.testing.assert_allclose(x.to_numpy(), np.array(X) - 1)
+    clear(without)
+    # Code for an array with gradients is not for one without.
+    with pytest.raises(oc.OctantsCompilationError, match="the array `x` has no gradients"):
+        step(without)
+    with pytest.raises(RuntimeError, match="Cannot automatically differentiate through a grad tensor"):
+        step.grad(x)
+
+
+def test_annotations_demand_gradients_or_leave_them_alone(arch):
+    @oc.kernel
+    def demanding(x: oc.types.ndarray(needs_grad=True), loss: SCALAR):
+        for i in x:
+            loss[None] += x[i] * x[i]
+
+    @oc.kernel
+    def ignoring(x: oc.types.ndarray(needs_grad=False), y: VEC, loss: SCALAR):
+        for i in x:
+            loss[None] += x[i] * y[i]
+
+    x, y, loss, without = made(X), made(X), made(0.0), made(X, needs_grad=False)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="Invalid value for argument x - required needs_grad=True"):
+            demanding(without, loss)
+        with oc.ad.Tape(loss):
+            demanding(x, loss)
+        np.testing.assert_allclose(x.grad.to_numpy(), 2 * np.array(X))
+        with oc.ad.Tape(loss):
+            ignoring(x, y, loss)
+        assert not x.grad.to_numpy().any()
+        np.testing.assert_allclose(y.grad.to_numpy(), X)
+    demanding(np.array(X), loss)
+
+
+def test_gradients_of_nothing_are_refused(arch):
+    x, y = made(X, needs_grad=False), made(X, needs_grad=False)
+
+    @oc.kernel
+    def copy(x: VEC, y: VEC):
+        for i in x:
+            y[i] = x[i]
+
+    with pytest.raises(RuntimeError, match="Gradients of `x`, `y` are not allocated"):
+        copy.grad(x, y)
+    # In a tape such a call is one among others.
+    loss = made(0.0)
+    with oc.ad.Tape(loss):
+        copy(x, y)
+        square(made(X), loss)
+
+
 @pytest.mark.device_memory
 def test_gradients_where_the_host_sees_no_memory():
     @oc.kernel

@@ -258,6 +258,11 @@ def test_value_and_grad(arch):
         assert gradients.tolist() == [2.0, 4.0]
     with pytest.raises(oc.OctantsRuntimeError, match="needs_grad=True"):
         oc.ad.value_and_grad(square, loss, made([1.0], needs_grad=False))
+    with pytest.raises(oc.OctantsRuntimeError, match="the loss of a Tape is .*, not NoneType"):
+        oc.ad.value_and_grad(square, None, x)
+    for bad in 3, made([1.0], needs_grad=False), oc.field(oc.i32, 3):
+        with pytest.raises(oc.OctantsRuntimeError, match="the members of grad_check are"):
+            oc.ad.Tape(loss, grad_check=[bad])
 
 
 def test_gradcheck(arch):

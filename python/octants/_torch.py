@@ -123,7 +123,7 @@ def gradients_of(tensor):
         extent > 1 and one != other
         for extent, one, other in zip(tensor.shape, gradients.stride(), tensor.stride(), strict=True)
     ):
-        raise OctantsRuntimeError(
+        raise ValueError(
             f"a tensor with strides {tensor.stride()} has gradients with strides {gradients.stride()}: make both contiguous, "
             "or set its grad to None"
         )

@@ -38,8 +38,8 @@ pub enum ArgSpec<O> {
     Scalar(Scalar),
     /// A vector, matrix or struct of this type: one kernel parameter for each of its scalars.
     Typed(O),
-    /// A kernel parameter that is an array.
-    Array(ArrayType),
+    /// A kernel parameter that is an array, and the argument, which leads to the arrays of its gradients and duals.
+    Array(ArrayType, Option<O>),
     /// A kernel parameter that is a part of an array.
     View(ArrayType),
     /// Known at compile time; not a parameter of the lowered kernel, though arrays that it leads to are.

@@ -13,7 +13,7 @@ use octants_ir::{
 };
 
 fn array(elem: Scalar, rank: u8) -> ArgSpec<Object> {
-    ArgSpec::Array(ArrayType::array(Data::Scalar(elem), rank, Boundary::Unsafe))
+    ArgSpec::Array(ArrayType::array(Data::Scalar(elem), rank, Boundary::Unsafe), None)
 }
 
 fn lower_with(

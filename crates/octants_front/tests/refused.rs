@@ -16,7 +16,7 @@ use octants_front::{
 use octants_ir::{ArrayType, Boundary, Data, KernelOptions, Scalar};
 
 fn array(elem: Scalar, rank: u8) -> ArgSpec<Object> {
-    ArgSpec::Array(ArrayType::array(Data::Scalar(elem), rank, Boundary::Unsafe))
+    ArgSpec::Array(ArrayType::array(Data::Scalar(elem), rank, Boundary::Unsafe), None)
 }
 
 fn argument(name: &str) -> ArgSpec<Object> {

@@ -96,6 +96,15 @@ impl Param {
         errors::from_diagnostic(py, self.diagnostic(Code::ArrayMismatch, message).help(help), map)
     }
 
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// Whether arrays without gradients are refused.
+    pub fn demands_gradients(&self) -> bool {
+        matches!(&self.kind, Kind::Array(annotation) if annotation.needs_grad == Some(true))
+    }
+
     fn diagnostic(&self, code: Code, message: String) -> Diagnostic {
         Diagnostic::new(code, message).at(self.spec.span).marked("the parameter")
     }
@@ -196,11 +205,20 @@ impl Binder<'_> {
                 self.typed(param, layout, object)?;
                 Ok(ArgSpec::Typed(ty.bind(object.py()).clone()))
             }
-            Kind::Array(annotation) => self.array(param, annotation, object, current).map(ArgSpec::Array),
+            Kind::Array(annotation) => {
+                let ty = self.array(param, annotation, object, current)?;
+                self.gradients(param, annotation, object)?;
+                // An array whose gradients are left alone leads to none.
+                let leads_on = annotation.needs_grad != Some(false);
+                Ok(ArgSpec::Array(ty, leads_on.then(|| object.clone())))
+            }
             Kind::AnyTensor if object.is_none() || object.is_instance_of::<Field>() => {
                 Ok(ArgSpec::Template(object.clone()))
             }
-            Kind::AnyTensor => self.array(param, &host::any_array(), object, current).map(ArgSpec::Array),
+            Kind::AnyTensor => {
+                let ty = self.array(param, &host::any_array(), object, current)?;
+                Ok(ArgSpec::Array(ty, Some(object.clone())))
+            }
             Kind::View(annotation) => self.view(param, annotation, object, current).map(ArgSpec::View),
             Kind::Dataclass(class) => self.dataclass(param, class, object),
             Kind::Template => self.template(param, object, current),
@@ -377,6 +395,27 @@ impl Binder<'_> {
             "pass an oc.ndarray or a numpy array"
         };
         Err(self.error(object.py(), param.diagnostic(Code::ArgumentType, message).help(help)))
+    }
+
+    /// Refuses an array without gradients where the annotation demands some.
+    fn gradients(
+        &self,
+        param: &Param,
+        annotation: &ArrayAnnotation,
+        object: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if annotation.needs_grad != Some(true)
+            || !object.is_instance_of::<Ndarray>()
+            || !object.getattr(intern!(object.py(), "grad"))?.is_none()
+        {
+            return Ok(());
+        }
+        let message = format!(
+            "Invalid value for argument {} - required needs_grad=True, but an array without gradients is provided",
+            param.spec.name
+        );
+        let help = "make the array with `needs_grad=True`, or take `needs_grad=True` out of the annotation";
+        Err(self.error(object.py(), param.diagnostic(Code::ArrayMismatch, message).help(help)))
     }
 
     fn numpy_array(

@@ -311,8 +311,12 @@ impl Kernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut launch = LaunchArguments::new(stream.is_some());
         let code = self.find_or_make(py, what, arguments, &mut launch)?;
-        if let Some(since) = since {
-            since.check(py, &self.signature.name, &code, launch.bytes())?;
+        match since {
+            Some(since) => since.check(py, &self.signature.name, &code, launch.bytes())?,
+            None if code.derivative.as_ref().is_some_and(|gradient| gradient.companions().is_empty()) => {
+                self.require_some_derivatives(py, what, arguments)?;
+            }
+            None => {}
         }
         self.launch(py, &code, &mut launch, stream, RecordUse::None)
     }

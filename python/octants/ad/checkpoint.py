@@ -59,6 +59,10 @@ def _pairs(state) -> list[tuple]:
     listed = state if isinstance(state, list) else [state]
     pairs = []
     for one in listed:
+        if isinstance(one, tuple) and len(one) != 2:
+            raise TypeError(
+                f"a tuple in the state of checkpoint is a pair (now, next), and this one has {len(one)} members: put arrays into a list"
+            )
         now, after = one if isinstance(one, tuple) else (one, None)
         now, after = unwrapped(now), unwrapped(after)
         for array in (now, after):
@@ -66,6 +70,8 @@ def _pairs(state) -> list[tuple]:
                 raise TypeError(
                     f"the state of checkpoint is a list of fields or ndarrays, or of pairs of these, not {array!r}"
                 )
+        if now is after:
+            raise TypeError(f"{now!r} is updated in place: list it by itself, not as a pair")
         if after is not None and (now.shape, now.dtype) != (after.shape, after.dtype):
             raise TypeError(f"{now!r} and {after!r} have other types or shapes: one is copied to the other")
         pairs.append((now, after))

@@ -6,7 +6,7 @@ import functools
 
 from .._octants import host_only
 from ..exceptions import OctantsAssertionError
-from .arrays import with_gradients
+from .arrays import require_loss, unwrapped, with_gradients
 from .tape import Tape
 
 
@@ -17,6 +17,7 @@ def value_and_grad(function, loss, inputs):
     >>> value, (x_grad, y_grad) = step()
     """
     of = with_gradients(inputs, "inputs")
+    require_loss(unwrapped(loss))
 
     @functools.wraps(function)
     def run(*args, **kwargs):

@@ -21,7 +21,7 @@ class FwdMode:
     """
 
     def __init__(self, loss, param, seed=None, clear_gradients=True):
-        self.loss = [unwrapped(one) for one in ([loss] if not isinstance(loss, list) else loss)]
+        self.loss = [unwrapped(one) for one in (loss if isinstance(loss, (list, tuple)) else [loss])]
         self.param = unwrapped(param)
         self.seed = seed
         self.clear_gradients = clear_gradients
@@ -39,6 +39,8 @@ class FwdMode:
             _require_dual(one)
         shape = self.param.shape
         count = math.prod(shape)
+        if self.seed is not None and not hasattr(self.seed, "__len__"):
+            raise TypeError(f"`seed` is a list with a number for each of the {count} elements, not {self.seed!r}")
         if self.seed is None or len(self.seed) == 0:
             if count != 1:
                 raise OctantsRuntimeError(

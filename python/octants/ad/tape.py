@@ -10,7 +10,7 @@ from .._fields.builder import companions, materialise_root
 from .._octants import Kernel, Sinks, WriteLog, host_only, tell_of_torch
 from .._session import runtime
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
-from .arrays import arrays_in, is_torch, numbers_of, require_loss, set_all, unwrapped
+from .arrays import arrays_in, is_torch, numbers_of, require_loss, set_all, unwrapped, with_gradients
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Tape:
         self._tensors: dict[int, tuple] = {}
         if grad_check is not None and not isinstance(grad_check, (list, tuple)):
             raise OctantsAssertionError("grad_check is a list of the fields or ndarrays whose gradients are compared")
-        self._compared = [unwrapped(one) for one in grad_check or ()]
+        self._compared = with_gradients(list(grad_check or ()), "the members of grad_check")
         if self._compared and self.loss is None:
             raise OctantsAssertionError("grad_check compares with differences of the loss: the Tape has none")
         if validation and not _debug():
@@ -162,7 +162,8 @@ class Tape:
 
     def __del__(self):
         # Of one without a loss whose gradients nobody asked for.
-        self._log.close()
+        if hasattr(self, "_log"):
+            self._log.close()
 
     # ---- what is called ----
 

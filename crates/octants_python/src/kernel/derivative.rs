@@ -1,13 +1,16 @@
 //! The code of a kernel's derivatives, and why there is none.
 
+use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{Lowered, Returns};
+use octants::ir::Scalar;
 use octants::{Cancel, Gradient, Mode, Refusal, ir};
 use pyo3::prelude::*;
 
-use super::Kernel;
+use super::{Kernel, What};
 use crate::launch::{CompanionKind, DerivativeKind, DerivativePlan, Specialisation, companions, storage};
+use crate::ndarray::Ndarray;
 use crate::runtime::ActiveSession;
-use crate::{derivative_errors, errors, stack};
+use crate::{derivative_errors, errors, stack, tensor};
 
 impl Kernel {
     /// The code of a derivative.
@@ -79,5 +82,33 @@ impl Kernel {
     ) -> PyErr {
         let diagnostics = derivative_errors::refused(kernel, mode, refusals);
         errors::from_diagnostics(py, &diagnostics, self.runtime.get().sources().map())
+    }
+
+    /// Refuses to compute the gradients of a call none of whose arrays has any.
+    #[cold]
+    pub(super) fn require_some_derivatives(
+        &self,
+        py: Python<'_>,
+        what: What,
+        arguments: &[Borrowed<'_, '_, PyAny>],
+    ) -> PyResult<()> {
+        let holds_reals = |object: &Bound<'_, PyAny>| {
+            let array = tensor::unwrapped(object).cast::<Ndarray>();
+            array.is_ok_and(|array| array.get().array.element().elem().is_some_and(Scalar::is_real))
+        };
+        let without = self.params.iter().zip(arguments).filter(|(_, object)| holds_reals(object));
+        let names: Vec<_> = without.map(|(param, _)| format!("`{}`", param.name())).collect();
+        if names.is_empty() || what != What::Derivative(DerivativeKind::Reverse) {
+            return Ok(());
+        }
+        let text = format!(
+            "Gradients of {} are not allocated, so that `{}.grad` has nothing to compute",
+            names.join(", "),
+            self.signature.name
+        );
+        let diagnostic = Diagnostic::new(Code::DerivativeArguments, text).help(
+            "make the ndarrays with `needs_grad=True`; what the kernel reads there are constants otherwise",
+        );
+        Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()))
     }
 }

@@ -170,8 +170,11 @@ impl Kernel {
         &self,
         current: &ActiveSession,
         what: What,
-        made: Specialisation,
+        mut made: Specialisation,
     ) -> Arc<Specialisation> {
+        for (argument, _) in self.params.iter().enumerate().filter(|(_, param)| param.demands_gradients()) {
+            made.require_gradients(argument);
+        }
         let made = Arc::new(made);
         let mut list = self.specialisations(what);
         list.retain(|one| one.epoch == current.epoch && one.is_alive());

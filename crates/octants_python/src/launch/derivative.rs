@@ -69,6 +69,8 @@ pub struct Companion<'py> {
     kind: CompanionKind,
     /// The array or field, if there is one.
     found: Option<Bound<'py, PyAny>>,
+    /// Whether the annotation says that there is none, whatever the array has.
+    pub is_ignored: bool,
     /// Of a field's leaf: where its first element lies.
     address: Option<u64>,
 }
@@ -166,6 +168,8 @@ pub struct CompanionPath {
     of: Of,
     leaf: usize,
     kind: CompanionKind,
+    /// Whether arrays of other libraries are let through.
+    is_demand: bool,
 }
 
 /// Whose companion it is.
@@ -176,6 +180,11 @@ enum Of {
 }
 
 impl CompanionPath {
+    /// The gradients that an ndarray must have that is an argument.
+    pub fn of_argument(number: usize) -> Self {
+        Self { of: Of::Input(number), leaf: 0, kind: CompanionKind::Grad, is_demand: true }
+    }
+
     /// The companion; `None` if there is none.
     pub fn read<'a, 'py: 'a>(
         &self,
@@ -183,6 +192,11 @@ impl CompanionPath {
         known: impl Fn(usize) -> Borrowed<'a, 'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let found = match &self.of {
+            Of::Input(number)
+                if self.is_demand && !tensor::unwrapped(&known(*number)).is_instance_of::<Ndarray>() =>
+            {
+                Some(known(*number).to_owned())
+            }
             Of::Input(number) => companion(&known(*number), self.leaf, self.kind)?,
             Of::Captured(field) => companion(field.bind(py), self.leaf, self.kind)?,
         };
@@ -297,11 +311,10 @@ pub fn companions<'py>(
             Part::Leaf(leaf) | Part::Cells(leaf) | Part::Words(leaf) => leaf,
             Part::Array(_) | Part::View(_) => 0,
         };
-        let Dependency { origin, object, .. } = &dependencies[dependency];
+        let Dependency { origin, object: recorded, .. } = &dependencies[dependency];
         let object = match origin {
-            // An array is known to the compiler by its type alone.
             Origin::Argument(number) => &*arguments[*number],
-            Origin::Member { .. } | Origin::Captured | Origin::Held => object,
+            Origin::Member { .. } | Origin::Captured | Origin::Held => recorded,
         };
         let address = match part {
             Part::Leaf(leaf) | Part::Cells(leaf) => {
@@ -309,13 +322,15 @@ pub fn companions<'py>(
             }
             Part::Words(_) | Part::Array(_) | Part::View(_) => None,
         };
+        let is_ignored =
+            matches!(origin, Origin::Argument(_)) && matches!(part, Part::Array(_)) && recorded.is_none();
         for &kind in kind.companions() {
-            let found = companion(object, leaf, kind)?;
+            let found = if is_ignored { None } else { companion(object, leaf, kind)? };
             if let (Some(found), Part::Cells(leaf)) = (&found, part) {
                 let of = &bound_field(tensor::unwrapped(object))?.leaves[leaf];
                 require_same_cells(found, of, &kernel.params[param].name)?;
             }
-            companions.push(Companion { param, dependency, part, kind, found, address });
+            companions.push(Companion { param, dependency, part, kind, found, is_ignored, address });
         }
     }
     Ok(companions)
@@ -448,7 +463,7 @@ impl Companion<'_> {
             Some(number) => Of::Input(number),
             None => Of::Captured(of.clone().unbind()),
         };
-        CompanionPath { of, leaf, kind: self.kind }
+        CompanionPath { of, leaf, kind: self.kind, is_demand: false }
     }
 }
 

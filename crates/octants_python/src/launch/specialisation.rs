@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::array::ArrayFit;
-use super::derivative::{Companion, DerivativePlan, check_apart};
+use super::derivative::{Companion, CompanionPath, DerivativePlan, check_apart};
 use super::field::{captured_leaves, leaf_slots};
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
@@ -142,7 +142,7 @@ impl Specialisation {
         let compiled = Arc::clone(gradient.kernel());
         let mut made = Self::new(epoch, compiled, lowered)?;
         let dependencies = &lowered.dependencies;
-        for companion in companions {
+        for companion in companions.iter().filter(|companion| !companion.is_ignored) {
             let of = &dependencies[companion.dependency];
             let number = input_number(dependencies, companion.dependency);
             let input = companion.input(&gradient, &of.object, number)?;
@@ -161,13 +161,19 @@ impl Specialisation {
         dependencies: &[Dependency<Bound<'_, PyAny>>],
         companions: &[Companion<'_>],
     ) -> PyResult<()> {
-        for companion in companions {
+        for companion in companions.iter().filter(|companion| !companion.is_ignored) {
             let of = &dependencies[companion.dependency];
             let number = input_number(dependencies, companion.dependency);
             self.inputs.push(companion.presence(&of.object, number)?);
             self.kept = None;
         }
         Ok(())
+    }
+
+    /// The code is only for arguments with gradients there.
+    pub fn require_gradients(&mut self, argument: usize) {
+        self.inputs.push(Input::companion(CompanionPath::of_argument(argument), Check::Present));
+        self.kept = None;
     }
 
     /// What the code touches of its arrays. Found when it is first asked for.

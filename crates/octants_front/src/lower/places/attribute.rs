@@ -63,6 +63,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::View(view) => self.view_attribute(&view, name, span),
             Term::Array(array) if name == "shape" => Ok(Term::Shape(array)),
             Term::Array(array) if name == "dtype" => Ok(self.array_dtype(array)),
+            Term::Array(array) if matches!(name, "grad" | "dual") => self.array_companion(array, name, span),
             // A list of the kernel is a value of the compiler: a method would change a copy that nobody sees.
             Term::List(_) | Term::Dict(_) if MUTATING.contains(&name) => Err(Box::new(
                 self.diagnostic(
@@ -81,7 +82,7 @@ impl<H: Host> Lowerer<'_, H> {
                 let diagnostic =
                     self.diagnostic(Code::NoAttribute, span, format!("{what} has no attribute `{name}`"));
                 Err(Box::new(match other {
-                    Term::Array(_) => diagnostic.help("in a kernel an array has `shape`, `dtype` and `fill`"),
+                    Term::Array(_) => diagnostic.help("in a kernel an array has `shape`, `dtype`, `grad`, `dual` and `fill`"),
                     _ => diagnostic,
                 }))
             }

@@ -35,9 +35,9 @@ impl<H: Host> Lowerer<'_, H> {
                     let count = self.kernel.params.len() - first;
                     (term, Some(ty), Role::Values { first, count }, false)
                 }
-                ArgSpec::Array(ty) => {
+                ArgSpec::Array(ty, object) => {
                     let (term, role) = self.array_param(name, *ty);
-                    (term, None, role, false)
+                    (term, object.as_ref(), role, false)
                 }
                 ArgSpec::View(ty) => {
                     let (term, role) = self.view_param(name, *ty);
@@ -229,6 +229,7 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Option<(usize, Vec<i128>)>> {
         let of = self.members.iter().position(|member| {
             matches!(member.term, Term::Array(value) if value == array)
+                && matches!(member.dependency.origin, Origin::Member { .. })
                 && matches!(self.host.meaning(&member.dependency.object), Meaning::HostArray)
         });
         let Some(of) = of else { return Ok(None) };
@@ -240,6 +241,54 @@ impl<H: Host> Lowerer<'_, H> {
             extents.push(extent);
         }
         Ok(Some((of, extents)))
+    }
+
+    /// `array.grad` or `array.dual`: an array of its own, which each launch reads from the argument or the member that the array is.
+    pub(crate) fn array_companion(
+        &mut self,
+        array: octants_ir::Value,
+        name: &str,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let is_array =
+            |member: &Member<H::Object>| matches!(member.term, Term::Array(value) if value == array);
+        let Some(of) = self.members.iter().position(is_array) else {
+            return Err(self.error_with_help(
+                Code::NoAttribute,
+                span,
+                format!("the array of a parameter of a real function has no attribute `{name}` here"),
+                format!("pass `{name}` as a parameter of its own"),
+            ));
+        };
+        if let Some(known) = self.known_member(of, |step| matches!(step, Step::Attribute(n) if n == name)) {
+            return Ok(known);
+        }
+        let Type::Array(ty) = self.kernel.ty(array) else { return Ok(Term::None) };
+        let (host, parent) = (self.host, self.members[of].dependency.object.clone());
+        let child = host.getattr(&parent, name, self).unwrap_or_else(|_| host.make_none());
+        let path = format!("{}.{name}", self.members[of].dependency.path);
+        let element = ty.elem.tensor_shape().map_or(ElementAnnotation::Scalar, ElementAnnotation::Is);
+        let (term, role) = match host.argument_array(&child, element) {
+            Some(ArgumentArray::Array(found)) => {
+                self.array_param(&path, ArrayType { boundary: ty.boundary, ..found })
+            }
+            // `oc.static(x.grad is not None)`
+            _ if self.in_static => (Term::None, Role::Constant),
+            _ => {
+                let array = &self.members[of].dependency.path;
+                let what = if name == "grad" { "gradients" } else { "duals" };
+                return Err(self.error_with_help(
+                    Code::NoAttribute,
+                    span,
+                    format!("the array `{array}` has no {what}"),
+                    format!("make it with `needs_{name}=True`; `oc.static(x.{name} is not None)` asks whether there are any"),
+                ));
+            }
+        };
+        let origin = Origin::Member { of, step: Step::Attribute(name.to_owned()) };
+        let dependency = Dependency { origin, object: child, role, path };
+        self.members.push(Member { dependency, typed: false, lifted: false, term: term.clone() });
+        Ok(term)
     }
 
     fn known_member(&self, of: usize, same: impl Fn(&Step<H::Object>) -> bool) -> Option<Term<H::Object>> {
