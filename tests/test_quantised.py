@@ -158,7 +158,89 @@ def test_fields_that_begin_elsewhere(arch):
     assert [x[i] for i in range(-2, 3)] == [-20, -10, 0, 10, 20]
 
 
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda: oc.root.dense(oc.ij, (4, 2)).quant_array(oc.j, 8, max_num_bits=32),
+        lambda: oc.root.dense(oc.j, 16).quant_array(oc.i, 4, max_num_bits=32),
+        lambda: oc.root.pointer(oc.ij, (2, 2)).dense(oc.ij, (2, 1)).quant_array(oc.j, 8, max_num_bits=32),
+    ],
+    ids=["one of two axes", "an axis of its own", "below cells"],
+)
+def test_words_along_some_of_the_axes(arch, cut):
+    x, seen = oc.field(quant.int(4)), oc.field(oc.i32, (4, 16))
+    cut().place(x)
+
+    @oc.kernel
+    def store():
+        for i, j in oc.ndrange((2, 4), 16):
+            x[i, j] = (3 * i + j) % 16 - 8
+
+    @oc.kernel
+    def visit():
+        for i, j in x:
+            seen[i, j] += x[i, j] + 100
+
+    store()
+    visit()
+    expected = np.array([[(3 * i + j) % 16 - 8 if i > 1 else 0 for j in range(16)] for i in range(4)])
+    assert x.shape == (4, 16)
+    assert np.array_equal(x.to_numpy(), expected)
+    assert np.array_equal(seen.to_numpy()[2:], expected[2:] + 100)
+
+
+def test_words_of_a_field_that_begins_elsewhere(arch):
+    x = oc.field(quant.int(4))
+    oc.root.dense(oc.ij, (2, 2)).quant_array(oc.ij, (2, 4), max_num_bits=32).place(x, offset=(-2, 5))
+    x[-2, 5], x[1, 12], x[0, 8] = 1, 2, 3
+
+    @oc.kernel
+    def total() -> oc.i32:
+        s = 0
+        for i, j in x:
+            s += x[i, j] * (100 * i + j)
+        return s
+
+    assert total() == -195 + 2 * 112 + 3 * 8
+    assert [x.to_numpy()[at] for at in ((0, 0), (3, 7), (2, 3))] == [1, 2, 3]
+    with pytest.raises(oc.OctantsRuntimeError, match="a number for each axis"):
+        oc.root.quant_array(oc.i, 4, max_num_bits=32).place(oc.field(quant.int(4)), offset=(1, 2))
+
+
+def test_one_word_without_axes(arch):
+    x, v, plain = oc.field(quant.int(5)), oc.Vector.field(2, quant.fixed(10)), oc.field(oc.i32, ())
+    word = oc.BitpackedFields(32)
+    word.place(x, v)
+    oc.root.place(word)
+
+    @oc.kernel
+    def change() -> oc.i32:
+        x[None] = x[None] * 2
+        v[None] = [0.5, -0.25]
+        for _ in range(3):
+            x[None] += 1
+        return x[None]
+
+    x[None] = -5
+    assert change() == -7
+    assert (x.shape, x[None], x.to_numpy().tolist(), v.to_numpy().tolist()) == ((), -7, -7, [0.5, -0.25])
+    x.fill(4)
+    plain.copy_from(x)
+    assert plain[None] == 4
+    x.from_numpy(np.array(7))
+    assert x[None] == 7
+
+
+def test_numbers_of_the_host_wrap_as_those_of_kernels(arch):
+    (x,) = packed(quant.int(5, signed=False))
+    x[0], x[1] = -1, 2**32 + 33
+    assert x.to_numpy().tolist()[:2] == [31, 1]
+
+
 def test_what_cannot_be_placed(arch):
+    for bad in 0, -1.0, float("nan"):
+        with pytest.raises(ValueError, match="max_value is a number above 0"):
+            quant.fixed(5, max_value=bad)
     with pytest.raises(oc.OctantsRuntimeError, match="no shape"):
         oc.field(quant.int(5), shape=3)
     with pytest.raises(oc.OctantsRuntimeError, match="35 bits used out of 32"):

@@ -78,6 +78,27 @@ def test_a_cell_that_many_iterations_write_first_is_made_once():
     assert inner._num_dynamically_allocated == expected.reshape(64, 4, 64, 4).any(axis=(1, 3)).sum()
 
 
+def test_the_root_gives_up_the_cells_of_all_trees():
+    x = oc.field(oc.i32)
+    oc.root.pointer(oc.i, 4).dense(oc.i, 2).place(x)
+    x[3] = 5
+    y, builder = oc.field(oc.i32), oc.FieldsBuilder()
+    builder.bitmasked(oc.i, 4).place(y)
+    builder.finalize()
+    y[1] = 4
+    oc.root.deactivate_all()
+    assert count_of(x) == count_of(y) == 0
+    assert not x.to_numpy().any()
+
+
+def test_numbers_of_the_host_wrap_as_in_dense_fields():
+    x, dense = oc.field(oc.u8), oc.field(oc.u8, 3)
+    oc.root.pointer(oc.i, 3).place(x)
+    for one in x, dense:
+        one[0], one[1], one[2] = -1, 256 + 7, np.int64(-2)
+    assert x.to_numpy().tolist() == dense.to_numpy().tolist() == [255, 7, 254]
+
+
 def test_memory_is_bounded_over_many_rebuilds():
     x, y = oc.field(oc.f32), oc.field(oc.i32)
     outer = oc.root.pointer(oc.i, 16)
@@ -436,6 +457,22 @@ def test_an_index_outside_is_told_in_debug_mode(arch):
     with pytest.raises(AssertionError):
         x[16]
     assert count_of(x) == 4
+
+
+def test_a_list_of_values_is_appended_to_several_fields():
+    a, b = oc.field(oc.i32), oc.field(oc.f32)
+    lists = oc.root.dynamic(oc.i, 8)
+    lists.place(a, b)
+
+    @oc.kernel
+    def fill():
+        for i in range(3):
+            oc.append(lists, [], [7, 2.5])
+            oc.append(lists, [], (7, 2.5))
+
+    fill()
+    assert a.to_numpy().tolist() == [7] * 6 + [0] * 2
+    assert b.to_numpy().tolist() == [2.5] * 6 + [0] * 2
 
 
 def test_lists_have_methods():

@@ -34,14 +34,22 @@ def _cell(self: Template, at):
     """The index of the word that has the element."""
     if lang.static(self._extents is None):
         return at
-    return at // self._extents
+    return _from_zero(self, at) // self._extents
+
+
+@pyfunc
+def _from_zero(self: Template, at):
+    """An index of a ``quant_array``, whose words begin at 0."""
+    if lang.static(self._first_index is None):
+        return at
+    return at - self._first_index
 
 
 @pyfunc
 def _low(self: Template, at):
     if lang.static(self._extents is None):
         return lang.cast(self._lowest, self._register)
-    within = at % self._extents
+    within = _from_zero(self, at) % self._extents
     number = within[0]
     for axis in lang.static(range(1, self._rank)):
         number = number * self._extents[axis] + within[axis]
@@ -319,7 +327,8 @@ def add(self: Template, at, value):
 @_method
 def cells(self: Template):
     """What a loop over the field runs over."""
-    if lang.static(self._words is not None and (self._extents is None or self._is_sparse)):
+    is_whole = lang.static(self._words is not None and (self._extents is None or self._is_sparse))
+    if lang.static(is_whole and self._first_index is None):
         # The compiler visits all elements of a word that is there.
         return self._words
     return lang.ndrange(*self._bounds)

@@ -204,6 +204,10 @@ class Root:
             raise AttributeError(name)
         return getattr(current_root().root, name)
 
+    def deactivate_all(self) -> None:
+        """Deactivates all cells of all trees: ``oc.root`` itself stands for the one that is not in use yet."""
+        deactivate_all_snodes()
+
     def __repr__(self):
         return "oc.root"
 

@@ -189,11 +189,12 @@ class Field(_octants.Field):
     def copy_from(self, other, *, qd_stream=None) -> None:
         """Sets all elements to those of another field of the same shape."""
         other = other._impl if isinstance(other, Tensor) else other
-        if not isinstance(other, Field):
+        is_packed = getattr(type(other), "__octants_encoded__", False)
+        if not isinstance(other, Field) and not is_packed:
             raise TypeError(f"Cannot copy from a non-field object: {type(other).__name__}")
         if self.shape != other.shape:
             raise ValueError(f"the field has shape {self.shape}, which is not that of the source, {other.shape}")
-        if self._is_sparse or other._is_sparse:
+        if is_packed or self._is_sparse or other._is_sparse:
             from .sparse_access import copy_field
 
             copy_field(self, other, qd_stream)

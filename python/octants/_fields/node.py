@@ -68,11 +68,12 @@ class SNode(Node):
         from .quantised import QuantArray
 
         axes, extents = _cut(axes, dimensions)
-        if not self.shape:
-            return self.dense(axes, 1).quant_array(axes, dimensions, max_num_bits)
-        if list(axes) != list(range(len(self.shape))):
-            raise OctantsRuntimeError("a quant_array cuts all axes of the node that it is made in, in their order")
-        return QuantArray(self, extents, max_num_bits)
+        above = {axis for node in self._path_from_root() for axis in self._tree.axes(node._node)}
+        new = [axis for axis in axes if axis not in above]
+        # Words have all axes: one of them along those that only the quant_array cuts.
+        node = self.dense(Axes(new), 1) if new else self
+        cut = dict(zip(axes, extents, strict=True))
+        return QuantArray(node, [cut.get(axis, 1) for axis in sorted(above.union(new))], max_num_bits)
 
     def hash(self, axes: Axes, dimensions) -> SNode:
         """Not supported."""
@@ -88,7 +89,7 @@ class SNode(Node):
             if isinstance(field, (list, tuple)):
                 self.place(*field, offset=offset)
             elif isinstance(field, (Field, BitpackedFields)):
-                field._place(self, _origin(offset))
+                field._place(self, origin(offset))
             elif isinstance(field, _PackedField):
                 raise OctantsRuntimeError(
                     "fields of quantised numbers are placed by oc.BitpackedFields or in a quant_array, not one by one"
@@ -237,7 +238,8 @@ def whole(value, what: str) -> int:
     return value.__index__()
 
 
-def _origin(offset) -> list[int]:
+def origin(offset) -> list[int]:
+    """The index of the first element, a number for each axis; nothing where there is none."""
     if offset is None:
         return []
     offset = [offset] if not hasattr(offset, "__iter__") else list(offset)

@@ -79,6 +79,8 @@ class _PackedField:
     grad = dual = None
     _is_bound = False
     _snode: Any = None
+    #: Of a ``quant_array``: where it begins, if not at 0.
+    _first_index: Any = None
     _origin_text = ""
 
     def __init__(self, name: str):
@@ -217,6 +219,15 @@ class _PackedField:
             "a field is looped over in kernels; on the host, loop over to_numpy() or over indices"
         )
 
+    def to_dlpack(self, versioned: bool = False):
+        """Refuses: no other library sees bits of words."""
+        raise ValueError("Zero-copy not available: the elements are bits of words; to_numpy() copies them")
+
+    @property
+    def layout(self) -> None:
+        """``None``: words lie in the order of the axes."""
+        return None
+
     def _is_placed(self) -> bool:
         return all(field._words is not None for field in self._scalars())
 
@@ -283,6 +294,7 @@ class QuantisedField(_NumberField):
         kind = self.dtype
         self.__words, self._offset, self._snode = words, offset, words._snode
         self.__extents: Any = None if extents is None else Vector(list(extents), dt=dtypes["i32"])
+        self._first_index = Vector(offset, dt=dtypes["i32"]) if extents is not None and any(offset) else None
         # What `_quantised` knows of a field: its word, its bits in there, and what they mean.
         self._word: DataType = words.dtype
         self._register_bits = max(32, int(self._word.name[1:]))
@@ -640,12 +652,11 @@ class QuantArray:
 
     def place(self, *fields, offset=None):
         """Puts a field of quantised numbers there, one alone."""
+        from .node import origin
         from .scalar import ScalarField
 
         if len(fields) != 1 or not isinstance(fields[0], QuantisedField) or self._is_taken:
             raise OctantsRuntimeError("a quant_array holds one field of quantised numbers")
-        if offset is not None:
-            raise OctantsRuntimeError("fields in a quant_array begin at index 0")
         count = 1
         for extent in self._extents:
             count *= extent
@@ -656,10 +667,17 @@ class QuantArray:
                 f"a quant_array overflows: {count} elements of {bits} bits do not fit {self._max_num_bits} bits"
             )
         field._require_no_place()
+        first = origin(offset)
+        if first and len(first) != len(self._extents):
+            raise OctantsRuntimeError(
+                f"an offset has a number for each axis: there are {len(self._extents)}, not {len(first)}"
+            )
+        if any(first) and self._node._tree.is_sparse:
+            raise OctantsRuntimeError("fields in a quant_array of a tree with sparse nodes begin at index 0")
         self._is_taken = True
         words = ScalarField(self._word, "words of a quant_array")
         words._place(self._node, [])
-        field._bind(words, 0, tuple(self._extents), [], None, count)
+        field._bind(words, 0, tuple(self._extents), first, None, count)
         return self
 
 

@@ -21,7 +21,7 @@ _INDEX = ndarray(dtype=i32, ndim=1)
 
 @kernel
 def _get(x: Template, index: _INDEX, out: _FLAT, entries: Template):
-    at = Vector([index[k] for k in lang.static(range(len(x.shape)))])
+    at = Vector([index[k] for k in lang.static(range(len(x.shape)))]) if lang.static(len(x.shape) > 0) else ()
     for entry in lang.static(range(len(entries))):
         if lang.static(entries[entry] is None):
             out[entry] = x[at]
@@ -31,7 +31,7 @@ def _get(x: Template, index: _INDEX, out: _FLAT, entries: Template):
 
 @kernel
 def _set(x: Template, index: _INDEX, values: _FLAT, entries: Template):
-    at = Vector([index[k] for k in lang.static(range(len(x.shape)))])
+    at = Vector([index[k] for k in lang.static(range(len(x.shape)))]) if lang.static(len(x.shape) > 0) else ()
     for entry in lang.static(range(len(entries))):
         if lang.static(entries[entry] is None):
             x[at] = values[entry]
@@ -87,10 +87,16 @@ def _entries(field) -> tuple:
 
 
 def _array(field, values):
+    """Numbers of the field's type; integers that do not fit wrap around."""
     import numpy
 
+    wanted = numpy.dtype(_number_type(field))
     with numpy.errstate(all="ignore"):
-        return numpy.asarray(values, dtype=_number_type(field))
+        if wanted.kind in "iu" and all(isinstance(value, int) for value in values):
+            bits = 8 * wanted.itemsize
+            wrapped = [value & ((1 << bits) - 1) for value in values]
+            return numpy.asarray(wrapped, dtype=f"u{wanted.itemsize}").view(wanted)
+        return numpy.asarray(values, dtype=wanted)
 
 
 def _number_type(field):
@@ -124,6 +130,9 @@ def set_entry(field, index, entry, value) -> None:
 
 def fill(field, values, qd_stream=None) -> None:
     """Sets all elements that are there."""
+    if not field.shape:
+        set_element(field, (), values)
+        return
     _fill(field, _array(field, values), _entries(field), qd_stream=qd_stream)
 
 
@@ -158,11 +167,20 @@ def _transfer(field, array, to_array: bool, qd_stream) -> None:
             f"a sparse field of {array.size} elements cannot be an array: loop over what is active in a kernel"
         )
     flat = array.reshape(-1)
+    if not field.shape and to_array:
+        flat[:] = element(field, ())
+        return
+    if not field.shape:
+        set_element(field, (), flat.tolist())
+        return
     _copy(field, flat, _entries(field), tuple(field._origin()), to_array, qd_stream=qd_stream)
 
 
 def copy_field(target, source, qd_stream=None) -> None:
     """Sets elements to those of another field that are there."""
+    if not source.shape:
+        target[None] = source[None]
+        return
     _copy_field(target, source, qd_stream=qd_stream)
 
 

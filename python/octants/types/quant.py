@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from .. import _session
 from .._fields.quantised import QuantisedType, quantised_type
 
@@ -20,6 +22,10 @@ def fixed(bits, signed=True, max_value=1.0, compute=None, scale=None) -> Quantis
     """
     if not signed and bits == 64:
         raise ValueError("an unsigned quant.fixed has at most 63 bits")
+    for name, value in (("max_value", max_value), ("scale", scale)):
+        # NaN is not above zero, either.
+        if value is not None and not 0 < value < inf:
+            raise ValueError(f"{name} is a number above 0, not {value!r}")
     if scale is None:
         scale = max_value / 2 ** (bits - 1 if signed else bits)
     return quantised_type("fixed", bits, signed, compute, _default("default_fp"), scale * 1.0)

@@ -319,6 +319,12 @@ impl<H: Host> Lowerer<'_, H> {
                 TreeChild::Node(_) => None,
             })
             .collect();
+        // A list with a value for each field.
+        if let [Term::List(items) | Term::Tuple(items)] = &mut *values
+            && leaves.len() > 1
+        {
+            values = std::mem::take(items);
+        }
         // A vector for as many scalar fields, entry by entry.
         if let [Term::Value(one)] = *values
             && leaves.len() > 1
@@ -331,7 +337,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Code::IntrinsicArguments,
                 span,
                 format!("an element of the list holds {} fields, but {} values are appended", leaves.len(), values.len()),
-                "append a struct or a vector with a value for each field, in the order in which they were placed",
+                "append a struct, a list or a vector with a value for each field, in the order in which they were placed",
             ));
         }
         for (leaf, value) in leaves.into_iter().zip(values) {

@@ -377,7 +377,7 @@ impl<H: Host> Lowerer<'_, H> {
             return Err(self.error(Code::NotIndexable, span, "elements of this field cannot be accessed"));
         };
         let argument = |term| Argument { name: None, term, span, is_literal: false };
-        let mut arguments = vec![argument(Term::Index(index.to_vec()))];
+        let mut arguments = vec![argument(encoded_index(index.to_vec()))];
         arguments.extend(value.map(argument));
         self.inline_access(&function, field, arguments, span)
     }
@@ -396,4 +396,9 @@ impl<H: Host> Lowerer<'_, H> {
         self.encoded_at = outer;
         result
     }
+}
+
+/// The index of an element as the library takes it: a vector, or `None` for the one element of a field without axes.
+pub(crate) fn encoded_index<O>(index: Vec<Value>) -> Term<O> {
+    if index.is_empty() { Term::None } else { Term::Index(index) }
 }

@@ -17,6 +17,7 @@ use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
+use crate::lower::places::encoded::encoded_index;
 
 /// Stores to one word that are not written yet.
 pub(crate) struct PendingStores<O> {
@@ -71,7 +72,7 @@ impl<H: Host> Lowerer<'_, H> {
         let first = fields[0].clone();
         let argument = |term| Argument { name: None, term, span, is_literal: false };
         let arguments = vec![
-            argument(Term::Index(pending.index)),
+            argument(encoded_index(pending.index)),
             argument(Term::Tuple(fields.into_iter().map(Term::Object).collect())),
             argument(Term::Tuple(values)),
         ];
