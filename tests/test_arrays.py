@@ -52,7 +52,7 @@ def test_zero_d_arrays():
 def test_host_indexing():
     a = oc.ndarray(oc.i16, (2, 3))
     a[1, 2] = -5
-    assert (a[1, 2], a[-1, -1], a[0, 0]) == (-5, -5, 0)
+    assert (a[1, 2], a[-1, -1], a[0, 0], a[[1, 2]]) == (-5, -5, 0, -5)
     a[0, 0] = 70_000  # wraps, as in a kernel
     assert a[0, 0] == 70_000 - 65_536
     with pytest.raises(oc.exceptions.OctantsIndexError, match="2d ndarray indexed with 1d"):
@@ -112,6 +112,15 @@ def test_copy_mismatches():
             a.from_numpy(np.zeros(4, dtype=dtype))
     with pytest.raises(AssertionError):
         a.copy_from(oc.ndarray(oc.f64, 4))
+
+
+def test_types_of_python_are_numpys_in_a_copy():
+    a, f, t = oc.ndarray(oc.f32, 2), oc.field(oc.i32, 2), oc.tensor(oc.f32, 2, backend=oc.Backend.FIELD)
+    for one in a, f, t:
+        for dtype in float, int, bool:
+            assert one.to_numpy(dtype=dtype).dtype == np.dtype(dtype)
+    with pytest.raises(ValueError, match="Zero-copy"):
+        a.to_numpy(dtype=float, copy=False)
 
 
 @pytest.mark.host_devices("numpy sees the host's memory alone")

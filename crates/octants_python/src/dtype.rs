@@ -87,6 +87,15 @@ pub fn type_like(object: &Bound<'_, PyAny>) -> Option<TypeLike> {
     by_library_name(object).map(TypeLike::Is)
 }
 
+/// The type of the elements of an array of numpy's: there, Python's own types mean numpy's.
+pub fn type_for_numpy(object: &Bound<'_, PyAny>) -> Option<Scalar> {
+    Some(match type_like(object)? {
+        TypeLike::Is(scalar) => scalar,
+        TypeLike::DefaultInt => Scalar::I64,
+        TypeLike::DefaultFloat => Scalar::F64,
+    })
+}
+
 /// numpy's and torch's types, by the names that they give themselves.
 fn by_library_name(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     let owner = if object.is_instance_of::<PyType>() { object.clone() } else { object.get_type().into_any() };

@@ -5,7 +5,7 @@ use octants::ir::{Data, Order, TensorShape, TensorType};
 use octants::{HostQueue, LiveStream, NdArray};
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType};
@@ -104,6 +104,8 @@ impl Ndarray {
         let shape = self.array.shape();
         let items: Vec<Bound<'_, PyAny>> = if let Ok(tuple) = index.cast::<PyTuple>() {
             tuple.iter().collect()
+        } else if let Ok(list) = index.cast::<PyList>() {
+            list.iter().collect()
         } else if index.is_none() {
             Vec::new()
         } else {
@@ -310,7 +312,7 @@ impl Ndarray {
         let on = this.stream(qd_stream)?;
         let convert_to = match dtype {
             None => None,
-            Some(dtype) => match this.runtime.get().scalar_of(dtype)? {
+            Some(dtype) => match dtype::type_for_numpy(dtype) {
                 Some(scalar) => Some(scalar).filter(|&s| s != this.array.scalar()),
                 None => return Err(PyTypeError::new_err(format!("{} is not a data type", dtype.repr()?))),
             },

@@ -13,6 +13,9 @@ def wanted_type(dtype):
     """The numpy type that a ``dtype=`` means."""
     import numpy
 
+    # Python's own types mean numpy's here, not the session's.
+    if dtype in (bool, int, float):
+        return numpy.dtype(dtype)
     try:
         return numpy_type(dtype)
     except TypeError:
