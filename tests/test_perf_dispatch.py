@@ -98,6 +98,12 @@ def test_other_parameters_than_the_prototypes_are_refused():
         @fill.register
         def more(x, y): ...
 
+    with pytest.raises(oc.OctantsSyntaxError, match="KERNEL_ANNOTATION_ORDER"):
+
+        @oc.kernel
+        @fill.register
+        def upside_down(x: oc.types.ndarray()): ...
+
 
 @pytest.mark.no_device
 def test_the_environment_forces_an_implementation(monkeypatch, capsys):
@@ -109,7 +115,8 @@ def test_the_environment_forces_an_implementation(monkeypatch, capsys):
     x = oc.ndarray(oc.i32, 4)
     assert [fill(x) for _ in range(3)] == ["slow"] * 3
     assert "registered quick" in capsys.readouterr().out
-    monkeypatch.setenv("OC_PERFDISPATCH_FORCE", "fill:missing")
+    monkeypatch.delenv("OC_PERFDISPATCH_FORCE")
+    monkeypatch.setenv("QD_PERFDISPATCH_FORCE", "fill:missing")
     fill = dispatcher()
     record(fill, calls, "quick", 0.0)
     assert fill(x) == "quick" and "there are quick" in capsys.readouterr().out

@@ -52,6 +52,11 @@ def perf_dispatch(
     return decorate
 
 
+def _setting(name: str) -> str:
+    """A variable of the environment, under our name or that of Quadrants."""
+    return os.environ.get(f"OC_PERFDISPATCH_{name}") or os.environ.get(f"QD_PERFDISPATCH_{name}", "")
+
+
 class Implementation:
     """A function that was registered, with what says for which arguments it can be used."""
 
@@ -184,7 +189,7 @@ class PerformanceDispatcher:
 
     def _asked_for(self) -> Implementation | None:
         """The implementation that ``OC_PERFDISPATCH_FORCE=name:implementation,...`` names for this function."""
-        for entry in filter(None, map(str.strip, os.environ.get("OC_PERFDISPATCH_FORCE", "").split(","))):
+        for entry in filter(None, map(str.strip, _setting("FORCE").split(","))):
             name, colon, wanted = map(str.strip, entry.partition(":"))
             if not colon:
                 raise ValueError(f"OC_PERFDISPATCH_FORCE is a list of name:implementation, not {entry!r}")
@@ -200,7 +205,7 @@ class PerformanceDispatcher:
 
     def _tell(self, what: str) -> None:
         _logging.debug(f"perf_dispatch {self.__name__}: {what}")
-        if os.environ.get("OC_PERFDISPATCH_PRINT_DEBUG", "0") == "1" or os.environ.get("OC_PERFDISPATCH_FORCE"):
+        if _setting("PRINT_DEBUG") == "1" or _setting("FORCE"):
             print(f"perf_dispatch {self.__name__}: {what}")
 
     def __repr__(self):

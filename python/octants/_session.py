@@ -322,7 +322,8 @@ def _decorate(kind, fn, *options):
     from .exceptions import OctantsSyntaxError
 
     name = kind.__name__.lower()
-    if isinstance(fn, (Kernel, Func)):
+    # What is registered with a perf_dispatch is the kernel, not the function in it.
+    if isinstance(fn, (Kernel, Func)) or type(fn).__module__ == "octants._perf_dispatch":
         raise OctantsSyntaxError(
             f"[KERNEL_ANNOTATION_ORDER] @oc.{name} stands above another decorator of Octants; a function takes one of them"
         )
