@@ -293,6 +293,25 @@ def test_properties_follow_what_they_are_computed_from(arch, monkeypatch):
         assert computed.y.to_numpy().tolist() == computed.expected()
 
 
+def test_properties_that_are_replaced_are_asked_again():
+    @oc.data_oriented
+    class Patched(Computed):
+        @property
+        def axes(self):
+            return 5
+
+    computed = Patched()
+    settled(computed.run)
+    assert computed.y[0] == 5 and computed.y[1] == 10
+    # As tools do that load a module again: the code of a function, or the property itself.
+    Patched.axes.fget.__code__ = (lambda self: 6).__code__
+    computed.run()
+    assert computed.y[0] == 6 and computed.y[1] == 12
+    Patched.axes = property(lambda self: 7)
+    computed.run()
+    assert computed.y[0] == 7 and computed.y[1] == 14
+
+
 def test_the_code_of_a_property_that_follows_from_members_alone_is_not_run():
     @oc.data_oriented
     class Fixed(Computed):

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
-use super::pure_property;
+use super::pure_property::{self, Sources};
 use super::writer::{ArgumentWriter, Members};
 use crate::{number, template, tensor};
 
@@ -74,7 +74,7 @@ struct ComputedMember {
     of: usize,
     parent: Parent,
     name: Py<PyString>,
-    from: Vec<Py<PyString>>,
+    from: Sources,
 }
 
 /// The object that a stored or computed member belongs to.
@@ -302,7 +302,10 @@ impl KeptMembers {
         for was in &block.computed {
             let computed = &self.computed[was.at];
             let Some(parent) = parent_of(computed.parent, was.parent) else { return Ok(None) };
-            for (name, value) in computed.from.iter().zip(&was.values) {
+            if !computed.from.are_those_of(&parent) {
+                return Ok(None);
+            }
+            for (name, value) in computed.from.members.iter().zip(&was.values) {
                 let now = dict.item(computed.of, &parent, name);
                 if now.is_none_or(|now| !now.is(value)) {
                     return Ok(None);
@@ -458,7 +461,7 @@ impl ComputedMember {
         let py = object.py();
         let mut dict = InstanceDict::default();
         let mut values = Vec::new();
-        for name in &self.from {
+        for name in &self.from.members {
             let value = dict.get(self.of, object, name).filter(pure_property::is_plain)?;
             values.push(value.unbind());
         }
@@ -539,7 +542,7 @@ fn computed_members(
             .zip(numbers)
             .find(|(dependency, number)| **number == of && !matches!(dependency.origin, Origin::Captured));
         let Some((Dependency { object, .. }, _)) = object else { continue };
-        if let Some(from) = pure_property::members_read(object, name.bind(py)) {
+        if let Some(from) = Sources::of(object, name.bind(py)) {
             found.push(ComputedMember { member, of, parent, name, from });
         }
     }

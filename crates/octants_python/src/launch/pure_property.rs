@@ -3,6 +3,7 @@
 //! A launch asks an object for a property by running its code: 0.26 µs for a sum of two flags, as long as all else of a short launch. What the code reads can be told
 //! from its instructions where it is simple; as long as those members are the same numbers, so is the property.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFunction, PyInt, PyString, PyTuple};
 
@@ -17,11 +18,104 @@ const PURE_BUILTINS: &[&str] = &[
 /// How deep properties may ask for each other: such that one that asks for itself is found out. Chosen, not measured.
 const MAX_DEPTH: usize = 8;
 
-/// Names of the members in the dictionary of an object that one of its properties follows from. `None` if it may depend on anything else.
-pub fn members_read(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> Option<Vec<Py<PyString>>> {
-    let mut names = Vec::new();
-    let is_pure = collect(object, name, MAX_DEPTH, &mut names).unwrap_or(false);
-    is_pure.then(|| names.into_iter().map(Bound::unbind).collect())
+/// What a property follows from.
+pub struct Sources {
+    /// Names of members in the dictionary of its object.
+    pub members: Vec<Py<PyString>>,
+    /// The property itself, and those that it asks for.
+    getters: Vec<Getter>,
+}
+
+/// A property of a class, and the code that gets it. Either may be replaced, by a program or by a tool that loads modules again.
+struct Getter {
+    name: Py<PyString>,
+    property: Py<PyAny>,
+    function: Py<PyFunction>,
+    code: Py<PyAny>,
+}
+
+impl Sources {
+    /// Those of a property of an object. `None` if it may depend on anything else.
+    pub fn of(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> Option<Self> {
+        let mut sources = Self { members: Vec::new(), getters: Vec::new() };
+        sources.collect(object, name, MAX_DEPTH).unwrap_or(false).then_some(sources)
+    }
+
+    /// Whether the class of the object has the same properties with the same code.
+    pub fn are_those_of(&self, object: &Bound<'_, PyAny>) -> bool {
+        let (py, class) = (object.py(), object.get_type());
+        self.getters.iter().all(|getter| {
+            let property = class.getattr(getter.name.bind(py));
+            let code = getter.function.bind(py).getattr(intern!(py, "__code__"));
+            property.is_ok_and(|property| property.is(&getter.property))
+                && code.is_ok_and(|code| code.is(&getter.code))
+        })
+    }
+
+    fn collect(
+        &mut self,
+        object: &Bound<'_, PyAny>,
+        name: &Bound<'_, PyString>,
+        depth: usize,
+    ) -> PyResult<bool> {
+        let py = object.py();
+        if instance_dict::holds(object, name) {
+            let known = self.members.iter().any(|other| other.bind(py).as_any().eq(name).unwrap_or(false));
+            if !known {
+                self.members.push(name.clone().unbind());
+            }
+            return Ok(is_plain(&object.getattr(name)?));
+        }
+        let class = object.get_type();
+        let builtins = py.import("builtins")?;
+        let plain = builtins.getattr("object")?.getattr("__getattribute__")?;
+        let Some(property) = class.getattr_opt(name)? else { return Ok(false) };
+        if depth == 0
+            || !class.getattr("__getattribute__")?.is(&plain)
+            || !property.get_type().is(&builtins.getattr("property")?)
+        {
+            return Ok(false);
+        }
+        let Ok(function) = property.getattr("fget")?.cast_into::<PyFunction>() else { return Ok(false) };
+        let code = function.getattr("__code__")?;
+        let takes_itself_alone = code.getattr("co_argcount")?.extract::<usize>()? == 1
+            && code.getattr("co_kwonlyargcount")?.extract::<usize>()? == 0
+            && function.getattr("__defaults__")?.is_none();
+        if !takes_itself_alone {
+            return Ok(false);
+        }
+        let globals = function.getattr("__globals__")?.cast_into::<PyDict>()?;
+        for instruction in py.import("dis")?.call_method1("get_instructions", (&code,))?.try_iter()? {
+            let instruction = instruction?;
+            let opname: String = instruction.getattr("opname")?.extract()?;
+            let argument = instruction.getattr("argval")?;
+            let fine = match opname.as_str() {
+                "LOAD_GLOBAL" => {
+                    let name = argument.cast_into::<PyString>()?;
+                    !globals.contains(&name)? && PURE_BUILTINS.contains(&&*name.to_string())
+                }
+                // Of another object it is no member of ours, but that one is a value that has no others that change.
+                "LOAD_ATTR" => {
+                    let name = argument.cast_into::<PyString>()?;
+                    self.collect(object, &name, depth - 1)?
+                }
+                "LOAD_CONST" | "RETURN_CONST" => {
+                    is_plain(&argument) || argument.is_exact_instance_of::<PyTuple>()
+                }
+                other => calculates(other),
+            };
+            if !fine {
+                return Ok(false);
+            }
+        }
+        self.getters.push(Getter {
+            name: name.clone().unbind(),
+            property: property.unbind(),
+            function: function.unbind(),
+            code: code.unbind(),
+        });
+        Ok(true)
+    }
 }
 
 /// Whether a member is a value that nothing can change, so that the same object is the same value.
@@ -31,64 +125,6 @@ pub fn is_plain(value: &Bound<'_, PyAny>) -> bool {
         || value.is_exact_instance_of::<PyInt>()
         || value.is_exact_instance_of::<PyFloat>()
         || value.is_exact_instance_of::<PyString>()
-}
-
-fn collect<'py>(
-    object: &Bound<'py, PyAny>,
-    name: &Bound<'py, PyString>,
-    depth: usize,
-    names: &mut Vec<Bound<'py, PyString>>,
-) -> PyResult<bool> {
-    if instance_dict::holds(object, name) {
-        let known = names.iter().any(|other| other.as_any().eq(name).unwrap_or(false));
-        if !known {
-            names.push(name.clone());
-        }
-        return Ok(is_plain(&object.getattr(name)?));
-    }
-    let (py, class) = (object.py(), object.get_type());
-    let builtins = py.import("builtins")?;
-    let plain = builtins.getattr("object")?.getattr("__getattribute__")?;
-    let Some(property) = class.getattr_opt(name)? else { return Ok(false) };
-    if depth == 0
-        || !class.getattr("__getattribute__")?.is(&plain)
-        || !property.get_type().is(&builtins.getattr("property")?)
-    {
-        return Ok(false);
-    }
-    let Ok(getter) = property.getattr("fget")?.cast_into::<PyFunction>() else { return Ok(false) };
-    let code = getter.getattr("__code__")?;
-    let takes_itself_alone = code.getattr("co_argcount")?.extract::<usize>()? == 1
-        && code.getattr("co_kwonlyargcount")?.extract::<usize>()? == 0
-        && getter.getattr("__defaults__")?.is_none();
-    if !takes_itself_alone {
-        return Ok(false);
-    }
-    let globals = getter.getattr("__globals__")?.cast_into::<PyDict>()?;
-    for instruction in py.import("dis")?.call_method1("get_instructions", (&code,))?.try_iter()? {
-        let instruction = instruction?;
-        let opname: String = instruction.getattr("opname")?.extract()?;
-        let argument = instruction.getattr("argval")?;
-        let fine = match opname.as_str() {
-            "LOAD_GLOBAL" => {
-                let name = argument.cast_into::<PyString>()?;
-                !globals.contains(&name)? && PURE_BUILTINS.contains(&&*name.to_string())
-            }
-            // Of another object it is no member of ours, but that one is a value that has no others that change.
-            "LOAD_ATTR" => {
-                let name = argument.cast_into::<PyString>()?;
-                collect(object, &name, depth - 1, names)?
-            }
-            "LOAD_CONST" | "RETURN_CONST" => {
-                is_plain(&argument) || argument.is_exact_instance_of::<PyTuple>()
-            }
-            other => calculates(other),
-        };
-        if !fine {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 /// Whether an instruction only calculates with what others have loaded: told by its name, in any version of Python. What is not known is none.
