@@ -157,7 +157,7 @@ __version__ = tuple(int(part) for part in __version_str__.split("."))
 def __getattr__(name: str):
     if name == "cfg":
         return _session.cfg
-    if name in ("lang", "_lib", "algorithms", "graph", "interop", "simt", "sparse"):
+    if name in ("lang", "_lib", "algorithms", "graph", "interop", "simt", "sparse", "tools"):
         import importlib
 
         return importlib.import_module(f".{name}", __name__)

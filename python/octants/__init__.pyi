@@ -9,6 +9,7 @@ from . import exceptions as exceptions
 from . import experimental as experimental
 from . import math as math
 from . import profiler as profiler
+from . import tools as tools
 from . import types as types
 from ._extensions import _Extensions as __Extensions
 from ._field_language import activate as activate

@@ -23,7 +23,6 @@ INSTEAD = {
     "outer": "use a.outer_product(b)",
     "python": "use oc.reference, an interpreter",
     "sparse_matrix_builder": "use scipy.sparse on to_numpy(copy=False)",
-    "tools": "write files with numpy or another library",
     "ui": "show to_numpy() with another library",
 }
 

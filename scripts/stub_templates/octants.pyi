@@ -21,6 +21,7 @@ from . import (
 from . import (
     types as types,
 )
+from . import tools as tools
 from ._fields.builder import FieldsBuilder as FieldsBuilder
 from ._fields.field import Field as Field
 from ._fields.making import Layout as Layout

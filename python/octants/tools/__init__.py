@@ -1,0 +1,17 @@
+"""Files for other programs, and a report on the environment."""
+
+from __future__ import annotations
+
+from .np2ply import PLYWriter
+from .vtk import write_vtk
+
+__all__ = ["PLYWriter", "diagnose", "write_vtk"]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str):
+    # `python -m octants.tools.diagnose` warns if importing the package has imported the module.
+    if name == "diagnose":
+        import importlib
+
+        return importlib.import_module(f"{__name__}.diagnose")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
