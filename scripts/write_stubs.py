@@ -1,4 +1,5 @@
-"""Writes the stubs by which editors and type checkers know the public API: octants/__init__.pyi, math.pyi, types/__init__.pyi and _octants.pyi.
+"""Writes the stubs by which editors and type checkers know the public API: octants/__init__.pyi, math/__init__.pyi,
+types/__init__.pyi and _octants.pyi.
 
     python scripts/write_stubs.py            writes them
     python scripts/write_stubs.py --check    says whether they are what would be written; exit status 1 if not
@@ -23,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = Path(__file__).with_name("stub_templates")
 STUBS = {
     "octants": "__init__.pyi",
-    "octants.math": "math.pyi",
+    "octants.math": "math/__init__.pyi",
     "octants.types": "types/__init__.pyi",
     "octants._octants": "_octants.pyi",
 }

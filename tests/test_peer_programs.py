@@ -186,3 +186,39 @@ except RuntimeError as error:
         "install_as takes 'quadrants' or 'taichi', not 'numba'",
         "quadrants.lang is imported already: call octants.install_as('quadrants') before anything imports quadrants",
     ], done.stderr
+
+
+def test_deep_imports_and_what_is_not_there(tmp_path):
+    text = """\
+import quadrants.lang.kernel
+import quadrants.lang.simt.block
+import quadrants as qd
+from quadrants.lang.simt import block, grid, subgroup, warp
+from quadrants.math.mathimpl import vec3
+from quadrants.profiler.kernel_profiler import query_kernel_profiler_info
+from quadrants.tools.np2ply import PLYWriter
+
+assert qd.lang.kernel is qd.kernel and vec3 is qd.math.vec3 and PLYWriter is qd.tools.PLYWriter
+assert quadrants.lang.simt.block is block
+for line in (
+    "from quadrants import linalg",
+    "from quadrants.linalg import SparseMatrixBuilder",
+    "from quadrants.lang import mesh",
+    "import quadrants.lang.ast.transform",
+    "from quadrants.types import sparse_matrix_builder",
+    "import quadrants.pytest_plugin",
+):
+    try:
+        exec(line)
+    except ImportError as error:
+        print(error)
+"""
+    done = command(tmp_path, "--as", "quadrants", "program.py", text=text)
+    assert done.stdout.splitlines() == [
+        "oc.linalg is not in Octants yet: use scipy.sparse on to_numpy(copy=False)",
+        "No module named 'quadrants.linalg': oc.linalg is not in Octants yet: use scipy.sparse on to_numpy(copy=False)",
+        "oc.lang.mesh is not in Octants yet: keep the relations of a mesh in fields or arrays",
+        "No module named 'quadrants.lang.ast': Octants stands in for quadrants, and has no octants.lang.ast",
+        "oc.types.sparse_matrix_builder is not in Octants yet: use scipy.sparse on to_numpy(copy=False)",
+        "No module named 'quadrants.pytest_plugin': oc.pytest_plugin is not in Octants yet: coverage by lines ends at the call of a kernel; leave the plugin out",
+    ], done.stderr

@@ -54,7 +54,7 @@ def test_stubs_are_what_the_package_gives():
 
 
 @pytest.mark.parametrize(
-    "module, stub", [(oc, "__init__.pyi"), (oc.math, "math.pyi"), (oc.types, "types/__init__.pyi")]
+    "module, stub", [(oc, "__init__.pyi"), (oc.math, "math/__init__.pyi"), (oc.types, "types/__init__.pyi")]
 )
 def test_every_public_name_is_in_the_stub(module, stub):
     text = (PACKAGE / stub).read_text()

@@ -112,6 +112,7 @@ from ._session import (
     kernel,
     metal,
     pure,
+    python,
     real_func,
     reference,
     remote,
@@ -157,10 +158,14 @@ __version__ = tuple(int(part) for part in __version_str__.split("."))
 def __getattr__(name: str):
     if name == "cfg":
         return _session.cfg
-    if name in ("lang", "_lib", "algorithms", "graph", "interop", "simt", "sparse", "tools"):
+    if name in ("lang", "_lib", "_snode", "algorithms", "graph", "interop", "simt", "sparse", "tools"):
         import importlib
 
         return importlib.import_module(f".{name}", __name__)
+    if name in ("DeviceCapability", "Format"):
+        from .types import enums
+
+        return getattr(enums, name)
     if name.startswith("Taichi"):
         from . import exceptions
 

@@ -5,10 +5,16 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, ove
 from typing_extensions import Self, dataclass_transform
 
 from . import ad as ad
+from . import algorithms as algorithms
 from . import exceptions as exceptions
 from . import experimental as experimental
+from . import graph as graph
+from . import interop as interop
+from . import lang as lang
 from . import math as math
 from . import profiler as profiler
+from . import simt as simt
+from . import sparse as sparse
 from . import tools as tools
 from . import types as types
 from ._extensions import _Extensions as __Extensions
@@ -69,6 +75,8 @@ from .exceptions import OctantsRuntimeError as OctantsRuntimeError
 from .exceptions import OctantsRuntimeTypeError as OctantsRuntimeTypeError
 from .exceptions import OctantsSyntaxError as OctantsSyntaxError
 from .exceptions import OctantsTypeError as OctantsTypeError
+from .types.enums import DeviceCapability as DeviceCapability
+from .types.enums import Format as Format
 
 _P = ParamSpec("_P")
 _Q = ParamSpec("_Q")
@@ -662,6 +670,8 @@ def polar_decompose(A: Any, dt: Any = ...) -> Any:
 
 def pow(base: Any, exponent: Any) -> Any:
     """``base ** exponent``."""
+
+python: _Arch
 
 def randn(dt: Any = ...) -> Any:
     """A random number with mean 0 and variance 1, by the method of Box and Muller."""

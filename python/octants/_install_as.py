@@ -9,6 +9,8 @@ import importlib
 import sys
 from importlib.machinery import ModuleSpec
 
+from ._not_yet import message
+
 #: The systems that Octants has the names of.
 PEERS = ("quadrants", "taichi")
 
@@ -24,6 +26,9 @@ class _Names:
         return "octants" + name[len(self.peer) :]
 
     def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
+        if name.startswith("octants.") and (why := _why(name)):
+            # `from quadrants import linalg` asks for octants.linalg, and goes on to a message of its own unless the name is another.
+            raise ModuleNotFoundError(why, name=name.replace("octants", self.peer, 1))
         if not name.startswith(f"{self.peer}."):
             return None
         import importlib.util
@@ -34,11 +39,8 @@ class _Names:
         except ModuleNotFoundError:
             found = None
         if found is None:
-            from ._not_yet import message as missing
-
-            why = missing(ours.split(".")[1]) or f"Octants stands in for {self.peer}, and has no {ours}"
-            message = f"No module named {name!r}: {why}"
-            raise ModuleNotFoundError(message, name=name)
+            why = _why(ours) or f"Octants stands in for {self.peer}, and has no {ours}"
+            raise ModuleNotFoundError(f"No module named {name!r}: {why}", name=name)
         return ModuleSpec(name, self, is_package=found.submodule_search_locations is not None)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
@@ -46,7 +48,18 @@ class _Names:
 
     def exec_module(self, module) -> None:
         name = module.__spec__.name
-        sys.modules[name] = importlib.import_module(self.ours(name))
+        ours = self.ours(name)
+        sys.modules[name] = importlib.import_module(ours)
+        # What ours has imported inside is not imported again, which would bind a module's name in the package: `lang.kernel` is the decorator.
+        for inner in [inner for inner in sys.modules if inner.startswith(f"{ours}.")]:
+            sys.modules.setdefault(self.peer + inner.removeprefix("octants"), sys.modules[inner])
+
+
+def _why(ours: str) -> str | None:
+    """What is said of a module that is not there yet, or of the package that it belongs to."""
+    parts = ours.split(".")[1:]
+    said = (message(".".join(parts[:length])) for length in range(len(parts), 0, -1))
+    return next((text for text in said if text), None)
 
 
 def install_as(peer: str) -> None:

@@ -6,8 +6,7 @@ from .exceptions import OctantsCompilationError
 
 #: What to use in place of a name.
 INSTEAD = {
-    "DeviceCapability": "ask for devices with oc.init(arch=[...]), which takes the first one that there is",
-    "Format": "keep images in fields or arrays",
+    "_kernels": "use the methods of fields and arrays, such as fill and copy_from",
     "GUI": "show to_numpy() with another library",
     "GraphStatus": "launch the kernels one after the other",
     "Mesh": "keep the relations of a mesh in fields or arrays",
@@ -17,12 +16,20 @@ INSTEAD = {
     "graph_do_while": "use a Python loop around the kernels",
     "graph_parallel": "use `with oc.stream_parallel():` blocks in a kernel",
     "graph_parallel_context": "use `with oc.stream_parallel():` blocks in a kernel",
+    "lang.any_array": "arrays are oc.Ndarray, also while a kernel is compiled",
+    "lang.checkpoint": "launch the kernels one after the other",
+    "lang.common_ops": "write the operators",
+    "lang.graph_parallel": "use `with oc.stream_parallel():` blocks in a kernel",
+    "lang.graph_status": "launch the kernels one after the other",
+    "lang.mesh": "keep the relations of a mesh in fields or arrays",
+    "lang.source_builder": "write the function in Python, as an oc.func",
     "linalg": "use scipy.sparse on to_numpy(copy=False)",
     "mesh_local": "leave it out: it is a hint",
     "mesh_patch_idx": "keep the relations of a mesh in fields or arrays",
     "outer": "use a.outer_product(b)",
-    "python": "use oc.reference, an interpreter",
+    "pytest_plugin": "coverage by lines ends at the call of a kernel; leave the plugin out",
     "sparse_matrix_builder": "use scipy.sparse on to_numpy(copy=False)",
+    "types.sparse_matrix_builder": "use scipy.sparse on to_numpy(copy=False)",
     "ui": "show to_numpy() with another library",
 }
 

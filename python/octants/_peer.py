@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from . import _session
 from ._fields.builder import materialise_root
 
@@ -82,3 +85,15 @@ def with_vulkan() -> bool:
 def with_amdgpu() -> bool:
     """Whether there is code for AMD's GPUs in this version."""
     return "amdgpu" in _session.runtime.arches
+
+
+#: By this a field of a dataclass says in Quadrants that kernels are kept by its value. Octants keeps kernels by what they compile to.
+FIELD_METADATA_CACHE_VALUE = "add_value_to_cache_key"
+
+#: The folder that the package is installed in.
+package_root = os.path.dirname(os.path.abspath(__file__))
+
+
+def get_os_name() -> str:
+    """The system that this is, as programs for Quadrants ask for it: "linux"."""
+    return sys.platform

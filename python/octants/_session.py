@@ -30,6 +30,8 @@ class Arch:
 
 cpu = Arch("cpu")
 reference = Arch("reference")
+#: Quadrants' name of what runs kernels slowly, one step after the other, so that their results can be trusted.
+python = reference
 remote = Arch("remote")
 
 #: Names that mean this machine's processor.
@@ -43,6 +45,7 @@ vulkan = Arch("vulkan")
 gpu = [cuda, metal, vulkan, amdgpu]
 
 _BY_NAME = {arch.name: arch for arch in (cpu, reference, remote, cuda, amdgpu, metal, vulkan)} | {
+    "python": python,
     "x64": x64,
     "x86_64": x86_64,
     "arm64": arm64,

@@ -21,6 +21,12 @@ from . import (
 from . import (
     types as types,
 )
+from . import algorithms as algorithms
+from . import graph as graph
+from . import interop as interop
+from . import lang as lang
+from . import simt as simt
+from . import sparse as sparse
 from . import tools as tools
 from ._fields.builder import FieldsBuilder as FieldsBuilder
 from ._fields.field import Field as Field
@@ -34,6 +40,8 @@ from ._octants import DataType as _DataType
 from ._octants import Ndarray as Ndarray
 from ._session import Arch as _Arch
 from ._struct import StructType as _StructType
+from .types.enums import DeviceCapability as DeviceCapability
+from .types.enums import Format as Format
 
 _P = ParamSpec("_P")
 _Q = ParamSpec("_Q")

@@ -49,8 +49,14 @@ from .._matrix_types import VectorType as VectorType
 from .._octants import DataType as DataType
 from .._struct import StructType as StructType
 from .._tensor import Tensor as Tensor
+from . import annotations as annotations
+from . import buffer_view_type as buffer_view_type
+from . import compound_types as compound_types
+from . import enums as enums
+from . import ndarray_type as ndarray_type
 from . import primitive_types as primitive_types
 from . import quant as quant
+from . import utils as utils
 
 class NDArray(Protocol):
     # What is subscripted is a value for the compiler; arrays of every library fit.
@@ -75,6 +81,7 @@ class BufferViewType:
 
 NdarrayType: TypeAlias = NDArray
 Ref: Any
+ref: Any
 
 def vector(n: int, dtype: Any = None, unpacked: bool = False) -> type[Vector]: ...
 def matrix(n: int, m: int, dtype: Any = None) -> type[Matrix]: ...

@@ -1,13 +1,29 @@
 """Names of other modules, where programs for Quadrants import them from. Nothing is defined here."""
 
-from .._fields.builder import root
+from .._field_language import stop_grad
+from .._fields.axes import axes
+from .._fields.builder import deactivate_all_snodes, root
 from .._fields.making import field
-from .._language import grouped, static, static_assert, static_print
+from .._language import grouped, one, static, static_assert, static_print, zero
+from .._matrix import Matrix, Vector
 from .._ndarrays import ndarray
+from .._octants import BufferView, Kernel, Ndarray
+from .._octants import is_compiling as inside_kernel
 from .._peer import PyQuadrants, current_cfg, get_runtime
 from .._session import reset
 
 __all__ = [
+    "Matrix",
+    "Vector",
+    "inside_kernel",
+    "Kernel",
+    "Ndarray",
+    "BufferView",
+    "stop_grad",
+    "deactivate_all_snodes",
+    "one",
+    "zero",
+    "axes",
     "PyQuadrants",
     "current_cfg",
     "field",

@@ -16,9 +16,11 @@ from .._session import (
     arm64,
     cpu,
     cuda,
+    dump_compile_config,
     gpu,
     init,
     metal,
+    python,
     reset,
     sync,
     vulkan,
@@ -27,6 +29,6 @@ from .._session import (
 )
 
 __all__ = [
-    "amdgpu", "arm64", "assume_in_range", "axes", "block_local", "cache_read_only", "cpu", "cuda", "extension", "get_runtime", "gpu", "loop_unique", "no_activate", "i", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il",
-    "init", "is_extension_enabled", "j", "jk", "jkl", "jl", "k", "kl", "l", "loop_config", "metal", "reset", "sync", "vulkan", "x64", "x86_64",
+    "amdgpu", "arm64", "assume_in_range", "axes", "block_local", "cache_read_only", "cpu", "cuda", "dump_compile_config", "extension", "get_runtime", "gpu", "loop_unique", "no_activate", "i", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il",
+    "init", "is_extension_enabled", "j", "jk", "jkl", "jl", "k", "kl", "l", "loop_config", "metal", "python", "reset", "sync", "vulkan", "x64", "x86_64",
 ]  # fmt: skip

@@ -2,5 +2,16 @@
 
 from .._field_language import activate, append, deactivate, get_addr, is_active, length, rescale_index
 from .._fields.node import SNode
+from .._fields.quantised import BitpackedFields
 
-__all__ = ["SNode", "activate", "append", "deactivate", "get_addr", "is_active", "length", "rescale_index"]
+__all__ = [
+    "BitpackedFields",
+    "SNode",
+    "activate",
+    "append",
+    "deactivate",
+    "get_addr",
+    "is_active",
+    "length",
+    "rescale_index",
+]

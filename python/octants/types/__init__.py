@@ -162,8 +162,24 @@ class Ref:
         return f"oc.ref({self.dtype!r})"
 
 
+ref = Ref
+
+#: Modules that are imported when they are asked for.
+_MODULES = ("annotations", "buffer_view_type", "compound_types", "enums", "ndarray_type", "utils")
+
+
+def __getattr__(name: str):
+    if name in _MODULES:
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
+    from .._not_yet import message
+
+    raise AttributeError(message(f"types.{name}") or f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "BufferViewType", "MatrixType", "NDArray", "StructType", "Template", "Tensor", "VectorType", "is_integral", "is_real", "is_signed",
-    "is_tensor", "matrix", "ndarray", "primitive_types", "quant", "struct", "template", "vector",
+    "is_tensor", "matrix", "ndarray", "primitive_types", "quant", "ref", "struct", "template", "vector",
 ]  # fmt: skip
 __all__ += _primitive_types.__all__

@@ -34,8 +34,14 @@ from .._matrix_types import VectorType as VectorType
 from .._octants import DataType as DataType
 from .._struct import StructType as StructType
 from .._tensor import Tensor as Tensor
+from . import annotations as annotations
+from . import buffer_view_type as buffer_view_type
+from . import compound_types as compound_types
+from . import enums as enums
+from . import ndarray_type as ndarray_type
 from . import primitive_types as primitive_types
 from . import quant as quant
+from . import utils as utils
 
 class NDArray(Protocol):
     """Annotation of an array parameter: ``x: oc.types.ndarray(dtype=oc.f32, ndim=2)``.
@@ -70,6 +76,7 @@ class BufferViewType:
 
 NdarrayType: TypeAlias = NDArray
 Ref: Any
+ref: Any
 
 def vector(n: int, dtype: Any = None, unpacked: bool = False) -> type[Vector]:
     """The type of vectors with ``n`` entries of ``dtype``; without ``dtype``, an annotation for funcs.

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from . import _language as lang
-from ._fields.axes import ij, ijk
-from ._fields.builder import root
-from ._fields.making import struct_field
-from ._primitive_types import i64
-from ._session import kernel
-from .types import Template
+from .. import _language as lang
+from .._fields.axes import ij, ijk
+from .._fields.builder import root
+from .._fields.making import struct_field
+from .._primitive_types import i64
+from .._session import kernel
+from ..types import Template
 
 __all__ = ["grid", "usage"]
 

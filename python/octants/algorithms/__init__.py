@@ -8,11 +8,11 @@ The sums are over groups of counts, over groups of the groups' totals, and so on
 
 from __future__ import annotations
 
-from ._language import bit_cast, cast, static
-from ._not_yet import Unbuilt
-from ._primitive_types import f32, f64, i32, i64, u32, u64
-from ._session import func
-from .types import Template
+from .._language import bit_cast, cast, static
+from .._not_yet import Unbuilt
+from .._primitive_types import f32, f64, i32, i64, u32, u64
+from .._session import func
+from ..types import Template
 
 #: Keys that one iteration counts and moves, and counts that one iteration sums up. The scratch is laid out by it.
 _BLOCK = 256

@@ -7,9 +7,9 @@ stand where a real of any width is meant, because an integer does not widen a re
 
 from __future__ import annotations
 
-from ._complex import cconj, cdiv, cexp, cinv, clog, cmul, cpow, csqrt
-from ._host_forms import of_common_type, on_host
-from ._language import (
+from .._complex import cconj, cdiv, cexp, cinv, clog, cmul, cpow, csqrt
+from .._host_forms import of_common_type, on_host
+from .._language import (
     _marked,
     _numpy,
     acos,
@@ -32,11 +32,11 @@ from ._language import (
     tanh,
     zero,
 )
-from ._matrix import Matrix, Vector
-from ._matrix_methods import identity
-from ._matrix_types import MatrixType, VectorType
-from ._pyfunc import pyfunc
-from .types import i32, u32
+from .._matrix import Matrix, Vector
+from .._matrix_methods import identity
+from .._matrix_types import MatrixType, VectorType
+from .._pyfunc import pyfunc
+from ..types import i32, u32
 
 pi = 3.141592653589793
 e = 2.718281828459045

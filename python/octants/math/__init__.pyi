@@ -1,12 +1,12 @@
 # Written by scripts/write_stubs.py from the package and from scripts/stub_templates.
 from typing import Any, TypeAlias
 
-from . import Matrix as Matrix
-from . import Vector as Vector
-from . import i32 as i32
-from . import u32 as u32
-from ._matrix_types import MatrixType as MatrixType
-from ._matrix_types import VectorType as VectorType
+from .. import Matrix as Matrix
+from .. import Vector as Vector
+from .. import i32 as i32
+from .. import u32 as u32
+from .._matrix_types import MatrixType as MatrixType
+from .._matrix_types import VectorType as VectorType
 
 vec2: TypeAlias = Vector
 vec3: TypeAlias = Vector

@@ -9,9 +9,9 @@ import os
 from collections import namedtuple
 from collections.abc import Iterable
 
-from ._octants import SessionProfiler, host_only
-from ._octants import scope as _Scope
-from ._session import runtime
+from .._octants import SessionProfiler, host_only
+from .._octants import scope as _Scope
+from .._session import runtime
 
 __all__ = [
     "CuptiMetric",
@@ -118,10 +118,10 @@ def print_memory_profiler_info() -> None:
     """Prints how much device memory arrays and fields hold."""
     host_only("print_memory_profiler_info")
     if runtime.arch is None:
-        from .exceptions import OctantsRuntimeError
+        from ..exceptions import OctantsRuntimeError
 
         raise OctantsRuntimeError("there is no session: call oc.init() first")
-    from ._fields.builder import materialise_root
+    from .._fields.builder import materialise_root
 
     materialise_root()
     print(
@@ -232,3 +232,15 @@ def _readable(count: int) -> str:
         if count >= 1000**power:
             return f"{count / 1000**power:.3f} {unit}"
     return f"{count} bytes"
+
+
+#: Modules that are imported when they are asked for.
+_MODULES = ("kernel_metrics", "kernel_profiler", "memory_profiler", "scoped_profiler")
+
+
+def __getattr__(name: str):
+    if name in _MODULES:
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

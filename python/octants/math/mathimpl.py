@@ -1,0 +1,3 @@
+"""Names of other modules, where programs for Quadrants import them from. Nothing is defined here."""
+
+from . import *  # noqa: F403
