@@ -143,7 +143,11 @@ def test_ranges_over_a_numpy_member(arch):
     assert grid.length() == 5, "and so is how many there are"
     with pytest.raises(oc.OctantsSyntaxError, match="variable"):
         grid.count(1)
-    grid.res = np.ones((2, 2), dtype=np.int64)
+    grid.res, before = np.array([[0, 2], [1, 3], [0, 4]]), grid.x.to_numpy()
+    grid.count(2)
+    before[:2, 1:3, :4] += 2
+    assert (grid.x.to_numpy() == before).all(), "rows are ranges"
+    grid.res = np.ones((2, 2, 2), dtype=np.int64)
     with pytest.raises(oc.OctantsSyntaxError, match="cannot be unpacked at compile time"):
         grid.count(1)
 
