@@ -7,6 +7,7 @@
 pub mod analysis;
 mod check_arithmetic;
 mod claim_rows;
+mod claim_words;
 mod demote_atomics;
 mod differentiate;
 mod expand_field_loops;
@@ -21,10 +22,12 @@ mod place_tapes;
 mod privatise_reductions;
 mod promote_locals;
 mod recognise_reductions;
+mod replacement;
 mod reuse_cells;
 mod scalarise;
 mod simplify;
 mod sink_updates;
+mod slice_bits;
 mod slots;
 mod split_digits;
 mod split_tasks;
@@ -34,6 +37,7 @@ mod update;
 
 pub use check_arithmetic::check_arithmetic;
 pub use claim_rows::claim_rows;
+pub use claim_words::claim_words;
 pub use demote_atomics::demote_atomics;
 pub use differentiate::{
     ArrayCopy, Derivative, Meetings, Mode, RecordArray, RecordSizes, Recording, Refusal, RefusalKind,
@@ -54,5 +58,6 @@ pub use recognise_reductions::{may_have_races, recognise_reductions};
 pub use scalarise::scalarise;
 pub use simplify::simplify;
 pub use sink_updates::sink_updates;
+pub use slice_bits::slice_bits;
 pub use split_digits::split_digits;
 pub use split_tasks::split_tasks;

@@ -7,6 +7,7 @@ use octants_ir::{Kernel, Loc, Phase, Plan, verify};
 
 use crate::check_arithmetic::check_arithmetic;
 use crate::claim_rows::claim_rows;
+use crate::claim_words::claim_words;
 use crate::demote_atomics::demote_atomics;
 use crate::expand_field_loops::expand_field_loops;
 use crate::gather_updates::gather_updates;
@@ -21,6 +22,7 @@ use crate::reuse_cells::reuse_cells;
 use crate::scalarise::scalarise;
 use crate::simplify::simplify;
 use crate::sink_updates::sink_updates;
+use crate::slice_bits::slice_bits;
 use crate::split_digits::split_digits;
 use crate::split_tasks::split_tasks;
 use crate::strip_by_cells::strip_by_cells;
@@ -117,6 +119,21 @@ pub static PIPELINE: &[Pass] = &[
         reason: "needs plain values and index forms; before demote_atomics and privatise_reductions, which make its updates cheap",
         leaves: Phase::Structured,
         run: |kernel, assumptions, findings| findings.races = recognise_reductions(kernel, assumptions),
+    },
+    Pass {
+        name: "slice_bits",
+        required: false,
+        reason: "needs plain index forms; behind recognise_reductions, which tells of races in the loop as it was written; before all that asks what \
+                 an iteration does",
+        leaves: Phase::Structured,
+        run: |kernel, assumptions, _| slice_bits(kernel, assumptions),
+    },
+    Pass {
+        name: "claim_words",
+        required: false,
+        reason: "behind slice_bits, for what it leaves; before all that asks what an iteration does",
+        leaves: Phase::Structured,
+        run: |kernel, assumptions, _| claim_words(kernel, assumptions),
     },
     Pass {
         name: "gather_updates",
