@@ -84,6 +84,24 @@ def test_multiples_of_a_scale_are_rounded_and_clamped(arch):
         np.testing.assert_array_equal(field.to_numpy(), wanted.astype(np.float32))
 
 
+@pytest.mark.parametrize("bits, signed", [(16, False), (31, False), (31, True), (32, True), (40, True)])
+def test_numbers_far_out_of_range_are_clamped_in_integers_of_their_size(arch, bits, signed):
+    (x,) = packed(quant.fixed(bits, signed, compute=oc.f64, scale=0.5), bits=64, shape=8)
+    given = [1e300, -1e300, float("inf"), float("-inf"), float("nan"), 2.0**33, -(2.0**31), 3.3]
+
+    @oc.kernel
+    def store(a: oc.types.NDArray[oc.f64, 1]):
+        for i in x:
+            x[i] = a[i]
+
+    store(np.array(given))
+    low, high = x.dtype.bounds
+    steps = [0 if np.isnan(v) else min(max(v * 2, low), high) for v in given]
+    assert x.to_numpy().tolist() == [np.floor(step + 0.5) / 2 for step in steps]
+    if arch == "cpu":
+        assert ("i64" in store.dump("tasks")) == (bits > 31)
+
+
 def test_several_elements_in_a_word(arch):
     x = oc.field(quant.int(4))
     oc.root.dense(oc.i, 3).quant_array(oc.i, 8, max_num_bits=32).place(x)

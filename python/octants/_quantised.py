@@ -100,13 +100,19 @@ def _encoded(self: Template, value):
     """The lowest bits of a register for a number: integers wrap around; what is rounded and out of range becomes the nearest number."""
     if lang.static(self._kind == "float"):
         return _float_bits(self, lang.cast(value, self._compute))
-    number = lang.cast(0, i64)
+    number = lang.cast(0, self._register)
     if lang.static(self._scale is None):
-        number = lang.cast(lang.cast(value, self._compute), i64)
+        number = lang.cast(lang.cast(value, self._compute), self._register)
     else:
         steps = lang.round(lang.cast(value, self._compute) / lang.cast(self._scale, self._compute))
-        number = lang.min(lang.max(lang.cast(steps, i64), i64(self._least)), i64(self._greatest))
-    return lang.cast(number, self._register) & _ones(self, self._bits)
+        number = lang.cast(_clamped(self, steps, lang.static(i32 if self._bits < 32 else i64)), self._register)
+    return number & _ones(self, self._bits)
+
+
+@pyfunc
+def _clamped(self: Template, steps, integer: Template):
+    """The nearest number of steps in range. The cast saturates, so any integer type that has the range will do."""
+    return lang.min(lang.max(lang.cast(steps, integer), integer(self._least)), integer(self._greatest))
 
 
 # ---- reals with an exponent -----------------------------------------------------------------------------------------------
