@@ -3,8 +3,8 @@
 use octants_hal::Cancel;
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;
-use octants_llvm::{CpuOptions, EmitOptions};
-use octants_llvm_sys::{OptLevel, Options, Target};
+use octants_llvm::{CpuOptions, EmitOptions, VectorFunction, VectorLibrary};
+use octants_llvm_sys::{OptLevel, Options, Target, host_vector_function};
 
 use crate::driver::{CodegenError, CompileOptions, KernelCode, KernelText, TaskStore, compile, text};
 
@@ -46,9 +46,16 @@ pub fn native_identity() -> String {
     format!("{:?} {}", Target::host(), octants_llvm_sys::system_libraries())
 }
 
+/// The vector functions of the C library on this machine.
+const SYSTEM_LIBRARY: VectorLibrary = VectorLibrary(|VectorFunction { name, arguments, bits, lanes }| {
+    host_vector_function(name, arguments, bits, lanes)
+});
+
 fn compile_options(options: NativeOptions) -> CompileOptions {
     let vector_bits = Target::host().vector_bits();
-    let cpu = CpuOptions { vector_bits, exclusive: options.exclusive, ..CpuOptions::default() };
+    let vector_library = if options.optimise { SYSTEM_LIBRARY } else { VectorLibrary::EMPTY };
+    let exclusive = options.exclusive;
+    let cpu = CpuOptions { vector_bits, exclusive, vector_library, ..CpuOptions::default() };
     let opt = if options.optimise { OptLevel::Default } else { OptLevel::None };
     CompileOptions {
         emit: EmitOptions { noalias: options.noalias, ..EmitOptions::for_cpu(cpu) },

@@ -27,8 +27,8 @@ mod shape;
 mod task;
 mod value;
 
-pub use cpu::CpuOptions;
 pub use cpu::abi;
+pub use cpu::{CpuOptions, VectorFunction, VectorLibrary};
 pub use gpu::GpuOptions;
 pub use gpu::abi as gpu_abi;
 

@@ -2,7 +2,7 @@
 
 mod harness;
 
-use octants_llvm::{CpuOptions, EmitOptions, TaskText, emit};
+use octants_llvm::{CpuOptions, EmitOptions, TaskText, VectorLibrary, emit};
 
 /// How many iterations the first task runs at once with vectors of 512 bits.
 fn lanes(body: &str) -> u32 {
@@ -15,6 +15,10 @@ fn lanes_with(vector_bits: u32, attributes: &str, body: &str) -> u32 {
 
 /// The code of the first task.
 fn task_with(vector_bits: u32, attributes: &str, body: &str) -> TaskText {
+    task_for(CpuOptions { vector_bits, ..CpuOptions::default() }, attributes, body)
+}
+
+fn task_for(options: CpuOptions, attributes: &str, body: &str) -> TaskText {
     let text = format!(
         r#"
 kernel @k(%x "x": array<f32, 1>, %m "m": array<f32, 2>, %b "b": array<u8, 1>, %k "k": array<i32, 1>, %n "n": i32) fast_math {{
@@ -30,8 +34,7 @@ kernel @k(%x "x": array<f32, 1>, %m "m": array<f32, 2>, %b "b": array<u8, 1>, %k
     );
     let kernel = octants_ir::text::parse(&text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
     let plan = harness::plan_of(&kernel);
-    let options = EmitOptions::for_cpu(CpuOptions { vector_bits, ..CpuOptions::default() });
-    emit(&kernel, &plan, &options).swap_remove(0)
+    emit(&kernel, &plan, &EmitOptions::for_cpu(options)).swap_remove(0)
 }
 
 /// How often the body stands in the code: its products are counted.
@@ -158,4 +161,14 @@ fn loops_whose_accesses_lie_apart_are_not_vectorised() {
     let products = products.join("\n");
     let worked = format!("%j: i32 = and %i, %n\n %p0: f32 = load %x[%j]\n {products}\n store %x[%j], %p9");
     assert!(!task_with(512, "", &worked).text.contains(off));
+}
+
+#[test]
+fn functions_are_calls_on_whole_registers_where_a_library_has_them() {
+    let sines = VectorLibrary(|f| (f.name == "sin").then(|| format!("sin_{}_of_{}", f.lanes, f.bits)));
+    let options = CpuOptions { vector_bits: 512, vector_library: sines, ..CpuOptions::default() };
+    let body = inner("%a: f32 = sin %s\n %t: f32 = cos %a");
+    let text = task_for(options, "", &body).text;
+    assert_eq!(text.matches("call reassoc nsz arcp contract afn <16 x float> @sin_16_of_32").count(), 4);
+    assert!(!text.contains("@llvm.sin.f32") && text.contains("@llvm.cos.f32"));
 }

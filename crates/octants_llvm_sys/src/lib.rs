@@ -51,6 +51,7 @@ pub use load::{LoadError, Loaded, load};
 pub use pipeline::OptLevel;
 pub use resolve::system_libraries;
 pub use target::Target;
+pub use vector_math::host_vector_function;
 
 /// The version of LLVM that is linked in, such as `(19, 1, 7)`.
 pub fn version() -> (u32, u32, u32) {

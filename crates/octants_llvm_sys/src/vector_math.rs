@@ -144,6 +144,15 @@ struct Variant {
     symbol: String,
 }
 
+/// The symbol of the vector library's function for so many lanes, by its C name in double precision; nothing if this machine has none.
+pub fn host_vector_function(name: &str, arguments: usize, bits: u32, lanes: u32) -> Option<String> {
+    let &(name, arity) = FUNCTIONS.iter().find(|known| **known == (name, arguments))?;
+    let target = Target::host();
+    let width: Vec<_> = widths(target).into_iter().filter(|&(width, _)| width == bits * lanes).collect();
+    let found = variants(&Scalar { name, arity, double: bits == 64 }, &width).pop()?;
+    target.triple.contains("linux").then_some(found.symbol)
+}
+
 fn variants(scalar: &Scalar, widths: &[(u32, char)]) -> Vec<Variant> {
     let (bits, suffix) = if scalar.double { (64, "") } else { (32, "f") };
     let mut variants = Vec::new();

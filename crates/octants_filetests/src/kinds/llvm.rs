@@ -14,7 +14,7 @@ pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<CaseOutput, Strin
     let (kernel, plan) = planned(kernel, Assumptions { noalias, copies: gpu, exclusive, few_tasks: gpu });
     let default = CpuOptions::default();
     let vector_bits = head.vector_bits.unwrap_or(default.vector_bits);
-    let cpu = CpuOptions { vector_bits, force_lanes: head.lanes, exclusive };
+    let cpu = CpuOptions { vector_bits, force_lanes: head.lanes, exclusive, ..default };
     let target = if head.gpu { Target::Gpu(GpuOptions::default()) } else { Target::Cpu(cpu) };
     let options = EmitOptions { noalias, target, ..EmitOptions::default() };
     let mut output = String::new();

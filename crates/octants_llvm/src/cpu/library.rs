@@ -3,12 +3,36 @@
 
 use octants_ir::Scalar;
 
+use super::VectorLibrary;
 use crate::emitter::Emitter;
 use crate::shape::LibraryFunction;
 use crate::value::{Typed, Val};
 
 impl Emitter<'_> {
-    pub(super) fn library_function(&mut self, function: LibraryFunction, operands: &[Val]) -> Val {
+    pub(super) fn library_function(
+        &mut self,
+        library: VectorLibrary,
+        function: LibraryFunction,
+        operands: &[Val],
+    ) -> Val {
+        let c_name = match function {
+            LibraryFunction::Exp => Some("exp"),
+            LibraryFunction::Log => Some("log"),
+            LibraryFunction::Log2 => Some("log2"),
+            LibraryFunction::Sin => Some("sin"),
+            LibraryFunction::Cos => Some("cos"),
+            LibraryFunction::Tan => Some("tan"),
+            LibraryFunction::Tanh => Some("tanh"),
+            LibraryFunction::Asin => Some("asin"),
+            LibraryFunction::Acos => Some("acos"),
+            LibraryFunction::Erf => Some("erf"),
+            LibraryFunction::Pow => Some("pow"),
+            LibraryFunction::Atan2 => Some("atan2"),
+            LibraryFunction::Remainder => None,
+        };
+        if let Some(result) = c_name.and_then(|name| self.vector_function(library, name, operands)) {
+            return result;
+        }
         let intrinsic = match function {
             LibraryFunction::Exp => "llvm.exp",
             LibraryFunction::Log => "llvm.log",

@@ -11,8 +11,11 @@ mod library;
 mod order;
 mod reduce;
 mod report;
+mod vector_functions;
 mod whole_rows;
 mod widen;
+
+pub use vector_functions::{VectorFunction, VectorLibrary};
 
 use octants_hal::LaunchShape;
 use octants_ir::plan::{Plan, Task};
@@ -32,11 +35,13 @@ pub struct CpuOptions {
     pub force_lanes: Option<u32>,
     /// The kernel runs on one thread, and nothing else of the device's meanwhile, unless it has branches.
     pub exclusive: bool,
+    /// The functions of reals that there are for vectors.
+    pub vector_library: VectorLibrary,
 }
 
 impl Default for CpuOptions {
     fn default() -> Self {
-        Self { vector_bits: 256, force_lanes: None, exclusive: false }
+        Self { vector_bits: 256, force_lanes: None, exclusive: false, vector_library: VectorLibrary::EMPTY }
     }
 }
 
@@ -93,7 +98,7 @@ impl Shape for CpuOptions {
     }
 
     fn library(&self, e: &mut Emitter<'_>, function: LibraryFunction, operands: &[Val]) -> Val {
-        e.library_function(function, operands)
+        e.library_function(self.vector_library, function, operands)
     }
 
     fn frame_address(&self, e: &mut Emitter<'_>) -> Val {

@@ -61,7 +61,7 @@ impl Emitter<'_> {
     }
 
     /// Half of the lanes, from a lane on; a single one as a scalar.
-    fn half(&mut self, v: Val, from: u32) -> Val {
+    pub(super) fn half(&mut self, v: Val, from: u32) -> Val {
         let half = v.lanes / 2;
         if half == 1 {
             return self.lane(v, from);

@@ -3,8 +3,8 @@
 use octants_interp::{AddressSpace, Buffers, Datum, Limits};
 use octants_ir::plan::Copied;
 use octants_ir::{Const, Kernel, Scalar};
-use octants_llvm::{CpuOptions, EmitOptions};
-use octants_llvm_sys::OptLevel;
+use octants_llvm::{CpuOptions, EmitOptions, VectorLibrary};
+use octants_llvm_sys::{OptLevel, host_vector_function};
 
 use super::gpu::GpuProgram;
 use super::{Arg, Program, argument_block, read};
@@ -106,7 +106,12 @@ pub fn check(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance) {
     for (vector_bits, force_lanes, exclusive) in forms {
         let straight = vector_bits == 0 || vector_bits == 512 && force_lanes.is_some();
         for opt in [OptLevel::Default, OptLevel::None].into_iter().take(1 + usize::from(straight)) {
-            let options = EmitOptions::for_cpu(CpuOptions { force_lanes, vector_bits, exclusive });
+            let options = EmitOptions::for_cpu(CpuOptions {
+                force_lanes,
+                vector_bits,
+                exclusive,
+                vector_library: VectorLibrary(|f| host_vector_function(f.name, f.arguments, f.bits, f.lanes)),
+            });
             let program = Program::new(kernel.clone(), &options, opt);
             for chunk in [i64::MAX / 2, 13] {
                 let what = format!("{} {vector_bits} {force_lanes:?} {opt:?} chunk {chunk}", kernel.name);

@@ -1,0 +1,92 @@
+//! Functions of reals on whole vectors: calls of a library that whoever compiles the text knows.
+//!
+//! A loop over lanes becomes the same calls, by LLVM's vectoriser, but goes through memory and costs LLVM a loop for each function. So lanes are taken apart here
+//! only where no such function is known, or where functions may not be approximated.
+
+use std::fmt;
+use std::ptr::fn_addr_eq;
+
+use octants_ir::Scalar;
+
+use crate::emitter::Emitter;
+use crate::value::{Ty, Typed, Val};
+
+/// A function of reals in a form for vectors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VectorFunction<'n> {
+    /// In the C library, in double precision.
+    pub name: &'n str,
+    pub arguments: usize,
+    /// Of one lane: 32 or 64.
+    pub bits: u32,
+    pub lanes: u32,
+}
+
+/// Gives the symbol of a function of vectors, accurate to a few units in the last place, if there is one.
+#[derive(Clone, Copy)]
+pub struct VectorLibrary(pub fn(VectorFunction<'_>) -> Option<String>);
+
+impl VectorLibrary {
+    /// Has no function.
+    pub const EMPTY: Self = Self(|_| None);
+}
+
+impl PartialEq for VectorLibrary {
+    fn eq(&self, other: &Self) -> bool {
+        fn_addr_eq(self.0, other.0)
+    }
+}
+
+impl Eq for VectorLibrary {}
+
+impl fmt::Debug for VectorLibrary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("VectorLibrary")
+    }
+}
+
+impl Emitter<'_> {
+    /// The function of all lanes, a register's at a time, where the library has it and functions may be approximated.
+    pub(super) fn vector_function(
+        &mut self,
+        library: VectorLibrary,
+        name: &str,
+        operands: &[Val],
+    ) -> Option<Val> {
+        let lanes = operands.iter().map(|v| v.lanes).max().unwrap_or(1);
+        let scalar = operands[0].ty;
+        if lanes == 1 || self.flags().is_empty() || !matches!(scalar, Scalar::F32 | Scalar::F64) {
+            return None;
+        }
+        let bits = scalar.bits();
+        let at_once = lanes.min(self.shape.vector_bits() / bits);
+        let (find, arguments) = (library.0, operands.len());
+        let symbol = find(VectorFunction { name, arguments, bits, lanes: at_once })?;
+        let operands: Vec<_> = operands.iter().map(|&v| self.spread(v, lanes)).collect();
+        Some(self.call_on_parts(&symbol, &operands, at_once))
+    }
+
+    /// Calls a function of so many lanes on vectors of a multiple of that.
+    fn call_on_parts(&mut self, symbol: &str, operands: &[Val], at_once: u32) -> Val {
+        let ty = operands[0].ty();
+        if ty.lanes > at_once {
+            let [low, high] = [0, ty.lanes / 2].map(|from| {
+                let half: Vec<_> = operands.iter().map(|&v| self.half(v, from)).collect();
+                self.call_on_parts(symbol, &half, at_once)
+            });
+            let all: Vec<_> = (0..ty.lanes).map(|lane| format!("i32 {lane}")).collect();
+            let (lanes, all) = (ty.lanes, all.join(", "));
+            let parts = format!("{}, {}", Typed(low), Typed(high));
+            return self.f.value(ty, format_args!("shufflevector {parts}, <{lanes} x i32> < {all} >"));
+        }
+        self.module.declare(symbol, || {
+            format!("declare {ty} @{symbol}({}) #1", vec![ty.to_string(); operands.len()].join(", "))
+        });
+        let flags = self.flags();
+        let typed: Vec<_> = operands.iter().map(|&v| Typed(v).to_string()).collect();
+        self.f.value(
+            Ty::new(ty.scalar, at_once),
+            format_args!("call {flags}{ty} @{symbol}({})", typed.join(", ")),
+        )
+    }
+}
