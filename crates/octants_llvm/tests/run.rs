@@ -414,3 +414,35 @@ kernel @k(%n "n": array<i32, 1>, %x "x": array<f32, 1>) tasks {
     let inputs = [Input::array(Scalar::I32, &rows, &[count]), Input::array(Scalar::F32, &values, &[count])];
     check(&kernel(text), &inputs, |_| 0.0);
 }
+
+#[test]
+fn a_loop_without_a_trip_loads_nothing() {
+    // Only rows below the number of trips exist: before the loop, no lane may look for its own.
+    let text = r#"
+kernel @k(%x "x": array<f32, 1>, %m "m": array<f32, 2>, %s "s": array<f32, 1>, %n "n": i32) fast_math tasks {
+  %zero: i32 = const 0
+  %end: i32 = extent 0 %x
+  parallel_for (%i: i32) in (%zero..%end) {
+    %none: i32 = const 0
+    %first: f32 = load %x[%i]
+    %r: f32 = for %j: i32 in %none..%n carry (%c: f32 = %first) {
+      %own: f32 = load %m[%i, %none]
+      %p: f32 = mul %c, %own
+      %o: f32 = atomic_add %s[%j], %own
+      yield %p
+    }
+    store %x[%i], %r
+  }
+  return
+}"#;
+    let reals = |count: i32| (0..count).map(|i| Const::f32(1.0 + (i % 3) as f32)).collect::<Vec<_>>();
+    for (rows, trips) in [(0, 0), (40, 3)] {
+        let inputs = [
+            Input::array(Scalar::F32, &reals(40), &[40]),
+            Input::array(Scalar::F32, &reals(2 * rows), &[rows, 2]),
+            Input::array(Scalar::F32, &reals(4), &[4]),
+            Input::Scalar(Const::i32(trips)),
+        ];
+        check(&kernel(text), &inputs, |_| 0.0);
+    }
+}

@@ -172,3 +172,19 @@ fn functions_are_calls_on_whole_registers_where_a_library_has_them() {
     assert_eq!(text.matches("call reassoc nsz arcp contract afn <16 x float> @sin_16_of_32").count(), 4);
     assert!(!text.contains("@llvm.sin.f32") && text.contains("@llvm.cos.f32"));
 }
+
+#[test]
+fn what_no_trip_changes_is_gathered_before_the_loop() {
+    let gathers = |text: &str| text.matches("call <64 x float> @llvm.masked.gather").count();
+    let sums = "%a: f32 = load %m[%i, %none]\n %p: f32 = mul %s, %a\n %q: f32 = sqrt %p\n %t: f32 = sqrt %q
+                %o: f32 = atomic_add %x[%j], %t";
+    let text = task_with(512, "", &inner(sums)).text;
+    let (gather, inside) =
+        (text.find("call <64 x float> @llvm.masked.gather"), text.find("phi <64 x float>"));
+    assert!(gather.is_some() && gather < inside, "{text}");
+    assert_eq!((gathers(&text), text.matches(" = fmul ").count()), (1, 1), "no copy of the body gains by it");
+    // Another trip may change it, and so it is loaded in each.
+    let changed = sums.replace("%x[%j]", "%m[%j, %none]");
+    let text = task_with(512, "", &inner(&changed)).text;
+    assert!(text.find("call <64 x float> @llvm.masked.gather") > text.find("phi <64 x float>"), "{text}");
+}

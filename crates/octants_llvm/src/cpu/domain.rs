@@ -58,8 +58,11 @@ impl Emitter<'_> {
             Some(_) => Vec::new(),
             None => flat::merged_extents(self.kernel, &parallel),
         };
-        let widening =
-            if merged.is_empty() { widen::widening(self.kernel, &parallel, options) } else { None };
+        let widening = if merged.is_empty() {
+            widen::widening(self.kernel, &parallel, options, self.options.noalias)
+        } else {
+            None
+        };
         if !merged.is_empty() {
             let row: u64 = merged.iter().product();
             bounds.truncate(parallel.axes() - merged.len());

@@ -11,6 +11,7 @@ use octants_ir::views::{ParallelLoop, Place};
 use octants_ir::{Data, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Spacing, Type, Value};
 
 use super::CpuOptions;
+use crate::lanes::hoist::hoisted_loads;
 use crate::lanes::uniform::varying_values;
 use crate::ops::atomic::sums_lanes;
 
@@ -57,17 +58,19 @@ const MAX_VECTORISED_OPS: u32 = 3000;
 /// Accesses of a body below which the loop's own instructions count, so that it runs two vectors at once.
 const FEW_ACCESSES: u32 = 4;
 
-/// `None` leaves the loop to LLVM's vectoriser.
+/// `None` leaves the loop to LLVM's vectoriser. `apart` says that arrays of two parameters never share memory.
 pub(crate) fn widening(
     kernel: &Kernel,
     parallel: &ParallelLoop<'_>,
     options: CpuOptions,
+    apart: bool,
 ) -> Option<Widening> {
     if parallel.attributes.keeps_order() || !can_widen(kernel, parallel) {
         return None;
     }
     let varying = varying_values(kernel, parallel.body, parallel.lane_params());
     let mut summary = BodySummary::new(kernel, &varying, parallel.last_index());
+    summary.apart = apart;
     summary.region(parallel.body, 0);
     let reduces = !parallel.attributes.reductions.is_empty();
     let lanes = match options.force_lanes {
@@ -186,6 +189,10 @@ pub(crate) struct BodySummary<'k> {
     varying: &'k SideTable<Value, bool>,
     /// The index whose neighbours run at once.
     index: Value,
+    /// Whether arrays of two parameters never share memory.
+    apart: bool,
+    /// Loads that run before the innermost loop around them.
+    hoisted: SideTable<Op, bool>,
     /// Loops that LLVM will not unroll.
     loops: u32,
     /// Whether there are any at all.
@@ -246,6 +253,8 @@ impl<'k> BodySummary<'k> {
             kernel,
             varying,
             index,
+            apart: false,
+            hoisted: SideTable::new(false),
             loops: 0,
             has_loops: false,
             diverges: false,
@@ -339,6 +348,9 @@ impl<'k> BodySummary<'k> {
                 OpKind::For => {
                     self.loops += u32::from(!crate::ops::control::is_short(kernel, op));
                     self.diverges |= data.operands[..2].iter().any(|&bound| self.varying[bound]);
+                    for load in hoisted_loads(kernel, op, self.varying, self.apart) {
+                        self.hoisted.set(load, true);
+                    }
                     depth + 1
                 }
                 OpKind::While => {
@@ -365,6 +377,7 @@ impl<'k> BodySummary<'k> {
             }
             let counts = self.count(op);
             self.free_accesses += if self.conditions == 0 { counts.lane_accesses } else { 0 };
+            let depth = depth - u32::from(self.hoisted[op]);
             if depth == 0 {
                 self.outside.add(&counts, 1);
             } else {

@@ -1,13 +1,14 @@
 //! Several neighbouring iterations at once: how many, which of them run, and which values differ between them.
 //!
 //! An op family does not ask how many lanes there are: the emitter's instructions take scalars and vectors alike. What has no vector
-//! form is done lane by lane ([`each`]), and where lanes decide differently a mask says which run ([`mask`]).
+//! form is done lane by lane ([`each`]), what a loop need not load again is loaded before it ([`hoist`]), and where lanes decide differently a mask says which run ([`mask`]).
 
 mod each;
+pub(crate) mod hoist;
 pub(crate) mod mask;
 pub(crate) mod uniform;
 
-use octants_ir::{Scalar, SideTable, Value};
+use octants_ir::{Op, Scalar, SideTable, Value};
 
 use crate::value::{Ptr, Val};
 
@@ -21,6 +22,8 @@ pub(crate) struct Lanes {
     pub mask: Option<Val>,
     /// What masks are held in: `u1` where the target has registers for them, else an integer as wide as the data.
     pub mask_scalar: Scalar,
+    /// Loads that ran before the loop that they stand in.
+    pub hoisted: SideTable<Op, bool>,
     /// Stack slots for vectors that are taken apart in memory.
     scratch: Vec<Ptr>,
     /// Loops over lanes that compute functions of reals, so far.
@@ -34,6 +37,7 @@ impl Default for Lanes {
             varying: SideTable::new(false),
             mask: None,
             mask_scalar: Scalar::U1,
+            hoisted: SideTable::new(false),
             scratch: Vec::new(),
             loops: 0,
         }

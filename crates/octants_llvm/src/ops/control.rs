@@ -132,6 +132,7 @@ impl Emitter<'_> {
         let wide = if narrow == Scalar::U64 { Scalar::U64 } else { Scalar::I64 };
         let (mut lo, mut hi) = (self.resize(lo, wide), self.resize(hi, wide));
         let (less, step) = if wide.is_signed() { ("slt", "add nsw") } else { ("ult", "add nuw") };
+        let hoisted = self.hoist_loads(op, (lo, hi));
         let strips = strip_length(self.kernel, op).filter(|_| self.shape.can_stop()).map(|length| {
             let strips = self.begin_strips((lo, hi), initial.clone(), length);
             (lo, hi) = (strips.begin.value, strips.end);
@@ -158,6 +159,7 @@ impl Emitter<'_> {
             self.set(param, phi.value);
         }
         let next = self.yielded(body, &types);
+        self.forget_hoisted(&hoisted);
         if self.polls(op) {
             self.poll_cancel();
         }

@@ -98,6 +98,7 @@ impl Emitter<'_> {
                 self.extent(param, *axis).0
             }
             OpKind::Address => self.address_of(operands),
+            OpKind::Load if self.lanes.hoisted[op] => return,
             OpKind::Load if self.holds_structs(operands[0]) => {
                 return self.load_struct(operands, data.results[0]);
             }
