@@ -143,7 +143,10 @@ def _in_backward_pass() -> bool:
     """Whether torch calls this while it computes gradients: what becomes of them is then up to a function of the user's own."""
     import torch  # pyright: ignore[reportMissingImports]
 
-    return torch._C._current_graph_task_id() != -1
+    if hasattr(torch._C, "_current_graph_task_id"):
+        return torch._C._current_graph_task_id() != -1
+    # Before torch 2: a function of the user's own runs without recording.
+    return not torch.is_grad_enabled()
 
 
 def _strides_apart(tensor):
