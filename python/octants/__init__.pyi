@@ -178,7 +178,7 @@ def data_oriented(cls: _T) -> _T:
     nothing: what a kernel uses is compared at each call as it is."""
 
 @overload
-def data_oriented(*, template_primitives: bool = True) -> Callable[[_T], _T]:
+def data_oriented(*, stable_members: bool = False, template_primitives: bool = True) -> Callable[[_T], _T]:
     """Lets a class have kernels and funcs as methods.
 
     Arrays that the object refers to are arguments of the kernel, read from the object at each call. Numbers are constants of the
