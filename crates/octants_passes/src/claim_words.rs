@@ -23,14 +23,14 @@
 //!
 //! Expects plain index forms; structured phase.
 
-use octants_ir::ops::{ArithOp, BitOp, CompareOp, Domain};
+use octants_ir::ops::{ArithOp, BitOp, CompareOp};
 use octants_ir::rewrite::{ValueMap, clone_body, clone_op, insert_before, ops_in, regions_in, use_counts};
 use octants_ir::{Boundary, Builder, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
 use crate::analysis::{ArrayUse, accesses_of};
 use crate::demote_atomics::{separates_iterations, values_in};
 use crate::manager::Assumptions;
-use crate::replacement::Replacement;
+use crate::replacement::{Replacement, may_replace};
 
 /// A loop of fewer words is left as it is: threads would have nothing to do. Chosen, not measured: a few for each thread of a large machine.
 const LEAST_WORDS: i128 = 256;
@@ -42,7 +42,7 @@ pub fn claim_words(kernel: &mut Kernel, assumptions: Assumptions) {
     let mut uses = None;
     for region in kernel.top_regions() {
         for op in kernel.regions[region].ops.clone() {
-            if !may_assign_elements(kernel, op) {
+            if !may_replace(kernel, op) {
                 continue;
             }
             let uses = uses.get_or_insert_with(|| use_counts(kernel));
@@ -51,16 +51,6 @@ pub fn claim_words(kernel: &mut Kernel, assumptions: Assumptions) {
             }
         }
     }
-}
-
-/// Whether it is a loop that may be one; most are not.
-fn may_assign_elements(kernel: &Kernel, op: Op) -> bool {
-    let Some(parallel) = kernel.parallel_loop(op) else { return false };
-    let attributes = parallel.attributes;
-    attributes.domain == Domain::Ranges
-        && attributes.reductions.is_empty()
-        && !attributes.keeps_order()
-        && ops_in(kernel, parallel.body).iter().any(|&op| kernel.ops[op].kind == OpKind::AtomicCas)
 }
 
 /// What an iteration for a word has to itself.
@@ -73,7 +63,7 @@ struct Claim {
 }
 
 fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>) -> Option<Claim> {
-    let parallel = kernel.parallel_loop(op)?;
+    let parallel = kernel.parallel_loop(op).filter(|parallel| !parallel.attributes.keeps_order())?;
     let (body, axes) = (parallel.body, parallel.indices());
     let inside = values_in(kernel, body);
     let accesses = accesses_of(kernel, body);

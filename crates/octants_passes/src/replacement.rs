@@ -19,8 +19,17 @@
 //! }
 //! ```
 
-use octants_ir::ops::{BitOp, BitUnary, CompareOp, ConvertOp};
+use octants_ir::ops::{BitOp, BitUnary, CompareOp, ConvertOp, Domain};
+use octants_ir::rewrite::ops_in;
 use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Value};
+
+/// Whether an op is a loop that may have such assignments and can be dealt out by words; most are not.
+pub(crate) fn may_replace(kernel: &Kernel, op: Op) -> bool {
+    let Some(parallel) = kernel.parallel_loop(op) else { return false };
+    parallel.attributes.domain == Domain::Ranges
+        && parallel.attributes.reductions.is_empty()
+        && ops_in(kernel, parallel.body).iter().any(|&op| kernel.ops[op].kind == OpKind::AtomicCas)
+}
 
 /// An assignment to bits of a word, the others staying as they are.
 pub(crate) struct Replacement {

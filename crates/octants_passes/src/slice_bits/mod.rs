@@ -35,15 +35,14 @@
 mod body;
 mod planes;
 
-use octants_ir::ops::Domain;
 use octants_ir::rewrite::{ops_in, use_counts};
-use octants_ir::{Kernel, Op, OpKind, Scalar, SideTable, Type, Value};
+use octants_ir::{Kernel, Op, Scalar, SideTable, Type, Value};
 
 use crate::analysis::accesses_of;
 use crate::claim_words::count_words;
 use crate::demote_atomics::{separates_iterations, values_in};
 use crate::manager::Assumptions;
-use crate::replacement::Replacement;
+use crate::replacement::{Replacement, may_replace};
 use body::{Iteration, Slicer, Words, lane_of};
 
 pub fn slice_bits(kernel: &mut Kernel, assumptions: Assumptions) {
@@ -53,7 +52,7 @@ pub fn slice_bits(kernel: &mut Kernel, assumptions: Assumptions) {
     let mut uses = None;
     for region in kernel.top_regions() {
         for op in kernel.regions[region].ops.clone() {
-            if !has_compare_and_swap(kernel, op) {
+            if !may_replace(kernel, op) {
                 continue;
             }
             let uses = uses.get_or_insert_with(|| use_counts(kernel));
@@ -62,14 +61,6 @@ pub fn slice_bits(kernel: &mut Kernel, assumptions: Assumptions) {
             }
         }
     }
-}
-
-/// Whether it is a loop that may be one; most are not.
-fn has_compare_and_swap(kernel: &Kernel, op: Op) -> bool {
-    let Some(parallel) = kernel.parallel_loop(op) else { return false };
-    parallel.attributes.domain == Domain::Ranges
-        && parallel.attributes.reductions.is_empty()
-        && ops_in(kernel, parallel.body).iter().any(|&op| kernel.ops[op].kind == OpKind::AtomicCas)
 }
 
 /// Replaces the body by one for words, if that can be: which axis runs over words, and how many elements they have.
