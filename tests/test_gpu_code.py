@@ -252,3 +252,18 @@ def test_loads_of_what_a_kernel_does_not_write_stay_behind_the_wait(ptxas, nvdis
 def test_devices_that_cannot_wait_have_no_such_instruction(kernels, monkeypatch, tmp_path):
     compile_benchmark("saxpy", monkeypatch, tmp_path)
     assert "griddepcontrol" not in "".join(texts(kernels, 80))
+
+
+def test_a_loop_that_waits_for_other_threads_is_not_unrolled(kernels):
+    x = oc.field(oc.f32)
+    oc.root.pointer(oc.i, 64).dense(oc.i, 16).place(x)
+
+    @oc.kernel
+    def fill():
+        for i in range(1024):
+            x[i] = i
+
+    fill()
+    (text,) = texts(kernels, 90)
+    # Of the reference, and twice of what the pool has: before the wait and in it.
+    assert text.count("ld.volatile.global") == 5

@@ -159,10 +159,15 @@ impl Emitter<'_> {
     }
 
     /// Of a `while` whose iterations are short: each keeps its test, but what only counts iterations is tested once for all that are
-    /// unrolled. A step of a Julia set has 8.3 instructions then, and 10 otherwise.
+    /// unrolled. A step of a Julia set has 8.3 instructions then, and 10 otherwise. One that looks at what other threads do waits for memory in
+    /// each iteration: it is not unrolled.
     pub(super) fn unrolled_while(&mut self, op: Op) -> Option<Node> {
         let kernel = self.kernel;
         let ops: Vec<_> = kernel.ops[op].regions.iter().flat_map(|&region| ops_in(kernel, region)).collect();
+        let meets = |kind: &OpKind| matches!(kind, OpKind::VolatileLoad | OpKind::Atomic(_) | OpKind::AtomicCas);
+        if ops.iter().any(|&op| meets(&kernel.ops[op].kind)) {
+            return Some(self.module.not_unrolled());
+        }
         let long = ops.iter().any(|&op| is_long(&kernel.ops[op].kind));
         let weight = ops.iter().filter(|&&op| !matches!(kernel.ops[op].kind, OpKind::Const(_))).count();
         (!long && weight <= MOST_WHILE_OPS).then(|| self.unrolled(WHILE_UNROLLED))
