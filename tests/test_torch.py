@@ -72,8 +72,9 @@ def test_what_kernels_cannot_look_at_is_refused(arch, kind):
         "negative": lambda: torch.ones(3, dtype=torch.complex64).conj().imag,
     }[kind]()
     add(torch.zeros(3), torch.ones(3))  # so that there is code that it is compared with
-    with pytest.raises((ValueError, TypeError, RuntimeError)):
-        add(bad, torch.ones(3))
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"OC0802.*argument x.*required an"):
+            add(bad, torch.ones(3))
 
 
 def test_tensors_in_dataclasses_and_objects(arch):

@@ -6,6 +6,7 @@ use octants::front::{
     Signature,
 };
 use octants::ir::{ArrayType, Data, Scalar, TensorType};
+use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -369,7 +370,8 @@ impl Binder<'_> {
         if let Ok(ndarray) = object.cast::<Ndarray>() {
             return self.octants_array(param, annotation, &ndarray.get().array, object, current);
         }
-        if let Some(foreign) = ForeignArray::of(object)? {
+        let foreign = ForeignArray::of(object).map_err(|cause| self.not_looked_at(param, object, cause))?;
+        if let Some(foreign) = foreign {
             if foreign.owner != Owner::Host && !current.session.shares_device() {
                 let name = &param.spec.name;
                 let message = format!(
@@ -395,6 +397,26 @@ impl Binder<'_> {
             "pass an oc.ndarray or a numpy array"
         };
         Err(self.error(object.py(), param.diagnostic(Code::ArgumentType, message).help(help)))
+    }
+
+    /// The error for an array whose library does not say where its elements lie: some have none, or of types that only the library knows.
+    fn not_looked_at(&self, param: &Param, object: &Bound<'_, PyAny>, cause: PyErr) -> PyErr {
+        let py = object.py();
+        if !cause.is_instance_of::<PyException>(py) {
+            return cause;
+        }
+        let dtype = object.getattr("dtype").and_then(|dtype| Ok(dtype.str()?.to_string()));
+        let of_dtype = dtype.map_or(String::new(), |dtype| format!(" of {dtype}"));
+        let kind = object.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
+        let message = format!(
+            "Invalid value for argument {} - required an array with elements that kernels have, got a {kind}{of_dtype}: {}",
+            param.spec.name,
+            cause.value(py)
+        );
+        let help = "convert it to a dense array of one of the types of oc.types";
+        let error = self.error(py, param.diagnostic(Code::ArrayMismatch, message).help(help));
+        error.set_cause(py, Some(cause));
+        error
     }
 
     /// Refuses an array without gradients where the annotation demands some.

@@ -164,7 +164,8 @@ impl Emitter<'_> {
     pub(super) fn unrolled_while(&mut self, op: Op) -> Option<Node> {
         let kernel = self.kernel;
         let ops: Vec<_> = kernel.ops[op].regions.iter().flat_map(|&region| ops_in(kernel, region)).collect();
-        let meets = |kind: &OpKind| matches!(kind, OpKind::VolatileLoad | OpKind::Atomic(_) | OpKind::AtomicCas);
+        let meets =
+            |kind: &OpKind| matches!(kind, OpKind::VolatileLoad | OpKind::Atomic(_) | OpKind::AtomicCas);
         if ops.iter().any(|&op| meets(&kernel.ops[op].kind)) {
             return Some(self.module.not_unrolled());
         }

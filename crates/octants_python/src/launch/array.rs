@@ -2,6 +2,7 @@
 
 use octants::CompiledKernel;
 use octants::ir::{ArrayType, Data, Order, Scalar, Spacing};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -97,7 +98,12 @@ impl ArrayInput {
             Some(ArrayFit::Copied) | None => {}
             Some(fit) => return Ok(fit),
         }
-        match ForeignArray::of(object)? {
+        // Why one cannot be looked at is said where types of arguments are.
+        let foreign = match ForeignArray::of(object) {
+            Err(error) if error.is_instance_of::<PyException>(object.py()) => None,
+            foreign => foreign?,
+        };
+        match foreign {
             Some(foreign) => {
                 let view = foreign.view()?;
                 self.write_elements(object, &view.elements(), foreign.owner, Some(&view), writer)
