@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs: several of them, their memory, faults, torch's tensors, and Ctrl-C."""
+"""NVIDIA's GPUs: several of them, their memory, faults, tensors of torch and arrays of numba, and Ctrl-C."""
 
 import os
 import subprocess
@@ -293,3 +293,26 @@ def test_tensors_of_every_kind_and_shape():
 
 def test_what_was_asked_for_is_what_runs():
     assert oc.cfg.arch is oc.cuda and oc._session.runtime.arch == "cuda"
+
+
+def test_numba_looks_at_arrays_and_kernels_at_those_of_numba():
+    cuda = pytest.importorskip("numba.cuda")
+    if not cuda.is_available():
+        pytest.skip("numba finds no GPU")
+    x, field = oc.ndarray(oc.f32, 1000), oc.field(oc.f32, shape=1000)
+    add(x, 1.5)
+    field.fill(1.5)
+    for own in (x, field):
+        seen = cuda.as_cuda_array(own)
+        assert (seen.copy_to_host() == 1.5).all()
+        seen[10:20] = np.full(10, 4, np.float32)
+        cuda.synchronize()
+        assert own[9] == 1.5 and own[10] == 4 and own[19] == 4 and own[20] == 1.5
+    theirs = cuda.to_device(np.arange(1000, dtype=np.float32))
+    add(theirs, 2.0)
+    oc.sync()
+    assert (theirs.copy_to_host() == np.arange(1000) + 2).all()
+    every = theirs[::2]
+    add(every, 1.0)
+    oc.sync()
+    assert theirs.copy_to_host()[:4].tolist() == [3, 3, 5, 5]
