@@ -239,6 +239,7 @@ _set_entries, _set_type = (vars(Matrix)[slot].__set__ for slot in ("entries", "d
 
 _SEQUENCES = (list, tuple)
 _TWO_INTEGERS = [int, int]
+_REALS, _INTEGERS = {float}, {int}
 #: Where single components lie.
 _COMPONENTS = {letter: position for letters in SWIZZLES for position, letter in enumerate(letters)}
 #: Types whose entries are converted as they are read, with the values below which that loses nothing but digits.
@@ -247,29 +248,37 @@ _READ_AS = {"f32": 1e38, "f64": 1e300, "i32": 2**31, "i64": 2**63}
 
 def plain_numbers(values, dt):
     """A vector of Python's own integers or reals, which needs no look at each; ``None`` if it is something else."""
-    kinds = set(map(type, values))
-    if kinds != {float} and kinds != {int}:
+    return _plain_entries(values, set(map(type, values)), dt)
+
+
+def _plain_rows(rows, dt):
+    """Likewise a matrix, from rows of one length."""
+    kinds, lengths = set(), set()
+    for row in rows:
+        if type(row) not in _SEQUENCES:
+            return None
+        lengths.add(len(row))
+        kinds.update(map(type, row))
+    return _plain_entries(rows, kinds, dt) if len(lengths) == 1 else None
+
+
+def _plain_entries(values, kinds, dt):
+    """The array of nested lists whose numbers are of these types."""
+    if kinds != _REALS and kinds != _INTEGERS:
         return None
     import numpy
 
     if dt is None:
         entries = numpy.array(values)
         # Integers that need all of 64 bits are another matter.
-        return entries if entries.dtype.char in "dl" and (entries.dtype.char == "d") == (float in kinds) else None
+        return entries if entries.dtype.char == ("d" if kinds == _REALS else "l") else None
     if type(dt) is not DataType:
         return None
     limit = _READ_AS.get(dt.to_string())
-    if limit is None or (float in kinds and type(limit) is int) or not -limit < min(values) <= max(values) < limit:
+    if limit is None or (kinds == _REALS and type(limit) is int):
         return None
-    return numpy.array(values, dt.numpy_name)
-
-
-def _plain_rows(rows, dt):
-    """Likewise a matrix, from rows of one length."""
-    if not all(type(row) in _SEQUENCES for row in rows) or len(set(map(len, rows))) != 1:
-        return None
-    entries = plain_numbers([entry for row in rows for entry in row], dt)
-    return None if entries is None else entries.reshape(len(rows), len(rows[0]))
+    numbers = values if type(values[0]) in kinds else [number for row in values for number in row]
+    return numpy.array(values, dt.numpy_name) if -limit < min(numbers) <= max(numbers) < limit else None
 
 
 def compared(entries, sign: str):
