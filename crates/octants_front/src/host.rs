@@ -397,6 +397,18 @@ pub trait Host {
     fn function(&self, function: &Self::Object) -> HostResult<Arc<FunctionSource>>;
     /// Closure cells, then module globals, then builtins.
     fn global(&self, function: &Self::Object, name: &str) -> HostResult<Option<Self::Object>>;
+    /// The names that a function sees besides its own and the builtins: a misspelt one may be meant for one of them.
+    fn names(&self, _function: &Self::Object) -> Vec<String> {
+        Vec::new()
+    }
+    /// Where the package itself has a name, as users write it: `oc.sin` for `sin`.
+    fn package_name(&self, _name: &str) -> Option<String> {
+        None
+    }
+    /// The public attributes of an object.
+    fn attributes(&self, _object: &Self::Object) -> Vec<String> {
+        Vec::new()
+    }
     /// What the parameter is annotated with, strings resolved; `None` if it is not. The name `return` means the result.
     fn annotation_of(&self, function: &Self::Object, param: &str) -> HostResult<Option<Self::Object>>;
     fn default_of(&self, function: &Self::Object, param: &str) -> HostResult<Option<Self::Object>>;

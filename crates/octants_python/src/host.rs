@@ -136,6 +136,32 @@ impl<'py> Host for PyHost<'py> {
         self.result(found).map(|found| found.map(tensor::into_unwrapped))
     }
 
+    fn names(&self, function: &Object<'py>) -> Vec<String> {
+        self.known_function(function).map(|function| function.names()).unwrap_or_default()
+    }
+
+    fn package_name(&self, name: &str) -> Option<String> {
+        // Axes, `oc.i`, and archs are no part of kernels.
+        let is_in = |module: &str| {
+            let object = self.py.import(module)?.getattr(name)?;
+            Ok::<_, PyErr>(object.is_callable() || object.is_instance_of::<PyFloat>())
+        };
+        if name.starts_with('_') {
+            return None;
+        }
+        [("octants", "oc"), ("octants.math", "oc.math"), ("octants.types", "oc.types")]
+            .into_iter()
+            .find(|(module, _)| is_in(module).unwrap_or(false))
+            .map(|(_, path)| format!("{path}.{name}"))
+    }
+
+    fn attributes(&self, object: &Object<'py>) -> Vec<String> {
+        let names = object.dir().map(|names| names.iter().filter_map(|name| name.extract().ok()).collect());
+        let mut names: Vec<String> = names.unwrap_or_default();
+        names.retain(|name| !name.starts_with('_'));
+        names
+    }
+
     fn is_definition(&self, object: &Object<'py>) -> bool {
         let is =
             || self.py.import("octants._fastcache")?.getattr("is_definition")?.call1((object,))?.is_truthy();

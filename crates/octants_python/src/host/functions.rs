@@ -80,6 +80,13 @@ impl<'py> KnownFunction<'py> {
         builtins(self.function.py())?.getattr_opt(name)
     }
 
+    /// All names that [`Self::global`] knows, but for builtins.
+    pub fn names(&self) -> Vec<String> {
+        let free = self.closure.iter().map(|(name, _)| name.clone());
+        let globals = self.globals.keys();
+        free.chain(globals.iter().filter_map(|name| name.extract().ok())).collect()
+    }
+
     pub fn default(&self, param: &str) -> PyResult<Option<Object<'py>>> {
         let Ok(defaults) = self.function.getattr("__defaults__")?.cast_into::<PyTuple>() else {
             return Ok(None);

@@ -231,7 +231,10 @@ impl<H: Host> Lowerer<'_, H> {
         match host.call(callee, &positional, &named, self) {
             Ok(object) => Ok(self.captured(object)),
             Err(exception) => {
-                let given = arguments.iter().find(|argument| !argument.term.is_static());
+                let given = arguments.iter().find(|argument| match &argument.term {
+                    Term::Object(object) => matches!(host.meaning(object), Meaning::Field),
+                    term => !term.is_static(),
+                });
                 Err(match given.filter(|_| known) {
                     Some(argument) => self.python_only(callee, &argument.term, exception, callee_span, span),
                     None => self.host_error(exception, span),

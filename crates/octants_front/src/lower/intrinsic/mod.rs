@@ -13,7 +13,7 @@ use octants_diag::{Code, Span};
 use octants_ir::{Data, Scalar};
 
 use crate::ast::{Expr, Keyword};
-use crate::host::{Host, HostException};
+use crate::host::{Host, HostException, Meaning};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::argument::{Argument, Passing};
@@ -235,7 +235,7 @@ impl<H: Host> Lowerer<'_, H> {
             Code::IntrinsicArguments,
             of.span,
             format!("{what} has no length that is known at compile time"),
-            "use `x.shape[0]` for the extent of an array",
+            "use `x.shape[0]` for the extent of an array or field",
         ))
     }
 
@@ -249,6 +249,7 @@ impl<H: Host> Lowerer<'_, H> {
             },
             Term::Index(values) => Some(values.len()),
             Term::Str(text) => Some(text.chars().count()),
+            Term::Object(object) if matches!(self.host.meaning(object), Meaning::Field) => None,
             Term::Object(_) => Some(self.static_items(term, span)?.len()),
             _ => self.items(term, span)?.map(|items| items.len()),
         })

@@ -7,6 +7,7 @@ use crate::host::{Host, Meaning};
 use crate::lower::Lowerer;
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
+use crate::lower::places::names::nearest;
 
 /// Methods that change a list or a dict in place.
 const MUTATING: &[&str] = &[
@@ -115,7 +116,10 @@ impl<H: Host> Lowerer<'_, H> {
                     format!("AttributeError: {}", exception.message),
                 );
                 diagnostic.cause = exception.cause;
-                Err(Box::new(diagnostic))
+                Err(Box::new(match nearest(host.attributes(object), name) {
+                    Some(known) => diagnostic.help(format!("did you mean `{known}`?")),
+                    None => diagnostic,
+                }))
             }
             Err(exception) => Err(self.host_error(exception, span)),
         }

@@ -72,7 +72,13 @@ impl<H: Host> Lowerer<'_, H> {
                 .help(help);
         }
         let diagnostic = self.diagnostic(Code::UndefinedName, span, message);
-        match self.frame().visible().find(|known| is_near(known, name)) {
+        if let Some(known) = self.frame().visible().find(|known| is_near(known, name)) {
+            return diagnostic.help(format!("did you mean `{known}`?"));
+        }
+        if let Some(path) = self.host.package_name(name) {
+            return diagnostic.help(format!("write `{path}`"));
+        }
+        match nearest(self.host.names(&self.frame().object), name) {
             Some(known) => diagnostic.help(format!("did you mean `{known}`?")),
             None => diagnostic,
         }
@@ -170,6 +176,12 @@ impl<H: Host> Lowerer<'_, H> {
             .help("choose another name for the loop variable"),
         ))
     }
+}
+
+/// The first of some names, in the alphabet's order, that another may be a slip of the pen for.
+pub(crate) fn nearest(mut known: Vec<String>, name: &str) -> Option<String> {
+    known.retain(|known| is_near(known, name));
+    known.into_iter().min()
 }
 
 /// Whether one name may be a slip of the pen for another: one letter missing, added or changed, or two swapped.

@@ -131,6 +131,13 @@ impl<H: Host> Lowerer<'_, H> {
                     }
                     "Import" | "ImportFrom" => diagnostic.help("import at the top of the file"),
                     "Match" => diagnostic.help("use `if` and `elif`"),
+                    "Delete" => diagnostic.help("leave it out: a variable ends with its block"),
+                    "ClassDef" => {
+                        diagnostic.help("define the class outside, for example as an `@oc.dataclass`")
+                    }
+                    "AsyncFor" | "AsyncWith" => {
+                        diagnostic.help("take `async` away: loops run in parallel anyway")
+                    }
                     "Global" | "Nonlocal" => {
                         diagnostic.help("globals are constants in a kernel; pass an array to write to")
                     }

@@ -81,7 +81,12 @@ impl<H: Host> Lowerer<'_, H> {
                 self.name(name, *name_span).and_then(|term| self.loaded(term, span))
             }
             ExprKind::Unsupported(node) => {
-                Err(self.error(Code::UnsupportedExpression, span, format!("Unsupported node \"{node}\"")))
+                let message = format!("Unsupported node \"{node}\"");
+                let diagnostic = self.diagnostic(Code::UnsupportedExpression, span, message);
+                Err(Box::new(match help_on_unsupported(node) {
+                    Some(help) => diagnostic.help(help),
+                    None => diagnostic,
+                }))
             }
         }
     }
@@ -247,4 +252,22 @@ impl<H: Host> Lowerer<'_, H> {
         );
         Ok(Term::Value(self.kernel.ops[op].results[0]))
     }
+}
+
+/// What to write in place of an expression that kernels do not have.
+fn help_on_unsupported(node: &str) -> Option<&'static str> {
+    Some(match node {
+        "Lambda" => "define the function outside and decorate it with `@oc.func`",
+        "Set" | "SetComp" => {
+            "a set of constants can stand in `oc.static(x in xs)`, made outside of the kernel"
+        }
+        "GeneratorExp" => "write a loop, or a list with brackets, `[f(i) for i in oc.static(range(3))]`",
+        "Yield" | "YieldFrom" | "Await" => "a kernel runs to its end: write results into arrays or fields",
+        "Complex" => {
+            "keep the real and the imaginary part in a vector: `oc.math.cmul`, `oc.math.cexp` calculate with them"
+        }
+        "Ellipsis" => "write each index, or loop over `oc.grouped(x)`",
+        "Bytes" | "TemplateStr" => "texts are for `print`, `assert` and `oc.static`",
+        _ => return None,
+    })
 }

@@ -1,13 +1,13 @@
 //! Arithmetic, bitwise and comparison operators: promotion, then one op.
 
-use octants_diag::{Code, Span};
+use octants_diag::{Code, Diagnostic, Span};
 use octants_ir::ops::{ArithOp, BitOp, BitUnary, CompareOp as IrCompare, MathOp};
 use octants_ir::{Data, Scalar, TensorType, Value};
 
 use super::fold;
 use super::promote::promote;
 use crate::ast::Expr;
-use crate::host::{BinaryOp, CompareOp, Host, UnaryOp};
+use crate::host::{BinaryOp, CompareOp, Host, HostException, UnaryOp};
 use crate::lower::Lowerer;
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
@@ -75,8 +75,18 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Term<H::Object>> {
         let host = self.host;
         let result = host.binary(op, a, b, self);
-        let object = result.map_err(|exception| self.host_error(exception, span))?;
+        let object = result.map_err(|exception| self.operator_error(exception, span))?;
         self.resolve(object, span)
+    }
+
+    /// An exception of an operator of the host's objects. Types that it does not take are the same mistake as in a kernel's own operators.
+    fn operator_error(&mut self, exception: HostException, span: Span) -> Box<Diagnostic> {
+        let is_type_error = exception.type_name == "TypeError";
+        let mut diagnostic = self.host_error(exception, span);
+        if is_type_error && diagnostic.code == Code::HostError {
+            diagnostic.code = Code::OperandTypes;
+        }
+        diagnostic
     }
 
     /// Two operands in registers: a list or tuple beside a tensor is one, too.
@@ -246,7 +256,7 @@ impl<H: Host> Lowerer<'_, H> {
             let object = self.host_object(&a)?;
             let host = self.host;
             let result = host.unary(op, &object, self);
-            let object = result.map_err(|exception| self.host_error(exception, span))?;
+            let object = result.map_err(|exception| self.operator_error(exception, span))?;
             return self.resolve(object, span);
         }
         if self.in_static && op == UnaryOp::Not {
@@ -366,7 +376,7 @@ impl<H: Host> Lowerer<'_, H> {
         let (a, b) = (self.host_object(a)?, self.host_object(b)?);
         let host = self.host;
         let result = host.compare(op, &a, &b, self);
-        let object = result.map_err(|exception| self.host_error(exception, span))?;
+        let object = result.map_err(|exception| self.operator_error(exception, span))?;
         self.resolve(object, span)
     }
 

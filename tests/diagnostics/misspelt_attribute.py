@@ -1,0 +1,12 @@
+# raises OctantsCompilationError
+import octants as oc
+
+x = oc.field(oc.f32, 4)
+
+
+@oc.kernel
+def f() -> int:
+    return x.shap[0]
+
+
+f()
