@@ -292,6 +292,22 @@ def test_negative_and_zero_strides(arch):
     assert total(np.zeros((0, 3), np.int32)[:, ::-1]) == 0
 
 
+@pytest.mark.parametrize("shape, strides", [((4, 3), (0, 4)), ((4, 3), (12, 0)), ((5,), (0,))])
+def test_arrays_whose_elements_are_one_number_are_not_written(arch, shape, strides):
+    @oc.kernel
+    def fill(a: oc.types.ndarray()):
+        for I in oc.grouped(a):
+            a[I] = 7
+
+    x = np.zeros(12, np.int32)
+    with pytest.raises(ValueError, match=r"OC0802.*argument a .*stride 0") as caught:
+        fill(np.lib.stride_tricks.as_strided(x, shape, strides))
+    assert "x.copy()" in str(caught.value) and not x.any()
+    # An axis of one element has any stride.
+    fill(np.lib.stride_tricks.as_strided(x, (1, 3), (0, 4)))
+    assert x[:3].tolist() == [7, 7, 7]
+
+
 @pytest.mark.parametrize("how", ["__index__", "__float__"])
 def test_a_number_whose_conversion_resizes_an_array(how):
     @oc.kernel

@@ -167,3 +167,25 @@ def test_other_types_devices_and_shapes(arch):
     with pytest.raises(ValueError, match="Zero-copy not available"):
         oc.field(oc.f32, ()).to_torch(copy=False)
     assert oc.field(oc.u1, 3).to_torch().dtype == torch.bool
+
+
+def test_expanded_tensors_are_read_but_not_written(arch):
+    @oc.kernel
+    def total(a: oc.types.ndarray(dtype=oc.f32, ndim=2)) -> oc.f32:
+        s = 0.0
+        for i, j in a:
+            s += a[i, j]
+        return s
+
+    @oc.kernel
+    def fill(a: oc.types.ndarray(dtype=oc.f32, ndim=2)):
+        for i, j in a:
+            a[i, j] = i
+
+    expanded = torch.ones(1, 3).expand(4, 3)
+    assert total(expanded) == 12
+    with pytest.raises(ValueError, match="stride 0"):
+        fill(expanded)
+    own = expanded.clone()
+    fill(own)
+    assert own[3, 0] == 3 and expanded[3, 0] == 1

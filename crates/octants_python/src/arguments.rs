@@ -16,6 +16,7 @@ use crate::buffer_view::BufferView;
 use crate::field::Field;
 use crate::foreign::{ForeignArray, Owner};
 use crate::host;
+use crate::launch::Unwritable;
 use crate::ndarray::Ndarray;
 use crate::runtime::ActiveSession;
 use crate::{element, errors, number, numpy};
@@ -88,12 +89,19 @@ impl Param {
         }
     }
 
-    pub fn read_only(&self, py: Python<'_>, map: &SourceMap) -> PyErr {
-        let message = format!(
-            "Invalid value for argument {} - required a writeable array, got a read-only one",
-            self.spec.name
-        );
-        let help = "the kernel writes this array; pass a copy, or one whose flags.writeable is True";
+    pub fn unwritable(&self, py: Python<'_>, why: Unwritable, map: &SourceMap) -> PyErr {
+        let (got, help) = match why {
+            Unwritable::ReadOnly => (
+                "a read-only one",
+                "the kernel writes this array; pass a copy, or one whose flags.writeable is True",
+            ),
+            Unwritable::Repeats => (
+                "one of stride 0, whose elements are one in memory",
+                "the kernel writes this array; pass a copy, `x.copy()` or `x.clone()`",
+            ),
+        };
+        let message =
+            format!("Invalid value for argument {} - required a writeable array, got {got}", self.spec.name);
         errors::from_diagnostic(py, self.diagnostic(Code::ArrayMismatch, message).help(help), map)
     }
 

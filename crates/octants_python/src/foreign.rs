@@ -65,6 +65,12 @@ impl Elements<'_> {
         self.strides[axis].wrapping_mul(self.unit)
     }
 
+    /// Whether all elements along some axis are one: what numpy's `broadcast_to` and torch's `expand` give.
+    pub fn repeats(&self) -> bool {
+        let is_repeated = |(&extent, &stride): (&isize, &isize)| extent > 1 && stride == 0;
+        !self.is_row_major && self.shape.iter().zip(self.strides).any(is_repeated)
+    }
+
     pub fn bytes(&self) -> usize {
         let count: usize = self.shape.iter().map(|&n| n as usize).product();
         count * self.scalar.map_or(0, |s| s.bytes() as usize)

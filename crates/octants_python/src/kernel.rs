@@ -20,7 +20,9 @@ use crate::bound_kernel::BoundKernel;
 use crate::dump::dump;
 use crate::host::PyHost;
 use crate::interrupt::SignalScope;
-use crate::launch::{DerivativeKind, Fit, LaunchArguments, Objects, Sizing, Specialisation, Words};
+use crate::launch::{
+    DerivativeKind, Fit, LaunchArguments, Objects, Sizing, Specialisation, Unwritable, Words,
+};
 use crate::runtime::{Runtime, SessionHolder};
 use crate::traced::Traced;
 use crate::write_log::{self, Since, WriteLog};
@@ -156,19 +158,23 @@ impl Kernel {
         match one.bind(py, arguments, launch)? {
             Fit::Fits => Ok(true),
             Fit::Differs => Ok(false),
-            Fit::ReadOnly(input) => Err(self.read_only(arguments, input)),
+            Fit::Unwritable(input, why) => Err(self.unwritable(arguments, input, why)),
         }
     }
 
     #[cold]
-    fn read_only(&self, arguments: &[Borrowed<'_, '_, PyAny>], input: usize) -> PyErr {
+    fn unwritable(&self, arguments: &[Borrowed<'_, '_, PyAny>], input: usize, why: Unwritable) -> PyErr {
         let py = arguments[0].py();
-        match self.params.get(input) {
-            Some(param) => param.read_only(py, self.runtime.get().sources().map()),
-            None => {
-                errors::plain(py, Code::ArrayMismatch, "a member that the kernel writes is a read-only array")
-            }
+        if let Some(param) = self.params.get(input) {
+            return param.unwritable(py, why, self.runtime.get().sources().map());
         }
+        let message = match why {
+            Unwritable::ReadOnly => "a member that the kernel writes is a read-only array",
+            Unwritable::Repeats => {
+                "a member that the kernel writes is an array of stride 0, whose elements are one in memory"
+            }
+        };
+        errors::plain(py, Code::ArrayMismatch, message)
     }
 
     fn launch<'py>(

@@ -26,13 +26,21 @@ pub struct ArrayInput {
     class: PyOnceLock<Py<PyType>>,
 }
 
+/// Why an array may not be written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Unwritable {
+    ReadOnly,
+    /// Several of its elements are one number in memory: iterations that write different ones would race, and the last one would win.
+    Repeats,
+}
+
 /// Whether an array is what the code is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ArrayFit {
     Fits,
     Differs,
     /// The code writes it, but it may not be written.
-    ReadOnly,
+    Unwritable(Unwritable),
     /// It has to be copied, which goes through numpy.
     Copied,
 }
@@ -144,7 +152,10 @@ impl ArrayInput {
             return Ok(ArrayFit::Differs);
         }
         if self.written && !elements.is_writeable {
-            return Ok(ArrayFit::ReadOnly);
+            return Ok(ArrayFit::Unwritable(Unwritable::ReadOnly));
+        }
+        if self.written && elements.repeats() {
+            return Ok(ArrayFit::Unwritable(Unwritable::Repeats));
         }
         let sees_host = writer.compiled.sees_host_memory();
         let address = match (placement, view) {

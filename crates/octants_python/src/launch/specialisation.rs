@@ -10,7 +10,7 @@ use octants::{CompiledKernel, FieldLeaf, Footprint, Gradient, Recorder};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use super::array::ArrayFit;
+use super::array::{ArrayFit, Unwritable};
 use super::derivative::{Companion, CompanionPath, DerivativePlan, check_apart};
 use super::field::{captured_leaves, leaf_slots};
 use super::input::{Check, Input};
@@ -62,7 +62,7 @@ pub enum Fit {
     Fits,
     Differs,
     /// The code writes an array that may not be written: the number of the input.
-    ReadOnly(usize),
+    Unwritable(usize, Unwritable),
 }
 
 pub type Objects<'a, 'py> = SmallVec<[Borrowed<'a, 'py, PyAny>; 8]>;
@@ -280,7 +280,7 @@ impl Specialisation {
             let Check::Array(array) = &self.inputs[index].check else { continue };
             match array.write(&known(py, arguments, read, index), writer)? {
                 ArrayFit::Fits => {}
-                ArrayFit::ReadOnly => return Ok(Fit::ReadOnly(index)),
+                ArrayFit::Unwritable(why) => return Ok(Fit::Unwritable(index, why)),
                 ArrayFit::Differs | ArrayFit::Copied => return Ok(Fit::Differs),
             }
         }
