@@ -408,3 +408,11 @@ def test_ten_thousand_fields_leave_the_process_flat():
     gc.collect()
     assert resident() - before < 2 << 20
     assert oc._session.runtime.live_bytes == 0
+
+
+def test_layouts_have_the_numbers_of_quadrants(arch):
+    assert list(oc.Layout) == [0, 1] and oc.Layout(1) is oc.Layout.SOA
+    apart, together = (oc.Vector.field(2, oc.f32, 3, layout=layout) for layout in (1, 0))
+    assert [field.get_scalar_field(0).parent()._cell_size_bytes for field in (apart, together)] == [4, 8]
+    with pytest.raises(ValueError, match="layout is"):
+        oc.Vector.field(2, oc.f32, 3, layout="soa")

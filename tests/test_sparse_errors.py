@@ -180,3 +180,11 @@ def test_a_loop_may_give_up_what_it_visits():
     # A cell that is given up is zero at once, and elements of it that come later are left out.
     assert 16 <= drop() <= 64
     assert not x.to_numpy().any() and oc.sparse.usage(x) == 0
+
+
+@pytest.mark.parametrize("what", [3, None, "x"])
+def test_usage_of_what_is_no_field(what):
+    oc.init(arch=oc.cpu, log_level="error")
+    with pytest.raises(oc.OctantsTypeError, match="takes a field, not"):
+        oc.sparse.usage(what)
+    assert oc.sparse.usage(oc.tensor(oc.f32, 4, backend=oc.Backend.FIELD)) == 1

@@ -109,6 +109,20 @@ def test_sessions_that_end_in_a_tape(arch):
     np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
 
 
+@pytest.mark.parametrize("end", [oc.init, oc.reset])
+def test_a_tape_that_is_never_left_ends_with_its_session(arch, end):
+    left = oc.ad.Tape(made(0.0))
+    left.__enter__()
+    end()
+    oc.init(arch=getattr(oc, arch), log_level="error")
+    x, loss = made([1.0, 2.0]), made(0.0)
+    square(x, loss)
+    assert left.calls == []
+    with oc.ad.Tape(loss):
+        square(x, loss)
+    np.testing.assert_array_equal(x.grad.to_numpy(), [2.0, 4.0])
+
+
 def test_fields_that_are_freed_in_a_tape(arch):
     x = oc.field(oc.f64, needs_grad=True)
     builder = oc.FieldsBuilder()

@@ -132,6 +132,10 @@ def end():
     global cfg
     runtime.end()
     cfg = None
+    if runtime.call_hook is not None:
+        from .ad.tape import forget_watchers
+
+        forget_watchers()
 
 
 def sync(*, all: bool = False):

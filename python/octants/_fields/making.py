@@ -27,11 +27,11 @@ from .scalar import ScalarField
 from .struct import StructField
 
 
-class Layout(enum.Enum):
+class Layout(enum.IntEnum):
     """How the entries of vectors, or the members of structs, lie: side by side in each element, or each in an array of its own."""
 
-    AOS = 1
-    SOA = 2
+    AOS = 0
+    SOA = 1
 
 
 def field(
@@ -221,6 +221,9 @@ def _checked_type(dtype, needs: tuple[str, ...]) -> DataType:
 
 def _placed_or_declared(made: Field, shape, order, offset, layout):
     """The field in a tree of its own if it has a shape; else it waits to be placed."""
+    if layout not in (Layout.AOS, Layout.SOA):
+        raise ValueError(f"layout is oc.Layout.AOS or oc.Layout.SOA, not {layout!r}")
+    layout = Layout(layout)
     if shape is None:
         for what, given in (("offset", offset), ("order", order)):
             if given is not None:

@@ -47,6 +47,15 @@ def unwatch(watcher: Tape | FwdMode) -> None:
         runtime.call_hook = None
 
 
+def forget_watchers() -> None:
+    """Ends all, of every thread: what they watched was the session that is over."""
+    for watcher in [one for watchers in _watching.values() for one in watchers]:
+        if isinstance(watcher, Tape):
+            watcher._log.close()
+    _watching.clear()
+    runtime.call_hook = None
+
+
 def watchers() -> list[Tape | FwdMode]:
     """What watches this thread."""
     return list(_watching.get(get_ident(), ()))

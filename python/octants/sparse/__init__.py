@@ -6,9 +6,14 @@ from __future__ import annotations
 from .. import _language as lang
 from .._fields.axes import ij, ijk
 from .._fields.builder import root
+from .._fields.field import Field
 from .._fields.making import struct_field
+from .._fields.node import SNode
+from .._fields.quantised import QuantisedField
 from .._primitive_types import i64
 from .._session import kernel
+from .._tensor_wrapper import Tensor
+from ..exceptions import OctantsTypeError
 from ..types import Template
 
 __all__ = ["grid", "usage"]
@@ -33,6 +38,9 @@ def _active(x: Template) -> i64:
 
 def usage(x) -> float:
     """The part of a field's elements that are active, from 0 to 1."""
+    x = x._unwrap() if isinstance(x, Tensor) else x
+    if not isinstance(x, (Field, QuantisedField, SNode)):
+        raise OctantsTypeError(f"oc.sparse.usage takes a field, not {type(x).__name__}")
     total = 1
     for extent in x.shape:
         total *= extent
