@@ -90,6 +90,26 @@ fn neighbours(distance: i32, extent: i32) -> Kernel {
 }
 
 #[test]
+fn the_loop_over_rows_is_not_peeled() {
+    let kernel = parse(
+        r#"kernel @k(%x "x": array<f32, 2>, %n "n": i32) {
+          %zero: i32 = const 0
+          parallel_for (%i: i32, %j: i32) in (%zero..%n, %zero..%n) {
+            %none: f32 = const 0.0
+            store %x[%i, %j], %none
+          }
+          return
+        }"#,
+    );
+    let text = code(&kernel);
+    assert!(text.contains("llvm.loop.unroll.disable"), "{text}");
+    let compiled = octants_llvm_sys::Options { keep_ir: true, ..octants_llvm_sys::Options::default() };
+    let compiled = octants_llvm_sys::compile(&text, &compiled).expect("code that LLVM takes");
+    let ir = compiled.ir.expect("was asked for");
+    assert_eq!(ir.matches("call void @llvm.memset").count(), 1, "a second copy is the first row's:\n{ir}");
+}
+
+#[test]
 fn whole_rows_that_look_up_blocks_are_unrolled() {
     let kernel = neighbours(1, 16);
     assert!(code(&kernel).contains("llvm.loop.unroll.full"), "{}", code(&kernel));

@@ -187,7 +187,9 @@ impl Emitter<'_> {
         }
         next.reverse();
         let latch = self.f.block();
-        self.f.jump(head);
+        // LLVM would peel the first row, which alone may begin inside: everything in the loop would be there twice.
+        let whole = self.module.not_unrolled();
+        self.back_edge(head, &[whole]);
         self.f.fill(left, &[(count, setup), (left_over, latch)]);
         self.f.fill(begin, &[(column, setup), (row_lo, latch)]);
         for (axis, &phi) in at.iter().enumerate() {
