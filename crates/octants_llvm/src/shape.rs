@@ -5,8 +5,9 @@
 //! it needs while a function is written is in the [`Emitter`].
 
 use octants_hal::LaunchShape;
+use octants_ir::ops::{ArithOp, MathOp, MathUnary};
 use octants_ir::plan::{Plan, Task};
-use octants_ir::{Op, Region};
+use octants_ir::{Kernel, Op, OpKind, Region, Scalar, Value};
 
 use crate::emitter::Emitter;
 use crate::module::{Module, Node};
@@ -40,6 +41,41 @@ pub(crate) enum LibraryFunction {
     Atan2,
     /// The exact remainder of a truncated quotient.
     Remainder,
+}
+
+impl LibraryFunction {
+    /// The function that an op of the IR calls, if it is one of these.
+    pub fn of(kernel: &Kernel, op: Op) -> Option<Self> {
+        let data = &kernel.ops[op];
+        let is_real = |operand: Value| kernel.ty(operand).elem().is_some_and(Scalar::is_real);
+        match &data.kind {
+            OpKind::Arith(ArithOp::RawMod) => is_real(data.operands[0]).then_some(Self::Remainder),
+            OpKind::Math(MathOp::Pow) => is_real(data.operands[1]).then_some(Self::Pow),
+            OpKind::Math(MathOp::Atan2) => Some(Self::Atan2),
+            OpKind::MathUnary(unary) => match unary {
+                MathUnary::Exp => Some(Self::Exp),
+                MathUnary::Log => Some(Self::Log),
+                MathUnary::Log2 => Some(Self::Log2),
+                MathUnary::Sin => Some(Self::Sin),
+                MathUnary::Cos => Some(Self::Cos),
+                MathUnary::Tan => Some(Self::Tan),
+                MathUnary::Tanh => Some(Self::Tanh),
+                MathUnary::Asin => Some(Self::Asin),
+                MathUnary::Acos => Some(Self::Acos),
+                MathUnary::Erf => Some(Self::Erf),
+                MathUnary::Sqrt
+                | MathUnary::Rsqrt
+                | MathUnary::Floor
+                | MathUnary::Ceil
+                | MathUnary::Round
+                | MathUnary::IsNan
+                | MathUnary::IsInf
+                | MathUnary::FrexpMantissa
+                | MathUnary::FrexpExponent => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// How the iterations of a parallel loop are dealt out.

@@ -174,6 +174,46 @@ fn functions_are_calls_on_whole_registers_where_a_library_has_them() {
 }
 
 #[test]
+fn a_body_of_functions_is_straight_code_where_a_library_has_them_all() {
+    let known = VectorLibrary(|f| {
+        let has = matches!(f.name, "sin" | "pow") && f.lanes * f.bits == 512;
+        has.then(|| format!("{}_{}", f.name, f.bits))
+    });
+    let options = CpuOptions { vector_bits: 512, vector_library: known, ..CpuOptions::default() };
+    let task = |function: &str| {
+        let body = format!("%a: f32 = load %x[%i]\n {function}\n store %x[%i], %t");
+        task_for(options, "", &body)
+    };
+    let sine = task("%t: f32 = sin %a");
+    assert_eq!((sine.lanes, sine.straight), (16, true), "no register keeps its value over a call");
+    assert_eq!(sine.text.matches("@sin_32(<16 x float> %").count(), 2, "whole vectors, and the rest");
+    assert!(task("%t: f32 = pow %a, %two").straight);
+    // One function that lanes would be taken apart for, and LLVM does better.
+    let cosine = task("%s: f32 = sin %a\n %t: f32 = cos %s");
+    assert_eq!((cosine.lanes, cosine.straight), (1, false));
+    // Powers of integers are products in a loop.
+    assert!(!task("%e: i32 = load %k[%i]\n %t: f32 = pow %a, %e").straight);
+    // Eight lanes, of which the library has no function in single precision.
+    assert!(task("%d: f64 = cast %a\n %s: f64 = sin %d\n %t: f32 = cast %s").straight);
+    assert!(!task("%d: f64 = cast %a\n %s: f32 = sin %a\n %u: f64 = cast %s\n %v: f64 = add %u, %d\n %t: f32 = cast %v").straight);
+    let exact = {
+        let text = r#"kernel @k(%x "x": array<f32, 1>) {
+          %zero: i32 = const 0
+          %end: i32 = extent 0 %x
+          parallel_for (%i: i32) in (%zero..%end) {
+            %a: f32 = load %x[%i]
+            %t: f32 = sin %a
+            store %x[%i], %t
+          }
+          return
+        }"#;
+        let kernel = octants_ir::text::parse(text).unwrap_or_else(|error| panic!("{error:?}"));
+        emit(&kernel, &harness::plan_of(&kernel), &EmitOptions::for_cpu(options)).swap_remove(0)
+    };
+    assert!(!exact.straight && !exact.text.contains("@sin_32"), "functions may not be approximated");
+}
+
+#[test]
 fn what_no_trip_changes_is_gathered_before_the_loop() {
     let gathers = |text: &str| text.matches("call <64 x float> @llvm.masked.gather").count();
     let sums = "%a: f32 = load %m[%i, %none]\n %p: f32 = mul %s, %a\n %q: f32 = sqrt %p\n %t: f32 = sqrt %q

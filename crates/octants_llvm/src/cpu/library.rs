@@ -8,6 +8,25 @@ use crate::emitter::Emitter;
 use crate::shape::LibraryFunction;
 use crate::value::{Typed, Val};
 
+/// Its name in double precision, if the C library has it.
+pub(super) fn c_name(function: LibraryFunction) -> Option<&'static str> {
+    match function {
+        LibraryFunction::Exp => Some("exp"),
+        LibraryFunction::Log => Some("log"),
+        LibraryFunction::Log2 => Some("log2"),
+        LibraryFunction::Sin => Some("sin"),
+        LibraryFunction::Cos => Some("cos"),
+        LibraryFunction::Tan => Some("tan"),
+        LibraryFunction::Tanh => Some("tanh"),
+        LibraryFunction::Asin => Some("asin"),
+        LibraryFunction::Acos => Some("acos"),
+        LibraryFunction::Erf => Some("erf"),
+        LibraryFunction::Pow => Some("pow"),
+        LibraryFunction::Atan2 => Some("atan2"),
+        LibraryFunction::Remainder => None,
+    }
+}
+
 impl Emitter<'_> {
     pub(super) fn library_function(
         &mut self,
@@ -15,22 +34,8 @@ impl Emitter<'_> {
         function: LibraryFunction,
         operands: &[Val],
     ) -> Val {
-        let c_name = match function {
-            LibraryFunction::Exp => Some("exp"),
-            LibraryFunction::Log => Some("log"),
-            LibraryFunction::Log2 => Some("log2"),
-            LibraryFunction::Sin => Some("sin"),
-            LibraryFunction::Cos => Some("cos"),
-            LibraryFunction::Tan => Some("tan"),
-            LibraryFunction::Tanh => Some("tanh"),
-            LibraryFunction::Asin => Some("asin"),
-            LibraryFunction::Acos => Some("acos"),
-            LibraryFunction::Erf => Some("erf"),
-            LibraryFunction::Pow => Some("pow"),
-            LibraryFunction::Atan2 => Some("atan2"),
-            LibraryFunction::Remainder => None,
-        };
-        if let Some(result) = c_name.and_then(|name| self.vector_function(library, name, operands)) {
+        let vectors = c_name(function).and_then(|name| self.vector_function(library, name, operands));
+        if let Some(result) = vectors {
             return result;
         }
         let intrinsic = match function {

@@ -1,6 +1,7 @@
 //! Whether a parallel loop is worth widening across its iterations, and how far.
 //!
-//! LLVM vectorises innermost loops only. A body without loops is left to it. A body with loops runs for several neighbouring
+//! LLVM vectorises innermost loops only. A body without loops is left to it, unless it is whole vectors alone, functions of reals too: then it is shorter and
+//! needs fewer passes. A body with loops runs for several neighbouring
 //! iterations at once, each in a lane of vectors, if every op has a form for vectors and the inner loops gain by it: their
 //! accesses are the same for all lanes or next to each other, or have enough arithmetic around them.
 
@@ -10,10 +11,12 @@ use octants_ir::rewrite::{ops_in, walk};
 use octants_ir::views::{ParallelLoop, Place};
 use octants_ir::{Data, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Spacing, Type, Value};
 
-use super::CpuOptions;
+use super::library::c_name;
+use super::{CpuOptions, VectorFunction};
 use crate::lanes::hoist::hoisted_loads;
 use crate::lanes::uniform::varying_values;
 use crate::ops::atomic::sums_lanes;
+use crate::shape::LibraryFunction;
 
 /// How a widened loop is written.
 #[derive(Clone, Debug)]
@@ -84,7 +87,7 @@ pub(crate) fn widening(
         64 => Scalar::I64,
         _ => Scalar::I32,
     };
-    let plain = summary.is_plain() && options.force_lanes.is_none();
+    let plain = summary.is_plain(options) && options.force_lanes.is_none();
     let straight = plain && !summary.has_loops;
     // Each lane of the whole vectors has an accumulator of its own.
     let rest_lanes = if straight && !reduces { lanes.min(options.vector_bits / summary.bits) } else { lanes };
@@ -215,6 +218,18 @@ pub(crate) struct BodySummary<'k> {
     conditions: u32,
     /// Accesses outside of such conditions that differ between lanes.
     free_accesses: u32,
+    /// Functions of reals that differ between lanes.
+    functions: Vec<CalledFunction>,
+}
+
+/// A function of reals that a body calls.
+#[derive(Clone, Copy, Debug)]
+struct CalledFunction {
+    /// `None` if it is none of a library.
+    function: Option<LibraryFunction>,
+    arguments: usize,
+    /// Of a lane.
+    scalar: Option<Scalar>,
 }
 
 #[derive(Default)]
@@ -267,6 +282,7 @@ impl<'k> BodySummary<'k> {
             variables: 0,
             conditions: 0,
             free_accesses: 0,
+            functions: Vec::new(),
         }
     }
 
@@ -310,10 +326,12 @@ impl<'k> BodySummary<'k> {
     /// LLVM would vectorise it too, but leave up to a whole vector's iterations to a scalar loop. It does better where lanes
     /// lie apart, where types are narrow, and where the loop is a plain copy or fill.
     fn lanes_without_loops(&self, options: CpuOptions, reduces: bool) -> Option<u32> {
-        if !self.is_plain() || options.vector_bits < 256 {
+        if !self.is_plain(options) || options.vector_bits < 256 {
             return None;
         }
         let most = match (reduces, self.sum(|t| t.lane_accesses) < FEW_ACCESSES) {
+            // No vector register keeps its value over a call.
+            _ if !self.functions.is_empty() => 1,
             (true, _) => MAX_VECTORS,
             (false, true) => 2,
             (false, false) => 1,
@@ -327,8 +345,21 @@ impl<'k> BodySummary<'k> {
     }
 
     /// Whether it calculates, and does so with whole vectors alone.
-    fn is_plain(&self) -> bool {
-        self.sum(|t| t.scattered + t.calls + t.narrow_accesses) == 0 && self.sum(|t| t.work) > 0
+    fn is_plain(&self, options: CpuOptions) -> bool {
+        self.sum(|t| t.scattered + t.narrow_accesses) == 0
+            && self.sum(|t| t.work + t.calls) > 0
+            && self.functions.iter().all(|&function| self.has_vector_form(function, options))
+    }
+
+    /// Whether a function is called on whole vectors, as many lanes as the widest type leaves room for.
+    fn has_vector_form(&self, called: CalledFunction, options: CpuOptions) -> bool {
+        let CalledFunction { function, arguments, scalar } = called;
+        let (Some(name), Some(scalar)) = (function.and_then(c_name), scalar) else { return false };
+        let (bits, find) = (scalar.bits(), options.vector_library.0);
+        let lanes = options.vector_bits / self.bits.max(bits);
+        self.kernel.options.fast_math
+            && matches!(scalar, Scalar::F32 | Scalar::F64)
+            && find(VectorFunction { name, arguments, bits, lanes }).is_some()
     }
 
     fn lanes_of_vectors(&self, options: CpuOptions, most: u32) -> Option<u32> {
@@ -376,6 +407,13 @@ impl<'k> BodySummary<'k> {
                 self.variables += held.elem.bytes() * held.shape.count();
             }
             let counts = self.count(op);
+            if counts.calls > 0 {
+                self.functions.push(CalledFunction {
+                    function: LibraryFunction::of(kernel, op),
+                    arguments: data.operands.len(),
+                    scalar: kernel.ty(data.operands[0]).elem(),
+                });
+            }
             self.free_accesses += if self.conditions == 0 { counts.lane_accesses } else { 0 };
             let depth = depth - u32::from(self.hoisted[op]);
             if depth == 0 {
