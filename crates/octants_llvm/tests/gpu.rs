@@ -319,6 +319,36 @@ kernel @stages(%x "x": array<f32, 1>, %y "y": array<f32, 1>, %z "z": array<f32, 
 }
 
 #[test]
+fn a_loop_is_unrolled_less_the_longer_its_iterations_are() {
+    let unrolled = |step: &str| {
+        let text = format!(
+            r#"
+kernel @k(%x "x": array<f32, 1>, %steps "steps": i32) {{
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %x
+  parallel_for (%i: i32) in (%zero..%n) {{
+    %v: f32 = load %x[%i]
+    %s: f32 = for %j: i32 in %zero..%steps carry (%a: f32 = %v) {{
+      {step}
+      yield %t
+    }}
+    store %x[%i], %s
+  }}
+  return
+}}"#
+        );
+        let text = &tasks(&text)[0].text;
+        let count = text.split("llvm.loop.unroll.count\", i32 ").nth(1);
+        count.and_then(|rest| rest.split('}').next()?.parse::<u32>().ok())
+    };
+    assert_eq!(unrolled("%t: f32 = mul %a, %a"), Some(16));
+    // A function of reals is as long as many ops.
+    assert_eq!(unrolled("%b: f32 = mul %a, %a\n %t: f32 = sin %b"), Some(4));
+    assert_eq!(unrolled("%b: f32 = pow %a, %a\n %t: f32 = sin %b"), Some(2));
+    assert_eq!(unrolled("%b: f32 = pow %a, %zero\n %t: f32 = sqrt %b"), Some(16));
+}
+
+#[test]
 fn loops_inside_a_body_are_unrolled_and_keep_their_order() {
     // Halving after each addition: the order matters.
     let text = r#"

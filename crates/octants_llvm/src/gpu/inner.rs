@@ -11,7 +11,7 @@
 //! iterations (kernels written by hand).
 
 use octants_ir::rewrite::ops_in;
-use octants_ir::{Op, OpKind, Scalar, Type};
+use octants_ir::{Kernel, Op, OpKind, Scalar, Type};
 
 use super::choose::{is_long, runs_along};
 use super::runs::{Group, WIDEST};
@@ -19,6 +19,7 @@ use crate::emitter::Emitter;
 use crate::function::Phi;
 use crate::module::Node;
 use crate::ops::control::is_short;
+use crate::shape::LibraryFunction;
 use crate::value::{Ty, Val};
 
 /// Iterations that are unrolled, at most.
@@ -26,11 +27,25 @@ const MOST_UNROLLED: usize = 16;
 /// Ops of unrolled iterations, at most: such a loop still fits into the cache of instructions.
 const MOST_OPS: usize = 512;
 
+/// Ops that a function of reals counts as. A sine is 45 lines of PTX, and the iteration of a loop around it three: four such iterations are unrolled, and
+/// sixteen took the driver's assembler three times as long (`loop` and `nest` of `benches/gradients.py`).
+const OPS_PER_FUNCTION: usize = 100;
+
 /// Iterations of a `while` that are unrolled. A Julia set ran at 65, 75, 81 and 84 Gpix/s on an H200 with 1, 2, 4 and 8, in a kernel written
 /// by hand, and at 79.5 and 81.0 with 8 and 16, compiled.
 const WHILE_UNROLLED: usize = 16;
 /// Ops of an iteration, with its test, that is short. Chosen, not measured: far below what the test and the jump take.
 const MOST_WHILE_OPS: usize = 32;
+
+/// How long the code of some ops is, in ops of an instruction or two.
+fn weight(kernel: &Kernel, ops: &[Op]) -> usize {
+    let weigh = |&op: &Op| match &kernel.ops[op].kind {
+        OpKind::Const(_) => 0,
+        _ if LibraryFunction::of(kernel, op).is_some() => OPS_PER_FUNCTION,
+        _ => 1,
+    };
+    ops.iter().map(weigh).sum()
+}
 
 const COUNTER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 
@@ -84,8 +99,7 @@ impl Emitter<'_> {
         if long || is_short(self.kernel, op) || self.kernel.ty(index) != Type::I32 {
             return None;
         }
-        let weight = ops.iter().filter(|&&op| !matches!(self.kernel.ops[op].kind, OpKind::Const(_))).count();
-        let count = MOST_UNROLLED.min(MOST_OPS / weight.max(1));
+        let count = MOST_UNROLLED.min(MOST_OPS / weight(self.kernel, &ops).max(1));
         if count < 2 {
             return None;
         }
@@ -170,8 +184,7 @@ impl Emitter<'_> {
             return Some(self.module.not_unrolled());
         }
         let long = ops.iter().any(|&op| is_long(&kernel.ops[op].kind));
-        let weight = ops.iter().filter(|&&op| !matches!(kernel.ops[op].kind, OpKind::Const(_))).count();
-        (!long && weight <= MOST_WHILE_OPS).then(|| self.unrolled(WHILE_UNROLLED))
+        (!long && weight(kernel, &ops) <= MOST_WHILE_OPS).then(|| self.unrolled(WHILE_UNROLLED))
     }
 
     /// Of a loop: LLVM unrolls it so many times.
