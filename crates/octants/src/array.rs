@@ -8,7 +8,7 @@ use octants_runtime::{Context, HostQueue, Memory, MemoryError, Stride, Strided};
 use crate::compiled::CompiledKernel;
 use crate::error::Error;
 use crate::session::Session;
-use crate::wait::{runs_at_once, wait_for_memory};
+use crate::wait::{runs_at_once, told_late, wait_for_memory};
 
 /// An array of scalars or small tensors, dense, tensor entries innermost. Its memory is given back when it is dropped.
 ///
@@ -164,7 +164,8 @@ impl NdArray {
     /// Copies all elements to the host, in row-major order.
     pub fn read(&self, to: &mut [u8], queue: HostQueue<'_>) -> Result<(), Error> {
         self.whole(to.len())?;
-        self.memory.read_strided(queue, &self.rows(), to).map_err(refused)
+        self.memory.read_strided(queue, &self.rows(), to).map_err(refused)?;
+        told_late(self.memory.context())
     }
 
     /// A copy of all elements between this memory and rows on the host.
@@ -182,7 +183,8 @@ impl NdArray {
 
     /// Copies bytes as they lie in memory, from this offset on, to the host.
     pub fn read_at(&self, offset: usize, to: &mut [u8], queue: HostQueue<'_>) -> Result<(), Error> {
-        self.memory.read(queue, offset, to).map_err(refused)
+        self.memory.read(queue, offset, to).map_err(refused)?;
+        told_late(self.memory.context())
     }
 
     /// One element: one constant for each of its entries. Indices count from zero; a negative one counts from the end.
@@ -190,6 +192,7 @@ impl NdArray {
         let width = self.scalar().bytes() as usize;
         let mut bytes = vec![0; width * self.entries()];
         self.memory.read(queue, self.offset(index)?, &mut bytes).map_err(refused)?;
+        told_late(self.memory.context())?;
         Ok(bytes.chunks_exact(width).map(|one| decode(self.scalar(), one)).collect())
     }
 

@@ -20,7 +20,7 @@ use crate::launch_keys::LaunchKeys;
 use crate::output::{Locate, Output};
 use crate::report::{CompileStatistics, Dump, TaskResources};
 use crate::short_launch::is_short;
-use crate::wait::{runs_at_once, wait};
+use crate::wait::{runs_at_once, told_late, wait};
 use crate::write_log::{ArrayMemory, Region, regions};
 
 /// A kernel compiled in a session.
@@ -160,7 +160,8 @@ impl CompiledKernel {
 
     /// Copies back what a launch wrote to arrays of the host.
     pub fn copy_back(&self, mirror: &Mirror) -> Result<(), Error> {
-        mirror.copy_back().map_err(|error| Error::after_launches(error, self.context()))
+        mirror.copy_back().map_err(|error| Error::after_launches(error, self.context()))?;
+        told_late(self.context())
     }
 
     /// A launch that comes now waits for what another library has told its stream.
@@ -238,7 +239,20 @@ impl CompiledKernel {
         cancel: &Cancel,
     ) -> Result<(), LaunchError> {
         let stream = self.stream(on)?;
-        let env = LaunchEnv { stream, cancel, key: self.key(), prints: None };
+        let env = LaunchEnv { stream, cancel, key: self.key(), prints: None, reports_late: false };
+        self.plan.launch(args, results, env).map_err(|failure| self.explain(failure))
+    }
+
+    /// Likewise; but where all that can fail is the memory of a derivative, nobody waits for that, and who next waits for the device is told.
+    pub(crate) fn launch_late(
+        &self,
+        args: Arguments<'_>,
+        on: Option<&LiveStream>,
+        cancel: &Cancel,
+    ) -> Result<(), LaunchError> {
+        let results = &mut vec![0; self.results().bytes as usize][..];
+        let env =
+            LaunchEnv { stream: self.stream(on)?, cancel, key: self.key(), prints: None, reports_late: true };
         self.plan.launch(args, results, env).map_err(|failure| self.explain(failure))
     }
 
@@ -270,7 +284,13 @@ impl CompiledKernel {
     ) -> (String, R) {
         let mut output = Output::new(locate);
         let mut sink = |plan: &Plan, printed: Printed<'_>| output.print(&plan.sites, printed);
-        let ended = launch(LaunchEnv { stream, cancel, key: self.key(), prints: Some(&mut sink) });
+        let ended = launch(LaunchEnv {
+            stream,
+            cancel,
+            key: self.key(),
+            prints: Some(&mut sink),
+            reports_late: false,
+        });
         (output.into_text(), ended)
     }
 

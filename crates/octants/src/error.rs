@@ -15,6 +15,8 @@ pub enum Error {
     OutOfMemory { bytes: u64 },
     /// One iteration of a derivative keeps more bytes than all of them may: the limit of the session, or its share of one branch.
     TapeLimit { bytes: u64, limit: u64 },
+    /// A check failed in a launch of before, for which nobody waited.
+    Late(Box<Fault>),
     /// The session of an array or a kernel was reset.
     Stale { what: &'static str },
     /// The session itself was reset.
@@ -92,6 +94,7 @@ impl fmt::Display for Error {
                 "one iteration of the derivative keeps {bytes} bytes of values, and the limit for all is {limit}: \
                  oc.init(tape_memory_limit={bytes}) is the least that it runs with"
             ),
+            Self::Late(fault) => fault.fmt(f),
             Self::Stale { what } => write!(f, "this {what} belongs to a session that was reset"),
             Self::SessionEnded => f.write_str("this session was reset"),
             Self::Destroyed { what } => write!(f, "this {what} was destroyed"),
@@ -144,7 +147,10 @@ impl std::error::Error for LaunchError {}
 
 impl From<Error> for LaunchError {
     fn from(error: Error) -> Self {
-        Self::Refused(error)
+        match error {
+            Error::Late(fault) => Self::Fault(fault),
+            error => Self::Refused(error),
+        }
     }
 }
 

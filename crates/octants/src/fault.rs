@@ -4,14 +4,22 @@ use octants_hal::Fault as Record;
 use octants_ir::format::message_text;
 use octants_ir::ops::AssertKind;
 use octants_ir::{Const, Scalar, SiteKind, SiteTable};
-use octants_runtime::FaultReport;
+use octants_runtime::{FaultReport, LateFault};
 
-use crate::error::Fault;
+use crate::error::{Error, Fault};
 
 /// What a launch that failed reports; nothing if the table lacks the first site.
 pub(crate) fn describe_all(kernel: &str, sites: &SiteTable, report: &FaultReport) -> Option<Fault> {
     let others = report.others.iter().filter_map(|record| describe(kernel, sites, record)).collect();
     Some(Fault { others, ..describe(kernel, sites, &report.first)? })
+}
+
+/// What a launch of before reports that nobody waited for.
+pub(crate) fn describe_late(late: &LateFault) -> Error {
+    match describe(&late.kernel.name, &late.sites, &late.fault) {
+        Some(fault) => Error::Late(Box::new(fault)),
+        None => Error::internal("launch", "code names a site that its plan lacks"),
+    }
 }
 
 /// What a record of a kernel's code means; nothing if the table has no such site.

@@ -14,7 +14,7 @@ use crate::pool_growth::{GrowthHandle, PoolGrowth};
 use crate::session::Session;
 use crate::sparse_tree::lay_out;
 use crate::tree::{LeafId, Outline, Sizes, element_bytes};
-use crate::wait::{runs_at_once, wait_for_memory};
+use crate::wait::{runs_at_once, told_late, wait_for_memory};
 
 /// A tree with its memory: one zeroed allocation of the session, given back when nothing refers to the tree, or by
 /// [`Tree::destroy`].
@@ -344,6 +344,7 @@ impl FieldLeaf {
         let width = self.scalar().bytes() as usize;
         let mut bytes = vec![0; width * self.entries()];
         self.tree.memory()?.read(queue, place.0, &mut bytes).map_err(refused)?;
+        told_late(&self.tree.context)?;
         Ok(bytes.chunks_exact(width).map(|one| decode(self.scalar(), one)).collect())
     }
 
@@ -391,7 +392,8 @@ impl FieldLeaf {
     pub fn read(&self, to: &mut [u8], host: Option<HostStride>, queue: HostQueue<'_>) -> Result<(), Error> {
         let HostStride { stride, offset } = self.host_stride(to.len(), host)?;
         let what = self.strided(stride as u64).merged();
-        self.tree.memory()?.read_strided(queue, &what, &mut to[offset..]).map_err(refused)
+        self.tree.memory()?.read_strided(queue, &what, &mut to[offset..]).map_err(refused)?;
+        told_late(&self.tree.context)
     }
 
     /// Sets all elements from the host; see [`FieldLeaf::read`].
@@ -410,7 +412,8 @@ impl FieldLeaf {
             copies.push((leaf.tree.memory()?, leaf.strided(stride)));
             offset += element_bytes(leaf.element) as usize;
         }
-        octants_runtime::copy_together(&copies, host, queue).map_err(refused)
+        octants_runtime::copy_together(&copies, host, queue).map_err(refused)?;
+        leaves.first().map_or(Ok(()), |leaf| told_late(&leaf.tree.context))
     }
 
     /// Bytes that all elements have together.

@@ -17,6 +17,7 @@ use crate::error::{Error, LaunchError};
 use crate::host_sizing::HostSizing;
 use crate::output::Locate;
 use crate::tape_memory::{LoopMemory, divide, in_threads};
+use crate::wait::told_late;
 
 /// A loop of which a derivative keeps something.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -184,9 +185,9 @@ impl Gradient {
         on: Option<&LiveStream>,
         cancel: &Cancel,
     ) -> Result<u64, LaunchError> {
-        let results = &mut vec![0; self.kernel.results().bytes as usize][..];
+        told_late(self.kernel.context())?;
         let (ran, bytes) =
-            self.with_tapes(args, on, cancel, |args| self.kernel.launch(args, results, on, cancel))?;
+            self.with_tapes(args, on, cancel, |args| self.kernel.launch_late(args, on, cancel))?;
         ran.map(|()| bytes)
     }
 

@@ -5,6 +5,7 @@ use octants_runtime::{EventHandle, ExternalStream, LiveStream, StreamError, Stre
 
 use crate::error::Error;
 use crate::session::Session;
+use crate::wait::told_late;
 
 /// A queue of launches and copies, ordered with other queues by events alone. Does not keep its session alive.
 ///
@@ -38,7 +39,9 @@ impl Stream {
 
     /// Waits until everything in the queue is done. Raising `cancel` ends the wait, not the work.
     pub fn synchronise(&self, cancel: &Cancel) -> Result<(), Error> {
-        self.handle.synchronise(cancel).map_err(refused("stream"))
+        let live = self.live()?;
+        live.wait(cancel).map_err(refused("stream"))?;
+        told_late(live.context())
     }
 
     /// Waits for the queue, then destroys the stream, unless it is another library's. No effect the second time, nor after a reset.
@@ -76,7 +79,8 @@ impl Event {
 
     /// The host waits for the latest recording. Raising `cancel` ends the wait.
     pub fn synchronise(&self, cancel: &Cancel) -> Result<(), Error> {
-        self.handle.synchronise(cancel).map_err(refused("event"))
+        self.handle.synchronise(cancel).map_err(refused("event"))?;
+        self.handle.context().map_or(Ok(()), |context| told_late(&context))
     }
 
     /// Whether the latest recording is passed. There is nothing to wait for before the first.

@@ -4,10 +4,20 @@ use octants_hal::{Cancel, DeviceError, Stream};
 use octants_runtime::{Context, HostQueue, Memory, MemoryError};
 
 use crate::error::Error;
+use crate::fault::describe_late;
 
 /// Whether work is over when whoever told of it goes on.
 pub(crate) fn runs_at_once(context: &Context) -> bool {
     context.device().is_immediate(context.default_stream())
+}
+
+/// Called after the host has waited for something: tells what failed in launches that nobody waited for.
+#[inline]
+pub(crate) fn told_late(context: &Context) -> Result<(), Error> {
+    match context.take_late_fault() {
+        None => Ok(()),
+        Some(late) => Err(describe_late(&late)),
+    }
 }
 
 /// Waits until a stream is past everything. Raising `cancel` ends the wait, not the work.
@@ -23,7 +33,7 @@ pub(crate) fn wait_for_all(context: &Context, cancel: &Cancel) -> Result<(), Err
 /// Waits until memory is no longer used; the queue's stream is past everything then, too.
 pub(crate) fn wait_for_memory(memory: &Memory, queue: HostQueue<'_>) -> Result<(), Error> {
     match memory.wait(queue) {
-        Ok(()) => Ok(()),
+        Ok(()) => told_late(memory.context()),
         Err(MemoryError::Device(error)) => Err(Error::after_launches(error, memory.context())),
         Err(error) => Err(Error::of_memory(error, "array")),
     }
@@ -31,7 +41,7 @@ pub(crate) fn wait_for_memory(memory: &Memory, queue: HostQueue<'_>) -> Result<(
 
 fn ended(waited: Result<bool, DeviceError>, context: &Context) -> Result<(), Error> {
     match waited {
-        Ok(true) => Ok(()),
+        Ok(true) => told_late(context),
         Ok(false) => Err(Error::Cancelled),
         Err(error) => Err(Error::after_launches(error, context)),
     }

@@ -64,6 +64,14 @@ impl FaultRecord {
         })
     }
 
+    /// The fault, if there was one and all of it is written; there is none from now on. Other launches may still write the record.
+    pub fn take(&self) -> Option<Fault> {
+        let complete = self.state.load(Ordering::Acquire) == 2;
+        let fault = complete.then(|| self.fault()).flatten()?;
+        self.state.store(0, Ordering::Release);
+        Some(fault)
+    }
+
     /// A record from the bytes that a device holds it in.
     ///
     /// # Panics

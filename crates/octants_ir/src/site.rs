@@ -86,6 +86,16 @@ impl SiteTable {
         self.sites.iter().any(|site| !matches!(site.kind, SiteKind::Print { .. }))
     }
 
+    /// Whether all that can fail is that there is no memory for what a derivative keeps. Such code writes nothing but adjoints, and nothing outside of its
+    /// memory, so that what comes after a failure may run as well.
+    pub fn may_be_late(&self) -> bool {
+        self.sites.iter().all(|site| match site.kind {
+            SiteKind::Assert { about, .. } => matches!(about, AssertKind::Tape | AssertKind::TapeLimit),
+            SiteKind::Tape => true,
+            SiteKind::Call { .. } | SiteKind::Access | SiteKind::Print { .. } => false,
+        })
+    }
+
     pub fn is_empty(&self) -> bool {
         self.sites.is_empty()
     }

@@ -4,7 +4,7 @@ use octants::diag::{Class, Code, Diagnostic, Frame, SourceMap, Style, render_all
 use octants::front::TraceError;
 use octants::ir::LocData;
 use octants::ir::ops::AssertKind;
-use octants::{Error, LaunchError};
+use octants::{Error, Fault, LaunchError};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -101,6 +101,11 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
             let diagnostic = Diagnostic::new(Code::StaleHandle, error.to_string()).help(help);
             from_diagnostic(py, diagnostic, &SourceMap::new())
         }
+        // Kernels of all sessions are in the files that the runtime has read.
+        Error::Late(fault) => match runtime(py) {
+            Some(runtime) => from_fault(py, fault, runtime.get().sources().map()),
+            None => from_fault(py, fault, &SourceMap::new()),
+        },
         Error::TapeLimit { .. } => plain(py, Code::TapeLimit, error.to_string()),
         Error::Invalid { message } => exception(py, "OctantsRuntimeError", message),
         Error::Unsupported { message } => exception(py, "OctantsRuntimeError", message),
@@ -112,9 +117,9 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
                         oc.init(debug=True)";
             let mut diagnostic = Diagnostic::new(Code::DeviceLost, error.to_string()).help(help);
             // Kernels of all sessions are in the files that the runtime has read.
-            let runtime = py.import("octants._session").and_then(|session| session.getattr("runtime")).ok();
-            let runtime = runtime.and_then(|runtime| runtime.cast_into::<Runtime>().ok());
-            let Some(runtime) = runtime else { return from_diagnostic(py, diagnostic, &SourceMap::new()) };
+            let Some(runtime) = runtime(py) else {
+                return from_diagnostic(py, diagnostic, &SourceMap::new());
+            };
             for kernel in launched {
                 let Some(span) = kernel.place.span else { continue };
                 if diagnostic.span.is_none() {
@@ -128,6 +133,12 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
         Error::Cancelled => interrupted(py, "it was interrupted before it was done"),
         Error::Internal { stage, message } => bug(&format!("{stage}: {message}")),
     }
+}
+
+/// The runtime of this process.
+fn runtime(py: Python<'_>) -> Option<Bound<'_, Runtime>> {
+    let runtime = py.import("octants._session").and_then(|session| session.getattr("runtime")).ok();
+    runtime.and_then(|runtime| runtime.cast_into::<Runtime>().ok())
 }
 
 /// Something ended early because of a signal. Python's own handler has seen it too: what that raises is what the user expects, and
@@ -149,26 +160,30 @@ pub fn from_launch(py: Python<'_>, error: &LaunchError, map: &SourceMap) -> PyEr
         LaunchError::Cancelled => {
             interrupted(py, "the kernel was interrupted; what it had written stays written")
         }
-        LaunchError::Fault(fault) => {
-            let code = match fault.about {
-                AssertKind::Condition => Code::AssertionFailed,
-                AssertKind::Bounds => Code::OutOfBounds,
-                AssertKind::Arithmetic => Code::Arithmetic,
-                AssertKind::Memory => Code::SparseMemory,
-                AssertKind::Tape => Code::DerivativeChanged,
-            };
-            let mut diagnostic = located(Diagnostic::new(code, fault.message.clone()), &fault.locations);
-            diagnostic.notes.push(format!("in the kernel `{}`", fault.kernel));
-            for other in &fault.others {
-                let text = format!("another branch failed, too: {}", other.message);
-                diagnostic = match other.locations.first().and_then(|place| place.span) {
-                    Some(span) => diagnostic.label(span, text),
-                    None => diagnostic.note(text),
-                };
-            }
-            from_diagnostic(py, diagnostic, map)
-        }
+        LaunchError::Fault(fault) => from_fault(py, fault, map),
     }
+}
+
+/// A check that failed.
+fn from_fault(py: Python<'_>, fault: &Fault, map: &SourceMap) -> PyErr {
+    let code = match fault.about {
+        AssertKind::Condition => Code::AssertionFailed,
+        AssertKind::Bounds => Code::OutOfBounds,
+        AssertKind::Arithmetic => Code::Arithmetic,
+        AssertKind::Memory => Code::SparseMemory,
+        AssertKind::Tape => Code::DerivativeChanged,
+        AssertKind::TapeLimit => Code::TapeLimit,
+    };
+    let mut diagnostic = located(Diagnostic::new(code, fault.message.clone()), &fault.locations);
+    diagnostic.notes.push(format!("in the kernel `{}`", fault.kernel));
+    for other in &fault.others {
+        let text = format!("another branch failed, too: {}", other.message);
+        diagnostic = match other.locations.first().and_then(|place| place.span) {
+            Some(span) => diagnostic.label(span, text),
+            None => diagnostic.note(text),
+        };
+    }
+    from_diagnostic(py, diagnostic, map)
 }
 
 /// The diagnostic at a place, under the inlined calls that led there; the innermost comes first.

@@ -7,7 +7,7 @@ use octants_ir::Scalar;
 use octants_ir::plan::{Access, ArgKind, ArgLayout, ArgSlot};
 
 use crate::memory::Memory;
-use crate::stream_memory::StreamMemory;
+use crate::stream_memory::{StreamMemory, StreamMemoryPart};
 
 /// Memory that an argument may be an array of.
 pub trait ArrayMemory: sealed::Owner {}
@@ -33,6 +33,12 @@ impl sealed::Owner for Memory {
 impl sealed::Owner for StreamMemory<'_> {
     fn range(&self) -> Option<(Address, usize)> {
         Some((self.address(), self.bytes()))
+    }
+}
+
+impl sealed::Owner for StreamMemoryPart<'_> {
+    fn range(&self) -> Option<(Address, usize)> {
+        Some((self.address, self.bytes))
     }
 }
 

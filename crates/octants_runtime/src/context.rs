@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use octants_hal::{Cancel, Capabilities, Device, DeviceError, FaultRecord, Function, Module, Stream};
 
 use crate::early_release::EarlyReleases;
+use crate::late_faults::{LateFault, LateFaults};
 use crate::launch_log::LaunchLog;
 use crate::profiler::{ProfiledDevice, Profiler, RangeMarker};
 use crate::retired_modules::RetiredModules;
@@ -32,6 +33,7 @@ pub struct Context {
     modules: RetiredModules,
     shared: SharedPool,
     log: LaunchLog,
+    late_faults: LateFaults,
     profiler: Arc<Profiler>,
     /// What launches look at that nobody waits for: they end early when the session does.
     abandon: Cancel,
@@ -76,6 +78,7 @@ impl Context {
             modules: RetiredModules::default(),
             shared: SharedPool::new(&device),
             log: LaunchLog::default(),
+            late_faults: LateFaults::new(&device),
             profiler,
             abandon: Cancel::new(),
             no_fault: FaultRecord::new(),
@@ -180,6 +183,16 @@ impl Context {
     /// The kernels that were launched last and may still be under way.
     pub fn launch_log(&self) -> &LaunchLog {
         &self.log
+    }
+
+    /// A check that failed in a launch that nobody waited for: told once, to who waits for the device.
+    #[inline]
+    pub fn take_late_fault(&self) -> Option<LateFault> {
+        self.late_faults.take()
+    }
+
+    pub(crate) fn late_faults(&self) -> &LateFaults {
+        &self.late_faults
     }
 
     /// What the session records of itself.

@@ -88,12 +88,15 @@ pub struct LaunchEnv<'a> {
     pub key: u64,
     /// Gets what the kernel prints, when the launch is over.
     pub prints: Option<PrintSink<'a>>,
+    /// Nobody waits for the sake of checks that may be told late, [`SiteTable::may_be_late`](octants_ir::SiteTable::may_be_late):
+    /// [`Context::take_late_fault`] gives what failed.
+    pub reports_late: bool,
 }
 
 impl<'a> LaunchEnv<'a> {
     /// Of a kernel that neither prints nor has random numbers.
     pub fn plain(stream: Stream, cancel: &'a Cancel) -> Self {
-        Self { stream, cancel, key: 0, prints: None }
+        Self { stream, cancel, key: 0, prints: None, reports_late: false }
     }
 }
 

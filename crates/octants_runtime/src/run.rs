@@ -54,9 +54,9 @@ pub(crate) unsafe fn run<I>(
     // SAFETY: the caller vouches for the blocks.
     unsafe {
         if version.context().profiler().is_recording() {
-            run_recorded(version, context, results)
+            run_recorded(version, context, results, env.reports_late)
         } else {
-            run_in_context(version, context, results)
+            run_in_context(version, context, results, env.reports_late)
         }
     }
 }
@@ -70,12 +70,13 @@ unsafe fn run_recorded<I>(
     version: &Version<I>,
     mut context: LaunchContext<'_>,
     results: &mut [u8],
+    reports_late: bool,
 ) -> Result<(), RunError> {
     let profiler = version.context().profiler();
     let launch = profiler.begin_launch(version.label());
     context.launch = launch.number;
     // SAFETY: the caller vouches for the blocks.
-    let ran = unsafe { run_in_context(version, context, results) };
+    let ran = unsafe { run_in_context(version, context, results, reports_late) };
     profiler.end_launch(version.label(), &launch);
     ran
 }
@@ -87,6 +88,7 @@ unsafe fn run_in_context<I>(
     version: &Version<I>,
     context: LaunchContext<'_>,
     results: &mut [u8],
+    reports_late: bool,
 ) -> Result<(), RunError> {
     let (device, stream) = (version.context().device(), context.stream);
     // SAFETY: the caller vouches for the blocks.
@@ -94,7 +96,7 @@ unsafe fn run_in_context<I>(
         if version.context().sees_host_memory() && device.is_immediate(stream) {
             run_on_stack(version, context, results)
         } else {
-            run_on_device(version, context, results)
+            run_on_device(version, context, results, reports_late)
         }
     }
 }
@@ -139,7 +141,7 @@ unsafe fn run_on_stack<I>(
 }
 
 /// Only a launch that reports something is waited for: results, or what its code can tell of. Others are over for the host when the
-/// device was told of them.
+/// device was told of them, as are those that report late.
 ///
 /// # Safety
 /// As for [`run`].
@@ -147,6 +149,7 @@ unsafe fn run_on_device<I>(
     version: &Version<I>,
     mut context: LaunchContext<'_>,
     results: &mut [u8],
+    reports_late: bool,
 ) -> Result<(), RunError> {
     let (plan, owner) = (version.plan(), version.context());
     owner.launch_log().note(version.origin());
@@ -161,7 +164,11 @@ unsafe fn run_on_device<I>(
     if owner.sees_host_memory() {
         context.memory.fault = Address::of(owner.no_fault());
     }
+    let is_late = reports_late && context.prints.is_none() && results.is_empty() && plan.sites.may_be_late();
     let report = if plan.sites.is_empty() && results.is_empty() {
+        None
+    } else if is_late && !owner.device().is_immediate(context.stream) {
+        context.memory.fault = version.late_record()?;
         None
     } else {
         let counters = scratch.address.offset(temp_bytes);
@@ -470,7 +477,8 @@ impl<I> Run<'_, I> {
 
     /// Whether the host looks for a failure between tasks.
     fn host_checks(&self) -> bool {
-        self.version.plan().sites.can_fail()
+        !matches!(self.place, Place::Device { checks: None, .. })
+            && self.version.plan().sites.can_fail()
             && !self.version.context().device().capabilities().has(Capabilities::STOPS_AT_FAULT)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Nobody else may use it: what other streams do is not recorded.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use octants_hal::{Address, Cancel, Stream};
@@ -50,6 +51,12 @@ impl<'s> StreamMemory<'s> {
         self.address
     }
 
+    /// The bytes from an offset on. `None` if there are not as many.
+    pub fn part(&self, offset: usize, bytes: usize) -> Option<StreamMemoryPart<'_>> {
+        let fits = offset.checked_add(bytes).is_some_and(|end| end <= self.bytes);
+        fits.then(|| StreamMemoryPart { address: self.address.offset(offset), bytes, _of: PhantomData })
+    }
+
     pub fn fill_with_zeros(&self) -> Result<(), MemoryError> {
         if self.bytes > 0 {
             // SAFETY: it is this stream's, and as long as it says.
@@ -72,6 +79,13 @@ impl<'s> StreamMemory<'s> {
         unsafe { device.copy_to_host(self.stream, to.as_mut_ptr(), self.address, self.bytes)? };
         Ok(to)
     }
+}
+
+/// A part of such memory.
+pub struct StreamMemoryPart<'m> {
+    pub(crate) address: Address,
+    pub(crate) bytes: usize,
+    _of: PhantomData<&'m ()>,
 }
 
 impl Drop for StreamMemory<'_> {

@@ -1,8 +1,10 @@
 //! A kernel's code under some assumptions, loaded on a device.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use octants_hal::{Cancel, DeviceError, Function, FunctionUsage, Image, ImagePart, LaunchShape, Module};
+use octants_hal::{
+    Address, Cancel, DeviceError, Function, FunctionUsage, Image, ImagePart, LaunchShape, Module,
+};
 use octants_ir::LocData;
 use octants_ir::plan::{Plan, Task};
 
@@ -93,6 +95,8 @@ pub struct Version<I> {
     label: Arc<str>,
     plan: Plan,
     has_copies: bool,
+    /// Where the device sees the record of faults of launches that report late.
+    late_record: OnceLock<Address>,
     info: I,
 }
 
@@ -126,6 +130,7 @@ impl<I> Version<I> {
             label,
             has_copies: has_copies(&plan),
             plan,
+            late_record: OnceLock::new(),
             info,
         };
         for task in &tasks {
@@ -170,6 +175,16 @@ impl<I> Version<I> {
     /// What the kernel is called in messages, and where it begins.
     pub(crate) fn origin(&self) -> &Arc<KernelOrigin> {
         &self.origin
+    }
+
+    /// The record of faults of all launches that report late.
+    pub(crate) fn late_record(&self) -> Result<Address, DeviceError> {
+        if let Some(&record) = self.late_record.get() {
+            return Ok(record);
+        }
+        let record = self.context.late_faults().add(&self.origin, &self.plan.sites)?;
+        // If two threads made one, the other stays unused.
+        Ok(*self.late_record.get_or_init(|| record))
     }
 
     /// The kernel's name in profiles.

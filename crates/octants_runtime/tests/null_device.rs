@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 
 use octants_hal::null::NullDevice;
 use octants_hal::{Capabilities, DeviceError, Stream};
-use octants_ir::plan::Plan;
-use octants_ir::{Const, Scalar};
+use octants_ir::plan::{Plan, ResultLayout};
+use octants_ir::text::parse;
+use octants_ir::{Const, Scalar, SiteScope, SiteTable};
 use octants_runtime::{ArgumentError, Context, HostQueue, Invocation, LaunchEnv, LaunchFailure, Memory};
 use setup::{Maker, NEVER, forking_plan, launch, plan, setup, setup_with, trace_of_a_launch};
 
@@ -60,6 +61,44 @@ fn the_host_does_not_wait_for_a_launch_that_reports_nothing() {
             "free 40",
         ]
     );
+}
+
+/// Checks of a derivative's memory are told to who waits next: neither a task nor the launch's end is waited for.
+#[test]
+fn the_host_does_not_wait_for_a_launch_that_reports_late() {
+    let (capabilities, none) = (Capabilities::STREAMS | Capabilities::DEVICE_BOUNDS, ResultLayout::default());
+    let sites = |about: &str| {
+        let text = format!(
+            "kernel @k() {{\n  %0: u1 = const false\n  assert {about} %0, \"no memory\"\n  return\n}}"
+        );
+        SiteTable::of(&parse(&text).unwrap_or_else(|error| panic!("{error}")), SiteScope::Reports)
+    };
+    let trace = |about: &str, reports_late: bool| {
+        let checked = Plan { results: none.clone(), sites: sites(about), ..forking_plan() };
+        let (device, context, plan) = setup_with(NullDevice::with_capabilities(capabilities), checked);
+        let (a, b) = (Memory::allocate(&context, 40).unwrap(), Memory::allocate(&context, 40).unwrap());
+        let f32s = Scalar::F32.into();
+        let launch = || {
+            let invocation =
+                Invocation::new(&plan).array(&a, f32s, &[10]).unwrap().array(&b, f32s, &[10]).unwrap();
+            let env = LaunchEnv { reports_late, ..LaunchEnv::plain(Stream(0), &NEVER) };
+            invocation.launch(&mut [], env).unwrap().unwrap();
+        };
+        launch();
+        device.take_trace();
+        launch();
+        assert!(context.take_late_fault().is_none());
+        device.take_trace()
+    };
+    let waits = |trace: &[String]| trace.iter().any(|line| line.starts_with("synchronise"));
+    for about in ["tape", "tape_limit"] {
+        let late = trace(about, true);
+        assert!(!waits(&late), "{late:?}");
+        assert_eq!(late.iter().filter(|line| line.starts_with("launch")).count(), 5);
+        assert!(waits(&trace(about, false)));
+    }
+    // What may leave arrays half written is waited for.
+    assert!(waits(&trace("bounds", true)));
 }
 
 /// No branch waits for another, and the host waits only for bounds that it must know. The first branch keeps the launching stream.

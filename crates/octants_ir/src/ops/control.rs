@@ -22,11 +22,13 @@ pub enum AssertKind {
     Memory,
     /// Room for what a derivative keeps: as much as was found out before it ran.
     Tape,
+    /// Room for what one iteration of a derivative keeps.
+    TapeLimit,
 }
 
 impl AssertKind {
     pub const ALL: &'static [AssertKind] =
-        &[Self::Condition, Self::Bounds, Self::Arithmetic, Self::Memory, Self::Tape];
+        &[Self::Condition, Self::Bounds, Self::Arithmetic, Self::Memory, Self::Tape, Self::TapeLimit];
 
     /// The word after `assert` in text; a plain condition has none.
     pub fn word(self) -> Option<&'static str> {
@@ -36,6 +38,7 @@ impl AssertKind {
             Self::Arithmetic => Some("arithmetic"),
             Self::Memory => Some("memory"),
             Self::Tape => Some("tape"),
+            Self::TapeLimit => Some("tape_limit"),
         }
     }
 }
