@@ -1,22 +1,27 @@
 //! Derivatives of kernels: compiled, and launched with the memory that they keep values in.
 //!
 //! On a device whose threads have memory that grows, and without a limit, a derivative is launched like any kernel. Otherwise the launch first finds out how
-//! much is needed: by the host, where that follows from arguments and shapes; else by a kernel, in the launch's own stream, for whose answer the host
-//! waits. The derivative gets arrays for as many iterations as run at once, which live until it is over. Nothing of it is shared with other
-//! launches.
+//! much is needed: by the host, where that follows from arguments and shapes; else by a kernel, in the launch's own stream. The derivative gets arrays
+//! for as many iterations as run at once, which live until it is over. Nothing of it is shared with other launches.
+//!
+//! The host waits for the kernel's answer, to allocate exactly as much, in the first launch of a derivative alone. From then on it allocates all that the
+//! limit lets a launch have, and the derivative itself computes from the answer how many of its iterations run at once.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use octants_hal::Cancel;
 use octants_ir::{Kernel, Loc, Scalar};
-use octants_passes::{Derivative, Refusal, TapeParams, declare_tape_arrays};
-use octants_runtime::{Arguments, DerivedArguments, LiveStream, OverlapGuard, StreamMemory};
+use octants_passes::{
+    Derivative, Refusal, SizeParams, SizesLayout, TapeParams, declare_sized_tape_arrays, declare_tape_arrays,
+};
+use octants_runtime::{Arguments, DerivedArguments, LiveStream, Memory, OverlapGuard, StreamMemory};
 
 use crate::compiled::CompiledKernel;
 use crate::error::{Error, LaunchError};
 use crate::host_sizing::HostSizing;
 use crate::output::Locate;
-use crate::tape_memory::{LoopMemory, divide, in_threads};
+use crate::tape_memory::{LoopMemory, divide, full_arrays, in_threads, limit_or_default, most_slots};
 use crate::wait::told_late;
 
 /// A loop of which a derivative keeps something.
@@ -61,6 +66,10 @@ struct Tapes {
     limit: Option<u64>,
     /// Whether a launch provides the memory. Otherwise threads have it, and the kernel lacks [`Tapes::params`].
     placed: bool,
+    /// Cells of arrays that hold whatever a launch may need; none where they would take too much.
+    full: OnceLock<Option<Vec<u64>>>,
+    /// A launch has been for which the host knew how much it needs.
+    ran: AtomicBool,
 }
 
 impl Tapes {
@@ -74,10 +83,11 @@ impl Tapes {
 }
 
 impl Gradient {
-    /// `limit` is the most bytes that values may be kept in. `device_has_tapes` says that threads have memory that grows. `compile_sizing` adds
+    /// A second derivative has `duals`, of the kernel's parameters and of their companions. `limit` is the most bytes that values may be kept in. `device_has_tapes` says that threads have memory that grows. `compile_sizing` adds
     /// no checks: what is wrong in it is wrong in the derivative, which tells.
     pub(crate) fn new(
         derivative: Derivative,
+        duals: Option<Vec<(usize, usize)>>,
         device_has_tapes: bool,
         limit: Option<u64>,
         compile: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
@@ -91,13 +101,19 @@ impl Gradient {
             let sizes = plan.tasks * plan.stride();
             kept.extend(plan.loops.into_iter().map(|(at, scalars)| KeptLoop { at, scalars }));
             let placed = !device_has_tapes || limit.is_some();
-            let params = if placed {
+            let host = HostSizing::new(&plan.sizing).filter(|_| placed && duals.is_none());
+            let params = if !placed {
+                declare_tape_arrays(&mut kernel.clone(), &plan.varies)
+            } else if host.is_some() {
                 declare_tape_arrays(&mut kernel, &plan.varies)
             } else {
-                declare_tape_arrays(&mut kernel.clone(), &plan.varies)
+                let (scalars, varies) = (&plan.scalars[..], &plan.varies[..]);
+                let (with_duals, limit) = (duals.is_some(), limit_or_default(limit));
+                let layout = SizesLayout { scalars, varies, with_duals, limit };
+                declare_sized_tape_arrays(&mut kernel, layout)
             };
             provided = Some(Tapes {
-                host: HostSizing::new(&plan.sizing).filter(|_| placed),
+                host,
                 sizing: plan.sizing,
                 compiled_sizing: OnceLock::new(),
                 compile: compile_sizing,
@@ -106,23 +122,14 @@ impl Gradient {
                 sizes,
                 limit,
                 placed,
+                full: OnceLock::new(),
+                ran: AtomicBool::new(false),
             });
         }
         let kernel = compile(kernel)?;
         let guard = OverlapGuard::new(kernel.args(), &access);
         let written = access.iter().map(|access| access.written).collect();
-        Ok(Self {
-            kernel,
-            params,
-            companions,
-            duals: None,
-            written,
-            kept,
-            stops,
-            dropped,
-            guard,
-            tapes: provided,
-        })
+        Ok(Self { kernel, params, companions, duals, written, kept, stops, dropped, guard, tapes: provided })
     }
 
     /// The derivative. Its first parameters are those of the kernel that was differentiated.
@@ -139,11 +146,6 @@ impl Gradient {
     /// Each parameter that has a companion, and the number of that.
     pub fn companions(&self) -> &[(usize, usize)] {
         &self.companions
-    }
-
-    /// Of a second derivative: the duals of the kernel's parameters, and of their companions.
-    pub(crate) fn with_duals(self, duals: Vec<(usize, usize)>) -> Self {
-        Self { duals: Some(duals), ..self }
     }
 
     /// Whether it is the derivative in forward mode of that in reverse mode.
@@ -178,7 +180,7 @@ impl Gradient {
     }
 
     /// Runs the derivative. `args` is in the layout of [`Gradient::kernel`], with zeros behind [`Gradient::params`]. Gives the bytes of
-    /// what it kept in arrays; a device that keeps it in its threads' memory needs none. What it prints is lost.
+    /// the arrays that it had for what it keeps; a device that keeps it in its threads' memory needs none. What it prints is lost.
     pub fn launch(
         &self,
         args: Arguments<'_>,
@@ -227,6 +229,9 @@ impl Gradient {
         let Some(placed) = self.tapes.as_ref().filter(|tapes| tapes.placed) else {
             return Ok((run(args), 0));
         };
+        if let Some(params) = placed.params.sizes {
+            return self.with_sized_tapes(placed, params, args, on, cancel, run);
+        }
         let loops = self.loop_memory(placed, args, on, cancel)?;
         let mismatch = || Error::internal("launch", "a derivative's arguments are not in its layout");
         let memories = self.tape_arrays(placed, &loops, on)?;
@@ -235,11 +240,12 @@ impl Gradient {
         let mut args = DerivedArguments::same(args, self.kernel.args()).ok_or_else(mismatch)?;
         let slots = placed.params.loops.iter().zip(&loops);
         let mut fits = slots.fold(true, |fits, (taped, memory)| {
-            i32::try_from(memory.at_once).is_ok_and(|slots| args.set_i32(taped.slots, slots)) && fits
+            let slots = i32::try_from(memory.at_once).ok().zip(taped.slots);
+            slots.is_some_and(|(slots, param)| args.set_i32(param, slots)) && fits
         });
         for (taped, (columns, taken)) in placed.params.loops.iter().zip(&tickets) {
             let Some(claims) = taped.claims else { continue };
-            fits &= args.set_i32(claims.columns, *columns);
+            fits &= claims.columns.is_some_and(|param| args.set_i32(param, *columns));
             fits &= args.set_array(claims.tickets, taken, Scalar::I32, &[i32::from(*columns > 0)]);
         }
         for (array, (cells, memory)) in placed.params.arrays.iter().zip(&memories) {
@@ -250,6 +256,77 @@ impl Gradient {
         }
         let bytes = memories.iter().map(|(_, memory)| memory.bytes() as u64).sum();
         Ok((run(args.arguments()), bytes))
+    }
+
+    /// Likewise, where the derivative computes from what the sizing kernel has written how many iterations run at once. The host waits for that, and
+    /// allocates exactly as much, in the first launch: so it is there that a program is told what it needs. Later ones have arrays of before that hold
+    /// whatever the limit allows, so that the device goes on by itself; iterations for which there is no memory wait for others.
+    fn with_sized_tapes<R>(
+        &self,
+        placed: &Tapes,
+        params: SizeParams,
+        args: Arguments<'_>,
+        on: Option<&LiveStream>,
+        cancel: &Cancel,
+        run: impl FnOnce(Arguments<'_>) -> R,
+    ) -> Result<(R, u64), LaunchError> {
+        let sizes = self.run_sizing(placed, args, on, cancel)?;
+        let arrays = if let Some(arrays) = self.full_arrays(placed, on) {
+            arrays
+        } else {
+            let loops = self.divide(placed, &self.read_sizes(placed, &sizes, cancel)?)?;
+            self.tape_arrays(placed, &loops, on)?
+        };
+        let mismatch = || Error::internal("launch", "a derivative's arguments are not in its layout");
+        let mut args = DerivedArguments::same(args, self.kernel.args()).ok_or_else(mismatch)?;
+        let most = most_slots(self.threads()).min(i32::MAX as u64) as i32;
+        let mut fits = args.set_i32(params.most, most);
+        fits &= args.set_array(params.sizes, &sizes, Scalar::I64, &[placed.sizes as i32]);
+        let tickets =
+            (0..placed.params.loops.len()).map(|number| sizes.part(8 * placed.sizes + 4 * number, 4));
+        let tickets = tickets.collect::<Option<Vec<_>>>().ok_or_else(mismatch)?;
+        for (taped, tickets) in placed.params.loops.iter().zip(&tickets) {
+            fits &=
+                taped.claims.is_none_or(|claims| args.set_array(claims.tickets, tickets, Scalar::I32, &[1]));
+        }
+        for (array, (cells, memory)) in placed.params.arrays.iter().zip(&arrays) {
+            fits &= args.set_array(array.param, memory, array.scalar, &[*cells]);
+        }
+        if !fits {
+            return Err(mismatch().into());
+        }
+        let bytes = arrays.iter().map(|(_, memory)| memory.bytes() as u64).sum();
+        let ran = run(args.arguments());
+        placed.ran.store(true, Ordering::Relaxed);
+        Ok((ran, bytes))
+    }
+
+    /// Arrays that hold whatever the launch may need; none if it must be known what it does: in the first launch, where nothing is gained because
+    /// the stream's work is over when it was told, and where there is not as much memory.
+    fn full_arrays<'s>(
+        &self,
+        placed: &Tapes,
+        on: Option<&'s LiveStream>,
+    ) -> Option<Vec<(i32, StreamMemory<'s>)>> {
+        let context = self.kernel.context();
+        let stream = on.map_or(context.default_stream(), LiveStream::stream);
+        if !placed.ran.load(Ordering::Relaxed) || context.device().is_immediate(stream) {
+            return None;
+        }
+        let full = || full_arrays(&placed.params, placed.limit, Memory::reservable(context));
+        let cells = placed.full.get_or_init(full).as_ref()?;
+        let arrays = placed.params.arrays.iter().zip(cells);
+        arrays
+            .map(|(array, &cells)| {
+                let bytes = cells * u64::from(array.scalar.bytes());
+                let memory = StreamMemory::allocate(context, on, bytes as usize).ok()?;
+                Some((i32::try_from(cells).ok()?, memory))
+            })
+            .collect()
+    }
+
+    fn threads(&self) -> u64 {
+        self.kernel.context().device().fork_costs().threads
     }
 
     /// What each parallel loop keeps in a launch with these arguments, in the order of the derivative; waits for it.
@@ -288,36 +365,36 @@ impl Gradient {
     ) -> Result<Vec<LoopMemory>, LaunchError> {
         let sizes = match self.sizes_by_host(tapes, args) {
             Some(sizes) => sizes,
-            None => self.sizes_by_device(tapes, args, on, cancel)?,
+            None => self.read_sizes(tapes, &self.run_sizing(tapes, args, on, cancel)?, cancel)?,
         };
-        let threads = self.kernel.context().device().fork_costs().threads;
         if tapes.placed {
-            return Ok(divide(&tapes.params, &tapes.scalars, &sizes, threads, tapes.limit)?);
+            return Ok(self.divide(tapes, &sizes)?);
         }
         let lanes = u64::from(self.kernel.plan().first().most_lanes());
-        Ok(in_threads(&tapes.params, &tapes.scalars, &sizes, threads * lanes))
+        Ok(in_threads(&tapes.params, &tapes.scalars, &sizes, self.threads() * lanes))
+    }
+
+    fn divide(&self, tapes: &Tapes, sizes: &[i64]) -> Result<Vec<LoopMemory>, Error> {
+        divide(&tapes.params, &tapes.scalars, sizes, self.threads(), tapes.limit)
     }
 
     /// What the sizing kernel would say, where that needs nothing but arguments.
     fn sizes_by_host(&self, tapes: &Tapes, args: Arguments<'_>) -> Option<Vec<i64>> {
-        tapes.host.as_ref().filter(|_| !self.is_second())?.sizes(
-            self.kernel.args(),
-            args.bytes(),
-            tapes.sizes,
-        )
+        tapes.host.as_ref()?.sizes(self.kernel.args(), args.bytes(), tapes.sizes)
     }
 
-    /// What it says, in the order of the stream; waits for it.
-    fn sizes_by_device(
+    /// Runs the sizing kernel, in the order of the stream, and gives the memory that it writes: the sizes, and behind them a zero for each loop.
+    fn run_sizing<'s>(
         &self,
         tapes: &Tapes,
         args: Arguments<'_>,
-        on: Option<&LiveStream>,
+        on: Option<&'s LiveStream>,
         cancel: &Cancel,
-    ) -> Result<Vec<i64>, LaunchError> {
+    ) -> Result<StreamMemory<'s>, LaunchError> {
         let (context, sizing) = (self.kernel.context(), tapes.sizing(cancel)?);
         let of_memory = |error| Error::of_memory(error, "gradient");
-        let memory = StreamMemory::allocate(context, on, tapes.sizes * 8).map_err(of_memory)?;
+        let memory = StreamMemory::allocate(context, on, tapes.sizes * 8 + tapes.params.loops.len() * 4);
+        let memory = memory.map_err(of_memory)?;
         memory.fill_with_zeros().map_err(of_memory)?;
         let (layout, access) = (sizing.args(), sizing.access());
         // Behind those of the derivative is the array of sizes; those of a second derivative are more.
@@ -331,8 +408,18 @@ impl Gradient {
         }
         let results = &mut vec![0; sizing.results().bytes as usize][..];
         sizing.launch(derived.arguments(), results, on, cancel)?;
-        let bytes = memory.read(cancel).map_err(of_memory)?;
-        let words = bytes.chunks_exact(8);
+        Ok(memory)
+    }
+
+    /// What it has written; waits for it.
+    fn read_sizes(
+        &self,
+        tapes: &Tapes,
+        memory: &StreamMemory<'_>,
+        cancel: &Cancel,
+    ) -> Result<Vec<i64>, LaunchError> {
+        let bytes = memory.read(cancel).map_err(|error| Error::of_memory(error, "gradient"))?;
+        let words = bytes[..8 * tapes.sizes].chunks_exact(8);
         let mut sizes: Vec<_> =
             words.map(|word| i64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
         if self.is_second() {

@@ -68,7 +68,10 @@ impl Recorder {
     ) -> Result<(Self, Gradient), Error> {
         let kernel = compile(recording.kernel.clone())?;
         let recorder = Self::of(kernel, recording, Vec::new(), &derivative, &compile_sizing, cancel)?;
-        Ok((recorder, Gradient::new(derivative, device_has_tapes, tape_limit, compile, compile_sizing)?))
+        Ok((
+            recorder,
+            Gradient::new(derivative, None, device_has_tapes, tape_limit, compile, compile_sizing)?,
+        ))
     }
 
     /// Of compiled code that records, and keeps duals beside some of the arrays.

@@ -247,7 +247,7 @@ impl Session {
             Ok(derivative) => derivative,
             Err(refusals) => return Ok(Err(refusals)),
         };
-        self.gradient(derivative, begin, cancel).map(Ok)
+        self.gradient(derivative, None, begin, cancel).map(Ok)
     }
 
     /// Compiles kernels of the compiler's own, without checks: what is wrong in them is wrong in what they were made of, which tells.
@@ -306,8 +306,7 @@ impl Session {
             Err(refusals) => return Ok(Err(refusals)),
         };
         let derivative = Derivative { kernel: second.kernel, ..reverse };
-        let made = self.gradient(derivative, begin, cancel)?;
-        Ok(Ok(made.with_duals(second.companions)))
+        self.gradient(derivative, Some(second.companions), begin, cancel).map(Ok)
     }
 
     /// What such products ask of a run of the kernel: `None` if it overwrites nothing that they need, so that [`Session::differentiate_twice`] is right.
@@ -355,21 +354,27 @@ impl Session {
         };
         forward.companions.retain(|&(of, _)| !is_kept(|array| array.param, of));
         second.companions.retain(|&(of, _)| !is_kept(|array| array.derivative_param, of));
-        let forward = self.gradient(forward, begin, cancel)?;
+        let forward = self.gradient(forward, None, begin, cancel)?;
         let unchecked = self.compile_unchecked();
         let code = Arc::clone(forward.kernel());
         let recorder = Recorder::of(code, recording, of_arrays, &reverse, &unchecked, cancel)?;
         let derivative = Derivative { kernel: second.kernel, ..reverse };
-        let second = self.gradient(derivative, begin, cancel)?.with_duals(second.companions);
+        let second = self.gradient(derivative, Some(second.companions), begin, cancel)?;
         Ok(Ok(Some(DualRecording { recorder, forward, second })))
     }
 
-    /// Compiles a derivative.
-    fn gradient(&self, derivative: Derivative, begin: Instant, cancel: &Cancel) -> Result<Gradient, Error> {
+    /// Compiles a derivative; a second one has duals.
+    fn gradient(
+        &self,
+        derivative: Derivative,
+        duals: Option<Vec<(usize, usize)>>,
+        begin: Instant,
+        cancel: &Cancel,
+    ) -> Result<Gradient, Error> {
         let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
         let Inner { options, compiler, .. } = &*self.inner;
         let limit = options.tape_memory_limit;
-        Gradient::new(derivative, compiler.has_tapes(), limit, compile, self.compile_unchecked())
+        Gradient::new(derivative, duals, compiler.has_tapes(), limit, compile, self.compile_unchecked())
     }
 
     /// The one layout that is equal to this.

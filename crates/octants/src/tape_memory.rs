@@ -14,6 +14,9 @@ const DEFAULT_LIMIT: u64 = 1 << 30;
 /// Iterations that have slots at least, also on a device with few threads: each takes a chunk of neighbours, and runs them in the lanes of
 /// vectors. Chosen, not measured.
 const LEAST_SLOTS: u64 = 4096;
+/// The part of a device's memory that a launch may have for what it keeps, whatever it needs: 1/16, which is 8.7 GiB of an H200. Chosen, not measured: the
+/// default limit passes from 16 GiB on.
+const RESERVED_DIVISOR: u64 = 16;
 /// Cells of an array: an index is an `i32`.
 const MOST_CELLS: u64 = i32::MAX as u64;
 
@@ -58,6 +61,35 @@ pub fn total_bytes(loops: &[LoopMemory]) -> u64 {
     (0..branches).map(of_branch).fold(0, u64::saturating_add)
 }
 
+/// Bytes for all that a launch keeps.
+pub(crate) fn limit_or_default(limit: Option<u64>) -> u64 {
+    limit.unwrap_or(DEFAULT_LIMIT)
+}
+
+/// Bytes for what one branch keeps.
+fn branch_limit(params: &TapeParams, limit: Option<u64>) -> u64 {
+    limit_or_default(limit) / params.branches.max(1) as u64
+}
+
+/// How many iterations of a loop run at once at most.
+pub(crate) fn most_slots(threads: u64) -> u64 {
+    threads.max(LEAST_SLOTS)
+}
+
+/// How many cells each array has that is made before anyone knows what the launch needs, so that whatever the limit lets an iteration keep fits: all
+/// that the limit lets a branch keep. Where several arrays would have that many, the limit must be none that was asked for. `None` if they would
+/// take more than a part of the device's memory.
+pub(crate) fn full_arrays(params: &TapeParams, limit: Option<u64>, reservable: u64) -> Option<Vec<u64>> {
+    if limit.is_some() && params.arrays.len() > params.branches {
+        return None;
+    }
+    let bytes = branch_limit(params, limit);
+    let cells = params.arrays.iter().map(|array| (bytes / u64::from(array.scalar.bytes())).min(MOST_CELLS));
+    let cells: Vec<_> = cells.collect();
+    let all = params.arrays.iter().zip(&cells).map(|(array, cells)| cells * u64::from(array.scalar.bytes()));
+    (all.sum::<u64>() <= reservable / RESERVED_DIVISOR).then_some(cells)
+}
+
 /// Slots for each loop. `sizes` are what the sizing kernel said: of each loop its points, then the cells of each scalar.
 pub(crate) fn divide(
     params: &TapeParams,
@@ -66,7 +98,7 @@ pub(crate) fn divide(
     threads: u64,
     limit: Option<u64>,
 ) -> Result<Vec<LoopMemory>, Error> {
-    let limit = limit.unwrap_or(DEFAULT_LIMIT) / params.branches.max(1) as u64;
+    let limit = branch_limit(params, limit);
     let mut loops = needed(params, scalars, sizes);
     for (memory, taped) in loops.iter_mut().zip(&params.loops) {
         (memory.slots, memory.at_once) = slots(taped, memory, threads, limit)?;
@@ -106,7 +138,7 @@ fn needed(params: &TapeParams, scalars: &[Scalar], sizes: &[i64]) -> Vec<LoopMem
 
 /// How many iterations have memory, and how many run.
 fn slots(taped: &TapedLoop, memory: &LoopMemory, threads: u64, limit: u64) -> Result<(u64, u64), Error> {
-    let wanted = if taped.in_order { 1 } else { threads.max(LEAST_SLOTS) };
+    let wanted = if taped.in_order { 1 } else { most_slots(threads) };
     let bytes = memory.bytes_of_iteration();
     let at_once = memory.points.min(wanted);
     if bytes == 0 {
@@ -127,13 +159,14 @@ fn slots(taped: &TapedLoop, memory: &LoopMemory, threads: u64, limit: u64) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use octants_passes::TapeArray;
 
     fn divided(loops: &[(bool, usize)], sizes: &[i64], limit: Option<u64>) -> Result<Vec<u64>, u64> {
         let loops =
-            loops.iter().map(|&(in_order, branch)| TapedLoop { slots: 0, in_order, branch, claims: None });
+            loops.iter().map(|&(in_order, branch)| TapedLoop { slots: None, in_order, branch, claims: None });
         let loops: Vec<_> = loops.collect();
         let branches = loops.iter().map(|taped| taped.branch + 1).max().unwrap_or(0);
-        let params = TapeParams { loops, arrays: Vec::new(), branches };
+        let params = TapeParams { loops, branches, ..TapeParams::default() };
         let scalars = [Scalar::F64, Scalar::F32];
         match divide(&params, &scalars, sizes, 100_000, limit) {
             Ok(divided) => Ok(divided.into_iter().map(|memory| memory.slots).collect()),
@@ -161,6 +194,26 @@ mod tests {
     }
 
     #[test]
+    fn arrays_that_hold_whatever_may_be_needed() {
+        let arrays = |scalars: &[(usize, Scalar)]| {
+            let arrays = scalars.iter().map(|&(branch, scalar)| TapeArray { branch, scalar, param: 0 });
+            let branches = scalars.iter().map(|&(branch, _)| branch + 1).max().unwrap_or(0);
+            TapeParams { arrays: arrays.collect(), branches, ..TapeParams::default() }
+        };
+        let (one, apart) = (arrays(&[(0, Scalar::F64)]), arrays(&[(0, Scalar::F64), (1, Scalar::F32)]));
+        let both = arrays(&[(0, Scalar::F64), (0, Scalar::F32)]);
+        // All of the limit, and no more; branches have their shares of it.
+        assert_eq!(full_arrays(&one, Some(130), 1 << 20), Some(vec![16]));
+        assert_eq!(full_arrays(&apart, Some(130), 1 << 20), Some(vec![8, 16]));
+        assert_eq!(full_arrays(&one, Some(1 << 16), (1 << 20) - 1), None);
+        // Which of two an iteration needs more of is not known, and both together would be more than was asked for.
+        assert_eq!(full_arrays(&both, Some(130), 1 << 20), None);
+        assert_eq!(full_arrays(&both, None, 1 << 37), Some(vec![1 << 27, 1 << 28]));
+        assert_eq!(full_arrays(&both, None, 1 << 34), None);
+        assert_eq!(full_arrays(&one, None, 1 << 34), Some(vec![1 << 27]));
+    }
+
+    #[test]
     fn those_that_keep_nothing_have_no_memory() {
         let memory = |points, keepers| LoopMemory {
             points,
@@ -170,8 +223,8 @@ mod tests {
             at_once: 0,
             branch: 0,
         };
-        let claims = Some(octants_passes::ClaimParams { columns: 1, tickets: 2 });
-        let taped = TapedLoop { slots: 0, in_order: false, branch: 0, claims };
+        let claims = Some(octants_passes::ClaimParams { columns: None, tickets: 2 });
+        let taped = TapedLoop { slots: None, in_order: false, branch: 0, claims };
         let divided = |points, keepers, limit| slots(&taped, &memory(points, keepers), 100_000, limit).ok();
         assert_eq!(divided(1 << 20, 1000, 1 << 30), Some((1000, 100_000)));
         // As many as run at once, or more, or more than there is memory for: each that runs has memory.

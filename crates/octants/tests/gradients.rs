@@ -2,9 +2,13 @@
 
 mod programs;
 
+use std::sync::Arc;
+
 use octants::ir::Scalar;
 use octants::ir::text::parse;
-use octants::{Arch, Gradient, Invocation, Mode, RefusalKind, Session, Storage};
+use octants::{Arch, Gradient, Invocation, Mode, NdArray, RefusalKind, Session, SessionOptions, Storage};
+use octants_hal::Capabilities;
+use octants_hal::null::NullDevice;
 use programs::{NEVER, filled, listed, session, values};
 
 const DEVICES: [Arch; 3] = [Arch::Cpu, Arch::Reference, Arch::Remote];
@@ -62,17 +66,21 @@ fn expected(x: f64, rows: i32) -> f64 {
 fn each_launch_keeps_as_much_as_its_loops_run() {
     for arch in DEVICES {
         let session = session(arch);
-        let gradient = gradient(&session, STEPS, Mode::Reverse);
-        assert_eq!((gradient.params(), gradient.companions()), (5, &[(0, 3), (1, 4)][..]));
-        let [kept] = gradient.kept() else { panic!("one loop keeps something") };
+        let lasting = gradient(&session, STEPS, Mode::Reverse);
+        assert_eq!((lasting.params(), lasting.companions()), (5, &[(0, 3), (1, 4)][..]));
+        let [kept] = lasting.kept() else { panic!("one loop keeps something") };
         assert_eq!(kept.scalars, [Scalar::F64]);
         for rows in [[3, 0, 5, 1], [0, 0, 0, 0], [-2, 7, 2, 2], [1, 1, 1, 1]] {
             let x = [1.5, 0.5, -1.25, 2.0];
-            let (dx, bytes) = run(&session, &gradient, &x, &rows);
+            // The first launch of a derivative has exactly what it needs; later ones may have more.
+            let (dx, bytes) = run(&session, &gradient(&session, STEPS, Mode::Reverse), &x, &rows);
+            let (again, reserved) = run(&session, &lasting, &x, &rows);
             for (i, (&x, &rows)) in x.iter().zip(&rows).enumerate() {
                 let expected = expected(x, rows);
                 assert!((dx[i] - expected).abs() < 1e-12, "{arch:?}: {} is not {expected}", dx[i]);
             }
+            assert_eq!(again, dx, "{arch:?} {rows:?}");
+            assert!((bytes..=1 << 30).contains(&reserved), "{arch:?} {rows:?}: {reserved}");
             let most = rows.into_iter().max().unwrap_or(0).max(0) as u64;
             // An iteration whose loop does not run keeps nothing.
             let keep = rows.into_iter().filter(|&steps| steps > 0).count() as u64;
@@ -80,6 +88,46 @@ fn each_launch_keeps_as_much_as_its_loops_run() {
             assert_eq!(bytes, placed, "{arch:?} {rows:?}");
         }
     }
+}
+
+/// On a device that runs work later: the first launch knows what it needs, and those after it have memory for whatever they may need.
+#[test]
+fn after_the_first_launch_the_host_waits_for_nothing() {
+    let capabilities = Capabilities::STREAMS | Capabilities::DEVICE_BOUNDS;
+    let device = Arc::new(NullDevice::with_capabilities(capabilities));
+    let limits = SessionOptions { tape_memory_limit: Some(1 << 16), ..SessionOptions::default() };
+    let session = Session::over_null(device.clone(), limits);
+    let gradient = gradient(&session, STEPS, Mode::Reverse);
+    let array = |scalar| NdArray::new(&session, scalar, &[4]).unwrap();
+    let (f64s, i32s) = (Scalar::F64.into(), Scalar::I32.into());
+    let arrays = [f64s, f64s, i32s, f64s, f64s].map(array);
+    let trace = || {
+        device.take_trace();
+        let invocation = Invocation::new(gradient.kernel());
+        let invocation = arrays.iter().fold(invocation, |invocation, array| invocation.array(array).unwrap());
+        invocation.launch_gradient(&gradient, &NEVER).unwrap();
+        let setup = ["load_module", "allocate_shared"];
+        let trace = device.take_trace().into_iter();
+        trace.filter(|line| !setup.iter().any(|word| line.starts_with(word))).collect::<Vec<_>>()
+    };
+    let first = trace();
+    assert!(first.iter().any(|line| line.starts_with("copy_to_host 28 on 0")), "{first:?}");
+    let after = [
+        "allocate_scratch 28 on 0",
+        "fill 28 with [00] on 0",
+        "launch steps_grad_sizes_t0 once on 0",
+        "launch steps_grad_sizes_t1 0..4 on 0",
+        "allocate_scratch 65536 on 0",
+        "allocate_scratch 8 on 0",
+        "fill 8 with [00] on 0",
+        "launch steps_grad_t0 once on 0",
+        "launch steps_grad_t1 0..i32 at temps + 0 on 0",
+        "free_scratch 8 on 0",
+        "free_scratch 65536 on 0",
+        "free_scratch 28 on 0",
+    ];
+    assert_eq!(trace(), after);
+    assert_eq!(trace(), after);
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub enum Kind {
     Sizes,
     /// The derivative with its tapes in arrays.
     Placed,
+    /// Likewise, computing itself how many iterations run at once.
+    Sized,
     Gradient,
 }
 
@@ -130,6 +132,7 @@ fn parse_head(text: &str) -> Result<(Head, String, &str), String> {
         [";", "test", "derivative", "reverse"] => Kind::Derivative(Mode::Reverse),
         [";", "test", "derivative", "sizes"] => Kind::Sizes,
         [";", "test", "derivative", "placed"] => Kind::Placed,
+        [";", "test", "derivative", "sized"] => Kind::Sized,
         [";", "test", "gradient"] => Kind::Gradient,
         _ => return Err(format!("the first line names no kind of test: {first:?}")),
     };

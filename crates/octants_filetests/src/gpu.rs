@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use octants_codegen::{CompiledTask, PtxOptions, PtxTarget, compile_ptx};
 use octants_hal::Cancel;
-use octants_ir::{Kernel, text, verify};
-use octants_passes::{Assumptions, Mode, Storage, declare_tape_arrays, differentiate};
+use octants_ir::rewrite::ops_in;
+use octants_ir::{Kernel, OpKind, text, verify};
+use octants_passes::{
+    Assumptions, Mode, SizesLayout, Storage, declare_sized_tape_arrays, declare_tape_arrays, differentiate,
+};
 
 use crate::kinds::plan::planned;
 use crate::{Kind, TestFile};
@@ -37,10 +40,19 @@ fn derivatives_of(kernel: &Kernel) -> Vec<Kernel> {
     let mut kernels = Vec::new();
     for mode in [Mode::Forward, Mode::Reverse] {
         if let Ok(mut made) = differentiate(kernel, mode, &storage) {
-            let varies = made.tapes.as_ref().map_or(&[][..], |tapes| &tapes.varies);
-            declare_tape_arrays(&mut made.kernel, varies);
+            if let Some(tapes) = made.tapes {
+                let (scalars, varies) = (&tapes.scalars[..], &tapes.varies[..]);
+                // The host computes from arguments what it can.
+                let ops = ops_in(&tapes.sizing, tapes.sizing.body);
+                if ops.into_iter().any(|op| tapes.sizing.ops[op].kind == OpKind::Load) {
+                    let layout = SizesLayout { scalars, varies, with_duals: false, limit: 1 << 30 };
+                    declare_sized_tape_arrays(&mut made.kernel, layout);
+                } else {
+                    declare_tape_arrays(&mut made.kernel, varies);
+                }
+                kernels.push(tapes.sizing);
+            }
             kernels.push(made.kernel);
-            kernels.extend(made.tapes.map(|tapes| tapes.sizing));
         }
     }
     kernels

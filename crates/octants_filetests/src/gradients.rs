@@ -4,8 +4,9 @@ use octants_interp::{AddressSpace, Arg, Buffers, Datum, Limits, run};
 use octants_ir::text::print;
 use octants_ir::{Const, Kernel, Scalar, Type, verify};
 use octants_passes::{
-    Assumptions, Derivative, Mode, PipelineOptions, Recording, Refusal, RefusalKind, Storage, TapeArray,
-    TapePlan, TapedLoop, declare_tape_arrays, differentiate, differentiate_recorded, run_pipeline,
+    Assumptions, Derivative, Mode, PipelineOptions, Recording, Refusal, RefusalKind, SizesLayout, Storage,
+    TapeArray, TapePlan, TapedLoop, declare_sized_tape_arrays, declare_tape_arrays, differentiate,
+    differentiate_recorded, run_pipeline,
 };
 
 /// What a check may run at most.
@@ -106,9 +107,12 @@ impl Setting<'_> {
             return Ok(Some("reverse mode writes the kernel's arrays".into()));
         }
         if let Some(plan) = &reverse.tapes {
-            // All iterations at once, and some.
-            for slots in [i64::MAX, 1 + seed as i64 % 3] {
-                let placed = self.run_placed(reverse, plan, &after, &weights, &records, slots)?;
+            // All iterations at once, and some; told how many, and computing it.
+            let some = 1 + seed as i64 % 3;
+            for (slots, sized) in
+                [(i64::from(i32::MAX), false), (some, false), (i64::from(i32::MAX), true), (some, true)]
+            {
+                let placed = self.run_placed(reverse, plan, &after, &weights, &records, (slots, sized))?;
                 let differs = |(a, b): (&f64, &f64)| !close(*a, *b, if single { 1e-5 } else { 1e-12 });
                 if placed.iter().flatten().zip(gradient.iter().flatten()).any(differs) {
                     return Ok(Some(format!("{gradient:?} with tapes, {placed:?} with arrays for them")));
@@ -254,7 +258,8 @@ impl Setting<'_> {
     }
 
     /// The gradient with tapes in arrays, for so many iterations at once as there are slots, and as large as the plan says: one that is
-    /// too small is a trap, and of one that is too large the last cells are not touched.
+    /// too small is a trap, and of one that is too large the last cells are not touched. If it is `sized`, the derivative computes itself how many iterations
+    /// run at once.
     fn run_placed(
         &self,
         reverse: &Derivative,
@@ -262,7 +267,7 @@ impl Setting<'_> {
         memory: &Buffers,
         weights: &[Vec<f64>],
         records: &[Arg],
-        slots: i64,
+        (slots, sized): (i64, bool),
     ) -> Result<Vec<Vec<f64>>, String> {
         let (mut memory, mut args, addresses) = self.with_companions(memory, weights, records);
         let count = plan.tasks * plan.stride();
@@ -274,7 +279,13 @@ impl Setting<'_> {
         let words = after.bytes(address).chunks_exact(8);
         let sizes: Vec<i64> = words.map(|b| i64::from_le_bytes(b.try_into().expect("eight bytes"))).collect();
         let mut kernel = reverse.kernel.clone();
-        let params = declare_tape_arrays(&mut kernel, &plan.varies);
+        let params = if sized {
+            let (scalars, varies) = (&plan.scalars[..], &plan.varies[..]);
+            let layout = SizesLayout { scalars, varies, with_duals: false, limit: u64::MAX };
+            declare_sized_tape_arrays(&mut kernel, layout)
+        } else {
+            declare_tape_arrays(&mut kernel, &plan.varies)
+        };
         let per_loop = |number: usize| {
             let sizes = &sizes[number * plan.stride()..][..plan.stride()];
             let most = if params.loops[number].in_order { 1 } else { slots };
@@ -285,15 +296,24 @@ impl Setting<'_> {
         };
         let mut rows = Vec::new();
         for param in args.len()..kernel.params.len() {
-            if let Some(number) = params.loops.iter().position(|taped| taped.slots == param) {
+            if let Some(own) = params.sizes.filter(|own| [own.sizes, own.most].contains(&param)) {
+                args.push(if own.sizes == param {
+                    let address = memory.add(after.bytes(address).to_vec());
+                    Arg::Array { address, shape: vec![count as i32] }
+                } else {
+                    Arg::Data(Datum::Scalar(Const::from_i128(Scalar::I32, slots.into())))
+                });
+                continue;
+            }
+            if let Some(number) = params.loops.iter().position(|taped| taped.slots == Some(param)) {
                 args.push(Arg::Data(Datum::Scalar(Const::from_i128(Scalar::I32, per_loop(number).0.into()))));
                 continue;
             }
             let claims = |taped: &TapedLoop| taped.claims.map(|claims| (claims.columns, claims.tickets));
-            let of_param = |taped| claims(taped).is_some_and(|(a, b)| [a, b].contains(&param));
+            let of_param = |taped| claims(taped).is_some_and(|(a, b)| [a, Some(b)].contains(&Some(param)));
             if let Some(number) = params.loops.iter().position(of_param) {
                 let (running, columns, _) = per_loop(number);
-                args.push(if claims(&params.loops[number]).is_some_and(|claims| claims.0 == param) {
+                args.push(if claims(&params.loops[number]).is_some_and(|claims| claims.0 == Some(param)) {
                     let columns = if columns < running { columns } else { 0 };
                     Arg::Data(Datum::Scalar(Const::from_i128(Scalar::I32, columns.into())))
                 } else {

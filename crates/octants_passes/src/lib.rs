@@ -33,6 +33,7 @@ mod split_digits;
 mod split_tasks;
 mod strip_by_cells;
 mod sweep;
+mod tape_arrays;
 mod update;
 
 pub use check_arithmetic::check_arithmetic;
@@ -51,7 +52,7 @@ pub use manager::{
     Assumptions, Dump, Findings, Outcome, PIPELINE, Pass, PassTiming, PipelineOptions, run_pass, run_pipeline,
 };
 pub use merge_accesses::merge_accesses;
-pub use place_tapes::{ClaimParams, TapeArray, TapeParams, TapedLoop, declare_tape_arrays, place_tapes};
+pub use place_tapes::place_tapes;
 pub use privatise_reductions::privatise_reductions;
 pub use promote_locals::promote_locals;
 pub use recognise_reductions::{may_have_races, recognise_reductions};
@@ -61,3 +62,7 @@ pub use sink_updates::sink_updates;
 pub use slice_bits::slice_bits;
 pub use split_digits::split_digits;
 pub use split_tasks::split_tasks;
+pub use tape_arrays::{
+    ClaimParams, SizeParams, SizesLayout, TapeArray, TapeParams, TapedLoop, declare_sized_tape_arrays,
+    declare_tape_arrays,
+};

@@ -1,6 +1,7 @@
 //! Puts tapes into arrays that whoever launches provides, for devices whose threads have no memory that grows, and where memory is limited.
 //!
-//! [`declare_tape_arrays`] gives the kernel the parameters, and each tape the array that it lies in. Before:
+//! [`declare_tape_arrays`](crate::declare_tape_arrays) and [`declare_sized_tape_arrays`](crate::declare_sized_tape_arrays) give the kernel the
+//! parameters, and each tape the array that it lies in. Before:
 //! ```text
 //! parallel_for (%i: i32) in (%lo..%hi) {
 //!   %t: tape<f32> = tape %m
@@ -43,99 +44,10 @@
 use octants_ir::ops::{ArithOp, AssertKind, AtomicOp, BitOp, CompareOp, ParallelFor};
 use octants_ir::rewrite::{ValueMap, ops_in, replace_values};
 use octants_ir::{
-    ArrayType, Boundary, Builder, Const, Data, Kernel, Op, OpData, OpKind, Region, Scalar, SideTable, Type,
-    Value, ValueDef,
+    Builder, Const, Data, Kernel, Op, OpData, OpKind, Region, Scalar, SideTable, Type, Value, ValueDef,
 };
 
 use crate::slots::yielded;
-
-/// Parameters for the tapes of a kernel.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct TapeParams {
-    /// By the number of the loop among those with tapes.
-    pub loops: Vec<TapedLoop>,
-    /// Arrays of one axis, for loops that run one after the other.
-    pub arrays: Vec<TapeArray>,
-    /// How many loops may run at the same time.
-    pub branches: usize,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TapedLoop {
-    /// The parameter that says how many iterations run at once, an `i32`.
-    pub slots: usize,
-    /// The iterations run in order: there is one slot.
-    pub in_order: bool,
-    /// Which of the loops that run at the same time it is.
-    pub branch: usize,
-    /// Where its iterations may need different amounts.
-    pub claims: Option<ClaimParams>,
-}
-
-/// Parameters of a loop whose iterations may take columns only when they need them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ClaimParams {
-    /// How many columns there are for that, an `i32`; zero if each slot has its own.
-    pub columns: usize,
-    /// An array of one `i32`, zero at first: how many are taken.
-    pub tickets: usize,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TapeArray {
-    pub branch: usize,
-    pub scalar: Scalar,
-    pub param: usize,
-}
-
-/// Gives the kernel parameters for the arrays that its tapes are to lie in. `varies` says of each loop with tapes whether its iterations may need
-/// different amounts. A tape that has an array keeps it.
-pub fn declare_tape_arrays(kernel: &mut Kernel, varies: &[bool]) -> TapeParams {
-    let mut found = TapeParams::default();
-    let top = kernel.top_regions();
-    for op in kernel.top_ops() {
-        let Some(parallel) = kernel.parallel_loop(op) else { continue };
-        let in_order = parallel.attributes.keeps_order();
-        let tapes: Vec<_> = ops_in(kernel, parallel.body)
-            .into_iter()
-            .filter(|&op| kernel.ops[op].kind == OpKind::Tape && kernel.ops[op].operands.len() == 1)
-            .collect();
-        if tapes.is_empty() {
-            continue;
-        }
-        // What stands beside a fork runs before or after it, so it may have what a branch has.
-        let branch = top[1..].iter().position(|&region| kernel.regions[region].ops.contains(&op));
-        let branch = branch.unwrap_or(0);
-        let number = found.loops.len();
-        let slots_param = kernel.params.len();
-        let slots = kernel.add_param(format!("slots{number}"), Type::I32);
-        let mut claims = None;
-        let mut claim_values = Vec::new();
-        if varies.get(number) == Some(&true) && !in_order {
-            let columns = kernel.params.len();
-            claim_values.push(kernel.add_param(format!("columns{number}"), Type::I32));
-            let ty = Type::Array(ArrayType::array(Scalar::I32, 1, Boundary::Unsafe));
-            claim_values.push(kernel.add_param(format!("tickets{number}"), ty));
-            claims = Some(ClaimParams { columns, tickets: columns + 1 });
-        }
-        found.loops.push(TapedLoop { slots: slots_param, in_order, branch, claims });
-        for tape in tapes {
-            let scalar = scalar_of(kernel, kernel.ops[tape].results[0]);
-            let known = found.arrays.iter().find(|array| (array.branch, array.scalar) == (branch, scalar));
-            let array = if let Some(array) = known {
-                kernel.regions[kernel.body].params[array.param]
-            } else {
-                found.arrays.push(TapeArray { branch, scalar, param: kernel.params.len() });
-                let ty = Type::Array(ArrayType::array(scalar, 1, Boundary::Unsafe));
-                kernel.add_param(format!("tapes{branch}.{scalar}"), ty)
-            };
-            kernel.ops[tape].operands.extend([array, slots]);
-            kernel.ops[tape].operands.extend(claim_values.iter().copied());
-        }
-    }
-    found.branches = found.loops.iter().map(|taped| taped.branch + 1).max().unwrap_or(0);
-    found
-}
 
 /// The pass.
 pub fn place_tapes(kernel: &mut Kernel) {
@@ -173,13 +85,6 @@ fn slots_of(kernel: &Kernel, op: Op) -> Option<Slots> {
         }
     }
     found
-}
-
-fn scalar_of(kernel: &Kernel, tape: Value) -> Scalar {
-    match kernel.ty(tape) {
-        Type::Tape(scalar) => scalar,
-        ty => panic!("{tape} is {ty}, and no tape"),
-    }
 }
 
 /// Puts the loop at the end of the region, as one over slots.

@@ -10,7 +10,9 @@ mod verify_error;
 
 use octants_ir::Kernel;
 use octants_ir::text::{parse, print};
-use octants_passes::{Mode, declare_tape_arrays, place_tapes};
+use octants_passes::{
+    Mode, SizesLayout, TapePlan, declare_sized_tape_arrays, declare_tape_arrays, place_tapes,
+};
 
 use crate::file::{END, Kind, OUTPUT, TestFile};
 
@@ -45,6 +47,14 @@ pub fn run(file: &TestFile) -> Result<String, String> {
             Kind::Placed => derivative::run_text(Mode::Reverse, case, &kernel, |mut made| {
                 let varies = made.tapes.take().map_or_else(Vec::new, |tapes| tapes.varies);
                 declare_tape_arrays(&mut made.kernel, &varies);
+                place_tapes(&mut made.kernel);
+                made.kernel
+            }),
+            Kind::Sized => derivative::run_text(Mode::Reverse, case, &kernel, |mut made| {
+                if let Some(TapePlan { scalars, varies, .. }) = &made.tapes {
+                    let layout = SizesLayout { scalars, varies, with_duals: false, limit: 1 << 30 };
+                    declare_sized_tape_arrays(&mut made.kernel, layout);
+                }
                 place_tapes(&mut made.kernel);
                 made.kernel
             }),
