@@ -181,6 +181,7 @@ def test_the_surface_of_a_kernel():
     assert documented(3) == 3
     assert documented.__name__ == "documented" and documented.__doc__ == "What it does."
     assert documented._primal is documented and documented.__wrapped__(4) == 4
+    assert documented._adjoint == documented.grad
     assert callable(documented.grad)
     with pytest.warns(DeprecationWarning):
         oc.kernel(pure=True)(documented.__wrapped__)

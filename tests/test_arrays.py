@@ -110,8 +110,26 @@ def test_copy_mismatches():
     for dtype in "c8", "U1", object, "M8[s]":
         with pytest.raises(TypeError, match="takes an array of numbers, not of"):
             a.from_numpy(np.zeros(4, dtype=dtype))
-    with pytest.raises(AssertionError):
-        a.copy_from(oc.ndarray(oc.f64, 4))
+    for other in oc.ndarray(oc.f32, 5), oc.ndarray(oc.f32, (4, 1)), oc.Vector.ndarray(2, oc.f32, 4), np.zeros(4):
+        with pytest.raises(AssertionError, match="copy_from"):
+            a.copy_from(other)
+
+
+def test_copies_between_element_types(arch):
+    reals, integers = oc.ndarray(oc.f32, (2, 3)), oc.ndarray(oc.i64, (2, 3))
+    numbers = np.array([[1.75, -1.75, 0.0], [100.5, -7.0, 3.25]], np.float32)
+    reals.from_numpy(numbers)
+    integers.copy_from(reals)
+    np.testing.assert_array_equal(integers.to_numpy(), numbers.astype(np.int64))
+    reals.copy_from(integers)
+    np.testing.assert_array_equal(reals.to_numpy(), np.trunc(numbers))
+    vectors, wide = oc.Vector.ndarray(2, oc.i32, 3), oc.Vector.ndarray(2, oc.f64, 3)
+    vectors.from_numpy(np.arange(6, dtype=np.int32).reshape(3, 2))
+    wide.copy_from(vectors)
+    np.testing.assert_array_equal(wide.to_numpy(), np.arange(6).reshape(3, 2))
+    across = oc.tensor(oc.f64, (2, 3), layout=(1, 0))
+    across.copy_from(integers)
+    np.testing.assert_array_equal(across.to_numpy(), np.trunc(numbers))
 
 
 def test_types_of_python_are_numpys_in_a_copy():

@@ -302,6 +302,16 @@ def test_math_functions_take_matrices():
     assert oc.cast(v, oc.u1).to_list() == [True, True, True] and oc.sqrt(ivec3(4)).dt is oc.f32
     same(oc.zero(oc.Vector([np.inf, 1])), [0, 0])
     assert oc.bit_cast(vec2(1, -1), oc.i32).to_list() == [0x3F800000, -0x40800000]
+    # Numbers of Python's have the width that is asked for.
+    assert oc.bit_cast(1.0, oc.i32) == 0x3F800000 and oc.bit_cast(1.0, oc.u64) == 0x3FF0000000000000
+    assert (
+        oc.bit_cast(0x3F800000, oc.f32) == 1.0
+        and oc.bit_cast(-1, oc.u8) == 255
+        and oc.bit_cast(0xFFFFFFFF, oc.i32) == -1
+    )
+    for x, dtype in (1.0, oc.u8), (np.float32(1), oc.i64):
+        with pytest.raises(oc.OctantsTypeError, match="one width"):
+            oc.bit_cast(x, dtype)
 
 
 # ---- oc.math --------------------------------------------------------------------------------------------------------------

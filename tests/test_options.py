@@ -100,6 +100,7 @@ def test_dumps(option, sign, capfd):
 
 def test_extensions():
     assert oc.is_extension_enabled(oc.extension.data64) and oc.is_extension_enabled(oc.extension.assertion)
+    assert oc.is_extension_enabled(oc.extension.quant) and oc.is_extension_enabled(oc.extension.quant_basic)
     assert not oc.is_extension_enabled(oc.extension.bls)
     with pytest.raises(TypeError):
         oc.is_extension_enabled("data64")

@@ -30,7 +30,7 @@ class _Extensions:
 extension = _Extensions()
 
 #: What processors of the host have in this version.
-_HOST = ("data64", "assertion", "adstack", "sparse")
+_HOST = ("data64", "assertion", "adstack", "sparse", "quant", "quant_basic")
 
 
 def is_extension_enabled(ext: Extension) -> bool:

@@ -14,7 +14,7 @@ import math
 from ._elementwise import ELEMENTWISE, apply
 from ._matrix import Matrix, Vector
 from ._octants import Expr, trace_call
-from .exceptions import OctantsSyntaxError
+from .exceptions import OctantsSyntaxError, OctantsTypeError
 
 
 def _numpy():
@@ -249,7 +249,17 @@ def bit_cast(x, dtype):
     """The bits of ``x`` read as ``dtype``, which must be as wide."""
     from .types import to_numpy_type
 
-    return _numpy().asarray(x).view(to_numpy_type(dtype))[()]
+    bits = _numpy().dtype(to_numpy_type(dtype))
+    if type(x) in (int, float) and (type(x) is int or bits.itemsize > 1):
+        # A number of Python's has the width that is asked for.
+        numbers = _numpy().asarray(
+            x, f"{'i' if type(x) is int and x < 0 else 'u' if type(x) is int else 'f'}{bits.itemsize}"
+        )
+    else:
+        numbers = _numpy().asarray(x)
+    if numbers.dtype.itemsize != bits.itemsize:
+        raise OctantsTypeError(f"bit_cast needs types of one width, not {numbers.dtype} and {dtype}")
+    return numbers.view(bits)[()]
 
 
 # ---- atomics -------------------------------------------------------------------------------------------------------------

@@ -660,6 +660,12 @@ impl Kernel {
         slf.clone().into_any().unbind()
     }
 
+    /// The kernel that computes gradients.
+    #[getter]
+    fn _adjoint<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.getattr("grad")
+    }
+
     /// What programs for Quadrants ask of their cache: whether the newest code was found on disk or put there.
     #[getter]
     fn src_ll_cache_observations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

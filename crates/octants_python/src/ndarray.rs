@@ -282,15 +282,19 @@ impl Ndarray {
                 other.get_type().name()?
             )));
         };
-        let other = &other.get().array;
-        if other.element() != self.array.element() || other.shape() != self.array.shape() {
+        let (source, other) = (other, &other.get().array);
+        let is_alike = other.element().tensor_shape() == self.array.element().tensor_shape();
+        if !is_alike || other.shape() != self.array.shape() {
+            let text = |array: &NdArray| format!("{} {:?}", array.element(), array.shape());
             return Err(PyAssertionError::new_err(format!(
-                "copy_from needs equal types and shapes: this is {} {:?}, the other {} {:?}",
-                self.array.scalar().name(),
-                self.array.shape(),
-                other.scalar().name(),
-                other.shape()
+                "copy_from needs equal shapes, also of the elements: this is {}, the other {}",
+                text(&self.array),
+                text(other)
             )));
+        }
+        if other.scalar() != self.array.scalar() {
+            let elements = Self::to_numpy(source, None, Some(true), qd_stream)?;
+            return self.from_numpy(py, &elements, qd_stream);
         }
         write_log::host_writes(py, &self.array, "copy_from", &[])?;
         let is_at_rest = self.array.is_at_rest() && other.is_at_rest();
