@@ -58,8 +58,12 @@ def best(run, wait, budget=0.25, rounds=5):
     return min(times)
 
 
-def programs(qd, np, gpu):
-    """Of each program: a function that makes its arrays, and gives what runs it, what runs its gradients, and the array of gradients."""
+def programs(qd, np, gpu, small=False):
+    """Of each program: a function that makes its arrays, and gives what runs it, what runs its gradients, and the array of gradients.
+
+    The same kernels on few elements, if they are asked for.
+    """
+    long, edge = (2**10, 256) if small else (2**20, 1024)
     f32, i32 = qd.f32, qd.i32
     one, two = qd.types.ndarray(dtype=f32, ndim=1), qd.types.ndarray(dtype=f32, ndim=2)
     ints = qd.types.ndarray(dtype=i32, ndim=1)
@@ -92,7 +96,7 @@ def programs(qd, np, gpu):
             for i in range(x.shape[0]):
                 y[i] = 3.0 * x[i] * x[i] + 2.0 * x[i]
 
-        return of(polynomial, array(rng.random(2**20)), seeded(2**20))
+        return of(polynomial, array(rng.random(long)), seeded(long))
 
     def functions():
         @qd.kernel
@@ -101,15 +105,15 @@ def programs(qd, np, gpu):
                 a = qd.sin(x[i]) * qd.exp(x[i])
                 y[i] = qd.sqrt(x[i] + 1.0) / (a + 2.0)
 
-        return of(functions, array(rng.random(2**20)), seeded(2**20))
+        return of(functions, array(rng.random(long)), seeded(long))
 
     def stencil():
         @qd.kernel
         def stencil(x: two, y: two):
-            for i, j in qd.ndrange((1, 1023), (1, 1023)):
+            for i, j in qd.ndrange((1, edge - 1), (1, edge - 1)):
                 y[i, j] = x[i, j] * (x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1])
 
-        return of(stencil, array(rng.random((1024, 1024))), seeded((1024, 1024)))
+        return of(stencil, array(rng.random((edge, edge))), seeded((edge, edge)))
 
     def total():
         @qd.kernel
@@ -117,7 +121,7 @@ def programs(qd, np, gpu):
             for i in range(x.shape[0]):
                 y[0] += x[i] * x[i]
 
-        return of(total, array(rng.random(2**20)), seeded(1))
+        return of(total, array(rng.random(long)), seeded(1))
 
     def matrices():
         @qd.kernel
@@ -130,7 +134,7 @@ def programs(qd, np, gpu):
                 for k in qd.static(range(3)):
                     y[i, k] = n[k]
 
-        return of(matrices, array(rng.random((2**18, 3))), seeded((2**18, 3)))
+        return of(matrices, array(rng.random((long // 4, 3))), seeded((long // 4, 3)))
 
     def branches():
         @qd.kernel
@@ -143,10 +147,10 @@ def programs(qd, np, gpu):
                     v = qd.exp(-v)
                 y[i] = v
 
-        return of(branches, array(rng.random(2**20)), seeded(2**20))
+        return of(branches, array(rng.random(long)), seeded(long))
 
     def loop():
-        n = 2**20 if gpu else 65_536
+        n = long if gpu or small else 65_536
         steps = qd.field(i32, shape=())
         steps[None] = 64
 
@@ -161,7 +165,7 @@ def programs(qd, np, gpu):
         return of(loop, array(rng.random(n)), seeded(n))
 
     def nest():
-        n = 8192 if gpu else 512
+        n = 64 if small else 8192 if gpu else 512
         steps = qd.field(i32, shape=())
         steps[None] = 64
 
@@ -177,9 +181,10 @@ def programs(qd, np, gpu):
         return of(nest, array(rng.random(n)), seeded(n))
 
     def rows():
-        counts = rng.integers(0, 32, 2**16)
+        n = long // 16
+        counts = rng.integers(0, 32, n)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        columns = rng.integers(0, 2**16, int(starts[-1])).astype(np.int32)
+        columns = rng.integers(0, n, int(starts[-1])).astype(np.int32)
         first, at, weights = (
             qd.ndarray(i32, len(starts)),
             qd.ndarray(i32, len(columns)),
@@ -196,7 +201,7 @@ def programs(qd, np, gpu):
                     total += w[k] * x[at[k]]
                 y[i] = total
 
-        return of(rows, array(rng.random(2**16)), seeded(2**16), first, at, weights)
+        return of(rows, array(rng.random(n)), seeded(n), first, at, weights)
 
     def pairs():
         @qd.kernel
@@ -307,10 +312,10 @@ def mpm88(qd, np):
 
 
 def compile_times(system, device, only):
-    """Milliseconds of the first gradient of each kernel, and of a second one, in a session without a cache."""
+    """Milliseconds of the first gradient of each kernel, and of a second one, in a session without a cache, on few elements."""
     qd, np = load(system, device)
     found = {}
-    for name, make in programs(qd, np, device != "cpu").items():
+    for name, make in programs(qd, np, device != "cpu", small=True).items():
         if only and name not in only:
             continue
         run, back, _, seed = make()
@@ -441,7 +446,11 @@ def table(results, compiled, memory, device):
             row += [f"{1e3 * other['gradient']:.3f}{wrong}", f"{other['gradient'] / other['forward']:.2f}"]
             row += [f"{other['gradient'] / mine['gradient']:.1f}"]
         lines.append("| " + " | ".join(row) + " |")
-    lines += ["", "First call of `kernel.grad` less a second one, milliseconds, without caches on disk:", ""]
+    lines += [
+        "",
+        "First call of `kernel.grad` less a second one, milliseconds, on few elements, without caches on disk:",
+        "",
+    ]
     both = len(compiled) > 1
     lines += ["| program | " + " | ".join(compiled) + (" | times as fast |" if both else " |")]
     lines += ["|---|" + "---|" * (len(compiled) + both)]
