@@ -9,7 +9,7 @@ use octants_hal::{Cancel, LaunchShape};
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;
 use octants_llvm::{EmitOptions, TaskText, emit};
-use octants_llvm_sys::{Compilation, CompileError, Compiled, Options, Stage, Timing, start};
+use octants_llvm_sys::{Compilation, CompileError, Compiled, OptLevel, Options, Stage, Timing, start};
 
 /// How often a waiting compilation looks at the caller's flag. Chosen: Ctrl-C is to be heard within half a second.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -192,7 +192,11 @@ pub(crate) fn text(
 
 /// What LLVM is told of one task.
 fn of_task(options: &Options, task: &TaskText) -> Options {
-    Options { straight: task.straight, ..options.clone() }
+    let opt = match options.opt {
+        OptLevel::Default if task.brief => OptLevel::Brief,
+        level => level,
+    };
+    Options { straight: task.straight, opt, ..options.clone() }
 }
 
 /// In the order of the texts; at most `threads` at a time.
@@ -232,5 +236,23 @@ fn compile_all(
                 });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_brief_task_is_optimised_less_and_never_more() {
+        let level = |opt, brief| {
+            let (symbol, text) = (String::new(), String::new());
+            let task =
+                TaskText { symbol, text, lanes: 16, straight: true, brief, shape: LaunchShape::default() };
+            of_task(&Options { opt, ..Options::default() }, &task).opt
+        };
+        assert_eq!(level(OptLevel::Default, true), OptLevel::Brief);
+        assert_eq!(level(OptLevel::Default, false), OptLevel::Default);
+        assert_eq!(level(OptLevel::None, true), OptLevel::None);
     }
 }

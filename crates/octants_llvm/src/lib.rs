@@ -88,6 +88,8 @@ pub struct TaskText {
     pub lanes: u32,
     /// Its loops are over straight code, of whole vectors or such as vectors would not gain: there is nothing in them to unroll or to vectorise.
     pub straight: bool,
+    /// It runs few iterations, and vectors of them at once: its code is to be made in little time.
+    pub brief: bool,
     /// How its function deals iterations to the threads of a GPU; of no meaning on a CPU.
     pub shape: LaunchShape,
 }

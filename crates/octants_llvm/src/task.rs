@@ -41,7 +41,9 @@ pub(crate) fn emit(
     let function =
         format!("{} {{\n{}}}\n", options.target.shape().head(plan, &plan.tasks[number], &symbol), f.finish());
     let text = module.finish(&options.triple, &options.data_layout, &function);
-    TaskText { symbol, text, lanes, straight, shape }
+    // Scalar code that was made in little time takes twice as long, and the ends of a stencil's rows are a twentieth of its gradient.
+    let brief = lanes > 1 && kernel.parallel_loop(task).is_some_and(|parallel| parallel.attributes.brief);
+    TaskText { symbol, text, lanes, straight, brief, shape }
 }
 
 /// The pure ops and loads of temps outside of tasks that a task's body and the places of its reductions are computed from, in

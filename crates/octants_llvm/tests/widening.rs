@@ -214,6 +214,20 @@ fn a_body_of_functions_is_straight_code_where_a_library_has_them_all() {
 }
 
 #[test]
+fn a_loop_of_few_iterations_is_compiled_in_little_time() {
+    let plain = "%a: f32 = load %x[%i]\n %t: f32 = mul %a, %two\n store %x[%i], %t";
+    let (usual, brief) = (task_with(512, "", plain), task_with(512, "brief", plain));
+    assert!(!usual.brief && brief.brief && brief.lanes > 1);
+    assert_eq!(usual.text, brief.text);
+    // Lanes that lie apart: scalar code, which is not vectorised and has few passes.
+    let apart = "%a: f32 = load %m[%i, %none]\n %t: f32 = mul %a, %two\n store %x[%i], %t";
+    let (usual, scalar) = (task_with(512, "", apart), task_with(512, "brief", apart));
+    assert_eq!((usual.lanes, usual.straight), (1, false));
+    assert_eq!((scalar.lanes, scalar.straight, scalar.brief), (1, true, false));
+    assert!(scalar.text.contains("llvm.loop.vectorize.enable"));
+}
+
+#[test]
 fn what_no_trip_changes_is_gathered_before_the_loop() {
     let gathers = |text: &str| text.matches("call <64 x float> @llvm.masked.gather").count();
     let sums = "%a: f32 = load %m[%i, %none]\n %p: f32 = mul %s, %a\n %q: f32 = sqrt %p\n %t: f32 = sqrt %q

@@ -276,7 +276,7 @@ impl TargetMachine {
                 triple.as_ptr(),
                 cpu.as_ptr(),
                 features.as_ptr(),
-                level.codegen(),
+                level.codegen(target.processor()),
                 LLVMRelocMode::LLVMRelocPIC,
                 LLVMCodeModel::LLVMCodeModelDefault,
             );

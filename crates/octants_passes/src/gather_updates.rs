@@ -16,7 +16,7 @@
 //!   %3: f32 = add %1, %2
 //!   %4: f32 = atomic_add %a[%p], %3
 //! }
-//! parallel_for (%t: i32) in (0..2) {               the first and the last elements
+//! parallel_for (%t: i32) in (0..2) brief {         the first and the last elements
 //!   %p: i32 = …                                    0 or %n - 1
 //!   if … { … }                                     collect from those of their iterations that there are
 //! }
@@ -323,9 +323,9 @@ impl Gathering<'_> {
     }
 
     /// A loop at the end of the kernel's body.
-    fn add_loop(&self, kernel: &mut Kernel, bounds: Vec<Value>, region: Region) {
+    fn add_loop(&self, kernel: &mut Kernel, bounds: Vec<Value>, region: Region, brief: bool) {
         Builder::at(kernel, region, self.loc).yields(&[]);
-        let kind = OpKind::ParallelFor(Box::new(self.attributes.clone()));
+        let kind = OpKind::ParallelFor(Box::new(ParallelFor { brief, ..self.attributes.clone() }));
         Builder::at(kernel, kernel.body, self.loc).op(kind, bounds, [], [region]);
     }
 
@@ -373,7 +373,7 @@ impl Gathering<'_> {
         for (_, path, sum) in sums {
             Builder::at(kernel, region, self.loc).atomic(AtomicOp::Add, self.updates.base, &path, sum);
         }
-        self.add_loop(kernel, bounds, region);
+        self.add_loop(kernel, bounds, region, self.attributes.brief);
     }
 
     /// The elements near both ends of an axis, and far from those of the axes before it, which not all distances reach: each collects from those that do.
@@ -441,7 +441,7 @@ impl Gathering<'_> {
         }
         // Nobody else could find out that elements of different numbers are different ones.
         demote_updates_of_own(kernel, region, self.updates.base);
-        self.add_loop(kernel, bounds, region);
+        self.add_loop(kernel, bounds, region, true);
     }
 
     /// A region with the updates of an iteration whose elements are not collected.

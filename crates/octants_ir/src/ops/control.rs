@@ -57,6 +57,8 @@ pub struct ParallelFor {
     pub max_threads: Option<u32>,
     /// Iterations write what others read or write, as the user asked for: those that one thread runs are run one after the other.
     pub in_order: bool,
+    /// Iterations are few beside those of another loop that does the same: code for them is made in little time rather than made fast.
+    pub brief: bool,
     /// A name for profiles and dumps.
     pub name: Option<String>,
 }

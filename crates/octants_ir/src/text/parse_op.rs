@@ -286,6 +286,7 @@ impl Parser {
             attributes.max_threads = Some(self.integer()?);
         }
         attributes.in_order = self.eat_word("in_order");
+        attributes.brief = self.eat_word("brief");
         if self.eat_word("name") {
             attributes.name = Some(self.text()?);
         }

@@ -546,6 +546,9 @@ impl<'k> Printer<'k> {
         if attributes.in_order {
             self.push(" in_order");
         }
+        if attributes.brief {
+            self.push(" brief");
+        }
         if let Some(name) = &attributes.name {
             self.push(" name ");
             self.string(name);

@@ -161,6 +161,7 @@ fn everything() -> Kernel {
         block_dim: Some(64),
         max_threads: Some(1),
         in_order: true,
+        brief: true,
         name: Some("sum".into()),
     };
     b.op(OpKind::ParallelFor(Box::new(attributes)), [i, n, n, i, temp, x, i], [], [body]);

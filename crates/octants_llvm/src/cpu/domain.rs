@@ -75,7 +75,11 @@ impl Emitter<'_> {
         };
         let group = independent.then(|| self.scopes.begin_independent(&mut self.module));
         let polls = self.polls(op);
-        let scalar = widen::scalar_body(self.kernel, &parallel);
+        let scalar = if parallel.attributes.brief {
+            ScalarBody::Straight
+        } else {
+            widen::scalar_body(self.kernel, &parallel)
+        };
         let calls = || {
             ops_in(self.kernel, body).iter().any(|&op| matches!(self.kernel.ops[op].kind, OpKind::Call(_)))
         };
@@ -96,7 +100,8 @@ impl Emitter<'_> {
         };
         self.scopes.end_independent();
         self.combine_totals(op, &totals);
-        (lanes, domain.widening.map_or(scalar == ScalarBody::Straight, |widening| widening.straight))
+        let straight = domain.widening.map_or(scalar == ScalarBody::Straight, |widening| widening.straight);
+        (lanes, straight)
     }
 
     /// `lo` and `hi` of each axis of the range that is running: constants where the kernel has them, else what the launch computed.

@@ -101,7 +101,7 @@ pub(crate) enum ScalarBody {
     Vectorisable,
     /// Vectors are known to be slower, or the body is so long that LLVM would look at it for longer than for all else.
     Scalar,
-    /// There is no loop in it, and nothing that vectors or further copies of it would gain.
+    /// There is no loop in it, and nothing that vectors or further copies of it would gain; or it runs seldom.
     Straight,
 }
 

@@ -197,6 +197,7 @@ impl<H: Host> Lowerer<'_, H> {
             block_dim: config.block_dim,
             max_threads: config.parallelize,
             in_order: false,
+            brief: false,
             name: config.name,
         };
         if let Some(sparse) = &nest.range.sparse {
