@@ -305,7 +305,7 @@ def test_numba_looks_at_arrays_and_kernels_at_those_of_numba():
     for own in (x, field):
         seen = cuda.as_cuda_array(own)
         assert (seen.copy_to_host() == 1.5).all()
-        seen[10:20] = np.full(10, 4, np.float32)
+        seen[10:20].copy_to_device(np.full(10, 4, np.float32))
         cuda.synchronize()
         assert own[9] == 1.5 and own[10] == 4 and own[19] == 4 and own[20] == 1.5
     theirs = cuda.to_device(np.arange(1000, dtype=np.float32))
