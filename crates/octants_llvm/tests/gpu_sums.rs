@@ -42,6 +42,57 @@ kernel @histogram(%x "x": array<i32, 1>, %count "count": array<i32, 2>, %sum "su
     }
 }
 
+/// Each point adds to every other one, in loops that all lanes of a warp run in step: one of them adds for all.
+#[test]
+fn lanes_in_step_add_together_to_a_cell_that_all_share() {
+    let text = r#"
+kernel @pairs(%x "x": array<f32, 1>, %sum "sum": array<tensor<f32, 2>, 1>, %count "count": array<i32, 2>, %wide "wide": array<f64, 1>) {
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %x
+  %m: i32 = extent 0 %sum
+  parallel_for (%i: i32) in (%zero..%n) {
+    %none: i32 = const 0
+    %one: i32 = const 1
+    %v: f32 = load %x[%i]
+    for %j: i32 in %none..BOUND {
+      %back: i32 = sub %m, %j
+      %at: i32 = sub %back, %one
+      %p: f32 = cast %j
+      %q: f32 = mul %v, %p
+      %a: f32 = atomic_add %sum[%at, %none], %v
+      %b: f32 = atomic_sub %sum[%at, %one], %q
+      for %k: i32 in %none..%j {
+        %w: i32 = cast %q
+        %c: i32 = atomic_add %count[%j, INDEX], %w
+      }
+      %d: f64 = cast %v
+      %e: f64 = atomic_add %wide[%j], %d
+    }
+  }
+  return
+}"#;
+    let all = text.replace("BOUND", "%m").replace("INDEX", "%k");
+    for count in [1, 32, 300, 1000] {
+        let x = whole_numbers(Scalar::F32, count as usize);
+        let inputs = [
+            Input::array(Scalar::F32, &x, &[count]),
+            Input::array(Scalar::F32, &whole_numbers(Scalar::F32, 14), &[7]),
+            input(Scalar::I32, &[7, 7]),
+            input(Scalar::F64, &[7]),
+        ];
+        check_gpu(&kernel(&all), &inputs, |_| 0.0);
+    }
+    let shuffles = |text: &str| tasks(text)[0].text.matches("call i32 @llvm.nvvm.shfl.sync.down").count();
+    // Five for each word: two reals, an integer, and the halves of a real of 64 bits.
+    assert!(shuffles(&all) > 0 && shuffles(&all).is_multiple_of(5), "{}", shuffles(&all));
+    // How often a loop runs is each lane's own, or which cell it adds to is, or it reads the array.
+    assert_eq!(shuffles(&text.replace("BOUND", "%i").replace("INDEX", "%k")), 0);
+    let one_array = all.replace("%wide[%j]", "%wide[%i]").replace("%sum[%at", "%sum[%i");
+    assert!(shuffles(&one_array) > 0);
+    assert_eq!(shuffles(&one_array.replace("%count[%j, %k]", "%count[%i, %k]")), 0);
+    assert_eq!(shuffles(&one_array.replace("%w: i32 = cast %q", "%w: i32 = load %count[%j, %k]")), 0);
+}
+
 #[test]
 fn two_entries_of_a_vector_are_added_by_one_instruction() {
     let text = r#"

@@ -142,9 +142,7 @@ impl Emitter<'_> {
         tiling: Tiling,
     ) -> Option<WholeWarp> {
         let axis = tiles.axes[tiles.axes.len() - 1].index;
-        if !self.has_scattered_sums((body, axis), tiling) {
-            return None;
-        }
+        let own = self.has_scattered_sums((body, axis), tiling)?;
         let mut inside = piece.inside;
         if tiling.points == 1 {
             let x = self.resize(tiles.x, piece.column.ty);
@@ -155,7 +153,7 @@ impl Emitter<'_> {
                 None => has_column,
             });
         }
-        Some(self.whole_warp((body, axis), inside))
+        Some(self.whole_warp((body, axis), own, inside))
     }
 
     /// Whether the last axis has a column.

@@ -20,6 +20,7 @@ use octants_ir::ops::{ArithOp, AtomicOp};
 use octants_ir::{Boundary, Const, Data, Kernel, Op, OpKind, Scalar, Type, Value};
 
 use super::runs::{cell_of, entry};
+use super::warp_sums::Sharing;
 use crate::address::{Address, Target};
 use crate::alias::Class;
 use crate::emitter::Emitter;
@@ -143,11 +144,13 @@ impl Emitter<'_> {
         });
         let values: Vec<_> = values.collect();
         let address = self.address(path);
-        if self.lanes_may_share(sums.ops[0]) {
-            let cell = address.one_cell();
-            self.add_for_warp(cell, &values, |e, values| e.add_cells(path, address, values));
-        } else {
-            self.add_cells(path, address, &values);
+        match self.sharing(sums.ops[0]) {
+            Sharing::Unknown => self.add_cells(path, address, &values),
+            Sharing::Some => {
+                let cell = address.one_cell();
+                self.add_for_warp(cell, &values, |e, values| e.add_cells(path, address, values));
+            }
+            Sharing::All => self.add_for_all_lanes(&values, |e, values| e.add_cells(path, address, values)),
         }
     }
 

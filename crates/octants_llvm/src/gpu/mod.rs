@@ -179,7 +179,7 @@ impl Shape for GpuOptions {
     fn joined_sums(&self, e: &Emitter<'_>, ops: &[Op]) -> Vec<JoinedSums> {
         let mut joined = if self.vector_sums { e.neighbouring_sums(ops) } else { Vec::new() };
         let alone = |op: &Op| joined.iter().all(|sums| !sums.ops.contains(op));
-        let alone: Vec<_> = e.scattered_sums(ops).filter(alone).collect();
+        let alone: Vec<_> = e.scattered_sums(ops).into_iter().filter(alone).collect();
         joined.extend(alone.into_iter().map(|op| JoinedSums { ops: vec![op], last: op }));
         joined
     }

@@ -18,10 +18,18 @@
 //!
 //! **Every lane comes here**, or none: the body's own ops alone are written so, for warps all of whose lanes have a point, and only if no op
 //! of the body can end a thread.
+//!
+//! All lanes run a loop of the body *in step* whose bounds are the same for all of them. What they add there to a cell that does not depend on the point, of an
+//! array that the body does nothing else with, is added up without a look: gradients of forces between all bodies, where each point adds to every other one.
+//!
+//! ```text
+//! for d in 16, 8, 4, 2, 1:  value += value of lane + d
+//! lane 0: update
+//! ```
 
 use octants_ir::ops::{AtomicOp, Effects};
 use octants_ir::rewrite::ops_in;
-use octants_ir::{Boundary, Const, Data, Op, OpKind, Region, Scalar, Type, Value};
+use octants_ir::{Boundary, Const, Data, Kernel, Op, OpKind, Region, Scalar, Type, Value, ValueDef};
 
 use super::choose::Tiling;
 use super::registers::Register;
@@ -39,6 +47,8 @@ const SHUFFLE: &str = "llvm.nvvm.shfl.sync.up.i32";
 const MOST_CELLS: u32 = 8;
 /// Updates that are written so, at most, with all points of a thread. Chosen, not measured: each takes about 40 instructions.
 const MOST_UPDATES: usize = 16;
+/// Ops one behind the other that compute an index or a bound, at most. Chosen, not measured: a bound on the time.
+const MOST_INDEX_OPS: u32 = 8;
 
 /// A body whose points are dealt to whole warps.
 #[derive(Clone, Copy, Debug)]
@@ -46,26 +56,49 @@ pub(crate) struct WholeWarp {
     body: Region,
     /// The index of the last axis, along which lanes are neighbours.
     axis: Value,
+    /// Whether the body's own updates are written so; those of loops in step are.
+    own: bool,
     /// Whether all lanes of this warp have a point.
     whole: Val,
 }
 
+/// Which lanes of a whole warp add to the same cells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sharing {
+    /// Nobody looks.
+    Unknown,
+    /// Some of them may.
+    Some,
+    All,
+}
+
 impl Emitter<'_> {
-    /// Whether a body has updates that are written so.
-    pub(super) fn has_scattered_sums(&self, (body, axis): (Region, Value), tiling: Tiling) -> bool {
+    /// Whether a body has updates that are written so: `None` if neither it nor its loops in step have any, else whether its own are.
+    pub(super) fn has_scattered_sums(&self, (body, axis): (Region, Value), tiling: Tiling) -> Option<bool> {
         let kernel = self.kernel;
         let ends = |op: &Op| {
             let kind = &kernel.ops[*op].kind;
             kind.effects().contains(Effects::ENDS) && !kind.is_terminator()
         };
-        let updates = kernel.regions[body].ops.iter().filter(|&&op| self.is_scattered(axis, op)).count();
-        let written = updates * (tiling.columns() * tiling.rows) as usize;
+        let own = kernel.regions[body].ops.iter().filter(|&&op| self.is_scattered(axis, op)).count();
+        let in_step = InStep::of(kernel, body);
+        let ops_in_step = in_step.loops.iter().flat_map(|&region| &kernel.regions[region].ops);
+        let shared = ops_in_step.filter(|&&op| self.is_shared_by_all(&in_step, op)).count();
+        let are_few = |updates: usize| {
+            (1..=MOST_UPDATES).contains(&(updates * (tiling.columns() * tiling.rows) as usize))
+        };
         let has_warps = tiling.block.is_multiple_of(WARP);
-        (1..=MOST_UPDATES).contains(&written) && has_warps && !ops_in(kernel, body).iter().any(ends)
+        let any = are_few(own) || are_few(shared);
+        (any && has_warps && !ops_in(kernel, body).iter().any(ends)).then(|| are_few(own))
     }
 
     /// Asks, where all lanes of a warp come, whether all of them have a point.
-    pub(super) fn whole_warp(&mut self, (body, axis): (Region, Value), inside: Option<Val>) -> WholeWarp {
+    pub(super) fn whole_warp(
+        &mut self,
+        (body, axis): (Region, Value),
+        own: bool,
+        inside: Option<Val>,
+    ) -> WholeWarp {
         let whole = match inside {
             None => Val::constant(Const::bool(true)),
             Some(inside) => {
@@ -73,41 +106,111 @@ impl Emitter<'_> {
                 self.f.value(Ty::new(Scalar::U1, 1), format_args!("call i1 @{ALL}(i32 -1, i1 {inside})"))
             }
         };
-        WholeWarp { body, axis, whole }
+        WholeWarp { body, axis, own, whole }
     }
 
     /// Whether an op of the body adds to a cell that lanes may share, and nobody asks for what it held.
     fn is_scattered(&self, axis: Value, op: Op) -> bool {
+        // What runs along the axis is a cell for each lane.
+        self.sum_path(op).is_some_and(|path| run_along(self.kernel, axis, path).is_none())
+    }
+
+    /// Whether an op of a loop in step adds to one cell for all lanes, and nobody asks for what it held.
+    fn is_shared_by_all(&self, in_step: &InStep, op: Op) -> bool {
+        let kernel = self.kernel;
+        let Some((array, indices)) = self.sum_path(op).and_then(<[Value]>::split_first) else { return false };
+        // A thread that reads the array sees what it has added itself.
+        let reads = |&other: &Op| {
+            let data = &kernel.ops[other];
+            let adds = matches!(data.kind, OpKind::Atomic(_)) && !self.facts.used[data.results[0]];
+            !adds && !matches!(data.kind, OpKind::Extent(_)) && data.operands.contains(array)
+        };
+        self.options.noalias
+            && indices.iter().all(|&index| in_step.is_uniform(kernel, index, MOST_INDEX_OPS))
+            && !ops_in(kernel, in_step.body).iter().any(reads)
+    }
+
+    /// The cell of an op that adds to an array, if lanes can add up what it adds.
+    fn sum_path(&self, op: Op) -> Option<&[Value]> {
         let kernel = self.kernel;
         let data = &kernel.ops[op];
-        let OpKind::Atomic(AtomicOp::Add | AtomicOp::Sub) = data.kind else { return false };
+        let OpKind::Atomic(AtomicOp::Add | AtomicOp::Sub) = data.kind else { return None };
         let path = &data.operands[..data.operands.len() - 1];
         let (Some(param), Type::Array(array)) = (kernel.as_param(path[0]), kernel.ty(path[0])) else {
-            return false;
+            return None;
         };
         let is_global = !matches!(self.array_class(param), Class::Shared(_) | Class::Unknown);
         if !is_global || matches!(array.elem, Data::Struct(_)) || array.boundary == Boundary::Clamp {
-            return false;
+            return None;
         }
         let known = entry(kernel, array.elem, &path[1 + usize::from(array.rank)..]).is_some();
         let is_added = matches!(elem_of(array.elem).bytes(), 4 | 8);
-        // What runs along the axis is a cell for each lane.
-        let runs = run_along(kernel, axis, path).is_some();
-        known && is_added && !runs && !self.facts.used[data.results[0]]
+        (known && is_added && !self.facts.used[data.results[0]]).then_some(path)
     }
 
-    /// The updates among the body's own ops that no others are joined with.
-    pub(super) fn scattered_sums<'a>(&'a self, ops: &'a [Op]) -> impl Iterator<Item = Op> + 'a {
-        let warp = self.warp.filter(|warp| self.kernel.regions[warp.body].ops.first() == ops.first());
-        let ops = if warp.is_some() { ops } else { &[] };
-        ops.iter().copied().filter(move |&op| warp.is_some_and(|warp| self.is_scattered(warp.axis, op)))
+    /// The updates among ops of the body, or of a loop in step, that lanes share.
+    pub(super) fn scattered_sums(&self, ops: &[Op]) -> Vec<Op> {
+        if self.warp.is_none() {
+            return Vec::new();
+        }
+        ops.iter().copied().filter(|&op| self.sharing(op) != Sharing::Unknown).collect()
     }
 
-    /// Whether the first of these updates is one of the body's own that lanes may share.
-    pub(super) fn lanes_may_share(&self, op: Op) -> bool {
-        self.warp.is_some_and(|warp| {
-            self.kernel.regions[warp.body].ops.contains(&op) && self.is_scattered(warp.axis, op)
-        })
+    /// Which lanes share the cells of an update.
+    pub(super) fn sharing(&self, op: Op) -> Sharing {
+        let Some(warp) = self.warp.filter(|_| self.sum_path(op).is_some()) else { return Sharing::Unknown };
+        let stands_in = |region: Region| self.kernel.regions[region].ops.contains(&op);
+        if stands_in(warp.body) {
+            let shared = warp.own && self.is_scattered(warp.axis, op);
+            return if shared { Sharing::Some } else { Sharing::Unknown };
+        }
+        let in_step = InStep::of(self.kernel, warp.body);
+        let comes_in_step = in_step.loops.iter().any(|&region| stands_in(region));
+        if comes_in_step && self.is_shared_by_all(&in_step, op) { Sharing::All } else { Sharing::Unknown }
+    }
+
+    /// Runs an update of cells that all lanes of a whole warp share, with what they add together.
+    pub(super) fn add_for_all_lanes(&mut self, values: &[Val], update: impl FnOnce(&mut Self, &[Val])) {
+        let Some(warp) = self.warp else { return update(self, values) };
+        let (sum, plain, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
+        let mut incoming: Vec<(Vec<Val>, Label)> = Vec::new();
+        if warp.whole.as_const().is_some() {
+            self.f.jump(sum);
+        } else {
+            incoming.push((values.to_vec(), self.f.block()));
+            self.f.branch(warp.whole, sum, plain);
+        }
+
+        self.f.begin(sum);
+        let mut totals = values.to_vec();
+        let mut distance = WARP / 2;
+        while distance > 0 {
+            for total in &mut totals {
+                let other = self.shuffle_down(*total, word(u32::MAX), word(distance));
+                *total = self.combine(AtomicOp::Add, *total, other);
+            }
+            distance /= 2;
+        }
+        let thread = self.register(Register::Thread);
+        let lane = self.binary("and", thread, word(WARP - 1));
+        let is_first = self.compare("eq", lane, word(0));
+        incoming.push((totals, self.f.block()));
+        self.f.branch(is_first, plain, done);
+
+        self.f.begin(plain);
+        let values = self.joined(values, &incoming);
+        update(self, &values);
+        self.f.jump(done);
+        self.f.begin(done);
+    }
+
+    /// Values by where control comes from.
+    fn joined(&mut self, values: &[Val], incoming: &[(Vec<Val>, Label)]) -> Vec<Val> {
+        let joined = (0..values.len()).map(|number| {
+            let from: Vec<_> = incoming.iter().map(|(values, block)| (values[number], *block)).collect();
+            self.f.join(values[number].ty(), &from)
+        });
+        joined.collect()
     }
 
     /// Runs an update of cells from this one on, with what the lanes that share them add together.
@@ -151,12 +254,7 @@ impl Emitter<'_> {
         self.f.branch(is_head, plain, done);
 
         self.f.begin(plain);
-        let values: Vec<_> = (0..values.len())
-            .map(|number| {
-                let from: Vec<_> = incoming.iter().map(|(values, block)| (values[number], *block)).collect();
-                self.f.join(values[number].ty(), &from)
-            })
-            .collect();
+        let values = self.joined(values, &incoming);
         update(self, &values);
         self.f.jump(done);
         self.f.begin(done);
@@ -206,6 +304,52 @@ impl Emitter<'_> {
         let symbol = "llvm.cttz.i32";
         self.module.declare(symbol, || format!("declare i32 @{symbol}(i32, i1 immarg)"));
         self.f.value(Ty::new(Scalar::U32, 1), format_args!("call i32 @{symbol}(i32 {v}, i1 false)"))
+    }
+}
+
+/// The loops of a body that all lanes run in step: how often is the same for all of them.
+struct InStep {
+    body: Region,
+    /// The bodies of the loops, those outside first.
+    loops: Vec<Region>,
+}
+
+impl InStep {
+    fn of(kernel: &Kernel, body: Region) -> Self {
+        let mut found = Self { body, loops: Vec::new() };
+        let mut looked_at = 0;
+        loop {
+            let region = if looked_at == 0 { body } else { found.loops[looked_at - 1] };
+            for &op in &kernel.regions[region].ops {
+                let data = &kernel.ops[op];
+                if data.kind == OpKind::For
+                    && data.operands[..2].iter().all(|&bound| found.is_uniform(kernel, bound, MOST_INDEX_OPS))
+                {
+                    found.loops.push(data.regions[0]);
+                }
+            }
+            looked_at += 1;
+            if looked_at > found.loops.len() {
+                return found;
+            }
+        }
+    }
+
+    /// Whether a value is certainly the same for all lanes of a warp that are at it: it follows from arguments, shapes and indices of loops in step. Looks at
+    /// chains of so many ops.
+    fn is_uniform(&self, kernel: &Kernel, value: Value, depth: u32) -> bool {
+        match kernel.values[value].def {
+            ValueDef::Param(region, number) => {
+                region == kernel.body || number == 0 && region != self.body && self.loops.contains(&region)
+            }
+            ValueDef::Result(op, _) => {
+                let data = &kernel.ops[op];
+                depth > 0
+                    && data.kind.is_pure()
+                    && data.regions.is_empty()
+                    && data.operands.iter().all(|&operand| self.is_uniform(kernel, operand, depth - 1))
+            }
+        }
     }
 }
 
