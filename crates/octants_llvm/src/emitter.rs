@@ -3,8 +3,9 @@
 //! Every instruction here takes scalars or vectors alike: an operand that is the same for all lanes is spread where another
 //! is a vector, so an op family says what it means once, for the scalar and for the widened loop.
 
+use octants_ir::ops::MathUnary;
 use octants_ir::plan::{Plan, Task};
-use octants_ir::{Const, Func, Kernel, Op, Region, Scalar, SideTable, SiteNumbers, SiteScope, Value};
+use octants_ir::{Const, Func, Kernel, Op, OpKind, Region, Scalar, SideTable, SiteNumbers, SiteScope, Value};
 
 use crate::EmitOptions;
 use crate::alias::Scopes;
@@ -34,6 +35,8 @@ pub(crate) struct KernelFacts {
     pub used: SideTable<Value, bool>,
     /// The op of each task, by number.
     pub tasks: Vec<Op>,
+    /// Whether it has both sines and cosines, in single precision or less.
+    pub has_sines_and_cosines: bool,
 }
 
 impl KernelFacts {
@@ -43,9 +46,17 @@ impl KernelFacts {
             temps.set(place, Some(slot));
         }
         let mut used = SideTable::new(false);
+        let (mut sines, mut cosines) = (false, false);
         octants_ir::rewrite::walk_all(kernel, &mut |op| {
-            for &operand in &kernel.ops[op].operands {
+            let data = &kernel.ops[op];
+            for &operand in &data.operands {
                 used.set(operand, true);
+            }
+            let is_single = || matches!(kernel.ty(data.operands[0]).elem(), Some(Scalar::F16 | Scalar::F32));
+            match data.kind {
+                OpKind::MathUnary(MathUnary::Sin) => sines |= is_single(),
+                OpKind::MathUnary(MathUnary::Cos) => cosines |= is_single(),
+                _ => {}
             }
         });
         Self {
@@ -54,6 +65,7 @@ impl KernelFacts {
             sites: SiteNumbers::of(kernel, SiteScope::Reports),
             temps,
             tasks: kernel.tasks().collect(),
+            has_sines_and_cosines: sines && cosines,
         }
     }
 }

@@ -319,6 +319,35 @@ kernel @stages(%x "x": array<f32, 1>, %y "y": array<f32, 1>, %z "z": array<f32, 
 }
 
 #[test]
+fn sines_and_cosines_share_the_code_for_large_angles() {
+    let task = |ops: &str| {
+        let text = format!(
+            r#"
+kernel @k(%x "x": array<f32, 1>) {{
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %x
+  parallel_for (%i: i32) in (%zero..%n) {{
+    %a: f32 = load %x[%i]
+    {ops}
+    store %x[%i], %t
+  }}
+  return
+}}"#
+        );
+        tasks(&text)[0].text.clone()
+    };
+    let both = task("%s: f32 = sin %a\n %c: f32 = cos %a\n %t: f32 = mul %s, %c");
+    let defined = |text: &str, name: &str| text.matches(&format!("@{name}(float %x) noinline")).count();
+    assert_eq!(defined(&both, "octants.sincos.large"), 1);
+    assert!(both.contains("extractvalue { float, float } %both, 0"), "{both}");
+    assert!(both.contains("extractvalue { float, float } %both, 1"), "{both}");
+    assert!(!both.contains("@octants.sin.large") && !both.contains("@octants.cos.large"));
+    let other = task("%s: f32 = sin %a\n %t: f32 = tan %s");
+    assert_eq!((defined(&other, "octants.sin.large"), defined(&other, "octants.tan.large")), (1, 1));
+    assert!(!other.contains("sincos"));
+}
+
+#[test]
 fn a_loop_is_unrolled_less_the_longer_its_iterations_are() {
     let unrolled = |step: &str| {
         let text = format!(

@@ -9,6 +9,9 @@ use crate::value::{Ty, Typed, Val};
 /// From this angle on, 105615, the library reduces with as many digits of π as it takes, in 150 lines of PTX: without them sine takes 30.
 const LARGE_ANGLE: &str = "0x40F9C8F000000000";
 
+/// Sine and cosine of such an angle.
+const BOTH_OF_LARGE_ANGLE: &str = "octants.sincos.large";
+
 impl Emitter<'_> {
     /// On scalars of 32 or 64 bits; halves are computed in 32.
     pub(super) fn device_function(&mut self, function: LibraryFunction, operands: &[Val]) -> Val {
@@ -54,9 +57,32 @@ impl Emitter<'_> {
     }
 
     /// A function of an angle whose code for large ones is no part of each call. The library decides by the same comparison, so that of
-    /// its code only that for other angles remains beside it.
+    /// its code only that for other angles remains beside it. Where there are sines and cosines, large angles are reduced by one function: the library's
+    /// function of both gives the bits of each.
     fn split_angles(&mut self, name: &str) -> String {
         let symbol = format!("octants.{name}");
+        let shared = match name {
+            "sin" | "cos" => self.facts.has_sines_and_cosines,
+            _ => false,
+        };
+        let (large, far) = if shared {
+            self.add_both_of_large_angle();
+            let part = u32::from(name == "cos");
+            let far = format!(
+                "%both = call {{ float, float }} @{BOTH_OF_LARGE_ANGLE}(float %x)\n  %far = extractvalue {{ float, float }} %both, {part}"
+            );
+            (String::new(), far)
+        } else {
+            let large = format!(
+                "
+define internal float @{symbol}.large(float %x) noinline nounwind willreturn memory(none) {{
+  %far = call float @__nv_{name}f(float %x)
+  ret float %far
+}}
+"
+            );
+            (large, format!("%far = call float @{symbol}.large(float %x)"))
+        };
         // The intrinsic that the library takes, too: LLVM does not know that others are the same.
         self.module.declare("llvm.nvvm.fabs.f", || "declare float @llvm.nvvm.fabs.f(float) #1".to_owned());
         self.module.add_function_once(&symbol, || {
@@ -71,17 +97,33 @@ direct:
   %near = call float @__nv_{name}f(float %x)
   ret float %near
 reduce:
-  %far = call float @{symbol}.large(float %x)
+  {far}
   ret float %far
 }}
+{large}"
+            )
+        });
+        symbol
+    }
 
-define internal float @{symbol}.large(float %x) noinline nounwind willreturn memory(none) {{
-  %far = call float @__nv_{name}f(float %x)
-  ret float %far
+    fn add_both_of_large_angle(&mut self) {
+        self.module
+            .declare("__nv_sincosf", || "declare void @__nv_sincosf(float, ptr, ptr) nounwind".to_owned());
+        self.module.add_function_once(BOTH_OF_LARGE_ANGLE, || {
+            format!(
+                "\
+define internal {{ float, float }} @{BOTH_OF_LARGE_ANGLE}(float %x) noinline nounwind willreturn memory(none) {{
+  %sine.place = alloca float, align 4
+  %cosine.place = alloca float, align 4
+  call void @__nv_sincosf(float %x, ptr %sine.place, ptr %cosine.place)
+  %sine = load float, ptr %sine.place, align 4
+  %cosine = load float, ptr %cosine.place, align 4
+  %first = insertvalue {{ float, float }} poison, float %sine, 0
+  %both = insertvalue {{ float, float }} %first, float %cosine, 1
+  ret {{ float, float }} %both
 }}
 "
             )
         });
-        symbol
     }
 }
