@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import itertools
 import pickle
+from typing import Optional
 
 import numpy as np
 import pytest
@@ -187,6 +188,77 @@ def test_tensors_in_dataclasses_and_objects(arch, backend, layout):
         solver.x = oc.tensor(oc.f32, (3, 4), backend=backend, layout=other)
         solver.step()
         np.testing.assert_array_equal(solver.x.to_numpy(), expected / 2)
+
+
+ONE = oc.types.NDArray[oc.i32, 1]
+#: Annotations of what may be `None`, and how a value for each is made.
+OPTIONAL = {
+    "tensor": (oc.Tensor | None, oc.tensor),
+    "optional tensor": (Optional[oc.Tensor], oc.tensor),
+    "array": (ONE | None, oc.ndarray),
+    "none first": (None | oc.types.ndarray(), oc.ndarray),
+    "any array": (Optional[oc.types.NDArray], oc.ndarray),
+    "template": (oc.Template | None, oc.field),
+    "template object": (oc.template() | None, oc.field),
+}
+
+
+@pytest.mark.parametrize("annotation, make", OPTIONAL.values(), ids=OPTIONAL.keys())
+def test_parameters_that_may_be_none(arch, annotation, make):
+    @oc.func
+    def first(x: annotation):
+        found = 1
+        if oc.static(x is not None):
+            found = x[0]
+        return found
+
+    @oc.kernel
+    def go(x: annotation, y: annotation) -> oc.i32:
+        return 10 * first(x) + first(y)
+
+    five = make(oc.i32, 3)
+    five.fill(5)
+    assert [go(None, five), go(five, five), go(None, None), go(five, None), go(None, five)] == [15, 55, 11, 51, 15]
+
+
+def test_members_that_may_be_none(arch):
+    @dataclasses.dataclass
+    class Data:
+        x: ONE | None
+        y: oc.Tensor | None
+
+    @oc.kernel
+    def go(data: Data) -> oc.i32:
+        found = 0
+        if oc.static(data.x is not None):
+            found += data.x[0]
+        if oc.static(data.y is not None):
+            found += 10 * data.y[0]
+        return found
+
+    five = oc.ndarray(oc.i32, 3)
+    five.fill(5)
+    assert [go(Data(five, None)), go(Data(None, five)), go(Data(None, None)), go(Data(five, five))] == [5, 50, 0, 55]
+
+
+def test_what_may_be_none_is_checked_where_it_is_not():
+    @oc.kernel
+    def go(x: ONE | None):
+        pass
+
+    go(None)
+    for wrong in oc.ndarray(oc.f32, 3), oc.ndarray(oc.i32, (3, 3)):
+        with pytest.raises(ValueError, match="OC0802"):
+            go(wrong)
+    with pytest.raises(oc.OctantsRuntimeTypeError, match="OC0801"):
+        go(oc.field(oc.i32, 3))
+    assert repr(ONE | None).endswith(" | None") and not repr(ONE).endswith("None")
+    for annotation in (int | None, Optional[oc.math.vec3], int | float):
+        with pytest.raises(oc.OctantsSyntaxError, match="OC0105"):
+
+            @oc.kernel
+            def refused(x: annotation):
+                pass
 
 
 def test_none_and_bare_objects_where_a_tensor_is_taken(arch):

@@ -242,6 +242,8 @@ pub struct ArrayAnnotation {
     pub ndim: Option<u8>,
     pub boundary: Boundary,
     pub needs_grad: Option<bool>,
+    /// `… | None`: nothing may be passed in its place, which is known while compiling.
+    pub optional: bool,
 }
 
 /// What the elements of an array must be.

@@ -201,6 +201,12 @@ impl<H: Host> Check<'_, H> {
             Annotation::Ellipsis => "...".to_owned(),
             Annotation::Other(repr) => repr.clone(),
         };
+        let is_optional = what.ends_with("| None") || what.starts_with("typing.Optional[");
+        let help = if is_optional {
+            "`T | None` is for arrays and what is known while compiling: `oc.Tensor`, `oc.types.NDArray`, `oc.Template`"
+        } else {
+            "use a scalar type such as `oc.f32`, `oc.types.ndarray(...)` or `oc.template()`"
+        };
         self.refuse(
             Diagnostic::new(
                 Code::InvalidAnnotation,
@@ -211,7 +217,7 @@ impl<H: Host> Check<'_, H> {
                 ),
             )
             .at(span)
-            .help("use a scalar type such as `oc.f32`, `oc.types.ndarray(...)` or `oc.template()`"),
+            .help(help),
         );
         None
     }

@@ -214,6 +214,9 @@ impl Binder<'_> {
                 self.typed(param, layout, object)?;
                 Ok(ArgSpec::Typed(ty.bind(object.py()).clone()))
             }
+            Kind::Array(annotation) if annotation.optional && object.is_none() => {
+                Ok(ArgSpec::Template(object.clone()))
+            }
             Kind::Array(annotation) => {
                 let ty = self.array(param, annotation, object, current)?;
                 self.gradients(param, annotation, object)?;

@@ -43,7 +43,7 @@ class NdarrayType:
     What is left out is taken from the argument. ``boundary="clamp"`` clamps each index into the shape.
     """
 
-    __slots__ = ("boundary", "dtype", "element", "ndim", "needs_grad")
+    __slots__ = ("boundary", "dtype", "element", "ndim", "needs_grad", "optional")
 
     def __init__(
         self,
@@ -67,10 +67,24 @@ class NdarrayType:
         self.ndim = ndim
         self.needs_grad = needs_grad
         self.boundary = boundary
+        #: Whether ``None`` may be passed in its place.
+        self.optional = False
+
+    def __or__(self, other):
+        if other is not None:
+            return NotImplemented
+        either = NdarrayType.__new__(NdarrayType)
+        for name in self.__slots__:
+            setattr(either, name, getattr(self, name))
+        either.optional = True
+        return either
+
+    __ror__ = __or__
 
     def __repr__(self):
-        parts = [f"{name}={value!r}" for name in self.__slots__ if (value := getattr(self, name)) is not None]
-        return f"oc.types.ndarray({', '.join(parts)})"
+        names = [name for name in self.__slots__ if name != "optional"]
+        parts = [f"{name}={value!r}" for name in names if (value := getattr(self, name)) is not None]
+        return f"oc.types.ndarray({', '.join(parts)})" + " | None" * self.optional
 
     @classmethod
     def __class_getitem__(cls, item):
@@ -143,6 +157,12 @@ class Template:
 
     def __init__(self, *_args, **_kwargs):
         pass
+
+    def __or__(self, other):
+        # It may be None in any case.
+        return self if other is None else NotImplemented
+
+    __ror__ = __or__
 
     def __repr__(self):
         return "oc.template()"

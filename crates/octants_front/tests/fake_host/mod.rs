@@ -125,6 +125,7 @@ impl FakeHost {
                 ndim: None,
                 boundary: Boundary::Unsafe,
                 needs_grad: None,
+                optional: false,
             }),
             _ if text.starts_with("tuple[") => {
                 let items = text["tuple[".len()..text.len() - 1].split(',');

@@ -64,6 +64,14 @@ impl<'py> PyHost<'py> {
         if object.is_instance_of::<PyType>() && object.hasattr("__dataclass_fields__").unwrap_or(false) {
             return Annotation::Dataclass(self.class_name(object));
         }
+        if let Some(inner) = self.optional(object) {
+            return match self.annotation(&inner) {
+                Annotation::Array(array) => Annotation::Array(ArrayAnnotation { optional: true, ..array }),
+                // These may be `None` in any case.
+                annotation @ (Annotation::AnyTensor | Annotation::Template) => annotation,
+                _ => other(),
+            };
+        }
         // `tuple[a, b]` and `typing.Tuple[a, b]`
         if let Ok(Some(origin)) = object.getattr_opt("__origin__")
             && origin.is(self.py.get_type::<PyTuple>())
@@ -72,6 +80,22 @@ impl<'py> PyHost<'py> {
             return Annotation::Tuple(items.iter().map(|item| self.annotation(&item)).collect());
         }
         other()
+    }
+
+    /// What `T | None` and `typing.Optional[T]` say of T.
+    fn optional(&self, object: &Object<'py>) -> Option<Object<'py>> {
+        // The classes of unions, by version of Python.
+        let class = object.get_type().name().ok()?;
+        if !["UnionType", "_UnionGenericAlias", "Union"].iter().any(|&name| class == name) {
+            return None;
+        }
+        let types = object.getattr("__args__").ok()?.cast_into::<PyTuple>().ok()?;
+        let none = self.py.None().bind(self.py).get_type();
+        let others: Vec<_> = types.iter().filter(|one| !one.is(&none)).collect();
+        match <[_; 1]>::try_from(others) {
+            Ok([only]) if types.len() == 2 => Some(only),
+            _ => None,
+        }
     }
 
     fn array_annotation(&self, object: &Object<'py>) -> PyResult<ArrayAnnotation> {
@@ -92,6 +116,9 @@ impl<'py> PyHost<'py> {
             ndim: object.getattr("ndim")?.extract()?,
             boundary,
             needs_grad: object.getattr("needs_grad")?.extract()?,
+            optional: object
+                .getattr_opt("optional")?
+                .is_some_and(|optional| optional.is_truthy().unwrap_or(false)),
         })
     }
 
@@ -120,6 +147,7 @@ pub fn any_array() -> ArrayAnnotation {
         ndim: None,
         boundary: Boundary::Unsafe,
         needs_grad: None,
+        optional: false,
     }
 }
 

@@ -27,6 +27,7 @@ impl<H: Host> Lowerer<'_, H> {
             (Annotation::View(wanted), Term::View(view)) => {
                 self.check_passed_array(view.array, wanted, param, span)?;
             }
+            (Annotation::Array(wanted), Term::None) if wanted.optional => {}
             (Annotation::AnyTensor, Term::Array(_) | Term::None) => {}
             (Annotation::AnyTensor, field) if self.is_field_or_node(field) => {}
             _ => return Err(self.not_such_an_array(&term, annotation, param, span)),
@@ -65,6 +66,7 @@ impl<H: Host> Lowerer<'_, H> {
         let wanted = match annotation {
             Annotation::View(_) => "a BufferView",
             Annotation::AnyTensor => "an array, a field or None",
+            Annotation::Array(wanted) if wanted.optional => "an array or None",
             _ => "an array",
         };
         let help = match (annotation, term) {

@@ -342,6 +342,9 @@ impl<H: Host> Lowerer<'_, H> {
                     self.check_array(ty, &wanted, &path, span)?;
                     self.array_param(&path, ArrayType { boundary: wanted.boundary, ..ty })
                 }
+                _ if wanted.optional && matches!(self.host.meaning(&child), Meaning::None) => {
+                    (Term::None, Role::Constant)
+                }
                 _ => return Err(self.wrong_member(&child, "an array", &path, span)),
             },
             Some(Annotation::AnyTensor) => match (array, self.host.meaning(&child)) {
