@@ -1,7 +1,8 @@
 //! What all targets share: the tasks of a kernel go through LLVM, several at a time, unless their code is in a store.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use octants_cache::{Key, KeyBuilder, Store};
@@ -199,49 +200,98 @@ fn of_task(options: &Options, task: &TaskText) -> Options {
     Options { straight: task.straight, opt, ..options.clone() }
 }
 
-/// In the order of the texts; at most `threads` at a time.
+/// In the order of the texts; at most `threads` at a time. Where there are more texts, the longest are begun first, so that none of them is the last one to end.
 fn compile_all(
     texts: &[&TaskText],
     options: &Options,
     threads: usize,
     cancel: &Cancel,
 ) -> Result<Vec<Compiled>, CodegenError> {
-    let mut waiting = texts.iter().copied();
-    let mut running: VecDeque<(&TaskText, Compilation)> = VecDeque::new();
-    let mut done = Vec::with_capacity(texts.len());
-    loop {
-        while running.len() < threads.max(1)
-            && let Some(task) = waiting.next()
-        {
-            running.push_back((task, start(task.text.clone(), of_task(options, task))));
-        }
-        let Some((task, compilation)) = running.pop_front() else { return Ok(done) };
-        let result = loop {
-            if cancel.is_wanted() {
-                return Err(CodegenError::Cancelled);
-            }
-            if let Some(result) = compilation.wait_for(CANCEL_POLL_INTERVAL) {
-                break result;
-            }
-        };
-        match result {
-            Ok(compiled) => done.push(compiled),
-            Err(CompileError { stage: Stage::Library, message }) => {
-                return Err(CodegenError::Unsupported { message });
-            }
-            Err(error) => {
-                return Err(CodegenError::Refused {
-                    symbol: task.symbol.clone(),
-                    message: error.to_string(),
-                });
-            }
-        }
+    let begin = |task: &TaskText| start(task.text.clone(), of_task(options, task));
+    if texts.len() <= threads {
+        let running: Vec<_> = texts.iter().map(|task| (task, begin(task))).collect();
+        return running.into_iter().map(|(task, compilation)| end(task, &compilation, cancel)).collect();
     }
+    let order = longest_first(texts);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(&number) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.push((number, end(texts[number], &begin(texts[number]), cancel)));
+        }
+        done
+    };
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_by_key(|&(number, _)| number);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The numbers of texts, those of long ones first.
+fn longest_first(texts: &[&TaskText]) -> Vec<usize> {
+    let mut order: Vec<_> = (0..texts.len()).collect();
+    order.sort_by_key(|&number| Reverse(texts[number].text.len()));
+    order
+}
+
+/// Waits for a task's code.
+fn end(task: &TaskText, compilation: &Compilation, cancel: &Cancel) -> Result<Compiled, CodegenError> {
+    let result = loop {
+        if cancel.is_wanted() {
+            return Err(CodegenError::Cancelled);
+        }
+        if let Some(result) = compilation.wait_for(CANCEL_POLL_INTERVAL) {
+            break result;
+        }
+    };
+    result.map_err(|error| match error {
+        CompileError { stage: Stage::Library, message } => CodegenError::Unsupported { message },
+        error => CodegenError::Refused { symbol: task.symbol.clone(), message: error.to_string() },
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn task(text: &str) -> TaskText {
+        let (symbol, text) = ("f".to_owned(), text.to_owned());
+        TaskText { symbol, text, lanes: 16, straight: true, brief: false, shape: LaunchShape::default() }
+    }
+
+    #[test]
+    fn more_tasks_than_threads_are_compiled_in_any_order_and_given_in_their_own() {
+        let text = |number: usize| {
+            let comment = "x".repeat(number * 3 % 7);
+            format!("define i32 @f{number}() {{\n  ret i32 {number}\n}}\n; {comment}\n")
+        };
+        let tasks: Vec<_> = (0..7).map(|number| task(&text(number))).collect();
+        let tasks: Vec<_> = tasks.iter().collect();
+        assert_eq!(longest_first(&tasks), [2, 4, 6, 1, 3, 5, 0]);
+        let options = Options { keep_assembly: true, ..Options::default() };
+        for threads in [1, 2, 7, 9] {
+            let compiled = compile_all(&tasks, &options, threads, &Cancel::new()).expect("code");
+            let functions = compiled.iter().map(|one| one.assembly.clone().unwrap_or_default());
+            for (number, assembly) in functions.enumerate() {
+                assert!(assembly.contains(&format!("f{number}:")), "{threads} threads: {assembly}");
+            }
+        }
+        let broken = task("define nonsense");
+        let with_broken = [tasks[0], &broken, tasks[1]];
+        for threads in [1, 3] {
+            let refused = compile_all(&with_broken, &options, threads, &Cancel::new());
+            assert!(matches!(refused, Err(CodegenError::Refused { .. })));
+        }
+        let cancelled = Cancel::new();
+        cancelled.raise();
+        assert_eq!(compile_all(&tasks, &options, 2, &cancelled).unwrap_err(), CodegenError::Cancelled);
+    }
 
     #[test]
     fn a_brief_task_is_optimised_less_and_never_more() {
