@@ -425,3 +425,27 @@ def test_a_run_time_dict_cannot_be_named_where_it_may_not_be_made():
 
     with pytest.raises(oc.OctantsSyntaxError, match="may not run"):
         k(1)
+
+
+def test_functions_take_their_arguments_by_quadrants_names(arch):
+    x = oc.field(oc.i32, 1)
+    x[0] = 7
+
+    @oc.kernel
+    def go(a: oc.i32, f: oc.f32) -> tuple[oc.i32, oc.i32, oc.i32, oc.i32, oc.i32, oc.i32, oc.f32]:
+        return (
+            oc.pow(exponent=3, base=a),
+            oc.raw_div(x2=2, x1=a),
+            oc.raw_mod(x2=2, x1=a),
+            oc.bit_shr(x2=1, x1=a),
+            oc.select(x2=1, x1=2, cond=a < 0),
+            oc.volatile_load(target=x[0]),
+            oc.atan2(x2=f, x1=1.0),
+        )
+
+    assert go(-7, -1.0)[:6] == (-343, -3, -1, 0x7FFFFFFC, 2, 7)
+    assert go(-7, -1.0)[6] == pytest.approx(3 * np.pi / 4)
+    assert oc.raw_div(x2=2, x1=-7) == -3 and oc.select(x2=1, x1=2, cond=False) == 1
+    array = oc.ndarray(oc.f32, 2)
+    array.from_numpy(arr=np.ones(2))
+    assert array.to_numpy().tolist() == [1, 1]

@@ -503,8 +503,8 @@ arm64: _Arch
 def asin(x: Any) -> Any:
     """Arcsine of a real."""
 
-def atan2(y: Any, x: Any) -> Any:
-    """The angle of the point ``(x, y)``."""
+def atan2(x1: Any, x2: Any) -> Any:
+    """The angle of the point ``(x2, x1)``."""
 
 def atomic_cas(x: Any, expected: Any, desired: Any) -> Any:
     """Stores ``desired`` in ``x`` if it holds ``expected``, as one indivisible step; gives the old value."""
@@ -515,8 +515,8 @@ def axes(*numbers: Any) -> Any:
 def bit_cast(x: Any, dtype: Any) -> Any:
     """The bits of ``x`` read as ``dtype``, which must be as wide."""
 
-def bit_shr(a: Any, b: Any) -> Any:
-    """Shift right with zeros coming in, whatever the sign of ``a``."""
+def bit_shr(x1: Any, x2: Any) -> Any:
+    """Shift right with zeros coming in, whatever the sign of ``x1``."""
 
 def cast(x: Any, dtype: Any) -> Any:
     """``x`` converted by value to ``dtype``."""
@@ -679,11 +679,11 @@ def randn(dt: Any = ...) -> Any:
 def random(dtype: Any = ...) -> Any:
     """A random number: a real in [0, 1), or an integer of all values of its type. Each iteration of a loop draws its own."""
 
-def raw_div(a: Any, b: Any) -> Any:
+def raw_div(x1: Any, x2: Any) -> Any:
     """Division as in C: integers truncate toward zero."""
 
-def raw_mod(a: Any, b: Any) -> Any:
-    """Remainder as in C: it has the sign of ``a``."""
+def raw_mod(x1: Any, x2: Any) -> Any:
+    """Remainder as in C: it has the sign of ``x1``."""
 
 reference: _Arch
 remote: _Arch
@@ -695,8 +695,8 @@ def round(x: Any, dtype: Any = ...) -> Any:
 def rsqrt(x: Any) -> Any:
     """One over the square root."""
 
-def select(cond: Any, a: Any, b: Any) -> Any:
-    """``a`` where ``cond`` holds, else ``b``; both are evaluated."""
+def select(cond: Any, x1: Any, x2: Any) -> Any:
+    """``x1`` where ``cond`` holds, else ``x2``; both are evaluated."""
 
 def set_logging_level(level: Any) -> None:
     """Sets the least level that is shown: "trace", "debug", "info", "warn", "error", "critical" or "off"."""

@@ -98,9 +98,9 @@ def erf(x):
 
 
 @_marked("atan2")
-def atan2(y, x):
-    """The angle of the point ``(x, y)``."""
-    return _numpy().arctan2(y, x)
+def atan2(x1, x2):
+    """The angle of the point ``(x2, x1)``."""
+    return _numpy().arctan2(x1, x2)
 
 
 @_marked("exp")
@@ -184,37 +184,37 @@ def pow(base, exponent):  # noqa: A001
 
 
 @_marked("select")
-def select(cond, a, b):
-    """``a`` where ``cond`` holds, else ``b``; both are evaluated."""
-    return _numpy().where(cond, a, b)[()]
+def select(cond, x1, x2):
+    """``x1`` where ``cond`` holds, else ``x2``; both are evaluated."""
+    return _numpy().where(cond, x1, x2)[()]
 
 
 @_marked("raw_div")
-def raw_div(a, b):
+def raw_div(x1, x2):
     """Division as in C: integers truncate toward zero."""
-    if isinstance(a, int) and isinstance(b, int):
-        quotient = builtins.abs(a) // builtins.abs(b)
-        return quotient if (a < 0) == (b < 0) else -quotient
+    if isinstance(x1, int) and isinstance(x2, int):
+        quotient = builtins.abs(x1) // builtins.abs(x2)
+        return quotient if (x1 < 0) == (x2 < 0) else -quotient
     np = _numpy()
-    if all(np.issubdtype(np.asarray(x).dtype, np.integer) for x in (a, b)):
-        return (a - np.fmod(a, b)) // b
-    return a / b
+    if all(np.issubdtype(np.asarray(x).dtype, np.integer) for x in (x1, x2)):
+        return (x1 - np.fmod(x1, x2)) // x2
+    return x1 / x2
 
 
 @_marked("raw_mod")
-def raw_mod(a, b):
-    """Remainder as in C: it has the sign of ``a``."""
-    return a - b * raw_div(a, b) if isinstance(a, int) and isinstance(b, int) else _numpy().fmod(a, b)
+def raw_mod(x1, x2):
+    """Remainder as in C: it has the sign of ``x1``."""
+    return x1 - x2 * raw_div(x1, x2) if isinstance(x1, int) and isinstance(x2, int) else _numpy().fmod(x1, x2)
 
 
 @_marked("bit_shr")
-def bit_shr(a, b):
-    """Shift right with zeros coming in, whatever the sign of ``a``."""
+def bit_shr(x1, x2):
+    """Shift right with zeros coming in, whatever the sign of ``x1``."""
     np = _numpy()
-    if not isinstance(a, np.integer):
-        return (a & 0xFFFFFFFF) >> b
-    unsigned = np.dtype(f"u{a.dtype.itemsize}")
-    return (a.view(unsigned) >> unsigned.type(b)).view(a.dtype)
+    if not isinstance(x1, np.integer):
+        return (x1 & 0xFFFFFFFF) >> x2
+    unsigned = np.dtype(f"u{x1.dtype.itemsize}")
+    return (x1.view(unsigned) >> unsigned.type(x2)).view(x1.dtype)
 
 
 @_marked("zero")

@@ -85,19 +85,19 @@ intrinsics! {
     Asin "asin" "asin(x)";
     Acos "acos" "acos(x)";
     Erf "erf" "erf(x): the error function.";
-    Atan2 "atan2" "atan2(y, x)";
+    Atan2 "atan2" "atan2(x1, x2): the angle of the point (x2, x1).";
     Frexp "frexp" "frexp(x): mantissa and exponent.";
     IsNan "isnan" "isnan(x)";
     IsInf "isinf" "isinf(x)";
-    RawDiv "raw_div" "raw_div(a, b): quotient as in C.";
-    RawMod "raw_mod" "raw_mod(a, b): remainder as in C.";
-    Select "select" "select(condition, a, b): both are evaluated.";
+    RawDiv "raw_div" "raw_div(x1, x2): quotient as in C.";
+    RawMod "raw_mod" "raw_mod(x1, x2): remainder as in C.";
+    Select "select" "select(cond, x1, x2): both are evaluated.";
     Zero "zero" "zero(x): 0 of the type of x.";
     One "one" "one(x): 1 of the type of x.";
 
     Cast "cast" "cast(x, dtype)";
     BitCast "bit_cast" "bit_cast(x, dtype)";
-    BitShr "bit_shr" "bit_shr(a, b): logical shift right.";
+    BitShr "bit_shr" "bit_shr(x1, x2): logical shift right.";
     Popcnt "popcnt" "popcnt(x)";
     Clz "clz" "clz(x)";
     Ffs "ffs" "ffs(x)";
@@ -113,7 +113,7 @@ intrinsics! {
     AtomicExchange "atomic_exchange" "atomic_exchange(x, y): the old value.";
     AtomicCas "atomic_cas" "atomic_cas(x, expected, desired): the old value.";
     AtomicCasWord "atomic_cas_word" "atomic_cas of unsigned integers of any width, for the library.";
-    VolatileLoad "volatile_load" "volatile_load(x)";
+    VolatileLoad "volatile_load" "volatile_load(target)";
 
     Random "random" "random(dtype=float)";
     Randn "randn" "randn(dtype=None)";

@@ -343,17 +343,17 @@ impl Ndarray {
     }
 
     /// Sets all elements from a numpy array of the same shape; other types are converted.
-    #[pyo3(signature = (array, *, qd_stream=None))]
+    #[pyo3(signature = (arr, *, qd_stream=None))]
     fn from_numpy(
         &self,
         py: Python<'_>,
-        array: &Bound<'_, PyAny>,
+        arr: &Bound<'_, PyAny>,
         qd_stream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         host_only::guard(py, "from_numpy")?;
         let on = self.stream(qd_stream)?;
-        let Some(view) = numpy::View::of(array) else {
-            let found = array.get_type().name()?.to_string();
+        let Some(view) = numpy::View::of(arr) else {
+            let found = arr.get_type().name()?.to_string();
             return Err(PyTypeError::new_err(format!("from_numpy takes a numpy array, not {found}")));
         };
         if !self.same_shape(&view) {
@@ -363,8 +363,8 @@ impl Ndarray {
                 view.shape()
             )));
         }
-        numpy::require_numbers(array)?;
-        let dense = numpy::contiguous(array, self.array.scalar())?;
+        numpy::require_numbers(arr)?;
+        let dense = numpy::contiguous(arr, self.array.scalar())?;
         let view = numpy::View::of(&dense).ok_or_else(|| errors::bug("numpy.asarray made no array"))?;
         let (data, bytes) = (view.data() as usize, view.bytes());
         write_log::host_writes(py, &self.array, "from_numpy", &[])?;

@@ -27,8 +27,8 @@ def acos(x: Any) -> Any:
 def asin(x: Any) -> Any:
     """Arcsine of a real."""
 
-def atan2(y: Any, x: Any) -> Any:
-    """The angle of the point ``(x, y)``."""
+def atan2(x1: Any, x2: Any) -> Any:
+    """The angle of the point ``(x2, x1)``."""
 
 def cast(x: Any, dtype: Any) -> Any:
     """``x`` converted by value to ``dtype``."""

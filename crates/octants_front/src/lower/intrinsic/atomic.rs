@@ -99,7 +99,7 @@ impl<H: Host> Lowerer<'_, H> {
         arguments: &[Argument<H::Object>],
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let [target] = self.required(Intrinsic::VolatileLoad, arguments, ["x"], span)?;
+        let [target] = self.required(Intrinsic::VolatileLoad, arguments, ["target"], span)?;
         match &target.term {
             Term::Place(place) if matches!(self.kernel.ty(place.base), Type::Array(_)) => {
                 Ok(Term::Value(self.volatile_load_place(place, span)))

@@ -134,7 +134,8 @@ impl<H: Host> Lowerer<'_, H> {
             }
             I::Min | I::Max => self.extremum(intrinsic, arguments, span),
             _ => {
-                let [a, b] = self.required(intrinsic, arguments, ["a", "b"], span)?;
+                let names = if intrinsic == I::Pow { ["base", "exponent"] } else { ["x1", "x2"] };
+                let [a, b] = self.required(intrinsic, arguments, names, span)?;
                 if intrinsic == I::Pow {
                     return self.binary(BinaryOp::Pow, (a.term, a.span), (b.term, b.span), span);
                 }
