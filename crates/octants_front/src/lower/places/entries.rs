@@ -294,7 +294,14 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let Some(function) = self.host.tensor_method(name) else {
             let what = self.describe(&base);
-            return Err(self.error(Code::NoAttribute, span, format!("{what} has no attribute `{name}`")));
+            let diagnostic =
+                self.diagnostic(Code::NoAttribute, span, format!("{what} has no attribute `{name}`"));
+            return Err(Box::new(match name {
+                "T" => diagnostic.help("write `transpose()`"),
+                "shape" | "size" => diagnostic.help("write `n` for the rows of it, `m` for the columns"),
+                "mean" => diagnostic.help("write `sum()`, and divide by the number of entries"),
+                _ => diagnostic,
+            }));
         };
         Ok(Term::Method(Box::new(Method { function, receiver: base, by_reference: false })))
     }
