@@ -613,3 +613,50 @@ def test_gradients_are_of_reals():
         oc.ndarray(oc.i32, 4, needs_grad=True)
     with pytest.raises(oc.OctantsRuntimeError, match="not supported"):
         oc.field(oc.i32, shape=4, needs_grad=True)
+
+
+@pytest.mark.parametrize("dtype", [oc.f32, oc.f64])
+def test_the_greatest_value_is_found_again_whatever_it_is_rounded_with(arch, dtype):
+    """The derivative computes each value once more: with other digits than the kernel did it would find none, and give zeros."""
+    array = oc.types.ndarray(dtype=dtype, ndim=1)
+
+    @oc.kernel
+    def updates(x: array, y: array, n: int):
+        for i in range(n):
+            oc.atomic_max(y[0], x[i] * x[1] * 1.3 + x[i] * 0.7 + x[i] * x[i] * x[i])
+
+    @oc.kernel
+    def functions(x: array, y: array, n: int):
+        for i in range(n):
+            oc.atomic_min(y[0], -oc.sin(x[i]) / x[1])
+
+    @oc.kernel
+    def nested(x: array, y: array, n: int):
+        for i in range(n // 8):
+            for k in range(8):
+                oc.atomic_max(y[0], oc.sin(x[8 * i + k]) / x[1])
+
+    @oc.kernel
+    def assigned(x: array, y: array, n: int):
+        for i in range(n):
+            y[0] = max(y[0], x[i] * x[1] * 1.3 + oc.sqrt(x[i]) * 0.7)
+
+    @oc.kernel
+    def variable(x: array, y: array, n: int):
+        greatest = oc.cast(-100.0, dtype)
+        for i in range(n):
+            greatest = max(greatest, x[i] * x[1] * 1.3 + oc.exp(x[i]) * 0.7)
+        y[0] = greatest
+
+    rng = np.random.default_rng(3)
+    x, y = oc.ndarray(dtype, 160, needs_grad=True), oc.ndarray(dtype, 1, needs_grad=True)
+    for kernel in (updates, functions, nested, assigned, variable):
+        for n in (8, 9, 15, 17, 23, 25, 31, 36, 37, 40, 48, 63, 129, 160):
+            x.from_numpy(rng.uniform(0.3, 1.4, 160).astype(dtype.numpy_name))
+            y.fill(100.0 if kernel is functions else -100.0)
+            x.grad.fill(0.0)
+            y.grad.fill(1.0)
+            kernel(x, y, n)
+            kernel.grad(x, y, n)
+            # One value, and the factor that all of them have.
+            assert 1 <= np.count_nonzero(x.grad.to_numpy()) <= 2, (kernel, n)

@@ -13,6 +13,7 @@ mod differentiate;
 mod expand_field_loops;
 mod gather_updates;
 mod iteration_number;
+mod keep_rounding;
 mod lower_random;
 mod make_plan;
 mod manager;
@@ -46,6 +47,7 @@ pub use differentiate::{
 };
 pub use expand_field_loops::expand_field_loops;
 pub use gather_updates::gather_updates;
+pub use keep_rounding::keep_rounding;
 pub use lower_random::lower_random;
 pub use make_plan::make_plan;
 pub use manager::{

@@ -11,6 +11,7 @@ use crate::claim_words::claim_words;
 use crate::demote_atomics::demote_atomics;
 use crate::expand_field_loops::expand_field_loops;
 use crate::gather_updates::gather_updates;
+use crate::keep_rounding::keep_rounding;
 use crate::lower_random::lower_random;
 use crate::make_plan::make_plan;
 use crate::merge_accesses::merge_accesses;
@@ -64,9 +65,16 @@ pub struct Pass {
 /// All passes, in order.
 pub static PIPELINE: &[Pass] = &[
     Pass {
+        name: "keep_rounding",
+        required: true,
+        reason: "first: the others ask whether they may round otherwise",
+        leaves: Phase::Structured,
+        run: |kernel, _, _| keep_rounding(kernel),
+    },
+    Pass {
         name: "scalarise",
         required: true,
-        reason: "first: every pass after it knows scalars only, and fixed components of locals become locals of their own",
+        reason: "before all others: every pass after it knows scalars only, and fixed components of locals become locals of their own",
         leaves: Phase::Structured,
         run: |kernel, _, _| scalarise(kernel),
     },
@@ -119,6 +127,13 @@ pub static PIPELINE: &[Pass] = &[
         reason: "needs plain values and index forms; before demote_atomics and privatise_reductions, which make its updates cheap",
         leaves: Phase::Structured,
         run: |kernel, assumptions, findings| findings.races = recognise_reductions(kernel, assumptions),
+    },
+    Pass {
+        name: "keep_rounding",
+        required: true,
+        reason: "again, for assignments that turned out to be such updates",
+        leaves: Phase::Structured,
+        run: |kernel, _, _| keep_rounding(kernel),
     },
     Pass {
         name: "slice_bits",
@@ -337,19 +352,22 @@ mod tests {
         };
         let (none, text) = names(Some(0));
         let required = [
+            "keep_rounding",
             "scalarise",
             "check_arithmetic",
             "expand_field_loops",
             "lower_random",
             "split_digits",
             "recognise_reductions",
+            "keep_rounding",
             "place_tapes",
             "split_tasks",
         ];
         assert_eq!(none, [&["input"], &required[..]].concat());
         assert!(text.contains("local") && text.contains("atomic_add"));
         let (two, text) = names(Some(2));
-        let first = ["input", "scalarise", "check_arithmetic", "expand_field_loops", "lower_random"];
+        let first =
+            ["input", "keep_rounding", "scalarise", "check_arithmetic", "expand_field_loops", "lower_random"];
         assert_eq!(
             two,
             [
@@ -359,6 +377,7 @@ mod tests {
                     "split_digits",
                     "simplify",
                     "recognise_reductions",
+                    "keep_rounding",
                     "place_tapes",
                     "split_tasks"
                 ]

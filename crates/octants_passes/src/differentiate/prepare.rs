@@ -32,6 +32,7 @@ use octants_ir::{Arena, Builder, Data, Func, Kernel, Loc, Op, OpKind, Region, Si
 
 use super::{Refusal, RefusalKind};
 use crate::demote_atomics::demote_atomics_where;
+use crate::keep_rounding::{Totals, keep_rounding_of};
 use crate::manager::Assumptions;
 use crate::slots::yielded;
 use crate::{
@@ -46,6 +47,7 @@ pub(super) const ASSUMPTIONS: Assumptions =
 /// Gives the places of assignments that are races.
 pub(super) fn prepare(kernel: &mut Kernel) -> Result<Vec<Loc>, Refusal> {
     inline_calls(kernel)?;
+    keep_rounding_of(kernel, Totals::All);
     scalarise(kernel);
     expand_field_loops(kernel);
     lower_random(kernel);
@@ -59,6 +61,7 @@ pub(super) fn prepare(kernel: &mut Kernel) -> Result<Vec<Loc>, Refusal> {
     }
     // Assignments that mean a reduction have other derivatives than a store.
     let races = recognise_reductions(kernel, ASSUMPTIONS);
+    keep_rounding_of(kernel, Totals::All);
     demote(kernel);
     promote_locals(kernel);
     // What is read once is added to once.
