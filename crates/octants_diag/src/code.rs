@@ -397,7 +397,7 @@ codes! {
     DerivativeMeeting "OC1106" Assertion "iterations of a parallel loop that meet where a derivative flows"
         "What one iteration of a parallel loop reads or assigns, another one writes, at an index that is known only while it runs: which of them comes first is left to chance, and so is the derivative. `oc.ad.Tape(loss, validation=True)` finds it in debug mode. Read from one array and write to another, combine with `+=`, or put `oc.loop_config(serialize=True)` before the loop.";
     TapeLimit "OC1110" Runtime "a limit for kept values that one iteration exceeds"
-        "Iterations of a derivative keep what their loops carry, as many of them at once as `oc.init(tape_memory_limit=…)` has memory for, and the others after them. One iteration alone needs more than that.";
+        "Iterations of a derivative keep what their loops carry, as many of them at once as `oc.init(tape_memory_limit=…)` has memory for, and the others after them. One iteration alone needs more than that. In streams and on a GPU, where calls of gradients do not wait, what next waits for the device raises it.";
 }
 
 #[cfg(test)]
