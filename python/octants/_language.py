@@ -250,13 +250,11 @@ def bit_cast(x, dtype):
     from .types import to_numpy_type
 
     bits = _numpy().dtype(to_numpy_type(dtype))
+    numbers = _numpy().asarray(x)
     if type(x) in (int, float) and (type(x) is int or bits.itemsize > 1):
         # A number of Python's has the width that is asked for.
-        numbers = _numpy().asarray(
-            x, f"{'i' if type(x) is int and x < 0 else 'u' if type(x) is int else 'f'}{bits.itemsize}"
-        )
-    else:
-        numbers = _numpy().asarray(x)
+        kind = "f" if type(x) is float else "i" if x < 0 else "u"
+        numbers = _numpy().asarray(x, f"{kind}{bits.itemsize}")
     if numbers.dtype.itemsize != bits.itemsize:
         raise OctantsTypeError(f"bit_cast needs types of one width, not {numbers.dtype} and {dtype}")
     return numbers.view(bits)[()]

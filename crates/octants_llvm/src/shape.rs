@@ -52,28 +52,33 @@ impl LibraryFunction {
             OpKind::Arith(ArithOp::RawMod) => is_real(data.operands[0]).then_some(Self::Remainder),
             OpKind::Math(MathOp::Pow) => is_real(data.operands[1]).then_some(Self::Pow),
             OpKind::Math(MathOp::Atan2) => Some(Self::Atan2),
-            OpKind::MathUnary(unary) => match unary {
-                MathUnary::Exp => Some(Self::Exp),
-                MathUnary::Log => Some(Self::Log),
-                MathUnary::Log2 => Some(Self::Log2),
-                MathUnary::Sin => Some(Self::Sin),
-                MathUnary::Cos => Some(Self::Cos),
-                MathUnary::Tan => Some(Self::Tan),
-                MathUnary::Tanh => Some(Self::Tanh),
-                MathUnary::Asin => Some(Self::Asin),
-                MathUnary::Acos => Some(Self::Acos),
-                MathUnary::Erf => Some(Self::Erf),
-                MathUnary::Sqrt
-                | MathUnary::Rsqrt
-                | MathUnary::Floor
-                | MathUnary::Ceil
-                | MathUnary::Round
-                | MathUnary::IsNan
-                | MathUnary::IsInf
-                | MathUnary::FrexpMantissa
-                | MathUnary::FrexpExponent => None,
-            },
+            &OpKind::MathUnary(unary) => Self::of_unary(unary),
             _ => None,
+        }
+    }
+
+    /// Likewise, of one operand.
+    pub fn of_unary(unary: MathUnary) -> Option<Self> {
+        match unary {
+            MathUnary::Exp => Some(Self::Exp),
+            MathUnary::Log => Some(Self::Log),
+            MathUnary::Log2 => Some(Self::Log2),
+            MathUnary::Sin => Some(Self::Sin),
+            MathUnary::Cos => Some(Self::Cos),
+            MathUnary::Tan => Some(Self::Tan),
+            MathUnary::Tanh => Some(Self::Tanh),
+            MathUnary::Asin => Some(Self::Asin),
+            MathUnary::Acos => Some(Self::Acos),
+            MathUnary::Erf => Some(Self::Erf),
+            MathUnary::Sqrt
+            | MathUnary::Rsqrt
+            | MathUnary::Floor
+            | MathUnary::Ceil
+            | MathUnary::Round
+            | MathUnary::IsNan
+            | MathUnary::IsInf
+            | MathUnary::FrexpMantissa
+            | MathUnary::FrexpExponent => None,
         }
     }
 }

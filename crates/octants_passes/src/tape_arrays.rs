@@ -84,8 +84,8 @@ pub struct SizesLayout<'a> {
 /// Gives the kernel parameters for the arrays that its tapes are to lie in, and for how many iterations run at once. `varies` says of each loop with tapes
 /// whether its iterations may need different amounts. A tape that has an array keeps it.
 pub fn declare_tape_arrays(kernel: &mut Kernel, varies: &[bool]) -> TapeParams {
-    let (mut params, loops) = declare(kernel, varies, false);
-    for (taped, found) in params.loops.iter_mut().zip(&loops) {
+    let (params, loops) = declare(kernel, varies, false);
+    for (taped, found) in params.loops.iter().zip(&loops) {
         let mut values = vec![kernel.regions[kernel.body].params[taped.slots.expect("it was declared")]];
         if let Some(ClaimParams { columns: Some(columns), tickets }) = taped.claims {
             let own = &kernel.regions[kernel.body].params;
@@ -93,7 +93,6 @@ pub fn declare_tape_arrays(kernel: &mut Kernel, varies: &[bool]) -> TapeParams {
         }
         found.give(kernel, &values);
     }
-    params.sizes = None;
     params
 }
 

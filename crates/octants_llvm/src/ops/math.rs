@@ -41,16 +41,16 @@ impl Emitter<'_> {
                 let root = self.intrinsic("llvm.sqrt", &[a], "");
                 self.real_binary("fdiv", Val::real(a.ty, 1.0), root)
             }
-            MathUnary::Exp => self.library(LibraryFunction::Exp, &[a]),
-            MathUnary::Log => self.library(LibraryFunction::Log, &[a]),
-            MathUnary::Log2 => self.library(LibraryFunction::Log2, &[a]),
-            MathUnary::Sin => self.library(LibraryFunction::Sin, &[a]),
-            MathUnary::Cos => self.library(LibraryFunction::Cos, &[a]),
-            MathUnary::Tan => self.library(LibraryFunction::Tan, &[a]),
-            MathUnary::Tanh => self.library(LibraryFunction::Tanh, &[a]),
-            MathUnary::Asin => self.library(LibraryFunction::Asin, &[a]),
-            MathUnary::Acos => self.library(LibraryFunction::Acos, &[a]),
-            MathUnary::Erf => self.library(LibraryFunction::Erf, &[a]),
+            MathUnary::Exp
+            | MathUnary::Log
+            | MathUnary::Log2
+            | MathUnary::Sin
+            | MathUnary::Cos
+            | MathUnary::Tan
+            | MathUnary::Tanh
+            | MathUnary::Asin
+            | MathUnary::Acos
+            | MathUnary::Erf => self.library(LibraryFunction::of_unary(op).expect("a library has it"), &[a]),
             MathUnary::IsNan => self.magnitude_test("ugt", a),
             MathUnary::IsInf => self.magnitude_test("eq", a),
             MathUnary::FrexpMantissa => self.frexp(a).0,
