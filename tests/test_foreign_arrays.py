@@ -308,6 +308,43 @@ def test_arrays_whose_elements_are_one_number_are_not_written(arch, shape, strid
     assert x[:3].tolist() == [7, 7, 7]
 
 
+def test_windows_that_overlap_are_read_and_not_written(arch):
+    @oc.kernel
+    def double(a: oc.types.ndarray()) -> oc.i32:
+        s = 0
+        for I in oc.grouped(a):
+            s += a[I]
+        for I in oc.grouped(a):
+            a[I] *= 2
+        return s
+
+    @oc.kernel
+    def total(a: oc.types.ndarray()) -> oc.i32:
+        s = 0
+        for I in oc.grouped(a):
+            s += a[I]
+        return s
+
+    x = np.arange(12, dtype=np.int32)
+    strided = np.lib.stride_tricks.as_strided
+    for shape, strides in [((10, 3), (4, 4)), ((4, 5), (8, 4)), ((2, 3), (-8, 4)), ((3, 2, 2), (8, 16, 4))]:
+        windows = strided(x[6:] if strides[0] < 0 else x, shape, strides)
+        assert total(windows) == windows.sum()
+        with pytest.raises(ValueError, match=r"OC0802.*argument a .*overlap") as caught:
+            double(windows)
+        assert "x.copy()" in str(caught.value) and x.tolist() == list(range(12))
+    # Windows side by side, slices, diagonals and transpositions have elements of their own; so has an array without elements.
+    for apart in (
+        strided(x, (4, 3), (12, 4)),
+        x.reshape(3, 4)[::-2, 1:],
+        x.reshape(2, 3, 2).transpose(1, 0, 2),
+        strided(x, (2, 1, 2), (16, 1, 8)),
+    ):
+        before = apart.copy()
+        assert double(apart) == before.sum() and (apart == 2 * before).all()
+    assert double(strided(x, (3, 0), (4, 4))) == 0
+
+
 @pytest.mark.parametrize("how", ["__index__", "__float__"])
 def test_a_number_whose_conversion_resizes_an_array(how):
     @oc.kernel

@@ -14,9 +14,9 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::aggregate::{self, Layout};
 use crate::buffer_view::BufferView;
 use crate::field::Field;
+use crate::foreign::Unwritable;
 use crate::foreign::{ForeignArray, Owner};
 use crate::host;
-use crate::launch::Unwritable;
 use crate::ndarray::Ndarray;
 use crate::runtime::ActiveSession;
 use crate::{element, errors, number, numpy};
@@ -97,6 +97,10 @@ impl Param {
             ),
             Unwritable::Repeats => (
                 "one of stride 0, whose elements are one in memory",
+                "the kernel writes this array; pass a copy, `x.copy()` or `x.clone()`",
+            ),
+            Unwritable::Overlaps => (
+                "one whose elements overlap in memory",
                 "the kernel writes this array; pass a copy, `x.copy()` or `x.clone()`",
             ),
         };

@@ -44,6 +44,16 @@ pub enum Owner {
     },
 }
 
+/// Why an array may not be written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Unwritable {
+    ReadOnly,
+    /// Several of its elements are one number in memory: iterations that write different ones would race, and the last one would win.
+    Repeats,
+    /// As [`Unwritable::Repeats`], and no stride is 0: windows that slide over an array.
+    Overlaps,
+}
+
 /// Where the elements of an array lie; valid while its object lives and is not resized.
 #[derive(Clone, Copy)]
 pub struct Elements<'a> {
@@ -65,10 +75,37 @@ impl Elements<'_> {
         self.strides[axis].wrapping_mul(self.unit)
     }
 
-    /// Whether all elements along some axis are one: what numpy's `broadcast_to` and torch's `expand` give.
-    pub fn repeats(&self) -> bool {
-        let is_repeated = |(&extent, &stride): (&isize, &isize)| extent > 1 && stride == 0;
-        !self.is_row_major && self.shape.iter().zip(self.strides).any(is_repeated)
+    /// What is wrong with writing the elements, if something is.
+    pub fn unwritable(&self) -> Option<Unwritable> {
+        if !self.is_writeable {
+            Some(Unwritable::ReadOnly)
+        } else if self.is_row_major || self.is_column_major {
+            None
+        } else {
+            self.shared_elements()
+        }
+    }
+
+    /// Whether elements may lie in the same memory. Slices and transpositions of arrays have axes of which each is longer than all shorter ones together; in
+    /// others, two elements may lie at one place.
+    fn shared_elements(&self) -> Option<Unwritable> {
+        let mut axes: SmallVec<[(usize, usize); MAX_RANK]> = SmallVec::new();
+        for (axis, &extent) in self.shape.iter().enumerate() {
+            match extent {
+                0 => return None,
+                1 => {}
+                _ => axes.push((self.stride(axis).unsigned_abs(), extent as usize)),
+            }
+        }
+        axes.sort_unstable();
+        let mut reach = self.scalar.map_or(0, Scalar::bytes) as usize;
+        for (stride, extent) in axes {
+            if stride < reach {
+                return Some(if stride == 0 { Unwritable::Repeats } else { Unwritable::Overlaps });
+            }
+            reach = stride.saturating_mul(extent - 1).saturating_add(reach);
+        }
+        None
     }
 
     pub fn bytes(&self) -> usize {

@@ -18,11 +18,10 @@ use smallvec::SmallVec;
 use crate::arguments::{Binder, Param};
 use crate::bound_kernel::BoundKernel;
 use crate::dump::dump;
+use crate::foreign::Unwritable;
 use crate::host::PyHost;
 use crate::interrupt::SignalScope;
-use crate::launch::{
-    DerivativeKind, Fit, LaunchArguments, Objects, Sizing, Specialisation, Unwritable, Words,
-};
+use crate::launch::{DerivativeKind, Fit, LaunchArguments, Objects, Sizing, Specialisation, Words};
 use crate::runtime::{Runtime, SessionHolder};
 use crate::traced::Traced;
 use crate::write_log::{self, Since, WriteLog};
@@ -172,6 +171,9 @@ impl Kernel {
             Unwritable::ReadOnly => "a member that the kernel writes is a read-only array",
             Unwritable::Repeats => {
                 "a member that the kernel writes is an array of stride 0, whose elements are one in memory"
+            }
+            Unwritable::Overlaps => {
+                "a member that the kernel writes is an array whose elements overlap in memory"
             }
         };
         errors::plain(py, Code::ArrayMismatch, message)

@@ -9,7 +9,7 @@ use pyo3::types::PyType;
 
 use super::writer::ArgumentWriter;
 use crate::buffer_view::BufferView;
-use crate::foreign::{Elements, ForeignArray, Owner, Placement};
+use crate::foreign::{Elements, ForeignArray, Owner, Placement, Unwritable};
 use crate::ndarray::Ndarray;
 use crate::{dlpack, errors, numpy, tensor};
 
@@ -24,14 +24,6 @@ pub struct ArrayInput {
     written: bool,
     /// The class of the session's arrays that the first launch saw: an object of it needs no look at the classes that it is made of.
     class: PyOnceLock<Py<PyType>>,
-}
-
-/// Why an array may not be written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Unwritable {
-    ReadOnly,
-    /// Several of its elements are one number in memory: iterations that write different ones would race, and the last one would win.
-    Repeats,
 }
 
 /// Whether an array is what the code is for.
@@ -151,11 +143,10 @@ impl ArrayInput {
         if placement.seen() != (self.order, self.spacing) {
             return Ok(ArrayFit::Differs);
         }
-        if self.written && !elements.is_writeable {
-            return Ok(ArrayFit::Unwritable(Unwritable::ReadOnly));
-        }
-        if self.written && elements.repeats() {
-            return Ok(ArrayFit::Unwritable(Unwritable::Repeats));
+        if self.written
+            && let Some(why) = elements.unwritable()
+        {
+            return Ok(ArrayFit::Unwritable(why));
         }
         let sees_host = writer.compiled.sees_host_memory();
         let address = match (placement, view) {

@@ -16,7 +16,6 @@ mod specialisation;
 mod staging;
 mod writer;
 
-pub use array::Unwritable;
 pub use block::Words;
 pub use derivative::{
     CompanionKind, DerivativeKind, DerivativePlan, Sizing, companions, first_bytes, storage,

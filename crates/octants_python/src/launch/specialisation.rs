@@ -10,13 +10,14 @@ use octants::{CompiledKernel, FieldLeaf, Footprint, Gradient, Recorder};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use super::array::{ArrayFit, Unwritable};
+use super::array::ArrayFit;
 use super::derivative::{Companion, CompanionPath, DerivativePlan, check_apart};
 use super::field::{captured_leaves, leaf_slots};
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
 use super::kept::{KeptMembers, Reading, Recalled};
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
+use crate::foreign::Unwritable;
 use crate::kernel::TapeChecks;
 use crate::{aggregate, number};
 
