@@ -235,7 +235,8 @@ impl<H: Host> Lowerer<'_, H> {
                     Term::Object(object) => matches!(host.meaning(object), Meaning::Field),
                     term => !term.is_static(),
                 });
-                Err(match given.filter(|_| known) {
+                let is_told = known || self.library_of(callee).as_deref() == Some("numpy");
+                Err(match given.filter(|_| is_told) {
                     Some(argument) => self.python_only(callee, &argument.term, exception, callee_span, span),
                     None => self.host_error(exception, span),
                 })
@@ -253,9 +254,13 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Box<octants_diag::Diagnostic> {
         let text = self.text(callee_span);
-        let is_own = self.is_package_function(callee);
+        let library = self.library_of(callee);
+        let (is_own, is_numpy) = (library.as_deref() == Some("octants"), library.as_deref() == Some("numpy"));
         let name = text.rsplit('.').next().unwrap_or_default();
         let help = match name {
+            _ if is_numpy && numpy_form(name).is_some() => {
+                format!("write {}", numpy_form(name).unwrap_or_default())
+            }
             "reversed" => "loop forwards and count back: `for i in range(n): j = n - 1 - i`".to_owned(),
             "enumerate" => "loop over the indices, `for i in x`, and read the element `x[i]`".to_owned(),
             "sum" | "sorted" | "zip" | "map" | "filter" | "list" | "tuple" | "set" | "iter" | "next" => {
@@ -285,11 +290,12 @@ impl<H: Host> Lowerer<'_, H> {
         Box::new(diagnostic)
     }
 
-    /// Whether a function of the host is one of the package's own.
-    fn is_package_function(&mut self, callee: &H::Object) -> bool {
+    /// The library that a function of the host is from.
+    fn library_of(&mut self, callee: &H::Object) -> Option<String> {
         let host = self.host;
-        let Ok(module) = host.getattr(callee, "__module__", self) else { return false };
-        matches!(host.meaning(&module), Meaning::Str(name) if name.split('.').next() == Some("octants"))
+        let module = host.getattr(callee, "__module__", self).ok()?;
+        let Meaning::Str(name) = host.meaning(&module) else { return None };
+        name.split('.').next().map(str::to_owned)
     }
 
     pub(crate) fn call_host(
@@ -471,6 +477,26 @@ fn fold_cast<O>(to: Scalar, term: &Term<O>) -> Option<Term<O>> {
         _ if to.is_real() => Some(Term::Float(number.real())),
         _ => number.truncated().map(Term::Int),
     }
+}
+
+/// What kernels have for a function of numpy's that is no function of ours by the same name.
+fn numpy_form(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "array" | "asarray" | "stack" | "concatenate" => "`oc.Vector([...])` or `oc.Matrix([[...], [...]])`",
+        "dot" | "inner" | "vdot" => "`a.dot(b)`, or `a @ b` of matrices",
+        "matmul" => "`a @ b`",
+        "cross" => "`a.cross(b)`",
+        "outer" => "`a.outer_product(b)`",
+        "norm" => "`a.norm()`",
+        "transpose" => "`a.transpose()`",
+        "inv" => "`a.inverse()`",
+        "det" => "`a.determinant()`",
+        "trace" => "`a.trace()`",
+        "sum" | "amax" | "amin" | "all" | "any" => "the method of the vector, such as `a.sum()` or `a.max()`",
+        "clip" => "`oc.math.clamp(x, low, high)`",
+        "where" => "`oc.select(condition, a, b)`",
+        _ => return None,
+    })
 }
 
 fn is_number_literal(expr: &Expr) -> bool {
