@@ -312,6 +312,24 @@ def test_properties_that_are_replaced_are_asked_again():
     assert computed.y[0] == 7 and computed.y[1] == 14
 
 
+def test_builtins_that_are_replaced_are_asked_again(monkeypatch):
+    computed = Computed()
+    settled(computed.run)
+    assert computed.y[0] == 3
+    with monkeypatch.context() as patched:
+        patched.setitem(globals(), "max", lambda a, b: 40 + b)
+        computed.run()
+        assert computed.y[0] == 42
+    settled(computed.run)
+    assert computed.y[0] == 3
+    with monkeypatch.context() as patched:
+        patched.setattr("builtins.max", lambda a, b: 50 + b)
+        computed.run()
+        assert computed.y[0] == 52
+    computed.run()
+    assert computed.y[0] == 3
+
+
 def test_the_code_of_a_property_that_follows_from_members_alone_is_not_run():
     @oc.data_oriented
     class Fixed(Computed):

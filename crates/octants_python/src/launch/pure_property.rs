@@ -5,6 +5,7 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFunction, PyInt, PyString, PyTuple};
 
 use super::instance_dict;
@@ -24,6 +25,16 @@ pub struct Sources {
     pub members: Vec<Py<PyString>>,
     /// The property itself, and those that it asks for.
     getters: Vec<Getter>,
+    /// What their code calls.
+    builtins: Vec<Builtin>,
+}
+
+/// A builtin that the code of a property calls. The function's module may come to have another of that name, and so may Python itself.
+struct Builtin {
+    name: Py<PyString>,
+    /// Names of the function's module, which come first.
+    globals: Py<PyDict>,
+    value: Py<PyAny>,
 }
 
 /// A property of a class, and the code that gets it. Either may be replaced, by a program or by a tool that loads modules again.
@@ -37,19 +48,20 @@ struct Getter {
 impl Sources {
     /// Those of a property of an object. `None` if it may depend on anything else.
     pub fn of(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> Option<Self> {
-        let mut sources = Self { members: Vec::new(), getters: Vec::new() };
+        let mut sources = Self { members: Vec::new(), getters: Vec::new(), builtins: Vec::new() };
         sources.collect(object, name, MAX_DEPTH).unwrap_or(false).then_some(sources)
     }
 
-    /// Whether the class of the object has the same properties with the same code.
+    /// Whether the class of the object has the same properties with the same code, which calls the same functions.
     pub fn are_those_of(&self, object: &Bound<'_, PyAny>) -> bool {
         let (py, class) = (object.py(), object.get_type());
-        self.getters.iter().all(|getter| {
+        let are_the_same = self.getters.iter().all(|getter| {
             let property = class.getattr(getter.name.bind(py));
             let code = getter.function.bind(py).getattr(intern!(py, "__code__"));
             property.is_ok_and(|property| property.is(&getter.property))
                 && code.is_ok_and(|code| code.is(&getter.code))
-        })
+        });
+        are_the_same && self.builtins.iter().all(|builtin| builtin.is_as_it_was(py))
     }
 
     fn collect(
@@ -92,7 +104,15 @@ impl Sources {
             let fine = match opname.as_str() {
                 "LOAD_GLOBAL" => {
                     let name = argument.cast_into::<PyString>()?;
-                    !globals.contains(&name)? && PURE_BUILTINS.contains(&&*name.to_string())
+                    let is_pure = PURE_BUILTINS.contains(&&*name.to_string()) && !globals.contains(&name)?;
+                    if is_pure {
+                        self.builtins.push(Builtin {
+                            value: builtins.getattr(&name)?.unbind(),
+                            name: name.unbind(),
+                            globals: globals.clone().unbind(),
+                        });
+                    }
+                    is_pure
                 }
                 // Of another object it is no member of ours, but that one is a value that has no others that change.
                 "LOAD_ATTR" => {
@@ -115,6 +135,17 @@ impl Sources {
             code: code.unbind(),
         });
         Ok(true)
+    }
+}
+
+impl Builtin {
+    fn is_as_it_was(&self, py: Python<'_>) -> bool {
+        static NAMES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+        let names = NAMES.get_or_try_init(py, || Ok::<_, PyErr>(py.import("builtins")?.dict().unbind()));
+        let name = self.name.bind(py);
+        let found = names.and_then(|names| names.bind(py).get_item(name));
+        found.is_ok_and(|found| found.is_some_and(|found| found.is(&self.value)))
+            && self.globals.bind(py).get_item(name).is_ok_and(|shadow| shadow.is_none())
     }
 }
 
