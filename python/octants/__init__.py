@@ -93,8 +93,8 @@ from ._language import (
 )
 from ._logging import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from ._matrix import Matrix, Vector
-from ._ndarrays import MatrixNdarray, ScalarNdarray, VectorNdarray, ndarray
-from ._octants import BufferView, Ndarray, explain
+from ._ndarrays import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
+from ._octants import BufferView, explain
 from ._octants import __version__ as __version_str__
 from ._perf_dispatch import perf_dispatch
 from ._primitive_types import *  # noqa: F403
@@ -155,13 +155,13 @@ del OfClass, matrix_field, matrix_tensor, struct_field, vector_field, vector_ten
 __version__ = tuple(int(part) for part in __version_str__.split("."))
 
 
+#: Modules that are imported when they are asked for.
+_MODULES = ("_lib", "_snode", "algorithms", "graph", "interop", "lang", "simt", "sparse", "tools")
+
+
 def __getattr__(name: str):
     if name == "cfg":
         return _session.cfg
-    if name in ("lang", "_lib", "_snode", "algorithms", "graph", "interop", "simt", "sparse", "tools"):
-        import importlib
-
-        return importlib.import_module(f".{name}", __name__)
     if name in ("DeviceCapability", "Format"):
         from .types import enums
 
@@ -170,6 +170,6 @@ def __getattr__(name: str):
         from . import exceptions
 
         return getattr(exceptions, name)
-    from ._not_yet import message
+    from ._on_demand import module
 
-    raise AttributeError(message(name) or f"module 'octants' has no attribute {name!r}")
+    return module(__name__, name, _MODULES, name)

@@ -239,8 +239,6 @@ _MODULES = ("kernel_metrics", "kernel_profiler", "memory_profiler", "scoped_prof
 
 
 def __getattr__(name: str):
-    if name in _MODULES:
-        import importlib
+    from .._on_demand import module
 
-        return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return module(__name__, name, _MODULES)

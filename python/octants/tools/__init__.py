@@ -10,8 +10,6 @@ __all__ = ["PLYWriter", "diagnose", "write_vtk"]  # pyright: ignore[reportUnsupp
 
 def __getattr__(name: str):
     # `python -m octants.tools.diagnose` warns if importing the package has imported the module.
-    if name == "diagnose":
-        import importlib
+    from .._on_demand import module
 
-        return importlib.import_module(f"{__name__}.diagnose")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return module(__name__, name, ("diagnose",))

@@ -189,13 +189,9 @@ _MODULES = ("annotations", "buffer_view_type", "compound_types", "enums", "ndarr
 
 
 def __getattr__(name: str):
-    if name in _MODULES:
-        import importlib
+    from .._on_demand import module
 
-        return importlib.import_module(f".{name}", __name__)
-    from .._not_yet import message
-
-    raise AttributeError(message(f"types.{name}") or f"module {__name__!r} has no attribute {name!r}")
+    return module(__name__, name, _MODULES, f"types.{name}")
 
 
 __all__ = [
