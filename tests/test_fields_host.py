@@ -66,6 +66,7 @@ def test_a_dtype_may_be_a_vector_matrix_or_struct_type():
         ({"shape": (2, 3), "order": "jk"}, oc.OctantsSyntaxError, "Invalid axis k"),
         ({"shape": (2, 3), "order": 3}, TypeError, "order is a text"),
         ({"dtype": "f32", "shape": 3}, TypeError, "not a data type"),
+        ({"dtype": "int"}, ValueError, "not a data type"),
         ({"dtype": oc.i32, "shape": 3, "needs_grad": True}, oc.OctantsRuntimeError, "i32 is not supported for field with `needs_grad=True`"),
         ({"dtype": oc.u1, "needs_dual": True}, oc.OctantsRuntimeError, "`needs_dual=True`"),
     ],
@@ -84,7 +85,8 @@ def test_bad_descriptions(options, error, text):
         (lambda: oc.Struct.field({}, shape=2), oc.OctantsSyntaxError),
         (lambda: oc.Struct.field({"a": "f32"}, shape=2), oc.OctantsTypeError),
         (lambda: oc.Struct.field({"a": oc.f32, "b": oc.i32}, shape=2, needs_grad=True), oc.OctantsRuntimeError),
-        (lambda: oc.Vector.field(2, oc.f32, layout=oc.Layout.SOA), oc.OctantsSyntaxError),
+        (lambda: oc.Vector.field(2, "f32", shape=2), ValueError),
+        (lambda: oc.ndarray("f32", shape=2), oc.OctantsRuntimeError),
     ],
 )
 def test_bad_element_descriptions(make, error):

@@ -410,9 +410,18 @@ def test_ten_thousand_fields_leave_the_process_flat():
     assert oc._session.runtime.live_bytes == 0
 
 
+def test_nodes_say_where_entries_lie_whatever_the_layout(arch):
+    x = oc.Vector.field(2, oc.f32, layout=oc.Layout.SOA)
+    y = oc.Struct.field({"a": oc.f32, "b": oc.i32}, layout=oc.Layout.SOA)
+    oc.root.dense(oc.i, 3).place(x, y)
+    x[1] = [3, 4]
+    assert x.to_numpy().tolist() == [[0, 0], [3, 4], [0, 0]] and y.shape == (3,)
+    assert x.get_scalar_field(0).parent() == y.a.parent() and y.a.parent()._cell_size_bytes == 16
+
+
 def test_layouts_have_the_numbers_of_quadrants(arch):
-    assert list(oc.Layout) == [0, 1] and oc.Layout(1) is oc.Layout.SOA
-    apart, together = (oc.Vector.field(2, oc.f32, 3, layout=layout) for layout in (1, 0))
-    assert [field.get_scalar_field(0).parent()._cell_size_bytes for field in (apart, together)] == [4, 8]
+    assert list(oc.Layout) == [0, 1, 2] and oc.Layout(1) is oc.Layout.SOA and oc.Layout.NULL == 2
+    fields = [oc.Vector.field(2, oc.f32, 3, layout=layout) for layout in (1, 0, oc.Layout.NULL, None)]
+    assert [field.get_scalar_field(0).parent()._cell_size_bytes for field in fields] == [4, 8, 8, 8]
     with pytest.raises(ValueError, match="layout is"):
         oc.Vector.field(2, oc.f32, 3, layout="soa")

@@ -17,6 +17,13 @@ def test_every_option_is_accepted_and_shown():
 
 
 @pytest.mark.no_device
+def test_the_number_of_threads_is_shown():
+    for given, shown in (({}, len(os.sched_getaffinity(0))), ({"cpu_max_num_threads": 3}, 3)):
+        oc.init(arch=oc.cpu, log_level="error", **given)
+        assert oc.cfg.cpu_max_num_threads == shown
+
+
+@pytest.mark.no_device
 def test_unknown_options():
     with pytest.raises(KeyError, match="did you mean fast_math"):
         oc.init(fast_maths=True)

@@ -44,7 +44,7 @@ NAMES = {
     "StructField": "get_member_field keys",
     "FieldsBuilder": "bitmasked deactivate_all dense dynamic finalize lazy_dual lazy_grad place pointer quant_array",
     "SNode": "bitmasked deactivate_all dense dynamic lazy_dual lazy_grad parent place pointer quant_array shape",
-    "Ndarray": "copy_from element_shape fill layout shape to_dlpack",
+    "Ndarray": "copy_from element_shape fill get_type has_dual has_grad layout shape to_dlpack",
     "ScalarNdarray": "from_numpy from_torch to_numpy to_torch get_type has_dual has_grad",
     "Matrix": """all any cast cols cross determinant diag dot field fill frobenius_inner get_shape identity inverse max min ndarray norm norm_inv
         norm_sqr normalized one outer_product rows sum tensor to_list to_numpy trace transpose unit zero""",

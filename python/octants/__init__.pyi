@@ -52,11 +52,11 @@ from ._language import atomic_sub as atomic_sub
 from ._language import atomic_xor as atomic_xor
 from ._matrix_types import MatrixType as _MatrixType
 from ._ndarrays import MatrixNdarray as MatrixNdarray
+from ._ndarrays import Ndarray as Ndarray
 from ._ndarrays import ScalarNdarray as ScalarNdarray
 from ._ndarrays import VectorNdarray as VectorNdarray
 from ._octants import BufferView as BufferView
 from ._octants import DataType as _DataType
-from ._octants import Ndarray as Ndarray
 from ._octants import explain as explain
 from ._session import Arch as _Arch
 from ._streams import Event as Event

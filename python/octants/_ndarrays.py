@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from . import _octants
 from ._matrix_types import MatrixType
-from ._octants import Ndarray
 from ._promotion import data_type
 from ._session import runtime
 from ._torch import set_from_torch, torch_of
@@ -37,13 +37,13 @@ class NdarrayTypeMetadata:
         return f"NdarrayTypeMetadata({', '.join(members)})"
 
 
-class _HostMethods(Ndarray):
-    """What host code does with an array, whatever its elements are."""
+class Ndarray(_octants.Ndarray):
+    """An array in device memory, whatever its elements are. Make one with ``oc.ndarray(dtype, shape)``."""
 
     #: The array of gradients.
-    grad: _HostMethods | None = None
+    grad: Ndarray | None = None
     #: The array of duals.
-    dual: _HostMethods | None = None
+    dual: Ndarray | None = None
 
     def has_grad(self) -> bool:
         """Whether there is an array of gradients."""
@@ -53,7 +53,7 @@ class _HostMethods(Ndarray):
         """Whether there is an array of duals."""
         return self.dual is not None
 
-    def _second_derivatives(self) -> _HostMethods:
+    def _second_derivatives(self) -> Ndarray:
         """The duals of an array of gradients, made when they are first asked for."""
         if self.dual is None:
             self.dual = _made(self.element_type, self.shape, self.layout)
@@ -72,11 +72,11 @@ class _HostMethods(Ndarray):
         set_from_torch(self, arr, lambda array: self.from_numpy(array, qd_stream=qd_stream), qd_stream)
 
 
-class ScalarNdarray(_HostMethods):
+class ScalarNdarray(Ndarray):
     """An array of scalars in device memory. Make one with ``oc.ndarray(dtype, shape)``."""
 
 
-class VectorNdarray(_HostMethods):
+class VectorNdarray(Ndarray):
     """An array of vectors in device memory. Make one with ``oc.Vector.ndarray(n, dtype, shape)``."""
 
     @property
@@ -85,7 +85,7 @@ class VectorNdarray(_HostMethods):
         return self.element_shape[0]
 
 
-class MatrixNdarray(_HostMethods):
+class MatrixNdarray(Ndarray):
     """An array of matrices in device memory. Make one with ``oc.Matrix.ndarray(n, m, dtype, shape)``."""
 
     @property

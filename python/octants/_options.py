@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from ._octants import processors
+
 #: Options that the compiler or the runtime reads, with their defaults. ``None`` means "decided by the session".
 MEANINGFUL: dict[str, object] = {
     "opt_level": 1,
@@ -143,6 +145,7 @@ def resolve(given: dict[str, object]) -> dict[str, object]:
         else:
             options[name] = default if environment is None else environment
     options["offline_cache_file_path"] = cache_folder(str(options["offline_cache_file_path"]))
+    options["cpu_max_num_threads"] = options["cpu_max_num_threads"] or processors()
     if options["device_id"] is None:
         options["device_id"] = _visible_device()
     for name in _MISLEADING:

@@ -43,6 +43,10 @@ class OctantsRuntimeTypeError(OctantsRuntimeError, TypeError):
     """A call with an argument of the wrong type."""
 
 
+class OctantsDataTypeError(TypeError, ValueError):
+    """An object where a data type such as ``oc.f32`` is asked for."""
+
+
 # Names that programs written for Quadrants catch.
 QuadrantsCompilationError = OctantsCompilationError
 QuadrantsSyntaxError = OctantsSyntaxError

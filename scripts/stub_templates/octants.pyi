@@ -36,8 +36,8 @@ from ._fields.node import SNode as SNode
 from ._fields.scalar import ScalarField as ScalarField
 from ._fields.struct import StructField as StructField
 from ._matrix_types import MatrixType as _MatrixType
+from ._ndarrays import Ndarray as Ndarray
 from ._octants import DataType as _DataType
-from ._octants import Ndarray as Ndarray
 from ._session import Arch as _Arch
 from ._struct import StructType as _StructType
 from .types.enums import DeviceCapability as DeviceCapability

@@ -78,6 +78,7 @@ pub use kernel_store::{CacheOptions, cache_version};
 pub use meetings::{Meeting, MeetingCheck};
 pub use octants_cache as store;
 pub use octants_codegen::{llvm_version, wait_for_compilations};
+pub use octants_cpu::pool::processors;
 pub use octants_diag as diag;
 pub use octants_front as front;
 pub use octants_front::FieldKind;

@@ -7,6 +7,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyType};
 
+use crate::errors;
+
 /// A scalar type. Called on the host, it converts a number; inside a kernel, it casts.
 #[pyclass(frozen, module = "octants")]
 pub struct DataType {
@@ -111,6 +113,12 @@ fn by_library_name(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     Scalar::ALL.iter().copied().find(|&s| numpy_name(s) == name)
 }
 
+/// The refusal of an object that is no data type.
+pub fn no_data_type(object: &Bound<'_, PyAny>) -> PyErr {
+    let described = object.repr().map(|text| format!("{text} is not a data type"));
+    described.map_or_else(|error| error, |text| errors::exception(object.py(), "OctantsDataTypeError", &text))
+}
+
 /// A Python number as a constant of a type: integers wrap, reals truncate toward zero.
 pub fn constant_from(object: &Bound<'_, PyAny>, scalar: Scalar) -> PyResult<Const> {
     if scalar == Scalar::U1 {
@@ -143,7 +151,7 @@ impl DataType {
             Some(TypeLike::Is(scalar)) => scalar,
             Some(TypeLike::DefaultInt) => Scalar::I32,
             Some(TypeLike::DefaultFloat) => Scalar::F32,
-            None => return Err(PyTypeError::new_err(format!("{} is not a data type", object.repr()?))),
+            None => return Err(no_data_type(object)),
         };
         Ok(object_of(py, scalar).clone())
     }

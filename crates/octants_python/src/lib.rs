@@ -94,6 +94,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(expr::is_compiling, module)?)?;
     module.add_function(wrap_pyfunction!(expr::trace_call, module)?)?;
     module.add_function(wrap_pyfunction!(host_only::host_only, module)?)?;
+    module.add_function(wrap_pyfunction!(runtime::processors, module)?)?;
     module.add_function(wrap_pyfunction!(disk_cache::cache_usage, module)?)?;
     module.add_function(wrap_pyfunction!(disk_cache::cache_clean, module)?)?;
     module.add_function(wrap_pyfunction!(disk_cache::cache_verify, module)?)?;

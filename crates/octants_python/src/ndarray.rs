@@ -199,10 +199,10 @@ impl Ndarray {
         let py = dtype.py();
         let element = match aggregate::tensor_type(dtype) {
             Some((elem, shape)) => Data::Tensor(TensorType { elem, shape }),
-            None => match runtime.get().scalar_of(dtype)? {
-                Some(scalar) => scalar.into(),
-                None => return Err(PyTypeError::new_err(format!("{} is not a data type", dtype.repr()?))),
-            },
+            None => runtime.get().scalar_of(dtype)?.map(Data::from).ok_or_else(|| {
+                let text = dtype.repr().map_or_else(|_| String::new(), |text| text.to_string());
+                errors::exception(py, "OctantsRuntimeTypeError", &format!("{text} is not a data type"))
+            })?,
         };
         let extents = extents(shape)?;
         let order = order(layout, extents.len())?;
@@ -318,7 +318,7 @@ impl Ndarray {
             None => None,
             Some(dtype) => match dtype::type_for_numpy(dtype) {
                 Some(scalar) => Some(scalar).filter(|&s| s != this.array.scalar()),
-                None => return Err(PyTypeError::new_err(format!("{} is not a data type", dtype.repr()?))),
+                None => return Err(dtype::no_data_type(dtype)),
             },
         };
         let in_place = match this.array.host_pointer() {

@@ -175,6 +175,12 @@ impl Runtime {
     }
 }
 
+/// How many processors this process may use: the default of `cpu_max_num_threads`.
+#[pyfunction]
+pub fn processors() -> usize {
+    octants::processors()
+}
+
 /// An option by its name.
 pub fn option<'py, T: FromPyObjectOwned<'py>>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
     let value = options.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;

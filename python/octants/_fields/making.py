@@ -28,10 +28,14 @@ from .struct import StructField
 
 
 class Layout(enum.IntEnum):
-    """How the entries of vectors, or the members of structs, lie: side by side in each element, or each in an array of its own."""
+    """How the entries of vectors, or the members of structs, lie: side by side in each element, or each in an array of its own.
+
+    Where no choice is made, as ``NULL`` says, they lie side by side.
+    """
 
     AOS = 0
     SOA = 1
+    NULL = 2
 
 
 def field(
@@ -221,15 +225,13 @@ def _checked_type(dtype, needs: tuple[str, ...]) -> DataType:
 
 def _placed_or_declared(made: Field, shape, order, offset, layout):
     """The field in a tree of its own if it has a shape; else it waits to be placed."""
-    if layout not in (Layout.AOS, Layout.SOA):
+    if layout not in (*Layout, None):
         raise ValueError(f"layout is oc.Layout.AOS or oc.Layout.SOA, not {layout!r}")
-    layout = Layout(layout)
+    layout = Layout.NULL if layout is None else Layout(layout)
     if shape is None:
         for what, given in (("offset", offset), ("order", order)):
             if given is not None:
                 raise OctantsSyntaxError(f"shape cannot be None when {what} is set")
-        if layout is not Layout.AOS:
-            raise OctantsSyntaxError("shape cannot be None when layout is set: place the entries in nodes of their own")
         for part in (made, *made._leaf_fields()):
             part._origin_text = user_line()
         current_root()._declared.extend(weakref.ref(part) for part in made._leaf_fields())

@@ -6,8 +6,8 @@ from .._fields.builder import deactivate_all_snodes, root
 from .._fields.making import field
 from .._language import grouped, one, static, static_assert, static_print, zero
 from .._matrix import Matrix, Vector
-from .._ndarrays import ndarray
-from .._octants import BufferView, Kernel, Ndarray
+from .._ndarrays import Ndarray, ndarray
+from .._octants import BufferView, Kernel
 from .._octants import is_compiling as inside_kernel
 from .._peer import PyQuadrants, current_cfg, get_runtime
 from .._session import reset
