@@ -62,10 +62,11 @@ class Names:
 
 
 class GradientProgram:
-    """A program by its seed. Kernels take the arrays of `arrays`, by name."""
+    """A program by its seed. Kernels take the arrays of `arrays`, by name. Its reals have 64 bits, or are of another type."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, real: str = "f64"):
         self.seed = seed
+        self.type = real
         self.random = random.Random(seed)
         self.size = self.random.choice((1, 3, 7, 12, 19, 33))
         #: Whether arrays are fields; else they are ndarrays.
@@ -89,7 +90,9 @@ class GradientProgram:
         self.top()
         if seed % 8 == 5 and "oc.stream_parallel" not in "".join(self.lines):
             self.until()
-        self.text = "\n".join(self.lines) + "\n"
+        if seed % 8 == 3 and "oc.stream_parallel" not in "".join(self.lines):
+            self.largest()
+        self.text = ("\n".join(self.lines) + "\n").replace("oc.f64", f"oc.{real}")
 
     # --- words ---------------------------------------------------------------------------------------------------------
 
@@ -350,3 +353,12 @@ class GradientProgram:
             self.add(4, f"z[i, 0] = 0.5 * z[i, 0] + {self.bounded(names)} * y[i]")
         if in_memory:
             self.add(2, "row[i] = end")
+
+    def largest(self) -> None:
+        """A last task with the largest or smallest of some values: its derivative finds that one again, whatever it is made of."""
+        names = Names(["x[i]", "y[i]"], ["p", "i"])
+        word = self.pick("max", "min")
+        update = self.pick("oc.atomic_{0}(total[0], {1})", "total[0] = oc.{0}(total[0], {1})")
+        self.add(1, "for i in x:")
+        # Of equal ones each takes all of the gradient: no two are.
+        self.add(2, update.format(word, f"{self.real(names, 3)} + 0.0137 * i"))

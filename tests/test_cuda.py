@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs: several of them, their memory, faults, tensors of torch and arrays of numba, and Ctrl-C."""
+"""NVIDIA's GPUs: several of them, their memory, faults, tensors of torch and arrays of numba and cupy, and Ctrl-C."""
 
 import os
 import subprocess
@@ -316,3 +316,50 @@ def test_numba_looks_at_arrays_and_kernels_at_those_of_numba():
     add(every, 1.0)
     oc.sync()
     assert theirs.copy_to_host()[:4].tolist() == [3, 3, 5, 5]
+
+
+def test_cupy_looks_at_arrays_and_kernels_at_those_of_cupy():
+    cupy = pytest.importorskip("cupy")
+    x, field = oc.ndarray(oc.f32, 1000), oc.field(oc.f32, shape=1000)
+    add(x, 1.5)
+    field.fill(1.5)
+    for own in (x, field):
+        for seen in (cupy.from_dlpack(own), cupy.asarray(own)):
+            assert seen.shape == (1000,) and seen.dtype == np.float32
+            assert (cupy.asnumpy(seen) == 1.5).all()
+            seen[10:20] = 4
+            cupy.cuda.get_current_stream().synchronize()
+            assert own[9] == 1.5 and own[10] == 4 and own[19] == 4 and own[20] == 1.5
+            own.fill(1.5)
+    kept = cupy.from_dlpack(x)
+    del x
+    assert (cupy.asnumpy(kept) == 1.5).all()
+    theirs = cupy.asarray(np.arange(1000, dtype=np.float32))
+    add(theirs, 2.0)
+    oc.sync()
+    assert (cupy.asnumpy(theirs) == np.arange(1000) + 2).all()
+    add(theirs[::2], 1.0)
+    oc.sync()
+    assert cupy.asnumpy(theirs)[:4].tolist() == [3, 3, 5, 5]
+    with pytest.raises(ValueError, match=r"OC0802.*x"):
+        add(theirs.astype(np.float64).reshape(10, 100), 1.0)
+
+
+def test_what_cupy_wrote_in_its_own_stream_is_what_kernels_read():
+    cupy = pytest.importorskip("cupy")
+    busy = cupy.zeros(1 << 24, dtype=np.float32)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    theirs = cupy.zeros(1 << 16, dtype=np.float32)
+    x = oc.ndarray(oc.f32, 1 << 16)
+    with stream:
+        for _ in range(50):
+            busy += 1
+        theirs += busy[: 1 << 16]
+        shared = cupy.from_dlpack(x)
+        add(theirs, 2.0)
+        shared += 1
+    stream.synchronize()
+    oc.sync()
+    assert (cupy.asnumpy(theirs) == 52).all()
+    add(x, 1.0)
+    assert x[0] == 2 and x[(1 << 16) - 1] == 2
