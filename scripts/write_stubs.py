@@ -206,12 +206,15 @@ def matrix_class(name: str, cls: type) -> str:
     lines.append("    def __class_getitem__(cls, item: Any) -> Any: ...")
     if name == "Matrix":
         lines.append("    def __getattr__(self, name: str) -> Any: ...")
-        lines.append("    dt: Any")
+        lines += ["    dt: Any", "    n: int", "    m: int", "    ndim: int"]
     for attribute in sorted(vars(cls)):
         if attribute.startswith("_") and attribute not in DUNDERS and attribute != "__setattr__":
             continue
         value = vars(cls)[attribute]
         result = RESULT_OF.get(attribute, "Any")
+        if isinstance(value, property) and not value.__doc__:
+            # Components by their letters: ``__getattr__`` stands for them.
+            continue
         if isinstance(value, property):
             lines += indented("@property\n" + documented(f"def {attribute}(self) -> {result}:", value))
             continue

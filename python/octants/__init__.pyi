@@ -323,12 +323,16 @@ INFO: str
 class Matrix:
     """A small matrix: ``oc.Matrix([[1, 2], [3, 4]], dt=oc.f32)``. A flat list gives a vector.
 
-    ``entries`` is the numpy array that holds it; ``dt`` is the data type that was declared, or ``None`` for plain numbers, which
-    have the default types when a kernel uses them. ``comparison`` is the sign of the comparison that gave it, if one did."""
+    ``n`` and ``m`` are the numbers of rows and columns, ``ndim`` is 1 for a vector and 2 for a matrix. ``entries`` is the numpy array that
+    holds it; ``dt`` is the data type that was declared, or ``None`` for plain numbers, which
+    have the default types when a kernel uses them."""
     def __new__(cls, *entries: Any, dt: Any = None) -> Self: ...
     def __class_getitem__(cls, item: Any) -> Any: ...
     def __getattr__(self, name: str) -> Any: ...
     dt: Any
+    n: int
+    m: int
+    ndim: int
     def __getitem__(self, index: Any) -> Any: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __len__(self) -> int: ...
@@ -343,6 +347,9 @@ class Matrix:
     @staticmethod
     def cols(cols: Any) -> Matrix:
         """The matrix with the given vectors as its columns."""
+    @property
+    def comparison(self) -> Any:
+        """The sign of the comparison that gave it, if one did."""
     def constant(self) -> Any:
         """Shape, declared type and entries in row-major order as Python numbers: all that a kernel needs."""
     def cross(self, other: Any) -> Self:
@@ -368,22 +375,13 @@ class Matrix:
         """The unit matrix of size ``n``."""
     def inverse(self) -> Self:
         """The inverse, for sizes up to 12: by cofactors up to 4, by elimination with pivots above."""
-    @property
-    def m(self) -> int:
-        """Number of columns; 1 for a vector."""
     def max(self) -> Any:
         """The greatest entry."""
     def min(self) -> Any:
         """The least entry."""
-    @property
-    def n(self) -> int:
-        """Number of rows."""
     @staticmethod
     def ndarray(*args: Any, **kwargs: Any) -> Ndarray:
         """A zeroed array of matrices: ``oc.Matrix.ndarray(3, 3, oc.f32, shape=100)``."""
-    @property
-    def ndim(self) -> int:
-        """1 for a vector, 2 for a matrix."""
     def norm(self, eps: Any = ...) -> float:
         """The root of the sum of the squares of the entries, plus ``eps`` under the root."""
     def norm_inv(self, eps: Any = ...) -> float:
@@ -408,7 +406,7 @@ class Matrix:
     def to_list(self) -> Any:
         """The entries as Python numbers in a list, of lists if it is a matrix."""
     def to_numpy(self) -> Any:
-        """A copy as a numpy array."""
+        """The entries as a numpy array, which shares them: what is written to it changes the matrix."""
     def trace(self) -> Any:
         """The sum of the diagonal."""
     def transpose(self) -> Matrix:
@@ -482,6 +480,8 @@ class Vector(Matrix):
     @staticmethod
     def field(*args: Any, **kwargs: Any) -> MatrixField:
         """A field of vectors: ``oc.Vector.field(3, oc.f32, shape=8)``. ``dtype`` may be a list with a type for each entry."""
+    def get_shape(self) -> Any:
+        """``(n,)``."""
     @staticmethod
     def ndarray(*args: Any, **kwargs: Any) -> Ndarray:
         """A zeroed array of vectors: ``oc.Vector.ndarray(3, oc.f32, shape=100)``."""

@@ -42,8 +42,12 @@ class MatrixElement(Matrix):
 def element(array, index, dtype, numbers):
     """The element of an array at an index, with its entries by rows."""
     entries = dtype.from_numbers(numbers).entries
-    result = object.__new__(VectorElement if entries.ndim == 1 else MatrixElement)
-    slots = {"entries": entries, "dt": dtype.dtype, "comparison": None, "_array": array, "_index": index}
+    slots = {"entries": entries, "dt": dtype.dtype, "n": len(entries), "_array": array, "_index": index}
+    if entries.ndim == 1:
+        result = object.__new__(VectorElement)
+    else:
+        result = object.__new__(MatrixElement)
+        slots["m"] = entries.shape[1]
     for name, value in slots.items():
         object.__setattr__(result, name, value)
     return result

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from . import _quiet
 from ._matrix import TYPES, Matrix, cast_array, matrix_over
-from ._matrix_operators import are_alike, declared_type, operand, same_shape
+from ._matrix_operators import are_alike, declared_type, numpy_function, operand, same_shape
 from ._promotion import data_type, numpy_type, promoted
 from .exceptions import OctantsTypeError
 
@@ -42,18 +43,13 @@ def _quick(name: str, function, args):
         return None
     if ufunc is None:
         return None
-    import numpy
-
-    with numpy.errstate(all="ignore"):
-        return matrix_over(getattr(numpy, ufunc)(*operands), dt)
+    return matrix_over(_quiet.quietly(numpy_function(ufunc), *operands), dt)
 
 
 def _quick_select(condition=None, a=None, b=None):
     if type(condition) not in TYPES or not are_alike(a, b) or condition.entries.shape != a.entries.shape:  # type: ignore[union-attr]
         return None
-    import numpy
-
-    return matrix_over(numpy.where(condition.entries, a.entries, b.entries), a.dt)  # type: ignore[union-attr]
+    return matrix_over(numpy_function("where")(condition.entries, a.entries, b.entries), a.dt)  # type: ignore[union-attr]
 
 
 def apply(name: str, function, args, kwargs):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 
+from . import _quiet
 from ._matrix import Matrix, cast_array, holds_expression, matrix_over
 from ._matrix_operators import declared_type, operand
 from ._promotion import data_type, numpy_type, of_numpy, promoted
@@ -82,7 +83,7 @@ def stacked(axis: int):
             return text(vectors)
         arrays, declared = zip(*operands, strict=True)
         common = promoted([(array.dtype, dt is not None) for array, dt in zip(arrays, declared, strict=True)])
-        entries = numpy.stack([cast_array(array, common) for array in arrays], axis)
-        return matrix_over(entries, declared_type(common, *declared))
+        entries = _quiet.quietly(numpy.array, arrays, common)
+        return matrix_over(entries if axis == 0 else entries.T.copy(), declared_type(common, *declared))
 
     return form

@@ -6,34 +6,36 @@ Inside a kernel the compiler recognises the constructors by their mark ``__octan
 
 from __future__ import annotations
 
-from ._matrix_operators import Operators, by_ufunc, declared_type
-from ._octants import DataType, Expr, trace_call
-from ._promotion import data_type, is_weak, numpy_type, promoted
-from .exceptions import OctantsIndexError, OctantsSyntaxError, OctantsTypeError
+from collections import defaultdict
 
-#: Names of components, by the letters of which a swizzle is made.
-SWIZZLES = ("xyzw", "rgba", "stpq")
+from ._matrix_operators import Operators, by_ufunc, declared_type
+from ._octants import DataType, Expr, plain_array, trace_call
+from ._promotion import data_type, is_weak, numpy_type, promoted
+from ._swizzles import SWIZZLES, swizzles
+from .exceptions import OctantsIndexError, OctantsSyntaxError, OctantsTypeError
 
 
 class Matrix(Operators):
     """A small matrix: ``oc.Matrix([[1, 2], [3, 4]], dt=oc.f32)``. A flat list gives a vector.
 
-    ``entries`` is the numpy array that holds it; ``dt`` is the data type that was declared, or ``None`` for plain numbers, which
-    have the default types when a kernel uses them. ``comparison`` is the sign of the comparison that gave it, if one did.
+    ``n`` and ``m`` are the numbers of rows and columns, ``ndim`` is 1 for a vector and 2 for a matrix. ``entries`` is the numpy array that
+    holds it; ``dt`` is the data type that was declared, or ``None`` for plain numbers, which
+    have the default types when a kernel uses them.
     """
 
-    __slots__ = ("__weakref__", "comparison", "dt", "entries")
+    __slots__ = ("__weakref__", "_comparison", "dt", "entries", "m", "n")
     __octants__ = "Matrix"
+
+    ndim = 2
+    vars().update(swizzles())
 
     _ranks = (1, 2)
     _wanted = "oc.Matrix takes a list of rows of equal length, or a flat list of numbers"
 
     def __new__(cls, arr, dt=None):
-        if type(arr) in _SEQUENCES:
-            entries = plain_numbers(arr, dt)
-            if entries is None and 2 in cls._ranks:
-                entries = _plain_rows(arr, dt)
-            if entries is not None:
+        if dt is None or type(dt) is DataType:
+            entries = plain_array(arr, dt)
+            if entries is not None and entries.ndim in cls._ranks:
                 return matrix_over(entries, dt)
         if isinstance(arr, Expr) or (isinstance(arr, (list, tuple)) and holds_expression(arr)):
             return trace_call(cls, (arr,), {} if dt is None else {"dt": dt})
@@ -55,27 +57,17 @@ class Matrix(Operators):
     # ---- shape and entries ----
 
     @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.entries.shape[0]
-
-    @property
-    def m(self) -> int:
-        """Number of columns; 1 for a vector."""
-        return self.entries.shape[1] if self.entries.ndim == 2 else 1
-
-    @property
-    def ndim(self) -> int:
-        """1 for a vector, 2 for a matrix."""
-        return self.entries.ndim
+    def comparison(self) -> str | None:
+        """The sign of the comparison that gave it, if one did."""
+        return getattr(self, "_comparison", None)
 
     def get_shape(self) -> tuple[int, ...]:
         """``(n,)`` for a vector, ``(n, m)`` for a matrix."""
-        return self.entries.shape
+        return self.n, self.m
 
     def to_numpy(self):
-        """A copy as a numpy array."""
-        return self.entries.copy()
+        """The entries as a numpy array, which shares them: what is written to it changes the matrix."""
+        return self.entries
 
     def to_list(self) -> list:
         """The entries as Python numbers in a list, of lists if it is a matrix."""
@@ -86,27 +78,44 @@ class Matrix(Operators):
         return self.entries.shape, self.dt, self.entries.ravel().tolist()
 
     def __len__(self):
-        return len(self.entries)
+        return self.n
 
     def __iter__(self):
-        return (matrix_over(entry.copy(), self.dt) if entry.ndim else entry for entry in self.entries)
+        entries = self.entries
+        return iter(entries) if entries.ndim == 1 else (matrix_over(row.copy(), self.dt) for row in entries)
 
     def __getitem__(self, index):
         # The usual index first: everything else is looked at more closely.
-        entries = self.entries
-        if (type(index) is int and entries.ndim == 1) or (
-            type(index) is tuple and entries.ndim == 2 and [*map(type, index)] == _TWO_INTEGERS
-        ):
+        entries, kind = self.entries, type(index)
+        if kind is int and entries.ndim == 1:
             return entries[index]
+        if kind is tuple and len(index) == 2 and entries.ndim == 2:
+            first, second = index
+            if type(first) is int and type(second) is int:
+                return entries[index]
+            is_quick = type(first) in _INDICES and type(second) in _INDICES
+        else:
+            is_quick = kind is slice and entries.ndim == 1
+        if is_quick:
+            part = entries[index]
+            if part.size:
+                return matrix_over(part.copy(), self.dt)
         if _is_expression_index(index):
             return _traced_item(self, index)
         return matrix_over(self.entries[checked_index(self, index)], self.dt, copy=True)
 
     def __setitem__(self, index, value):
+        # The usual index, and a number that the type has.
         entries = self.entries
-        if type(index) is int and entries.ndim == 1 and type(value) is float and entries.dtype.char == "d":
-            entries[index] = value
-            return
+        limit = _LIMITS[entries.dtype.char].get(type(value))
+        if limit is not None and -limit < value < limit:
+            if entries.ndim == 1:
+                is_entry = type(index) is int
+            else:
+                is_entry = type(index) is tuple and [*map(type, index)] == _TWO_INTEGERS
+            if is_entry:
+                entries[index] = value
+                return
         index = checked_index(self, index)
         target = self.entries[index]
         if isinstance(value, Expr):
@@ -119,20 +128,25 @@ class Matrix(Operators):
                 )
         self.entries[index] = cast_array(value, self.entries.dtype)
 
-    def __getattr__(self, name):
-        position = _COMPONENTS.get(name)
-        if position is not None and self.entries.ndim == 1 and position < len(self.entries):
-            return self.entries[position]
-        if name == "comparison":
-            # The slot is filled for what a comparison gave.
-            return None
-        letters = _swizzle(name)
-        if letters is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        positions = _positions(self, name, letters)
-        return self.entries[positions[0]] if len(name) == 1 else matrix_over(self.entries[positions], self.dt)
+    def _swizzled(self, swizzle):
+        """The entries that a name of several letters stands for."""
+        entries, positions = self.entries, swizzle.positions
+        if entries.ndim != 1 or max(positions) >= len(entries):
+            self._refuse(swizzle.name, swizzle.letters)
+        return matrix_over(entries.take(positions), self.dt)
+
+    def _refuse(self, name, letters):
+        """Says why there are no such components."""
+        _positions(self, name, letters)
+
+    def __dir__(self):
+        return [name for name in object.__dir__(self) if _swizzle(name) is None]
 
     def __setattr__(self, name, value):
+        position = _COMPONENTS.get(name)
+        if position is not None and self.ndim == 1 and position < self.n:
+            self[position] = value
+            return
         letters = _swizzle(name)
         if letters is None:
             raise AttributeError(
@@ -141,9 +155,6 @@ class Matrix(Operators):
         positions = _positions(self, name, letters)
         if len(set(name)) < len(name):
             raise OctantsSyntaxError(f"the swizzle {name!r} names a component twice, so it cannot be written")
-        if len(name) == 1:
-            self[positions[0]] = value
-            return
         if not isinstance(value, (Matrix, list, tuple)) and not getattr(value, "ndim", 0):
             raise OctantsTypeError(f"writing {name!r} takes a vector of {len(name)} numbers, not {value!r}")
         value = array_of(value)
@@ -211,8 +222,14 @@ class Vector(Matrix):
     __slots__ = ()
     __octants__ = "Vector"
 
+    ndim = 1
+    m = 1
     _ranks = (1,)
     _wanted = "oc.Vector takes a flat list of numbers"
+
+    def get_shape(self) -> tuple[int, ...]:
+        """``(n,)``."""
+        return (self.n,)
 
 
 #: What is a matrix and no subclass that a program made.
@@ -225,9 +242,14 @@ TYPES = (Matrix, Vector)
 def matrix_over(entries, dt: DataType | None = None, copy: bool = False):
     """A matrix over an array, or the number that an array without axes is."""
     rank = entries.ndim
-    if not rank:
+    if rank == 1:
+        result = _new(Vector)
+    elif rank == 2:
+        result = _new(Matrix)
+        _set_columns(result, entries.shape[1])
+    else:
         return entries[()]
-    result = _new(Vector if rank == 1 else Matrix)
+    _set_rows(result, len(entries))
     _set_entries(result, entries.copy() if copy else entries)
     _set_type(result, dt)
     return result
@@ -235,57 +257,23 @@ def matrix_over(entries, dt: DataType | None = None, copy: bool = False):
 
 _new = object.__new__
 # A matrix lets nobody set attributes but swizzles; these are the slots themselves.
-_set_entries, _set_type = (vars(Matrix)[slot].__set__ for slot in ("entries", "dt"))
+_set_entries, _set_type, _set_rows, _set_columns, _set_comparison = (
+    vars(Matrix)[slot].__set__ for slot in ("entries", "dt", "n", "m", "_comparison")
+)
 
-_SEQUENCES = (list, tuple)
+_INDICES = (int, slice)
 _TWO_INTEGERS = [int, int]
-_REALS, _INTEGERS = {float}, {int}
 #: Where single components lie.
 _COMPONENTS = {letter: position for letters in SWIZZLES for position, letter in enumerate(letters)}
-#: Types whose entries are converted as they are read, with the values below which that loses nothing but digits.
-_READ_AS = {"f32": 1e38, "f64": 1e300, "i32": 2**31, "i64": 2**63}
-
-
-def plain_numbers(values, dt):
-    """A vector of Python's own integers or reals, which needs no look at each; ``None`` if it is something else."""
-    return _plain_entries(values, set(map(type, values)), dt)
-
-
-def _plain_rows(rows, dt):
-    """Likewise a matrix, from rows of one length."""
-    kinds, lengths = set(), set()
-    for row in rows:
-        if type(row) not in _SEQUENCES:
-            return None
-        lengths.add(len(row))
-        kinds.update(map(type, row))
-    return _plain_entries(rows, kinds, dt) if len(lengths) == 1 else None
-
-
-def _plain_entries(values, kinds, dt):
-    """The array of nested lists whose numbers are of these types."""
-    if kinds != _REALS and kinds != _INTEGERS:
-        return None
-    import numpy
-
-    if dt is None:
-        entries = numpy.array(values)
-        # Integers that need all of 64 bits are another matter.
-        return entries if entries.dtype.char == ("d" if kinds == _REALS else "l") else None
-    if type(dt) is not DataType:
-        return None
-    limit = _READ_AS.get(dt.to_string())
-    if limit is None or (kinds == _REALS and type(limit) is int):
-        return None
-    numbers = values if type(values[0]) in kinds else [number for row in values for number in row]
-    return numpy.array(values, dt.numpy_name) if -limit < min(numbers) <= max(numbers) < limit else None
+#: By the types of a number and of entries: below which values setting an entry loses nothing but digits. Integers that would be rounded are left to numpy.
+_LIMITS = defaultdict(dict, d={float: 1e300, int: 2**53}, f={float: 1e38, int: 2**24}, l={int: 2**63}, i={int: 2**31})
 
 
 def compared(entries, sign: str):
     """What a comparison of matrices gives: a truth for each entry. The sign says what the whole is worth as one truth."""
     result = matrix_over(entries)
     if isinstance(result, Matrix):
-        object.__setattr__(result, "comparison", sign)
+        _set_comparison(result, sign)
     return result
 
 
@@ -300,7 +288,7 @@ def array_of(values, dt: DataType | None = None):
             raise OctantsTypeError(f"a matrix cannot hold entries of numpy type {values.dtype}")
         array = values.copy()
     else:
-        array = plain_numbers(values, None) if type(values) in _SEQUENCES else None
+        array = plain_array(values)
         array = _array_of_list(values, numpy) if array is None else array
     return array if dt is None else cast_array(array, numpy_type(dt))
 

@@ -5,9 +5,9 @@ They run in numpy, with the type rules of kernels. Nothing is broadcast but numb
 
 from __future__ import annotations
 
-from . import _matrix
-from ._octants import DataType
-from ._promotion import default_real, divided, left_type, numpy_type, of_numpy, powered, promoted
+from . import _matrix, _quiet
+from ._octants import DataType, plain_array
+from ._promotion import default_integer, default_real, divided, left_type, numpy_type, of_numpy, powered, promoted
 from .exceptions import OctantsTypeError
 
 #: By numpy's name: the sign, and how the operands' types meet.
@@ -25,6 +25,7 @@ _ARITHMETIC = {
     "left_shift": ("<<", left_type),
     "right_shift": (">>", left_type),
 }
+_OF_REALS = frozenset(["add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power"])
 _OF_INTEGERS = ("&", "|", "^", "<<", ">>")
 _COMPARISONS = {
     "less": "<",
@@ -201,10 +202,13 @@ def by_ufunc(name: str):
 
 def operand(value):
     """An operand as an array and the type that was declared for it; ``None`` if it is none of a matrix's operands."""
-    import numpy
-
     if isinstance(value, _matrix.Matrix):
         return value.entries, value.dt
+    entries = plain_array(value)
+    if entries is not None:
+        return entries, None
+    import numpy
+
     if isinstance(value, (int, float, numpy.number, numpy.bool_)):
         return numpy.asarray(value), None
     if isinstance(value, (list, tuple)) and not _matrix.holds_expression(value):
@@ -251,53 +255,82 @@ def _quick_binary(ufunc: str, left, right):
     if type(number) in _matrix.TYPES:
         b = number.entries
         is_same = are_alike(left, right) and kind in ("dl" if dt is None else "fdil")
-    elif type(number) is not float and not (type(number) is int and -(2**31) < number < 2**31):
-        return None
-    elif dt is None:
-        # Plain numbers beside each other.
-        is_same = kind == "d" or (kind == "l" and type(number) is int)
     else:
-        is_same = kind in "fd" and dt is default_real()
-    if not is_same or (kind in "il" and not _is_quick_of_integers(ufunc, number, b)):
+        is_same = _is_of_same_type(number, kind, dt)
+    if not is_same or not (_is_quick_of_integers(ufunc, number, b) if kind in "il" else ufunc in _OF_REALS):
         return None
-    import numpy
+    return _matrix.matrix_over(_quiet.quietly(numpy_function(ufunc), a, b), dt)
 
-    with numpy.errstate(all="ignore"):
-        return _matrix.matrix_over(getattr(numpy, ufunc)(a, b), dt)
+
+def _is_of_same_type(number, kind: str, dt) -> bool:
+    """Whether a Python number beside entries of a kind, declared as ``dt``, is of their type."""
+    if type(number) is not float and not (type(number) is int and -(2**31) < number < 2**31):
+        return False
+    if dt is None:
+        # Plain numbers beside each other.
+        return kind == "d" or (kind == "l" and type(number) is int)
+    return kind in "fd" and dt is default_real()
+
+
+_UFUNCS: dict = {}
+
+
+def numpy_function(name: str):
+    """A function of numpy's by its name. Importing it each time takes longer than looking here."""
+    found = _UFUNCS.get(name)
+    if found is None:
+        import numpy
+
+        found = _UFUNCS[name] = getattr(numpy, name)
+    return found
 
 
 def _is_quick_of_integers(ufunc: str, number, divisor) -> bool:
-    """Quotients are reals, powers wrap, and nothing is divided by zero."""
+    """Quotients are reals, powers and shifts have rules of their own, and nothing is divided by zero."""
     if ufunc in ("floor_divide", "remainder"):
         return number is divisor and number != 0
-    return ufunc not in ("divide", "power")
-
-
-_QUICK = ("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power")
+    return ufunc not in ("divide", "power", "left_shift", "right_shift")
 
 
 def _binary(ufunc: str, left, right):
-    if ufunc in _QUICK and (quick := _quick_binary(ufunc, left, right)) is not None:
+    quick = _quick_binary(ufunc, left, right)
+    if quick is not None:
         return quick
-    import numpy
-
     sign, rule = _ARITHMETIC[ufunc]
     first, second = operand(left), operand(right)
     if first is None or second is None:
         return NotImplemented
     (a, a_type), (b, b_type) = first, second
-    same_shape((a, b), sign)
+    if a.shape != b.shape:
+        same_shape((a, b), sign)
     if sign in _OF_INTEGERS and "f" in (a.dtype.kind, b.dtype.kind):
         raise OctantsTypeError(f"unsupported operand types for '{sign}': {a.dtype} and {b.dtype}; it takes integers")
-    common = rule([(a.dtype, a_type is not None), (b.dtype, b_type is not None)])
+    common = _common_type(rule, a.dtype, a_type is not None, b.dtype, b_type is not None)
     integral = common.kind in "iub"
     if sign in ("//", "%") and integral and not b.all():
         raise ZeroDivisionError(f"integer division by zero in '{sign}'")
     # Powers of integers wrap, whatever the type that they are computed in, and the exponent is no value of that type.
-    computed = numpy.dtype(numpy.int64) if sign == "**" and integral else common
-    with numpy.errstate(all="ignore"):
-        result = getattr(numpy, ufunc)(a.astype(computed, copy=False), b.astype(computed, copy=False))
-        return _matrix.matrix_over(result.astype(common, copy=False), declared_type(common, a_type, b_type))
+    computed = numpy_function("dtype")("int64") if sign == "**" and integral else common
+    result = _quiet.quietly(_converted, numpy_function(ufunc), a, b, computed, common)
+    return _matrix.matrix_over(result, declared_type(common, a_type, b_type))
+
+
+def _converted(ufunc, a, b, computed, common):
+    """What a function of numpy's gives for operands of the type that it computes in."""
+    result = ufunc(a if a.dtype is computed else a.astype(computed), b if b.dtype is computed else b.astype(computed))
+    return result if result.dtype is common else result.astype(common)
+
+
+_COMMON_TYPES: dict = {}
+
+
+def _common_type(rule, a, is_a_declared, b, is_b_declared):
+    """What a rule gives for two operands. Types, session's defaults and rules are few: it is looked up."""
+    key = (rule, a, is_a_declared, b, is_b_declared, default_real(), default_integer())
+    found = _COMMON_TYPES.get(key)
+    if found is None:
+        found = _COMMON_TYPES[key] = rule([(a, is_a_declared), (b, is_b_declared)])
+    return found
 
 
 def _in_place(ufunc: str, left, right):
@@ -309,16 +342,21 @@ def _in_place(ufunc: str, left, right):
 
 
 def _compare(ufunc: str, left, right):
-    import numpy
-
+    sign = _COMPARISONS[ufunc]
+    if type(left) in _matrix.TYPES:
+        array = left.entries
+        if are_alike(left, right):
+            return _matrix.compared(numpy_function(ufunc)(array, right.entries), sign)
+        if _is_of_same_type(right, array.dtype.char, left.dt):
+            return _matrix.compared(numpy_function(ufunc)(array, right), sign)
     first, second = operand(left), operand(right)
     if first is None or second is None:
         return NotImplemented
     (a, a_type), (b, b_type) = first, second
-    sign = _COMPARISONS[ufunc]
-    same_shape((a, b), sign)
-    common = promoted([(a.dtype, a_type is not None), (b.dtype, b_type is not None)])
-    holds = getattr(numpy, ufunc)(a.astype(common, copy=False), b.astype(common, copy=False))
+    if a.shape != b.shape:
+        same_shape((a, b), sign)
+    common = _common_type(promoted, a.dtype, a_type is not None, b.dtype, b_type is not None)
+    holds = numpy_function(ufunc)(a.astype(common, copy=False), b.astype(common, copy=False))
     return _matrix.compared(holds, sign)
 
 
@@ -333,18 +371,15 @@ def _matmul(left, right):
         raise OctantsTypeError("unsupported operand types for '@': it multiplies matrices and vectors, not numbers")
     if a.shape[-1] != b.shape[0]:
         raise OctantsTypeError(f"unsupported operand shapes for '@': {a.shape} and {b.shape}")
-    common = promoted([(a.dtype, a_type is not None), (b.dtype, b_type is not None)])
-    with numpy.errstate(all="ignore"):
-        result = numpy.asarray(a.astype(common, copy=False) @ b.astype(common, copy=False))
+    common = _common_type(promoted, a.dtype, a_type is not None, b.dtype, b_type is not None)
+    result = numpy.asarray(_quiet.quietly(numpy.matmul, a.astype(common, copy=False), b.astype(common, copy=False)))
     return _matrix.matrix_over(result, declared_type(common, a_type, b_type))
 
 
 def _unary(ufunc: str, value):
-    import numpy
-
     array = value.entries
     if ufunc == "invert" and array.dtype.kind == "f":
         raise OctantsTypeError("'~' takes integers only")
     if array.dtype.kind == "b" and ufunc != "invert":
         array = array.astype(numpy_type(int))
-    return _matrix.matrix_over(getattr(numpy, ufunc)(array), declared_type(array.dtype, value.dt))
+    return _matrix.matrix_over(numpy_function(ufunc)(array), declared_type(array.dtype, value.dt))

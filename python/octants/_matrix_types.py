@@ -6,8 +6,8 @@ Inside a kernel the compiler recognises a type by its mark ``__octants__`` and c
 
 from __future__ import annotations
 
-from ._matrix import Matrix, array_of, cast_array, holds_expression, matrix_over, plain_numbers
-from ._octants import DataType, trace_call
+from ._matrix import Matrix, array_of, cast_array, holds_expression, matrix_over
+from ._octants import DataType, plain_array, trace_call
 from ._promotion import data_type, numpy_type
 from .exceptions import OctantsSyntaxError, OctantsTypeError
 
@@ -47,13 +47,10 @@ class MatrixType:
         return (self.n,) if self.ndim == 1 else (self.n, self.m)
 
     def __call__(self, *args):
-        if (
-            len(args) == self.n * self.m
-            and self.dtype is not None
-            and not self.unpacked
-            and (entries := plain_numbers(args, self.dtype)) is not None
-        ):
-            return matrix_over(entries.reshape(self.get_shape()), self.dtype)
+        if self.dtype is not None and not self.unpacked:
+            entries = plain_array(args[0] if len(args) == 1 else args, self.dtype)
+            if entries is not None and entries.size == self.n * self.m:
+                return matrix_over(self._shaped(entries), self.dtype)
         if holds_expression(args):
             return trace_call(self, args, {})
         if self.unpacked:
@@ -73,7 +70,12 @@ class MatrixType:
 
     def from_numbers(self, numbers):
         """The matrix with the given entries, by rows."""
-        return matrix_over(array_of(numbers, self.dtype).reshape(self.get_shape()), self.dtype)
+        entries = plain_array(numbers, self.dtype)
+        return matrix_over(self._shaped(array_of(numbers, self.dtype) if entries is None else entries), self.dtype)
+
+    def _shaped(self, entries):
+        shape = self.get_shape()
+        return entries if entries.shape == shape else entries.reshape(shape)
 
     def _cast(self, matrix: Matrix):
         if matrix.get_shape() != self.get_shape():

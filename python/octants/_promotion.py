@@ -12,16 +12,25 @@ from ._octants import DataType, dtypes
 
 def default_real() -> DataType:
     """What ``float`` means in the current session."""
-    from . import _session
-
-    return getattr(_session.cfg, "default_fp", dtypes["f32"])
+    return getattr((_session or _imported_session()).cfg, "default_fp", _F32)
 
 
 def default_integer() -> DataType:
     """What ``int`` means in the current session."""
-    from . import _session
+    return getattr((_session or _imported_session()).cfg, "default_ip", _I32)
 
-    return getattr(_session.cfg, "default_ip", dtypes["i32"])
+
+_F32, _I32 = dtypes["f32"], dtypes["i32"]
+_session = None
+
+
+def _imported_session():
+    """The module of the session, which is made of this one. Importing it each time takes 0.4 µs."""
+    global _session
+    from . import _session as module
+
+    _session = module
+    return module
 
 
 def data_type(dtype) -> DataType:
@@ -41,11 +50,16 @@ def numpy_type(dtype):
 
 
 _BY_NUMPY_NAME = {dtype.numpy_name: dtype for dtype in dtypes.values()}
+# numpy makes up the name of a type for 1 µs.
+_BY_NUMPY_TYPE: dict = {}
 
 
 def of_numpy(numpy_dtype) -> DataType:
     """The data type of a numpy type."""
-    return _BY_NUMPY_NAME[numpy_dtype.name]
+    found = _BY_NUMPY_TYPE.get(numpy_dtype)
+    if found is None:
+        found = _BY_NUMPY_TYPE[numpy_dtype] = _BY_NUMPY_NAME[numpy_dtype.name]
+    return found
 
 
 def is_weak(numpy_dtype) -> bool:

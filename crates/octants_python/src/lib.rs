@@ -34,6 +34,7 @@ mod launch;
 mod ndarray;
 mod number;
 mod numpy;
+mod plain_array;
 mod profiler;
 mod runtime;
 mod shared;
@@ -94,6 +95,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(expr::is_compiling, module)?)?;
     module.add_function(wrap_pyfunction!(expr::trace_call, module)?)?;
     module.add_function(wrap_pyfunction!(host_only::host_only, module)?)?;
+    module.add_function(wrap_pyfunction!(plain_array::plain_array, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::processors, module)?)?;
     module.add_function(wrap_pyfunction!(disk_cache::cache_usage, module)?)?;
     module.add_function(wrap_pyfunction!(disk_cache::cache_clean, module)?)?;

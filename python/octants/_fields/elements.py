@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._matrix import Matrix, Vector, checked_index, matrix_over, swizzle_positions
 from .._struct import Struct
+from .._swizzles import SWIZZLES
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 def _number(entry):
     """A Python number for one of numpy's, as a field of scalars gives it."""
     return entry.item() if hasattr(entry, "item") else entry
+
+
+def _component(get):
+    return property(lambda self: _number(get(self)))
 
 
 def _in_a_field(kind):
@@ -31,8 +36,13 @@ def _in_a_field(kind):
     def __getitem__(self, index):
         return _number(plain.__getitem__(self, index))
 
-    def __getattr__(self, name):
-        return _number(plain.__getattr__(self, name))
+    @property
+    def n(self):
+        return self._field.n
+
+    @property
+    def m(self):
+        return self._field.m
 
     def __iter__(self):
         return (_number(part) for part in plain.__iter__(self))
@@ -55,8 +65,10 @@ def _in_a_field(kind):
     def __reduce__(self):
         return self.__copy__().__reduce__()
 
-    kind.entries, kind.dt = entries, dt
-    for method in (__getitem__, __getattr__, __iter__, __setitem__, __setattr__, __reduce__):
+    kind.entries, kind.dt, kind.n, kind.m = entries, dt, n, m
+    for letter in "".join(SWIZZLES):
+        setattr(kind, letter, _component(getattr(plain, letter).fget))
+    for method in (__getitem__, __iter__, __setitem__, __setattr__, __reduce__):
         setattr(kind, method.__name__, method)
     return kind
 
@@ -78,7 +90,7 @@ class MatrixElement(Matrix):
 def matrix_element(field: MatrixField, index: tuple[int, ...]):
     """The element at an index that was checked."""
     element = object.__new__(VectorElement if field.ndim == 1 else MatrixElement)
-    for name, value in (("_field", field), ("_index", index), ("comparison", None)):
+    for name, value in (("_field", field), ("_index", index)):
         object.__setattr__(element, name, value)
     return element
 
