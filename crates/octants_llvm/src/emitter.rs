@@ -5,7 +5,9 @@
 
 use octants_ir::ops::MathUnary;
 use octants_ir::plan::{Plan, Task};
-use octants_ir::{Const, Func, Kernel, Op, OpKind, Region, Scalar, SideTable, SiteNumbers, SiteScope, Value};
+use octants_ir::{
+    Const, Func, Kernel, Op, OpKind, Region, Scalar, SideTable, SiteNumbers, SiteScope, Type, Value,
+};
 
 use crate::EmitOptions;
 use crate::alias::Scopes;
@@ -37,6 +39,8 @@ pub(crate) struct KernelFacts {
     pub tasks: Vec<Op>,
     /// Whether it has both sines and cosines, in single precision or less.
     pub has_sines_and_cosines: bool,
+    /// Of a sine or cosine in single precision: the next op of its region that computes the other of the same angle.
+    pub partners: SideTable<Op, Option<Op>>,
 }
 
 impl KernelFacts {
@@ -66,8 +70,30 @@ impl KernelFacts {
             temps,
             tasks: kernel.tasks().collect(),
             has_sines_and_cosines: sines && cosines,
+            partners: partners(kernel),
         }
     }
+}
+
+/// Sines with the cosine of the same angle behind them in their region, and cosines with the sine. An op is in one pair at most.
+fn partners(kernel: &Kernel) -> SideTable<Op, Option<Op>> {
+    let mut found = SideTable::new(None);
+    for (_, region) in kernel.regions.iter() {
+        let mut alone: Vec<(Op, MathUnary, Value)> = Vec::new();
+        for &op in &region.ops {
+            let data = &kernel.ops[op];
+            let OpKind::MathUnary(function @ (MathUnary::Sin | MathUnary::Cos)) = data.kind else { continue };
+            let angle = data.operands[0];
+            if kernel.ty(angle) != Type::F32 {
+                continue;
+            }
+            match alone.iter().position(|&(_, other, of)| of == angle && other != function) {
+                Some(first) => found.set(alone.swap_remove(first).0, Some(op)),
+                None => alone.push((op, function, angle)),
+            }
+        }
+    }
+    found
 }
 
 pub(crate) struct Emitter<'k> {
@@ -93,6 +119,8 @@ pub(crate) struct Emitter<'k> {
     pub branches: bool,
     /// `if`s whose condition is known to hold here.
     pub taken: Vec<Op>,
+    /// Sines and cosines that were computed with the one before them, and of which angle.
+    pub computed: SideTable<Op, Option<(Val, Val)>>,
     /// The allocas of `local` ops.
     pub locals: SideTable<Value, Option<Ptr>>,
     pub params: Vec<ParamRegisters>,
@@ -136,6 +164,7 @@ impl<'k> Emitter<'k> {
             group: None,
             warp: None,
             taken: Vec::new(),
+            computed: SideTable::new(None),
             locals: SideTable::new(None),
             params: vec![ParamRegisters::default(); kernel.params.len()],
             branches: false,

@@ -145,6 +145,11 @@ pub(crate) trait Shape {
     /// A function of reals on scalars or vectors.
     fn library(&self, e: &mut Emitter<'_>, function: LibraryFunction, operands: &[Val]) -> Val;
 
+    /// Sine and cosine of one angle, a real of 32 bits, where computing both at once is shorter.
+    fn sine_and_cosine(&self, _e: &mut Emitter<'_>, _angle: Val) -> Option<(Val, Val)> {
+        None
+    }
+
     /// Where the frame of the function that is written lies, as an `i64`. Frames of calls lie below.
     fn frame_address(&self, e: &mut Emitter<'_>) -> Val;
 

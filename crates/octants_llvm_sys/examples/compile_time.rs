@@ -1,6 +1,6 @@
 //! Says how long each part of a compilation takes.
 //!
-//! `cargo run --release -p octants_llvm_sys --example compile_time [--thorough|--none] [--straight] [--asm] [--ptx] [--passes=LIST] FILE.ll...`
+//! `cargo run --release -p octants_llvm_sys --example compile_time [--thorough|--brief|--none] [--straight] [--asm] [--ptx] [--passes=LIST] FILE.ll...`
 
 use std::fs;
 use std::process::exit;
@@ -17,6 +17,7 @@ fn main() {
             "--thorough" => options.opt = OptLevel::Thorough,
             "--none" => options.opt = OptLevel::None,
             "--straight" => options.straight = true,
+            "--brief" => options.opt = OptLevel::Brief,
             "--asm" => print_assembly = true,
             "--ptx" => {
                 options.target = Target::nvptx(90, 80).expect("LLVM knows the target");

@@ -65,6 +65,10 @@ const GPU_KERNEL: &str = concat!(
 /// In front of it, where the module has functions that only it can call.
 const INLINE: &str = "always-inline,cgscc(inline),globaldce,";
 
+/// The same for a GPU, whose library's functions ask at every step what was answered when they were linked. Each function is simplified before it is inlined, so that
+/// a kernel gets no copies of what never runs.
+const GPU_INLINE: &str = "function<eager-inv>(early-cse,simplifycfg),cgscc(inline,function<eager-inv>(early-cse,simplifycfg)),globaldce,";
+
 /// How hard to optimise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OptLevel {
@@ -106,7 +110,10 @@ impl OptLevel {
         match self {
             // Functions marked so must be inlined at every level.
             OptLevel::None => has_private_functions.then(|| "always-inline".to_owned()),
-            OptLevel::Default | OptLevel::Brief if has_private_functions => Some(format!("{INLINE}{kernel}")),
+            OptLevel::Default | OptLevel::Brief if has_private_functions => {
+                let inline = if processor == Processor::Gpu { GPU_INLINE } else { INLINE };
+                Some(format!("{inline}{kernel}"))
+            }
             OptLevel::Default | OptLevel::Brief => Some(kernel.to_owned()),
             OptLevel::Thorough => Some("default<O3>".to_owned()),
         }

@@ -12,6 +12,9 @@ const LARGE_ANGLE: &str = "0x40F9C8F000000000";
 /// Sine and cosine of such an angle.
 const BOTH_OF_LARGE_ANGLE: &str = "octants.sincos.large";
 
+/// Both of any angle.
+const BOTH: &str = "octants.sincos";
+
 impl Emitter<'_> {
     /// On scalars of 32 or 64 bits; halves are computed in 32.
     pub(super) fn device_function(&mut self, function: LibraryFunction, operands: &[Val]) -> Val {
@@ -46,14 +49,63 @@ impl Emitter<'_> {
         let symbol = format!("__nv_{name}{}", if scalar == Scalar::F32 { "f" } else { "" });
         let ty = Ty::new(scalar, 1);
         let typed: Vec<_> = operands.iter().map(|&operand| Typed(operand).to_string()).collect();
-        self.module.declare(&symbol, || {
-            let types = vec![ty.to_string(); operands.len()];
-            format!("declare {ty} @{symbol}({}) #1", types.join(", "))
-        });
+        self.declare_device_function(&symbol, ty, operands.len());
         let trigonometric =
             matches!(function, LibraryFunction::Sin | LibraryFunction::Cos | LibraryFunction::Tan);
         let callee = if trigonometric && scalar == Scalar::F32 { self.split_angles(name) } else { symbol };
         self.f.value(ty, format_args!("call {ty} @{callee}({})", typed.join(", ")))
+    }
+
+    fn declare_device_function(&mut self, symbol: &str, ty: Ty, operands: usize) {
+        self.module.declare(symbol, || {
+            let types = vec![ty.to_string(); operands];
+            format!("declare {ty} @{symbol}({}) #1", types.join(", "))
+        });
+    }
+
+    /// Sine and cosine of a real of 32 bits: one comparison, one reduction of the angle, and what the library computes of it for each.
+    pub(super) fn sine_and_cosine_of(&mut self, angle: Val) -> (Val, Val) {
+        let ty = Ty::new(Scalar::F32, 1);
+        for symbol in ["__nv_sinf", "__nv_cosf"] {
+            self.declare_device_function(symbol, ty, 1);
+        }
+        self.add_both_of_large_angle();
+        let test = self.test_of_large_angle();
+        self.module.add_function_once(BOTH, || {
+            format!(
+                "\
+define internal {{ float, float }} @{BOTH}(float %x) alwaysinline nounwind willreturn memory(none) {{
+{test}
+direct:
+  %sine = call float @__nv_sinf(float %x)
+  %cosine = call float @__nv_cosf(float %x)
+  %first = insertvalue {{ float, float }} poison, float %sine, 0
+  %near = insertvalue {{ float, float }} %first, float %cosine, 1
+  ret {{ float, float }} %near
+reduce:
+  %far = call {{ float, float }} @{BOTH_OF_LARGE_ANGLE}(float %x)
+  ret {{ float, float }} %far
+}}
+"
+            )
+        });
+        let both = self.f.define(format_args!("call {{ float, float }} @{BOTH}(float {angle})"));
+        let [sine, cosine] = [0, 1]
+            .map(|part| self.f.value(ty, format_args!("extractvalue {{ float, float }} %v{both}, {part}")));
+        (sine, cosine)
+    }
+
+    /// The first block of a function of an angle, which ends in a branch to `reduce` or `direct`. It takes the intrinsic that the library takes, and calls it as the
+    /// library does: else LLVM finds out late that both compare alike, and optimises each copy of the code for large angles until then, in half of its time.
+    fn test_of_large_angle(&mut self) -> String {
+        self.module.declare("llvm.nvvm.fabs.f", || "declare float @llvm.nvvm.fabs.f(float) #1".to_owned());
+        format!(
+            "\
+entry:
+  %magnitude = call float @llvm.nvvm.fabs.f(float %x) nounwind
+  %large = fcmp oge float %magnitude, {LARGE_ANGLE}
+  br i1 %large, label %reduce, label %direct"
+        )
     }
 
     /// A function of an angle whose code for large ones is no part of each call. The library decides by the same comparison, so that of
@@ -83,16 +135,12 @@ define internal float @{symbol}.large(float %x) noinline nounwind willreturn mem
             );
             (large, format!("%far = call float @{symbol}.large(float %x)"))
         };
-        // The intrinsic that the library takes, too: LLVM does not know that others are the same.
-        self.module.declare("llvm.nvvm.fabs.f", || "declare float @llvm.nvvm.fabs.f(float) #1".to_owned());
+        let test = self.test_of_large_angle();
         self.module.add_function_once(&symbol, || {
             format!(
                 "\
 define internal float @{symbol}(float %x) alwaysinline nounwind willreturn memory(none) {{
-entry:
-  %magnitude = call float @llvm.nvvm.fabs.f(float %x)
-  %large = fcmp oge float %magnitude, {LARGE_ANGLE}
-  br i1 %large, label %reduce, label %direct
+{test}
 direct:
   %near = call float @__nv_{name}f(float %x)
   ret float %near

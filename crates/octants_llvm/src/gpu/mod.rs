@@ -147,6 +147,10 @@ impl Shape for GpuOptions {
         e.device_function(function, operands)
     }
 
+    fn sine_and_cosine(&self, e: &mut Emitter<'_>, angle: Val) -> Option<(Val, Val)> {
+        (angle.lanes == 1).then(|| e.sine_and_cosine_of(angle))
+    }
+
     /// A variable of the frame's own stands for it: there is no register that says where the frame lies.
     fn frame_address(&self, e: &mut Emitter<'_>) -> Val {
         e.f.in_entry(|f| {

@@ -1,7 +1,7 @@
 //! Functions of reals, and powers.
 
-use octants_ir::Scalar;
 use octants_ir::ops::{ArithOp, MathOp, MathUnary};
+use octants_ir::{Op, OpKind, Scalar};
 
 use crate::emitter::Emitter;
 use crate::shape::LibraryFunction;
@@ -56,6 +56,23 @@ impl Emitter<'_> {
             MathUnary::FrexpMantissa => self.frexp(a).0,
             MathUnary::FrexpExponent => self.frexp(a).1,
         }
+    }
+
+    /// A sine or cosine where the other of the same angle is computed, too: the first op of a pair computes both.
+    pub(crate) fn sine_or_cosine_of_pair(&mut self, op: Op, angle: Val) -> Option<Val> {
+        if let Some((of, value)) = self.computed[op] {
+            self.computed.set(op, None);
+            return (of == angle).then_some(value);
+        }
+        let partner = self.facts.partners[op]?;
+        let shape = self.shape;
+        let (sine, cosine) = shape.sine_and_cosine(self, angle)?;
+        let (own, other) = match self.kernel.ops[op].kind {
+            OpKind::MathUnary(MathUnary::Sin) => (sine, cosine),
+            _ => (cosine, sine),
+        };
+        self.computed.set(partner, Some((angle, other)));
+        Some(own)
     }
 
     /// Compares the bits without the sign with those of infinity.

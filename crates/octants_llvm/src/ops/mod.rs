@@ -86,7 +86,10 @@ impl Emitter<'_> {
             }
             OpKind::MathUnary(math) => {
                 let a = self.get(operands[0]);
-                self.math_unary(*math, a)
+                match self.sine_or_cosine_of_pair(op, a) {
+                    Some(one) => one,
+                    None => self.math_unary(*math, a),
+                }
             }
             OpKind::Convert(convert) => {
                 let a = self.get(operands[0]);
