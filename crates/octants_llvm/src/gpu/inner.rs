@@ -27,9 +27,9 @@ const MOST_UNROLLED: usize = 16;
 /// Ops of unrolled iterations, at most: such a loop still fits into the cache of instructions.
 const MOST_OPS: usize = 512;
 
-/// Ops that a function of reals counts as. A sine is 45 lines of PTX, and the iteration of a loop around it three: four such iterations are unrolled, and
-/// sixteen took the driver's assembler three times as long (`loop` and `nest` of `benches/gradients.py`).
-const OPS_PER_FUNCTION: usize = 100;
+/// Ops that a function of reals counts as. A sine is 45 lines of PTX, and the loop around it three instructions: two such iterations are unrolled. Four took LLVM
+/// and the assembler one and a half times as long (`loop` and `nest` of `benches/gradients.py`).
+const OPS_PER_FUNCTION: usize = 200;
 
 /// Iterations of a `while` that are unrolled. A Julia set ran at 65, 75, 81 and 84 Gpix/s on an H200 with 1, 2, 4 and 8, in a kernel written
 /// by hand, and at 79.5 and 81.0 with 8 and 16, compiled.
