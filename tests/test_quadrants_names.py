@@ -163,6 +163,16 @@ def test_types_of_other_libraries_and_options_are_found_inside(arch):
         util.to_quadrants_type(np.complex64)
 
 
+def test_shared_memory_of_blocks_is_none_or_not_there_yet(arch):
+    if arch == "cuda":
+        with pytest.raises(oc.OctantsCompilationError, match=r"oc\.simt\.block\.SharedArray is not in Octants yet"):
+            oc.lang.impl.get_max_shared_memory_bytes(is_lowerbound_ok=True)
+        return
+    assert oc.lang.impl.get_max_shared_memory_bytes(is_lowerbound_ok=True) == 0
+    with pytest.raises(RuntimeError, match="not implemented for arch"):
+        oc.lang.impl.get_max_shared_memory_bytes(is_lowerbound_ok=False)
+
+
 def test_the_runtime_is_known_on_the_host_and_in_kernels(arch):
     runtime = oc.lang.impl.get_runtime()
     assert runtime.default_fp is oc.f32 and runtime.default_ip is oc.i32

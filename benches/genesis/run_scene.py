@@ -45,13 +45,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scene")
     parser.add_argument("--performance-mode", action="store_true", help="fields in place of arrays")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--precision", default="32", choices=["32", "64"])
     parser.add_argument("--exact", action="store_true", help="without fast mathematics, which Genesis asks for")
     options = parser.parse_args()
     if options.exact:
         qd.init = functools.partial(init_exactly, qd.init)
     gs.init(
-        backend=gs.cpu,
+        backend=getattr(gs, options.device),
         precision=options.precision,
         logging_level="warning",
         seed=0,
@@ -63,6 +64,7 @@ def main() -> None:
     build = Clock()
     built = make()
     built.step(0)
+    qd.sync()
     result = {"scene": options.scene, "system": qd.__name__, "timed": timed, "build": build.seconds()}
     for n in range(1, steps):
         built.step(n)
@@ -71,6 +73,7 @@ def main() -> None:
         count, batch = int(line), Clock()
         for n in range(steps, steps + count):
             built.step(n)
+        qd.sync()
         say({"steps": count, **batch.seconds()})
         steps += count
 

@@ -67,6 +67,17 @@ def current_cfg():
     return _session.cfg
 
 
+def get_max_shared_memory_bytes(*, is_lowerbound_ok: bool) -> int:
+    """How much memory the threads of a block can share: none on a CPU. Arrays in it are not in Octants yet."""
+    if _session.runtime.arch == "cuda":
+        from .simt import block
+
+        return block.SharedArray()
+    if is_lowerbound_ok:
+        return 0
+    raise RuntimeError(f"get_max_shared_memory_bytes not implemented for arch {_session.runtime.arch}")
+
+
 def with_cuda() -> bool:
     """Whether there is code for NVIDIA's GPUs in this version."""
     return "cuda" in _session.runtime.arches
