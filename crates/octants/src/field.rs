@@ -41,6 +41,34 @@ struct SparseMemory {
     growth: Option<GrowthHandle>,
 }
 
+/// Tells kernels what pools have, where memory is there as soon as it is touched: their first slots if kernels ask for more, else all.
+fn begin_pools(tree: &SparseTree, memory: &Memory, asks: bool) -> Result<(), MemoryError> {
+    let root = &tree.pools[0];
+    memory.commit(root.first + root.slot_bytes)?;
+    for (number, pool) in tree.pools.iter().enumerate() {
+        let (most, slot_bytes) = (pool.slots - 1, pool.bytes_of_slot());
+        let capacity = if asks { most.min((FIRST_POOL_BYTES / slot_bytes.max(1)) as u32) } else { most };
+        if asks {
+            memory.commit(u64::from(capacity) * slot_bytes)?;
+        }
+        let words = [
+            (sparse::state::CAPACITY, capacity),
+            (sparse::state::WARNING, i32::MAX as u32),
+            (sparse::state::LIMIT, most),
+            (sparse::state::SLOT_BYTES, slot_bytes as u32),
+            (sparse::state::SLOT_BYTES + 1, (slot_bytes >> 32) as u32),
+        ];
+        for (word, value) in words {
+            let at = sparse::state_offset(number, word);
+            memory.write(HostQueue::default(), at, &value.to_le_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// What a pool has at first where kernels ask for more: a few huge pages.
+const FIRST_POOL_BYTES: u64 = 4 << 20;
+
 /// What a pool has at least, however little memory there is.
 const LEAST_POOL_BYTES: u64 = 1 << 20;
 
@@ -82,12 +110,8 @@ impl Tree {
             let growth = PoolGrowth::new(&context, &mut tree, &memory);
             Some(session.keep_growing(growth.map_err(|error| not_allocated(error, refused))?)?)
         } else {
-            for (number, pool) in tree.pools.iter().enumerate() {
-                let at = sparse::state_offset(number, sparse::state::CAPACITY);
-                let capacity = pool.slots - 1;
-                let words = [capacity, i32::MAX as u32, capacity].map(u32::to_le_bytes);
-                memory.write(HostQueue::default(), at, words.as_flattened()).map_err(refused)?;
-            }
+            let asks = context.commits_on_demand();
+            begin_pools(&tree, &memory, asks).map_err(|error| not_allocated(error, refused))?;
             None
         };
         let base = AtomicU64::new(memory.address().map_err(|_| STALE)?.0);

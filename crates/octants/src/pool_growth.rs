@@ -56,12 +56,9 @@ impl PoolGrowth {
         let mut pools = Vec::new();
         for (number, pool) in tree.pools.iter_mut().enumerate() {
             pool.signal = signals.address(number).0.wrapping_sub(base);
-            let slots = u64::from(pool.slots);
-            let free_bytes = 4 * u64::from(pool.free_words) / slots;
-            let arrays =
-                [(pool.first, pool.slot_bytes), (pool.headers, pool.header_bytes), (pool.free, free_bytes)];
-            let slot_bytes: u64 = arrays.iter().map(|&(_, bytes)| bytes).sum();
-            let step = (STEP_BYTES / slot_bytes.max(1)).clamp(1, slots) as u32;
+            let free = (pool.free, pool.free_bytes());
+            let arrays = [(pool.first, pool.slot_bytes), (pool.headers, pool.header_bytes), free];
+            let step = (STEP_BYTES / pool.bytes_of_slot().max(1)).clamp(1, pool.slots.into()) as u32;
             pools.push(GrowingPool { capacity: 0, most: pool.slots - 1, arrays, step });
         }
         let growth = Self {

@@ -19,7 +19,7 @@ use crate::exclusive::Exclusive;
 use crate::pool::{Outcome, Pool, Schedule};
 use crate::stream::LiveStreams;
 use crate::work::{MeasuredWork, is_short, threads_worth};
-use crate::{stack, tape};
+use crate::{sparse_pools, stack, tape};
 
 /// A range task: arguments, frame, worker, and a range of the flattened points. A serial task ignores the range.
 pub(crate) type Task = unsafe extern "C" fn(*const u8, *const Frame, *const Worker, i64, i64);
@@ -130,6 +130,7 @@ impl Core {
             key: context.key,
             print: Some(print),
             prints: context.prints.map_or(std::ptr::null(), std::ptr::from_ref).cast(),
+            grow_pool: sparse_pools::grow,
         };
         // SAFETY: the caller keeps the verb's contract.
         unsafe {

@@ -93,6 +93,7 @@ unsafe impl Device for CpuDevice {
     fn capabilities(&self) -> Capabilities {
         Capabilities::HOST_MEMORY
             | Capabilities::CANCEL
+            | Capabilities::COMMITS_ON_DEMAND
             | Capabilities::STREAMS
             | Capabilities::DEVICE_BOUNDS
             | Capabilities::STOPS_AT_FAULT
@@ -138,7 +139,11 @@ unsafe impl Device for CpuDevice {
     }
 
     fn reservable(&self) -> u64 {
-        self.core.memory.available()
+        self.core.memory.reservable()
+    }
+
+    unsafe fn commit(&self, reserved: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.core.memory.commit(reserved, bytes)
     }
 
     unsafe fn free(&self, address: Address, bytes: usize) {

@@ -11,6 +11,7 @@ mod core;
 mod device;
 mod exclusive;
 pub mod pool;
+mod sparse_pools;
 mod stack;
 mod stream;
 mod tape;

@@ -25,6 +25,7 @@ const PLAIN: &[&str] = &[
     "volatile_load",
     "store",
     "atomic_cas",
+    "grow_pool",
     "extent",
     "if",
     "for",

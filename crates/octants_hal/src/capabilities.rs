@@ -33,6 +33,9 @@ capabilities! {
     STOPS_AT_FAULT = 5;
     /// Parts of a range of addresses get memory while code runs that waits for it ([`Device::reserve_range`](crate::Device::reserve_range)).
     GROWING_RANGES = 6;
+    /// Code asks for memory of reservations where it needs some, and goes on without a wait. What it may use at first is told by
+    /// [`Device::commit`](crate::Device::commit).
+    COMMITS_ON_DEMAND = 7;
 }
 
 impl Capabilities {

@@ -134,6 +134,14 @@ pub unsafe trait Device: Send + Sync {
         self.allocate(bytes)
     }
 
+    /// So many more bytes of a reservation are about to be used. A device that counts them refuses those that it does not have.
+    ///
+    /// # Safety
+    /// The reservation is live.
+    unsafe fn commit(&self, _reserved: Address, _bytes: usize) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
     /// How many bytes it is sensible to reserve at once.
     fn reservable(&self) -> u64 {
         1 << 30

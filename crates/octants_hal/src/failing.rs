@@ -119,6 +119,12 @@ unsafe impl Device for FailingDevice {
         Self::made(&self.allocations, self.inner.reserve(bytes))
     }
 
+    unsafe fn commit(&self, reserved: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.pass("commit")?;
+        // SAFETY: the caller says so.
+        unsafe { self.inner.commit(reserved, bytes) }
+    }
+
     fn reserve_range(&self, bytes: usize) -> Result<Address, DeviceError> {
         self.pass("reserve_range")?;
         Self::made(&self.allocations, self.inner.reserve_range(bytes))

@@ -65,6 +65,12 @@ macro_rules! hand_on {
             self.inner.reserve(bytes)
         }
     };
+    (@ commit) => {
+        unsafe fn commit(&self, reserved: $crate::Address, bytes: usize) -> Result<(), $crate::DeviceError> {
+            // SAFETY: the caller keeps the contract of the verb.
+            unsafe { self.inner.commit(reserved, bytes) }
+        }
+    };
     (@ reservable) => {
         fn reservable(&self) -> u64 {
             self.inner.reservable()

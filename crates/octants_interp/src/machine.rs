@@ -330,7 +330,8 @@ impl<'a> Machine<'a> {
                 self.make_tape(op);
                 return Ok(());
             }
-            OpKind::Load | OpKind::VolatileLoad => self.load(op)?,
+            // Whoever owns the memory raises the count.
+            OpKind::Load | OpKind::VolatileLoad | OpKind::GrowPool => self.load(op)?,
             OpKind::Store => return self.store(op),
             OpKind::Atomic(atomic) => self.atomic(op, *atomic)?,
             OpKind::AtomicCas => self.atomic_cas(op)?,

@@ -232,6 +232,12 @@ impl<'k> Builder<'k> {
         self.value(OpKind::AtomicCas, operands, ty)
     }
 
+    /// Asks for memory, so that a count reaches what is wanted.
+    pub fn grow_pool(&mut self, base: Value, path: &[Value], wanted: Value) -> Value {
+        let operands: Vec<_> = [base].iter().chain(path).chain([&wanted]).copied().collect();
+        self.value(OpKind::GrowPool, operands, Type::I32)
+    }
+
     /// Where a cell of an array or a field lies.
     pub fn address(&mut self, base: Value, path: &[Value]) -> Value {
         let operands: Vec<_> = [base].iter().chain(path).copied().collect();

@@ -215,6 +215,7 @@ fn is_site(kind: &OpKind, scope: SiteScope) -> bool {
         | OpKind::Store
         | OpKind::Atomic(_)
         | OpKind::AtomicCas
+        | OpKind::GrowPool
         | OpKind::Address => scope == SiteScope::ReportsAndAccesses,
         OpKind::Const(_)
         | OpKind::Extent(_)

@@ -117,6 +117,8 @@ pub mod state {
     pub const LIMIT: u32 = 50;
     /// Where that is said on devices whose memory is there by itself: nobody looks.
     pub const SIGNAL: u32 = 51;
+    /// Bytes of a slot with all that belongs to it: the low word, then the high one.
+    pub const SLOT_BYTES: u32 = 52;
 }
 
 /// What the words of a slot's header say.
@@ -150,6 +152,18 @@ pub mod list {
     /// The length when a loop began.
     pub const VISITED: u32 = 1;
     pub const RUNS: u32 = 2;
+}
+
+impl Pool {
+    /// Bytes of a slot with all that belongs to it.
+    pub fn bytes_of_slot(&self) -> u64 {
+        self.slot_bytes + self.header_bytes + self.free_bytes()
+    }
+
+    /// Of those, bytes in the list of slots that are free again.
+    pub fn free_bytes(&self) -> u64 {
+        4 * u64::from(self.free_words) / u64::from(self.slots)
+    }
 }
 
 impl SparseTree {

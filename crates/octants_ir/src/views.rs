@@ -146,7 +146,7 @@ impl Kernel {
         let (values, reads, writes) = match data.kind {
             OpKind::Load | OpKind::VolatileLoad => (0, true, false),
             OpKind::Store => (1, false, true),
-            OpKind::Atomic(_) => (1, true, true),
+            OpKind::Atomic(_) | OpKind::GrowPool => (1, true, true),
             OpKind::AtomicCas => (2, true, true),
             _ => return None,
         };

@@ -162,6 +162,11 @@ pub(crate) trait Shape {
     /// What was taken since then, and what was taken then, may be taken again.
     fn release_tapes(&self, e: &mut Emitter<'_>, first: Ptr);
 
+    /// Asks the host for memory, so that the count in a cell reaches what is wanted; where the host does so by itself, the count as it is.
+    fn grow_pool(&self, e: &mut Emitter<'_>, path: &[Value], _wanted: Value) -> Val {
+        e.volatile_load(path)
+    }
+
     /// The private copy that this thread has of an array, by its position among those of the task.
     fn private_copy(&self, e: &mut Emitter<'_>, position: usize) -> Ptr;
 

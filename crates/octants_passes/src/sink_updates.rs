@@ -94,7 +94,12 @@ fn may_wait(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>) -> bool {
     let data = &kernel.ops[op];
     match data.kind {
         OpKind::Atomic(_) => uses[data.results[0]] > 0,
-        OpKind::AtomicCas | OpKind::VolatileLoad | OpKind::While | OpKind::Call(_) | OpKind::Clock => true,
+        OpKind::AtomicCas
+        | OpKind::GrowPool
+        | OpKind::VolatileLoad
+        | OpKind::While
+        | OpKind::Call(_)
+        | OpKind::Clock => true,
         _ => false,
     }
 }

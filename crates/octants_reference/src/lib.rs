@@ -83,7 +83,7 @@ unsafe impl Device for ReferenceDevice {
     }
 
     fn reservable(&self) -> u64 {
-        self.memory.available()
+        self.memory.reservable()
     }
 
     fn reserve_range(&self, bytes: usize) -> Result<Address, DeviceError> {

@@ -101,6 +101,11 @@ impl Context {
         self.device.capabilities().has(Capabilities::GROWING_RANGES)
     }
 
+    /// Whether kernels ask for more of what was reserved as they need it: [`Memory::commit`](crate::Memory::commit).
+    pub fn commits_on_demand(&self) -> bool {
+        self.device.capabilities().has(Capabilities::COMMITS_ON_DEMAND)
+    }
+
     /// Whether the device works on the host's memory.
     #[inline]
     pub fn sees_host_memory(&self) -> bool {

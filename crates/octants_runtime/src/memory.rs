@@ -96,6 +96,14 @@ impl Memory {
         Ok(Self { context: Arc::clone(context), address, bytes, uses: StreamUses::default() })
     }
 
+    /// So many more bytes of a reservation are about to be used.
+    pub fn commit(&self, bytes: u64) -> Result<(), MemoryError> {
+        self.context.check()?;
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // SAFETY: the reservation lives as long as this does.
+        unsafe { self.context.device().commit(self.address, bytes).map_err(MemoryError::from) }
+    }
+
     /// A range of addresses that gets memory by [`Memory::back`]; a device that can do this has
     /// [`Capabilities::GROWING_RANGES`](octants_hal::Capabilities::GROWING_RANGES).
     pub fn reserve_range(context: &Arc<Context>, bytes: usize) -> Result<Self, MemoryError> {

@@ -1,15 +1,11 @@
-//! Memory of the host: zeroed, aligned, and counted against what the machine has.
-//!
-//! The system hands out address space generously and ends the process when the pages are touched and there are none. So what arrays
-//! hold is counted here, and an allocation that could never be backed is an error while that can still be said.
+//! Memory of the host: zeroed, aligned, and granted by a [`Budget`] before it is used.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::fs;
-use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::available;
+use super::budget::Budget;
 use crate::{Address, BackedPages, DeviceError};
 
 /// A cache line, and the widest vector.
@@ -24,8 +20,9 @@ const RANGE_PAGE_BYTES: usize = 64 << 10;
 /// Below this an allocation's margins are as long as itself.
 const SMALL_BYTES: usize = 64 << 10;
 
-/// The part of the memory that is left which reservations do not count on. Chosen, not measured: a machine of 16 GiB keeps half a gigabyte.
-const RESERVE_SHARE: u64 = 32;
+/// The part of the addresses that a process may still map which one reservation is to take, where it has a limit: an eighth. Chosen, not measured: a tree has a
+/// few pools, and a reservation has margins as long as itself.
+const ADDRESS_SHARE: u64 = 8;
 
 /// Margins are at least so long, as on GPUs: loops of some dozen elements are run over arrays of two.
 const LEAST_MARGIN: usize = 256;
@@ -41,12 +38,9 @@ fn margin(bytes: usize) -> usize {
     }
 }
 
-/// Bytes given out, and how many there may be.
+/// Memory of one device.
 pub struct HostMemory {
-    live: AtomicU64,
-    limit: u64,
-    /// Where reservations begin: they are not counted.
-    reserved: Mutex<Vec<u64>>,
+    budget: Arc<Budget>,
     /// Ranges of addresses, and which of their pages have memory.
     ranges: Mutex<Vec<(u64, BackedPages)>>,
 }
@@ -58,30 +52,34 @@ impl Default for HostMemory {
 }
 
 impl HostMemory {
+    /// With the budget that all devices of the process share.
     pub fn new() -> Self {
-        Self {
-            live: AtomicU64::new(0),
-            limit: backed_by_machine(),
-            reserved: Mutex::default(),
-            ranges: Mutex::default(),
-        }
+        Self::with_budget(Budget::of_process())
     }
 
-    /// As many bytes as the machine can back now, beside what everybody uses: a system that is asked for more ends processes.
-    pub fn available(&self) -> u64 {
-        let left = left_in_machine().unwrap_or(u64::MAX).min(left_in_group().unwrap_or(u64::MAX));
-        self.limit.min(left - left / RESERVE_SHARE)
+    fn with_budget(budget: Arc<Budget>) -> Self {
+        Self { budget, ranges: Mutex::default() }
     }
 
-    /// Zeroed memory of which only a part will be touched: a range of addresses, whose pages come into being when they are.
+    /// How many bytes it is sensible to reserve at once. Addresses cost nothing, unless the process has a limit of them.
+    pub fn reservable(&self) -> u64 {
+        let addresses = available::addresses_left();
+        self.budget.most().min(addresses / ADDRESS_SHARE)
+    }
+
+    /// Zeroed memory of which only a part will be touched: a range of addresses, whose pages come into being when they are. It is granted by
+    /// [`Self::commit`] before.
     pub fn reserve(&self, bytes: usize) -> Result<Address, DeviceError> {
         if bytes < HUGE_PAGE_BYTES {
             return self.allocate(bytes);
         }
-        let address =
-            map(bytes).map(|pointer| Address::of(pointer)).ok_or(DeviceError::OutOfMemory { bytes })?;
-        self.reservations().push(address.0);
-        Ok(address)
+        self.mapped(bytes, 0)
+    }
+
+    /// Grants some more bytes of the reservation that an address lies in.
+    pub fn commit(&self, reserved: Address, bytes: usize) -> Result<(), DeviceError> {
+        let granted = self.budget.grant_of(reserved.0, bytes as u64);
+        granted.then_some(()).ok_or(DeviceError::OutOfMemory { bytes })
     }
 
     /// A range of addresses whose touch ends the process, but for what [`Self::back`] gave memory to.
@@ -107,6 +105,7 @@ impl HostMemory {
             return Err(DeviceError::Unsupported { verb: "back" });
         };
         for piece in pages.missing(offset, bytes) {
+            self.commit(range, piece.len())?;
             let access = libc::PROT_READ | libc::PROT_WRITE;
             // SAFETY: whole pages of our mapping, which end where that does at the latest.
             let status = unsafe { libc::mprotect(range.offset(piece.start).as_ptr(), piece.len(), access) };
@@ -118,27 +117,25 @@ impl HostMemory {
         Ok(())
     }
 
-    fn reservations(&self) -> MutexGuard<'_, Vec<u64>> {
-        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn was_reserved(&self, address: Address) -> bool {
-        let mut reserved = self.reservations();
-        let known = reserved.iter().position(|&known| known == address.0);
-        known.map(|at| reserved.swap_remove(at)).is_some()
-    }
-
     /// Zeroed memory. Pages of large allocations come into being when they are first touched.
     pub fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
-        let within = |live: u64| live.checked_add(bytes as u64).filter(|&live| live <= self.limit);
-        if self.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_err() {
+        if !self.budget.grant(bytes as u64) {
             return Err(DeviceError::OutOfMemory { bytes });
         }
-        let pointer = if bytes >= HUGE_PAGE_BYTES { map(bytes) } else { small(bytes) };
-        pointer.map(|pointer| Address::of(pointer)).ok_or_else(|| {
-            self.live.fetch_sub(bytes as u64, Ordering::Relaxed);
-            DeviceError::OutOfMemory { bytes }
-        })
+        let allocated = if bytes >= HUGE_PAGE_BYTES {
+            self.mapped(bytes, bytes as u64)
+        } else {
+            small(bytes).map(|pointer| Address::of(pointer)).ok_or(DeviceError::OutOfMemory { bytes })
+        };
+        allocated.inspect_err(|_| self.budget.release(bytes as u64))
+    }
+
+    /// A mapping of which so many bytes were granted.
+    fn mapped(&self, bytes: usize, granted: u64) -> Result<Address, DeviceError> {
+        let pointer = map(bytes).ok_or(DeviceError::OutOfMemory { bytes })?;
+        let (start, whole) = (pointer as u64 - margin(bytes) as u64, mapped_bytes(bytes));
+        self.budget.watch(start..start + whole as u64, granted);
+        Ok(Address::of(pointer))
     }
 
     /// # Safety
@@ -153,20 +150,25 @@ impl HostMemory {
             bytes
         };
         drop(ranges);
-        let counted = bytes < HUGE_PAGE_BYTES || !self.was_reserved(address);
         // SAFETY: the caller says so; the size tells which way it was allocated.
         unsafe {
             let begin = address.as_ptr::<u8>().sub(margin(bytes));
             if bytes >= HUGE_PAGE_BYTES {
-                unmap(begin, bytes.next_multiple_of(HUGE_PAGE_BYTES) + 2 * margin(bytes));
+                // First what is counted: the addresses may be another mapping's as soon as they are free.
+                let granted = self.budget.unwatch(begin as u64);
+                unmap(begin, mapped_bytes(bytes));
+                self.budget.release(granted);
             } else if let Some(layout) = layout(bytes) {
                 dealloc(begin, layout);
+                self.budget.release(bytes as u64);
             }
         }
-        if counted {
-            self.live.fetch_sub(bytes as u64, Ordering::Relaxed);
-        }
     }
+}
+
+/// Of a large allocation, with its margins.
+fn mapped_bytes(bytes: usize) -> usize {
+    bytes.next_multiple_of(HUGE_PAGE_BYTES) + 2 * margin(bytes)
 }
 
 /// Of a small allocation with its margins.
@@ -216,77 +218,22 @@ unsafe fn unmap(start: *mut u8, bytes: usize) {
     }
 }
 
-/// How many bytes the machine, or the group of processes that we are in, can back: memory and swap.
-fn backed_by_machine() -> u64 {
-    // SAFETY: plain questions to the system.
-    let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
-    let memory = match (u64::try_from(pages), u64::try_from(size)) {
-        (Ok(pages), Ok(size)) => pages.saturating_mul(size),
-        _ => u64::MAX,
-    };
-    let machine = memory.saturating_add(swap().unwrap_or(0));
-    match group_limit() {
-        Ok(Some(limit)) => machine.min(limit),
-        Ok(None) | Err(_) => machine,
-    }
-}
-
-fn swap() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    kilobytes(&text, "SwapTotal:")
-}
-
-/// What a line of `/proc/meminfo` says, in bytes.
-fn kilobytes(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kilobytes.checked_mul(1024)
-}
-
-/// Bytes that nobody uses, or that are only copies of files, and swap that is free.
-fn left_in_machine() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let memory = kilobytes(&text, "MemAvailable:")?;
-    Some(memory.saturating_add(kilobytes(&text, "SwapFree:").unwrap_or(0)))
-}
-
-/// Likewise of the container's limit, where there is one.
-fn left_in_group() -> Option<u64> {
-    let limit = group_limit().ok()??;
-    let used: u64 = fs::read_to_string("/sys/fs/cgroup/memory.current").ok()?.trim().parse().ok()?;
-    let text = fs::read_to_string("/sys/fs/cgroup/memory.stat").unwrap_or_default();
-    let files = text.lines().find_map(|line| line.strip_prefix("inactive_file "));
-    let files: u64 = files.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0);
-    Some(limit.saturating_sub(used.saturating_sub(files)))
-}
-
-/// The limit of a container, where there is one.
-fn group_limit() -> io::Result<Option<u64>> {
-    let text = fs::read_to_string("/sys/fs/cgroup/memory.max")?;
-    Ok(text.trim().parse().ok())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::budget::tests::budget_of;
     use super::*;
 
-    #[test]
-    fn what_is_available_is_less_than_all() {
-        let text = "MemTotal:       16000 kB\nMemAvailable:    4000 kB\nSwapTotal:          0 kB\n";
-        assert_eq!(kilobytes(text, "MemAvailable:"), Some(4000 << 10));
-        assert_eq!(kilobytes(text, "SwapFree:"), None);
-        assert_eq!(kilobytes("MemAvailable: much", "MemAvailable:"), None);
-        let memory = HostMemory::new();
-        assert!(memory.available() > 0 && memory.available() < memory.limit);
+    fn memory_of(bytes: u64) -> HostMemory {
+        HostMemory::with_budget(Arc::new(budget_of(bytes)))
     }
 
     #[test]
     fn memory_is_zero_and_aligned_and_comes_back() {
-        let memory = HostMemory::new();
+        let memory = memory_of(1 << 32);
         for bytes in [1, 63, 4096, HUGE_PAGE_BYTES - 1, HUGE_PAGE_BYTES, 3 * HUGE_PAGE_BYTES + 5] {
             let address = memory.allocate(bytes).unwrap();
             assert_eq!(address.0 % 64, 0);
-            assert_eq!(memory.live.load(Ordering::Relaxed), bytes as u64);
+            assert_eq!(memory.budget.granted(), bytes as u64);
             // SAFETY: our own allocation of that size.
             unsafe {
                 let all = std::slice::from_raw_parts_mut(address.as_ptr::<u8>(), bytes);
@@ -303,27 +250,43 @@ mod tests {
                 memory.free(address, bytes);
             }
         }
-        assert_eq!(memory.live.load(Ordering::Relaxed), 0);
+        assert_eq!(memory.budget.granted(), 0);
     }
 
     #[test]
     fn reservations_are_not_counted() {
-        let memory = HostMemory::new();
+        let memory = memory_of(1 << 32);
         let bytes = 1 << 33;
         let address = memory.reserve(bytes).unwrap();
-        assert_eq!(memory.live.load(Ordering::Relaxed), 0);
+        assert_eq!(memory.budget.granted(), 0);
         // SAFETY: our own reservation of that size.
         unsafe {
             assert_eq!(address.as_ptr::<u8>().add(bytes - 1).read(), 0);
             memory.free(address, bytes);
         }
-        assert!(memory.reservations().is_empty());
-        assert_eq!(memory.live.load(Ordering::Relaxed), 0);
+        assert_eq!(memory.budget.granted(), 0);
+    }
+
+    #[test]
+    fn what_is_used_of_a_reservation_is_granted_first() {
+        let memory = memory_of(100 << 20);
+        let (first, second) = (memory.reserve(1 << 33).unwrap(), memory.reserve(1 << 33).unwrap());
+        memory.commit(first, 60 << 20).unwrap();
+        assert_eq!(memory.commit(second, 60 << 20), Err(DeviceError::OutOfMemory { bytes: 60 << 20 }));
+        memory.commit(second.offset(4096), 30 << 20).unwrap();
+        assert!(memory.allocate(20 << 20).is_err());
+        // SAFETY: our own reservations.
+        unsafe {
+            memory.free(first, 1 << 33);
+            memory.commit(second, 60 << 20).unwrap();
+            memory.free(second, 1 << 33);
+        }
+        assert_eq!(memory.budget.granted(), 0);
     }
 
     #[test]
     fn parts_of_ranges_get_memory() {
-        let memory = HostMemory::new();
+        let memory = memory_of(1 << 32);
         for bytes in [100, 1 << 33] {
             let range = memory.reserve_range(bytes).unwrap();
             // SAFETY: our own range; what is touched has memory.
@@ -339,7 +302,21 @@ mod tests {
                 memory.free(range, bytes);
             }
         }
-        assert!(memory.reservations().is_empty());
+        assert_eq!(memory.budget.granted(), 0);
+    }
+
+    #[test]
+    fn parts_of_ranges_are_granted() {
+        let memory = memory_of(1 << 20);
+        let range = memory.reserve_range(1 << 33).unwrap();
+        // SAFETY: our own range.
+        unsafe {
+            memory.back(range, 0, 700_000).unwrap();
+            assert!(memory.back(range, 1 << 32, 700_000).is_err());
+            memory.back(range, 0, 700_000).unwrap();
+            memory.free(range, 1 << 33);
+        }
+        assert_eq!(memory.budget.granted(), 0);
     }
 
     #[test]
@@ -348,9 +325,8 @@ mod tests {
         for bytes in [10 << 40, isize::MAX as usize, usize::MAX] {
             assert_eq!(memory.allocate(bytes), Err(DeviceError::OutOfMemory { bytes }));
         }
-        assert_eq!(memory.live.load(Ordering::Relaxed), 0);
         // One that fits alone is refused beside others.
-        let some = HostMemory { limit: 100_000, ..HostMemory::new() };
+        let some = memory_of(100_000);
         let first = some.allocate(60_000).unwrap();
         assert!(some.allocate(60_000).is_err());
         // SAFETY: allocated just now.

@@ -1,7 +1,10 @@
-//! What devices have in common whose memory is the host's: its allocation, copies and fills.
+//! What devices have in common whose memory is the host's: how much there is, its allocation, copies and fills.
 
+mod available;
+mod budget;
 mod memory;
 
+pub use budget::Budget;
 pub use memory::HostMemory;
 
 /// Bytes of a cache line. Fills and copies are cut into pieces that begin at multiples of this, which keeps every piece aligned.

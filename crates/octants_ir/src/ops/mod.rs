@@ -155,6 +155,9 @@ pub enum OpKind {
     Atomic(AtomicOp),
     /// `(base, indices…, components…, expected, desired) → T`: the old value; integers only.
     AtomicCas,
+    /// `(base, indices…, wanted) → i32`: asks for memory, so that the count in this cell reaches `wanted`; gives the count, which others may raise
+    /// at any time, or a negative number where there is no memory.
+    GrowPool,
     /// `(array) → i32`: the extent of one axis.
     Extent(u8),
     /// `(array, indices…, components…) → u64`: where the cell lies in memory.
@@ -241,6 +244,7 @@ impl OpKind {
             Self::Store => "store",
             Self::Atomic(op) => op.name(),
             Self::AtomicCas => "atomic_cas",
+            Self::GrowPool => "grow_pool",
             Self::Extent(_) => "extent",
             Self::Address => "address",
             Self::If => "if",
@@ -285,9 +289,12 @@ impl OpKind {
             // It may read its variable.
             Self::ForCells(_) => Effects::READS,
             Self::Store | Self::StoreResult(_) | Self::Print(_) => Effects::WRITES,
-            Self::VolatileLoad | Self::Atomic(_) | Self::AtomicCas | Self::Random | Self::Clock => {
-                Effects::READS | Effects::WRITES
-            }
+            Self::VolatileLoad
+            | Self::Atomic(_)
+            | Self::AtomicCas
+            | Self::GrowPool
+            | Self::Random
+            | Self::Clock => Effects::READS | Effects::WRITES,
             Self::Assert(..) => Effects::WRITES | Effects::ENDS,
             // The function may do anything; it has no groups of threads to wait for.
             Self::Call(_) => Effects::READS | Effects::WRITES | Effects::ENDS,

@@ -324,6 +324,7 @@ fn plain_op(mnemonic: &str) -> Option<OpKind> {
         "volatile_load" => OpKind::VolatileLoad,
         "store" => OpKind::Store,
         "atomic_cas" => OpKind::AtomicCas,
+        "grow_pool" => OpKind::GrowPool,
         "address" => OpKind::Address,
         "yield" => OpKind::Yield,
         "return" => OpKind::Return,

@@ -663,7 +663,9 @@ impl<'k> Printer<'k> {
             OpKind::Load | OpKind::VolatileLoad | OpKind::Address | OpKind::Tensor(TensorOp::Get) => {
                 self.place(operands);
             }
-            OpKind::Store | OpKind::Atomic(_) | OpKind::Tensor(TensorOp::Set) => self.place_and(operands, 1),
+            OpKind::Store | OpKind::Atomic(_) | OpKind::GrowPool | OpKind::Tensor(TensorOp::Set) => {
+                self.place_and(operands, 1);
+            }
             OpKind::AtomicCas => self.place_and(operands, 2),
             _ => self.values(operands),
         }

@@ -174,6 +174,7 @@ impl<'k> Verifier<'k> {
             OpKind::Store => self.store(op),
             OpKind::Atomic(atomic) => self.atomic(op, *atomic),
             OpKind::AtomicCas => self.atomic_cas(op),
+            OpKind::GrowPool => self.grow_pool(op),
             OpKind::Extent(axis) => self.extent(op, *axis),
             OpKind::Address => self.address(op),
             OpKind::If => self.if_op(op),

@@ -15,6 +15,7 @@ impl Verifier<'_> {
             | OpKind::Store
             | OpKind::Atomic(_)
             | OpKind::AtomicCas
+            | OpKind::GrowPool
             | OpKind::Extent(_)
             | OpKind::Address
             | OpKind::ForCells(_) => vec![0],
@@ -160,6 +161,18 @@ impl Verifier<'_> {
             self.breaks(Law::Atomic, op, format!("the cell is {cell}"));
         }
         self.gives_type(op, cell);
+    }
+
+    pub(super) fn grow_pool(&mut self, op: Op) {
+        if !self.takes_at_least(op, 2) {
+            return;
+        }
+        let operands = self.operands(op);
+        let (place, wanted) = operands.split_at(operands.len() - 1);
+        let Some(cell) = self.cell(op, place) else { return };
+        self.is_type(Law::Cell, op, "the cell", wanted[0], cell);
+        self.is_type(Law::Cell, op, "what is wanted", wanted[0], Scalar::I32);
+        self.gives_type(op, Scalar::I32);
     }
 
     pub(super) fn extent(&mut self, op: Op, axis: u8) {

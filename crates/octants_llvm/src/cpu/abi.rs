@@ -29,6 +29,8 @@ pub struct Frame {
     pub print: Option<Print>,
     /// What it is called with: where the launch's prints go.
     pub prints: *const c_void,
+    /// Called where a pool of a sparse tree needs memory.
+    pub grow_pool: GrowPool,
 }
 
 /// A request to stop.
@@ -48,6 +50,9 @@ impl Cancel {
 /// Is told of a `print`: where prints go, the site's number in the plan, and its operands in so many slots as
 /// [`Fault::arguments`] has them.
 pub type Print = unsafe extern "C" fn(prints: *const c_void, site: u32, count: u32, slots: *const u64);
+
+/// Raises a pool's count of slots that have memory to at least `wanted`, if there is memory. Gives the count then, or a negative number.
+pub type GrowPool = unsafe extern "C" fn(count: *mut u32, wanted: i32) -> i32;
 
 /// What the thread has that runs a task: nothing of it is shared with other threads.
 #[repr(C)]
@@ -86,6 +91,7 @@ impl Frame {
     pub(crate) const KEY: usize = offset_of!(Frame, key);
     pub(crate) const PRINT: usize = offset_of!(Frame, print);
     pub(crate) const PRINTS: usize = offset_of!(Frame, prints);
+    pub(crate) const GROW_POOL: usize = offset_of!(Frame, grow_pool);
 }
 
 /// The failure that a launch ends with: the first one wins.

@@ -19,7 +19,7 @@ pub use vector_functions::{VectorFunction, VectorLibrary};
 
 use octants_hal::LaunchShape;
 use octants_ir::plan::{Plan, Task};
-use octants_ir::{Op, Region, Scalar};
+use octants_ir::{Op, Region, Scalar, Value};
 
 use crate::emitter::Emitter;
 use crate::shape::{ContextField, Dealt, LibraryFunction, Shape};
@@ -124,6 +124,13 @@ impl Shape for CpuOptions {
         let (release, tape) =
             (e.load_pointer("%worker", Worker::RELEASE_TAPES), e.load_pointer("%worker", Worker::TAPE));
         e.f.line(format_args!("call void {release}(ptr {tape}, ptr {first}) #0"));
+    }
+
+    fn grow_pool(&self, e: &mut Emitter<'_>, path: &[Value], wanted: Value) -> Val {
+        let count = e.address(path).one_cell();
+        let wanted = e.get(wanted);
+        let grow = e.load_pointer("%frame", Frame::GROW_POOL);
+        e.f.value(Ty::new(Scalar::I32, 1), format_args!("call i32 {grow}(ptr {count}, i32 {wanted}) #0"))
     }
 
     fn private_copy(&self, e: &mut Emitter<'_>, position: usize) -> Ptr {

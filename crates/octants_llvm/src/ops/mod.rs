@@ -120,6 +120,11 @@ impl Emitter<'_> {
                 let (expected, desired) = (self.get(values[0]), self.get(values[1]));
                 self.atomic_cas(path, expected, desired)
             }
+            OpKind::GrowPool => {
+                let (&wanted, path) = operands.split_last().expect("it says how many are wanted");
+                let shape = self.shape;
+                shape.grow_pool(self, path, wanted)
+            }
             OpKind::Store => {
                 let (&value, path) = operands.split_last().expect("a store has a value");
                 if self.holds_structs(path[0]) {

@@ -163,6 +163,7 @@ impl Program {
                 key: KEY,
                 print: Some(on_print),
                 prints: (&raw const prints).cast(),
+                grow_pool,
             };
             // Tests run on threads with two megabytes of stack.
             let stack_limit = (&raw const frame).addr() - (1 << 20);
@@ -256,6 +257,16 @@ pub fn write(bytes: &mut [u8], index: usize, value: Const) {
 }
 
 /// Every tape is a vector of its own: its neighbours are none of its business. Sixteen words more, for the alignment.
+/// Gives what is wanted up to a thousand, and says no to more.
+unsafe extern "C" fn grow_pool(count: *mut u32, wanted: i32) -> i32 {
+    if wanted > 1000 {
+        return -1;
+    }
+    // SAFETY: a cell of an array of the test.
+    unsafe { *count = (*count).max(wanted.cast_unsigned()) };
+    wanted
+}
+
 unsafe extern "C" fn take_tape(tapes: *mut c_void, bytes: u64) -> *mut u8 {
     // SAFETY: the worker below holds them.
     let tapes = unsafe { &mut *tapes.cast::<Vec<Vec<u64>>>() };

@@ -73,7 +73,7 @@ fn cost_of(kernel: &Kernel, op: Op, depth: u32) -> u32 {
         OpKind::Call(function) => {
             CALL.saturating_add(cost_within(kernel, kernel.functions[*function].body, depth - 1))
         }
-        OpKind::Atomic(_) | OpKind::AtomicCas => ATOMIC,
+        OpKind::Atomic(_) | OpKind::AtomicCas | OpKind::GrowPool => ATOMIC,
         OpKind::If => 1_u32.saturating_add(inner(0).max(inner(1))),
         OpKind::For | OpKind::ForCells(_) | OpKind::While => {
             let once = (0..data.regions.len()).fold(1_u32, |sum, region| sum.saturating_add(inner(region)));

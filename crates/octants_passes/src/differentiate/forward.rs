@@ -156,6 +156,7 @@ impl Tangents<'_> {
             | OpKind::StructGet(_)
             | OpKind::StructSet(_)
             | OpKind::AtomicCas
+            | OpKind::GrowPool
             | OpKind::Extent(_)
             | OpKind::Address
             | OpKind::Assert(..)

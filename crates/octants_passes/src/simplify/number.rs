@@ -77,6 +77,7 @@ fn number(kind: &OpKind) -> Option<(u8, u64)> {
         | OpKind::Store
         | OpKind::Atomic(_)
         | OpKind::AtomicCas
+        | OpKind::GrowPool
         | OpKind::If
         | OpKind::For
         | OpKind::ForCells(_)

@@ -76,6 +76,7 @@ unsafe impl Device for ProfiledDevice {
         fork_costs,
         allocate,
         reserve,
+        commit,
         reservable,
         reserve_range,
         back,

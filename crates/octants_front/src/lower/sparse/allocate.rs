@@ -12,7 +12,7 @@
 //! by fences: what others may read before the next task is the entry, one word, and the cell, which is zero.
 //!
 //! Slots that were never given out need memory, which a device may give them while the kernel runs: whoever comes near the last slot that has some
-//! says so, and who has passed it waits.
+//! says so, and who has passed it asks for more, and waits where somebody else gives it.
 //!
 //! Free slots of a class are a stack: a count, and an array in which position `k` holds a slot or 0. Whoever lowers the count to
 //! `k` takes what is at `k`, and waits if that is not there yet; whoever raises it from `k` puts a slot there, and waits until the one
@@ -129,12 +129,12 @@ impl<H: Host> Lowerer<'_, H> {
         builder.store(base, path, slot);
         let some = positive(&mut builder, slot);
         let of = &shape.nodes[new.node];
-        let limit = self.load_state(new.tree, of.pool, state::LIMIT, span);
+        let slots = self.load_state(new.tree, of.pool, state::CAPACITY, span);
         let message = format!(
             "out of memory: the pool of a {} node is full, all {{}} slots that it has room for are in use (those that are given up are free after the task; `oc.init(sparse_memory_limit=…)` bounds a pool)",
             of.kind.name()
         );
-        self.at(span).assert(AssertKind::Memory, some, &message, &[limit]);
+        self.at(span).assert(AssertKind::Memory, some, &message, &[slots]);
         slot
     }
 
@@ -357,7 +357,7 @@ fn store_if(builder: &mut octants_ir::Builder<'_>, condition: Value, at: Value, 
     );
 }
 
-/// How many slots have memory, after a wait until so many do, or never will.
+/// How many slots have memory, after asking for so many and a wait until they have; less than zero if there is none.
 fn wait_for_memory(
     builder: &mut octants_ir::Builder<'_>,
     counts: Value,
@@ -370,15 +370,18 @@ fn wait_for_memory(
         |builder, state| {
             let limit = builder.volatile_load(counts, &[limit]);
             let lacks = builder.compare(CompareOp::Gt, wanted, state[0]);
+            let zero = builder.i32(0);
+            let given = builder.compare(CompareOp::Ge, state[0], zero);
             let possible = builder.compare(CompareOp::Le, wanted, limit);
             let patient = positive(builder, state[1]);
             let hopes = builder.bit(BitOp::And, possible, patient);
+            let hopes = builder.bit(BitOp::And, hopes, given);
             (builder.bit(BitOp::And, lacks, hopes), state.to_vec())
         },
         |builder, state| {
             let less = builder.i32(-1);
             let left = builder.arith(ArithOp::Add, state[1], less);
-            vec![builder.volatile_load(counts, &[capacity]), left]
+            vec![builder.grow_pool(counts, &[capacity], wanted), left]
         },
     )[0]
 }

@@ -50,6 +50,7 @@ impl Reverse<'_> {
             | OpKind::StructSet(_)
             | OpKind::Local
             | OpKind::AtomicCas
+            | OpKind::GrowPool
             | OpKind::Extent(_)
             | OpKind::Address
             | OpKind::Assert(..)

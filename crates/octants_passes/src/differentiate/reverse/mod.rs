@@ -280,7 +280,7 @@ impl Reverse<'_> {
             }
             OpKind::Load | OpKind::VolatileLoad => self.read_again(op),
             OpKind::Store => self.forward_store(op, keep),
-            OpKind::Atomic(_) | OpKind::AtomicCas => self.forward_update(op),
+            OpKind::Atomic(_) | OpKind::AtomicCas | OpKind::GrowPool => self.forward_update(op),
             OpKind::If | OpKind::Fork | OpKind::ParallelFor(_) => {
                 if keep {
                     self.keep_places(op);

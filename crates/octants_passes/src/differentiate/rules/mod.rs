@@ -47,6 +47,7 @@ pub(super) fn flows(kind: &OpKind, operand: usize) -> bool {
         | OpKind::Store
         | OpKind::Atomic(_)
         | OpKind::AtomicCas
+        | OpKind::GrowPool
         | OpKind::If
         | OpKind::For
         | OpKind::ForCells(_)
