@@ -425,3 +425,60 @@ def test_torch():
     s = oc.Struct.field({"a": oc.f32}, shape=2)
     s.from_torch({"a": torch.ones(2)})
     assert s.to_torch()["a"].tolist() == [1, 1]
+
+
+# ---- copies of whole fields -------------------------------------------------------------------------------------------------------
+
+
+def _beside():
+    x, other = oc.Vector.field(2, oc.f32), oc.field(oc.f32)
+    oc.root.dense(oc.ij, (3, 5)).place(x, other)
+    other.fill(7)
+    return x, other
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("order", ["ij", "ji"])
+def test_copies_of_fields_that_lie_alike_and_do_not(arch, layout, order):
+    shape = (3, 5)
+    makers = [
+        lambda order, layout: oc.field(oc.f32, shape=shape, order=order),
+        lambda order, layout: oc.Vector.field(3, oc.i16, shape=shape, order=order, layout=layout),
+        lambda order, layout: oc.Matrix.field(2, 3, oc.f64, shape=shape, order=order, layout=layout, needs_grad=True),
+        lambda order, layout: oc.Struct.field(
+            {"a": oc.u8, "v": oc.types.vector(3, oc.f32)}, shape=shape, order=order, layout=layout
+        ),
+    ]
+    generator = np.random.default_rng(3)
+    for make in makers:
+        source, alike, unlike = make(order, layout), make(order, layout), make("ij", oc.Layout.AOS)
+        arrays = source.to_numpy()
+        for array in arrays.values() if isinstance(arrays, dict) else [arrays]:
+            array[...] = generator.integers(0, 100, array.shape)
+        source.from_numpy(arrays)
+        for target in (alike, unlike, source):
+            target.copy_from(source)
+            for field in (target, source):
+                found = field.to_numpy()
+                if isinstance(found, dict):
+                    assert all((found[name] == arrays[name]).all() for name in arrays)
+                else:
+                    assert (found == arrays).all()
+
+
+def test_a_copy_leaves_alone_what_lies_beside(arch):
+    (x, x_other), (y, y_other) = _beside(), _beside()
+    y.fill(3)
+    y_other.fill(9)
+    x.copy_from(y)
+    assert (x.to_numpy() == 3).all() and (x_other.to_numpy() == 7).all() and (y_other.to_numpy() == 9).all()
+    a = oc.Struct.field({"a": oc.f32, "b": oc.f32}, shape=4)
+    b = oc.Struct.field({"b": oc.f32, "a": oc.f32}, shape=4)
+    b.a.fill(1)
+    b.b.fill(2)
+    with pytest.raises(ValueError, match="members a, b"):
+        a.copy_from(oc.Struct.field({"a": oc.f32, "c": oc.f32}, shape=4))
+    with pytest.raises(ValueError, match="members a, b"):
+        a.copy_from(b)
+    with pytest.raises(ValueError, match="elements of shape"):
+        oc.Vector.field(2, oc.f32, shape=4, layout=oc.Layout.SOA).copy_from(a)

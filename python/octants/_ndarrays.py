@@ -6,7 +6,7 @@ from . import _octants
 from ._matrix_types import MatrixType
 from ._promotion import data_type
 from ._session import runtime
-from ._torch import set_from_torch, torch_of
+from ._torch import set_from_torch, shared_on_host, torch_of
 from .exceptions import OctantsRuntimeError, OctantsSyntaxError
 
 
@@ -65,6 +65,8 @@ class Ndarray(_octants.Ndarray):
 
     def to_torch(self, device=None, *, copy: bool | None = True, qd_stream=None):
         """A torch tensor with all elements. ``copy=None`` shares the memory if it can; ``copy=False`` refuses if it cannot."""
+        if (copy is None or copy is False) and device is None and (shared := shared_on_host(self)) is not None:
+            return shared
         return torch_of(self, lambda copy: self.to_numpy(copy=copy, qd_stream=qd_stream), device, copy, qd_stream)
 
     def from_torch(self, arr, *, qd_stream=None) -> None:

@@ -53,8 +53,19 @@ def torch_alias(field):
     """A tensor that shares the memory of a field with one leaf, if it is the host's and dense, else ``None``."""
     import torch  # pyright: ignore[reportMissingImports]
 
-    alias = field._alias() if field.shape != () else None
-    return None if alias is None else torch.from_numpy(alias)
+    alias = field._alias()
+    return None if alias is None or not alias.ndim else torch.from_numpy(alias)
+
+
+def shared_on_host(array):
+    """A tensor that shares the memory of an array, if that is the host's, else ``None``."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    try:
+        kind, _ = array.__dlpack_device__()
+    except BufferError:
+        return None
+    return torch.from_numpy(array.to_numpy(copy=False)) if kind == 1 else None
 
 
 def _same_device(device, wanted) -> bool:

@@ -440,6 +440,34 @@ impl FieldLeaf {
         leaves.first().map_or(Ok(()), |leaf| told_late(&leaf.tree.context))
     }
 
+    /// Copies all elements of other leaves to these at once, if both are all that lies in their trees, in the same way, in memory that the host sees; says whether
+    /// they are such.
+    pub fn copy_trees(to: &[&Self], from: &[&Self], queue: HostQueue<'_>) -> Result<bool, Error> {
+        let is_alike = |(one, other): (&&Self, &&Self)| {
+            one.element == other.element && one.offset == other.offset && one.layout == other.layout
+        };
+        if to.len() != from.len()
+            || !Self::are_whole_tree(to)
+            || !Self::are_whole_tree(from)
+            || !to.iter().zip(from).all(is_alike)
+        {
+            return Ok(false);
+        }
+        let (target, source) = (to[0].tree.memory()?, from[0].tree.memory()?);
+        if target.bytes() != source.bytes() || !matches!(target.host_pointer(), Ok(Some(_))) {
+            return Ok(false);
+        }
+        target.copy_from(queue, &source).map_err(refused)?;
+        Ok(true)
+    }
+
+    /// Whether leaves are all that lies in one dense tree.
+    fn are_whole_tree(leaves: &[&Self]) -> bool {
+        let Some(first) = leaves.first() else { return false };
+        let in_one = leaves.iter().all(|leaf| Arc::ptr_eq(&leaf.tree, &first.tree) && !leaf.is_sparse());
+        in_one && leaves.iter().map(|leaf| leaf.bytes()).sum::<u64>() == first.tree.sizes.tree()
+    }
+
     /// Bytes that all elements have together.
     pub fn bytes(&self) -> u64 {
         self.layout.count() * element_bytes(self.element)

@@ -417,6 +417,33 @@ impl Field {
         Ok(to_array.then_some(array))
     }
 
+    /// Copies all elements of other fields to these at once, if both are all that lies in their trees and lie there in the same way; says whether they are such.
+    #[pyo3(signature = (to, from, qd_stream=None))]
+    fn _copy_trees(
+        _slf: &Bound<'_, Self>,
+        to: Vec<Bound<'_, Self>>,
+        from: Vec<Bound<'_, Self>>,
+        qd_stream: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let Some(first) = to.first() else { return Ok(false) };
+        let (py, on) = (first.py(), Self::stream(first, qd_stream)?);
+        let leaves = |fields: &[Bound<'_, Self>]| -> PyResult<Vec<FieldLeaf>> {
+            fields.iter().map(|field| Self::data(field, "copy_from").cloned()).collect()
+        };
+        let (to, from) = (leaves(&to)?, leaves(&from)?);
+        for leaf in &to {
+            write_log::host_writes_leaf(py, leaf, "copy_from", &[])?;
+        }
+        let at_rest = to.iter().chain(&from).all(FieldLeaf::is_at_rest);
+        let (to, from): (Vec<_>, Vec<_>) = (to.iter().collect(), from.iter().collect());
+        let mut are_copied = false;
+        stream::access(py, at_rest, on.as_ref(), |queue| {
+            are_copied = FieldLeaf::copy_trees(&to, &from, queue)?;
+            Ok(())
+        })?;
+        Ok(are_copied)
+    }
+
     /// The elements in place, as a numpy array, if they lie densely in the host's memory and each axis has one stride.
     fn _alias<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match Shared::of(slf)?.filter(Shared::is_on_host) {

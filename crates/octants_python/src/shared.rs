@@ -9,6 +9,7 @@ use octants::{ExternalStream, Memory, SessionOptions};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::buffer_view::BufferView;
@@ -81,8 +82,9 @@ impl Shared {
 
     /// A numpy array of the same memory.
     pub fn into_numpy(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        static AS_ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let exporter = Bound::new(py, SharedMemory { shared: self })?;
-        py.import("numpy")?.getattr("asarray")?.call1((exporter,))
+        AS_ARRAY.import(py, "numpy", "asarray")?.call1((exporter,))
     }
 
     fn interface<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -201,6 +201,11 @@ class Field(_octants.Field):
         else:
             self._copy_elements(other, qd_stream)
 
+    def _copied_at_once(self, other: Field, qd_stream) -> bool:
+        """Copies all elements of a field of the same elements if both have trees of their own, and lie there in the same way. Says whether they do."""
+        leaves, others = list(self._leaf_fields()), list(other._leaf_fields())
+        return len(leaves) == len(others) and self._copy_trees(leaves, others, qd_stream)
+
     def _copy_elements(self, other: Field, qd_stream) -> None:
         raise NotImplementedError
 

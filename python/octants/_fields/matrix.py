@@ -230,6 +230,8 @@ class MatrixField(Field):
     def _copy_elements(self, other: Field, qd_stream) -> None:
         if not isinstance(other, MatrixField) or other._element_shape != self._element_shape:
             raise ValueError(f"a field with elements of shape {self._element_shape} cannot be copied from {other!r}")
+        if self._copied_at_once(other, qd_stream):
+            return
         if self._in_one_leaf and other._in_one_leaf:
             numpy_arrays.copy_leaf(self, other, qd_stream)
             return
@@ -246,7 +248,7 @@ class MatrixField(Field):
         ending = self._ending(keep_dims)
         if self._in_one_leaf:
             array = numpy_arrays.read(self, dtype, copy, qd_stream)
-            return array.reshape(self.shape + ending)
+            return array if len(ending) == self.ndim else array.reshape(self.shape + ending)
         if copy is False:
             raise ValueError("Zero-copy not available: the entries lie apart in memory; use copy=True or copy=None")
         import numpy
@@ -286,7 +288,7 @@ class MatrixField(Field):
         """A torch tensor with all elements; see ``to_numpy``."""
         ending = self._ending(keep_dims)
         if not copy and device is None and self._in_one_leaf and (shared := torch_alias(self)) is not None:
-            return shared if shared.ndim == len(self.shape) + len(ending) else shared.reshape(self.shape + ending)
+            return shared if len(ending) == self.ndim else shared.reshape(self.shape + ending)
 
         def array(copy):
             return self.to_numpy(keep_dims, copy=copy, qd_stream=qd_stream)

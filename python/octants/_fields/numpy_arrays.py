@@ -22,8 +22,17 @@ def wanted_type(dtype):
         return numpy.dtype(dtype)
 
 
-def read(field: Field, dtype, copy: bool | None, qd_stream=None, may_alias: bool = True):
+def alias(field: Field):
+    """The elements in place, if they can be looked at; of a field without axes numpy would give a number."""
+    found = field._alias()
+    return found if found is not None and found.ndim else None
+
+
+def read(field: Field, dtype, copy: bool | None, qd_stream=None):
     """All elements: a copy of their own (``copy=True``), in place if that can be (``None``), in place or refused (``False``)."""
+    # A look takes no longer than it must.
+    if dtype is None and (copy is None or copy is False) and (found := alias(field)) is not None:
+        return found
     require_copy(copy)
     own = numpy_type(field.dtype)  # type: ignore[attr-defined]
     wanted = None if dtype is None or wanted_type(dtype) == own else wanted_type(dtype)
@@ -32,9 +41,8 @@ def read(field: Field, dtype, copy: bool | None, qd_stream=None, may_alias: bool
             f"Zero-copy not available: copy=False is incompatible with a conversion from {own} to {wanted}"
         )
     if copy is not True and wanted is None:
-        alias = field._alias() if may_alias else None
-        if alias is not None:
-            return alias
+        if dtype is not None and (found := alias(field)) is not None:
+            return found
         if copy is False:
             raise ValueError(
                 "Zero-copy not available: the elements do not lie side by side in the host's memory, or there is but one; use copy=True or copy=None"

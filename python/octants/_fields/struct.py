@@ -138,6 +138,8 @@ class StructField(Field):
             raise ValueError(
                 f"a field of structs with the members {', '.join(self.keys)} cannot be copied from {other!r}"
             )
+        if self.struct_type.members == other.struct_type.members and self._copied_at_once(other, qd_stream):
+            return
         for name, member in self._members.items():
             member.copy_from(other.get_member_field(name), qd_stream=qd_stream)
 

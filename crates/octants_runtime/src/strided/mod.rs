@@ -50,6 +50,23 @@ impl Strided {
         self
     }
 
+    /// One copy that says the same as several, which are alike and lie at one distance from each other: with a loop over them.
+    fn joined<'a>(mut copies: impl Iterator<Item = &'a Self> + Clone) -> Option<Self> {
+        let all = copies.clone();
+        let (first, second) = (copies.next()?, copies.next()?);
+        let apart = second.offset.checked_sub(first.offset)?;
+        let follows = |(n, copy): (usize, &Self)| {
+            copy.run == first.run && copy.loops == first.loops && copy.offset == first.offset + n * apart
+        };
+        let count = all.clone().count();
+        if !all.enumerate().all(follows) {
+            return None;
+        }
+        let mut joined = first.clone();
+        joined.loops.push(Stride { count, device: apart, host: first.run });
+        Some(joined.merged())
+    }
+
     /// Parts of several copies of the same number of elements, such that a part of all of them stays in a cache: the copies take turns. Each
     /// comes with where its host's bytes begin. `None` if they are not alike.
     fn in_turns(copies: &[Self]) -> Option<Vec<Vec<(Self, usize)>>> {
@@ -202,6 +219,12 @@ pub fn copy_together(
     if interleave_planes(copies, &mut host, queue)? {
         return Ok(());
     }
+    if let Some((memory, whole)) = as_one(copies) {
+        return match &mut host {
+            HostSide::Read(from) => memory.write_strided(queue, &whole, from),
+            HostSide::Written(to) => memory.read_strided(queue, &whole, to),
+        };
+    }
     let begins: Vec<usize> = copies
         .iter()
         .scan(0, |next, (_, copy)| {
@@ -224,6 +247,16 @@ pub fn copy_together(
         }
     }
     Ok(())
+}
+
+/// Several copies of one memory that the host sees, as one.
+fn as_one(copies: &[(Arc<Memory>, Strided)]) -> Option<(&Arc<Memory>, Strided)> {
+    let (memory, _) = copies.first()?;
+    let is_seen = matches!(memory.host_pointer(), Ok(Some(_)));
+    if !is_seen || copies.iter().any(|(other, _)| !Arc::ptr_eq(memory, other)) {
+        return None;
+    }
+    Some((memory, Strided::joined(copies.iter().map(|(_, copy)| copy))?))
 }
 
 /// Copies whose elements lie side by side in the device's memory, if the host sees it; says whether they are such.
@@ -417,6 +450,48 @@ mod tests {
                     assert_eq!(host[n * width..][..width], device[at..][..width], "{width}, {planes}: {n}");
                     assert_eq!(back[at..][..width], device[at..][..width], "{width}, {planes}: {n}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn columns_that_lie_apart_come_together_as_one_copy() {
+        for (width, planes, rows, columns, apart) in
+            [(4, 3, 37, 53, 0), (4, 17, 9, 10, 0), (12, 2, 20, 31, 8), (8, 3, 70, 3, 16), (3, 3, 5, 7, 1)]
+        {
+            let plane = rows * columns * width + apart;
+            // Rows are whole columns of the device's.
+            let loops = vec![
+                stride(rows, width, columns * planes * width),
+                stride(columns, rows * width, planes * width),
+            ];
+            let one = |n| Strided { offset: n * plane, loops: loops.clone(), run: width };
+            let copies: Vec<Strided> = (0..planes).map(one).collect();
+            let joined = Strided::joined(copies.iter()).unwrap();
+            let device: Vec<u8> = (0..planes * plane).map(|n| (n * 37 + n / 251) as u8).collect();
+            let mut host = vec![0; planes * rows * columns * width];
+            let mut back = vec![0; planes * plane];
+            // SAFETY: both sides have all elements.
+            unsafe {
+                let there = Pointers { from: device.as_ptr(), to: host.as_mut_ptr() };
+                copy(&joined, there, Direction::ToHost);
+                copy(&joined, Pointers { from: host.as_ptr(), to: back.as_mut_ptr() }, Direction::ToDevice);
+            }
+            for n in 0..planes * rows * columns {
+                let (row, column, entry) = (n / planes / columns, n / planes % columns, n % planes);
+                let at = entry * plane + (column * rows + row) * width;
+                assert_eq!(host[n * width..][..width], device[at..][..width], "{width}, {planes}: {n}");
+            }
+            for n in 0..planes * plane {
+                // What lies between the planes is left alone.
+                let is_between = n % plane >= plane - apart;
+                assert_eq!(back[n], if is_between { 0 } else { device[n] }, "{width}, {planes}: {n}");
+            }
+            let unlike = [one(0), Strided { run: width + 1, ..one(1) }];
+            let uneven = [one(0), one(1), one(1)];
+            let backward = [one(1), one(0)];
+            for refused in [&unlike[..], &uneven, &backward, &copies[..1]] {
+                assert_eq!(Strided::joined(refused.iter()), None);
             }
         }
     }
