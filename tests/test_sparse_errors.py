@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from sparse_kernels import count_of
 
 import octants as oc
 
@@ -188,3 +189,105 @@ def test_usage_of_what_is_no_field(what):
     with pytest.raises(oc.OctantsTypeError, match="takes a field, not"):
         oc.sparse.usage(what)
     assert oc.sparse.usage(oc.tensor(oc.f32, 4, backend=oc.Backend.FIELD)) == 1
+
+
+def test_what_is_wrong_is_refused():
+    x = oc.field(oc.i32)
+    lists = oc.root.dense(oc.i, 2).dynamic(oc.j, 4, chunk_size=2)
+    lists.place(x)
+    y = oc.field(oc.f32)
+    blocks = oc.root.pointer(oc.i, 4)
+    blocks.dense(oc.i, 4).place(y)
+
+    @oc.kernel
+    def overfull():
+        for _ in range(1):
+            for n in range(6):
+                oc.append(lists, [1], n)
+
+    with pytest.raises(RuntimeError, match="append to a full list: it has room for 4"):
+        overfull()
+        oc.sync()
+    assert x.to_numpy()[1].tolist() == [0, 1, 2, 3]
+
+    def use(function):
+        oc.kernel(function)()
+
+    def active():
+        oc.is_active(lists, [1])
+
+    def appended():
+        oc.append(blocks, [1], 2)
+
+    def long():
+        oc.length(blocks, [1])
+
+    def dense():
+        oc.activate(y.parent(), [1])
+
+    for function, kinds in [(active, "pointer, hash or bitmasked"), (appended, "dynamic"), (long, "dynamic")]:
+        with pytest.raises(oc.OctantsTypeError, match=f"only works on {kinds} nodes"):
+            use(function)
+    with pytest.raises(oc.OctantsTypeError, match="sparse nodes"):
+        use(dense)
+    builder = oc.FieldsBuilder()
+    for wrong, message in [
+        (lambda: builder.dynamic(oc.ij, 8), "exactly one axis"),
+        (lambda: builder.dynamic(oc.i, 8).pointer(oc.j, 4), "cannot lie below a dynamic one"),
+        (lambda: builder.dynamic(oc.i, 8).dense(oc.i, 4), "cannot be cut again"),
+        (lambda: builder.dense(oc.i, 8).dynamic(oc.i, 4), "standalone"),
+        (lambda: builder.dynamic(oc.i, 8, chunk_size=0), "at least one"),
+        (lambda: builder.pointer(oc.i, 0), "positive"),
+    ]:
+        with pytest.raises((oc.OctantsRuntimeError, ValueError), match=message):
+            wrong()
+    with pytest.raises(AttributeError):
+        builder.hash(oc.i, 4)
+
+
+def test_a_tree_that_is_gone_is_refused():
+    builder = oc.FieldsBuilder()
+    x = oc.field(oc.f32)
+    blocks = builder.pointer(oc.i, 4)
+    blocks.dense(oc.i, 4).place(x)
+    tree = builder.finalize()
+
+    @oc.kernel
+    def write():
+        x[3] = 1.0
+
+    @oc.kernel
+    def activate():
+        oc.activate(blocks, [1])
+
+    write()
+    activate()
+    tree.destroy()
+    for use in (write, activate, lambda: x[3], lambda: x.to_numpy(), blocks.deactivate_all):
+        with pytest.raises(RuntimeError, match="destroyed"):
+            use()
+
+
+def test_an_index_outside_is_told_in_debug_mode(arch):
+    oc.init(arch=getattr(oc, arch), debug=True)
+    x = oc.field(oc.f32)
+    blocks = oc.root.pointer(oc.i, 4)
+    blocks.dense(oc.i, 4).place(x)
+
+    @oc.kernel
+    def write(i: oc.i32):
+        x[i] = 1.0
+
+    @oc.kernel
+    def activate(i: oc.i32):
+        oc.activate(blocks, [i])
+
+    write(15)
+    activate(3)
+    for use, index in [(write, 16), (activate, 4), (activate, -1)]:
+        with pytest.raises(AssertionError, match="Out of bound access"):
+            use(index)
+            oc.sync()
+    with pytest.raises(AssertionError):
+        x[16]
+    assert count_of(x) == 4
