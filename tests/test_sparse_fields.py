@@ -171,3 +171,26 @@ def test_what_lies_in_the_cell_of_the_root_has_an_address():
     out = np.zeros(5, np.uint64)
     addresses(out)
     assert out[:4].all() and out[1] - out[0] == 4 and out[4] == 0
+
+
+@pytest.mark.filterwarnings("ignore:axis")
+@pytest.mark.parametrize("sparse", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize("offsets", [(0, 0), (-5, 7), (3, 0)])
+def test_a_copy_has_the_elements_of_its_source(sparse, offsets):
+    fields = []
+    for is_sparse, offset in zip(sparse, offsets, strict=True):
+        x = oc.field(oc.i32)
+        outer = oc.root.pointer(oc.i, 4) if is_sparse else oc.root.dense(oc.i, 4)
+        outer.dense(oc.i, 3).place(x, offset=offset)
+        fields.append(x)
+    for x, offset, first in zip(fields, offsets, (1, 2), strict=True):
+        for i in (first, 4, 11 if first == 1 else 6):
+            x[offset + i] = 100 * first + i
+    target, source = fields
+    before = source.to_numpy()
+    target.copy_from(source)
+    assert target.to_numpy().tolist() == before.tolist() == [0, 0, 202, 0, 204, 0, 206, 0, 0, 0, 0, 0]
+    assert source.to_numpy().tolist() == before.tolist()
+    # Blocks of both, of which the target had the last and the source the third.
+    assert count_of(source) == (9 if sparse[1] else 12)
+    assert count_of(target) == 12

@@ -73,9 +73,12 @@ def _deactivate_all(node: Template):
 
 
 @kernel
-def _copy_field(target: Template, source: Template):
-    for at in lang.grouped(source):
-        target[at] = source[at]
+def _copy_field(target: Template, source: Template, shift: Template, over: Template):
+    for at in lang.grouped(over):
+        if lang.static(over is target):
+            target[at] = source[at - Vector(shift)]
+        else:
+            target[at + Vector(shift)] = source[at]
 
 
 def _entries(field) -> tuple:
@@ -177,11 +180,15 @@ def _transfer(field, array, to_array: bool, qd_stream) -> None:
 
 
 def copy_field(target, source, qd_stream=None) -> None:
-    """Sets elements to those of another field that are there."""
+    """Sets all elements to those of another field: to zeros where they are not there, which makes no cells."""
     if not source.shape:
         target[None] = source[None]
         return
-    _copy_field(target, source, qd_stream=qd_stream)
+    shift = tuple(to - of for to, of in zip(target._origin(), source._origin(), strict=True))
+    if source._is_sparse:
+        _copy_field(target, source, shift, target, qd_stream=qd_stream)
+    if target._is_sparse or not source._is_sparse:
+        _copy_field(target, source, shift, source, qd_stream=qd_stream)
 
 
 def clear(node, qd_stream=None) -> None:
