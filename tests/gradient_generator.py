@@ -3,6 +3,7 @@
     python tests/gradient_generator.py SEED                           prints a program and checks it
     python tests/gradient_generator.py FIRST LAST --jobs 2            checks the seeds of a range, in several processes
     python tests/gradient_generator.py FIRST LAST --device cpu,cuda   on other devices; each gives the gradients that the first one gives
+    python tests/gradient_generator.py FIRST LAST --debug             in debug mode, which compares what a loop keeps with what was counted
     python tests/gradient_generator.py FIRST LAST --single            also in 32 bits with fast mathematics, the default of sessions
 
 The loss of a program is a weighted sum of what its kernel writes. Along a random direction, the gradient of a tape must be what forward mode gives, to
@@ -177,6 +178,7 @@ class Way(NamedTuple):
 
     device: str
     real: str
+    debug: bool = False
 
     def __str__(self) -> str:
         return f"{self.device} in {self.real}"
@@ -242,6 +244,7 @@ def open_session(way: Way, limited: bool) -> None:
     options = {
         "default_fp": getattr(oc, way.real),
         "fast_math": way.real == "f32",
+        "debug": way.debug,
         "log_level": "error",
         "enable_fallback": False,
     }
@@ -349,7 +352,15 @@ def check_in_processes(given: argparse.Namespace) -> Totals:
         minutes = (deadline - time.monotonic()) / 60
         if minutes <= 0:
             return Totals(left=list(range(at, end)))
-        options = ["--batch", "--device", given.device, "--minutes", str(minutes), *["--single"] * given.single]
+        options = [
+            "--batch",
+            "--device",
+            given.device,
+            "--minutes",
+            str(minutes),
+            *["--single"] * given.single,
+            *["--debug"] * given.debug,
+        ]
         command = [sys.executable, __file__, str(at), str(end), *options]
         try:
             done = subprocess.run(
@@ -378,6 +389,7 @@ def main() -> None:
         "--device", metavar="A,B", default="cpu", help="where they run; the gradients of all are compared"
     )
     parser.add_argument("--single", action="store_true", help="also in 32 bits with fast mathematics")
+    parser.add_argument("--debug", action="store_true", help="in debug mode")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no program after that time")
     parser.add_argument("--batch", action="store_true", help="check all seeds in this process")
@@ -386,7 +398,7 @@ def main() -> None:
     devices = given.device.split(",")
     if reasons := [reason for device in devices if (reason := missing(device))]:
         sys.exit("; ".join(reasons))
-    ways = [Way(device, real) for real in list(SAME)[: 1 + given.single] for device in devices]
+    ways = [Way(device, real, given.debug) for real in list(SAME)[: 1 + given.single] for device in devices]
     if given.last is None:
         print(GradientProgram(given.first).text)
         given.last = given.first + 1

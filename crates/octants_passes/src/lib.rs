@@ -6,6 +6,7 @@
 
 pub mod analysis;
 mod check_arithmetic;
+mod check_tapes;
 mod claim_rows;
 mod claim_words;
 mod demote_atomics;
@@ -38,6 +39,7 @@ mod tape_arrays;
 mod update;
 
 pub use check_arithmetic::check_arithmetic;
+pub use check_tapes::check_tapes;
 pub use claim_rows::claim_rows;
 pub use claim_words::claim_words;
 pub use demote_atomics::demote_atomics;

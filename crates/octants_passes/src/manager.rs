@@ -6,6 +6,7 @@ use octants_ir::text::print;
 use octants_ir::{Kernel, Loc, Phase, Plan, verify};
 
 use crate::check_arithmetic::check_arithmetic;
+use crate::check_tapes::check_tapes;
 use crate::claim_rows::claim_rows;
 use crate::claim_words::claim_words;
 use crate::demote_atomics::demote_atomics;
@@ -191,6 +192,13 @@ pub static PIPELINE: &[Pass] = &[
         reason: "again, for the accumulators and for locals that only atomics kept",
         leaves: Phase::Structured,
         run: |kernel, _, _| promote_locals(kernel),
+    },
+    Pass {
+        name: "check_tapes",
+        required: true,
+        reason: "behind all that changes what is kept; before place_tapes, after which nothing says how many cells a tape has",
+        leaves: Phase::Structured,
+        run: |kernel, _, _| check_tapes(kernel),
     },
     Pass {
         name: "place_tapes",

@@ -3,7 +3,7 @@
 use octants_hal::{Cancel, LaunchShape};
 use octants_ir::plan::{ArgLayout, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout};
 use octants_ir::{Kernel, SiteScope, SiteTable, text};
-use octants_passes::{analysis, check_arithmetic, may_have_races, place_tapes, scalarise};
+use octants_passes::{analysis, check_arithmetic, check_tapes, may_have_races, place_tapes, scalarise};
 use octants_reference::ReferenceDevice;
 use octants_runtime::{Assumptions, Code, TaskCode};
 
@@ -35,6 +35,7 @@ impl Compiler for Reference {
         _cancel: &Cancel,
     ) -> Result<Code<VersionInfo>, Error> {
         let mut kernel = Kernel::clone(&source.kernel);
+        check_tapes(&mut kernel);
         place_tapes(&mut kernel);
         if kernel.options.debug {
             // Checks are ops, and are made of scalars.
