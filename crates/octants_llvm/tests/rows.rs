@@ -172,3 +172,48 @@ fn what_is_not_vectorised_tests_once_whether_a_real_fits_an_integer() {
         check(&kernel, &inputs, |_| 0.0);
     }
 }
+
+/// Stores a value for each point of a domain that does not begin at zero.
+fn stores(array: &str, place: &str, value: &str) -> Kernel {
+    parse(&format!(
+        r#"layout0 = layout [48, 48] from [0, 0] {{ dense (axis 0 below 1 extent 48 stride 192, axis 1 below 1 extent 48 stride 4) }}
+        layout1 = layout [48, 48] from [0, 0] {{ dense (axis 0 below 1 extent 48 stride 384, axis 1 below 1 extent 48 stride 8) }}
+        kernel @k(%x "x": {array}) {{
+          %lo: i32 = const 1
+          %hi: i32 = const 47
+          parallel_for (%i: i32, %j: i32) in (%lo..%hi, %lo..%hi) {{
+            {value}
+            store %x[{place}], %v
+          }}
+          return
+        }}"#
+    ))
+}
+
+#[test]
+fn rows_of_zeros_are_cleared_by_one_call() {
+    let zero = |ty: Scalar| format!("%v: {} = const 0{}", ty.name(), if ty.is_real() { ".0" } else { "" });
+    for ty in [Scalar::F32, Scalar::F64, Scalar::I64, Scalar::U8] {
+        let kernel = stores(&format!("array<{}, 2>", ty.name()), "%i, %j", &zero(ty));
+        let text = code(&kernel);
+        assert_eq!(text.matches("call void @llvm.memset.p0.i64(").count(), 1, "{text}");
+        let one = if ty.is_real() { Const::from_f64(ty, 1.0) } else { Const::from_i128(ty, 1) };
+        check(&kernel, &[Input::array(ty, &vec![one; 48 * 48], &[48, 48])], |_| 0.0);
+    }
+    let field = stores("field<f32, layout0>", "%i, %j", &zero(Scalar::F32));
+    assert!(code(&field).contains("call void @llvm.memset.p0.i64("));
+    // Cells that lie apart, an index that is clamped, a number with a bit that is set, and more to do than that.
+    let next = "%one: i32 = const 1\n %next: i32 = add %j, %one\n";
+    let others = [
+        stores("array<f32, 2>", "%j, %i", &zero(Scalar::F32)),
+        stores("array<f32, 2, clamp>", "%i, %j", &zero(Scalar::F32)),
+        stores("field<f32, layout1>", "%i, %j", &zero(Scalar::F32)),
+        stores("array<f32, 2>", "%i, %j", "%v: f32 = const -0.0"),
+        stores("array<f32, 2>", "%i, %next", &format!("{}\n {next}", zero(Scalar::F32))),
+        stores("array<f32, 2>", "%i, %j", &format!("{}\n {next} store %x[%i, %next], %v", zero(Scalar::F32))),
+    ];
+    for kernel in others {
+        let text = code(&kernel);
+        assert!(!text.contains("llvm.memset"), "{text}");
+    }
+}

@@ -10,6 +10,7 @@ use octants_ir::{Const, Op, OpKind, Scalar};
 use super::CpuOptions;
 use super::abi::Frame;
 use crate::address::Index;
+use crate::cpu::fill::cleared_cells;
 use crate::cpu::flat;
 use crate::cpu::order::order_is_free;
 use crate::cpu::whole_rows;
@@ -37,6 +38,8 @@ struct Domain<'k> {
     polls: bool,
     /// What LLVM makes of it where it is not widened.
     scalar: ScalarBody,
+    /// The store that is all it does, where rows are zeros in memory.
+    clears: Option<Op>,
 }
 
 /// Which rows a loop is for.
@@ -75,7 +78,12 @@ impl Emitter<'_> {
         };
         let group = independent.then(|| self.scopes.begin_independent(&mut self.module));
         let polls = self.polls(op);
-        let scalar = if parallel.attributes.brief {
+        let clears = if widening.is_none() && merged.is_empty() && !polls {
+            cleared_cells(self.kernel, &parallel)
+        } else {
+            None
+        };
+        let scalar = if parallel.attributes.brief || clears.is_some() {
             ScalarBody::Straight
         } else {
             widen::scalar_body(self.kernel, &parallel)
@@ -84,7 +92,7 @@ impl Emitter<'_> {
             ops_in(self.kernel, body).iter().any(|&op| matches!(self.kernel.ops[op].kind, OpKind::Call(_)))
         };
         self.branches = widening.is_none() && (scalar != ScalarBody::Vectorisable || calls());
-        let domain = Domain { ranges, parallel, group, merged, widening, polls, scalar };
+        let domain = Domain { ranges, parallel, group, merged, widening, polls, scalar, clears };
 
         // One accumulator for each lane, until the end.
         let lanes = domain.widening.as_ref().map_or(1, |widening| widening.lanes);
@@ -276,6 +284,10 @@ impl Emitter<'_> {
     }
 
     fn scalar_row(&mut self, domain: &Domain<'_>, range: (Val, Val), totals: &[Val], rows: Rows) -> Vec<Val> {
+        if let Some(store) = domain.clears {
+            self.cleared_row(&domain.parallel, store, range, domain.ranges[domain.parallel.axes() - 1]);
+            return Vec::new();
+        }
         let (axes, accumulators) = (domain.parallel.indices(), domain.parallel.accumulators());
         self.row_loop(domain, range, (1, rows), totals, |e, counter, held| {
             if domain.merged.is_empty() {

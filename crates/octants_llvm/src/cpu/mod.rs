@@ -6,6 +6,7 @@
 pub mod abi;
 mod atomic_pair;
 mod domain;
+mod fill;
 pub(crate) mod flat;
 mod library;
 mod order;
