@@ -54,11 +54,26 @@ impl Emitter<'_> {
         self.f.terminate(format_args!("br i1 %v{clear}, label %{go_on}, label %{ask}, !prof {unlikely}"));
 
         self.f.begin(ask);
-        let address = self.offset(flag, Cancel::CONFIRM);
-        let confirm = self.f.pointer(format_args!("load ptr, ptr {address}, align 8"));
-        let wanted = self.f.define(format_args!("call zeroext i8 {confirm}(ptr {flag}) #2{untouched}"));
+        self.module.add_function_once(CONFIRM, confirm_function);
+        let wanted = self
+            .f
+            .define(format_args!("call preserve_allcc zeroext i8 @{CONFIRM}(ptr {flag}) #2{untouched}"));
         let goes_on = self.f.define(format_args!("icmp eq i8 %v{wanted}, 0"));
         self.f.terminate(format_args!("br i1 %v{goes_on}, label %{go_on}, label %{stop}"));
         self.f.begin(go_on);
     }
+}
+
+const CONFIRM: &str = "octants.confirm";
+
+/// A function that asks whether a launch is to stop. It leaves all registers as they are: a call that is hardly ever made would else keep what a loop carries in memory.
+fn confirm_function() -> String {
+    let place = Cancel::CONFIRM;
+    format!(
+        "\ndefine internal preserve_allcc zeroext i8 @{CONFIRM}(ptr %flag) noinline nounwind {{\n  \
+         %place = getelementptr inbounds i8, ptr %flag, i64 {place}\n  \
+         %confirm = load ptr, ptr %place, align 8\n  \
+         %wanted = call zeroext i8 %confirm(ptr %flag) #2\n  \
+         ret i8 %wanted\n}}"
+    )
 }
