@@ -353,6 +353,33 @@ kernel @saxpy(%a "a": f32, %x "x": array<f32, 1>, %y "y": array<f32, 1>) {
     }
 }
 
+/// The host is asked for memory, and registers keep what they hold.
+#[test]
+fn a_pool_that_needs_memory_asks_for_it() {
+    let text = r#"
+kernel @k(%c "c": array<i32, 1>, %out "out": array<i32, 1>) {
+  %zero: i32 = const 0
+  %n: i32 = extent 0 %c
+  %step: i32 = const 300
+  parallel_for (%i: i32) in (%zero..%n) {
+    %wanted: i32 = mul %i, %step
+    %before: i32 = load %out[%i]
+    %slots: i32 = grow_pool %c[%i], %wanted
+    %sum: i32 = add %slots, %before
+    %all: i32 = add %sum, %wanted
+    store %out[%i], %all
+  }
+  return
+}"#;
+    let program = Program::parse(text, &EmitOptions::default(), OptLevel::Default);
+    let bytes = |words: &[i32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let (mut counts, mut out) = (bytes(&[0, 500, 0, 7, 7]), bytes(&[1, 2, 3, 4, 5]));
+    program.run(&mut [Arg::Array(&mut counts, &[5]), Arg::Array(&mut out, &[5])], 5);
+    assert_eq!(counts, bytes(&[0, 500, 600, 900, 7]));
+    // A thousand are all that there is.
+    assert_eq!(out, bytes(&[1, 502 + 300, 603 + 600, 904 + 900, 4 + 1200]));
+}
+
 /// Rows of different length, also none; a tape of a loop's own inside it, under a condition that lanes differ in, and of narrow scalars.
 #[test]
 fn tapes_belong_to_their_lanes() {

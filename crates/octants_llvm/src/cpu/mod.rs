@@ -130,8 +130,22 @@ impl Shape for CpuOptions {
     fn grow_pool(&self, e: &mut Emitter<'_>, path: &[Value], wanted: Value) -> Val {
         let count = e.address(path).one_cell();
         let wanted = e.get(wanted);
-        let grow = e.load_pointer("%frame", Frame::GROW_POOL);
-        e.f.value(Ty::new(Scalar::I32, 1), format_args!("call i32 {grow}(ptr {count}, i32 {wanted}) #0"))
+        // A call that keeps registers, so that who makes cells need not: it seldom comes here.
+        e.module.declare("grow_pool", || {
+            format!(
+                "define internal preserve_mostcc i32 @grow_pool(ptr %frame, ptr %count, i32 %wanted) \
+                 cold noinline nounwind memory(argmem: readwrite, inaccessiblemem: readwrite) {{\n  \
+                 %at = getelementptr inbounds i8, ptr %frame, i64 {}\n  \
+                 %grow = load ptr, ptr %at, align 8\n  \
+                 %slots = call i32 %grow(ptr %count, i32 %wanted)\n  \
+                 ret i32 %slots\n}}",
+                Frame::GROW_POOL
+            )
+        });
+        let ty = Ty::new(Scalar::I32, 1);
+        let call =
+            format_args!("call preserve_mostcc i32 @grow_pool(ptr %frame, ptr {count}, i32 {wanted}) #0");
+        e.f.value(ty, call)
     }
 
     fn private_copy(&self, e: &mut Emitter<'_>, position: usize) -> Ptr {

@@ -263,8 +263,9 @@ unsafe extern "C" fn grow_pool(count: *mut u32, wanted: i32) -> i32 {
         return -1;
     }
     // SAFETY: a cell of an array of the test.
-    unsafe { *count = (*count).max(wanted.cast_unsigned()) };
-    wanted
+    let count = unsafe { &mut *count };
+    *count = (*count).max(wanted.cast_unsigned());
+    count.cast_signed()
 }
 
 unsafe extern "C" fn take_tape(tapes: *mut c_void, bytes: u64) -> *mut u8 {
