@@ -368,6 +368,7 @@ mod tests {
             "split_digits",
             "recognise_reductions",
             "keep_rounding",
+            "check_tapes",
             "place_tapes",
             "split_tasks",
         ];
@@ -386,6 +387,7 @@ mod tests {
                     "simplify",
                     "recognise_reductions",
                     "keep_rounding",
+                    "check_tapes",
                     "place_tapes",
                     "split_tasks"
                 ]
