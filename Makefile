@@ -81,9 +81,9 @@ $(VENV)/.packages: requirements-dev.txt | system
 
 dist/.built: $(WHEEL_INPUTS) | $(VENV)/.packages
 	@echo "Building the release wheel"
-	@rm -rf dist
+	@rm -rf dist && mkdir dist && touch dist/.begun
 	@$(BIN)/python scripts/build_wheel.py
-	@touch $@
+	@mv dist/.begun $@  # as old as its beginning: what changed meanwhile is built next time
 
 $(VENV)/.installed: dist/.built
 	@rm -f python/octants/_octants*.so
