@@ -47,7 +47,8 @@ fn begin_pools(tree: &SparseTree, memory: &Memory, asks: bool) -> Result<(), Mem
     memory.commit(root.first + root.slot_bytes)?;
     for (number, pool) in tree.pools.iter().enumerate() {
         let (most, slot_bytes) = (pool.slots - 1, pool.bytes_of_slot());
-        let capacity = if asks { most.min((FIRST_POOL_BYTES / slot_bytes.max(1)) as u32) } else { most };
+        let capacity =
+            if asks { most.min((sparse::GROWTH_STEP_BYTES / slot_bytes.max(1)) as u32) } else { most };
         if asks {
             memory.commit(u64::from(capacity) * slot_bytes)?;
         }
@@ -65,9 +66,6 @@ fn begin_pools(tree: &SparseTree, memory: &Memory, asks: bool) -> Result<(), Mem
     }
     Ok(())
 }
-
-/// What a pool has at first where kernels ask for more: a few huge pages.
-const FIRST_POOL_BYTES: u64 = 4 << 20;
 
 /// What a pool has at least, however little memory there is.
 const LEAST_POOL_BYTES: u64 = 1 << 20;

@@ -12,14 +12,8 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use octants_hal::DeviceError;
-use octants_ir::sparse::{SparseTree, state, state_offset};
+use octants_ir::sparse::{GROWTH_DIVISOR, GROWTH_STEP_BYTES, SparseTree, state, state_offset};
 use octants_runtime::{Context, Memory, MemoryError, SharedWords};
-
-/// A pool grows by at least so many bytes, and gets as many at first.
-const STEP_BYTES: u64 = 4 << 20;
-
-/// A pool that grows has so much more slots than are in use: an eighth, so that memory stays within 1.2 times of what is active.
-const SPARE_DIVISOR: u32 = 8;
 
 /// How often the words are looked at: often after a launch, and seldom when the last one was long ago.
 const PERIODS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(5));
@@ -58,7 +52,7 @@ impl PoolGrowth {
             pool.signal = signals.address(number).0.wrapping_sub(base);
             let free = (pool.free, pool.free_bytes());
             let arrays = [(pool.first, pool.slot_bytes), (pool.headers, pool.header_bytes), free];
-            let step = (STEP_BYTES / pool.bytes_of_slot().max(1)).clamp(1, pool.slots.into()) as u32;
+            let step = (GROWTH_STEP_BYTES / pool.bytes_of_slot().max(1)).clamp(1, pool.slots.into()) as u32;
             pools.push(GrowingPool { capacity: 0, most: pool.slots - 1, arrays, step });
         }
         let growth = Self {
@@ -106,7 +100,7 @@ impl PoolGrowth {
             if pool.capacity == pool.most || used < pool.warning() {
                 return Ok(());
             }
-            let spare = (used / SPARE_DIVISOR).max(pool.step);
+            let spare = (used / GROWTH_DIVISOR).max(pool.step);
             let mut target = used.saturating_add(spare).min(pool.most).max(pool.capacity + 1);
             while let Err(error) = self.raise(number, pool, target) {
                 if !matches!(error, MemoryError::Device(DeviceError::OutOfMemory { .. })) {
@@ -147,7 +141,7 @@ impl GrowingPool {
         if self.capacity == self.most {
             return i32::MAX as u32;
         }
-        self.capacity - (self.capacity / (2 * SPARE_DIVISOR)).max(self.step / 4).min(self.capacity - 1)
+        self.capacity - (self.capacity / (2 * GROWTH_DIVISOR)).max(self.step / 4).min(self.capacity - 1)
     }
 }
 

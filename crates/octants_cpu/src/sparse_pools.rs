@@ -7,13 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use octants_hal::host::Budget;
-use octants_ir::sparse::state;
-
-/// A pool grows by at least so many bytes: a few huge pages, one of which each of its arrays may touch too early.
-const STEP_BYTES: u64 = 4 << 20;
-
-/// And by as large a part of itself, so that it asks seldom, and that memory which no cell is in yet stays little: an eighth.
-const SPARE_DIVISOR: u32 = 8;
+use octants_ir::sparse::{GROWTH_DIVISOR, GROWTH_STEP_BYTES, state};
 
 /// One pool of the process grows at a time.
 static GROWTH: Mutex<()> = Mutex::new(());
@@ -37,8 +31,8 @@ pub(crate) unsafe extern "C" fn grow(count: *mut u32, wanted: i32) -> i32 {
     }
     let [low, high] = [0, 1].map(|part| u64::from(word(state::SLOT_BYTES + part).load(Ordering::Relaxed)));
     let slot_bytes = (high << 32 | low).max(1);
-    let step = (STEP_BYTES / slot_bytes).min(u64::from(most)) as u32;
-    let ample = has.saturating_add((has / SPARE_DIVISOR).max(step)).min(most).max(wanted);
+    let step = (GROWTH_STEP_BYTES / slot_bytes).min(u64::from(most)) as u32;
+    let ample = has.saturating_add((has / GROWTH_DIVISOR).max(step)).min(most).max(wanted);
     let budget = Budget::of_process();
     let granted =
         |target: u32| budget.grant_of(count as u64, u64::from(target - has).saturating_mul(slot_bytes));
