@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from harness.asking import ask, best_of
+from harness.asking import add_systems, ask, best_of, chosen_systems
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -259,9 +259,7 @@ def measure(system: str, what: str, mib: int) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Copies between fields, arrays, numpy and torch")
-    parser.add_argument("--peer", help="a folder that has quadrants")
-    parser.add_argument("--peer-python")
-    parser.add_argument("--octants", help="a folder that has octants")
+    add_systems(parser)
     parser.add_argument("--only", action="append")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--mib", type=int, default=64, help="MiB of an array that is copied")
@@ -270,9 +268,7 @@ def main() -> None:
     if given.measure:
         print("\n" + json.dumps(measure(*json.loads(given.measure))))
         return
-    systems = {"octants": (sys.executable, given.octants)}
-    if given.peer or given.peer_python:
-        systems["quadrants"] = (given.peer_python or sys.executable, given.peer)
+    systems = chosen_systems(given)
     found: dict[str, dict] = {}
     for what in ("looks", "launches", *LAYOUTS):
         if given.only and not any(word in what for word in given.only):

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.asking import ask, best_of
+from harness.asking import add_systems, ask, best_of, chosen_systems
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -467,9 +467,7 @@ def table(results, compiled, memory, device):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--peer", type=Path)
-    parser.add_argument("--peer-python")
-    parser.add_argument("--octants", type=Path)
+    add_systems(parser)
     parser.add_argument("--only", action="append")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--name")
@@ -483,9 +481,7 @@ def main():
         return compile_child(chosen.compile_child, chosen.device, chosen.only)
     if chosen.memory_child:
         return memory_child(chosen.memory_child, chosen.device)
-    systems = {"octants": (sys.executable, chosen.octants)}
-    if chosen.peer or chosen.peer_python:
-        systems["quadrants"] = (chosen.peer_python or sys.executable, chosen.peer)
+    systems = chosen_systems(chosen)
     only = [part for name in chosen.only or () for part in ("--only", name)]
     rounds = {name: [] for name in systems}
     for _ in range(chosen.rounds):

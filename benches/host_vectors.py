@@ -16,6 +16,8 @@ import time
 import timeit
 from pathlib import Path
 
+from harness.asking import add_systems, chosen_systems
+
 RESULTS = Path(__file__).resolve().parent / "results"
 
 SETUP = """
@@ -94,9 +96,7 @@ def shown(value, numpy):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Vectors and matrices in Python scope")
-    parser.add_argument("--peer", help="a folder that has quadrants")
-    parser.add_argument("--peer-python")
-    parser.add_argument("--octants", help="a folder that has octants")
+    add_systems(parser)
     parser.add_argument("--only", action="append")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--serve")
@@ -104,9 +104,7 @@ def main() -> None:
     if given.serve:
         serve(given.serve)
         return
-    systems = {"octants": (sys.executable, given.octants)}
-    if given.peer or given.peer_python:
-        systems["quadrants"] = (given.peer_python or sys.executable, given.peer)
+    systems = chosen_systems(given)
     asked = [
         one
         for group in EXPRESSIONS.values()

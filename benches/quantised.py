@@ -9,11 +9,10 @@ Needs numpy. Writes `benches/results/quantised_DEVICE.json` and `.md`.
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 
-from harness.asking import Failed, ask
+from harness.asking import Failed, add_systems, ask, chosen_systems
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -264,9 +263,7 @@ def measure(system: str, device: str, name: str, packed: bool, threads: int | No
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--peer", help="a folder that has quadrants")
-    parser.add_argument("--peer-python")
-    parser.add_argument("--octants", help="a folder that has octants")
+    add_systems(parser)
     parser.add_argument("--only", action="append")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int)
@@ -275,9 +272,7 @@ def main() -> None:
     if given.measure:
         print(json.dumps(measure(*json.loads(given.measure))))
         return
-    systems = {"octants": (sys.executable, given.octants)}
-    if given.peer or given.peer_python:
-        systems["quadrants"] = (given.peer_python or sys.executable, given.peer)
+    systems = chosen_systems(given)
     # What is not measured now stays as it was.
     kept = RESULTS / f"quantised_{given.device}.json"
     results = json.loads(kept.read_text()) if given.only and kept.exists() else {}

@@ -9,11 +9,10 @@ Needs numpy. Writes `benches/results/sparse_DEVICE.json` and `.md`.
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 
-from harness.asking import ask, best_of
+from harness.asking import add_systems, ask, best_of, chosen_systems
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -349,9 +348,7 @@ def table(results, device, threads):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--peer", type=Path)
-    parser.add_argument("--peer-python", default=None)
-    parser.add_argument("--octants", type=Path)
+    add_systems(parser)
     parser.add_argument("--only", action="append", choices=PROGRAMS)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=3)
@@ -363,14 +360,11 @@ def main():
     arguments = ["--device", options.device, "--threads", str(options.threads)]
     for name in options.only or ():
         arguments += ["--only", name]
-    rounds = {"octants": []}
-    if options.peer or options.peer_python:
-        rounds["quadrants"] = []
-    folders = {"octants": options.octants, "quadrants": options.peer}
-    pythons = {"octants": sys.executable, "quadrants": options.peer_python or sys.executable}
+    systems = chosen_systems(options)
+    rounds = {system: [] for system in systems}
     for _ in range(options.rounds):
-        for system, found in rounds.items():
-            found.append(ask(__file__, pythons[system], folders[system], ["--child", system, *arguments]))
+        for system, (python, folder) in systems.items():
+            rounds[system].append(ask(__file__, python, folder, ["--child", system, *arguments]))
     results = {system: best_of(found, ("seconds",)) for system, found in rounds.items()}
     text = table(results, options.device, options.threads)
     print(text)

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from harness.asking import Failed, ask
+from harness.asking import Failed, add_systems, ask, chosen_systems
 
 BRANCHES = 4
 
@@ -211,8 +211,7 @@ def child(system, arch):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", default="cpu")
-    parser.add_argument("--peer", type=Path, help="a folder that quadrants is imported from")
-    parser.add_argument("--peer-python", help="an interpreter that can import quadrants")
+    add_systems(parser)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -220,9 +219,7 @@ def main():
     if args.child:
         child(args.child, args.arch)
         return
-    systems = {"octants": (sys.executable, None)}
-    if args.peer or args.peer_python:
-        systems["quadrants"] = (args.peer_python or sys.executable, args.peer)
+    systems = chosen_systems(args)
     found = {system: {} for system in systems}
     for _ in range(args.rounds):
         for system, (python, path) in systems.items():

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 
 class Failed(Exception):
     """A process that gave no figures; the text is the end of what it said."""
+
+
+def add_systems(parser: argparse.ArgumentParser) -> None:
+    """The options that say which systems are measured, and where they are."""
+    parser.add_argument("--peer", type=Path, help="a folder that quadrants is imported from")
+    parser.add_argument("--peer-python", help="an interpreter that can import quadrants")
+    parser.add_argument("--octants", type=Path, help="a folder that octants is imported from")
+
+
+def chosen_systems(given: argparse.Namespace) -> dict[str, tuple[str, Path | None]]:
+    """The interpreter of each system that these options choose, and the folder that it is imported from."""
+    systems = {"octants": (sys.executable, given.octants)}
+    if given.peer or given.peer_python:
+        systems["quadrants"] = (given.peer_python or sys.executable, given.peer)
+    return systems
 
 
 def ask(file: str, python: str, folder: str | Path | None, arguments: list[str], limit: float = 1200.0) -> Any:
