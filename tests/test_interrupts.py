@@ -404,3 +404,40 @@ def test_a_kernel_ends_right_whatever_handlers_interrupt_it(tmp_path):
     done = run(tmp_path, HEAD, program)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[0]) >= 5
+
+
+def test_a_derivative_in_vectors_is_right_whatever_handlers_interrupt_it(tmp_path):
+    """The question whether to stop leaves what vector registers hold, their upper halves too."""
+    program = """
+        A = oc.types.ndarray(dtype=oc.f32, ndim=1)
+
+        @oc.kernel
+        def powers(x: A, y: A, n: oc.types.ndarray(dtype=oc.i32, ndim=1)):
+            for i in x:
+                v = x[i]
+                for _ in range(n[i % 3]):
+                    v = v * v
+                y[i] = v
+
+        x, y = (oc.ndarray(oc.f32, 1 << 20, needs_grad=True) for _ in range(2))
+        x.fill(1.5)
+        expected = np.resize(np.array([1, 3, 13.5], np.float32), 1 << 20)
+        n = np.array([0, 1, 2], np.int32)
+        count = 0
+
+        def handle(*_):
+            global count
+            count += 1
+
+        signal.signal(signal.SIGALRM, handle)
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        begin = time.perf_counter()
+        while time.perf_counter() - begin < 1 or count < 100:
+            x.grad.fill(0)
+            y.grad.fill(1)
+            powers.grad(x, y, n)
+            assert (x.grad.to_numpy() == expected).all()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    """
+    done = run(tmp_path, HEAD, program)
+    assert done.returncode == 0, done.stderr

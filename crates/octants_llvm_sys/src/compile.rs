@@ -14,6 +14,7 @@ use crate::gpu_contraction;
 use crate::handles::Context;
 use crate::machines::Lease;
 use crate::pipeline::OptLevel;
+use crate::preserved_registers;
 use crate::reciprocal_roots;
 use crate::target::Target;
 use crate::vector_math;
@@ -207,8 +208,9 @@ fn translate(text: &str, options: &Options) -> Result<Compiled, CompileError> {
     machine.adopt(&module);
     device_library::link(&context, &module, &machine, &options.target).map_err(at(Stage::Library))?;
     if let Some(width) = options.target.prefer_vector_width {
-        module.set_function_attribute(&context, "prefer-vector-width", &width.to_string());
+        module.set_function_attribute(&context, ("prefer-vector-width", &width.to_string()), |_| true);
     }
+    preserved_registers::keep(&context, &module, &options.target);
     if options.vector_math && options.opt != OptLevel::None {
         vector_math::offer(&context, &module, &options.target);
     }

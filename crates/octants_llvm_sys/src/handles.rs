@@ -220,8 +220,13 @@ impl<'c> Module<'c> {
         })
     }
 
-    /// Gives each defined function a string attribute.
-    pub(crate) fn set_function_attribute(&self, context: &Context, key: &str, value: &str) {
+    /// Gives the defined functions of which this is true a string attribute.
+    pub(crate) fn set_function_attribute(
+        &self,
+        context: &Context,
+        (key, value): (&str, &str),
+        of: impl Fn(LLVMValueRef) -> bool,
+    ) {
         // SAFETY: both strings are passed with their lengths and copied.
         unsafe {
             let attribute = LLVMCreateStringAttribute(
@@ -232,7 +237,7 @@ impl<'c> Module<'c> {
                 value.len() as u32,
             );
             for function in self.functions() {
-                if LLVMIsDeclaration(function) == 0 {
+                if LLVMIsDeclaration(function) == 0 && of(function) {
                     LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, attribute);
                 }
             }

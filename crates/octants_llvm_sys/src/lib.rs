@@ -36,6 +36,7 @@ mod handles;
 mod load;
 mod machines;
 mod pipeline;
+mod preserved_registers;
 mod reciprocal_roots;
 mod relocate;
 mod resolve;
