@@ -48,8 +48,10 @@ def test_numpy_looks_at_the_memory(source):
     writes_through(np.asarray(source), source)
 
 
-def test_a_memoryview_looks_at_the_memory(source):
-    view = memoryview(source)
+@pytest.mark.parametrize("look", [memoryview, lambda source: source.__buffer__(0)], ids=["slot", "method"])
+def test_a_memoryview_looks_at_the_memory(source, look):
+    """By the method alone in classes made in Python, from Python 3.12 on."""
+    view = look(source)
     assert (view.format, view.itemsize, view.shape, view.readonly) == ("f", 4, (2, 3), False)
     assert view.tolist() == NUMBERS.tolist()
     writes_through(np.asarray(view), source)

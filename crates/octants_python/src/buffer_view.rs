@@ -4,7 +4,7 @@ use octants::HostQueue;
 use octants::ir::{Order, TensorShape};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PySlice, PyTuple};
+use pyo3::types::{PyDict, PyMemoryView, PySlice, PyTuple};
 
 use crate::field::Field;
 use crate::ndarray::Ndarray;
@@ -222,6 +222,11 @@ impl BufferView {
     #[getter]
     fn __cuda_array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         shared::cuda_array_interface(slf)
+    }
+
+    /// What `memoryview` and all that takes bytes look at, as Python 3.12 and later ask for it.
+    fn __buffer__<'py>(slf: &Bound<'py, Self>, _flags: i32) -> PyResult<Bound<'py, PyMemoryView>> {
+        shared::memory_view(slf)
     }
 
     /// A capsule by which another library looks at the memory, as DLPack asks for it.

@@ -6,7 +6,7 @@ use octants::ir::{Data, TensorShape};
 use octants::{FieldKind, FieldLeaf, HostQueue, HostSide, LeafId, LiveStream, Session};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyMemoryView, PyTuple};
 
 use crate::field_index::{numbers, place};
 use crate::shared::{self, Shared};
@@ -462,6 +462,11 @@ impl Field {
     #[getter]
     fn __cuda_array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         shared::cuda_array_interface(slf)
+    }
+
+    /// What `memoryview` and all that takes bytes look at, as Python 3.12 and later ask for it.
+    fn __buffer__<'py>(slf: &Bound<'py, Self>, _flags: i32) -> PyResult<Bound<'py, PyMemoryView>> {
+        shared::memory_view(slf)
     }
 
     /// A capsule by which another library looks at the memory, as DLPack asks for it.

@@ -5,7 +5,7 @@ use octants::ir::{Data, Order, TensorShape, TensorType};
 use octants::{HostQueue, LiveStream, NdArray};
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyMemoryView, PyTuple};
 
 use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType};
@@ -385,6 +385,11 @@ impl Ndarray {
     #[getter]
     fn __cuda_array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         shared::cuda_array_interface(slf)
+    }
+
+    /// What `memoryview` and all that takes bytes look at, as Python 3.12 and later ask for it.
+    fn __buffer__<'py>(slf: &Bound<'py, Self>, _flags: i32) -> PyResult<Bound<'py, PyMemoryView>> {
+        shared::memory_view(slf)
     }
 
     /// A capsule by which another library looks at the memory, as DLPack asks for it.

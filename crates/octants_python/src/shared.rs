@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyAttributeError, PyBufferError, PyRuntimeError, PyValueE
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyMemoryView, PyTuple, PyType};
 
 use crate::buffer_view::BufferView;
 use crate::dlpack::{self, Export};
@@ -254,7 +254,8 @@ struct Lent {
     strides: Vec<isize>,
 }
 
-/// Gives classes the buffer protocol, which PyO3 offers for the stable ABI of Python 3.11 and later only.
+/// Gives classes the buffer protocol, which PyO3 offers for the stable ABI of Python 3.11 and later only. From Python 3.12 on, classes made
+/// of these in Python have it by their method `__buffer__` alone.
 ///
 /// The place of the slots in a type object is the same from Python 3.8 on; a build of Python where it is not is left as it is.
 pub fn add_buffer_protocol(py: Python<'_>) {
@@ -294,16 +295,25 @@ unsafe extern "C" fn get_buffer(object: *mut ffi::PyObject, buffer: *mut Buffer,
         match errors::gateway(|| Shared::on_host(&object)?.lend(&object, buffer, flags)) {
             Ok(()) => 0,
             Err(error) => {
-                let error = if error.is_instance_of::<PyBufferError>(py) {
-                    error
-                } else {
-                    PyBufferError::new_err(error.value(py).to_string())
-                };
-                error.restore(py);
+                as_buffer_error(py, error).restore(py);
                 -1
             }
         }
     })
+}
+
+/// A view of the memory, which it keeps.
+pub fn memory_view<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyMemoryView>> {
+    let py = object.py();
+    let shared = errors::gateway(|| Shared::on_host(object)).map_err(|error| as_buffer_error(py, error))?;
+    PyMemoryView::from(Bound::new(py, SharedMemory { shared })?.as_any())
+}
+
+fn as_buffer_error(py: Python<'_>, error: PyErr) -> PyErr {
+    if error.is_instance_of::<PyBufferError>(py) {
+        return error;
+    }
+    PyBufferError::new_err(error.value(py).to_string())
 }
 
 unsafe extern "C" fn release_buffer(_object: *mut ffi::PyObject, buffer: *mut Buffer) {

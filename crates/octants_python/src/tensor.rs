@@ -3,9 +3,11 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
 
 use crate::field::Field;
 use crate::ndarray::Ndarray;
+use crate::shared;
 use crate::traced::Traced;
 
 /// What the classes of tensors have in common: the array or field behind them.
@@ -42,6 +44,11 @@ impl Tensor {
         }
         let found = r#impl.get_type().name()?.to_string();
         Err(PyTypeError::new_err(format!("a tensor is made of an ndarray or a field, not of {found}")))
+    }
+
+    /// What `memoryview` and all that takes bytes look at, as Python 3.12 and later ask for it.
+    fn __buffer__<'py>(slf: &Bound<'py, Self>, _flags: i32) -> PyResult<Bound<'py, PyMemoryView>> {
+        shared::memory_view(slf)
     }
 
     /// The array or field itself.
