@@ -100,12 +100,3 @@ def test_what_sort_refuses(arch, dtype, end_bit, levels, says):
     arrays = [oc.ndarray(dtype, 4) for _ in range(4)]
     with pytest.raises(Exception, match=says):
         sorter(dtype, False, end_bit, levels)(*arrays, oc.ndarray(oc.u32, 300), oc.ndarray(oc.i32, ()))
-
-
-@pytest.mark.no_device
-def test_algorithms_that_are_not_there_yet_say_so():
-    assert "not in Octants yet" in repr(oc.algorithms.reduce_add)
-    with pytest.raises(oc.OctantsCompilationError, match=r"oc.algorithms.reduce_add is not in Octants yet"):
-        oc.algorithms.reduce_add(1)
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        oc.algorithms.nonsense

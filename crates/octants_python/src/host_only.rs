@@ -14,7 +14,7 @@ const VALUE_MODULES: &[&str] = &[
     "octants.types",
     "octants.math",
     "octants.exceptions",
-    "octants.algorithms",
+    "octants.algorithms._scratch",
     "octants._array_methods",
     "octants._complex",
     "octants._decompositions",

@@ -405,8 +405,9 @@ impl<H: Host> Lowerer<'_, H> {
         if is_membership {
             return Err(self.must_be_constant("operands of `in`", span));
         }
-        // An argument that is an array or a number is not None, and not any other object either.
-        Ok(Term::Bool(op == CompareOp::IsNot))
+        // An array is itself. An argument that is an array or a number is not None, and not any other object either.
+        let is_same = matches!((a, b), (Term::Array(a), Term::Array(b)) if a == b);
+        Ok(Term::Bool(is_same == (op == CompareOp::Is)))
     }
 }
 

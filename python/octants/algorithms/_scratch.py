@@ -1,0 +1,142 @@
+"""What the algorithms take, how they cut arrays into blocks, and how much scratch they need.
+
+Only calculates with numbers: kernels call all of it while they are compiled, and the counts of slots also while they run.
+"""
+
+from __future__ import annotations
+
+from .._language import static
+from .._primitive_types import f32, f64, i32, i64, u32, u64
+from .._pyfunc import pyfunc
+from ..types import Template
+
+#: Elements that one iteration goes through. The scratch is laid out by it.
+BLOCK = 256
+#: A digit of a key that is sorted by, in bits.
+DIGIT_BITS = 8
+DIGITS = 1 << DIGIT_BITS
+#: An array has at most ``BLOCK`` to this power of elements.
+MOST_LEVELS = 4
+
+UNSIGNED = {i32: u32, u32: u32, f32: u32, i64: u64, u64: u64, f64: u64}
+WIDTH = {u32: 32, u64: 64}
+
+#: Limits of the types: what a minimum and a maximum of nothing are.
+_LEAST = {i32: -(1 << 31), u32: 0, i64: -(1 << 63), u64: 0, f32: float("-inf"), f64: float("-inf")}
+_GREATEST = {
+    i32: (1 << 31) - 1,
+    u32: (1 << 32) - 1,
+    i64: (1 << 63) - 1,
+    u64: (1 << 64) - 1,
+    f32: float("inf"),
+    f64: float("inf"),
+}
+
+
+def require_levels(log256_max_n: int) -> int:
+    """``log256_max_n``, if there are such arrays."""
+    if not 1 <= log256_max_n <= MOST_LEVELS:
+        raise ValueError(f"log256_max_n is 1 to {MOST_LEVELS}, not {log256_max_n}")
+    return log256_max_n
+
+
+def identity(op: str, dtype) -> int | float:
+    """What ``op`` gives of no elements."""
+    if dtype not in UNSIGNED:
+        raise NotImplementedError(f"reductions and scans take i32, u32, f32, i64, u64 and f64, not {dtype}")
+    if op == "add":
+        return 0
+    return _GREATEST[dtype] if op == "min" else _LEAST[dtype]
+
+
+def require_apart(is_same: bool) -> bool:
+    """Refuses a scan of an array into itself."""
+    if is_same:
+        raise ValueError(
+            "an exclusive scan needs an `out` that is not `arr`: its blocks are read again after others are written"
+        )
+    return True
+
+
+def require_run_values(dtype) -> bool:
+    """Refuses values that runs are not added up of."""
+    if dtype not in (i32, u32, f32):
+        raise NotImplementedError(f"reduce_by_key_add takes values of i32, u32 and f32, not {dtype}")
+    return True
+
+
+def sort_passes(key_dtype, end_bit: int, log256_max_n: int) -> range:
+    """The digits that are sorted by."""
+    require_levels(log256_max_n)
+    if key_dtype not in UNSIGNED:
+        raise NotImplementedError(f"sort takes keys of i32, u32, f32, i64, u64 and f64, not {key_dtype}")
+    width = WIDTH[UNSIGNED[key_dtype]]
+    if end_bit % (2 * DIGIT_BITS) or not 0 < end_bit <= width:
+        raise ValueError(f"end_bit is a multiple of {2 * DIGIT_BITS} up to {width}, not {end_bit}")
+    return range(end_bit // DIGIT_BITS)
+
+
+@pyfunc
+def blocks_of(n):
+    """How many blocks ``n`` elements have."""
+    return (n + (BLOCK - 1)) // BLOCK
+
+
+@pyfunc
+def _slots_above(n, levels: Template):
+    """How many blocks there are of ``n`` elements, of these blocks, and so on; the last level has no block of its own."""
+    total, size = 0, n
+    for _ in static(range(levels - 1)):
+        size = blocks_of(size)
+        total += size
+    return total
+
+
+@pyfunc
+def _slots_needed(n):
+    """As ``_slots_above``, with no more levels than ``n`` elements have."""
+    total, size = 0, n
+    for _ in static(range(MOST_LEVELS - 1)):
+        size = blocks_of(size)
+        total += size if size > 1 else 0
+    return total
+
+
+@pyfunc
+def reduce_scratch_slots(n, log256_max_n: Template = None):  # type: ignore[assignment]
+    """How many entries ``reduce_add``, ``reduce_min`` and ``reduce_max`` need as scratch for up to ``n`` elements."""
+    slots = 0
+    if static(log256_max_n is None):
+        slots = _slots_needed(n)
+    else:
+        slots = _slots_above(n, static(require_levels(log256_max_n)))
+    return max(slots, 1)
+
+
+@pyfunc
+def exclusive_scan_scratch_slots(n, log256_max_n: Template = None):  # type: ignore[assignment]
+    """How many entries ``exclusive_scan_add``, ``_min`` and ``_max`` need as scratch for up to ``n`` elements."""
+    return reduce_scratch_slots(n, log256_max_n)
+
+
+@pyfunc
+def select_scratch_slots(n):
+    """How many u32 entries ``select`` needs as scratch for up to ``n`` elements, whatever ``log256_max_n`` is."""
+    return max(_slots_above(blocks_of(n), static(MOST_LEVELS)) + blocks_of(n), 1)
+
+
+@pyfunc
+def reduce_by_key_scratch_slots(n):
+    """How many u32 entries ``reduce_by_key_add`` needs as scratch for up to ``n`` elements, whatever ``log256_max_n`` is."""
+    return select_scratch_slots(n) + blocks_of(n)
+
+
+def sort_scratch_slots(n: int, log256_max_n: int | None = None) -> int:
+    """How many u32 entries ``sort`` needs as scratch for up to ``n`` keys."""
+    if log256_max_n is not None:
+        require_levels(log256_max_n)
+    slots, level = 0, DIGITS * max(1, -(-n // BLOCK))
+    while level > 1:
+        slots += level
+        level = -(-level // BLOCK)
+    return slots + 1
