@@ -131,6 +131,26 @@ def test_never_placed():
     assert x.parent() is None
 
 
+@pytest.mark.parametrize("kind", ["grad", "dual"])
+def test_gradients_that_were_not_asked_for_say_whose_they_are(kind):
+    x, v = oc.field(oc.f32, shape=3, name="x"), oc.Vector.field(2, oc.f32, shape=3)
+
+    @oc.kernel
+    def write(gradients: oc.template()):
+        for i in gradients:
+            gradients[i] = 1.0
+
+    remedy = f"Make the field with `needs_{kind}=True`, or call `oc.root.lazy_{kind}"
+    for field, name in ((x, "`x`"), (v, r"<oc.Vector.field\(2\) f32 \(3,\)>")):
+        words = f"the `.{kind}` of {name}, which has no `needs_{kind}=True`.*{remedy}"
+        for use in (lambda f: f[0], lambda f: f.to_numpy(), write):
+            with pytest.raises(oc.OctantsRuntimeError, match=words):
+                use(getattr(field, kind))
+    getattr(oc.root, f"lazy_{kind}")()
+    write(x.grad if kind == "grad" else x.dual)
+    assert getattr(x, kind).to_numpy().tolist() == [1, 1, 1]
+
+
 def test_what_cannot_be_placed():
     with pytest.raises(ValueError, match="3 cannot be placed"):
         oc.root.dense(oc.i, 4).place(3)

@@ -36,8 +36,9 @@ class Field(_octants.Field):
     _placement: tuple | None = None
     #: Companions by kind, and the kinds that must be placed.
     _companions: dict[str, Field | None]
-    #: Of a companion: its kind, and whether it is that of gradients.
+    #: Of a companion: its kind, whose it is, and whether it is that of gradients.
     _companion_kind: str | None = None
+    _companion_owner: weakref.ref[Field] | None = None
     _is_second = False
     _needs: tuple[str, ...] = ()
 
@@ -114,6 +115,11 @@ class Field(_octants.Field):
             )
 
     def _description(self) -> str:
+        owner = None if self._companion_owner is None else self._companion_owner()
+        if owner is not None:
+            kind = self._companion_kind
+            made = "" if kind in owner._needs else f", which has no `needs_{kind}=True`"
+            return f"the `.{kind}` of {owner._description()}{made}"
         text = f"`{self.name}`" if self.name else repr(self)
         return f"{text} made at {self._origin_text}" if self._origin_text else text
 
@@ -141,7 +147,7 @@ class Field(_octants.Field):
         if kind not in self._companions:
             made = self._companions[kind] = self._new_companion(kind)
             if made is not None:
-                made._companion_kind = kind
+                made._companion_kind, made._companion_owner = kind, weakref.ref(self)
         return self._companions[kind]
 
     def _leaf_companion(self, kind: str, leaf: int) -> Field | None:
@@ -264,8 +270,13 @@ def user_line() -> str:
 def require_places(unplaced: list[Field]) -> None:
     """Refuses fields that have no place, if there are any."""
     if unplaced:
+        kind = unplaced[0]._companion_kind
+        if kind is None:
+            remedy = "Give it a `shape`, or place it with `oc.root.dense(...).place(field)` before it is used"
+        else:
+            remedy = (
+                f"Make the field with `needs_{kind}=True`, or call `oc.root.lazy_{kind}()` once all fields are placed"
+            )
         raise OctantsRuntimeError(
-            f"These field(s) are not placed: {', '.join(field._description() for field in unplaced)}. Field has no allocation. "
-            "Give it a `shape`, or place it with `oc.root.dense(...).place(field)` before it is used; "
-            "gradients come with `needs_grad=True` (`needs_dual=True`) or `oc.root.lazy_grad()` (`lazy_dual()`)"
+            f"These field(s) are not placed: {', '.join(field._description() for field in unplaced)}. Field has no allocation. {remedy}"
         )
