@@ -281,6 +281,65 @@ def test_python_methods_that_run_while_compiling_see_changes():
         assert step.run() == 8.0
 
 
+@oc.data_oriented
+class Unit:
+    FACTOR = 3
+
+    @classmethod
+    @oc.func
+    def scaled(cls, v):
+        return v * cls.FACTOR
+
+    @classmethod
+    def doubled(cls):
+        return cls.FACTOR * 2
+
+    def tripled(self):
+        return self.FACTOR * 3
+
+    @oc.kernel
+    def by_func(self, v: oc.i32) -> oc.i32:
+        return self.scaled(v)
+
+    @oc.kernel
+    def by_python(self) -> oc.i32:
+        return self.doubled() + self.tripled()
+
+    @classmethod
+    @oc.kernel
+    def of_class(cls, v: oc.i32) -> oc.i32:
+        return cls.scaled(v) + cls.FACTOR + cls.doubled()
+
+
+def test_class_methods_see_their_class_as_it_is(arch, monkeypatch):
+    class Large(Unit):
+        FACTOR = 10
+
+    def results(kind):
+        return kind().by_func(2), kind().by_python(), kind.of_class(2), kind().of_class(2)
+
+    assert results(Unit) == (6, 15, 15, 15)
+    assert results(Large) == (20, 50, 50, 50)
+    monkeypatch.setattr(Unit, "FACTOR", 4)
+    assert results(Unit) == (8, 20, 20, 20)
+    assert results(Large) == (20, 50, 50, 50)
+    one = Unit()
+    assert one.by_python() == 20
+    Unit.FACTOR = 5
+    assert one.by_python() == 25 and one.by_func(2) == 10
+
+
+def test_a_class_method_of_a_class_without_the_decorator():
+    class Plain:
+        @classmethod
+        @oc.kernel
+        def k(cls):
+            pass
+
+    with pytest.raises(oc.OctantsSyntaxError, match="Please decorate class Plain with @oc.data_oriented"):
+        Plain.k()
+
+
 def test_vectors_and_structs_changed_in_place_are_seen(arch):
     @oc.data_oriented
     class World:

@@ -9,7 +9,7 @@ use octants::ir::{ArrayType, Data, Scalar, TensorType};
 use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::aggregate::{self, Layout};
 use crate::buffer_view::BufferView;
@@ -288,9 +288,10 @@ impl Binder<'_> {
         current: &ActiveSession,
     ) -> PyResult<Argument<'py>> {
         let py = object.py();
-        if param.spec.is_receiver && host::data_oriented(object).is_none() {
-            let class = object.get_type().name()?.to_string();
-            let message = format!("Please decorate class {class} with @oc.data_oriented");
+        // The receiver of a class method is the class itself.
+        let class = object.cast::<PyType>().cloned().unwrap_or_else(|_| object.get_type());
+        if param.spec.is_receiver && !host::is_data_oriented(&class) {
+            let message = format!("Please decorate class {} with @oc.data_oriented", class.name()?);
             return Err(self.error(py, param.diagnostic(Code::NotDataOriented, message)));
         }
         if object.is_instance_of::<Ndarray>() || object.is_instance_of::<BufferView>() {

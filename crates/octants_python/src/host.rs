@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -84,8 +85,36 @@ pub fn data_oriented(object: &Bound<'_, PyAny>) -> Option<bool> {
     if object.is_instance_of::<PyType>() {
         return None;
     }
-    object.get_type().getattr_opt("__octants_template_primitives__").ok()??.extract().ok()
+    object.get_type().getattr_opt(DATA_ORIENTED).ok()??.extract().ok()
 }
+
+/// Names of an object's own attributes that are plain values. The attributes of a class are no dict, but a mapping.
+fn plain_names(object: &Bound<'_, PyAny>) -> Vec<String> {
+    let Ok(Some(attributes)) = object.getattr_opt("__dict__") else { return Vec::new() };
+    let Ok(items) = attributes.call_method0("items").and_then(|items| items.try_iter()) else {
+        return Vec::new();
+    };
+    let is_plain = |value: &Bound<'_, PyAny>| {
+        value.is_none()
+            || value.is_instance_of::<PyInt>()
+            || value.is_instance_of::<PyFloat>()
+            || value.is_instance_of::<PyString>()
+            || aggregate::is_tensor(value)
+    };
+    items
+        .filter_map(|item| item.ok()?.extract::<(String, Bound<'_, PyAny>)>().ok())
+        .filter(|(_, value)| is_plain(value))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+/// Whether a class is data-oriented.
+pub fn is_data_oriented(class: &Bound<'_, PyType>) -> bool {
+    class.hasattr(DATA_ORIENTED).unwrap_or(false)
+}
+
+/// What `@oc.data_oriented` gives a class: whether numbers of its objects are compile-time constants.
+const DATA_ORIENTED: &str = "__octants_template_primitives__";
 
 /// Whether an object is an instance of a class made by `dataclasses.dataclass`.
 pub fn is_dataclass(object: &Bound<'_, PyAny>) -> bool {
@@ -324,16 +353,16 @@ impl<'py> Host for PyHost<'py> {
     }
 
     fn plain_attributes(&self, object: &Object<'py>) -> Vec<String> {
-        let Ok(Some(dict)) = object.getattr_opt("__dict__") else { return Vec::new() };
-        let Ok(dict) = dict.cast_into::<PyDict>() else { return Vec::new() };
-        let plain = dict.iter().filter(|(_, value)| {
-            value.is_none()
-                || value.is_instance_of::<PyInt>()
-                || value.is_instance_of::<PyFloat>()
-                || value.is_instance_of::<PyString>()
-                || aggregate::is_tensor(value)
-        });
-        plain.filter_map(|(name, _)| name.extract().ok()).collect()
+        let class = object.cast::<PyType>().cloned().unwrap_or_else(|_| object.get_type());
+        let mut names = if class.is(object) { Vec::new() } else { plain_names(object) };
+        for class in class.mro().iter() {
+            // What begins with underscores belongs to Python.
+            let inherited = plain_names(&class).into_iter().filter(|name| !name.starts_with("__"));
+            names.extend(inherited);
+        }
+        let mut seen = HashSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        names
     }
 
     fn receiver(&self, object: &Object<'py>) -> Option<Object<'py>> {

@@ -387,6 +387,9 @@ impl<H: Host> Lowerer<'_, H> {
                 ));
             }
             _ => {
+                if self.is_class_method(of, &child, span)? {
+                    return Ok(Term::Object(child));
+                }
                 let boundary = self.declared_boundary(of, &step);
                 match self
                     .varying_member(of, &child, lifted, &path)
@@ -524,6 +527,26 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
+    /// Whether it is bound to the class of a member. The class is a member, too, then: what the method reads of it may change.
+    fn is_class_method(&mut self, of: usize, child: &H::Object, span: Span) -> Fallible<bool> {
+        let receiver = match self.host.meaning(child) {
+            Meaning::Func { receiver } => receiver,
+            Meaning::Callable { .. } | Meaning::HostOnly => self.host.receiver(child),
+            _ => None,
+        };
+        let Some(receiver) = receiver else { return Ok(false) };
+        let object = self.members[of].dependency.object.clone();
+        if self.host.same(&object, &receiver) {
+            return Ok(false);
+        }
+        let class = self.host_attribute(&object, "__class__", span)?;
+        let is_class = self.host.same(&class, &receiver);
+        if is_class {
+            self.member_attribute(of, "__class__", span)?;
+        }
+        Ok(is_class)
+    }
+
     pub(crate) fn is_number(&self, object: &H::Object) -> bool {
         matches!(self.host.meaning(object), Meaning::Bool(_) | Meaning::Int(_) | Meaning::Float(_))
     }
@@ -647,7 +670,8 @@ impl<H: Host> Lowerer<'_, H> {
                 self.pin_field(of);
                 Ok(term.clone())
             }
-            Meaning::Other => {
+            // A class is callable.
+            Meaning::Other | Meaning::Callable { .. } => {
                 if self.members[of].dependency.role == Role::Walked {
                     self.members[of].dependency.role = Role::Constant;
                 }
