@@ -462,6 +462,19 @@ def is_compiling() -> bool:
 def trace_call(callee: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of the language's own function from compile-time Python code, some argument being an expression."""
 
+class SparseAnalysis:
+    """What follows from the places of a matrix' entries alone."""
+
+    def __init__(self, solver: str, ordering: str, starts: bytes, rows: bytes) -> None: ...
+    def factorise(self, values: bytes) -> SparseFactor | None:
+        """The factors of the matrix with these values, the bytes of f64; `None` if it has none."""
+
+class SparseFactor:
+    """The factors of a matrix."""
+
+    def solve(self, right: bytes) -> bytes:
+        """The solution, the bytes of f64, for a right-hand side in the same form."""
+
 class WriteLog:
     """Who wrote what, since it was opened."""
 

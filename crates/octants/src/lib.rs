@@ -80,6 +80,7 @@ pub use octants_cache as store;
 pub use octants_codegen::{llvm_version, wait_for_compilations};
 pub use octants_cpu::pool::processors;
 pub use octants_diag as diag;
+pub use octants_direct as direct;
 pub use octants_front as front;
 pub use octants_front::FieldKind;
 pub use octants_hal::process::{Opened, serve as serve_device};

@@ -39,6 +39,7 @@ mod profiler;
 mod runtime;
 mod shared;
 mod source;
+mod sparse_factor;
 mod stack;
 mod stream;
 mod template;
@@ -81,6 +82,8 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<profiler::Scope>()?;
     module.add_class::<profiler::SessionProfiler>()?;
     module.add_class::<runtime::Runtime>()?;
+    module.add_class::<sparse_factor::SparseAnalysis>()?;
+    module.add_class::<sparse_factor::SparseFactor>()?;
     module.add_class::<stream::Event>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<tensor::Tensor>()?;

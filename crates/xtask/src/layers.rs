@@ -9,6 +9,7 @@ use crate::workspace::{Crate, Kind};
 const LAYERS: &[(&str, u8)] = &[
     ("octants_cache", 0),
     ("octants_diag", 0),
+    ("octants_direct", 0),
     ("octants_hal", 0),
     ("octants_llvm_sys", 0),
     ("octants_ir", 1),
