@@ -201,11 +201,8 @@ from quadrants.tools.np2ply import PLYWriter
 assert qd.lang.kernel is qd.kernel and vec3 is qd.math.vec3 and PLYWriter is qd.tools.PLYWriter
 assert quadrants.lang.simt.block is block
 for line in (
-    "from quadrants import linalg",
-    "from quadrants.linalg import SparseMatrixBuilder",
     "from quadrants.lang import mesh",
     "import quadrants.lang.ast.transform",
-    "from quadrants.types import sparse_matrix_builder",
     "import quadrants.pytest_plugin",
 ):
     try:
@@ -215,10 +212,7 @@ for line in (
 """
     done = command(tmp_path, "--as", "quadrants", "program.py", text=text)
     assert done.stdout.splitlines() == [
-        "oc.linalg is not in Octants yet: use scipy.sparse on to_numpy(copy=False)",
-        "No module named 'quadrants.linalg': oc.linalg is not in Octants yet: use scipy.sparse on to_numpy(copy=False)",
         "oc.lang.mesh is not in Octants yet: keep the relations of a mesh in fields or arrays",
         "No module named 'quadrants.lang.ast': Octants stands in for quadrants, and has no octants.lang.ast",
-        "oc.types.sparse_matrix_builder is not in Octants yet: use scipy.sparse on to_numpy(copy=False)",
         "No module named 'quadrants.pytest_plugin': oc.pytest_plugin is not in Octants yet: coverage by lines ends at the call of a kernel; leave the plugin out",
     ], done.stderr

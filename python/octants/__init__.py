@@ -143,7 +143,7 @@ from .exceptions import (
     QuadrantsTypeError,
 )
 from .types import Ref as ref
-from .types import Template, template
+from .types import Template, sparse_matrix_builder, template
 
 setattr(Matrix, "field", staticmethod(matrix_field))  # noqa: B010
 setattr(Vector, "field", staticmethod(vector_field))  # noqa: B010
@@ -156,7 +156,7 @@ __version__ = tuple(int(part) for part in __version_str__.split("."))
 
 
 #: Modules that are imported when they are asked for.
-_MODULES = ("_lib", "_snode", "algorithms", "graph", "interop", "lang", "simt", "sparse", "tools")
+_MODULES = ("_lib", "_snode", "algorithms", "graph", "interop", "lang", "linalg", "simt", "sparse", "tools")
 
 
 def __getattr__(name: str):

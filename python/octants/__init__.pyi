@@ -11,6 +11,7 @@ from . import experimental as experimental
 from . import graph as graph
 from . import interop as interop
 from . import lang as lang
+from . import linalg as linalg
 from . import math as math
 from . import profiler as profiler
 from . import simt as simt
@@ -194,6 +195,9 @@ Template: TypeAlias = Any
 
 def template(*args: Any, **kwargs: Any) -> Any:
     """Annotation of a parameter whose value is known while compiling."""
+
+def sparse_matrix_builder() -> Any:
+    """Annotation of a parameter that is an ``oc.linalg.SparseMatrixBuilder``: ``A: oc.types.sparse_matrix_builder()``."""
 
 ref: Any
 

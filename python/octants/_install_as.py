@@ -27,7 +27,7 @@ class _Names:
 
     def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
         if name.startswith("octants.") and (why := _why(name)):
-            # `from quadrants import linalg` asks for octants.linalg, and goes on to a message of its own unless the name is another.
+            # `from quadrants import ui` asks for octants.ui, and goes on to a message of its own unless the name is another.
             raise ModuleNotFoundError(why, name=name.replace("octants", self.peer, 1))
         if not name.startswith(f"{self.peer}."):
             return None

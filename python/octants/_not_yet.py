@@ -23,13 +23,10 @@ INSTEAD = {
     "lang.graph_status": "launch the kernels one after the other",
     "lang.mesh": "keep the relations of a mesh in fields or arrays",
     "lang.source_builder": "write the function in Python, as an oc.func",
-    "linalg": "use scipy.sparse on to_numpy(copy=False)",
     "mesh_local": "leave it out: it is a hint",
     "mesh_patch_idx": "keep the relations of a mesh in fields or arrays",
     "outer": "use a.outer_product(b)",
     "pytest_plugin": "coverage by lines ends at the call of a kernel; leave the plugin out",
-    "sparse_matrix_builder": "use scipy.sparse on to_numpy(copy=False)",
-    "types.sparse_matrix_builder": "use scipy.sparse on to_numpy(copy=False)",
     "ui": "show to_numpy() with another library",
 }
 

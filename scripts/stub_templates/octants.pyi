@@ -25,6 +25,7 @@ from . import algorithms as algorithms
 from . import graph as graph
 from . import interop as interop
 from . import lang as lang
+from . import linalg as linalg
 from . import simt as simt
 from . import sparse as sparse
 from . import tools as tools
@@ -119,6 +120,7 @@ def dataclass(cls: type[_T]) -> type[_T]: ...
 Template: TypeAlias = Any
 
 def template(*args: Any, **kwargs: Any) -> Any: ...
+def sparse_matrix_builder() -> Any: ...
 
 ref: Any
 

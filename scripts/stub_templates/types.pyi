@@ -33,6 +33,7 @@ from .. import (
 from .. import (
     int64 as int64,
 )
+from .. import sparse_matrix_builder as sparse_matrix_builder
 from .. import template as template
 from .. import u1 as u1
 from .. import u8 as u8
@@ -86,3 +87,5 @@ ref: Any
 def vector(n: int, dtype: Any = None, unpacked: bool = False) -> type[Vector]: ...
 def matrix(n: int, m: int, dtype: Any = None) -> type[Matrix]: ...
 def struct(**members: Any) -> StructType: ...
+
+SparseMatrixBuilderType: TypeAlias = Any

@@ -442,7 +442,7 @@ pub trait Host {
     }
 
     /// The function, in the kernel language, that `load`s, `store`s or `add`s to an element of a field whose elements are encoded in another
-    /// one's, or gives its `cells`; `None` if the object is no such field.
+    /// one's, or gives its `cells`; `None` if the object is no such field. What has `add` alone is a list that elements are added to.
     fn encoded_method(&self, _object: &Self::Object, _name: &str) -> Option<Self::Object> {
         None
     }

@@ -53,7 +53,7 @@ pub struct PyHost<'py> {
     definitions: Memo<'py, bool>,
     /// By class, as what follows.
     data_oriented: Memo<'py, Option<bool>>,
-    encoded: Memo<'py, bool>,
+    encoded: Memo<'py, Option<Object<'py>>>,
 }
 
 impl<'py> PyHost<'py> {
@@ -246,13 +246,11 @@ impl<'py> Host for PyHost<'py> {
 
     fn encoded_method(&self, object: &Object<'py>, name: &str) -> Option<Object<'py>> {
         let class = object.get_type();
-        let has_mark = || {
-            class.getattr_opt(pyo3::intern!(self.py, "__octants_encoded__")).is_ok_and(|mark| mark.is_some())
+        let find_methods = || {
+            let module = class.getattr_opt(pyo3::intern!(self.py, "__octants_encoded__")).ok()??;
+            self.py.import(module.cast::<PyString>().ok()?).ok()?.getattr("METHODS").ok()
         };
-        if !self.encoded.get_or_find(class.as_any(), has_mark) {
-            return None;
-        }
-        let methods = self.py.import("octants._quantised").ok()?.getattr("METHODS").ok()?;
+        let methods = self.encoded.get_or_find(class.as_any(), find_methods)?;
         methods.get_item(name).ok()
     }
 

@@ -71,7 +71,8 @@ class QuantisedType:
 class _PackedField:
     """What fields of quantised numbers have in common, be their elements scalars, vectors or structs."""
 
-    __octants_encoded__ = True
+    #: The module whose functions in the kernel language read, write and add to elements.
+    __octants_encoded__ = "octants._quantised"
     #: Of vectors and matrices: a field for each entry, by rows. Of structs: the members by name.
     _entry_fields: Any = None
     _member_fields: Any = None

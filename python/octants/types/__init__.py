@@ -164,11 +164,21 @@ class Template:
 
     __ror__ = __or__
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "oc.template()"
 
 
 template = Template
+
+
+class SparseMatrixBuilderType(Template):
+    """Annotation of a parameter that is an ``oc.linalg.SparseMatrixBuilder``: ``A: oc.types.sparse_matrix_builder()``."""
+
+    def __repr__(self) -> str:
+        return "oc.types.sparse_matrix_builder()"
+
+
+sparse_matrix_builder = SparseMatrixBuilderType
 
 
 class Ref:
@@ -196,6 +206,6 @@ def __getattr__(name: str):
 
 __all__ = [
     "BufferViewType", "MatrixType", "NDArray", "StructType", "Template", "Tensor", "VectorType", "is_integral", "is_real", "is_signed",
-    "is_tensor", "matrix", "ndarray", "primitive_types", "quant", "ref", "struct", "template", "vector",
+    "is_tensor", "matrix", "ndarray", "primitive_types", "quant", "ref", "sparse_matrix_builder", "struct", "template", "vector",
 ]  # fmt: skip
 __all__ += _primitive_types.__all__

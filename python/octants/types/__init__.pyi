@@ -18,6 +18,7 @@ from .. import int8 as int8
 from .. import int16 as int16
 from .. import int32 as int32
 from .. import int64 as int64
+from .. import sparse_matrix_builder as sparse_matrix_builder
 from .. import template as template
 from .. import u1 as u1
 from .. import u8 as u8
@@ -90,6 +91,8 @@ def struct(**members: Any) -> StructType:
     """The type of structs with the given members: ``oc.types.struct(pos=vec3, mass=oc.f32)``.
 
     The key ``__struct_methods`` gives functions by name that values have as methods."""
+
+SparseMatrixBuilderType: TypeAlias = Any
 
 def is_integral(dtype: Any) -> bool:
     """Whether a type is an integer (``u1`` counts)."""

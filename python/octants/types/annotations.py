@@ -1,6 +1,6 @@
 """Annotations, under the name that programs for Quadrants import them by."""
 
 from . import Ref as ref
-from . import Template, template
+from . import Template, sparse_matrix_builder, template
 
-__all__ = ["Template", "ref", "template"]
+__all__ = ["Template", "ref", "sparse_matrix_builder", "template"]

@@ -1,8 +1,9 @@
-//! Elements of fields that have no memory of their own: bits of the words of another field.
+//! Elements of what has no memory of its own, such as those of quantised fields: bits of the words of another field.
 //!
 //! How such an element is read, written and added to is said by functions in the kernel language, which the host gives and which are inlined
 //! here. The front end knows no encoding. It knows that elements of a vector or struct are several such elements, and that assignments that
-//! follow each other may go into one word: `pending` holds them back and writes them together.
+//! follow each other may go into one word: `pending` holds them back and writes them together. Where the host gives no function that reads
+//! elements, they can only be added to: those of a list of summands.
 
 use octants_diag::{Code, Span};
 use octants_ir::{Data, TensorShape, TensorType, Value};
@@ -21,7 +22,7 @@ type Items<O> = Vec<(Term<O>, Span)>;
 
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn is_encoded(&self, term: &Term<H::Object>) -> bool {
-        matches!(term, Term::Object(object) if self.host.encoded_method(object, "load").is_some())
+        matches!(term, Term::Object(object) if self.host.encoded_method(object, "add").is_some())
     }
 
     /// `field[index]`.
@@ -122,6 +123,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         self.flush_pending()?;
+        self.check_readable(place, Code::NotIndexable, span)?;
         if place.shape.is_none() && place.chosen.is_none() {
             return self.encoded_call(&place.fields[0], &place.index, "load", None, span);
         }
@@ -147,6 +149,7 @@ impl<H: Host> Lowerer<'_, H> {
         value: Term<H::Object>,
         span: Span,
     ) -> Fallible<()> {
+        self.check_readable(place, Code::AssignTarget, span)?;
         if let Some(at) = place.chosen {
             let value = Term::Value(self.value(value, span)?);
             return self.for_number(at, place.fields.len(), span, |lowerer, number| {
@@ -171,11 +174,8 @@ impl<H: Host> Lowerer<'_, H> {
             let value = self.value(term, span)?;
             if self.data(value).tensor_shape().is_some() {
                 let what = self.describe(&Term::Value(value));
-                return Err(self.error(
-                    Code::LocalType,
-                    span,
-                    format!("cannot assign {what} to an element of a quantised field"),
-                ));
+                let message = format!("cannot assign {what} to {}", self.describe_encoded(place));
+                return Err(self.error(Code::LocalType, span, message));
             }
             return Ok(vec![Term::Value(value)]);
         };
@@ -195,10 +195,26 @@ impl<H: Host> Lowerer<'_, H> {
 
     pub(crate) fn describe_encoded(&self, place: &Encoded<H::Object>) -> String {
         match place.shape {
+            None if !self.is_readable(place) => {
+                format!("an element of a {}", self.host.type_name(&place.fields[0]))
+            }
             None => "an element of a quantised field".to_owned(),
             Some(TensorShape::Vector(n)) => format!("a vector of {n} quantised entries"),
             Some(TensorShape::Matrix(n, m)) => format!("a {n}x{m} matrix of quantised entries"),
         }
+    }
+
+    fn is_readable(&self, place: &Encoded<H::Object>) -> bool {
+        self.host.encoded_method(&place.fields[0], "load").is_some()
+    }
+
+    /// Refuses whatever is not adding, where elements can only be added to.
+    fn check_readable(&self, place: &Encoded<H::Object>, code: Code, span: Span) -> Fallible<()> {
+        if self.is_readable(place) {
+            return Ok(());
+        }
+        let message = format!("{} can only be added to", self.describe_encoded(place));
+        Err(self.error_with_help(code, span, message, "use `+=` or `-=`"))
     }
 
     /// Adds to an element as one indivisible step for each entry; what was there.
@@ -245,6 +261,7 @@ impl<H: Host> Lowerer<'_, H> {
                 self.binary(op, (Term::Int(0), at), (value, at), span)?
             }
             _ => {
+                self.check_readable(place, Code::AssignTarget, span)?;
                 return Err(self.error_with_help(
                     Code::AssignTarget,
                     span,
@@ -270,6 +287,7 @@ impl<H: Host> Lowerer<'_, H> {
         operand: Argument<H::Object>,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
+        self.check_readable(place, Code::AtomicTarget, span)?;
         let at = operand.span;
         let value = Term::Value(self.number_or_tensor(operand.term, at)?);
         let value = match combine {
