@@ -140,6 +140,14 @@ impl NdArray {
         if self.order == other.order {
             return self.memory.copy_from(queue, &other.memory).map_err(refused);
         }
+        let run = self.entries() * self.scalar().bytes() as usize;
+        let strides = self.strides().into_iter().zip(other.strides());
+        let extents = self.shape.iter().map(|&extent| extent as usize);
+        let loops = extents.zip(strides).map(|(count, (device, host))| Stride { count, device, host });
+        let what = Strided { offset: 0, loops: loops.collect(), run }.merged();
+        if self.memory.copy_strided(queue, &what, &other.memory, 0).map_err(refused)? {
+            return Ok(());
+        }
         let mut rows = vec![0; other.bytes()];
         other.read(&mut rows, queue)?;
         self.write(&rows, queue)

@@ -438,25 +438,56 @@ impl FieldLeaf {
         leaves.first().map_or(Ok(()), |leaf| told_late(&leaf.tree.context))
     }
 
-    /// Copies all elements of other leaves to these at once, if both are all that lies in their trees, in the same way, in memory that the host sees; says whether
-    /// they are such.
-    pub fn copy_trees(to: &[&Self], from: &[&Self], queue: HostQueue<'_>) -> Result<bool, Error> {
+    /// Copies all elements of other leaves to these, without a detour over the host's order, if both have the same elements and lie in memory that the host sees; says
+    /// whether they are such.
+    pub fn copy_leaves(to: &[&Self], from: &[&Self], queue: HostQueue<'_>) -> Result<bool, Error> {
+        let Some(first) = to.first() else { return Ok(false) };
+        let is_beside =
+            |leaf: &&Self| !leaf.is_sparse() && Arc::ptr_eq(&leaf.tree.context, &first.tree.context);
+        if to.len() != from.len() || !to.iter().chain(from).all(is_beside) {
+            return Ok(false);
+        }
         let is_alike = |(one, other): (&&Self, &&Self)| {
-            one.element == other.element && one.offset == other.offset && one.layout == other.layout
+            one.element == other.element && one.offset == other.offset && one.layout.lies_like(&other.layout)
         };
-        if to.len() != from.len()
-            || !Self::are_whole_tree(to)
-            || !Self::are_whole_tree(from)
-            || !to.iter().zip(from).all(is_alike)
-        {
-            return Ok(false);
+        let are_alike = to.iter().zip(from).all(is_alike);
+        if are_alike && Self::are_whole_tree(to) && Self::are_whole_tree(from) {
+            let (target, source) = (to[0].tree.memory()?, from[0].tree.memory()?);
+            if target.bytes() == source.bytes() && matches!(target.host_pointer(), Ok(Some(_))) {
+                target.copy_from(queue, &source).map_err(refused)?;
+                return Ok(true);
+            }
         }
-        let (target, source) = (to[0].tree.memory()?, from[0].tree.memory()?);
-        if target.bytes() != source.bytes() || !matches!(target.host_pointer(), Ok(Some(_))) {
-            return Ok(false);
+        let copies = to.iter().zip(from).map(|(one, other)| one.strided_from(other));
+        let Some(copies) = copies.collect::<Option<Vec<_>>>() else { return Ok(false) };
+        for ((one, other), what) in to.iter().zip(from).zip(copies) {
+            let (target, source) = (one.tree.memory()?, other.tree.memory()?);
+            let offset = other.offset as usize;
+            // The first says it of all that lie in its tree; what was copied is copied again else.
+            if !target.copy_strided(queue, &what, &source, offset).map_err(refused)? {
+                return Ok(false);
+            }
         }
-        target.copy_from(queue, &source).map_err(refused)?;
         Ok(true)
+    }
+
+    /// A copy of all elements of another leaf, whose memory stands for the host's; `None` if there is no nest of loops that says it.
+    fn strided_from(&self, other: &Self) -> Option<Strided> {
+        if self.element != other.element {
+            return None;
+        }
+        let to_stride = |[count, device, host]: [u64; 3]| Stride {
+            count: count as usize,
+            device: device as usize,
+            host: host as usize,
+        };
+        let mut loops: Vec<Stride> =
+            self.layout.loops_with(&other.layout)?.into_iter().map(to_stride).collect();
+        loops.sort_by_key(|one| std::cmp::Reverse((one.device, one.host)));
+        Some(
+            Strided { offset: self.offset as usize, loops, run: element_bytes(self.element) as usize }
+                .merged(),
+        )
     }
 
     /// Whether leaves are all that lies in one dense tree.

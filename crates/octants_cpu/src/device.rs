@@ -12,6 +12,7 @@ use octants_llvm_sys::{LoadError, Loaded, load};
 
 use crate::core::{Core, Task, TaskFunction};
 use crate::exclusive::Exclusive;
+use crate::pool::{Outcome, Schedule};
 use crate::stream::{
     Allocation, Command, EventHandle, QueuedLaunch, Recording, StreamHandle, StreamQueue, error_of,
 };
@@ -228,6 +229,16 @@ unsafe impl Device for CpuDevice {
             self.core.fill(to, &filler, bytes);
         }
         Ok(())
+    }
+
+    fn host_threads(&self) -> usize {
+        self.threads()
+    }
+
+    fn run_on_host(&self, parts: u64, work: &(dyn Fn(u64, u64) + Sync)) {
+        let schedule = Schedule { grain: 1, max_chunk: u64::MAX, max_threads: usize::MAX, cancel: None };
+        let outcome = self.core.pool.run(parts, &schedule, &|_, begin, end| work(begin, end));
+        debug_assert_eq!(outcome, Outcome::Completed, "nobody cancels it");
     }
 
     fn create_stream(&self, priority: StreamPriority) -> Result<Stream, DeviceError> {

@@ -267,6 +267,19 @@ pub unsafe trait Device: Send + Sync {
         bytes: usize,
     ) -> Result<(), DeviceError>;
 
+    /// How many threads [`Device::run_on_host`] may use, the calling one included.
+    fn host_threads(&self) -> usize {
+        1
+    }
+
+    /// Runs `work` over all of `0..parts`, in ranges, now and beside what streams do; each part is worth a thread. A device whose threads are the host's lets
+    /// them take part, others leave it to the calling one.
+    fn run_on_host(&self, parts: u64, work: &(dyn Fn(u64, u64) + Sync)) {
+        if parts > 0 {
+            work(0, parts);
+        }
+    }
+
     /// A new stream, ordered with no other, the default one included. Needs [`Capabilities::STREAMS`].
     fn create_stream(&self, _priority: StreamPriority) -> Result<Stream, DeviceError> {
         Err(DeviceError::Unsupported { verb: "create_stream" })

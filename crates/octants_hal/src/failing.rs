@@ -95,6 +95,8 @@ unsafe impl Device for FailingDevice {
         end_exclusive,
         waits_for_exclusive,
         fork_costs,
+        host_threads,
+        run_on_host,
         reservable,
         write_beside,
         read_beside,

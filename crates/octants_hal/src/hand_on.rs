@@ -50,6 +50,16 @@ macro_rules! hand_on {
             self.inner.waits_for_exclusive()
         }
     };
+    (@ host_threads) => {
+        fn host_threads(&self) -> usize {
+            self.inner.host_threads()
+        }
+    };
+    (@ run_on_host) => {
+        fn run_on_host(&self, parts: u64, work: &(dyn Fn(u64, u64) + Sync)) {
+            self.inner.run_on_host(parts, work);
+        }
+    };
     (@ fork_costs) => {
         fn fork_costs(&self) -> $crate::ForkCosts {
             self.inner.fork_costs()

@@ -156,6 +156,39 @@ impl Layout {
         Some(self.digits().map(digit_offset).sum())
     }
 
+    /// Whether elements lie in the same way, whatever the first one's index is.
+    pub fn lies_like(&self, other: &Self) -> bool {
+        self.shape == other.shape && self.levels == other.levels
+    }
+
+    /// Loops that visit the elements of both in the same order: how many iterations, and bytes from one to the next in the one and the other. `None` if shapes differ,
+    /// or digits cut an axis so that no loops do: 6 as 2 of 3 and as 3 of 2.
+    pub fn loops_with(&self, other: &Self) -> Option<Vec<[u64; 3]>> {
+        if self.shape != other.shape {
+            return None;
+        }
+        let mut loops = Vec::new();
+        for axis in 0..self.rank() {
+            let [mut own, mut others] = [self, other].map(|layout| {
+                layout.digits_of(axis).rev().map(|digit| (u64::from(digit.extent), digit.stride))
+            });
+            // What is left of a digit whose inner part was visited.
+            let (mut left, mut right) = (own.next(), others.next());
+            while let (Some((extent, stride)), Some((other_extent, other_stride))) = (left, right) {
+                let count = extent.min(other_extent);
+                if extent % count != 0 || other_extent % count != 0 {
+                    return None;
+                }
+                loops.push([count, stride, other_stride]);
+                let rest =
+                    |extent: u64, stride: u64| (extent > count).then(|| (extent / count, stride * count));
+                left = rest(extent, stride).or_else(|| own.next());
+                right = rest(other_extent, other_stride).or_else(|| others.next());
+            }
+        }
+        Some(loops)
+    }
+
     /// What keeps it from being a layout of elements of `element` bytes made of scalars of `scalar` bytes, if anything does.
     ///
     /// Each axis is covered by digits whose extents multiply to its own, so that every index has an offset; and the cells of a
@@ -261,6 +294,36 @@ mod tests {
         for outside in [&[-3, 5][..], &[0, 5], &[-2, 4], &[-2, 8], &[-2], &[i64::MIN, 5], &[-2, i64::MAX]] {
             assert_eq!(layout.offset_of(outside), None, "{outside:?}");
         }
+    }
+
+    #[test]
+    fn loops_over_two_layouts_visit_the_same_elements() {
+        let rows = Layout::row_major(&[12, 8], 4);
+        let columns = layout(&[12, 8], &[&[digit(1, 1, 8, 48), digit(0, 1, 12, 4)]]);
+        let blocks = |inner: u32| {
+            let block = u64::from(inner) * 32;
+            let outer = [digit(0, inner, 12 / inner, 2 * block), digit(1, 4, 2, block)];
+            layout(&[12, 8], &[&outer, &[digit(0, 1, inner, 32), digit(1, 1, 4, 8)]])
+        };
+        let elsewhere = Layout { origin: vec![-3, 7], ..rows.clone() };
+        let layouts = [rows.clone(), columns, blocks(3), blocks(6), elsewhere];
+        for (one, other) in layouts.iter().flat_map(|one| layouts.iter().map(move |other| (one, other))) {
+            let mut places = vec![(0, 0)];
+            for [count, stride, other_stride] in one.loops_with(other).unwrap() {
+                let steps = |&(at, other_at): &(u64, u64)| {
+                    (0..count).map(|n| (at + n * stride, other_at + n * other_stride)).collect::<Vec<_>>()
+                };
+                places = places.iter().flat_map(steps).collect();
+            }
+            let pairs = indices(one).into_iter().zip(indices(other));
+            let expected: BTreeSet<_> =
+                pairs.map(|(i, j)| (one.offset_of(&i).unwrap(), other.offset_of(&j).unwrap())).collect();
+            assert_eq!((places.len(), expected.len()), (96, 96));
+            assert_eq!(places.into_iter().collect::<BTreeSet<_>>(), expected);
+        }
+        assert_eq!(blocks(4).loops_with(&blocks(6)), None, "4 of 3 and 6 of 2 have no digits in common");
+        assert_eq!(rows.loops_with(&Layout::row_major(&[8, 12], 4)), None);
+        assert!(rows.lies_like(&layouts[4]) && !rows.lies_like(&layouts[1]));
     }
 
     #[test]

@@ -417,9 +417,9 @@ impl Field {
         Ok(to_array.then_some(array))
     }
 
-    /// Copies all elements of other fields to these at once, if both are all that lies in their trees and lie there in the same way; says whether they are such.
+    /// Copies all elements of other fields to these as they lie in memory, if both have the same elements and the host sees them; says whether they are such.
     #[pyo3(signature = (to, from, qd_stream=None))]
-    fn _copy_trees(
+    fn _copy_leaves(
         _slf: &Bound<'_, Self>,
         to: Vec<Bound<'_, Self>>,
         from: Vec<Bound<'_, Self>>,
@@ -438,7 +438,7 @@ impl Field {
         let (to, from): (Vec<_>, Vec<_>) = (to.iter().collect(), from.iter().collect());
         let mut are_copied = false;
         stream::access(py, at_rest, on.as_ref(), |queue| {
-            are_copied = FieldLeaf::copy_trees(&to, &from, queue)?;
+            are_copied = FieldLeaf::copy_leaves(&to, &from, queue)?;
             Ok(())
         })?;
         Ok(are_copied)

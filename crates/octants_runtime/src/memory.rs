@@ -212,16 +212,36 @@ impl Memory {
     /// Copies all of another allocation of the same context and size.
     pub fn copy_from(&self, queue: HostQueue<'_>, other: &Self) -> Result<(), MemoryError> {
         self.context.check()?;
-        if !Arc::ptr_eq(&self.context, &other.context) || self.bytes != other.bytes {
+        if self.bytes != other.bytes {
             return Err(MemoryError::Range);
         }
-        if self.bytes == 0 || self.address == other.address {
+        if self.address == other.address {
             return Ok(());
+        }
+        self.copy_range(queue, 0, other, 0, self.bytes)
+    }
+
+    /// Copies bytes of another allocation of the same context, from an offset to another; or of this one, if the ranges do not overlap.
+    pub(crate) fn copy_range(
+        &self,
+        queue: HostQueue<'_>,
+        offset: usize,
+        other: &Self,
+        other_offset: usize,
+        bytes: usize,
+    ) -> Result<(), MemoryError> {
+        if !Arc::ptr_eq(&self.context, &other.context) {
+            return Err(MemoryError::Range);
+        }
+        let ranges = (self.range(offset, bytes)?, other.range(other_offset, bytes)?);
+        let (Some(to), Some(from)) = ranges else { return Ok(()) };
+        if to.0.abs_diff(from.0) < bytes as u64 {
+            return Err(MemoryError::Range);
         }
         other.begin_access(queue)?;
         let stream = self.begin_access(queue)?;
-        // SAFETY: two live allocations of this size, which do not overlap.
-        unsafe { self.context.device().copy(stream, self.address, other.address, self.bytes)? };
+        // SAFETY: two ranges inside live allocations, which do not overlap.
+        unsafe { self.context.device().copy(stream, to, from, bytes)? };
         // What is told later may write what this reads.
         other.end_write(queue)?;
         self.end_write(queue)

@@ -208,9 +208,9 @@ class Field(_octants.Field):
             self._copy_elements(other, qd_stream)
 
     def _copied_at_once(self, other: Field, qd_stream) -> bool:
-        """Copies all elements of a field of the same elements if both have trees of their own, and lie there in the same way. Says whether they do."""
+        """Copies all elements of a field of the same elements as they lie in memory. Says whether they could be."""
         leaves, others = list(self._leaf_fields()), list(other._leaf_fields())
-        return len(leaves) == len(others) and self._copy_trees(leaves, others, qd_stream)
+        return len(leaves) == len(others) and self._copy_leaves(leaves, others, qd_stream)
 
     def _copy_elements(self, other: Field, qd_stream) -> None:
         raise NotImplementedError

@@ -89,6 +89,8 @@ def copy_leaf(target: Field, source: Field, qd_stream=None) -> None:
     """Copies all elements between leaves of one shape."""
     import numpy
 
+    if target._copy_leaves([target], [source], qd_stream):
+        return
     in_place = qd_stream is None
     to, from_ = target._alias() if in_place else None, source._alias() if in_place else None
     if to is not None and from_ is not None:

@@ -45,8 +45,7 @@ class ScalarField(Field):
     def _copy_elements(self, other: Field, qd_stream) -> None:
         if not isinstance(other, ScalarField):
             raise ValueError(f"a field of scalars cannot be copied from {other!r}")
-        if not self._copied_at_once(other, qd_stream):
-            numpy_arrays.copy_leaf(self, other, qd_stream)
+        numpy_arrays.copy_leaf(self, other, qd_stream)
 
     def to_numpy(self, dtype=None, *, copy: bool | None = True, qd_stream=None):
         """A numpy array with all elements. ``copy=None`` shares the memory if it can; ``copy=False`` refuses if it cannot."""

@@ -74,6 +74,8 @@ unsafe impl Device for ProfiledDevice {
         end_exclusive,
         waits_for_exclusive,
         fork_costs,
+        host_threads,
+        run_on_host,
         allocate,
         reserve,
         commit,

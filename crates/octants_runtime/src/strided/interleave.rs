@@ -9,15 +9,11 @@ use super::loops::{Loop, Pointers, nest};
 /// More planes than these take turns.
 pub(super) const MAX_PLANES: usize = 16;
 
-/// Planes of elements of one width, and loops around rows of them. Distances and pointers are those of the plane that comes first.
+/// Planes of elements of one width. Distances and pointers are those of the plane that comes first.
 pub(super) struct Planes<'a> {
     /// Where planes begin, in bytes from the first; and how far one lies from the next on the host, which is an element's width.
     pub offsets: &'a [isize],
     pub width: usize,
-    /// Elements of a row.
-    pub count: usize,
-    /// Around a row.
-    pub outer: &'a [Loop],
     pub direction: Direction,
 }
 
@@ -31,14 +27,17 @@ impl Planes<'_> {
         has_shuffles && matches!(width, 1 | 2 | 4 | 8) && (2..=MAX_PLANES).contains(&planes)
     }
 
+    /// The last of the loops goes along the elements of a row.
+    ///
     /// # Safety
     /// All planes and the host's side have the span of the loops; the two sides do not overlap. It [`fits`](Self::fits).
     #[cfg(target_arch = "x86_64")]
-    pub unsafe fn copy(&self, pointers: Pointers) {
+    pub unsafe fn copy(&self, loops: &[Loop], pointers: Pointers) {
+        let Some((row, outer)) = loops.split_last() else { return };
         macro_rules! by_planes {
             ($width:literal: $($planes:literal)*) => {
                 match self.offsets.len() {
-                    $($planes => self.rows::<$width, $planes>(pointers),)*
+                    $($planes => self.rows::<$width, $planes>(outer, row.count, pointers),)*
                     _ => {}
                 }
             };
@@ -58,26 +57,26 @@ impl Planes<'_> {
     /// # Safety
     /// Never called: nothing fits.
     #[cfg(not(target_arch = "x86_64"))]
-    pub unsafe fn copy(&self, _pointers: Pointers) {
+    pub unsafe fn copy(&self, _loops: &[Loop], _pointers: Pointers) {
         unreachable!("there are no tables for this architecture")
     }
 
     /// # Safety
     /// See `copy`; there are `K` planes of elements of `N` bytes.
     #[cfg(target_arch = "x86_64")]
-    unsafe fn rows<const N: usize, const K: usize>(&self, pointers: Pointers) {
+    unsafe fn rows<const N: usize, const K: usize>(&self, outer: &[Loop], count: usize, pointers: Pointers) {
         let table = shuffles::Table::<N, K>::new(self.direction);
         let offsets: [isize; K] = std::array::from_fn(|plane| self.offsets[plane]);
         // SAFETY: the caller's promise.
         unsafe {
-            nest(self.outer, pointers, &mut |Pointers { from, to }| match self.direction {
+            nest(outer, pointers, &mut |Pointers { from, to }| match self.direction {
                 Direction::ToHost => {
                     let planes = offsets.map(|offset| from.wrapping_offset(offset));
-                    table.to_host(planes, to, self.count);
+                    table.to_host(planes, to, count);
                 }
                 Direction::ToDevice => {
                     let planes = offsets.map(|offset| to.wrapping_offset(offset));
-                    table.to_planes(from, planes, self.count);
+                    table.to_planes(from, planes, count);
                 }
             });
         }
@@ -87,7 +86,8 @@ impl Planes<'_> {
 /// A transpose with few lines on one side: planes that come together, or that are taken apart.
 pub(super) struct FewPlanes {
     offsets: Vec<isize>,
-    count: usize,
+    /// The loop over the elements of a plane.
+    pub row: Loop,
     direction: Direction,
 }
 
@@ -96,10 +96,10 @@ impl FewPlanes {
     pub fn of(width: usize, reading: Loop, writing: Loop) -> Option<Self> {
         let come_together = reading.to == writing.count * width;
         let are_taken_apart = writing.from == reading.count * width;
-        let (planes, apart, count, direction) = if come_together && Planes::fits(writing.count, width) {
-            (writing.count, writing.from, reading.count, Direction::ToHost)
+        let (planes, apart, row, direction) = if come_together && Planes::fits(writing.count, width) {
+            (writing.count, writing.from, reading, Direction::ToHost)
         } else if are_taken_apart && Planes::fits(reading.count, width) {
-            (reading.count, reading.to, writing.count, Direction::ToDevice)
+            (reading.count, reading.to, writing, Direction::ToDevice)
         } else {
             return None;
         };
@@ -107,11 +107,11 @@ impl FewPlanes {
             return None;
         }
         let offsets = (0..planes).map(|n| (n * apart) as isize).collect();
-        Some(Self { offsets, count, direction })
+        Some(Self { offsets, row, direction })
     }
 
-    pub fn planes<'a>(&'a self, width: usize, outer: &'a [Loop]) -> Planes<'a> {
-        Planes { offsets: &self.offsets, width, count: self.count, outer, direction: self.direction }
+    pub fn planes(&self, width: usize) -> Planes<'_> {
+        Planes { offsets: &self.offsets, width, direction: self.direction }
     }
 }
 

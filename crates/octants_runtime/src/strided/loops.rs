@@ -35,6 +35,12 @@ impl Loop {
     }
 }
 
+/// The loops that move least where it is read, and where it is written; they may be the same.
+pub(super) fn innermost(loops: &[Loop]) -> Option<(usize, usize)> {
+    let along = |stride: fn(&Loop) -> usize| (0..loops.len()).min_by_key(|&n| stride(&loops[n]));
+    along(|one| one.from).zip(along(|one| one.to))
+}
+
 /// # Safety
 /// Both sides have the span of the loops around what `inside` copies.
 pub(super) unsafe fn nest(loops: &[Loop], pointers: Pointers, inside: &mut dyn FnMut(Pointers)) {

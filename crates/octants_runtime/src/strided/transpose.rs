@@ -21,7 +21,7 @@ const PADDING: usize = 64;
 
 /// Copies of at least so many bytes are written past the caches, which would not hold them.
 const STREAMED_BYTES: usize = 8 << 20;
-const CACHE_LINE: usize = 64;
+pub(super) const CACHE_LINE: usize = 64;
 
 /// Bytes that are asked for before they are read: as many lines as a processor fetches at a time. Lines of 256 bytes that lie 32 KiB apart (elements of
 /// one byte, 256 by 128 by 256, axes reversed) are copied at 6 GB/s with it, and at 3.5 with the next two lines alone.
@@ -319,11 +319,11 @@ impl<const N: usize> Drop for Tiles<N> {
 
 /// Asks for lines of the cache that are needed soon. Bytes that do not exist are not an error.
 #[inline]
-fn prefetch(from: *const u8, bytes: usize) {
+pub(super) fn prefetch(from: *const u8, bytes: usize) {
     /// Further lines are left to what the processor sees of a stream.
     const MAX_BYTES: usize = 4096;
     #[cfg(target_arch = "x86_64")]
-    for line in (0..bytes.min(MAX_BYTES)).step_by(64) {
+    for line in (0..bytes.min(MAX_BYTES)).step_by(CACHE_LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a hint, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(line).cast()) };
