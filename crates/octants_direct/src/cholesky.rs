@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::elimination_tree::{NONE, parents_and_counts, postorder};
+use crate::elimination_tree::{NONE, parents, parents_and_counts, postorder};
 use crate::min_degree::min_degree;
 use crate::pattern::Pattern;
 
@@ -42,7 +42,7 @@ impl CholeskyAnalysis {
         let n = pattern.size();
         let order = min_degree(pattern.neighbours());
         let (starts, rows, _) = reordered(pattern, &order);
-        let (parents, _) = parents_and_counts(n, |k| &rows[starts[k]..starts[k + 1]]);
+        let parents = parents(n, |k| &rows[starts[k]..starts[k + 1]]);
         // Columns of one subtree side by side are used one after the other.
         let order: Vec<_> = postorder(&parents).into_iter().map(|node| order[node as usize]).collect();
         let (starts, rows, sources) = reordered(pattern, &order);

@@ -2,6 +2,26 @@
 
 pub const NONE: u32 = u32::MAX;
 
+/// The parent of each column. `upper(k)` gives rows of column `k`, of which those above the diagonal count.
+pub fn parents<'a>(n: usize, upper: impl Fn(usize) -> &'a [u32]) -> Vec<u32> {
+    let mut parents = vec![NONE; n];
+    // A node above each one that was the highest when it was last asked for, so that no path is followed twice.
+    let mut above = vec![NONE; n];
+    for k in 0..n as u32 {
+        for &row in upper(k as usize) {
+            let mut at = row;
+            while at < k {
+                let next = std::mem::replace(&mut above[at as usize], k);
+                if next == NONE {
+                    parents[at as usize] = k;
+                }
+                at = next;
+            }
+        }
+    }
+    parents
+}
+
 /// The parent of each column, and how many entries each column of the factor has below the diagonal. `upper(k)` gives the rows above the diagonal of column `k`.
 pub fn parents_and_counts<'a>(n: usize, upper: impl Fn(usize) -> &'a [u32]) -> (Vec<u32>, Vec<usize>) {
     let mut parents = vec![NONE; n];

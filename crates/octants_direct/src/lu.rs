@@ -1,8 +1,10 @@
 //! `LU` of a square matrix, column by column: a column of `L` and `U` solves a triangular system with the columns before it (Gilbert and Peierls, 1988). Which of
-//! its unknowns are not zero is found by following the entries of `L` first, so that the work is that of the entries alone.
+//! its unknowns are not zero is found by following the entries of `L` first, so that the work is that of the entries alone. Entries that lead nowhere new are not followed
+//! (symmetric pruning, Eisenstat and Liu, 1992): the factorisation of a grid takes a fraction of the time by it.
 
 use std::sync::Arc;
 
+use crate::elimination_tree::{parents, postorder};
 use crate::min_degree::min_degree;
 use crate::pattern::Pattern;
 
@@ -46,11 +48,12 @@ pub struct Lu {
 
 impl LuAnalysis {
     pub fn new(pattern: Pattern, ordering: ColumnOrdering) -> Self {
-        let order = min_degree(match ordering {
+        let neighbours = match ordering {
             ColumnOrdering::Symmetric => pattern.neighbours(),
             ColumnOrdering::Columns => pattern.column_neighbours(),
-        });
-        Self { pattern, order }
+        };
+        let order = min_degree(neighbours.clone());
+        Self { order: by_subtrees(&neighbours, &order), pattern }
     }
 
     /// Factorises the matrix that has these values. Nothing if a column has no pivot.
@@ -62,10 +65,12 @@ impl LuAnalysis {
         let mut place = vec![NONE; n];
         let (mut lower, mut upper) = (Columns::new(), Columns::new());
         let (mut pivot_rows, mut diagonal) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        // How many of the entries of a column of `L`, the first, lead to all that it leads to.
+        let mut followed: Vec<usize> = Vec::with_capacity(n);
         let mut x = vec![0.0; n];
         for (k, &column) in self.order.iter().enumerate() {
             let column = column as usize;
-            reach.find(self.pattern.column(column), &lower, &place);
+            reach.find(self.pattern.column(column), &lower, &followed, &place);
             for entry in self.pattern.range(column) {
                 x[self.pattern.row(entry) as usize] += values[entry];
             }
@@ -89,6 +94,16 @@ impl LuAnalysis {
             diagonal.push(pivot);
             lower.end_column();
             upper.end_column();
+            followed.push(lower.rows(k).len());
+            for &earlier in upper.rows(k) {
+                // What column `earlier` leads to beyond its pivots, column `k` leads to as well.
+                if followed[earlier as usize] == lower.rows(earlier as usize).len()
+                    && lower.rows(earlier as usize).contains(&(pivot_row as u32))
+                {
+                    followed[earlier as usize] =
+                        lower.put_first(earlier as usize, |row| place[row as usize] != NONE);
+                }
+            }
         }
         for row in &mut lower.rows {
             *row = place[*row as usize];
@@ -121,6 +136,19 @@ impl Lu {
     }
 }
 
+/// An order that leaves the same entries, with columns of one subtree of the elimination tree side by side: they are used one after the other.
+fn by_subtrees(neighbours: &[Vec<u32>], order: &[u32]) -> Vec<u32> {
+    let mut place = vec![0_u32; order.len()];
+    for (k, &node) in order.iter().enumerate() {
+        place[node as usize] = k as u32;
+    }
+    let places: Vec<Vec<u32>> = order
+        .iter()
+        .map(|&node| neighbours[node as usize].iter().map(|&other| place[other as usize]).collect())
+        .collect();
+    postorder(&parents(order.len(), |k| &places[k])).into_iter().map(|k| order[k as usize]).collect()
+}
+
 /// The row of the greatest entry among rows that are no pivots yet, or of the one on the diagonal where that is large enough.
 fn pivot_of(x: &[f64], rows: &[u32], place: &[u32], diagonal: usize) -> Option<usize> {
     let free = || rows.iter().map(|&row| row as usize).filter(|&row| place[row] == NONE);
@@ -149,6 +177,20 @@ impl Columns {
 
     fn rows(&self, column: usize) -> &[u32] {
         &self.rows[self.starts[column]..self.starts[column + 1]]
+    }
+
+    /// Moves the entries of a column in some rows before the others; how many they are.
+    fn put_first(&mut self, column: usize, is_one: impl Fn(u32) -> bool) -> usize {
+        let start = self.starts[column];
+        let mut next = start;
+        for at in start..self.starts[column + 1] {
+            if is_one(self.rows[at]) {
+                self.rows.swap(at, next);
+                self.values.swap(at, next);
+                next += 1;
+            }
+        }
+        next - start
     }
 
     /// Subtracts `factor` times a column.
@@ -180,15 +222,18 @@ impl Reach {
         &self.found[self.top..]
     }
 
-    /// All rows that are reached from `from` over columns of `lower`. A row that is a pivot leads to its column.
-    fn find(&mut self, from: &[u32], lower: &Columns, place: &[u32]) {
+    /// All rows that are reached from `from` over the first entries of columns of `lower`. A row that is a pivot leads to its column.
+    fn find(&mut self, from: &[u32], lower: &Columns, followed: &[usize], place: &[u32]) {
         self.top = self.found.len();
         self.stamp += 1;
         for &row in from {
             self.enter(row);
             while let Some((row, looked_at)) = self.path.pop() {
                 let column = place[row as usize];
-                let below = if column == NONE { &[][..] } else { lower.rows(column as usize) };
+                let below = match column {
+                    NONE => &[][..],
+                    _ => &lower.rows(column as usize)[..followed[column as usize]],
+                };
                 if let Some(&next) = below.get(looked_at as usize) {
                     self.path.push((row, looked_at + 1));
                     self.enter(next);

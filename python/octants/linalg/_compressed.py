@@ -83,7 +83,7 @@ class Compressed:
         """The sum, or the difference."""
         rows, columns, values = self.triplets()
         other_rows, other_columns, other_values = other.triplets()
-        return of_triplets(
+        return _added_up(
             self.shape,
             self.by_rows,
             numpy.concatenate([rows, other_rows]),
@@ -108,10 +108,10 @@ class Compressed:
         counts = numpy.diff(right.starts)[inner]
         before = numpy.repeat(numpy.cumsum(counts) - counts, counts)
         met = numpy.repeat(right.starts[inner], counts) + numpy.arange(counts.sum()) - before
-        # In double precision, as `of_triplets` adds them up.
+        # In double precision, as they are added up.
         products = numpy.repeat(values.astype(numpy.float64), counts) * right.values[met]
         shape = (self.shape[0], other.shape[1])
-        made = of_triplets(shape, self.by_rows, numpy.repeat(rows, counts), right.places[met], products)
+        made = _added_up(shape, self.by_rows, numpy.repeat(rows, counts), right.places[met], products)
         return made.with_values(made.values.astype(values.dtype))
 
     def _line_length(self) -> int:
@@ -137,18 +137,38 @@ def of_triplets(shape: tuple[int, int], by_rows: bool, rows, columns, values) ->
         outside = numpy.flatnonzero((given < 0) | (given >= extent))
         if len(outside):
             raise OctantsRuntimeError(f"{name} {given[outside[0]]} is outside of a matrix of shape {shape}")
+    return _added_up(shape, by_rows, rows, columns, values, by_value=True)
+
+
+def _added_up(shape: tuple[int, int], by_rows: bool, rows, columns, values, by_value: bool = False) -> Compressed:
+    """The matrix of triplets, in double precision. Those of a place are added up as they come, or in the order of their values."""
     lines, places = (rows, columns) if by_rows else (columns, rows)
     length = shape[1] if by_rows else shape[0]
     keys = lines.astype(numpy.int64) * length + places
-    order = numpy.lexsort((values, keys))
+    # Stable sorting merges what is in order already, such as the entries of two matrices.
+    order = numpy.argsort(keys, kind=None if by_value else "stable")
     keys = keys[order]
-    firsts = numpy.flatnonzero(numpy.diff(keys, prepend=-1))
-    sums = values[order].astype(numpy.float64)
-    if len(sums):
-        sums = numpy.add.reduceat(sums, firsts)
+    is_first = numpy.diff(keys, prepend=-1) != 0
+    firsts = numpy.flatnonzero(is_first)
+    if len(firsts) == len(keys):
+        sums = values[order]
+    else:
+        if by_value:
+            order = _by_value(order, keys, is_first, values)
+        sums = numpy.add.reduceat(values[order].astype(numpy.float64), firsts).astype(values.dtype)
     lines, places = numpy.divmod(keys[firsts], max(1, length))
     count = shape[0] if by_rows else shape[1]
-    return Compressed(shape, by_rows, _starts(lines, count), places.astype(numpy.int32), sums.astype(values.dtype))
+    return Compressed(shape, by_rows, _starts(lines, count), places.astype(numpy.int32), sums)
+
+
+def _by_value(order, keys, is_first, values):
+    """An order in which triplets of one place go by their values: only those that share a place are sorted again."""
+    shares = ~is_first
+    shares[:-1] |= ~is_first[1:]
+    sharing = order[shares]
+    order = order.copy()
+    order[shares] = sharing[numpy.lexsort((values[sharing], keys[shares]))]
+    return order
 
 
 def _starts(lines: numpy.ndarray, count: int) -> numpy.ndarray:
