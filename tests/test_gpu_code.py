@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import octants as oc
@@ -141,6 +142,65 @@ def test_the_assembler_takes_the_kernels_of_an_example(name, ptxas, kernels, mon
     for capability in CAPABILITIES:
         modules = texts(kernels, capability)
         assert len(modules) > 1
+        assemble(ptxas, tmp_path, capability, modules, "-O1")
+
+
+# --- the package's own kernels -----------------------------------------------------------------------------------------
+
+
+def test_the_assembler_takes_the_algorithms(ptxas, tmp_path):
+    n, levels = 70_000, 3
+
+    @oc.kernel
+    def go(
+        x: oc.types.NDArray,
+        y: oc.types.NDArray,
+        flags: oc.types.NDArray,
+        count: oc.types.NDArray,
+        scratch: oc.types.NDArray,
+    ):
+        oc.algorithms.reduce_add(x, y, scratch, n, oc.f32, levels)
+        oc.algorithms.exclusive_scan_max(x, y, scratch, n, oc.f32, levels)
+        oc.algorithms.select(x, flags, y, count, scratch, n, levels)
+        oc.algorithms.reduce_by_key_add(flags, x, flags, y, count, scratch, n, oc.f32, levels)
+
+    reals, flags = (oc.ndarray(oc.f32, n), oc.ndarray(oc.f32, n)), oc.ndarray(oc.i32, n)
+    slots = oc.algorithms.reduce_by_key_scratch_slots(n)
+    go(*reals, flags, oc.ndarray(oc.i32, 1), oc.ndarray(oc.u32, slots))
+    for capability in CAPABILITIES:
+        modules = texts([go], capability)
+        assert len(modules) > 10
+        assemble(ptxas, tmp_path, capability, modules, "-O1")
+
+
+def test_the_assembler_takes_linear_algebra(ptxas, tmp_path):
+    from octants.linalg import _products, matrixfree_cg
+
+    builder = oc.linalg.SparseMatrixBuilder(4, 4, max_num_triplets=8)
+
+    @oc.kernel
+    def fill(A: oc.types.sparse_matrix_builder()):
+        for i in range(4):
+            A[i, i] += i + 2.0
+            A[i, 3 - i] -= 1.0
+
+    @oc.kernel
+    def double(x: oc.template(), out: oc.template()):
+        for i in x:
+            out[i] = 2 * x[i]
+
+    fill(builder)
+    b, x = oc.field(oc.f32, 4), oc.field(oc.f32, 4)
+    b.from_numpy(np.arange(4, dtype=np.float32))
+    assert oc.linalg.SparseCG(builder.build(), b.to_numpy()).solve()[1]
+    assert oc.linalg.MatrixFreeBICGSTAB(oc.linalg.LinearOperator(double), b, x)
+    kernels = [fill]
+    for module in (_products, matrixfree_cg):
+        kernels += [kernel for kernel in vars(module).values() if isinstance(kernel, type(fill))]
+    assert len(kernels) == 10
+    for capability in CAPABILITIES:
+        modules = texts(kernels, capability)
+        assert all(texts([kernel], capability) for kernel in kernels)
         assemble(ptxas, tmp_path, capability, modules, "-O1")
 
 
