@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from host_values import same
 
 import octants as oc
 from octants._octants import plain_array
