@@ -329,6 +329,77 @@ def test_class_methods_see_their_class_as_it_is(arch, monkeypatch):
     assert one.by_python() == 25 and one.by_func(2) == 10
 
 
+@oc.data_oriented
+class Polynomial:
+    """Special methods are funcs."""
+
+    def __init__(self, *factors):
+        self.factors = oc.field(oc.f32, shape=len(factors))
+        self.factors.from_numpy(np.array(factors, np.float32))
+        self.order = len(factors)
+
+    @oc.func
+    def __getitem__(self, i):
+        return self.factors[i]
+
+    @oc.func
+    def __call__(self, x):
+        value = 0.0
+        for i in oc.static(range(self.order)):
+            value = value * x + self[self.order - 1 - i]
+        return value
+
+    @oc.func
+    def __add__(self, other):
+        return self[0] + other
+
+    @oc.func
+    def __rmul__(self, other):
+        return other * self[self.order - 1]
+
+    @oc.kernel
+    def at(self, x: oc.f32) -> oc.f32:
+        return self(x)
+
+    @oc.kernel
+    def at_two(self) -> oc.f32:
+        return self(2) + self[1]
+
+    @oc.kernel
+    def sums(self, x: oc.f32) -> oc.f32:
+        return (self + x) + 100 * (self + 1) + x * self
+
+
+@pytest.mark.filterwarnings("error")
+def test_special_methods_that_are_funcs(arch):
+    one, other = Polynomial(1, 2, 3), Polynomial(5, 7)
+    assert (one.at(3), other.at(3)) == (34, 26)
+    assert (one.at_two(), other.at_two()) == (17 + 2, 19 + 7)
+    assert one.sums(0.5) == 1.5 + 200 + 1.5
+    one.factors[0] = 10
+    assert one.at(3) == 43
+
+
+def test_plain_python_calls_funcs_with_what_is_known(arch):
+    """A function that is not decorated may call a func also where all arguments are constants."""
+
+    @oc.func
+    def successor(v):
+        return v + 1
+
+    def twice(v):
+        return successor(v) * 2
+
+    @oc.kernel
+    def k(x: oc.i32) -> oc.i32:
+        return twice(3) + twice(x)
+
+    with pytest.warns(SyntaxWarning, match="calling the Python function"):
+        assert k(10) == 8 + 22
+    with pytest.raises(oc.OctantsSyntaxError, match="was called from ordinary Python"):
+        twice(3)
+
+
 def test_a_class_method_of_a_class_without_the_decorator():
     class Plain:
         @classmethod

@@ -369,7 +369,7 @@ pub trait Tracer<O> {
     fn getattr(&mut self, object: &O, name: &str) -> Result<O, TraceError>;
     fn getitem(&mut self, object: &O, index: &O) -> Result<O, TraceError>;
     fn setitem(&mut self, object: &O, index: &O, value: &O) -> Result<(), TraceError>;
-    /// An intrinsic, an `@oc.func` or a dtype called with at least one expression among the arguments.
+    /// An `@oc.func`, or an intrinsic or a dtype with at least one expression among the arguments.
     fn call(&mut self, callee: &O, args: &[O], kwargs: &[(String, O)]) -> Result<O, TraceError>;
     /// Refuses what host code is about to do: it may not happen while a kernel is being compiled.
     fn host_only(&mut self, what: HostOnly<'_>) -> TraceError;

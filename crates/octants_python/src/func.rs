@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyTuple};
 
 use crate::errors;
-use crate::expr::{self, Expr};
+use crate::expr;
 use crate::host::PyHost;
 use crate::runtime::Runtime;
 use crate::traced::Traced;
@@ -46,7 +46,7 @@ impl Func {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let given = kwargs.map_or_else(|| PyDict::new(py), Bound::clone);
-        if args.iter().chain(given.values().iter()).any(|arg| arg.is_instance_of::<Expr>()) {
+        if expr::is_compiling() {
             return expr::trace_call(slf.as_any(), args, &given);
         }
         let name: String = slf.getattr("__name__")?.extract()?;

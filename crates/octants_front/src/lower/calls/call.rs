@@ -59,6 +59,7 @@ impl<H: Host> Lowerer<'_, H> {
             return result;
         }
         let Term::Object(object) = target else { return Err(self.not_callable(&target, callee.span)) };
+        let object = self.special_method(&object, "__call__").unwrap_or(object);
         let outer = std::mem::replace(&mut self.call_span, span);
         let result = match self.host.meaning(&object) {
             Meaning::Intrinsic(intrinsic) => self.intrinsic(intrinsic, &object, args, keywords, span),

@@ -8,4 +8,5 @@ pub(crate) mod func;
 pub(crate) mod host_only;
 pub(crate) mod print;
 pub(crate) mod real_func;
+pub(crate) mod special_methods;
 pub(crate) mod trace;

@@ -510,6 +510,10 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// An item of a host object.
     fn host_item(&mut self, object: &H::Object, index: &Expr, span: Span) -> Fallible<Term<H::Object>> {
+        if let Some(method) = self.special_method(object, "__getitem__") {
+            let key = self.operand(index)?;
+            return self.call_special(&method, key, span);
+        }
         // Says what is wrong with an array that is not an argument.
         let resolved = match self.host.meaning(object) {
             Meaning::Tensor(_) | Meaning::Struct { .. } => Term::Object(object.clone()),

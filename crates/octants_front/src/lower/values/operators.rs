@@ -27,6 +27,9 @@ impl<H: Host> Lowerer<'_, H> {
         if let Some(calculated) = self.formula_binary(op, &a, &b) {
             return Ok(calculated);
         }
+        if let Some(result) = self.special_operator(op, &a, &b, span)? {
+            return Ok(result);
+        }
         if (a.holds_formula() || b.holds_formula())
             && let Some(joined) = join_sequences(op, &a, &b)
         {
