@@ -203,7 +203,7 @@ def test_operators_are_those_of_dense_matrices(arch, name, formats):
             C = matrix_of(c, name, formats[1])
             x = (random.integers(-8, 9, m) / 4).astype(NUMPY[name])
             for ours, theirs in (
-                (A, a), (A + B, a + b), (A - B, a - b), (A * B, a * b), (2.5 * A, 2.5 * a), (A * 3, 3 * a), (A @ C, a @ c),
+                (A, a), (A + B, a + b), (A - B, a - b), (A - 2 * A, -a), (A * B, a * b), (2.5 * A, 2.5 * a), (A * 3, 3 * a), (A @ C, a @ c),
                 (A.transpose(), a.T), (A.transpose().transpose(), a), (A @ C @ C.transpose() - A, a @ c @ c.T - a),
             ):  # fmt: skip
                 assert ours.dtype == getattr(oc, name) and ours.shape == theirs.shape

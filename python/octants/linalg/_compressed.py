@@ -61,6 +61,14 @@ class Compressed:
         """The same places with other values."""
         return Compressed(self.shape, self.by_rows, self.starts, self.places, values)
 
+    def has_places_of(self, other: Compressed) -> bool:
+        """Whether entries are in the same places, in the same order."""
+        return (
+            self.by_rows == other.by_rows
+            and numpy.array_equal(self.starts, other.starts)
+            and numpy.array_equal(self.places, other.places)
+        )
+
     def find(self, row: int, column: int) -> tuple[int, bool]:
         """The number of an entry, or the one that it would have, and whether it is there."""
         line, place = (row, column) if self.by_rows else (column, row)
@@ -81,6 +89,8 @@ class Compressed:
 
     def plus(self, other: Compressed, sign: int) -> Compressed:
         """The sum, or the difference."""
+        if self.has_places_of(other):
+            return self.with_values(self.values + sign * other.values.astype(self.values.dtype))
         rows, columns, values = self.triplets()
         other_rows, other_columns, other_values = other.triplets()
         return _added_up(
@@ -145,8 +155,8 @@ def _added_up(shape: tuple[int, int], by_rows: bool, rows, columns, values, by_v
     lines, places = (rows, columns) if by_rows else (columns, rows)
     length = shape[1] if by_rows else shape[0]
     keys = lines.astype(numpy.int64) * length + places
-    # Stable sorting merges what is in order already, such as the entries of two matrices.
-    order = numpy.argsort(keys, kind=None if by_value else "stable")
+    # Stable sorting merges what is in order already, such as the entries of two matrices and what a kernel's loop appends.
+    order = numpy.argsort(keys, kind="stable")
     keys = keys[order]
     is_first = numpy.diff(keys, prepend=-1) != 0
     firsts = numpy.flatnonzero(is_first)

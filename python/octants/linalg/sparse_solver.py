@@ -68,18 +68,10 @@ class SparseSolver:
         """Factorises a matrix. One whose entries are elsewhere than those of the matrix that was analysed is analysed first."""
         columns = self._columns(sparse_matrix)
         analysis = self._analysis
-        if analysis is None or not self._has_places_of(columns):
+        if analysis is None or self._analysed is None or not self._analysed.has_places_of(columns):
             analysis = self._analyse(columns)
         self._factor = analysis.factorise(columns.values.astype(numpy.float64).tobytes())
         self._is_factorised = True
-
-    def _has_places_of(self, columns: Compressed) -> bool:
-        known = self._analysed
-        return (
-            known is not None
-            and numpy.array_equal(known.starts, columns.starts)
-            and numpy.array_equal(known.places, columns.places)
-        )
 
     def solve(self, b):
         """The ``x`` with ``A x = b``: an array if ``b`` is one, else a numpy array."""
