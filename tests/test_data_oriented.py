@@ -354,6 +354,13 @@ class Polynomial:
         return self[0] + other
 
     @oc.func
+    def __lt__(self, other):
+        return self[0] < other
+
+    def __len__(self):
+        return self.order
+
+    @oc.func
     def __rmul__(self, other):
         return other * self[self.order - 1]
 
@@ -369,6 +376,10 @@ class Polynomial:
     def sums(self, x: oc.f32) -> oc.f32:
         return (self + x) + 100 * (self + 1) + x * self
 
+    @oc.kernel
+    def comparisons(self, x: oc.f32) -> oc.i32:
+        return (1 if self < x else 0) + (10 if x > self else 0) + 100 * len(self)
+
 
 @pytest.mark.filterwarnings("error")
 def test_special_methods_that_are_funcs(arch):
@@ -376,8 +387,24 @@ def test_special_methods_that_are_funcs(arch):
     assert (one.at(3), other.at(3)) == (34, 26)
     assert (one.at_two(), other.at_two()) == (17 + 2, 19 + 7)
     assert one.sums(0.5) == 1.5 + 200 + 1.5
+    assert (one.comparisons(0.5), one.comparisons(1.5), other.comparisons(6.0)) == (300, 311, 211)
+    other.order = 1
+    assert other.comparisons(6.0) == 111
+    other.order = 2
     one.factors[0] = 10
     assert one.at(3) == 43
+
+
+def test_items_that_a_func_gives_are_not_looped_over():
+    @oc.kernel
+    def k(of: oc.template()) -> oc.f32:
+        total = 0.0
+        for item in oc.static(of):
+            total += item
+        return total
+
+    with pytest.raises(oc.OctantsSyntaxError, match="its `__getitem__` is a func"):
+        k(Polynomial(1, 2))
 
 
 def test_plain_python_calls_funcs_with_what_is_known(arch):

@@ -227,6 +227,11 @@ impl<H: Host> Lowerer<'_, H> {
 
     fn length(&mut self, arguments: &[Argument<H::Object>], span: Span) -> Fallible<Term<H::Object>> {
         let [of] = self.required(Intrinsic::Len, arguments, ["obj"], span)?;
+        if let Term::Object(object) = &of.term
+            && let Some(length) = self.special_length(object, span)?
+        {
+            return Ok(length);
+        }
         if let Some(items) = self.count(&of.term, of.span)? {
             return Ok(Term::Int(items as i128));
         }

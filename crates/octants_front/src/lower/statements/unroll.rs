@@ -65,6 +65,13 @@ impl<H: Host> Lowerer<'_, H> {
             return Ok(items);
         }
         match self.rvalue(term.clone(), span)? {
+            // Python would index it until that fails, which a func never does while compiling.
+            Term::Object(object) if self.is_indexed_by_func(&object) => {
+                let what = self.describe(&Term::Object(object));
+                let message =
+                    format!("{what} cannot be iterated at compile time: its `__getitem__` is a func");
+                Err(self.error(Code::LoopIterable, span, message))
+            }
             Term::Object(object) => {
                 let host = self.host;
                 let items = host.iterate(&object, self).map_err(|e| self.host_error(e, span))?;

@@ -353,6 +353,9 @@ impl<H: Host> Lowerer<'_, H> {
         if let Some(calculated) = self.formula_compare(op, &a, &b) {
             return Ok(calculated);
         }
+        if let Some(result) = self.special_comparison(op, &a, &b, span)? {
+            return Ok(result);
+        }
         if a.is_static() && b.is_static() {
             if let Some(holds) = fold::compare(op, &a, &b) {
                 return Ok(Term::Bool(holds));
