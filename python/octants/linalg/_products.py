@@ -1,11 +1,11 @@
 # type: ignore  (in the kernel language annotations are values)
-"""Kernels over the vectors of sparse systems: products with a matrix, and what conjugate gradients need."""
+"""Kernels over the vectors of linear systems: products with a matrix, and what conjugate gradients need, of arrays and fields of any rank."""
 
 from __future__ import annotations
 
-from .._language import cast, static
+from .._language import cast, grouped, static
 from .._session import kernel
-from ..types import NDArray, Template, f64
+from ..types import NDArray, Template, Tensor, f64
 
 
 @kernel
@@ -19,25 +19,25 @@ def multiply(starts: NDArray, columns: NDArray, values: NDArray, x: NDArray, out
 
 
 @kernel
-def dot(x: NDArray, y: NDArray) -> f64:
+def dot(x: Tensor, y: Tensor) -> f64:
     total = cast(0, f64)
-    for i in range(x.shape[0]):
-        total += cast(x[i], f64) * cast(y[i], f64)
+    for at in grouped(x):
+        total += cast(x[at], f64) * cast(y[at], f64)
     return total
 
 
 @kernel
-def add_scaled(x: NDArray, y: NDArray, factor: f64):
+def add_scaled(x: Tensor, y: Tensor, factor: f64):
     """``x += factor y``."""
-    for i in range(x.shape[0]):
-        x[i] = x[i] + cast(factor, static(x.dtype)) * y[i]
+    for at in grouped(x):
+        x[at] = x[at] + cast(factor, static(x.dtype)) * y[at]
 
 
 @kernel
-def scale_and_add(x: NDArray, factor: f64, y: NDArray):
-    """``x = factor x + y``."""
-    for i in range(x.shape[0]):
-        x[i] = cast(factor, static(x.dtype)) * x[i] + y[i]
+def set_to_sum(out: Tensor, x: Tensor, y: Tensor, factor: f64):
+    """``out = x + factor y``."""
+    for at in grouped(out):
+        out[at] = x[at] + cast(factor, static(x.dtype)) * y[at]
 
 
 @kernel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 
 from .._fields.field import Field
@@ -43,7 +45,7 @@ def as_given(numbers: numpy.ndarray, given, dtype):
     return array_of(numbers, dtype)
 
 
-def array_of(numbers: numpy.ndarray, dtype):
+def array_of(numbers: numpy.ndarray, dtype) -> Any:
     """An array on the device with these numbers, or with a zero if there are none: an array has an element at least."""
     made = ndarray(dtype, max(1, len(numbers)))
     if len(numbers):

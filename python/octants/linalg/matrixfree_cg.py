@@ -1,17 +1,17 @@
-# type: ignore  (in the kernel language annotations are values)
 """Iterative solvers for operators that are kernels: no matrix is stored."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import sqrt
+from typing import Any
 
 from .._fields.axes import axes
 from .._fields.builder import FieldsBuilder
 from .._fields.making import field
-from .._language import cast, grouped, static
-from .._session import kernel
 from ..exceptions import OctantsRuntimeError, OctantsTypeError
-from ..types import Template, f32, f64
+from ..types import f32, f64
+from ._products import add_scaled, dot, set_to_sum
 
 
 class LinearOperator:
@@ -25,34 +25,6 @@ class LinearOperator:
         if x.shape != Ax.shape:
             raise OctantsRuntimeError(f"x has shape {x.shape}, and Ax {Ax.shape}")
         self._matvec(x, Ax)
-
-
-@kernel
-def _copy(source: Template, target: Template):
-    for at in grouped(source):
-        target[at] = source[at]
-
-
-@kernel
-def _add_scaled(x: Template, y: Template, factor: f64):
-    """``x += factor y``."""
-    for at in grouped(x):
-        x[at] = x[at] + cast(factor, static(x.dtype)) * y[at]
-
-
-@kernel
-def _set_to_sum(out: Template, x: Template, y: Template, factor: f64):
-    """``out = x + factor y``."""
-    for at in grouped(out):
-        out[at] = x[at] + cast(factor, static(x.dtype)) * y[at]
-
-
-@kernel
-def _dot(x: Template, y: Template) -> f64:
-    total = cast(0, f64)
-    for at in grouped(x):
-        total += cast(x[at], f64) * cast(y[at], f64)
-    return total
 
 
 class _Vectors:
@@ -73,7 +45,7 @@ class _Vectors:
         node.place(*self._fields.values())
         self._tree = builder.finalize()
 
-    def __enter__(self):
+    def __enter__(self) -> Iterable[Any]:
         return self._fields.values()
 
     def __exit__(self, *_):
@@ -92,26 +64,26 @@ def MatrixFreeCG(A, b, x, tol=1e-6, maxiter=5000, quiet=True) -> bool:
     """
     with _Vectors("MatrixFreeCG", b, x, "r p Ap") as (r, p, product):
         A.matvec(x, product)
-        _set_to_sum(r, b, product, -1.0)
-        _copy(r, p)
-        square = _dot(r, r)
+        set_to_sum(r, b, product, -1.0)
+        p.copy_from(r)
+        square = dot(r, r)
         _tell(quiet, f"Initial residual = {sqrt(square):e}")
         if sqrt(square) < tol:
             return True
         for iteration in range(1, maxiter + 1):
             A.matvec(p, product)
-            curvature = _dot(p, product)
+            curvature = dot(p, product)
             if curvature == 0:
                 break
             step = square / curvature
-            _add_scaled(x, p, step)
-            _add_scaled(r, product, -step)
-            before, square = square, _dot(r, r)
+            add_scaled(x, p, step)
+            add_scaled(r, product, -step)
+            before, square = square, dot(r, r)
             _tell(quiet, f"Iter = {iteration:4}, Residual = {sqrt(square):e}")
             if sqrt(square) < tol:
                 _tell(quiet, f"Conjugate gradients converged after {iteration} iterations")
                 return True
-            _set_to_sum(p, r, p, square / before)
+            set_to_sum(p, r, p, square / before)
         _tell(quiet, f"Conjugate gradients did not converge: Residual = {sqrt(square):e}")
         return False
 
@@ -123,36 +95,36 @@ def MatrixFreeBICGSTAB(A, b, x, tol=1e-6, maxiter=5000, quiet=True) -> bool:
     """
     with _Vectors("MatrixFreeBICGSTAB", b, x, "r shadow p Ap s As") as (r, shadow, p, product, s, stabiliser):
         A.matvec(x, product)
-        _set_to_sum(r, b, product, -1.0)
-        _copy(r, shadow)
-        _copy(r, p)
-        residual = sqrt(_dot(r, r))
+        set_to_sum(r, b, product, -1.0)
+        shadow.copy_from(r)
+        p.copy_from(r)
+        residual = sqrt(dot(r, r))
         _tell(quiet, f"Initial residual = {residual:e}")
         if residual < tol:
             return True
-        slope = _dot(shadow, r)
+        slope = dot(shadow, r)
         for iteration in range(1, maxiter + 1):
             A.matvec(p, product)
-            against = _dot(shadow, product)
+            against = dot(shadow, product)
             if against == 0:
                 break
             step = slope / against
-            _set_to_sum(s, r, product, -step)
+            set_to_sum(s, r, product, -step)
             A.matvec(s, stabiliser)
-            length = _dot(stabiliser, stabiliser)
-            weight = _dot(stabiliser, s) / length if length != 0 else 0.0
-            _add_scaled(x, p, step)
-            _add_scaled(x, s, weight)
-            _set_to_sum(r, s, stabiliser, -weight)
-            residual = sqrt(_dot(r, r))
+            length = dot(stabiliser, stabiliser)
+            weight = dot(stabiliser, s) / length if length != 0 else 0.0
+            add_scaled(x, p, step)
+            add_scaled(x, s, weight)
+            set_to_sum(r, s, stabiliser, -weight)
+            residual = sqrt(dot(r, r))
             _tell(quiet, f"Iter = {iteration:4}, Residual = {residual:e}")
             if residual < tol:
                 _tell(quiet, f"BICGSTAB converged after {iteration} iterations")
                 return True
-            before, slope = slope, _dot(shadow, r)
+            before, slope = slope, dot(shadow, r)
             if weight == 0 or before == 0:
                 break
-            _add_scaled(p, product, -weight)
-            _set_to_sum(p, r, p, (slope / before) * (step / weight))
+            add_scaled(p, product, -weight)
+            set_to_sum(p, r, p, (slope / before) * (step / weight))
         _tell(quiet, f"BICGSTAB did not converge: Residual = {residual:e}")
         return False

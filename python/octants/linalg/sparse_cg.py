@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 
 from .._ndarrays import ndarray
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
-from ._products import add_scaled, dot, multiply, multiply_entries, scale_and_add
+from ._products import add_scaled, dot, multiply, multiply_entries, set_to_sum
 from ._vectors import array_of, on_host
 from .sparse_matrix import SparseMatrix
 
@@ -35,7 +37,8 @@ class SparseCG:
         matrix = self.A._rows_on_device()
         dtype = self.A.dtype
         x, right, residual = (array_of(data, dtype) for data in (self._start, self._right, self._right))
-        product, scaled, direction = (ndarray(dtype, self.A.n) for _ in range(3))
+        zeros: list[Any] = [ndarray(dtype, self.A.n) for _ in range(3)]
+        product, scaled, direction = zeros
         multiply(*matrix, x, product, dtype)
         add_scaled(residual, product, -1.0)
         limit = self.atol * self.atol * dot(right, right)
@@ -57,7 +60,7 @@ class SparseCG:
                 break
             multiply_entries(inverse, residual, scaled)
             before, slope = slope, dot(residual, scaled)
-            scale_and_add(direction, slope / before, scaled)
+            set_to_sum(direction, scaled, direction, slope / before)
         return x.to_numpy(), done
 
     def _inverse_diagonal(self) -> numpy.ndarray:
