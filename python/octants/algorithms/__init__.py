@@ -1,7 +1,7 @@
 """Algorithms over whole arrays, as funcs that a kernel calls at its top level. Written in the kernel language.
 
-Arrays are fields, arrays and tensors of one axis, cut into blocks that do not depend on the number of threads: results are the same in every run. Each
-file begins with how it does it. ``parallel_sort`` and ``PrefixSumExecutor`` are for the host, and deprecated.
+Arrays are fields, arrays and tensors of one axis, cut into blocks that do not depend on the number of threads: results are the same in every run. Elements
+are numbered from 0, wherever an array's indices begin: those of a field may begin at an offset. Each file begins with how it does it. ``parallel_sort`` and ``PrefixSumExecutor`` are for the host, and deprecated.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from .._ndarrays import ndarray
 from .._session import kernel
 from ..types import Template, Tensor, i32, u32
 from ._scan import scan
-from ._scratch import exclusive_scan_scratch_slots
+from ._scratch import exclusive_scan_scratch_slots, nth
 
 __all__ = ["PrefixSumExecutor", "parallel_sort"]
 
@@ -25,12 +25,13 @@ def _compare_exchanges(
     """Puts pairs at ``distance`` in order: those whose first index has ``offset`` as its bit ``size``."""
     for at in range(n - distance):
         if (at & size) == offset:
-            key, other = keys[at], keys[at + distance]
+            low, high = nth(keys, at), nth(keys, at + distance)
+            key, other = keys[low], keys[high]
             if key > other:
-                keys[at], keys[at + distance] = other, key
+                keys[low], keys[high] = other, key
                 if static(has_values):
-                    value, other_value = values[at], values[at + distance]
-                    values[at], values[at + distance] = other_value, value
+                    low, high = nth(values, at), nth(values, at + distance)
+                    values[low], values[high] = values[high], values[low]
 
 
 def parallel_sort(keys, values=None) -> None:
@@ -43,6 +44,8 @@ def parallel_sort(keys, values=None) -> None:
     )
     n = keys.shape[0]
     others = keys if values is None else values
+    if others.shape[0] < n:
+        raise ValueError(f"parallel_sort needs a value for each of {n} keys; there are {others.shape[0]}")
     size = 1 << max(0, (n - 1).bit_length() - 1)
     top = size
     while size > 0:
@@ -77,4 +80,8 @@ class PrefixSumExecutor:
         """Replaces each of the first elements by the sum of those up to it."""
         if input_arr.dtype != i32:
             raise RuntimeError(f"PrefixSumExecutor adds up fields of i32, not of {input_arr.dtype}")
+        if input_arr.shape[0] < self._length:
+            raise ValueError(
+                f"this PrefixSumExecutor adds up {self._length} elements, and the field has {input_arr.shape[0]}"
+            )
         _inclusive_sums(input_arr, self._scratch, self._length)

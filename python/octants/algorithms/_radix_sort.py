@@ -12,7 +12,7 @@ from .._primitive_types import f32, f64, i32, i64, u32
 from .._session import func
 from ..types import Template
 from ._scan import sums_before
-from ._scratch import BLOCK, DIGIT_BITS, DIGITS, UNSIGNED, WIDTH, sort_passes, sort_scratch_slots
+from ._scratch import BLOCK, DIGIT_BITS, DIGITS, UNSIGNED, WIDTH, nth, sort_passes, sort_scratch_slots
 
 __all__ = ["sort", "sort_scratch_slots"]
 
@@ -46,20 +46,21 @@ def _sort_by_digit(
     blocks = (n + static(BLOCK - 1)) // static(BLOCK)
     for block in range(blocks):
         for digit in range(static(DIGITS)):
-            scratch[digit * blocks + block] = u32(0)
+            scratch[nth(scratch, digit * blocks + block)] = u32(0)
         for at in range(block * static(BLOCK), min(n, (block + 1) * static(BLOCK))):
-            slot = _digit(source[at], key_dtype, shift) * blocks + block
+            key = source[nth(source, at)]
+            slot = nth(scratch, _digit(key, key_dtype, shift) * blocks + block)
             scratch[slot] = scratch[slot] + u32(1)
     sums_before(scratch, blocks * static(DIGITS), levels)
     for block in range(blocks):
         for at in range(block * static(BLOCK), min(n, (block + 1) * static(BLOCK))):
-            key = source[at]
-            slot = _digit(key, key_dtype, shift) * blocks + block
+            key = source[nth(source, at)]
+            slot = nth(scratch, _digit(key, key_dtype, shift) * blocks + block)
             place = cast(scratch[slot], i32)
             scratch[slot] = scratch[slot] + u32(1)
-            target[place] = key
+            target[nth(target, place)] = key
             if static(has_values):
-                moved[place] = values[at]
+                moved[nth(moved, place)] = values[nth(values, at)]
 
 
 @func(requires_top_level=True)

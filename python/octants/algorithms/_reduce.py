@@ -10,7 +10,7 @@ from __future__ import annotations
 from .._language import bit_cast, cast, static
 from .._session import func
 from ..types import Template, i32
-from ._scratch import BLOCK, UNSIGNED, blocks_of, identity, require_levels
+from ._scratch import BLOCK, UNSIGNED, blocks_of, identity, nth, require_levels
 
 
 @func
@@ -26,12 +26,12 @@ def combined(a, b, op: Template):
 @func
 def kept(scratch: Template, at, dtype: Template):
     """The number whose bits an entry of the scratch has."""
-    return bit_cast(cast(scratch[at], static(UNSIGNED[dtype])), dtype)
+    return bit_cast(cast(scratch[nth(scratch, at)], static(UNSIGNED[dtype])), dtype)
 
 
 @func
 def keep(scratch: Template, at, value, dtype: Template):
-    scratch[at] = bit_cast(value, static(UNSIGNED[dtype]))
+    scratch[nth(scratch, at)] = bit_cast(value, static(UNSIGNED[dtype]))
 
 
 @func
@@ -39,7 +39,7 @@ def block_of_array(arr: Template, block, n, dtype: Template, op: Template):
     """What a block of an array comes to."""
     total = cast(static(identity(op, dtype)), dtype)
     for at in range(block * static(BLOCK), min(n, (block + 1) * static(BLOCK))):
-        total = combined(total, cast(arr[at], dtype), op)
+        total = combined(total, cast(arr[nth(arr, at)], dtype), op)
     return total
 
 
@@ -93,13 +93,13 @@ def _reduce(arr: Template, out: Template, scratch: Template, n, dtype: Template,
             if static(levels > 1):
                 total = combined(total, kept(scratch, at, dtype), op)
             else:
-                total = combined(total, cast(arr[at], dtype), op)
-        out[0] = total
+                total = combined(total, cast(arr[nth(arr, at)], dtype), op)
+        out[nth(out, 0)] = total
 
 
 @func(requires_top_level=True)
 def reduce_add(arr: Template, out: Template, scratch: Template, n: i32, dtype: Template, log256_max_n: Template):
-    """Sets ``out[0]`` to the sum of the first ``n`` elements, which is the same in every run.
+    """Sets the first element of ``out`` to the sum of the first ``n`` elements, which is the same in every run.
 
     ``scratch`` has ``reduce_scratch_slots`` entries, of u32 where elements have four bytes, else of u64. ``log256_max_n`` says how many
     elements there are at most: 256 to that power.
@@ -109,11 +109,11 @@ def reduce_add(arr: Template, out: Template, scratch: Template, n: i32, dtype: T
 
 @func(requires_top_level=True)
 def reduce_min(arr: Template, out: Template, scratch: Template, n: i32, dtype: Template, log256_max_n: Template):
-    """Sets ``out[0]`` to the least of the first ``n`` elements, as ``reduce_add``; of none, to the greatest number of the type."""
+    """Sets the first element of ``out`` to the least of the first ``n`` elements, as ``reduce_add``; of none, to the greatest number of the type."""
     _reduce(arr, out, scratch, n, dtype, log256_max_n, "min")
 
 
 @func(requires_top_level=True)
 def reduce_max(arr: Template, out: Template, scratch: Template, n: i32, dtype: Template, log256_max_n: Template):
-    """Sets ``out[0]`` to the greatest of the first ``n`` elements, as ``reduce_add``; of none, to the least number of the type."""
+    """Sets the first element of ``out`` to the greatest of the first ``n`` elements, as ``reduce_add``; of none, to the least number of the type."""
     _reduce(arr, out, scratch, n, dtype, log256_max_n, "max")

@@ -10,7 +10,7 @@ from .._language import cast, static
 from .._session import func
 from ..types import Template, i32, u32
 from ._reduce import combined, fold_blocks, keep, kept, level_begin, level_size
-from ._scratch import BLOCK, blocks_of, identity, require_apart, require_levels
+from ._scratch import BLOCK, blocks_of, identity, nth, require_apart, require_levels
 
 
 @func
@@ -58,8 +58,8 @@ def scan(
         if static(levels > 1):
             running = kept(scratch, block, dtype)
         for at in range(block * static(BLOCK), min(n, (block + 1) * static(BLOCK))):
-            following = combined(running, cast(arr[at], dtype), op)
-            out[at] = following if static(inclusive) else running
+            following = combined(running, cast(arr[nth(arr, at)], dtype), op)
+            out[nth(out, at)] = following if static(inclusive) else running
             running = following
 
 
@@ -72,10 +72,11 @@ def sums_before(scratch: Template, count, levels: Template):
         for group in range(groups):
             total = u32(0)
             for at in range(begin + group * static(BLOCK), begin + min(size, (group + 1) * static(BLOCK))):
-                value = scratch[at]
-                scratch[at] = total
+                slot = nth(scratch, at)
+                value = scratch[slot]
+                scratch[slot] = total
                 total += value
-            scratch[begin + size + group] = total
+            scratch[nth(scratch, begin + size + group)] = total
         begin += size
         size = groups
     for down in static(range(levels - 1)):
@@ -84,7 +85,8 @@ def sums_before(scratch: Template, count, levels: Template):
             begin += size
             size = blocks_of(size)
         for at in range(size):
-            scratch[begin + at] += scratch[begin + size + at // static(BLOCK)]
+            before = scratch[nth(scratch, begin + size + at // static(BLOCK))]
+            scratch[nth(scratch, begin + at)] += before
 
 
 @func(requires_top_level=True)

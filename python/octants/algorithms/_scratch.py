@@ -8,6 +8,7 @@ from __future__ import annotations
 from .._language import static
 from .._primitive_types import f32, f64, i32, i64, u32, u64
 from .._pyfunc import pyfunc
+from ..exceptions import OctantsRuntimeError
 from ..types import Template
 
 #: Elements that one iteration goes through. The scratch is laid out by it.
@@ -31,6 +32,28 @@ _GREATEST = {
     f32: float("inf"),
     f64: float("inf"),
 }
+
+
+def first_index(arr) -> int:
+    """The index of the first element: that of a field's offset, and 0 of every other array."""
+    if not hasattr(type(arr), "_origin"):
+        return 0
+    parts = list(arr._leaf_fields()) if hasattr(type(arr), "_leaf_fields") else [arr]
+    firsts = {tuple(part._origin()) for part in parts}
+    if len(firsts) > 1:
+        raise OctantsRuntimeError(
+            f"the members of {arr._description()} begin at different indices: {', '.join(map(str, sorted(firsts)))}"
+        )
+    (origin,) = firsts
+    if len(origin) != 1:
+        raise OctantsRuntimeError(f"algorithms take arrays of one axis; {arr._description()} has {len(origin)}")
+    return origin[0]
+
+
+@pyfunc
+def nth(arr: Template, at):
+    """The index of an element by its number from 0."""
+    return at + static(first_index(arr))
 
 
 def require_levels(log256_max_n: int) -> int:

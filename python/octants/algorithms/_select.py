@@ -7,14 +7,14 @@ from .._language import cast, static
 from .._session import func
 from ..types import Template, i32, u32
 from ._scan import sums_before
-from ._scratch import BLOCK, blocks_of, require_levels
+from ._scratch import BLOCK, blocks_of, nth, require_levels
 
 
 @func(requires_top_level=True)
 def select(
     arr: Template, flags: Template, out: Template, num_out: Template, scratch: Template, n: i32, log256_max_n: Template
 ):
-    """Copies those of the first ``n`` elements to ``out`` whose flag is 1, in order, and sets ``num_out[0]`` to how many they are.
+    """Copies those of the first ``n`` elements to ``out`` whose flag is 1, in order, and sets the first element of ``num_out`` to how many they are.
 
     Flags are 0 or 1; elements may be vectors, matrices and structs. ``scratch`` is an array of u32 of ``select_scratch_slots`` entries.
     ``log256_max_n`` says how many elements there are at most: 256 to that power.
@@ -24,16 +24,16 @@ def select(
     for block in range(blocks):
         count = u32(0)
         for at in range(block * static(BLOCK), min(n, (block + 1) * static(BLOCK))):
-            count += cast(flags[at], u32)
-        scratch[block] = count
+            count += cast(flags[nth(flags, at)], u32)
+        scratch[nth(scratch, block)] = count
     for _ in range(1):
-        num_out[0] = 0
+        num_out[nth(num_out, 0)] = 0
     sums_before(scratch, blocks, static(max(levels - 1, 1)))
     for block in range(blocks):
-        place = cast(scratch[block], i32)
+        place = cast(scratch[nth(scratch, block)], i32)
         for at in range(block * static(BLOCK), min(n, (block + 1) * static(BLOCK))):
-            if flags[at] != 0:
-                out[place] = arr[at]
+            if flags[nth(flags, at)] != 0:
+                out[nth(out, place)] = arr[nth(arr, at)]
                 place += 1
         if block == blocks - 1:
-            num_out[0] = place
+            num_out[nth(num_out, 0)] = place

@@ -28,7 +28,7 @@ class LinearOperator:
 
 
 class _Vectors:
-    """Fields like ``b`` that last while a solver runs."""
+    """Fields with the indices of ``b`` that last while a solver runs."""
 
     def __init__(self, what: str, b, x, names: str):
         if b.dtype != x.dtype:
@@ -39,10 +39,15 @@ class _Vectors:
             raise OctantsRuntimeError(f"{what} needs b and x of one shape, not {b.shape} and {x.shape}")
         if not 1 <= len(b.shape) <= 3:
             raise OctantsRuntimeError(f"{what} takes fields of one to three axes, not {len(b.shape)}")
+        begins = {tuple(part._origin()) if hasattr(part, "_origin") else (0,) * len(b.shape) for part in (b, x)}
+        if len(begins) > 1:
+            raise OctantsRuntimeError(
+                f"{what} needs b and x whose indices begin alike, not at {' and '.join(map(str, sorted(begins)))}"
+            )
         builder = FieldsBuilder()
         node = builder.dense(axes(*range(len(b.shape))), b.shape)
         self._fields = {name: field(b.dtype) for name in names.split()}
-        node.place(*self._fields.values())
+        node.place(*self._fields.values(), offset=begins.pop())
         self._tree = builder.finalize()
 
     def __enter__(self) -> Iterable[Any]:
