@@ -111,6 +111,24 @@ def test_more_triplets_than_there_is_place_for_are_an_error(arch):
         none.build()
 
 
+def test_the_count_of_triplets_does_not_wrap(arch):
+    """More are appended than there are numbers of 32 bits: no triplet is written before the first one."""
+    A = SparseMatrixBuilder(3, 3, max_num_triplets=4)
+
+    @oc.kernel
+    def append(A: oc.types.sparse_matrix_builder()):
+        for i in range(3):
+            A[i, i] += 1.0
+
+    for counted in (2**31 - 1, 2**31, 2**32 - 1, 2**32):
+        A._count.fill(counted)
+        append(A)
+        with pytest.raises(oc.OctantsRuntimeError, match=f"appended {counted + 3} triplets"):
+            A.build()
+    append(A)
+    assert (dense(A.build()) == np.eye(3)).all()
+
+
 def test_triplets_outside_of_the_matrix_are_an_error(arch):
     builder = SparseMatrixBuilder(4, 3, max_num_triplets=9)
     append(builder, np.array([0], np.int32), np.array([3], np.int32), np.ones(1, np.float32))
@@ -266,6 +284,13 @@ def test_building_from_arrays_of_triplets(arch):
         A.build_from_ndarray(oc.ndarray(oc.f32, 8))
     with pytest.raises(oc.OctantsRuntimeError, match=r"takes an oc\.ndarray"):
         A.build_from_ndarray(triplets)
+    for wrong, says in ((1.5, r"the column 1\.5"), (np.nan, "the column nan"), (np.inf, "the column inf")):
+        vectors[1] = [2, wrong, 1]
+        with pytest.raises(oc.OctantsRuntimeError, match=f"triplet 1 has {says}, which is no integer"):
+            A.build_from_ndarray(vectors)
+    vectors[1] = [0.25, 1, 1]
+    with pytest.raises(oc.OctantsRuntimeError, match=r"triplet 1 has the row 0\.25"):
+        A.build_from_ndarray(vectors)
 
 
 def test_texts_and_files(tmp_path):
@@ -277,6 +302,18 @@ def test_texts_and_files(tmp_path):
     assert lines[0] == "%%MatrixMarket matrix coordinate real general" and lines[2] == "2 2 3"
     read = {tuple(line.split()[:2]): np.float32(line.split()[2]) for line in lines[3:]}
     assert read == {("1", "1"): np.float32(1 / 3), ("2", "1"): np.float32(1e10), ("2", "2"): np.float32(-2.5e-7)}
+
+
+def test_a_large_matrix_is_not_written_out():
+    for storage_format in ("col_major", "row_major"):
+        A = SparseMatrix(10**6, 2 * 10**6, storage_format=storage_format)
+        assert repr(A) == "1000000 x 2000000 matrix of f32 with 0 entries"
+        A[5, 1_999_999], A[7, 3] = 1 / 3, 2.0
+        entries = ["[7, 3] = 2", "[5, 1999999] = 0.3333"]
+        wanted = entries if storage_format == "col_major" else entries[::-1]
+        assert str(A).splitlines() == ["1000000 x 2000000 matrix of f32 with 2 entries", *wanted]
+    many = str(matrix_of(np.ones((100, 100)))).splitlines()
+    assert many[0] == "100 x 100 matrix of f64 with 10000 entries" and len(many) == 10 and many[-1] == "..."
 
 
 def test_what_matrices_refuse():
@@ -433,6 +470,61 @@ def test_conjugate_gradients(arch, name):
         SparseCG(SparseMatrix(2, 3), b)
     with pytest.raises(RuntimeError, match="takes a SparseMatrix"):
         SparseCG(a, b)
+
+
+@pytest.mark.parametrize("size", [1e200, 1e-200, 1e300, 1e-300])
+@pytest.mark.parametrize("of", ["right", "matrix", "both"])
+def test_conjugate_gradients_of_numbers_whose_squares_are_none(arch, size, of):
+    """Squares of such numbers are infinite, or zero: a residual compared with them says nothing."""
+    a, b = grid(4), np.arange(1.0, 17)
+    A = matrix_of(a * (size if of != "right" else 1), "f64")
+    right = b * (size if of != "matrix" else 1)
+    x, is_solved = SparseCG(A, right, max_iter=60, atol=1e-10).solve()
+    expected = np.linalg.solve(a, b) * {"right": size, "matrix": 1 / size, "both": 1}[of]
+    assert is_solved
+    np.testing.assert_allclose(x, expected, rtol=1e-8)
+    start = oc.ndarray(oc.f64, 16)
+    start.from_numpy(expected)
+    assert SparseCG(A, right, start, max_iter=1).solve()[1]
+    x, is_solved = SparseCG(A, right, max_iter=1, atol=1e-10).solve()
+    assert not is_solved
+
+
+def test_conjugate_gradients_do_not_solve_what_has_no_number():
+    for wrong in (np.inf, np.nan):
+        assert SparseCG(matrix_of(grid(2)), np.array([1, wrong, 1, 1])).solve()[1] is False
+        assert SparseCG(matrix_of(grid(2)), np.ones(4), np.array([1, wrong, 1, 1])).solve()[1] is False
+    assert SparseCG(matrix_of(np.diag([1, 1, 1, wrong])), np.ones(4)).solve()[1] is False
+    assert SparseCG(matrix_of(np.zeros((4, 4))), np.ones(4)).solve()[1] is False
+    x, is_solved = SparseCG(matrix_of(1e-200 * np.eye(4)), 1e200 * np.ones(4)).solve()
+    assert is_solved is False, "the solution overflows"
+
+
+def test_conjugate_gradients_of_matrices_that_are_not_definite():
+    """They may or may not find a solution; what they call one is one."""
+    random = np.random.default_rng(9)
+    for matrix in ([[0, 1], [1, 0]], [[1, 0], [0, -1]], [[1, 2], [2, 1]], [[1, 0], [0, 0]], [[-2, 1], [1, -2]]):
+        for right in ([1.0, 1.0], [1.0, -1.0], [1.0, 0.0]):
+            x, is_solved = SparseCG(matrix_of(np.array(matrix, float)), np.array(right)).solve()
+            assert not is_solved or np.allclose(np.array(matrix) @ x, right), (matrix, right)
+    for _ in range(50):
+        a = random.integers(-2, 3, (6, 6))
+        a, b = (a + a.T).astype(float), random.integers(-2, 3, 6).astype(float)
+        x, is_solved = SparseCG(matrix_of(a), b, max_iter=30).solve()
+        assert not is_solved or np.linalg.norm(a @ x - b) <= 2e-6 * np.linalg.norm(b)
+    assert SparseCG(matrix_of(-grid(4)), np.ones(16)).solve()[1], "one that is negative definite is solved"
+
+
+@pytest.mark.parametrize("matrix", [
+    [[1, 1], [1, 1e-20]], [[1e-20, 1], [1, 1]], [[0, 1], [1, 0]], [[1e-13, 1], [1, 1e-13]],
+    [[2, 1, 1], [1, 0, 0], [1, 0, 1]], [[1e-30, 1e-15, 0], [1e-15, 1e-15, 0], [0, 0, 1]],
+])  # fmt: skip
+def test_symmetric_systems_without_good_pivots_on_the_diagonal(matrix):
+    a, x = np.array(matrix, np.float64), np.arange(1.0, len(matrix) + 1)
+    solver = SparseSolver(oc.f64, "LDLT")
+    solver.compute(matrix_of(np.tril(a)))
+    assert solver.info()
+    np.testing.assert_allclose(solver.solve(a @ x), x, rtol=1e-9)
 
 
 # ---- operators that are kernels ----

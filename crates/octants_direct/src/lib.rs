@@ -11,9 +11,11 @@ mod elimination_tree;
 mod lu;
 mod min_degree;
 mod pattern;
+mod symmetric;
 #[cfg(test)]
 mod tests;
 
 pub use cholesky::{Cholesky, CholeskyAnalysis, Pivots};
 pub use lu::{ColumnOrdering, Lu, LuAnalysis};
 pub use pattern::Pattern;
+pub use symmetric::{Symmetric, SymmetricAnalysis};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::min_degree::min_degree;
-use crate::{CholeskyAnalysis, ColumnOrdering, LuAnalysis, Pattern, Pivots};
+use crate::{CholeskyAnalysis, ColumnOrdering, LuAnalysis, Pattern, Pivots, Symmetric, SymmetricAnalysis};
 
 /// Numbers that look random, from a generator by Marsaglia.
 struct Random(u64);
@@ -90,7 +90,7 @@ fn positive_definite_systems_are_solved() {
         assert_solves(&matrix, &factor.solve(&right), &right);
         // The same analysis does for other values.
         let twice: Vec<_> = values.iter().map(|value| 2.0 * value).collect();
-        let half: Vec<_> = analysis.factorise(&twice, Pivots::NotZero).expect("it is").solve(&right);
+        let half: Vec<_> = analysis.factorise(&twice, Pivots::Stable).expect("it is").solve(&right);
         let wanted: Vec<_> = right.iter().map(|value| value / 2.0).collect();
         assert_solves(&matrix, &half, &wanted);
         let lu = Arc::new(LuAnalysis::new(pattern, ColumnOrdering::Symmetric));
@@ -132,13 +132,13 @@ fn matrices_without_an_inverse_are_refused() {
     }
     let (pattern, values) = matrix.columns();
     let analysis = Arc::new(CholeskyAnalysis::new(&pattern));
-    assert!(analysis.factorise(&values, Pivots::NotZero).is_none());
+    assert!(analysis.factorise(&values, Pivots::Stable).is_none());
     let lu = Arc::new(LuAnalysis::new(pattern, ColumnOrdering::Columns));
     assert!(lu.factorise(&values).is_none());
     assert!(lu.factorise(&[1.0, f64::NAN, 2.0, 4.0, 1.0]).is_none());
     // Neither is one that has no entries in a column.
     let (empty, _) = Matrix::zero(2).columns();
-    assert!(Arc::new(CholeskyAnalysis::new(&empty)).factorise(&[], Pivots::NotZero).is_none());
+    assert!(Arc::new(CholeskyAnalysis::new(&empty)).factorise(&[], Pivots::Stable).is_none());
     assert!(Arc::new(LuAnalysis::new(empty, ColumnOrdering::Symmetric)).factorise(&[]).is_none());
 }
 
@@ -150,7 +150,65 @@ fn only_definite_matrices_have_positive_pivots() {
     let (pattern, values) = matrix.columns();
     let analysis = Arc::new(CholeskyAnalysis::new(&pattern));
     assert!(analysis.factorise(&values, Pivots::Positive).is_none());
-    assert_eq!(analysis.factorise(&values, Pivots::NotZero).expect("it is").solve(&[2.0, 3.0]), [1.0, -1.0]);
+    assert_eq!(analysis.factorise(&values, Pivots::Stable).expect("it is").solve(&[2.0, 3.0]), [1.0, -1.0]);
+}
+
+/// The same numbers as a matrix whose entries above the diagonal are wrong.
+fn lower_alone(matrix: &Matrix) -> Matrix {
+    let n = matrix.dense.len();
+    let entry = |i: usize, j: usize| if i >= j { matrix.dense[i][j] } else { 77.0 };
+    Matrix { dense: (0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()).collect() }
+}
+
+#[test]
+fn symmetric_systems_are_solved_whatever_their_pivots_are() {
+    let solved = |dense: &[&[f64]], right: &[f64]| {
+        let matrix = Matrix { dense: dense.iter().map(|row| row.to_vec()).collect() };
+        let (pattern, values) = lower_alone(&matrix).columns();
+        let factor = SymmetricAnalysis::new(pattern).factorise(&values).expect("it has an inverse");
+        assert_solves(&matrix, &factor.solve(right), right);
+        factor
+    };
+    // Pivots that are zero, tiny, and tiny in a corner of much smaller numbers than the rest.
+    assert!(matches!(solved(&[&[0.0, 1.0], &[1.0, 0.0]], &[2.0, 3.0]), Symmetric::Lu(_)));
+    for tiny in [1e-20, -1e-12, 1e-9] {
+        solved(&[&[tiny, 1.0], &[1.0, 1.0]], &[2.0, 3.0]);
+        solved(&[&[1.0, 1.0], &[1.0, tiny]], &[2.0, 3.0]);
+        let corner = 1e-25;
+        let matrix = [&[corner, 1e-12, 0.0][..], &[1e-12, 1e-12, 0.0], &[0.0, 0.0, 1.0]];
+        let x = solved(&matrix, &[1e-12, 2e-12, 1.0]).solve(&[1e-12, 2e-12, 1.0]);
+        assert!((x[0] - 1.0).abs() < 1e-9 && (x[1] - 1.0).abs() < 1e-9, "{x:?}");
+    }
+    assert!(matches!(solved(&[&[4.0, 1.0], &[1.0, -3.0]], &[2.0, 3.0]), Symmetric::Cholesky(_)));
+    // Saddle points: a matrix of zeros in the corner.
+    let mut random = Random(4);
+    let mut by_lu = 0;
+    for _ in 0..60 {
+        let (n, m) = (4 + random.below(30), 1 + random.below(4));
+        let mut matrix = sparse(&mut random, n + m, 2, true);
+        for i in 0..n {
+            matrix.dense[i][i] += 3.0 * random.real();
+        }
+        for i in n..n + m {
+            for j in n..n + m {
+                matrix.dense[i][j] = 0.0;
+            }
+            (matrix.dense[i][i - n], matrix.dense[i - n][i]) = (9.0, 9.0);
+        }
+        let (pattern, values) = lower_alone(&matrix).columns();
+        let right: Vec<_> = (0..n + m).map(|_| random.real()).collect();
+        if let Some(factor) = SymmetricAnalysis::new(pattern).factorise(&values) {
+            by_lu += usize::from(matches!(factor, Symmetric::Lu(_)));
+            let x = factor.solve(&right);
+            let size = x.iter().fold(1.0_f64, |size, value| size.max(value.abs()));
+            for (found, wanted) in matrix.times(&x).iter().zip(&right) {
+                assert!((found - wanted).abs() < 1e-8 * size, "{found} is not {wanted}");
+            }
+        }
+    }
+    assert!(by_lu > 0, "some have no stable pivots in a fixed order");
+    let (singular, values) = Matrix { dense: vec![vec![1.0, 2.0], vec![2.0, 4.0]] }.columns();
+    assert!(SymmetricAnalysis::new(singular).factorise(&values).is_none());
 }
 
 #[test]

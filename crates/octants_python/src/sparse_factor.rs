@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use octants::direct::{Cholesky, CholeskyAnalysis, ColumnOrdering, Lu, LuAnalysis, Pattern, Pivots};
+use octants::direct::{
+    Cholesky, CholeskyAnalysis, ColumnOrdering, Lu, LuAnalysis, Pattern, Pivots, Symmetric, SymmetricAnalysis,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -10,7 +12,8 @@ use pyo3::types::PyBytes;
 use crate::errors::gateway;
 
 enum Analysis {
-    Cholesky(Arc<CholeskyAnalysis>, Pivots),
+    Cholesky(Arc<CholeskyAnalysis>),
+    Symmetric(SymmetricAnalysis),
     Lu(Arc<LuAnalysis>),
 }
 
@@ -24,6 +27,7 @@ pub struct SparseAnalysis {
 
 enum Factor {
     Cholesky(Cholesky),
+    Symmetric(Symmetric),
     Lu(Lu),
 }
 
@@ -46,12 +50,11 @@ impl SparseAnalysis {
                 return Err(PyValueError::new_err("these are no columns of a square matrix"));
             };
             let (size, entries) = (pattern.size(), pattern.entries());
-            let cholesky = |pattern: &Pattern| Arc::new(CholeskyAnalysis::new(pattern));
             let column_ordering =
                 if ordering == "COLAMD" { ColumnOrdering::Columns } else { ColumnOrdering::Symmetric };
             let analysis = py.detach(|| match solver {
-                "LLT" => Analysis::Cholesky(cholesky(&pattern), Pivots::Positive),
-                "LDLT" => Analysis::Cholesky(cholesky(&pattern), Pivots::NotZero),
+                "LLT" => Analysis::Cholesky(Arc::new(CholeskyAnalysis::new(&pattern))),
+                "LDLT" => Analysis::Symmetric(SymmetricAnalysis::new(pattern)),
                 _ => Analysis::Lu(Arc::new(LuAnalysis::new(pattern, column_ordering))),
             });
             Ok(Self { analysis, size, entries })
@@ -66,9 +69,10 @@ impl SparseAnalysis {
                 return Err(PyValueError::new_err("a value for each entry"));
             }
             let factor = py.detach(|| match &self.analysis {
-                Analysis::Cholesky(analysis, pivots) => {
-                    analysis.factorise(&values, *pivots).map(Factor::Cholesky)
+                Analysis::Cholesky(analysis) => {
+                    analysis.factorise(&values, Pivots::Positive).map(Factor::Cholesky)
                 }
+                Analysis::Symmetric(analysis) => analysis.factorise(&values).map(Factor::Symmetric),
                 Analysis::Lu(analysis) => analysis.factorise(&values).map(Factor::Lu),
             });
             Ok(factor.map(|factor| SparseFactor { factor, size: self.size }))
@@ -87,6 +91,7 @@ impl SparseFactor {
             }
             let solution = py.detach(|| match &self.factor {
                 Factor::Cholesky(factor) => factor.solve(&right),
+                Factor::Symmetric(factor) => factor.solve(&right),
                 Factor::Lu(factor) => factor.solve(&right),
             });
             let bytes: Vec<u8> = solution.into_iter().flat_map(f64::to_ne_bytes).collect();

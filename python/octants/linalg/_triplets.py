@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from .. import _language as lang
 from .._pyfunc import pyfunc
-from ..types import Template
+from ..types import Template, i32
 
 
 @pyfunc
 def add(self: Template, at, value):
-    """Appends a triplet. Those that there is no place for are counted alone: ``build`` tells of them."""
-    number = lang.atomic_add(self._count[0], 1)
-    if number < self.max_num_triplets:
+    """Appends a triplet. Those that there is no place for are counted alone, in 64 bits, which do not wrap: ``build`` tells of them."""
+    count = lang.atomic_add(self._count[0], 1)
+    if count < self.max_num_triplets:
+        number = lang.cast(count, i32)
         self._rows[number] = at[0]
         self._columns[number] = at[1]
         self._values[number] = value

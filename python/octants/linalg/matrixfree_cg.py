@@ -73,7 +73,7 @@ def MatrixFreeCG(A, b, x, tol=1e-6, maxiter=5000, quiet=True) -> bool:
         p.copy_from(r)
         square = dot(r, r)
         _tell(quiet, f"Initial residual = {sqrt(square):e}")
-        if sqrt(square) < tol:
+        if sqrt(square) < tol or square == 0:
             return True
         for iteration in range(1, maxiter + 1):
             A.matvec(p, product)
@@ -85,7 +85,7 @@ def MatrixFreeCG(A, b, x, tol=1e-6, maxiter=5000, quiet=True) -> bool:
             add_scaled(r, product, -step)
             before, square = square, dot(r, r)
             _tell(quiet, f"Iter = {iteration:4}, Residual = {sqrt(square):e}")
-            if sqrt(square) < tol:
+            if sqrt(square) < tol or square == 0:
                 _tell(quiet, f"Conjugate gradients converged after {iteration} iterations")
                 return True
             set_to_sum(p, r, p, square / before)
@@ -105,7 +105,7 @@ def MatrixFreeBICGSTAB(A, b, x, tol=1e-6, maxiter=5000, quiet=True) -> bool:
         p.copy_from(r)
         residual = sqrt(dot(r, r))
         _tell(quiet, f"Initial residual = {residual:e}")
-        if residual < tol:
+        if residual < tol or residual == 0:
             return True
         slope = dot(shadow, r)
         for iteration in range(1, maxiter + 1):
@@ -123,7 +123,7 @@ def MatrixFreeBICGSTAB(A, b, x, tol=1e-6, maxiter=5000, quiet=True) -> bool:
             set_to_sum(r, s, stabiliser, -weight)
             residual = sqrt(dot(r, r))
             _tell(quiet, f"Iter = {iteration:4}, Residual = {residual:e}")
-            if residual < tol:
+            if residual < tol or residual == 0:
                 _tell(quiet, f"BICGSTAB converged after {iteration} iterations")
                 return True
             before, slope = slope, dot(shadow, r)

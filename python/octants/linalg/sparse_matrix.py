@@ -13,13 +13,16 @@ from .._octants import host_only
 from .._promotion import numpy_type
 from .._tensor import Tensor
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
-from ..types import f32, i32
+from ..types import f32, i32, i64
 from ._compressed import Compressed, empty, of_triplets
 from ._products import multiply
 from ._vectors import array_of, on_host, real_type
 
 #: The names of the orders that entries may have in memory: whether they go by rows.
 _FORMATS = {"col_major": False, "row_major": True}
+
+#: Numbers of a matrix whose rows are written out, as numpy has it, and entries of a larger one.
+_MOST_SHOWN, _ENTRIES_SHOWN = 1000, 8
 
 
 def _by_rows(storage_format: str) -> bool:
@@ -176,6 +179,12 @@ class SparseMatrix:
         if len(data) % 3:
             raise OctantsRuntimeError(f"triplets are numbers by threes; the array has {len(data)}")
         rows, columns, values = data.reshape(-1, 3).T
+        for name, given in (("row", rows), ("column", columns)):
+            broken = numpy.flatnonzero((given != numpy.trunc(given)) | ~numpy.isfinite(given))
+            if len(broken):
+                raise OctantsRuntimeError(
+                    f"triplet {broken[0]} has the {name} {given[broken[0]]}, which is no integer"
+                )
         places = (rows.astype(numpy.int64), columns.astype(numpy.int64))
         values = numpy.ascontiguousarray(values, numpy_type(self.dtype))
         self._replace(of_triplets(self.shape, self.matrix.by_rows, *places, values))
@@ -191,6 +200,9 @@ class SparseMatrix:
                 file.write(f"{row + 1} {column + 1} {value!s}\n")
 
     def __str__(self) -> str:
+        """The rows; of a large matrix, its first entries."""
+        if self.n * self.m > _MOST_SHOWN:
+            return self._first_entries()
         dense = numpy.zeros(self.shape, self.matrix.values.dtype)
         rows, columns, values = self.matrix.triplets()
         dense[rows, columns] = values
@@ -199,6 +211,16 @@ class SparseMatrix:
         return "\n".join(f"[{', '.join(text.rjust(width) for text in row)}]" for row in texts)
 
     __repr__ = __str__
+
+    def _first_entries(self) -> str:
+        matrix = self.matrix
+        lines = [f"{self.n} x {self.m} matrix of {self.dtype} with {len(matrix.values)} entries"]
+        shown = min(len(matrix.values), _ENTRIES_SHOWN)
+        owners = numpy.searchsorted(matrix.starts, numpy.arange(shown), side="right") - 1
+        for line, place, value in zip(owners.tolist(), matrix.places[:shown].tolist(), matrix.values, strict=False):
+            row, column = (line, place) if matrix.by_rows else (place, line)
+            lines.append(f"[{row}, {column}] = {value:.4g}")
+        return "\n".join(lines if shown == len(matrix.values) else [*lines, "..."])
 
 
 @data_oriented
@@ -232,7 +254,7 @@ class SparseMatrixBuilder:
         self.storage_format = storage_format
         # An array has an element at least.
         capacity = max(1, max_num_triplets)
-        self._count = ndarray(i32, 1)
+        self._count = ndarray(i64, 1)
         self._rows, self._columns = ndarray(i32, capacity), ndarray(i32, capacity)
         self._values = ndarray(self.dtype, capacity)
 

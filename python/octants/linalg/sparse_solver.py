@@ -20,6 +20,7 @@ class SparseSolver:
     """Solves systems with a sparse matrix by its factors, on the host and in double precision.
 
     ``LLT`` is for symmetric matrices that are positive definite, ``LDLT`` for symmetric ones; both look at the entries below the diagonal and on it alone.
+    Where pivots of ``LDLT`` would let rounding spoil the solution, its factors are those of ``LU``.
     ``LU`` is for any square matrix, with the rows in an order that keeps it stable. Rows and columns are ordered by minimum degree, so that the
     factors have few entries; ``COLAMD`` lets ``LU`` order columns for whatever the order of the rows will be.
     """
