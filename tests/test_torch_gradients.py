@@ -236,3 +236,75 @@ def test_wrong_uses(on):
         moved.mul_(2.0)
     with pytest.raises(RuntimeError, match="inplace|in-place"):
         out.sum().backward()
+
+
+class Cleared(torch.autograd.Function):
+    """As programs for Quadrants have it: the launch gave the tensors gradients, which are cleared and read."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        y = torch.zeros_like(x)
+        weighted(x, w, y)
+        ctx.save_for_backward(x, w, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, gradients):
+        x, w, y = ctx.saved_tensors
+        x.grad.fill_(0)
+        w.grad.fill_(0)
+        y.grad = gradients.contiguous()
+        weighted.grad(x, w, y)
+        return x.grad.clone(), w.grad.clone()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_launch_gives_tensors_gradients_of_zeros(on):
+    x, w, y = tensor([0.3, 0.5], on), tensor([1.0, 2.0], on, requires_grad=False), tensor([0.0, 0.0], on)
+    kept = y.grad = torch.full_like(y, 7.0)
+    computed, detached = x * 2.0, (x * 2.0).detach()
+    for _ in range(3):
+        weighted(x, w, y)
+        weighted(computed, w, y)
+        weighted(detached, w, y)
+    assert x.grad.tolist() == computed.grad.tolist() == [0, 0] and w.grad is None and detached.grad is None
+    assert y.grad is kept and kept.tolist() == [7, 7]
+    one = x.grad
+    weighted(x, w, y)
+    assert x.grad is one, "they are made once"
+    strided = torch.zeros(2, 3, dtype=torch.float64, device=on).T.requires_grad_()
+
+    @oc.kernel
+    def read(x: oc.types.ndarray(), out: A):
+        for i, j in x:
+            out[0] += x[i, j]
+
+    @oc.kernel
+    def count(k: oc.types.ndarray(dtype=oc.i32, ndim=1), out: A):
+        for i in k:
+            out[0] += k[i]
+
+    read(strided, y)
+    assert strided.grad.stride() == strided.stride()
+    shared = torch.ones(1, 1, dtype=torch.float64, device=on).expand(3, 2).detach().requires_grad_()
+    read(shared, y)
+    assert shared.grad is None, "elements that share memory have none of their own"
+    count(torch.ones(3, dtype=torch.int32, device=on), y)
+    # What torch has computed still goes back through torch.
+    with pytest.raises(oc.OctantsRuntimeError, match="torch has computed"):
+        weighted.grad(computed, w, y)
+    computed.grad = torch.zeros_like(computed)
+    weighted.grad(computed, w, y)
+    assert computed.grad.abs().min() > 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_gradients_that_a_launch_gave_are_cleared_and_read_on_the_way_back(on):
+    x, w = tensor([0.3, 0.5], on), tensor([1.0, 2.0], on)
+    for _ in range(2):
+        # Of tensors that torch has computed: to the gradients of others it adds by itself.
+        (Cleared.apply(x * 1.0, w * 1.0) ** 2).sum().backward()
+    by_torch, w_by_torch = tensor([0.3, 0.5], on), tensor([1.0, 2.0], on)
+    (2 * (reference(by_torch, w_by_torch) ** 2).sum()).backward()
+    torch.testing.assert_close(x.grad, by_torch.grad)
+    torch.testing.assert_close(w.grad, w_by_torch.grad)

@@ -102,7 +102,9 @@ def set_from_torch(target, tensor, set_from_numpy, qd_stream=None) -> None:
     tensor = tensor.detach()
     if qd_stream is None and tensor.is_cuda and _gpu_of(target) == tensor.device.index:
         shared = torch.from_dlpack(target)
-        if shared.shape == tensor.shape:
+        # Of reals that an integer has no room for, torch makes something else.
+        is_cut_off = tensor.is_floating_point() and not shared.is_floating_point()
+        if shared.shape == tensor.shape and not is_cut_off:
             tell_of_write(target, "from_torch")
             shared.copy_(tensor)
             torch.cuda.current_stream(tensor.device).synchronize()
@@ -112,23 +114,32 @@ def set_from_torch(target, tensor, set_from_numpy, qd_stream=None) -> None:
     set_from_numpy((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy())
 
 
+def give_gradients(tensor) -> None:
+    """Gives a tensor that requires gradients some, which are zeros, if it has none and no two of its elements share memory."""
+    if _known_gradients(tensor) is None and not _shares_elements(tensor):
+        _set_zeros(tensor)
+        if not tensor.is_leaf:
+            # Kernels do not add to them by themselves: who passes the tensor to a derivative may take them for torch's.
+            _known_gradients(tensor)._octants_made = True
+
+
 def gradients_of(tensor):
     """The gradients of a tensor that requires some, zeros at first; ``None`` of another one. They lie in memory as its elements do."""
-    import torch  # pyright: ignore[reportMissingImports]
-
     if not tensor.requires_grad:
         return None
     gradients = _known_gradients(tensor)
-    if gradients is None and not tensor.is_leaf and not tensor.retains_grad and not _in_backward_pass():
+    are_ours = gradients is None or getattr(gradients, "_octants_made", False)
+    if are_ours and not tensor.is_leaf and not tensor.retains_grad and not _in_backward_pass():
         raise OctantsRuntimeError(
             "gradients of a tensor that torch has computed go back through torch: use oc.ad.torch_function, or pass tensor.detach() "
             "to take it as a constant, or set its grad to zeros to have them there"
         )
     if gradients is None:
-        with torch.no_grad():
-            tensor.grad = torch.empty_strided(
-                tensor.size(), _strides_apart(tensor), dtype=tensor.dtype, device=tensor.device
-            ).zero_()
+        if _shares_elements(tensor):
+            raise OctantsRuntimeError(
+                "gradients of a tensor whose elements share memory (expand) would be sums: call contiguous() first"
+            )
+        _set_zeros(tensor)
         gradients = _known_gradients(tensor)
     if gradients.stride() != tensor.stride() and any(
         extent > 1 and one != other
@@ -160,10 +171,16 @@ def _in_backward_pass() -> bool:
     return not torch.is_grad_enabled()
 
 
-def _strides_apart(tensor):
-    """The strides of a tensor, if no two of its elements lie in the same place."""
-    if any(extent > 1 and stride == 0 for extent, stride in zip(tensor.shape, tensor.stride(), strict=True)):
-        raise OctantsRuntimeError(
-            "gradients of a tensor whose elements share memory (expand) would be sums: call contiguous() first"
-        )
-    return tensor.stride()
+def _shares_elements(tensor) -> bool:
+    """Whether elements of a tensor lie in the same place."""
+    return any(extent > 1 and stride == 0 for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def _set_zeros(tensor) -> None:
+    """Sets the gradients of a tensor to zeros that lie in memory as its elements do."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    with torch.no_grad():
+        tensor.grad = torch.empty_strided(
+            tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device
+        ).zero_()

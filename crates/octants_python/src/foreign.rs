@@ -1,6 +1,7 @@
 //! Arrays of other libraries: where their elements lie, and how a kernel reaches them.
 
 use octants::ir::{Order, Scalar, Spacing, TensorShape};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -279,6 +280,21 @@ pub fn is_torch_tensor(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
     class_of_library(py, &TENSOR, "torch", "Tensor")
         .is_some_and(|class| object.is_instance(class.bind(py)).unwrap_or(false))
+}
+
+/// Gives a tensor of torch's that requires gradients some, which are zeros, if it has none: a function of torch's own that calls kernels clears and reads them.
+pub fn give_gradients(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = object.py();
+    if !is_torch_tensor(object) || !object.getattr(intern!(py, "requires_grad"))?.is_truthy()? {
+        return Ok(());
+    }
+    // Of what torch has computed, asking makes it warn.
+    let is_leaf = object.getattr(intern!(py, "is_leaf"))?.is_truthy()?;
+    if is_leaf && !object.getattr(intern!(py, "grad"))?.is_none() {
+        return Ok(());
+    }
+    py.import(intern!(py, "octants._torch"))?.call_method1(intern!(py, "give_gradients"), (object,))?;
+    Ok(())
 }
 
 /// Tells torch that a stream uses a tensor, whose memory is not to serve another one before that is over.

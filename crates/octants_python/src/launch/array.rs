@@ -11,7 +11,7 @@ use super::writer::ArgumentWriter;
 use crate::buffer_view::BufferView;
 use crate::foreign::{Elements, ForeignArray, Owner, Placement, Unwritable};
 use crate::ndarray::Ndarray;
-use crate::{dlpack, errors, numpy, tensor};
+use crate::{dlpack, errors, foreign, numpy, tensor};
 
 /// An array: its type, which parameter it is, and where it goes in the block.
 pub struct ArrayInput {
@@ -91,6 +91,19 @@ impl ArrayInput {
         if let Some(view) = numpy::View::of(object) {
             return self.write_elements(object, &view.elements(), Owner::Host, Some(&view), writer);
         }
+        let fit = self.write_other(object, writer)?;
+        if fit == ArrayFit::Fits && self.elem.elem().is_some_and(Scalar::is_real) {
+            foreign::give_gradients(object)?;
+        }
+        Ok(fit)
+    }
+
+    /// An array of another library than numpy.
+    fn write_other<'py>(
+        &self,
+        object: &Bound<'py, PyAny>,
+        writer: &mut ArgumentWriter<'_, 'py>,
+    ) -> PyResult<ArrayFit> {
         let quickly = dlpack::look_at(object, |elements, owner| {
             self.write_elements(object, elements, owner, None, writer)
         })?;
