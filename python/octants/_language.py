@@ -239,9 +239,13 @@ def _typed(x, dtype):
 @_marked("cast")
 def cast(x, dtype):
     """``x`` converted by value to ``dtype``."""
+    from ._conversion import converted
     from .types import to_numpy_type
 
-    return _numpy().asarray(x).astype(to_numpy_type(dtype))[()]
+    wanted = _numpy().dtype(to_numpy_type(dtype))
+    if isinstance(x, int) and not -(2**63) <= x < 2**63 and wanted.kind in "iu" and not (wanted == "uint64" and 0 <= x < 2**64):
+        raise OverflowError(f"{x} exceeded the range of specified dtype: {dtype}")
+    return converted(_numpy().asarray(x), wanted)[()]
 
 
 @_marked("bit_cast")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from ._conversion import converted
 from ._matrix_operators import Operators, by_ufunc, declared_type
+from ._numpy_protocol import as_type
 from ._octants import DataType, Expr, plain_array, trace_call
 from ._promotion import data_type, is_weak, numpy_type, promoted
 from ._swizzles import SWIZZLES, swizzles
@@ -193,9 +195,8 @@ class Matrix(Operators):
         return self.__copy__()
 
     def __array__(self, dtype=None, copy=None):
-        if dtype is not None and dtype != self.entries.dtype:
-            return self.entries.astype(dtype)
-        return self.entries.copy() if copy is not False else self.entries
+        # A matrix is a value: who did not ask for its own memory gets a copy.
+        return as_type(self.entries if copy is False else self.entries.copy(), dtype, copy)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         if method == "__call__" and not kwargs and ufunc.nin == ufunc.nout == 1:
@@ -325,14 +326,11 @@ def _array_of_list(values, numpy):
 
 
 def cast_array(value, numpy_dtype):
-    """By value: reals truncate toward zero, integers wrap, ``u1`` is whether not zero."""
+    """By value, as ``converted``; ``u1`` is whether not zero."""
     import numpy
 
     array = numpy.asarray(value)
-    if array.dtype is numpy_dtype:
-        return array.copy()
-    with numpy.errstate(all="ignore"):
-        return array.astype(numpy_dtype)
+    return array.copy() if array.dtype == numpy_dtype else converted(array, numpy_dtype)
 
 
 def holds_expression(values) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._conversion import converted
 from .._promotion import numpy_type
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
@@ -61,16 +62,7 @@ def contiguous(array, dtype):
     """The array of a data type and in C order, itself if it is that."""
     import numpy
 
-    with numpy.errstate(all="ignore"):
-        return numpy.ascontiguousarray(array, dtype=numpy_type(dtype))
-
-
-def converted(array, dtype):
-    """The array with another numpy type."""
-    import numpy
-
-    with numpy.errstate(all="ignore"):
-        return array.astype(dtype)
+    return numpy.ascontiguousarray(converted(array, numpy_type(dtype)))
 
 
 def require_array(field: Field, array, shapes: tuple[tuple[int, ...], ...]) -> None:
@@ -94,7 +86,6 @@ def copy_leaf(target: Field, source: Field, qd_stream=None) -> None:
     in_place = qd_stream is None
     to, from_ = target._alias() if in_place else None, source._alias() if in_place else None
     if to is not None and from_ is not None:
-        with numpy.errstate(all="ignore"):
-            numpy.copyto(to, from_, casting="unsafe")
+        numpy.copyto(to, converted(from_, to.dtype))
     else:
         target._write(source._read(qd_stream), qd_stream)

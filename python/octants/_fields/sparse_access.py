@@ -8,6 +8,7 @@ side.
 from __future__ import annotations
 
 from .. import _language as lang
+from .._conversion import converted
 from .._field_language import deactivate_all
 from .._matrix import Vector
 from .._primitive_types import i32
@@ -99,7 +100,7 @@ def _array(field, values):
             bits = 8 * wanted.itemsize
             wrapped = [value & ((1 << bits) - 1) for value in values]
             return numpy.asarray(wrapped, dtype=f"u{wanted.itemsize}").view(wanted)
-        return numpy.asarray(values, dtype=wanted)
+        return converted(numpy.asarray(values), wanted)
 
 
 def _number_type(field):

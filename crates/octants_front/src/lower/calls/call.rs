@@ -381,7 +381,10 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<octants_ir::Value> {
         let constant = match rvalue {
             Term::Bool(value) => Const::from_i128(to, value.into()),
-            Term::Int(value) => Const::from_i128(to, value),
+            Term::Int(value) => {
+                self.require_room(to, value, span)?;
+                Const::from_i128(to, value)
+            }
             Term::Float(value) => Const::from_f64(to, value),
             Term::Formula(number) => return Ok(self.formula_as(*number, to, span)),
             other => {
@@ -390,6 +393,24 @@ impl<H: Host> Lowerer<'_, H> {
             }
         };
         Ok(self.at(span).constant(constant))
+    }
+
+    /// Refuses to wrap an integer that is none of `i64`: it is of no type that a cast could wrap it from, but perhaps of `u64`.
+    fn require_room(&mut self, to: Scalar, value: i128, span: Span) -> Fallible<()> {
+        let wraps =
+            to.is_integral() && to != Scalar::U1 && Const::from_i128(to, value).as_i128() != Some(value);
+        if !wraps || i64::try_from(value).is_ok() {
+            return Ok(());
+        }
+        let name = to.name();
+        let message = format!("{value} exceeded the range of specified dtype: {name}");
+        let diagnostic = self.diagnostic(Code::AnnotatedLiteralRange, span, message);
+        Err(Box::new(match u64::try_from(value) {
+            Ok(_) => {
+                diagnostic.help(format!("write `oc.cast(oc.u64({value}), oc.{name})` if wrapping is meant"))
+            }
+            Err(_) => diagnostic.help("no type has numbers of more than 64 bits"),
+        }))
     }
 
     fn annotated_literal(

@@ -135,13 +135,15 @@ impl<H: Host> Lowerer<'_, H> {
         if let Some(slot) = slot {
             outer = self.slot_cell(&shape, owner, slot);
             let top = &shape.nodes[owner];
+            // Of one cell there is one slot in use: its index is that of the slot, so that slots are not taken to meet in one element.
+            let is_only = shape.shape(owner).iter().all(|&extent| extent == 1);
             for (position, axis) in shape.axes(owner).into_iter().enumerate() {
                 let word = Header::Coordinate(position as u32);
                 let mut coordinate = self.load_header(tree, pool, slot, word, span);
                 if top.kind == NodeKind::Dynamic && axis == top.splits[0].0 {
                     // The last run may have chunks beyond the list's greatest length.
                     element = Some(coordinate);
-                } else {
+                } else if !is_only {
                     coordinate = self.bounded(coordinate, shape.shape(owner)[position], span);
                 }
                 parts[rank_of(axis)].push((coordinate, shape.below(owner, node, axis)));
