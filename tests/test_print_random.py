@@ -120,3 +120,19 @@ def test_randn_is_normal(arch):
     assert np.isfinite(a).all()
     assert abs(a.mean()) < 0.03 and abs(a.std() - 1) < 0.03
     assert abs((a**3).mean()) < 0.1 and abs((a**4).mean() - 3) < 0.3
+
+
+def test_a_program_without_a_console_prints_nothing(arch, monkeypatch, capfd):
+    a = np.zeros(3, np.int32)
+
+    @oc.kernel
+    def k(a: oc.types.NDArray):
+        for i in range(3):
+            print("told to nobody", i)
+            a[i] = i + 1
+
+    monkeypatch.setattr("sys.stdout", None)
+    k(a)
+    oc.sync()
+    monkeypatch.undo()
+    assert a.tolist() == [1, 2, 3] and capfd.readouterr().out == ""

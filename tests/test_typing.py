@@ -1,6 +1,9 @@
 """What type checkers and editors know of the public API: stubs, small programs that they accept, mistakes that they find."""
 
+import ast
+import functools
 import importlib.util
+import inspect
 import json
 import re
 import shutil
@@ -51,6 +54,38 @@ def test_stubs_are_what_the_package_gives():
         pytest.skip("the scripts of the repository, or ruff, are not here")
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def parameters_in(stub: Path) -> dict[str, list[str]]:
+    """The names of the parameters of functions and methods; of those with several forms, none."""
+    found: dict[str, list[str]] = {}
+    for node in ast.parse(stub.read_text()).body:
+        prefix = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
+        for inner in node.body if isinstance(node, ast.ClassDef) else [node]:
+            if isinstance(inner, ast.FunctionDef) and not any("overload" in ast.unparse(d) for d in inner.decorator_list):
+                args = inner.args
+                found[prefix + inner.name] = [one.arg for one in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+    return found
+
+
+@pytest.mark.parametrize("module, stub", [(oc, "__init__.pyi"), (oc._octants, "_octants.pyi")])
+def test_parameters_have_the_names_of_the_stub(module, stub):
+    wrong, compared = {}, 0
+    for name, expected in parameters_in(PACKAGE / stub).items():
+        value = functools.reduce(lambda part, attribute: getattr(part, attribute, None), name.split("."), module)
+        if not callable(value) or name.endswith("__"):
+            continue
+        try:
+            own = inspect.signature(value).parameters.values()
+        except ValueError:
+            continue
+        if any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in own):
+            continue
+        compared += 1
+        names = [one.name for one in own if one.name not in ("self", "slf", "cls")]
+        if names != [one for one in expected if one not in ("self", "cls")] and expected:
+            wrong[name] = names, expected
+    assert compared > 50 and not wrong, wrong
 
 
 @pytest.mark.parametrize(

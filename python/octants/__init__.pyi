@@ -288,10 +288,11 @@ def field(
     ``offset`` is the index of the first element; ``needs_grad`` and ``needs_dual`` place ``x.grad`` and ``x.dual`` too."""
 
 def ndarray(
-    dtype: _Scalar | _Compound | _StructType,
+    dtype: _Scalar | _Compound,
     shape: _Shape,
     needs_grad: bool = False,
     *,
+    needs_dual: bool = False,
     layout: Sequence[int] | None = None,
 ) -> Ndarray:
     """A zeroed array: ``oc.ndarray(oc.f32, (480, 640))``. ``needs_grad=True`` makes ``x.grad`` too, ``needs_dual=True`` makes ``x.dual``.

@@ -221,7 +221,7 @@ class Ndarray:
         """A numpy array with the elements. `copy=True`: its own copy. `copy=None`: shares the memory if possible. `copy=False`: shares
         the memory or refuses."""
 
-    def from_numpy(self, array: Any, *, qd_stream: Any = None) -> None:
+    def from_numpy(self, arr: Any, *, qd_stream: Any = None) -> None:
         """Sets all elements from a numpy array of the same shape; other types are converted."""
 
     def to_dlpack(self, versioned: bool = False) -> Any:
@@ -276,6 +276,17 @@ class BufferView:
         """A numpy array with the elements; ``copy=False`` or ``None`` shares the memory."""
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __len__(self) -> int: ...
     def __getitem__(self, index: Any) -> Any: ...
     def __setitem__(self, index: Any, value: Any) -> None: ...
 

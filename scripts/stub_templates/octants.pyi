@@ -180,10 +180,11 @@ def field(
     layout: Layout = ...,
 ) -> StructField: ...
 def ndarray(
-    dtype: _Scalar | _Compound | _StructType,
+    dtype: _Scalar | _Compound,
     shape: _Shape,
     needs_grad: bool = False,
     *,
+    needs_dual: bool = False,
     layout: Sequence[int] | None = None,
 ) -> Ndarray: ...
 def static(x: _T, *others: Any) -> _T: ...

@@ -270,7 +270,11 @@ impl Kernel {
                 }
             }
         });
-        py.import("sys")?.getattr("stdout")?.call_method1("write", (text,))?;
+        // A program without a console has none: as Python's own `print`, nothing is said then.
+        let stdout = py.import("sys")?.getattr("stdout")?;
+        if !stdout.is_none() {
+            stdout.call_method1("write", (text,))?;
+        }
         Ok(ended)
     }
 
