@@ -96,15 +96,75 @@ def test_data_oriented_objects_are_copied_with_their_arrays():
     assert solver.x.to_numpy().tolist() == [0, 3, 6, 9]
 
 
-def test_arrays_with_layouts_and_gradients_are_copied_deeply():
-    x = oc.ndarray(oc.f32, (2, 3), needs_grad=True, layout=(1, 0))
-    x.from_numpy(np.arange(6, dtype=np.float32).reshape(2, 3))
-    other = copy.deepcopy(x)
-    assert other.layout == (1, 0) and other.has_grad() and other.grad is not x.grad
-    np.testing.assert_array_equal(other.to_numpy(), x.to_numpy())
-    bare = pickle.loads(pickle.dumps(x))
-    assert bare.layout is None and not bare.has_grad()
-    np.testing.assert_array_equal(bare.to_numpy(), x.to_numpy())
+def numbered(array, first):
+    contents = array.to_numpy()
+    array.from_numpy(np.arange(first, first + contents.size, dtype=contents.dtype).reshape(contents.shape))
+
+
+def same_elements(one, other):
+    np.testing.assert_array_equal(one.to_numpy(), other.to_numpy())
+
+
+ARRAYS = {
+    "numbers": lambda: oc.ndarray(oc.f32, (2, 3), needs_grad=True, needs_dual=True, layout=(1, 0)),
+    "vectors": lambda: oc.Vector.ndarray(3, oc.f64, (2, 3), needs_grad=True),
+    "tensor": lambda: oc.tensor(oc.f32, (2, 3), needs_grad=True, layout=(1, 0)),
+    "tensor of a field": lambda: oc.tensor(oc.f32, (2, 3), backend=oc.Backend.FIELD, needs_grad=True, layout=(1, 0)),
+    "field": lambda: oc.field(oc.f32, (2, 3), order="ji", offset=(-1, 4), needs_grad=True, needs_dual=True),
+    "field of vectors": lambda: oc.Vector.field(2, oc.f32, 3, needs_grad=True, needs_dual=True),
+}
+
+
+@pytest.mark.host_access
+@pytest.mark.parametrize("name", ARRAYS)
+def test_copies_and_pickles_keep_layout_gradients_and_duals(name):
+    x = ARRAYS[name]()
+    kinds = [kind for kind in ("grad", "dual") if getattr(x, f"has_{kind}")()]
+    assert kinds
+    numbered(x, 1)
+    for number, kind in enumerate(kinds):
+        numbered(getattr(x, kind), 100 * (number + 1))
+    for other in (copy.copy(x), *both(x)):
+        assert type(other) is type(x) and other.layout == x.layout and other.shape == x.shape
+        assert (other.has_grad(), other.has_dual()) == (x.has_grad(), x.has_dual())
+        same_elements(other, x)
+        for kind in kinds:
+            assert getattr(other, kind) is not getattr(x, kind) and getattr(other, kind).layout == x.layout
+            same_elements(getattr(other, kind), getattr(x, kind))
+            getattr(other, kind).fill(-1)
+        other.fill(-1)
+    assert x.to_numpy().min() == 1 and x.grad.to_numpy().min() == 100, "copies have memory of their own"
+
+
+def test_what_is_copied_together_belongs_together():
+    x = oc.ndarray(oc.f32, 3, needs_grad=True)
+    for make in (copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))):
+        other, grad, view = make((x, x.grad, x[1:]))
+        assert other.grad is grad and view.get_ndarray() is other
+    numbered(x.grad._second_derivatives(), 5)
+    for other in both(x):
+        same_elements(other.grad.dual, x.grad.dual)
+    y = oc.field(oc.f32, 3, needs_grad=True)
+    numbered(y.grad._second_derivatives(), 5)
+    for other in both(y):
+        same_elements(other.grad.dual, y.grad.dual)
+
+
+def test_structs_are_pickled_with_gradients():
+    s = oc.Struct.field({"a": oc.f32, "v": vec3}, shape=3, needs_grad=True)
+    numbered(s.v.grad, 7)
+    for other in both(s):
+        same_elements(other.v.grad, s.v.grad)
+
+
+def test_a_tensor_whose_field_lies_in_a_tree_becomes_one_with_a_shape():
+    x = oc.field(oc.f32)
+    oc.root.dense(oc.i, 4).place(x, x.grad)
+    numbered(x, 1)
+    numbered(x.grad, 10)
+    for other in both(oc.wrap(x)):
+        same_elements(other, x)
+        same_elements(other.grad, x.grad)
 
 
 def test_kernels_of_a_function_are_not_found_by_name():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from . import _octants
 from ._matrix_types import MatrixType
+from ._octants import host_only
 from ._promotion import data_type
 from ._session import runtime
 from ._torch import set_from_torch, shared_on_host, torch_of
@@ -58,6 +61,24 @@ class Ndarray(_octants.Ndarray):
         if self.dual is None:
             self.dual = _made(self.element_type, self.shape, self.layout)
         return self.dual
+
+    def __iter__(self):
+        host_only("__getitem__")
+        if len(self.shape) != 1:
+            raise TypeError(
+                f"an array of {len(self.shape)} axes is not looped over on the host: loop over to_numpy() or over indices"
+            )
+        return (self[i] for i in range(self.shape[0]))
+
+    def __copy__(self) -> Ndarray:
+        return _copied(self, {})
+
+    def __deepcopy__(self, memo: dict) -> Ndarray:
+        return _copied(self, memo)
+
+    def __reduce__(self):
+        args = self.element_type, self.shape, self.to_numpy(), self.layout
+        return rebuild_ndarray, args, vars(self) or None
 
     def get_type(self) -> NdarrayTypeMetadata:
         """What kernels are compiled for of it."""
@@ -127,15 +148,30 @@ def _made(dtype, shape, layout):
     return (VectorNdarray if dtype.ndim == 1 else MatrixNdarray)(runtime, dtype, shape, layout)
 
 
-def ndarray_like(array):
-    """A zeroed array of the same type, shape and layout, with gradients and duals if that has them."""
-    return ndarray(array.element_type, array.shape, array.has_grad(), needs_dual=array.has_dual(), layout=array.layout)
+def _copied(array, memo: dict):
+    """An array of the same type, shape and layout with the same elements, and copies of all that belongs to it: gradients and duals."""
+    made = device_copy(array)
+    for name, value in vars(array).items():
+        setattr(made, name, deepcopy(value, memo))
+    return made
 
 
-def rebuild_ndarray(dtype, shape, data):
-    """Makes an array again from its pickle."""
+def device_copy(source):
+    """An array with the elements of an array, a view or a field."""
+    if isinstance(source, Ndarray):
+        made = _made(source.element_type, source.shape, source.layout)
+        made.copy_from(source)
+        return made
+    elements = source.to_numpy()
+    made = _made(elements.dtype, elements.shape, None)
+    made.from_numpy(elements)
+    return made
+
+
+def rebuild_ndarray(dtype, shape, data, layout=None):
+    """Makes an array again from its pickle, which sets gradients and duals afterwards."""
     if runtime.arch is None:
         raise RuntimeError("call oc.init() before unpickling an ndarray")
-    array = ndarray(dtype, shape)
+    array = _made(dtype, shape, layout)
     array.from_numpy(data)
     return array

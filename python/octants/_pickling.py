@@ -65,7 +65,25 @@ def reduced_field(field):
         raise TypeError(
             f"{field!r} lies in a tree of nodes, and is not pickled; make it with shape=..., or pickle its to_numpy()"
         )
-    return rebuild_field, (_type_of(field), field.name, field._needs, field._placement, field.to_numpy())
+    args = _type_of(field), field.name, field._needs, field._placement, field.to_numpy()
+    return rebuild_field, (*args, companion_contents(field))
+
+
+def companion_contents(field) -> dict:
+    """The elements of gradients and duals, and of the gradients' duals."""
+    contents = {kind: getattr(field, kind).to_numpy() for kind in ("grad", "dual") if field._has(kind)}
+    second = field.grad._companions.get("second") if "grad" in contents else None
+    return contents if second is None else {**contents, "second": second.to_numpy()}
+
+
+def set_companions(field, contents: dict) -> None:
+    """Gives a field the gradients and duals of another one, with memory where it has none."""
+    for kind in contents.keys() - {"second"}:
+        if not field._has(kind):
+            field._allocate_companion(kind)
+        getattr(field, kind).from_numpy(contents[kind])
+    if "second" in contents:
+        field.grad._second_derivatives().from_numpy(contents["second"])
 
 
 def _type_of(field):
@@ -81,7 +99,7 @@ def _type_of(field):
     return vector(extents[0], field.dtype) if len(extents) == 1 else matrix(*extents, dtype=field.dtype)
 
 
-def rebuild_field(dtype, name: str, needs: tuple[str, ...], placement: tuple, data):
+def rebuild_field(dtype, name: str, needs: tuple[str, ...], placement: tuple, data, companions: dict | None = None):
     """Makes a field again from its pickle."""
     from ._fields.making import field, matrix_field, vector_field
     from ._octants import dtypes
@@ -102,4 +120,5 @@ def rebuild_field(dtype, name: str, needs: tuple[str, ...], placement: tuple, da
     else:
         made = field(dtype, shape, **options)
     made.from_numpy(data)
+    set_companions(made, companions or {})
     return made

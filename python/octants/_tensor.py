@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from copy import copy
 
 from . import _octants
 from ._octants import Ndarray, host_only
@@ -152,10 +153,18 @@ class Tensor(_octants.Tensor):
     def __dlpack_device__(self):
         return self._impl.__dlpack_device__()
 
+    def __copy__(self) -> Tensor:
+        make, args = self.__reduce__()
+        return make(copy(self._impl)) if make is wrap else make(*args)
+
     def __reduce__(self):
         inner = self._impl
-        element = inner.element_type if isinstance(inner, Ndarray) else _element_type(inner)
-        return _rebuild, (int(self._backend_enum()), element, self.shape, self.layout, inner.to_numpy())
+        if isinstance(inner, Ndarray) or inner._placement is not None:
+            return wrap, (inner,)
+        # A field in a tree of nodes becomes one with a tree of its own.
+        from ._pickling import companion_contents
+
+        return _rebuild, (_element_type(inner), self.shape, self.layout, inner.to_numpy(), companion_contents(inner))
 
 
 class VectorTensor(Tensor):
@@ -269,12 +278,14 @@ def _permutation(layout, rank: int) -> tuple[int, ...] | None:
     return None if axes == tuple(range(rank)) else axes
 
 
-def _rebuild(backend: int, dtype, shape, layout, data) -> Tensor:
-    """Makes a tensor again from its pickle."""
+def _rebuild(dtype, shape, layout, data, companions: dict) -> Tensor:
+    """Makes a tensor again whose field lay in a tree of nodes."""
+    from ._pickling import set_companions
     from ._session import runtime
 
     if runtime.arch is None:
         raise RuntimeError("call oc.init() before unpickling a tensor")
-    made = _made(dtype, shape, backend, layout, False)
+    made = _made(dtype, shape, Backend.FIELD, layout, False)
     made.from_numpy(data)
+    set_companions(made._impl, companions)
     return made

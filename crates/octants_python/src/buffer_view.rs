@@ -271,18 +271,14 @@ impl BufferView {
         ndarray.copied(py, &this.extents(), this.first_byte(), on.as_ref())
     }
 
-    /// For numpy, where it cannot look at the memory: a copy.
+    /// What numpy asks for where it cannot look at the memory itself.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         slf: &Bound<'py, Self>,
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let array = Self::to_numpy(slf, if copy == Some(false) { copy } else { Some(true) }, None)?;
-        match dtype {
-            Some(dtype) => array.call_method1("astype", (dtype,)),
-            None => Ok(array),
-        }
+        shared::numpy_array(slf, dtype, copy)
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -29,6 +29,12 @@ impl Device {
     const CUDA_HOST: i32 = 3;
 }
 
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "device ({}, {})", self.kind, self.number)
+    }
+}
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct DataType {
@@ -102,6 +108,8 @@ pub struct Export {
     pub shape: Vec<usize>,
     /// In bytes; multiples of the scalar's.
     pub strides: Vec<usize>,
+    /// Whether nobody else sees the memory.
+    pub is_copied: bool,
     /// What keeps the memory until the other library is done with it, on whichever thread.
     pub keep: Box<dyn Send + Sync>,
 }
@@ -114,6 +122,9 @@ struct Exported<T> {
     _keep: Box<dyn Send + Sync>,
 }
 
+/// The flag of a capsule whose memory is a copy.
+const IS_COPIED: u64 = 1 << 1;
+
 const LEGACY: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
 
@@ -121,11 +132,12 @@ impl Export {
     /// A capsule of the protocol's first form, or of the one with versions.
     pub fn into_capsule(self, py: Python<'_>, versioned: bool) -> PyResult<Bound<'_, PyAny>> {
         if versioned {
+            let flags = if self.is_copied { IS_COPIED } else { 0 };
             let managed = |tensor| VersionedTensor {
                 version: Version { major: 1, minor: 0 },
                 context: ptr::null_mut(),
                 deleter: Some(delete_versioned),
-                flags: 0,
+                flags,
                 tensor,
             };
             let raw = self.into_raw(managed, |managed| &mut managed.tensor);

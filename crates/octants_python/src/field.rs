@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyMemoryView, PyTuple};
 use crate::field_index::{numbers, place};
 use crate::shared::{self, Shared};
 use crate::tree::Tree;
-use crate::{dtype, element, errors, host_memory, host_only, interrupt, numpy, stream, write_log};
+use crate::{dlpack, dtype, element, errors, host_memory, host_only, interrupt, numpy, stream, write_log};
 
 /// A field: scalars, vectors or matrices, or structs of fields. The base of the classes that users see.
 #[pyclass(frozen, subclass, weakref, module = "octants")]
@@ -497,6 +497,11 @@ impl Field {
     /// Waits for a device that still works on it; Ctrl-C ends the wait.
     pub fn wait(slf: &Bound<'_, Self>) -> PyResult<()> {
         Self::data_at_rest(slf, "to_numpy").map(drop)
+    }
+
+    /// The device that its memory is on, in DLPack's words.
+    pub fn device(slf: &Bound<'_, Self>) -> PyResult<Option<dlpack::Device>> {
+        Ok(Shared::device_of(Self::bound(slf)?.session.options()))
     }
 
     /// What other libraries may look at: the elements of one leaf, if they lie densely and each axis has one stride.

@@ -416,21 +416,14 @@ impl Ndarray {
         shared::to_dlpack(slf, versioned)
     }
 
-    /// For numpy, where it cannot look at the memory: a copy.
+    /// What numpy asks for where it cannot look at the memory itself.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         slf: &Bound<'py, Self>,
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if copy == Some(false) {
-            return Err(PyValueError::new_err("Zero-copy not available: the memory is the device's own"));
-        }
-        let array = Self::to_numpy(slf, None, Some(true), None)?;
-        match dtype {
-            Some(dtype) => array.call_method1("astype", (dtype,)),
-            None => Ok(array),
-        }
+        shared::numpy_array(slf, dtype, copy)
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -474,20 +467,5 @@ impl Ndarray {
             None => String::new(),
         };
         Ok(format!("<octants.ndarray {element} {}{layout}>", shape.repr()?))
-    }
-
-    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let made = py.import("octants._ndarrays")?.getattr("ndarray_like")?.call1((slf,))?;
-        made.cast::<Ndarray>()?.get().copy_from(py, slf.as_any(), None)?;
-        Ok(made)
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let rebuild = py.import("octants._ndarrays")?.getattr("rebuild_ndarray")?;
-        let data = Self::to_numpy(slf, None, Some(true), None)?;
-        let this = slf.get();
-        Ok((rebuild, (this.element_type(py)?, this.shape(py)?, data)).into_pyobject(py)?.into_any())
     }
 }

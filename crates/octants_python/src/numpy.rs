@@ -12,8 +12,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::dtype;
+use crate::dlpack::{Device, Export};
 use crate::foreign::{self, Elements};
+use crate::{dtype, errors};
 
 #[repr(C)]
 struct ArrayObject {
@@ -140,6 +141,21 @@ impl<'a, 'py> View<'a, 'py> {
         }
     }
 
+    /// The elements of an array that nobody else has, for another library.
+    pub fn export(&self) -> PyResult<Export> {
+        let scalar = self.scalar().ok_or_else(|| errors::bug("a copy of another type than ours"))?;
+        let numbers = |given: &[isize]| given.iter().map(|&number| number as usize).collect();
+        Ok(Export {
+            address: self.data() as u64,
+            device: Device::HOST,
+            scalar,
+            shape: numbers(self.shape()),
+            strides: numbers(self.strides()),
+            is_copied: true,
+            keep: Box::new(self.object.clone().unbind()),
+        })
+    }
+
     pub fn bytes(&self) -> usize {
         let count: usize = self.shape().iter().map(|&n| n as usize).product();
         count * self.scalar().map_or(0, |s| s.bytes() as usize)
@@ -161,9 +177,14 @@ pub fn require_numbers(array: &Bound<'_, PyAny>) -> PyResult<()> {
     Err(PyTypeError::new_err(format!("from_numpy takes an array of numbers, not of {}", dtype.str()?)))
 }
 
-/// The argument as a C-contiguous array of the type, converted and copied only where needed.
+/// The argument as a C-contiguous array of the type, converted (as `octants._conversion` says) and copied only where needed.
 pub fn contiguous<'py>(object: &Bound<'py, PyAny>, scalar: Scalar) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
+    let mut object = object.clone();
+    if View::of(&object).and_then(|view| view.scalar()) != Some(scalar) {
+        let conversion = py.import("octants._conversion")?;
+        object = conversion.call_method1("converted", (object, dtype::numpy_name(scalar)))?;
+    }
     let options = PyDict::new(py);
     options.set_item("dtype", dtype::numpy_name(scalar))?;
     options.set_item("order", "C")?;

@@ -93,7 +93,7 @@ impl Shared {
         Ok(interface)
     }
 
-    fn into_export(self) -> PyResult<Export> {
+    fn into_export(self, is_copied: bool) -> PyResult<Export> {
         let device = self.device.ok_or_else(|| {
             PyBufferError::new_err("DLPack has no name for the device that the memory is on")
         })?;
@@ -103,6 +103,7 @@ impl Shared {
             scalar: self.scalar,
             shape: self.shape,
             strides: self.strides,
+            is_copied,
             keep: Box::new(self.memory),
         })
     }
@@ -164,7 +165,7 @@ pub fn to_dlpack<'py>(object: &Bound<'py, PyAny>, versioned: bool) -> PyResult<B
     if shared.device.is_none() {
         return Err(PyRuntimeError::new_err("DLPack has no name for the device that the memory is on"));
     }
-    shared.into_export()?.into_capsule(object.py(), versioned)
+    shared.into_export(false)?.into_capsule(object.py(), versioned)
 }
 
 /// What `__dlpack__` takes.
@@ -175,41 +176,101 @@ pub struct Request<'a, 'py> {
     pub copy: Option<bool>,
 }
 
-/// The protocol's own method.
+impl Request<'_, '_> {
+    /// The stream that what was launched before comes first in; nothing for a default one, and for none.
+    fn stream(&self) -> PyResult<Option<u64>> {
+        let Some(stream) = self.stream.filter(|stream| !stream.is_none()) else { return Ok(None) };
+        // 1 and 2 are the default ones; -1 asks for no order.
+        match stream.extract::<i64>()? {
+            -1 | 1 | 2 => Ok(None),
+            number if number > 2 => Ok(Some(number as u64)),
+            number => Err(PyValueError::new_err(format!(
+                "stream={number} is no stream of DLPack's: 1 and 2 are the default ones, -1 asks for no order"
+            ))),
+        }
+    }
+}
+
+/// The protocol's own method. **The memory of a capsule is on the device that was asked for, or that `__dlpack_device__` tells**: a copy is made there. Without
+/// being asked for a copy or for another device, elements are shared or refused: who writes to a copy that he takes for the array loses it.
 pub fn dlpack<'py>(object: &Bound<'py, PyAny>, request: &Request<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
+    let refused = |text: String| Err(PyBufferError::new_err(text));
     let versioned = request.max_version.is_some_and(|(major, _)| major >= 1);
-    if request.copy == Some(true) {
-        let options = PyDict::new(py);
-        if let Some(version) = request.max_version {
-            options.set_item("max_version", version)?;
+    let stream = request.stream()?;
+    let shared = Shared::of(object)?;
+    let found = match &shared {
+        Some(shared) => shared.device,
+        None => Field::device(tensor::unwrapped(object).cast::<Field>()?)?,
+    };
+    // Where the session's device has no name, copies lie on the host.
+    let wanted = request.dl_device.map(|(kind, number)| dlpack::Device { kind, number });
+    let target = wanted.or(found).unwrap_or(dlpack::Device::HOST);
+    if target == dlpack::Device::HOST && found == Some(target) && request.stream.is_some_and(|s| !s.is_none())
+    {
+        return Err(PyRuntimeError::new_err("memory of the host takes no stream: stream=None"));
+    }
+    if request.copy != Some(true) {
+        match shared {
+            Some(shared) if found == Some(target) => return shared.capsule(py, stream, false, versioned),
+            None if found == Some(target) => {
+                return refused("the elements do not lie side by side; ask for a copy".to_owned());
+            }
+            _ if request.copy == Some(false) => {
+                return refused("the memory is on another device; ask for a copy".to_owned());
+            }
+            _ if wanted.is_none() => {
+                return refused(
+                    "DLPack has no name for the device that the memory is on; ask for a copy".to_owned(),
+                );
+            }
+            _ => {}
         }
+    }
+    if target == dlpack::Device::HOST {
         let copy = object.call_method0("to_numpy")?;
-        return copy.call_method("__dlpack__", (), Some(&options));
+        let view = numpy::View::of(&copy).ok_or_else(|| errors::bug("to_numpy made no array"))?;
+        return view.export()?.into_capsule(py, versioned);
     }
-    let Some(shared) = Shared::of(object)? else {
-        return Err(PyBufferError::new_err("the elements do not lie side by side; ask for a copy"));
-    };
-    let device = shared.device.map(|device| (device.kind, device.number));
-    if request.dl_device.is_some() && request.dl_device != device {
-        return Err(PyBufferError::new_err("the memory is on another device; ask for a copy"));
+    if found != Some(target) {
+        let device = found.map_or_else(|| "a device without a name".to_owned(), |found| found.to_string());
+        return refused(format!(
+            "the memory is on {device}; it is copied there or to the host, not to {target}"
+        ));
     }
-    let stream = match request.stream.filter(|stream| !stream.is_none()) {
-        None => None,
-        Some(_) if shared.is_on_host() => {
-            return Err(PyRuntimeError::new_err("memory of the host takes no stream: stream=None"));
+    let copy = py.import("octants._ndarrays")?.call_method1("device_copy", (object,))?;
+    let Some(copied) = Shared::of(&copy)? else { return Err(errors::bug("an array without strides")) };
+    copied.capsule(py, stream, true, versioned)
+}
+
+impl Shared {
+    /// A capsule of the memory, which what comes in the stream from now on finds as it is.
+    fn capsule(
+        self,
+        py: Python<'_>,
+        stream: Option<u64>,
+        is_copied: bool,
+        versioned: bool,
+    ) -> PyResult<Bound<'_, PyAny>> {
+        if let Some(stream) = stream {
+            let context = self.memory.context();
+            // SAFETY: the protocol asks whoever names a stream to keep it.
+            let stream = unsafe { ExternalStream::new(stream) };
+            let ordered = stream.after(context, context.default_stream());
+            ordered.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         }
-        // 0 is not a stream of the protocol's, 1 and 2 are the default ones; -1 asks for no order.
-        Some(stream) => Some(stream.extract::<i64>()?).filter(|&stream| stream > 2),
-    };
-    if let Some(stream) = stream {
-        let context = shared.memory.context();
-        // SAFETY: the protocol asks whoever names a stream to keep it.
-        let stream = unsafe { ExternalStream::new(stream as u64) };
-        let ordered = stream.after(context, context.default_stream());
-        ordered.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        self.into_export(is_copied)?.into_capsule(py, versioned)
     }
-    shared.into_export()?.into_capsule(py, versioned)
+}
+
+/// What numpy's `__array__` asks for, of an array or a view.
+pub fn numpy_array<'py>(
+    object: &Bound<'py, PyAny>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    py.import("octants._numpy_protocol")?.call_method1("array_of", (object, dtype, copy))
 }
 
 // ---- the buffer protocol --------------------------------------------------------------------------------------------------

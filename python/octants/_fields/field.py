@@ -7,6 +7,7 @@ import sys
 import weakref
 
 from .. import _octants
+from .._numpy_protocol import array_of
 from .._tensor import Tensor
 from .._torch import set_from_torch, torch_alias, torch_of
 from ..exceptions import OctantsRuntimeError
@@ -252,11 +253,8 @@ class Field(_octants.Field):
         return self._to_dlpack(versioned)
 
     def __array__(self, dtype=None, copy: bool | None = None):
-        """For numpy, where it cannot look at the memory: a copy."""
-        if copy is False:
-            raise ValueError("Zero-copy not available: the elements do not lie side by side in the host's memory")
-        array = self.to_numpy()
-        return array if dtype is None else array.astype(dtype)
+        """What numpy asks for where it cannot look at the memory itself."""
+        return array_of(self, dtype, copy)
 
 
 def user_line() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 
+from .._numpy_protocol import as_type
 from .._octants import DataType, dtypes, host_only, is_compiling
 from .._promotion import data_type, numpy_type, of_numpy, promoted
 from ..exceptions import OctantsRuntimeError, OctantsSyntaxError
@@ -213,7 +214,7 @@ class _PackedField:
     def __array__(self, dtype=None, copy: bool | None = None):
         if copy is False:
             raise ValueError("Zero-copy not available: the elements are bits of words")
-        return self.to_numpy() if dtype is None else self.to_numpy().astype(dtype)
+        return as_type(self.to_numpy(), dtype, copy)
 
     def __iter__(self):
         raise NotImplementedError(
