@@ -62,7 +62,9 @@ def parameters_in(stub: Path) -> dict[str, list[str]]:
     for node in ast.parse(stub.read_text()).body:
         prefix = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
         for inner in node.body if isinstance(node, ast.ClassDef) else [node]:
-            if isinstance(inner, ast.FunctionDef) and not any("overload" in ast.unparse(d) for d in inner.decorator_list):
+            if isinstance(inner, ast.FunctionDef) and not any(
+                "overload" in ast.unparse(d) for d in inner.decorator_list
+            ):
                 args = inner.args
                 found[prefix + inner.name] = [one.arg for one in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
     return found

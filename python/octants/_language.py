@@ -243,7 +243,12 @@ def cast(x, dtype):
     from .types import to_numpy_type
 
     wanted = _numpy().dtype(to_numpy_type(dtype))
-    if isinstance(x, int) and not -(2**63) <= x < 2**63 and wanted.kind in "iu" and not (wanted == "uint64" and 0 <= x < 2**64):
+    if (
+        isinstance(x, int)
+        and not -(2**63) <= x < 2**63
+        and wanted.kind in "iu"
+        and not (wanted == "uint64" and 0 <= x < 2**64)
+    ):
         raise OverflowError(f"{x} exceeded the range of specified dtype: {dtype}")
     return converted(_numpy().asarray(x), wanted)[()]
 

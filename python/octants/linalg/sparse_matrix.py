@@ -182,9 +182,7 @@ class SparseMatrix:
         for name, given in (("row", rows), ("column", columns)):
             broken = numpy.flatnonzero((given != numpy.trunc(given)) | ~numpy.isfinite(given))
             if len(broken):
-                raise OctantsRuntimeError(
-                    f"triplet {broken[0]} has the {name} {given[broken[0]]}, which is no integer"
-                )
+                raise OctantsRuntimeError(f"triplet {broken[0]} has the {name} {given[broken[0]]}, which is no integer")
         places = (rows.astype(numpy.int64), columns.astype(numpy.int64))
         values = numpy.ascontiguousarray(values, numpy_type(self.dtype))
         self._replace(of_triplets(self.shape, self.matrix.by_rows, *places, values))
