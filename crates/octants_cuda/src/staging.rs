@@ -2,24 +2,33 @@
 //!
 //! The bus reaches its speed from memory alone that the system does not move. Pieces go through pinned chunks; while the bus moves one, the
 //! processor copies the next. Long copies are shared by several threads: one alone copies memory at a fifth of the bus's speed.
+//!
+//! **A copy waits for chunks of its own stream alone.** Those of another may be behind a kernel that runs for seconds: where no chunk is free, and the stream
+//! has few under way, there is a new one. Chunks are never given back to the system before the end: to do so, the driver waits for all that runs.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::iter::StepBy;
 use std::ops::Range;
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use octants_hal::DeviceError;
 
-use crate::driver::table::Handle;
+use crate::driver::table::{Handle, Status};
 use crate::driver::{Driver, NOT_READY};
 
 /// Bytes of a chunk: the bus takes 20 µs for it, far longer than it takes to tell it.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Chunks that wait for the bus before a copy waits for the oldest instead of allocating another: two for each thread.
+/// Chunks of one stream that wait for the bus before a copy waits for the oldest of them instead of allocating another: two for each thread.
 const MAX_CHUNKS: usize = 2 * MAX_THREADS;
+
+/// Likewise, once the chunks of all streams are many: one on the bus, and one that is filled meanwhile.
+const FEW_CHUNKS: usize = 2;
+
+/// Chunks that are many. Chosen: four streams that are all held up copy at full speed when they go on, and 128 MiB are pinned.
+const MANY_CHUNKS: usize = 4 * MAX_CHUNKS;
 
 /// Bytes that make another thread worth its beginning, which takes longer than to copy a tenth of them.
 const BYTES_FOR_THREAD: usize = 4 << 20;
@@ -34,10 +43,41 @@ pub const PINNED: u32 = 1 | 2;
 /// `CU_EVENT_DISABLE_TIMING`
 pub const WITHOUT_TIMING: u32 = 2;
 
-/// Pinned chunks, the one that was used first at the front.
+/// Pinned chunks.
 #[derive(Default)]
 pub struct Staging {
-    chunks: Mutex<VecDeque<Chunk>>,
+    chunks: Mutex<Chunks>,
+}
+
+#[derive(Default)]
+struct Chunks {
+    /// The bus is done with them.
+    free: Vec<Chunk>,
+    /// Those that the bus was told of, by the stream: the one that was told first at the front.
+    told: Vec<(usize, VecDeque<Chunk>)>,
+    /// How many there are.
+    made: usize,
+}
+
+impl Chunks {
+    /// One that the bus is done with, and what the driver says of it.
+    fn take_done(&mut self, driver: &Driver) -> Option<(Chunk, Status)> {
+        if let Some(chunk) = self.free.pop() {
+            return Some((chunk, 0));
+        }
+        self.told.iter_mut().find_map(|(_, told)| {
+            // SAFETY: an event of this driver.
+            let status = unsafe { (driver.table.event_query)(told.front()?.event) };
+            if status == NOT_READY { None } else { told.pop_front().map(|chunk| (chunk, status)) }
+        })
+    }
+
+    /// The oldest one of a stream that has so many under way that it must wait.
+    fn take_to_wait_for(&mut self, stream: Handle) -> Option<Chunk> {
+        let most = if self.made < MANY_CHUNKS { MAX_CHUNKS } else { FEW_CHUNKS };
+        let (_, told) = self.told.iter_mut().find(|(own, _)| *own == stream as usize)?;
+        if told.len() >= most { told.pop_front() } else { None }
+    }
 }
 
 /// Pinned memory, and an event behind the last copy that used it.
@@ -94,14 +134,14 @@ impl Staging {
             let driver = transfer.driver;
             for offset in offsets {
                 let bytes = CHUNK_BYTES.min(transfer.bytes - offset);
-                let chunk = self.take(driver)?;
+                let chunk = self.take(driver, transfer.stream)?;
                 // SAFETY: the piece lies inside both ranges, and the chunk is no longer in use.
                 unsafe {
                     ptr::copy_nonoverlapping(from.at(offset), chunk.host, bytes);
                     let (to, table) = (transfer.device + offset as u64, &driver.table);
                     let sent = (table.copy_to_device)(to, chunk.host.cast(), bytes, transfer.stream);
                     let recorded = (table.event_record)(chunk.event, transfer.stream);
-                    self.give_back(chunk);
+                    self.give_to_bus(chunk, transfer.stream);
                     driver.check("copy_to_device", sent)?;
                     driver.check("copy_to_device", recorded)?;
                 }
@@ -126,7 +166,7 @@ impl Staging {
                     None => None,
                     Some(offset) => {
                         let bytes = CHUNK_BYTES.min(transfer.bytes - offset);
-                        let chunk = self.take(driver)?;
+                        let chunk = self.take(driver, transfer.stream)?;
                         // SAFETY: the piece lies inside the range, and the chunk is no longer in use.
                         let told = unsafe {
                             let (from, table) = (transfer.device + offset as u64, &driver.table);
@@ -154,24 +194,25 @@ impl Staging {
         })
     }
 
-    /// A chunk that the bus is done with.
-    fn take(&self, driver: &Driver) -> Result<Chunk, DeviceError> {
-        let (oldest, count) = {
-            let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
-            (chunks.pop_front(), chunks.len())
+    fn chunks(&self) -> MutexGuard<'_, Chunks> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A chunk that the bus is done with, for a copy in this stream. The lock is not held while the copy waits.
+    fn take(&self, driver: &Driver, stream: Handle) -> Result<Chunk, DeviceError> {
+        let oldest = {
+            let mut chunks = self.chunks();
+            if let Some((chunk, status)) = chunks.take_done(driver) {
+                return driver.check("staging", status).map(|()| chunk);
+            }
+            let oldest = chunks.take_to_wait_for(stream);
+            chunks.made += usize::from(oldest.is_none());
+            oldest
         };
         if let Some(chunk) = oldest {
             // SAFETY: an event of this driver.
-            let status = unsafe { (driver.table.event_query)(chunk.event) };
-            if status != NOT_READY {
-                return driver.check("staging", status).map(|()| chunk);
-            }
-            if count + 1 >= MAX_CHUNKS {
-                // SAFETY: as above.
-                let status = unsafe { (driver.table.event_synchronise)(chunk.event) };
-                return driver.check("staging", status).map(|()| chunk);
-            }
-            self.chunks.lock().unwrap_or_else(PoisonError::into_inner).push_front(chunk);
+            let status = unsafe { (driver.table.event_synchronise)(chunk.event) };
+            return driver.check("staging", status).map(|()| chunk);
         }
         let mut host: *mut c_void = ptr::null_mut();
         let mut event = ptr::null_mut();
@@ -183,13 +224,34 @@ impl Staging {
         Ok(Chunk { host: host.cast(), event })
     }
 
+    /// The bus was told to read a chunk, in the order of a stream.
+    fn give_to_bus(&self, chunk: Chunk, stream: Handle) {
+        let mut chunks = self.chunks();
+        if let Some((_, told)) = chunks.told.iter_mut().find(|(own, _)| *own == stream as usize) {
+            told.push_back(chunk);
+        } else {
+            chunks.told.push((stream as usize, VecDeque::from([chunk])));
+        }
+    }
+
+    /// The bus is done with a chunk.
     fn give_back(&self, chunk: Chunk) {
-        self.chunks.lock().unwrap_or_else(PoisonError::into_inner).push_back(chunk);
+        self.chunks().free.push(chunk);
+    }
+
+    /// A stream was destroyed, after all that it was told.
+    pub fn forget_stream(&self, stream: u64) {
+        let mut chunks = self.chunks();
+        if let Some(at) = chunks.told.iter().position(|(own, _)| *own as u64 == stream) {
+            let (_, told) = chunks.told.swap_remove(at);
+            chunks.free.extend(told);
+        }
     }
 
     /// Frees all chunks; nothing is under way.
     pub fn clear(&self, driver: &Driver) {
-        for chunk in self.chunks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        let Chunks { free, told, .. } = std::mem::take(&mut *self.chunks());
+        for chunk in free.into_iter().chain(told.into_iter().flat_map(|(_, told)| told)) {
             // SAFETY: allocated by this driver, and never used again.
             unsafe {
                 (driver.table.event_destroy)(chunk.event);
