@@ -131,11 +131,11 @@ unsafe impl Device for CpuDevice {
         self.core.exclusive.as_ref().is_some_and(Exclusive::is_others)
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
+    unsafe fn allocate(&self, _stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
         self.core.memory.allocate(bytes)
     }
 
-    fn reserve(&self, bytes: usize) -> Result<Address, DeviceError> {
+    unsafe fn reserve(&self, _stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
         self.core.memory.reserve(bytes)
     }
 
@@ -147,22 +147,15 @@ unsafe impl Device for CpuDevice {
         self.core.memory.commit(reserved, bytes)
     }
 
-    unsafe fn free(&self, address: Address, bytes: usize) {
-        let busy = self.core.streams.busy();
-        let allocation = Allocation { core: Arc::clone(&self.core), address, bytes };
-        if !busy.is_empty() {
-            let allocation = Arc::new(allocation);
-            for queue in &busy {
-                queue.push(Command::Free(Arc::clone(&allocation)), &self.core);
-            }
-        }
-    }
-
-    unsafe fn free_scratch(&self, stream: Stream, address: Address, bytes: usize) {
-        let allocation = Allocation { core: Arc::clone(&self.core), address, bytes };
+    unsafe fn free(&self, stream: Stream, address: Address, bytes: usize) {
         // SAFETY: the caller keeps the verb's contract.
-        if let Some(queue) = unsafe { queue_of(stream) } {
-            queue.push(Command::Free(Arc::new(allocation)), &self.core);
+        match unsafe { queue_of(stream) }.filter(|queue| !queue.is_idle()) {
+            Some(queue) => {
+                let allocation = Allocation { core: Arc::clone(&self.core), address, bytes };
+                queue.push(Command::Free(allocation), &self.core);
+            }
+            // SAFETY: as above; an idle stream, such as the default one, has come so far.
+            None => unsafe { self.core.memory.free(address, bytes) },
         }
     }
 

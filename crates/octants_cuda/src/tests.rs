@@ -6,12 +6,12 @@ use std::rc::Rc;
 use octants_hal::{
     Address, Cancel, Capabilities, Dealing, Device, DeviceBound, DeviceError, DeviceRangeDomain, Domain,
     Event, Function, FunctionUsage, Grid, Image, ImagePart, Launch, LaunchContext, LaunchMemory, LaunchShape,
-    RangeDomain, StreamPriority,
+    RangeDomain, Rows, Stream, StreamPriority,
 };
 
 use crate::device::CudaDevice;
 use crate::driver::recording::with_driver;
-use crate::driver::table::{DriverTable, LaunchConfig, recorded};
+use crate::driver::table::{Copy2d, Copy3d, DriverTable, LaunchConfig, recorded};
 use crate::driver::{Driver, Unavailable};
 
 /// A driver with one device; `answer` may answer a call before the defaults do.
@@ -38,6 +38,22 @@ fn with_fake<R>(
                         kinds.iter().map(|attribute| (attribute.kind, attribute.value[0])).collect();
                     format!("launch {} x {} with {kinds:?}", config.grid[0], config.block[0])
                 },
+                "copy_2d" => {
+                    // SAFETY: the first argument is the address of a description.
+                    let copy = unsafe { &*(words[0] as *const Copy2d) };
+                    let (to, bytes, rows) = (&copy.to, copy.row_bytes, copy.rows);
+                    format!(
+                        "{bytes} x {rows} by {} from {:#x} to {:#x}",
+                        to.stride, copy.from.device, to.device
+                    )
+                }
+                "copy_3d" => {
+                    // SAFETY: as above.
+                    let copy = unsafe { &*(words[0] as *const Copy3d) };
+                    let (to, bytes, rows, slices) = (&copy.to, copy.row_bytes, copy.rows, copy.slices);
+                    format!("{bytes} x {rows} by {} x {slices} by {} rows", to.stride, to.slice_rows)
+                }
+                "copy" => format!("copy {} to {:#x}", words[2], words[0]),
                 "allocate_async" => format!("allocate {} on {:#x}", words[1], words[3]),
                 "free_async" => format!("free on {:#x}", words[1]),
                 "event_record" => format!("record on {:#x}", words[1]),
@@ -47,6 +63,9 @@ fn with_fake<R>(
                     0 => "stream_create".to_owned(),
                     priority => format!("stream_create of priority {priority}"),
                 },
+                "fill_8" if words[3] != 0 => {
+                    format!("fill_8 {:#x} times {} on {:#x}", words[1], words[2], words[3])
+                }
                 "fill_8" | "fill_16" | "fill_32" => format!("{name} {:#x} times {}", words[1], words[2]),
                 other => other.to_owned(),
             });
@@ -114,17 +133,14 @@ fn launch_over(device: &CudaDevice, function: Function, points: i64, max_threads
 }
 
 fn launch_in(device: &CudaDevice, function: Function, domain: Domain<'_>) {
+    launch_on(device, function, domain, device.default_stream());
+}
+
+fn launch_on(device: &CudaDevice, function: Function, domain: Domain<'_>, stream: Stream) {
     let memory = LaunchMemory::NONE;
     let cancel = Cancel::new();
-    let context = LaunchContext {
-        stream: device.default_stream(),
-        args: &[],
-        memory,
-        cancel: &cancel,
-        key: 0,
-        launch: 0,
-        prints: None,
-    };
+    let context =
+        LaunchContext { stream, args: &[], memory, cancel: &cancel, key: 0, launch: 0, prints: None };
     // SAFETY: the driver only records.
     unsafe { device.launch(&Launch { function, domain, context }).unwrap() };
 }
@@ -142,11 +158,9 @@ fn a_device_is_opened_and_closed_with_all_that_it_owns() {
             "context_synchronise",
             "pool_create",
             "pool_set_attribute",
-            "event_create",
             "context_limit",
             "context_set_current",
             "stream_synchronise",
-            "event_destroy",
             "pool_destroy",
             "context_release",
         ]
@@ -454,8 +468,8 @@ fn fills_use_the_widest_word_that_repeats() {
             "fill_32 0x4030201 times 8",
             "fill_32 0x4030201 times 8",
             "copy_to_device",
-            "copy",
-            "copy"
+            "copy 8 to 0x7008",
+            "copy 16 to 0x7010"
         ]
     );
 }
@@ -466,7 +480,8 @@ fn errors_say_whether_the_device_can_go_on() {
         let answer = move |name: &str, _: &[u64]| (name == verb).then_some(status);
         with_fake(answer, || {
             let device = open().unwrap();
-            device.allocate(64).err().unwrap()
+            // SAFETY: the driver only records.
+            unsafe { device.allocate(device.default_stream(), 64).err().unwrap() }
         })
         .0
     };
@@ -540,50 +555,144 @@ fn a_library_without_a_function_that_is_needed_is_too_old() {
     assert!(message.contains("driver is too old") && message.contains("cuLaunchKernelEx"), "{message}");
 }
 
-/// Memory comes on the default stream, which others wait for, and goes on a stream of its own that waits for all: no other waits for that.
+/// Whoever allocates, frees or makes a stream names who waits: no other stream is told anything.
 #[test]
-fn memory_is_ordered_with_all_streams_without_the_host_waiting() {
+fn memory_and_streams_order_no_other_stream() {
     let ((), log) = with_fake(nothing, || {
         let device = open().unwrap();
-        let one = device.allocate(64).unwrap();
         let stream = device.create_stream(StreamPriority::Normal).unwrap();
-        let two = device.allocate(64).unwrap();
         // SAFETY: the driver only records.
         unsafe {
-            device.free(one, 64);
-            device.free(two, 64);
+            let one = device.allocate(device.default_stream(), 64).unwrap();
+            let two = device.allocate(stream, 64).unwrap();
+            device.free(stream, one, 64);
+            device.free(device.default_stream(), two, 64);
             device.destroy_stream(stream);
         }
     });
-    let first = log.iter().position(|call| call.starts_with("allocate")).unwrap();
+    let first = log.iter().position(|call| call == "stream_create").unwrap();
     let order: Vec<_> = log[first..].iter().filter(|call| *call != "context_set_current").collect();
     assert_eq!(
-        order[..order.len() - 6],
+        order[..9],
         [
+            "stream_create",
             "allocate 768 on 0x0",
             "fill_8 0x0 times 768",
-            "stream_create",
-            "record on 0x0",
-            "wait on 0x50",
-            "allocate 768 on 0x0",
-            "fill_8 0x0 times 768",
-            "record on 0x0",
-            "wait on 0x50",
-            "stream_create",
-            "record on 0x0",
-            "wait on 0x50",
-            "record on 0x50",
-            "wait on 0x50",
+            "allocate 768 on 0x50",
+            "fill_8 0x0 times 768 on 0x50",
             "free on 0x50",
-            "record on 0x0",
-            "wait on 0x50",
-            "record on 0x50",
-            "wait on 0x50",
-            "free on 0x50",
+            "free on 0x0",
             "stream_synchronise",
             "stream_destroy",
         ]
     );
+}
+
+#[test]
+fn memory_that_cannot_be_zeroed_goes_back() {
+    let refused = |name: &str, _: &[u64]| (name == "fill_8").then_some(1);
+    let (result, log) = with_fake(refused, || {
+        let device = open().unwrap();
+        // SAFETY: the driver only records.
+        unsafe { device.allocate(device.default_stream(), 64) }
+    });
+    assert!(matches!(result, Err(DeviceError::Failed { verb: "allocate", .. })));
+    assert!(log.iter().any(|call| call == "free on 0x0"), "{log:?}");
+}
+
+/// Bytes between rows are in no copy; two loops are one call where whole rows lie between slices.
+#[test]
+fn rows_are_scattered_by_the_drivers_copies() {
+    let rows = Rows { bytes: 4, count: 100, stride: 8, slices: 1, slice_stride: 0 };
+    let ((), log) = with_fake(nothing, || {
+        let device = open().unwrap();
+        for rows in [
+            rows,
+            Rows { slices: 3, slice_stride: 1024, ..rows },
+            Rows { slices: 2, slice_stride: 1001, ..rows },
+            Rows { count: 2, stride: 1 << 32, ..rows },
+        ] {
+            // SAFETY: the driver only records.
+            unsafe { device.scatter(Stream(0), Address(0x10_0000), Address(0x7000), &rows).unwrap() };
+        }
+    });
+    let is_copy = |call: &&String| call.contains(" x ") || call.starts_with("copy ");
+    let copies: Vec<_> = log.iter().filter(is_copy).collect();
+    assert_eq!(
+        copies,
+        [
+            "4 x 100 by 8 from 0x7000 to 0x100000",
+            "4 x 100 by 8 x 3 by 128 rows",
+            "4 x 100 by 8 from 0x7000 to 0x100000",
+            "4 x 100 by 8 from 0x7190 to 0x1003e9",
+            "copy 4 to 0x100000",
+            "copy 4 to 0x100100000",
+        ]
+    );
+}
+
+/// A stream that is busy holds its own copies up, and those of no other.
+#[test]
+fn a_copy_waits_for_chunks_of_its_own_stream_alone() {
+    let events = std::cell::Cell::new(0x900_u64);
+    let on_busy = std::cell::RefCell::new(Vec::new());
+    let answer = move |name: &str, words: &[u64]| match name {
+        "event_create" => {
+            events.set(events.get() + 1);
+            // SAFETY: the first argument is the address of a handle.
+            unsafe { (words[0] as *mut u64).write(events.get()) };
+            Some(0)
+        }
+        "event_record" => {
+            let mut busy = on_busy.borrow_mut();
+            busy.retain(|event| *event != words[0]);
+            if words[1] == 0xB5 {
+                busy.push(words[0]);
+            }
+            Some(0)
+        }
+        // CUDA_ERROR_NOT_READY
+        "event_query" => on_busy.borrow().contains(&words[0]).then_some(600),
+        // Whoever waits has waited.
+        "event_synchronise" => {
+            on_busy.borrow_mut().retain(|event| *event != words[0]);
+            Some(0)
+        }
+        _ => None,
+    };
+    let ((), log) = with_fake(answer, || {
+        let device = open().unwrap();
+        let (host, mut back) = (vec![1_u8; 1 << 20], vec![0_u8; 8]);
+        let copy = |stream: u64, times: usize| {
+            for _ in 0..times {
+                // SAFETY: the driver only records; as many bytes are there.
+                unsafe {
+                    device
+                        .copy_to_device(Stream(stream), Address(0x7000), host.as_ptr(), host.len())
+                        .unwrap();
+                }
+            }
+        };
+        // As many as one stream may have under way, and two more, for which it waits.
+        copy(0xB5, 34);
+        copy(0, 3);
+        copy(0xA1, 3);
+        // SAFETY: as above.
+        unsafe { device.copy_to_host(Stream(0xA1), back.as_mut_ptr(), Address(0x7000), 8).unwrap() };
+        copy(0xB5, 1);
+    });
+    let waits = |part: &[String]| part.iter().filter(|call| *call == "event_synchronise").count();
+    let copies: Vec<_> = (0..log.len()).filter(|&at| log[at] == "copy_to_device").collect();
+    assert_eq!(copies.len(), 41);
+    assert_eq!(waits(&log[..copies[33]]), 2);
+    assert_eq!(waits(&log[copies[33]..copies[39]]), 0, "others wait for nothing");
+    assert_eq!(
+        waits(&log[copies[39]..copies[40]]),
+        1,
+        "that of the copy to the host, which there is a free chunk after"
+    );
+    let made = log.iter().filter(|call| *call == "host_allocate").count();
+    assert_eq!(made, 33, "chunks that are done with serve any stream");
 }
 
 #[test]
@@ -606,14 +715,6 @@ fn priorities_are_the_ends_of_the_drivers_range() {
             "stream_create"
         ]
     );
-}
-
-#[test]
-fn a_stream_that_memory_cannot_be_ordered_with_is_destroyed_again() {
-    let refused = |name: &str, words: &[u64]| (name == "stream_wait" && words[0] == 0x50).then_some(1);
-    let (result, log) = with_fake(refused, || open().unwrap().create_stream(StreamPriority::Normal));
-    assert!(matches!(result, Err(DeviceError::Failed { verb: "wait_event", .. })));
-    assert!(log.iter().any(|call| call == "stream_destroy"), "{log:?}");
 }
 
 /// Only events that are asked for times cost the device a time stamp, and what is not passed yet is no error.
@@ -654,14 +755,15 @@ fn a_lost_device_calls_the_driver_no_more_and_a_new_one_begins_with_a_reset() {
     let faults = |name: &str, _: &[u64]| matches!(name, "stream_query").then_some(700);
     let (address, log) = with_fake(faults, || {
         let device = open().unwrap();
-        let address = device.allocate(64).unwrap();
+        let default = device.default_stream();
         // SAFETY: the driver only records.
         unsafe {
-            assert!(matches!(device.is_idle(device.default_stream()), Err(DeviceError::Lost { .. })));
-            device.free(address, 64);
-            assert!(matches!(device.synchronise(device.default_stream()), Err(DeviceError::Lost { .. })));
+            let address = device.allocate(default, 64).unwrap();
+            assert!(matches!(device.is_idle(default), Err(DeviceError::Lost { .. })));
+            device.free(default, address, 64);
+            assert!(matches!(device.synchronise(default), Err(DeviceError::Lost { .. })));
+            address
         }
-        address
     });
     assert_ne!(address, Address::NULL);
     assert_eq!(log.last().unwrap(), "error_name", "nothing after the fault: {log:?}");
@@ -722,7 +824,7 @@ fn a_range_gets_memory_beside_what_runs() {
             device.back(range, 0, 4 << 20).unwrap();
             device.write_beside(range, &[1, 2, 3, 4]).unwrap();
             device.read_beside(range, &mut [0; 4]).unwrap();
-            device.free(range, 100 << 20);
+            device.free(device.default_stream(), range, 100 << 20);
         }
     });
     let begin = log.iter().position(|call| call == "range_reserve").unwrap();
@@ -785,10 +887,45 @@ fn launches_never_fill_a_queue_once_there_are_ranges() {
             launch(300);
             let range = device.reserve_range(1 << 20).unwrap();
             launch(600);
-            device.free(range, 1 << 20);
+            device.free(device.default_stream(), range, 1 << 20);
             device.unload_module(module);
         }
     });
     let count = |name: &str| log.iter().filter(|call| call.starts_with(name)).count();
     assert_eq!((count("launch"), count("event_query"), count("record")), (900, 4, 2));
+}
+
+/// A launch that waits for room in its stream's queue holds up no launch of another stream.
+#[test]
+fn a_full_queue_holds_up_its_own_stream_alone() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    static OTHER_LAUNCHED: AtomicBool = AtomicBool::new(false);
+    // While one thread waits for a mark, another must get its launch through: it is asked to in the middle of the wait.
+    let answer = |name: &str, _: &[u64]| match name {
+        "event_query" => Some(if OTHER_LAUNCHED.load(Ordering::Acquire) { 0 } else { 600 }),
+        _ => None,
+    };
+    let ((), _) = with_fake(answer, || {
+        let device = open().unwrap();
+        // SAFETY: the driver only records.
+        unsafe {
+            let part = ImagePart { symbol: "t", bytes: b"", shape: LaunchShape::default() };
+            let module = device.load_module(&Image { name: "t", parts: &[part] }).unwrap();
+            let function = device.function(module, "t").unwrap();
+            let range = device.reserve_range(1 << 20).unwrap();
+            let launch = |stream: u64| launch_on(&device, function, Domain::Once, Stream(stream));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    // Calls of this thread are answered by success.
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    launch(0xA1);
+                    OTHER_LAUNCHED.store(true, Ordering::Release);
+                });
+                (0..600).for_each(|_| launch(0));
+            });
+            device.free(device.default_stream(), range, 1 << 20);
+            device.unload_module(module);
+        }
+    });
+    assert!(OTHER_LAUNCHED.load(Ordering::Acquire));
 }

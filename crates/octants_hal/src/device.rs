@@ -51,6 +51,17 @@ pub struct SharedMemory {
     pub bytes: usize,
 }
 
+/// Rows of so many bytes at a distance, and slices of so many rows at another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rows {
+    pub bytes: usize,
+    pub count: usize,
+    pub stride: usize,
+    pub slices: usize,
+    /// At least what a slice's rows span.
+    pub slice_stride: usize,
+}
+
 /// Which streams a device serves first where it cannot serve all at once. A hint: it changes no order that events make, and a device that
 /// knows fewer levels treats two of them alike.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -126,12 +137,20 @@ pub unsafe trait Device: Send + Sync {
         ForkCosts { threads: 1, branch_instructions: 0, loops_fill: false }
     }
 
-    /// At least `bytes` (not 0) of zeroed memory, aligned to 64, for verbs on any stream from now on.
-    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError>;
+    /// At least `bytes` (not 0) of zeroed memory, aligned to 64, for verbs on this stream and on those that come after it: no other stream
+    /// waits for the zeros.
+    ///
+    /// # Safety
+    /// `stream` is live.
+    unsafe fn allocate(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError>;
 
     /// As [`Device::allocate`], for memory of which only a part may ever be touched: a device that can lets the rest cost nothing.
-    fn reserve(&self, bytes: usize) -> Result<Address, DeviceError> {
-        self.allocate(bytes)
+    ///
+    /// # Safety
+    /// As for [`Device::allocate`].
+    unsafe fn reserve(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
+        // SAFETY: the caller says so.
+        unsafe { self.allocate(stream, bytes) }
     }
 
     /// So many more bytes of a reservation are about to be used. A device that counts them refuses those that it does not have.
@@ -178,27 +197,29 @@ pub unsafe trait Device: Send + Sync {
         Err(DeviceError::Unsupported { verb: "read_beside" })
     }
 
-    /// Gives an allocation or a range back. Verbs that were told before, on any stream, may still use it; the host does not wait for them.
+    /// Gives an allocation or a range back when the stream has come so far. The host does not wait for that, and neither does another stream.
     ///
     /// # Safety
-    /// `address` and `bytes` are those of a live allocation of this device, which no verb uses that is told later.
-    unsafe fn free(&self, address: Address, bytes: usize);
+    /// `stream` is live. `address` and `bytes` are those of a live allocation of this device; every verb that uses it is over when the stream
+    /// has come so far.
+    unsafe fn free(&self, stream: Stream, address: Address, bytes: usize);
 
     /// At least `bytes` (not 0) of memory for verbs on this stream and what waits for it: of any content, aligned to 64.
     ///
     /// # Safety
     /// `stream` is live.
-    unsafe fn allocate_scratch(&self, _stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
-        self.allocate(bytes)
+    unsafe fn allocate_scratch(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
+        // SAFETY: the caller says so.
+        unsafe { self.allocate(stream, bytes) }
     }
 
     /// Gives such memory back when the stream has come so far.
     ///
     /// # Safety
     /// `address` and `bytes` are those of live scratch memory of this stream, which no verb uses that is told later.
-    unsafe fn free_scratch(&self, _stream: Stream, address: Address, bytes: usize) {
+    unsafe fn free_scratch(&self, stream: Stream, address: Address, bytes: usize) {
         // SAFETY: the caller says so.
-        unsafe { self.free(address, bytes) };
+        unsafe { self.free(stream, address, bytes) };
     }
 
     /// At least `bytes` (not 0) of memory that host and device see: results, faults and prints travel through it. Aligned to 64.
@@ -207,7 +228,9 @@ pub unsafe trait Device: Send + Sync {
             self.capabilities().has(Capabilities::HOST_MEMORY),
             "each of the two has its own memory"
         );
-        self.allocate(bytes).map(|device| SharedMemory { host: device.as_ptr(), device, bytes })
+        // SAFETY: the default stream is always there.
+        let device = unsafe { self.allocate(self.default_stream(), bytes)? };
+        Ok(SharedMemory { host: device.as_ptr(), device, bytes })
     }
 
     /// Gives shared memory back.
@@ -216,7 +239,7 @@ pub unsafe trait Device: Send + Sync {
     /// It is live, and nothing in any stream still uses it.
     unsafe fn free_shared(&self, memory: SharedMemory) {
         // SAFETY: the caller says so; it was allocated as above.
-        unsafe { self.free(memory.device, memory.bytes) };
+        unsafe { self.free(self.default_stream(), memory.device, memory.bytes) };
     }
 
     /// Host to device, in the stream's order. The host's bytes were read when it returns.
@@ -254,6 +277,28 @@ pub unsafe trait Device: Send + Sync {
         from: Address,
         bytes: usize,
     ) -> Result<(), DeviceError>;
+
+    /// Inside the device: rows that lie side by side go to where they lie at distances. Bytes between those are neither read nor written.
+    ///
+    /// # Safety
+    /// The bytes of all rows are valid on both sides, and no two of them are the same; neither stride is shorter than what it is the distance of.
+    unsafe fn scatter(
+        &self,
+        stream: Stream,
+        to: Address,
+        from: Address,
+        rows: &Rows,
+    ) -> Result<(), DeviceError> {
+        for slice in 0..rows.slices {
+            for row in 0..rows.count {
+                let to = to.offset(slice * rows.slice_stride + row * rows.stride);
+                let from = from.offset((slice * rows.count + row) * rows.bytes);
+                // SAFETY: the caller says so.
+                unsafe { self.copy(stream, to, from, rows.bytes)? };
+            }
+        }
+        Ok(())
+    }
 
     /// Repeats `pattern` over `bytes`.
     ///

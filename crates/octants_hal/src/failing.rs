@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use crate::device::{Address, Device, Event, Module, SharedMemory, Stream, StreamPriority};
+use crate::device::{Address, Device, Event, Module, Rows, SharedMemory, Stream, StreamPriority};
 use crate::error::DeviceError;
 use crate::hand_on;
 use crate::image::Image;
@@ -111,14 +111,16 @@ unsafe impl Device for FailingDevice {
         function_usage,
     );
 
-    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
+    unsafe fn allocate(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
         self.pass("allocate")?;
-        Self::made(&self.allocations, self.inner.allocate(bytes))
+        // SAFETY: the caller says so.
+        Self::made(&self.allocations, unsafe { self.inner.allocate(stream, bytes) })
     }
 
-    fn reserve(&self, bytes: usize) -> Result<Address, DeviceError> {
+    unsafe fn reserve(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
         self.pass("reserve")?;
-        Self::made(&self.allocations, self.inner.reserve(bytes))
+        // SAFETY: the caller says so.
+        Self::made(&self.allocations, unsafe { self.inner.reserve(stream, bytes) })
     }
 
     unsafe fn commit(&self, reserved: Address, bytes: usize) -> Result<(), DeviceError> {
@@ -138,10 +140,10 @@ unsafe impl Device for FailingDevice {
         unsafe { self.inner.back(range, offset, bytes) }
     }
 
-    unsafe fn free(&self, address: Address, bytes: usize) {
+    unsafe fn free(&self, stream: Stream, address: Address, bytes: usize) {
         Self::gave_back(&self.allocations);
         // SAFETY: the caller says so.
-        unsafe { self.inner.free(address, bytes) };
+        unsafe { self.inner.free(stream, address, bytes) };
     }
 
     unsafe fn allocate_scratch(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
@@ -201,6 +203,18 @@ unsafe impl Device for FailingDevice {
         self.pass("copy")?;
         // SAFETY: the caller says so.
         unsafe { self.inner.copy(stream, to, from, bytes) }
+    }
+
+    unsafe fn scatter(
+        &self,
+        stream: Stream,
+        to: Address,
+        from: Address,
+        rows: &Rows,
+    ) -> Result<(), DeviceError> {
+        self.pass("scatter")?;
+        // SAFETY: the caller says so.
+        unsafe { self.inner.scatter(stream, to, from, rows) }
     }
 
     unsafe fn fill(

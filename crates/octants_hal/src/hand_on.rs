@@ -66,13 +66,15 @@ macro_rules! hand_on {
         }
     };
     (@ allocate) => {
-        fn allocate(&self, bytes: usize) -> Result<$crate::Address, $crate::DeviceError> {
-            self.inner.allocate(bytes)
+        unsafe fn allocate(&self, stream: $crate::Stream, bytes: usize) -> Result<$crate::Address, $crate::DeviceError> {
+            // SAFETY: the caller keeps the contract of the verb.
+            unsafe { self.inner.allocate(stream, bytes) }
         }
     };
     (@ reserve) => {
-        fn reserve(&self, bytes: usize) -> Result<$crate::Address, $crate::DeviceError> {
-            self.inner.reserve(bytes)
+        unsafe fn reserve(&self, stream: $crate::Stream, bytes: usize) -> Result<$crate::Address, $crate::DeviceError> {
+            // SAFETY: the caller keeps the contract of the verb.
+            unsafe { self.inner.reserve(stream, bytes) }
         }
     };
     (@ commit) => {
@@ -110,9 +112,9 @@ macro_rules! hand_on {
         }
     };
     (@ free) => {
-        unsafe fn free(&self, address: $crate::Address, bytes: usize) {
+        unsafe fn free(&self, stream: $crate::Stream, address: $crate::Address, bytes: usize) {
             // SAFETY: the caller keeps the contract of the verb.
-            unsafe { self.inner.free(address, bytes) }
+            unsafe { self.inner.free(stream, address, bytes) }
         }
     };
     (@ allocate_scratch) => {
@@ -154,6 +156,12 @@ macro_rules! hand_on {
         unsafe fn copy(&self, stream: $crate::Stream, to: $crate::Address, from: $crate::Address, bytes: usize) -> Result<(), $crate::DeviceError> {
             // SAFETY: the caller keeps the contract of the verb.
             unsafe { self.inner.copy(stream, to, from, bytes) }
+        }
+    };
+    (@ scatter) => {
+        unsafe fn scatter(&self, stream: $crate::Stream, to: $crate::Address, from: $crate::Address, rows: &$crate::Rows) -> Result<(), $crate::DeviceError> {
+            // SAFETY: the caller keeps the contract of the verb.
+            unsafe { self.inner.scatter(stream, to, from, rows) }
         }
     };
     (@ fill) => {

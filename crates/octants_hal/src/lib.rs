@@ -45,7 +45,9 @@ mod usage;
 
 pub use cancel::{Cancel, Confirm};
 pub use capabilities::Capabilities;
-pub use device::{Address, Device, Event, ForkCosts, Function, Module, SharedMemory, Stream, StreamPriority};
+pub use device::{
+    Address, Device, Event, ForkCosts, Function, Module, Rows, SharedMemory, Stream, StreamPriority,
+};
 pub use error::DeviceError;
 pub use fault::{FAULT_ARGUMENTS, Fault, FaultRecord};
 pub use hand_on::forgotten_verbs;

@@ -2,14 +2,14 @@
 //!
 //! Ordering, lifetimes and error paths of everything above the trait are tested with it, without hardware. Its addresses are made
 //! up; copies to the host leave the host's bytes alone; code never runs. Events are passed as soon as they are recorded, each recording a
-//! microsecond after the one before it. One verb can be told to fail.
+//! microsecond after the one before it, unless their stream was said to be busy. One verb can be told to fail.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::capabilities::Capabilities;
-use crate::device::{Address, Device, Event, Function, Module, SharedMemory, Stream, StreamPriority};
+use crate::device::{Address, Device, Event, Function, Module, Rows, SharedMemory, Stream, StreamPriority};
 use crate::error::DeviceError;
 use crate::host::HostMemory;
 use crate::image::Image;
@@ -42,6 +42,10 @@ struct State {
     recordings: u64,
     /// Which recording was the latest of each event.
     recorded: BTreeMap<u64, u64>,
+    /// Streams that come no further.
+    busy: BTreeSet<u64>,
+    /// Events whose latest recording is in the queue of a busy stream.
+    pending: BTreeMap<u64, u64>,
 }
 
 impl State {
@@ -71,6 +75,17 @@ impl NullDevice {
     /// Makes the next call of a verb fail.
     pub fn fail_next(&self, verb: &'static str) {
         self.state().failing = Some(verb);
+    }
+
+    /// The stream comes no further than what it was told until now, or goes on.
+    pub fn set_busy(&self, stream: Stream, is_busy: bool) {
+        let mut state = self.state();
+        if is_busy {
+            state.busy.insert(stream.0);
+        } else {
+            state.busy.remove(&stream.0);
+            state.pending.retain(|_, on| *on != stream.0);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -112,13 +127,13 @@ unsafe impl Device for NullDevice {
         false
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
-        let mut state = self.record("allocate", &bytes.to_string())?;
+    unsafe fn allocate(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
+        let mut state = self.record("allocate", &format!("{bytes} on {}", stream.0))?;
         Ok(state.next_address(bytes))
     }
 
-    unsafe fn free(&self, _address: Address, bytes: usize) {
-        self.state().trace.push(format!("free {bytes}"));
+    unsafe fn free(&self, stream: Stream, _address: Address, bytes: usize) {
+        self.state().trace.push(format!("free {bytes} on {}", stream.0));
     }
 
     unsafe fn allocate_scratch(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
@@ -174,6 +189,18 @@ unsafe impl Device for NullDevice {
         self.record("copy", &format!("{bytes} on {}", stream.0)).map(drop)
     }
 
+    unsafe fn scatter(
+        &self,
+        stream: Stream,
+        _to: Address,
+        _from: Address,
+        rows: &Rows,
+    ) -> Result<(), DeviceError> {
+        let Rows { bytes, count, stride, slices, slice_stride } = rows;
+        let all = format!("{bytes} x {count} by {stride} x {slices} by {slice_stride} on {}", stream.0);
+        self.record("scatter", &all).map(drop)
+    }
+
     unsafe fn fill(
         &self,
         stream: Stream,
@@ -212,6 +239,10 @@ unsafe impl Device for NullDevice {
         state.recordings += 1;
         let recording = state.recordings;
         state.recorded.insert(event.0, recording);
+        state.pending.remove(&event.0);
+        if state.busy.contains(&stream.0) {
+            state.pending.insert(event.0, stream.0);
+        }
         Ok(())
     }
 
@@ -220,7 +251,7 @@ unsafe impl Device for NullDevice {
     }
 
     unsafe fn event_passed(&self, event: Event) -> Result<bool, DeviceError> {
-        self.record("event_passed", &event.0.to_string()).map(|_| true)
+        self.record("event_passed", &event.0.to_string()).map(|state| !state.pending.contains_key(&event.0))
     }
 
     unsafe fn synchronise_event(&self, event: Event) -> Result<(), DeviceError> {
@@ -235,6 +266,14 @@ unsafe impl Device for NullDevice {
 
     unsafe fn synchronise(&self, stream: Stream) -> Result<(), DeviceError> {
         self.record("synchronise", &stream.0.to_string()).map(drop)
+    }
+
+    unsafe fn is_idle(&self, stream: Stream) -> Result<bool, DeviceError> {
+        if self.state().busy.contains(&stream.0) {
+            return Ok(false);
+        }
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { self.synchronise(stream).map(|()| true) }
     }
 
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
@@ -291,8 +330,9 @@ mod tests {
     #[test]
     fn verbs_are_recorded_in_order_and_one_can_be_told_to_fail() {
         let device = NullDevice::new();
-        let one = device.allocate(100).unwrap();
-        let two = device.allocate(1).unwrap();
+        let default = device.default_stream();
+        // SAFETY: the null device touches no memory.
+        let [one, two] = [100, 1].map(|bytes| unsafe { device.allocate(default, bytes).unwrap() });
         assert!(two.0 >= one.0 + 100, "allocations are disjoint");
         device.fail_next("create_event");
         let stream = device.create_stream(StreamPriority::Normal).unwrap();
@@ -302,19 +342,19 @@ mod tests {
         unsafe {
             device.record_event(device.default_stream(), event).unwrap();
             device.wait_event(stream, event).unwrap();
-            device.free(one, 100);
+            device.free(default, one, 100);
         }
         assert_eq!(
             device.take_trace(),
             [
-                "allocate 100",
-                "allocate 1",
+                "allocate 100 on 0",
+                "allocate 1 on 0",
                 "create_stream -> 1",
                 "create_event  !",
                 "create_event -> 2",
                 "record_event 2 on 0",
                 "wait_event 2 on 1",
-                "free 100",
+                "free 100 on 0",
             ]
         );
     }

@@ -74,11 +74,11 @@ unsafe impl Device for ReferenceDevice {
         self.base == 0
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
+    unsafe fn allocate(&self, _stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
         self.memory.allocate(bytes).map(|address| Address(address.0 + self.base))
     }
 
-    fn reserve(&self, bytes: usize) -> Result<Address, DeviceError> {
+    unsafe fn reserve(&self, _stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
         self.memory.reserve(bytes).map(|address| Address(address.0 + self.base))
     }
 
@@ -107,13 +107,14 @@ unsafe impl Device for ReferenceDevice {
         Ok(())
     }
 
-    unsafe fn free(&self, address: Address, bytes: usize) {
+    unsafe fn free(&self, _stream: Stream, address: Address, bytes: usize) {
         // SAFETY: the caller keeps the verb's contract.
         unsafe { self.memory.free(Address::of(self.local::<u8>(address)), bytes) };
     }
 
     fn allocate_shared(&self, bytes: usize) -> Result<SharedMemory, DeviceError> {
-        let device = self.allocate(bytes)?;
+        // SAFETY: the default stream is always there.
+        let device = unsafe { self.allocate(self.default_stream(), bytes)? };
         Ok(SharedMemory { host: self.local(device), device, bytes })
     }
 

@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use octants_hal::{Cancel, Capabilities, Device, DeviceError, FaultRecord, Function, Module, Stream};
 
 use crate::early_release::EarlyReleases;
+use crate::host_writes::HostWrites;
 use crate::late_faults::{LateFault, LateFaults};
 use crate::launch_log::LaunchLog;
 use crate::profiler::{ProfiledDevice, Profiler, RangeMarker};
+use crate::release::MemoryReleases;
 use crate::retired_modules::RetiredModules;
 use crate::shared_pool::SharedPool;
-use crate::stream_pool::StreamPool;
+use crate::stream_pool::{KeptEvent, StreamPool};
 use crate::stream_table::StreamTable;
 
 /// How long a wait polls without a pause: what takes longer is not noticeably later for a sleep. Chosen, not measured.
@@ -29,7 +31,7 @@ const POLL_INTERVAL: Duration = Duration::from_micros(50);
 pub struct Context {
     device: Arc<dyn Device>,
     table: StreamTable,
-    streams: StreamPool,
+    streams: Arc<StreamPool>,
     modules: RetiredModules,
     shared: SharedPool,
     log: LaunchLog,
@@ -39,9 +41,13 @@ pub struct Context {
     abandon: Cancel,
     /// The record of launches that cannot fail, on a device that looks at one in any case.
     no_fault: FaultRecord,
-    /// Counts writes of the host in the default stream.
-    host_writes: AtomicU64,
+    /// Writes of the host in the default stream, and zeros of new memory in a stream of their own; of a device whose default stream is not
+    /// immediate, and that has others.
+    host_writes: HostWrites,
+    births: HostWrites,
+    counts_writes: bool,
     early_releases: EarlyReleases,
+    releases: MemoryReleases,
     ended: AtomicBool,
     allocations: AtomicUsize,
     bytes: AtomicU64,
@@ -72,9 +78,11 @@ impl Context {
     }
 
     fn over(device: Arc<dyn Device>, profiler: Arc<Profiler>) -> Arc<Self> {
+        let counts_writes =
+            device.capabilities().has(Capabilities::STREAMS) && !device.is_immediate(device.default_stream());
         Arc::new(Self {
             table: StreamTable::default(),
-            streams: StreamPool::new(&device),
+            streams: Arc::new(StreamPool::new(&device)),
             modules: RetiredModules::default(),
             shared: SharedPool::new(&device),
             log: LaunchLog::default(),
@@ -82,8 +90,11 @@ impl Context {
             profiler,
             abandon: Cancel::new(),
             no_fault: FaultRecord::new(),
-            host_writes: AtomicU64::new(0),
+            host_writes: HostWrites::default(),
+            births: HostWrites::default(),
+            counts_writes,
             early_releases: EarlyReleases::default(),
+            releases: MemoryReleases::new(),
             device,
             ended: AtomicBool::new(false),
             allocations: AtomicUsize::new(0),
@@ -159,14 +170,45 @@ impl Context {
         &self.no_fault
     }
 
-    /// The number of the host's latest write in the default stream.
-    pub(crate) fn host_writes(&self) -> u64 {
-        self.host_writes.load(Ordering::Acquire)
+    /// Writes of the host in the default stream.
+    pub(crate) fn host_writes(&self) -> &HostWrites {
+        &self.host_writes
     }
 
-    /// A number for a write of the host that is in the default stream's queue by now.
-    pub(crate) fn next_host_write(&self) -> u64 {
-        self.host_writes.fetch_add(1, Ordering::AcqRel) + 1
+    /// Zeros of new memory in the stream for it.
+    pub(crate) fn births(&self) -> &HostWrites {
+        &self.births
+    }
+
+    /// Whether streams must be told to come after what the host writes in the default one.
+    #[inline]
+    pub(crate) fn counts_writes(&self) -> bool {
+        self.counts_writes
+    }
+
+    /// Called before a stream is told of a launch, or to wait for another: who needs what the host wrote before that does not wait for it.
+    #[inline]
+    pub(crate) fn before_work(&self, stream: Stream) -> Result<(), DeviceError> {
+        if self.counts_writes && stream == self.default_stream() {
+            self.host_writes.mark(self, stream)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether there ever was a stream beside the default one.
+    pub(crate) fn has_made_streams(&self) -> bool {
+        self.table.has_made_streams() || self.streams.has_made_streams()
+    }
+
+    /// An event for as long as its recording is asked after.
+    pub(crate) fn keep_event(&self) -> Result<KeptEvent, DeviceError> {
+        self.streams.keep_event()
+    }
+
+    /// What was released, but is in use.
+    pub(crate) fn releases(&self) -> &MemoryReleases {
+        &self.releases
     }
 
     /// Memory that is given back while there are handles to it.
@@ -246,6 +288,7 @@ impl Context {
 
     /// What comes later on `then` waits for what `first` was told so far. The host waits for neither.
     pub(crate) fn order(&self, first: Stream, then: Stream) -> Result<(), DeviceError> {
+        self.before_work(then)?;
         let event = self.streams.event()?;
         // SAFETY: both streams are live, and the guard keeps the event.
         unsafe {
@@ -301,6 +344,7 @@ impl Context {
     /// Gives back what was retired and is no longer used.
     fn sweep(&self) {
         self.table.sweep();
+        self.free_released();
         for one in self.modules.take(&*self.device, false) {
             self.unload(one.module, &one.functions);
         }
@@ -359,6 +403,7 @@ impl Drop for Context {
     fn drop(&mut self) {
         // If waiting fails, the device is past running anything.
         drop(self.wait_for_all());
+        self.free_all_released();
         for one in self.modules.take(&*self.device, true) {
             self.unload(one.module, &one.functions);
         }

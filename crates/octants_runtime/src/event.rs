@@ -131,6 +131,7 @@ impl EventHandle {
         if context.device().is_immediate(stream) {
             return wait_for(&context, &state, cancel);
         }
+        context.before_work(stream)?;
         // SAFETY: both are kept alive.
         unsafe { context.device().wait_event(stream, state.event)? };
         Ok(())

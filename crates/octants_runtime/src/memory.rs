@@ -1,13 +1,22 @@
 //! One allocation, owned.
+//!
+//! Laws, of which `stream_uses`, `host_writes` and `release` keep a part each:
+//! * **An access of the host comes after all that streams were told to do with the memory before**, also if another thread or an interrupt comes
+//!   between its being told and its waiting.
+//! * **Zeros of new memory come before every use of it, on whatever stream**, and no stream waits for them that does not use it. As long as there is no other
+//!   stream they are in the default one's order; then in a stream of their own, which waits for nothing. The default stream comes after them at once,
+//!   others when they first use the memory.
+//! * **Memory goes back when the streams that used it are past that**, whatever others do.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use octants_hal::{Address, Cancel, DeviceError, Stream};
 
 use crate::context::{Context, Stale};
-use crate::stream::LiveStream;
-use crate::stream_uses::StreamUses;
+use crate::stream::{LiveStream, StreamError, StreamState};
+use crate::stream_uses::{Joined, StreamUses};
 
 /// Device memory that is given back when this is dropped. Zero bytes are no allocation at all.
 ///
@@ -19,7 +28,11 @@ pub struct Memory {
     context: Arc<Context>,
     address: Address,
     bytes: usize,
-    uses: StreamUses,
+    uses: StreamUses<Weak<StreamState>>,
+    /// The number of the host's latest write in the default stream; 0 if there was none.
+    host_write: AtomicU64,
+    /// The number of the birth of memory that was not zeroed in the default stream; else 0.
+    birth: u64,
 }
 
 /// The queue that copies and fills of the host join.
@@ -29,6 +42,13 @@ pub struct HostQueue<'a> {
     pub stream: Option<&'a LiveStream>,
     /// Ends a wait on the way.
     pub cancel: &'a Cancel,
+}
+
+/// An access of the host that was told.
+pub(crate) struct Access {
+    pub stream: Stream,
+    /// The uses that it comes after.
+    joined: Option<Joined>,
 }
 
 static NEVER: Cancel = Cancel::new();
@@ -73,6 +93,21 @@ impl From<Stale> for MemoryError {
     }
 }
 
+impl From<StreamError> for MemoryError {
+    /// Of a stream that the context makes for itself.
+    fn from(error: StreamError) -> Self {
+        match error {
+            StreamError::Device(error) => Self::Device(error),
+            StreamError::Cancelled => Self::Cancelled,
+            StreamError::OtherSession => Self::OtherContext,
+            StreamError::Stale
+            | StreamError::Destroyed
+            | StreamError::NoExternalStreams
+            | StreamError::NeverRecorded => Self::Stale(Stale),
+        }
+    }
+}
+
 impl From<DeviceError> for MemoryError {
     fn from(error: DeviceError) -> Self {
         Self::Device(error)
@@ -82,18 +117,49 @@ impl From<DeviceError> for MemoryError {
 impl Memory {
     /// Zeroed memory.
     pub fn allocate(context: &Arc<Context>, bytes: usize) -> Result<Self, MemoryError> {
-        context.check()?;
-        let address = if bytes == 0 { Address::NULL } else { context.device().allocate(bytes)? };
-        context.count_allocation(bytes);
-        Ok(Self { context: Arc::clone(context), address, bytes, uses: StreamUses::default() })
+        // SAFETY: the stream is live.
+        Self::born(context, bytes, |stream| unsafe { context.device().allocate(stream, bytes) })
     }
 
     /// Zeroed memory of which only a part may ever be touched.
     pub fn reserve(context: &Arc<Context>, bytes: usize) -> Result<Self, MemoryError> {
+        // SAFETY: the stream is live.
+        Self::born(context, bytes, |stream| unsafe { context.device().reserve(stream, bytes) })
+    }
+
+    /// Memory that `allocate` gives, zeroed in the order of a stream.
+    fn born(
+        context: &Arc<Context>,
+        bytes: usize,
+        allocate: impl Fn(Stream) -> Result<Address, DeviceError>,
+    ) -> Result<Self, MemoryError> {
         context.check()?;
-        let address = if bytes == 0 { Address::NULL } else { context.device().reserve(bytes)? };
+        if bytes == 0 {
+            return Ok(Self::new(context, Address::NULL, 0));
+        }
+        context.free_released();
+        let default = context.default_stream();
+        let apart = context.counts_writes() && context.has_made_streams();
+        let births = if apart { Some(context.table().births(context)?) } else { None };
+        let stream = births.as_ref().map_or(default, |births| births.stream());
+        let address = match allocate(stream) {
+            Err(DeviceError::OutOfMemory { .. }) if context.free_all_released() => allocate(stream)?,
+            allocated => allocated?,
+        };
+        let mut memory = Self::new(context, address, bytes);
+        if births.is_some() {
+            context.order(stream, default)?;
+            memory.birth = context.births().next();
+        } else if context.counts_writes() {
+            memory.note_host_write();
+        }
+        Ok(memory)
+    }
+
+    fn new(context: &Arc<Context>, address: Address, bytes: usize) -> Self {
         context.count_allocation(bytes);
-        Ok(Self { context: Arc::clone(context), address, bytes, uses: StreamUses::default() })
+        let (uses, host_write) = (StreamUses::new(), AtomicU64::new(0));
+        Self { context: Arc::clone(context), address, bytes, uses, host_write, birth: 0 }
     }
 
     /// So many more bytes of a reservation are about to be used.
@@ -108,9 +174,7 @@ impl Memory {
     /// [`Capabilities::GROWING_RANGES`](octants_hal::Capabilities::GROWING_RANGES).
     pub fn reserve_range(context: &Arc<Context>, bytes: usize) -> Result<Self, MemoryError> {
         context.check()?;
-        let address = context.device().reserve_range(bytes)?;
-        context.count_allocation(bytes);
-        Ok(Self { context: Arc::clone(context), address, bytes, uses: StreamUses::default() })
+        Ok(Self::new(context, context.device().reserve_range(bytes)?, bytes))
     }
 
     /// Zeroed memory for a part of a range, also for kernels that are running. One caller at a time.
@@ -141,8 +205,8 @@ impl Memory {
         if self.context.check().is_err() {
             return false;
         }
-        let uses = self.uses.snapshot();
-        let others = uses.streams.iter().map(|state| state.stream());
+        let uses = self.uses.users();
+        let others = uses.iter().map(|state| state.stream());
         let mut streams = std::iter::once(self.context.default_stream()).chain(others);
         // SAFETY: the default stream is always there, and the snapshot keeps the others.
         streams.any(|stream| unsafe { self.context.device().is_idle(stream) } == Ok(false))
@@ -181,7 +245,7 @@ impl Memory {
         if pattern.is_empty() || !self.bytes.is_multiple_of(pattern.len()) {
             return Err(MemoryError::Range);
         }
-        let stream = self.begin_access(queue)?;
+        let stream = self.begin_access(queue)?.stream;
         // SAFETY: this allocation lives and is as long as it says; the pattern was just checked.
         unsafe { self.context.device().fill(stream, self.address, pattern, self.bytes)? };
         self.end_write(queue)
@@ -190,7 +254,7 @@ impl Memory {
     /// Copies bytes of the host to `offset`.
     pub fn write(&self, queue: HostQueue<'_>, offset: usize, from: &[u8]) -> Result<(), MemoryError> {
         let Some(to) = self.range(offset, from.len())? else { return Ok(()) };
-        let stream = self.begin_access(queue)?;
+        let stream = self.begin_access(queue)?.stream;
         // SAFETY: the range lies inside this allocation, which is not the host's slice.
         unsafe {
             self.context.device().copy_to_device(stream, to, from.as_ptr(), from.len())?;
@@ -201,11 +265,12 @@ impl Memory {
     /// Copies bytes at `offset` to the host, and waits.
     pub fn read(&self, queue: HostQueue<'_>, offset: usize, to: &mut [u8]) -> Result<(), MemoryError> {
         let Some(from) = self.range(offset, to.len())? else { return Ok(()) };
-        let stream = self.begin_access(queue)?;
+        let access = self.begin_access(queue)?;
         // SAFETY: as in `write`.
         unsafe {
-            self.context.device().copy_to_host(stream, to.as_mut_ptr(), from, to.len())?;
+            self.context.device().copy_to_host(access.stream, to.as_mut_ptr(), from, to.len())?;
         }
+        self.have_waited(&access);
         Ok(())
     }
 
@@ -239,7 +304,7 @@ impl Memory {
             return Err(MemoryError::Range);
         }
         other.begin_access(queue)?;
-        let stream = self.begin_access(queue)?;
+        let stream = self.begin_access(queue)?.stream;
         // SAFETY: two ranges inside live allocations, which do not overlap.
         unsafe { self.context.device().copy(stream, to, from, bytes)? };
         // What is told later may write what this reads.
@@ -250,10 +315,11 @@ impl Memory {
     /// Waits until the streams that use this memory are past what they were told; so does the queue's stream.
     pub fn wait(&self, queue: HostQueue<'_>) -> Result<(), MemoryError> {
         self.context.check()?;
-        let stream = self.begin_access(queue)?;
-        if self.context.device().is_immediate(stream)
-            || self.context.wait(stream, queue.cancel, &mut || {})?
+        let access = self.begin_access(queue)?;
+        if self.context.device().is_immediate(access.stream)
+            || self.context.wait(access.stream, queue.cancel, &mut || {})?
         {
+            self.have_waited(&access);
             Ok(())
         } else {
             Err(MemoryError::Cancelled)
@@ -266,9 +332,12 @@ impl Memory {
         self.uses.any()
     }
 
-    /// A launch in this stream, which is about to be told, comes after what the host wrote.
+    /// A launch in this stream, which is about to be told, comes after what the host wrote, and after the zeros that the memory began with.
     pub fn before_launch(&self, stream: &LiveStream) -> Result<(), DeviceError> {
-        match self.uses.host_write() {
+        if self.birth != 0 {
+            stream.see_births(self.birth)?;
+        }
+        match self.host_write.load(Ordering::Acquire) {
             0 => Ok(()),
             number => stream.see_host_writes(number),
         }
@@ -277,12 +346,12 @@ impl Memory {
     /// The stream was told of a launch that uses this memory.
     pub fn after_launch(&self, stream: &LiveStream) {
         if let Some(noted) = stream.noted() {
-            self.uses.note(noted);
+            self.uses.note(&Arc::downgrade(noted));
         }
     }
 
     /// The stream of an access by the host, which comes after what other streams were told to do with this memory.
-    pub(crate) fn begin_access(&self, queue: HostQueue<'_>) -> Result<Stream, MemoryError> {
+    pub(crate) fn begin_access(&self, queue: HostQueue<'_>) -> Result<Access, MemoryError> {
         let context = &self.context;
         let default = context.default_stream();
         let stream = match queue.stream {
@@ -290,29 +359,51 @@ impl Memory {
             Some(live) if Arc::ptr_eq(live.context(), context) => live.stream(),
             Some(_) => return Err(MemoryError::OtherContext),
         };
-        if self.uses.any() {
-            self.join_uses(stream, queue.cancel)?;
-        }
+        let joined = if self.uses.any() { Some(self.join_uses(stream, queue)?) } else { None };
         if stream != default && !context.device().is_immediate(default) {
             // Which memory the default stream uses is not recorded.
             context.order(default, stream)?;
         }
-        Ok(stream)
+        Ok(Access { stream, joined })
     }
 
+    /// Makes a stream come after the uses until now. One that is immediate waits for them; another one has them before it, and stands for them.
     #[cold]
-    fn join_uses(&self, stream: Stream, cancel: &Cancel) -> Result<(), MemoryError> {
+    fn join_uses(&self, stream: Stream, queue: HostQueue<'_>) -> Result<Joined, MemoryError> {
         let context = &self.context;
         let uses = self.uses.snapshot();
-        for used in uses.streams.iter().map(|state| state.stream()).filter(|&used| used != stream) {
-            if !context.device().is_immediate(stream) {
-                context.order(used, stream)?;
-            } else if !context.wait(used, cancel, &mut || {})? {
-                return Err(MemoryError::Cancelled);
+        if context.device().is_immediate(stream) {
+            for (_, used) in &uses.streams {
+                if !context.wait(used.stream(), queue.cancel, &mut || {})? {
+                    return Err(MemoryError::Cancelled);
+                }
+            }
+            let joined = uses.waited();
+            self.uses.forget(&joined);
+            return Ok(joined);
+        }
+        let joining = queue.stream.and_then(|stream| stream.noted()).map(Arc::downgrade);
+        for (used, state) in &uses.streams {
+            if joining.as_ref().is_none_or(|joining| !joining.ptr_eq(used)) {
+                context.order(state.stream(), stream)?;
             }
         }
-        self.uses.forget(&uses);
-        Ok(())
+        if let Some(stream) = queue.stream {
+            stream.after_work()?;
+        }
+        Ok(self.uses.replace(&uses, joining.as_ref()))
+    }
+
+    /// The stream of an access is past what it was told for that.
+    fn have_waited(&self, access: &Access) {
+        if let Some(joined) = &access.joined {
+            self.uses.forget(joined);
+        }
+    }
+
+    /// A write of the host is in the default stream's queue.
+    fn note_host_write(&self) {
+        self.host_write.fetch_max(self.context.host_writes().next(), Ordering::AcqRel);
     }
 
     /// Records a write that was told, for launches and accesses in other streams.
@@ -322,9 +413,9 @@ impl Memory {
             && let Some(noted) = stream.noted()
         {
             stream.after_work()?;
-            self.uses.note(noted);
-        } else if !context.device().is_immediate(context.default_stream()) {
-            self.uses.note_host_write(context.next_host_write());
+            self.uses.note(&Arc::downgrade(noted));
+        } else if context.counts_writes() {
+            self.note_host_write();
         }
         Ok(())
     }
@@ -345,7 +436,6 @@ impl Drop for Memory {
         if self.bytes == 0 {
             return;
         }
-        // SAFETY: allocated by this device with this size, and nobody has a handle any more.
-        unsafe { self.context.device().free(self.address, self.bytes) };
+        self.context.release(self.address, self.bytes, &self.uses.users());
     }
 }

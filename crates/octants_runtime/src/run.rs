@@ -153,6 +153,7 @@ unsafe fn run_on_device<I>(
 ) -> Result<(), RunError> {
     let (plan, owner) = (version.plan(), version.context());
     owner.launch_log().note(version.origin());
+    owner.before_work(context.stream)?;
     let temp_bytes = plan.temps.bytes as usize;
     // A device that is the host writes to the queue itself.
     let ring_queue = context.prints.filter(|_| !owner.sees_host_memory());

@@ -11,20 +11,34 @@ use octants_hal::{Cancel, Capabilities, Device, DeviceError, Stream, StreamPrior
 
 use crate::context::Context;
 use crate::external_stream::ExternalStream;
+use crate::stream_uses::UsingStream;
 
 /// A stream in the context's table. Destroyed with the last reference, if it is the context's own.
 pub(crate) struct StreamState {
     device: Arc<dyn Device>,
     stream: Stream,
-    /// The number of the last write of the host that comes before what this stream is told now.
+    /// The numbers of the last write of the host, and of the last birth of memory, that come before what this stream is told now.
     host_writes: AtomicU64,
+    births: AtomicU64,
+}
+
+impl UsingStream for Weak<StreamState> {
+    type Live = Arc<StreamState>;
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.ptr_eq(other)
+    }
+
+    fn live(&self) -> Option<Arc<StreamState>> {
+        self.upgrade()
+    }
 }
 
 impl StreamState {
     pub fn create(context: &Context, priority: StreamPriority) -> Result<Self, DeviceError> {
         let device = Arc::clone(context.shared_device());
         let stream = device.create_stream(priority)?;
-        Ok(Self { device, stream, host_writes: AtomicU64::new(0) })
+        Ok(Self { device, stream, host_writes: AtomicU64::new(0), births: AtomicU64::new(0) })
     }
 
     pub fn stream(&self) -> Stream {
@@ -173,7 +187,7 @@ impl StreamHandle {
                     || if context.check().is_err() { StreamError::Stale } else { StreamError::Destroyed };
                 (*stream, Some(state.upgrade().ok_or_else(gone)?), false)
             }
-            Target::External(stream) => (*stream, Some(context.table().external(&context)?), true),
+            Target::External(stream) => (*stream, Some(context.table().follower(&context, *stream)?), true),
         };
         Ok(LiveStream { context, stream, noted, external })
     }
@@ -259,14 +273,38 @@ impl LiveStream {
 
     /// Makes what is told next come after the host's writes up to the number, which are in the default stream's queue.
     pub(crate) fn see_host_writes(&self, number: u64) -> Result<(), DeviceError> {
+        let context = &self.context;
+        self.see(
+            number,
+            |noted| &noted.host_writes,
+            || context.host_writes().come_before(context, context.default_stream(), number, self.stream),
+        )
+    }
+
+    /// Likewise after births of memory, which are in the queue of a stream of their own.
+    pub(crate) fn see_births(&self, number: u64) -> Result<(), DeviceError> {
+        let context = &self.context;
+        let Some(births) = context.table().known_births() else { return Ok(()) };
+        self.see(
+            number,
+            |noted| &noted.births,
+            || context.births().come_before(context, births.stream(), number, self.stream),
+        )
+    }
+
+    fn see(
+        &self,
+        number: u64,
+        seen: impl Fn(&StreamState) -> &AtomicU64,
+        come_after: impl FnOnce() -> Result<u64, DeviceError>,
+    ) -> Result<(), DeviceError> {
         let Some(noted) = &self.noted else { return Ok(()) };
-        // One stream stands for all external ones, of which some may have seen less.
-        if !self.external && noted.host_writes.load(Ordering::Acquire) >= number {
+        // A library may give the handle of an external stream to another one, which has seen nothing.
+        if !self.external && seen(noted).load(Ordering::Acquire) >= number {
             return Ok(());
         }
-        let latest = self.context.host_writes();
-        self.context.order(self.context.default_stream(), self.stream)?;
-        noted.host_writes.fetch_max(latest, Ordering::AcqRel);
+        let latest = come_after()?;
+        seen(noted).fetch_max(latest, Ordering::AcqRel);
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Streams and events for the branches of forks: made when first needed, kept for the next fork.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use octants_hal::{Device, DeviceError, Event, Stream, StreamPriority};
@@ -7,6 +8,8 @@ use octants_hal::{Device, DeviceError, Event, Stream, StreamPriority};
 /// What is kept. Streams and events that are in use belong to their guards.
 pub(crate) struct StreamPool {
     device: Arc<dyn Device>,
+    /// Whether there ever was a stream.
+    any: AtomicBool,
     idle: Mutex<Idle>,
 }
 
@@ -21,7 +24,7 @@ struct Idle {
 
 impl StreamPool {
     pub fn new(device: &Arc<dyn Device>) -> Self {
-        Self { device: Arc::clone(device), idle: Mutex::default() }
+        Self { device: Arc::clone(device), any: AtomicBool::new(false), idle: Mutex::default() }
     }
 
     /// A stream that nobody else adds to, for a branch of a fork that `launching` launches. Nothing is in its queue that the branch would
@@ -41,6 +44,7 @@ impl StreamPool {
             stream
         } else {
             let stream = self.device.create_stream(StreamPriority::Normal)?;
+            self.any.store(true, Ordering::Release);
             self.with(|idle| idle.made.push(stream));
             stream
         };
@@ -49,12 +53,24 @@ impl StreamPool {
 
     /// An event to record anew.
     pub fn event(&self) -> Result<PooledEvent<'_>, DeviceError> {
-        let idle = self.with(|idle| idle.events.pop());
-        let event = match idle {
-            Some(event) => event,
-            None => self.device.create_event(false)?,
-        };
-        Ok(PooledEvent { pool: self, event })
+        self.take_event().map(|event| PooledEvent { pool: self, event })
+    }
+
+    /// Likewise, for as long as its recording is asked after.
+    pub fn keep_event(self: &Arc<Self>) -> Result<KeptEvent, DeviceError> {
+        self.take_event().map(|event| KeptEvent { pool: Arc::clone(self), event })
+    }
+
+    fn take_event(&self) -> Result<Event, DeviceError> {
+        match self.with(|idle| idle.events.pop()) {
+            Some(event) => Ok(event),
+            None => self.device.create_event(false),
+        }
+    }
+
+    /// Whether there ever was a stream.
+    pub fn has_made_streams(&self) -> bool {
+        self.any.load(Ordering::Acquire)
     }
 
     /// Every stream that was made so far.
@@ -71,7 +87,7 @@ impl Drop for StreamPool {
     fn drop(&mut self) {
         let Idle { events, made, .. } =
             std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
-        // SAFETY: guards borrow the pool, so all of them are back.
+        // SAFETY: guards borrow the pool or share it, so all of them are back.
         unsafe {
             for event in events {
                 self.device.destroy_event(event);
@@ -115,6 +131,24 @@ impl PooledEvent<'_> {
 }
 
 impl Drop for PooledEvent<'_> {
+    fn drop(&mut self) {
+        self.pool.with(|idle| idle.events.push(self.event));
+    }
+}
+
+/// An event that is kept for longer than it takes to say who waits for it.
+pub(crate) struct KeptEvent {
+    pool: Arc<StreamPool>,
+    event: Event,
+}
+
+impl KeptEvent {
+    pub fn event(&self) -> Event {
+        self.event
+    }
+}
+
+impl Drop for KeptEvent {
     fn drop(&mut self) {
         self.pool.with(|idle| idle.events.push(self.event));
     }

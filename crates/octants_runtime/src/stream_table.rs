@@ -1,5 +1,6 @@
 //! The streams and events of a context that programs made.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use octants_hal::{Stream, StreamPriority};
@@ -11,16 +12,24 @@ use crate::stream::{StreamError, StreamState};
 /// Owns them until they are released, or the context ends.
 #[derive(Default)]
 pub(crate) struct StreamTable {
+    /// Whether there ever was a stream, a borrowed one included.
+    any: AtomicBool,
     entries: Mutex<Entries>,
 }
+
+/// Followers of external streams that are kept although they are idle. Chosen: torch has a pool of 32 streams for each priority.
+const MAX_IDLE_FOLLOWERS: usize = 64;
 
 #[derive(Default)]
 struct Entries {
     streams: Vec<Arc<StreamState>>,
     /// Streams that nobody has a handle of any more, but whose queues were not empty.
     retired: Vec<Arc<StreamState>>,
-    /// Waits for every external stream that was given work.
-    external: Option<Arc<StreamState>>,
+    /// The stream that waits for an external one, for each of those that was given work. The handle of one that is gone may be another's by now:
+    /// a follower waits for what it was told to, whoever that was.
+    followers: Vec<(Stream, Arc<StreamState>)>,
+    /// New memory is zeroed in this one.
+    births: Option<Arc<StreamState>>,
     events: Vec<Arc<EventState>>,
     ended: bool,
 }
@@ -42,6 +51,7 @@ impl StreamTable {
     ) -> Result<Arc<StreamState>, StreamError> {
         self.sweep();
         let state = Arc::new(StreamState::create(context, priority)?);
+        self.any.store(true, Ordering::Release);
         self.add(|entries| entries.streams.push(Arc::clone(&state)))?;
         Ok(state)
     }
@@ -56,14 +66,53 @@ impl StreamTable {
         self.with(|entries| entries.streams.iter().find(|state| state.stream() == stream).cloned())
     }
 
-    /// The stream that stands for external ones; made when first needed.
-    pub fn external(&self, context: &Context) -> Result<Arc<StreamState>, StreamError> {
-        if let Some(state) = self.with(|entries| entries.external.clone()) {
+    /// The stream that stands for an external one; made when first needed.
+    pub fn follower(&self, context: &Context, external: Stream) -> Result<Arc<StreamState>, StreamError> {
+        let find = |entries: &Entries| {
+            let mut all = entries.followers.iter();
+            all.find(|(followed, _)| *followed == external).map(|(_, state)| Arc::clone(state))
+        };
+        if let Some(state) = self.with(|entries| find(entries)) {
             return Ok(state);
         }
         let state = Arc::new(StreamState::create(context, StreamPriority::Normal)?);
+        self.any.store(true, Ordering::Release);
+        let (state, idle) = self.add(|entries| {
+            // Another thread may have been first.
+            if let Some(state) = find(entries) {
+                return (state, Vec::new());
+            }
+            let mut idle = Vec::new();
+            if entries.followers.len() >= MAX_IDLE_FOLLOWERS {
+                // Whoever uses one has a reference, which nobody else gets meanwhile.
+                let unused = |state: &Arc<StreamState>| Arc::strong_count(state) == 1 && state.is_idle();
+                idle = entries.followers.extract_if(.., |(_, state)| unused(state)).collect();
+            }
+            entries.followers.push((external, Arc::clone(&state)));
+            (state, idle)
+        })?;
+        drop(idle);
+        Ok(state)
+    }
+
+    /// Whether there ever was a stream beside the default one.
+    pub fn has_made_streams(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
+    /// The stream that new memory is zeroed in; made when first needed.
+    pub fn births(&self, context: &Context) -> Result<Arc<StreamState>, StreamError> {
+        if let Some(state) = self.known_births() {
+            return Ok(state);
+        }
+        let state = Arc::new(StreamState::create(context, StreamPriority::High)?);
         // Another thread may have been first.
-        self.add(|entries| Arc::clone(entries.external.get_or_insert(state)))
+        self.add(|entries| Arc::clone(entries.births.get_or_insert(state)))
+    }
+
+    /// Likewise, if there is one.
+    pub fn known_births(&self) -> Option<Arc<StreamState>> {
+        self.with(|entries| entries.births.clone())
     }
 
     /// Takes a stream out. It is destroyed at once if its queue is empty, else by a later call.
@@ -98,8 +147,9 @@ impl StreamTable {
 
     /// All streams that may have work in their queues.
     pub fn streams(&self) -> Vec<Arc<StreamState>> {
-        self.with(|Entries { streams, retired, external, .. }| {
-            streams.iter().chain(&*retired).chain(&*external).cloned().collect()
+        self.with(|Entries { streams, retired, followers, births, .. }| {
+            let followers = followers.iter().map(|(_, state)| state);
+            streams.iter().chain(&*retired).chain(followers).chain(&*births).cloned().collect()
         })
     }
 

@@ -1,64 +1,92 @@
-//! Which streams use an allocation, so that the host's copies can come after their work.
+//! Which streams use an allocation, so that the host's copies come after their work, and the memory goes back when they are past it.
 //!
-//! Work in the default stream is not recorded: the host's copies are in its order anyway, and a launch there pays nothing.
-
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+//! Laws:
+//! * **Who has waited forgets.** A use leaves the list when its stream was waited for, or when a stream was told to come after it, which then
+//!   stands in the list in its place: that one may still have to wait. Between being told and having waited there is no moment at which
+//!   another thread, or the same one after an interrupt, finds less than what the memory may still be used by.
+//! * Who has waited forgets what it has waited for, and nothing that was noted since.
+//! * A stream that is destroyed is past everything.
+//!
+//! Work in the default stream is not recorded: the host's copies are in its order, or come after it, and so does a release. A launch there pays
+//! nothing.
 
 use smallvec::SmallVec;
 
-use crate::stream::StreamState;
+use super::sync::{AtomicBool, Mutex, Ordering, PoisonError};
 
-/// Streams beside the default one that were told to use an allocation, and that nothing has waited for since.
-#[derive(Default)]
-pub(crate) struct StreamUses {
-    /// Whether the list has entries: the only thing that a copy looks at as a rule.
-    any: AtomicBool,
-    list: Mutex<List>,
-    /// The number of the host's latest write in the default stream; 0 if there was none.
-    host_write: AtomicU64,
+/// A stream as lists refer to it: it may be destroyed.
+pub(crate) trait UsingStream: Clone {
+    /// Kept from being destroyed.
+    type Live;
+
+    fn is_same(&self, other: &Self) -> bool;
+
+    fn live(&self) -> Option<Self::Live>;
 }
 
-#[derive(Default)]
-struct List {
-    entries: SmallVec<[Entry; 2]>,
+/// Streams beside the default one that were told to use an allocation, and that nobody has waited for since.
+pub(crate) struct StreamUses<S> {
+    /// Whether the list has entries: the only thing that a copy looks at as a rule.
+    any: AtomicBool,
+    list: Mutex<List<S>>,
+}
+
+struct List<S> {
+    entries: SmallVec<[Entry<S>; 2]>,
     /// Counts uses.
     count: u64,
 }
 
-#[derive(Clone)]
-struct Entry {
-    /// Once a stream is destroyed, its work is over.
-    stream: Weak<StreamState>,
+struct Entry<S> {
+    stream: S,
     /// Which use was the stream's latest.
     latest: u64,
 }
 
 /// The streams that used an allocation until some point.
-pub(crate) struct Snapshot {
-    pub streams: SmallVec<[Arc<StreamState>; 2]>,
+pub(crate) struct Snapshot<S: UsingStream> {
+    pub streams: SmallVec<[(S, S::Live); 2]>,
     count: u64,
 }
 
-impl StreamUses {
-    fn with<R>(&self, work: impl FnOnce(&mut List) -> R) -> R {
-        work(&mut self.list.lock().unwrap_or_else(PoisonError::into_inner))
+/// Uses that somebody may forget as soon as he has waited.
+pub(crate) struct Joined {
+    /// All until this one.
+    count: u64,
+    /// And that of the stream that was told to come after them.
+    own: Option<u64>,
+}
+
+impl<S: UsingStream> List<S> {
+    fn note(&mut self, stream: &S) -> u64 {
+        self.count += 1;
+        let latest = self.count;
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.stream.is_same(stream)) {
+            entry.latest = latest;
+        } else {
+            self.entries.retain(|entry| entry.stream.live().is_some());
+            self.entries.push(Entry { stream: stream.clone(), latest });
+        }
+        latest
+    }
+}
+
+impl<S: UsingStream> StreamUses<S> {
+    pub fn new() -> Self {
+        let list = List { entries: SmallVec::new(), count: 0 };
+        Self { any: AtomicBool::new(false), list: Mutex::new(list) }
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&mut List<S>) -> R) -> R {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = work(&mut list);
+        self.any.store(!list.entries.is_empty(), Ordering::Release);
+        result
     }
 
     /// The stream was told to use the allocation.
-    pub fn note(&self, stream: &Arc<StreamState>) {
-        self.with(|list| {
-            list.count += 1;
-            let latest = list.count;
-            let known = list.entries.iter_mut().find(|entry| entry.stream.as_ptr() == Arc::as_ptr(stream));
-            if let Some(entry) = known {
-                entry.latest = latest;
-            } else {
-                list.entries.retain(|entry| entry.stream.strong_count() > 0);
-                list.entries.push(Entry { stream: Arc::downgrade(stream), latest });
-            }
-            self.any.store(true, Ordering::Release);
-        });
+    pub fn note(&self, stream: &S) {
+        self.with(|list| list.note(stream));
     }
 
     #[inline]
@@ -66,34 +94,48 @@ impl StreamUses {
         self.any.load(Ordering::Acquire)
     }
 
-    /// The streams to wait for. They stay in the list until [`StreamUses::forget`], so that somebody else who looks waits, too.
-    pub fn snapshot(&self) -> Snapshot {
+    /// The streams that may still be at work on it.
+    pub fn users(&self) -> SmallVec<[S::Live; 2]> {
+        if !self.any() {
+            return SmallVec::new();
+        }
+        self.with(|list| list.entries.iter().filter_map(|entry| entry.stream.live()).collect())
+    }
+
+    /// The streams to wait for, or to come after. They stay in the list, so that somebody else who looks waits, too.
+    pub fn snapshot(&self) -> Snapshot<S> {
+        let live = |entry: &Entry<S>| entry.stream.live().map(|live| (entry.stream.clone(), live));
         self.with(|list| Snapshot {
-            streams: list.entries.iter().filter_map(|entry| entry.stream.upgrade()).collect(),
+            streams: list.entries.iter().filter_map(live).collect(),
             count: list.count,
         })
     }
 
-    /// The uses of a snapshot come before all that is told from now on.
-    pub fn forget(&self, snapshot: &Snapshot) {
+    /// A stream was told to come after the uses of a snapshot, and stands for them from now on; no stream is the default one.
+    pub fn replace(&self, snapshot: &Snapshot<S>, joining: Option<&S>) -> Joined {
+        let count = snapshot.count;
         self.with(|list| {
-            list.entries.retain(|entry| entry.latest > snapshot.count);
-            self.any.store(!list.entries.is_empty(), Ordering::Release);
+            list.entries.retain(|entry| entry.latest > count);
+            Joined { count, own: joining.map(|joining| list.note(joining)) }
+        })
+    }
+
+    /// Called by who has waited for the stream that was told to come after others.
+    pub fn forget(&self, joined: &Joined) {
+        self.with(|list| {
+            list.entries.retain(|entry| entry.latest > joined.count && Some(entry.latest) != joined.own);
         });
-    }
-
-    /// Notes a write of the host in the default stream.
-    pub fn note_host_write(&self, number: u64) {
-        self.host_write.fetch_max(number, Ordering::AcqRel);
-    }
-
-    /// The number of the host's latest write in the default stream.
-    pub fn host_write(&self) -> u64 {
-        self.host_write.load(Ordering::Acquire)
     }
 }
 
-impl std::fmt::Debug for StreamUses {
+impl<S: UsingStream> Snapshot<S> {
+    /// For who has waited for each of the streams.
+    pub fn waited(&self) -> Joined {
+        Joined { count: self.count, own: None }
+    }
+}
+
+impl<S: UsingStream> std::fmt::Debug for StreamUses<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StreamUses").field("any", &self.any()).finish_non_exhaustive()
     }

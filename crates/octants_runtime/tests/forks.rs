@@ -79,11 +79,11 @@ unsafe impl Device for LazyDevice {
         self.costs
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
+    unsafe fn allocate(&self, _stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
         self.memory.allocate(bytes)
     }
 
-    unsafe fn free(&self, address: Address, bytes: usize) {
+    unsafe fn free(&self, _stream: Stream, address: Address, bytes: usize) {
         // SAFETY: the caller says so.
         unsafe { self.memory.free(address, bytes) };
     }

@@ -22,6 +22,9 @@ fn a_launch_owns_its_memory_and_waits_only_for_what_it_reads() {
     assert_eq!(
         device.take_trace(),
         [
+            // Behind the arrays' zeros, for streams that use them.
+            "create_event -> 2",
+            "record_event 2 on 0",
             "allocate_scratch 8 on 0",
             "fill 8 with [00] on 0",
             "allocate_shared 4096",
@@ -52,13 +55,15 @@ fn the_host_does_not_wait_for_a_launch_that_reports_nothing() {
     assert_eq!(
         device.take_trace(),
         [
+            "create_event -> 2",
+            "record_event 2 on 0",
             "allocate_scratch 8 on 0",
             "fill 8 with [00] on 0",
             "launch apart_t0 once on 0",
             "launch apart_t1 2..10 x i32 at temps + 0..7 on 0",
             "free_scratch 8 on 0",
-            "free 40",
-            "free 40",
+            "free 40 on 0",
+            "free 40 on 0",
         ]
     );
 }
@@ -107,20 +112,20 @@ fn a_branch_waits_for_the_launching_stream_which_then_waits_for_each_branch() {
     let (device, context, plan) = setup_with(NullDevice::new(), forking_plan());
     let fork = [
         "launch apart_t0 once on 0",
-        "record_event 4 on 0",
-        "wait_event 4 on 2",
-        "launch apart_t2 once on 2",
+        "record_event 5 on 0",
+        "wait_event 5 on 3",
+        "launch apart_t2 once on 3",
         "copy_to_host 8 on 0",
         "launch apart_t1 2..10 x 0..7 on 0",
-        "copy_to_host 8 on 2",
-        "launch apart_t3 2..10 x 0..7 on 2",
-        "record_event 3 on 2",
-        "wait_event 3 on 0",
+        "copy_to_host 8 on 3",
+        "launch apart_t3 2..10 x 0..7 on 3",
+        "record_event 4 on 3",
+        "wait_event 4 on 0",
         "launch apart_t4 once on 0",
     ];
     let first = trace_of_a_launch(&device, &context, &plan);
     let made: Vec<_> = first.iter().filter(|line| line.starts_with("create")).collect();
-    assert_eq!(made, ["create_stream -> 2", "create_event -> 3", "create_event -> 4"]);
+    assert_eq!(made, ["create_stream -> 3", "create_event -> 4", "create_event -> 5"]);
     let others: Vec<_> = first.iter().filter(|line| !line.starts_with("create")).collect();
     assert_eq!(others, fork);
     let again = trace_of_a_launch(&device, &context, &plan);
@@ -130,7 +135,7 @@ fn a_branch_waits_for_the_launching_stream_which_then_waits_for_each_branch() {
     );
     drop((plan, context));
     let end = device.take_trace();
-    for stream in ["destroy_stream 2", "destroy_event 3", "destroy_event 4"] {
+    for stream in ["destroy_stream 3", "destroy_event 4", "destroy_event 5"] {
         assert!(end.iter().any(|line| line == stream), "{stream} in {end:?}");
     }
 }

@@ -56,6 +56,8 @@ fn every_verb_of_a_launch_is_on_its_stream() {
     let (device, context, plan) = quiet_setup();
     let (a, b) = two_arrays(&context);
     let one = stream(&context);
+    // The arrays' zeros are seen once.
+    launch_in(&plan, &one.live().unwrap(), &a, &b);
     device.take_trace();
     launch_in(&plan, &one.live().unwrap(), &a, &b);
     let at = one.handle();
@@ -144,10 +146,9 @@ fn a_copy_of_the_host_waits_for_the_streams_that_use_its_memory() {
     device.take_trace();
     a.read(HostQueue::default(), 0, &mut [0; 40]).unwrap();
     let trace = device.take_trace();
-    assert_eq!(trace.len(), 4, "{trace:?}");
-    let event = trace[0].strip_prefix("create_event -> ").unwrap();
+    let event = trace[0].split(' ').nth(1).unwrap();
     assert_eq!(
-        trace[1..],
+        trace,
         [
             format!("record_event {event} on {}", one.handle()),
             format!("wait_event {event} on 0"),

@@ -31,8 +31,8 @@ pub(crate) enum Command {
         filler: Filler,
         bytes: usize,
     },
-    /// Memory that goes back with the last queue that lets go of it.
-    Free(Arc<Allocation>),
+    /// Memory that goes back when the queue has come so far, or is dropped.
+    Free(Allocation),
 }
 
 /// Memory that is given back when this is dropped.

@@ -17,7 +17,7 @@ mod tests;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -356,17 +356,13 @@ impl Drop for StreamHandle {
 /// The queues of streams that were not destroyed.
 #[derive(Default)]
 pub(crate) struct LiveStreams {
-    /// How many there are: most programs have none, and pay nothing.
-    count: AtomicUsize,
     queues: Mutex<Vec<Arc<StreamQueue>>>,
 }
 
 impl LiveStreams {
     fn with<R>(&self, work: impl FnOnce(&mut Vec<Arc<StreamQueue>>) -> R) -> R {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = work(&mut queues);
-        self.count.store(queues.len(), Ordering::Relaxed);
-        result
+        work(&mut queues)
     }
 
     fn add(&self, queue: &Arc<StreamQueue>) {
@@ -375,15 +371,6 @@ impl LiveStreams {
 
     fn remove(&self, queue: &Arc<StreamQueue>) {
         self.with(|queues| queues.retain(|other| !Arc::ptr_eq(other, queue)));
-    }
-
-    /// Those that have something to do.
-    pub fn busy(&self) -> Vec<Arc<StreamQueue>> {
-        if self.count.load(Ordering::Relaxed) == 0 {
-            return Vec::new();
-        }
-        let is_busy = |queue: &&Arc<StreamQueue>| !queue.is_idle() && queue.label.generation == generation();
-        self.with(|queues| queues.iter().filter(is_busy).cloned().collect())
     }
 
     /// Forgets them: the device ends.

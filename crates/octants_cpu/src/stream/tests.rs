@@ -334,9 +334,10 @@ fn memory_lives_until_the_streams_are_past_it() {
     let wait = function(wait_for_flag);
     let result = AtomicU64::new(0);
     let bytes = 1 << 16;
-    let memory = device.allocate(bytes).unwrap();
+    let default = device.default_stream();
     // SAFETY: all are live; memory is freed once, after the last verb that uses it.
     unsafe {
+        let memory = device.allocate(default, bytes).unwrap();
         launch(&device, a, wait, &[address(&flag)]);
         launch(&device, b, wait, &[address(&flag)]);
         device.fill(a, memory, &[1, 0, 0, 0], bytes).unwrap();
@@ -346,13 +347,13 @@ fn memory_lives_until_the_streams_are_past_it() {
         launch(&device, b, function(append), &[scratch.0, 5]);
         device.copy(b, Address::of(&raw const result), scratch, 8).unwrap();
         device.free_scratch(b, scratch, bytes);
-        device.free(memory, bytes);
+        device.free(b, memory, bytes);
         // Something else does not get the memory meanwhile.
-        let other = device.allocate(bytes).unwrap();
-        device.fill(device.default_stream(), other, &[9], bytes).unwrap();
+        let other = device.allocate(default, bytes).unwrap();
+        device.fill(default, other, &[9], bytes).unwrap();
         flag.store(true, Ordering::Release);
         synchronise(&device, &[a, b]);
-        device.free(other, bytes);
+        device.free(default, other, bytes);
     }
     assert_eq!(result.into_inner(), (1 + (1 << 32)) * 31 + 5);
     destroy(&device, [a, b]);
@@ -363,7 +364,8 @@ fn copies_between_host_and_stream_keep_the_order() {
     let device = CpuDevice::new(2);
     let stream = new_stream(&device);
     for bytes in [8_usize, 4096, 3 << 20] {
-        let memory = device.allocate(bytes).unwrap();
+        // SAFETY: the default stream is always there.
+        let memory = unsafe { device.allocate(device.default_stream(), bytes).unwrap() };
         let flag = AtomicBool::new(false);
         let mut host = vec![7_u8; bytes];
         // SAFETY: all are live and large enough.
@@ -389,7 +391,7 @@ fn copies_between_host_and_stream_keep_the_order() {
                 assert_eq!(first, 0x0707_0707_0707_0707_u64.wrapping_mul(31) + 1, "{bytes} bytes");
                 assert!(host[8..].iter().all(|&byte| byte == 7));
             }
-            device.free(memory, bytes);
+            device.free(device.default_stream(), memory, bytes);
         }
     }
     destroy(&device, [stream]);

@@ -2,17 +2,19 @@
 
 mod code;
 mod open;
+mod pace;
 mod ranges;
+mod rows;
 
 use std::ffi::c_int;
 use std::ptr;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use octants_hal::{
     Address, Capabilities, Device, DeviceError, Domain, Event, ForkCosts, Function, FunctionUsage, Image,
-    Launch, LaunchContext, Module, SharedMemory, Stream, StreamPriority,
+    Launch, LaunchContext, Module, Rows, SharedMemory, Stream, StreamPriority,
 };
 use octants_llvm::gpu_abi::GpuFrame;
 
@@ -21,7 +23,8 @@ use crate::driver::{Driver, INVALID_HANDLE, NOT_READY};
 use crate::grid::GridSize;
 use crate::staging::{PINNED, Staging, Transfer, WITHOUT_TIMING};
 use code::{LoadedFunction, LoadedModule};
-use ranges::{Pace, Ranges};
+use pace::Paces;
+use ranges::Ranges;
 
 /// `CU_STREAM_NON_BLOCKING`: no order with the legacy stream of other libraries but by events.
 const NON_BLOCKING: u32 = 1;
@@ -63,14 +66,11 @@ pub struct CudaDevice {
     ordinal: c_int,
     context: Shared,
     pool: Shared,
-    /// For the order between streams; used under the lock of the others.
-    fence: Shared,
-    others: Mutex<Others>,
     staging: Staging,
     ranges: Mutex<Ranges>,
     /// Whether there ever was one.
     has_ranges: AtomicBool,
-    paces: Mutex<Vec<Pace>>,
+    paces: Paces,
     /// How often the context had been reset when the device was opened.
     resets: u64,
     lost: AtomicBool,
@@ -81,14 +81,6 @@ pub struct CudaDevice {
     multiprocessors: u32,
     /// Bytes of a thread's stack.
     stack: AtomicU64,
-}
-
-/// Streams beside the default one.
-#[derive(Default)]
-struct Others {
-    streams: Vec<Shared>,
-    /// Memory goes back in this one, once there are others: what it waits for keeps no other stream waiting.
-    reclaim: Option<Shared>,
 }
 
 /// A driver's handle. The driver's functions may be called from any thread.
@@ -141,49 +133,6 @@ impl CudaDevice {
         Transfer { driver: &self.driver, context, stream, device: device.0, bytes }
     }
 
-    /// All other streams wait for what the default one was told so far.
-    fn others_wait(&self) -> Result<(), DeviceError> {
-        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if others.streams.is_empty() {
-            return Ok(());
-        }
-        let (table, fence) = (&self.driver.table, self.fence.0);
-        // SAFETY: the event and the streams are alive, and the lock keeps others from recording.
-        unsafe {
-            self.check("record_event", (table.event_record)(fence, LEGACY_STREAM))?;
-            let streams = others.streams.iter();
-            streams
-                .map(|stream| (table.stream_wait)(stream.0, fence, 0))
-                .try_for_each(|status| self.check("wait_event", status))
-        }
-    }
-
-    /// A stream that is behind what all streams were told so far, and that nothing else is told.
-    fn stream_behind_all(&self) -> Result<Handle, DeviceError> {
-        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if others.streams.is_empty() {
-            return Ok(LEGACY_STREAM);
-        }
-        let (table, fence) = (&self.driver.table, self.fence.0);
-        let reclaim = if let Some(stream) = others.reclaim {
-            stream
-        } else {
-            let mut stream = ptr::null_mut();
-            // SAFETY: writes the new handle.
-            let status = unsafe { (table.stream_create)(&raw mut stream, NON_BLOCKING, DEFAULT_PRIORITY) };
-            self.check("create_stream", status)?;
-            *others.reclaim.insert(Shared(stream))
-        };
-        for stream in std::iter::once(&Shared(LEGACY_STREAM)).chain(&others.streams) {
-            // SAFETY: as above. A recording that a stream waits for may be replaced by the next one.
-            unsafe {
-                self.check("record_event", (table.event_record)(fence, stream.0))?;
-                self.check("wait_event", (table.stream_wait)(reclaim.0, fence, 0))?;
-            }
-        }
-        Ok(reclaim.0)
-    }
-
     /// # Safety
     /// The stream is alive.
     unsafe fn allocate_on(&self, stream: Handle, bytes: usize) -> Result<u64, DeviceError> {
@@ -204,14 +153,8 @@ impl Drop for CudaDevice {
             // SAFETY: made by this device, and never used again.
             unsafe {
                 (table.stream_synchronise)(LEGACY_STREAM);
-                let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(reclaim) = others.reclaim.take() {
-                    (table.stream_synchronise)(reclaim.0);
-                    (table.stream_destroy)(reclaim.0);
-                }
                 self.staging.clear(&self.driver);
                 self.end_ranges();
-                (table.event_destroy)(self.fence.0);
                 (table.pool_destroy)(self.pool.0);
                 (table.context_release)(self.ordinal);
             }
@@ -270,23 +213,24 @@ unsafe impl Device for CudaDevice {
         ForkCosts { threads, branch_instructions: BRANCH_INSTRUCTIONS, loops_fill: false }
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
-        let before = margin(bytes);
+    unsafe fn allocate(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
+        let (before, queue) = (margin(bytes), handle(stream.0));
         let whole = bytes.next_multiple_of(ALIGN).checked_add(2 * before);
         let whole = whole.ok_or(DeviceError::OutOfMemory { bytes })?;
-        // SAFETY: the default stream is always there, and all that was allocated is filled.
+        // SAFETY: the caller keeps the verb's contract; all that was allocated is filled.
         unsafe {
-            let mut allocated = self.allocate_on(LEGACY_STREAM, whole);
+            let mut allocated = self.allocate_on(queue, whole);
             if matches!(allocated, Err(DeviceError::OutOfMemory { .. })) && self.unmap_retired() {
-                allocated = self.allocate_on(LEGACY_STREAM, whole);
+                allocated = self.allocate_on(queue, whole);
             }
             let address = allocated.map_err(|error| match error {
                 DeviceError::OutOfMemory { .. } => DeviceError::OutOfMemory { bytes },
                 other => other,
             })?;
-            let status = (self.driver.table.fill_8)(address, 0, whole, LEGACY_STREAM);
-            self.check("allocate", status)?;
-            self.others_wait()?;
+            let status = (self.driver.table.fill_8)(address, 0, whole, queue);
+            self.check("allocate", status).inspect_err(|_| {
+                (self.driver.table.free_async)(address, queue);
+            })?;
             Ok(Address(address).offset(before))
         }
     }
@@ -318,16 +262,14 @@ unsafe impl Device for CudaDevice {
         self.read_words(from, to)
     }
 
-    unsafe fn free(&self, address: Address, bytes: usize) {
+    unsafe fn free(&self, stream: Stream, address: Address, bytes: usize) {
         if self.free_range(address) {
             return;
         }
         // A device that is lost has freed it already.
-        if let Ok(table) = self.enter()
-            && let Ok(stream) = self.stream_behind_all()
-        {
+        if let Ok(table) = self.enter() {
             // SAFETY: the caller keeps the verb's contract.
-            unsafe { (table.free_async)(address.0 - margin(bytes) as u64, stream) };
+            unsafe { (table.free_async)(address.0 - margin(bytes) as u64, handle(stream.0)) };
         }
     }
 
@@ -406,6 +348,17 @@ unsafe impl Device for CudaDevice {
         self.check("copy", status)
     }
 
+    unsafe fn scatter(
+        &self,
+        stream: Stream,
+        to: Address,
+        from: Address,
+        rows: &Rows,
+    ) -> Result<(), DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { self.scatter_rows(stream, to, from, rows) }
+    }
+
     unsafe fn fill(
         &self,
         stream: Stream,
@@ -442,21 +395,10 @@ unsafe impl Device for CudaDevice {
         };
         // SAFETY: writes the new handle.
         let status = unsafe { (table.stream_create)(&raw mut stream, NON_BLOCKING, level) };
-        self.check("create_stream", status)?;
-        self.others.lock().unwrap_or_else(PoisonError::into_inner).streams.push(Shared(stream));
-        let stream = Stream(stream as u64);
-        // Memory that was allocated before is there for it.
-        if let Err(error) = self.others_wait() {
-            // SAFETY: nobody knows it yet.
-            unsafe { self.destroy_stream(stream) };
-            return Err(error);
-        }
-        Ok(stream)
+        self.check("create_stream", status).map(|()| Stream(stream as u64))
     }
 
     unsafe fn destroy_stream(&self, stream: Stream) {
-        let is_other = |other: &Shared| other.0 as u64 != stream.0;
-        self.others.lock().unwrap_or_else(PoisonError::into_inner).streams.retain(is_other);
         if let Ok(table) = self.enter() {
             // SAFETY: the caller keeps the verb's contract.
             unsafe {
@@ -464,6 +406,8 @@ unsafe impl Device for CudaDevice {
                 (table.stream_destroy)(handle(stream.0));
             }
         }
+        self.staging.forget_stream(stream.0);
+        self.forget_pace(stream);
     }
 
     fn create_event(&self, timing: bool) -> Result<Event, DeviceError> {

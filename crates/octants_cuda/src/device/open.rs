@@ -7,10 +7,11 @@ use std::sync::{Mutex, PoisonError};
 
 use octants_hal::DeviceError;
 
+use super::pace::Paces;
 use super::{CudaDevice, Shared};
 use crate::driver::table::{PoolProperties, Status};
 use crate::driver::{Driver, Unavailable};
-use crate::staging::{Staging, WITHOUT_TIMING};
+use crate::staging::Staging;
 
 /// The oldest compute capability that code is made for.
 const OLDEST: (c_int, c_int) = (7, 0);
@@ -111,7 +112,7 @@ impl CudaDevice {
         }
         let clock_rate = 1000 * ask(attribute::CLOCK_RATE)?.max(0) as u64;
         let multiprocessors = ask(attribute::MULTIPROCESSORS)?.max(1) as u32;
-        let (mut context, mut pool, mut fence) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let (mut context, mut pool) = (ptr::null_mut(), ptr::null_mut());
         let properties = PoolProperties::of_device(device);
         let (mut keep, mut stack) = (u64::MAX, 0);
         // SAFETY: handles are written where they are asked for; the context is made current before what needs one.
@@ -141,7 +142,6 @@ impl CudaDevice {
             }
             started((table.pool_create)(&raw mut pool, &raw const properties))?;
             started((table.pool_set_attribute)(pool, RELEASE_THRESHOLD, (&raw mut keep).cast()))?;
-            started((table.event_create)(&raw mut fence, WITHOUT_TIMING))?;
             started((table.context_limit)(&raw mut stack, STACK_SIZE))?;
         }
         let resets = driver.resets.load(Ordering::Acquire);
@@ -150,12 +150,10 @@ impl CudaDevice {
             ordinal: device,
             context: Shared(context),
             pool: Shared(pool),
-            fence: Shared(fence),
-            others: Mutex::default(),
             staging: Staging::default(),
             ranges: Mutex::default(),
             has_ranges: AtomicBool::new(false),
-            paces: Mutex::default(),
+            paces: Paces::default(),
             resets,
             lost: AtomicBool::new(false),
             name,

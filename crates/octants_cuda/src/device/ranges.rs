@@ -5,7 +5,7 @@
 //!
 //! A thread that tells a stream more than fits its queue waits inside the driver, and holds up the copies of all others: with driver 580
 //! from 1021 launches on. A kernel that waits for memory would never get it. So launches are counted once there are ranges, and wait
-//! out here for those long before them.
+//! outside of the driver for those long before them (`pace`).
 //!
 //! Unmapping waits for kernels, too, and holds up mapping meanwhile. So a range that is given back keeps its memory until the host makes
 //! another one, needs memory, or ends: there it may wait for all that runs.
@@ -15,15 +15,12 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
 
-use octants_hal::{Address, BackedPages, DeviceError, Stream};
+use octants_hal::{Address, BackedPages, DeviceError};
 
-use super::{CudaDevice, DEFAULT_PRIORITY, NON_BLOCKING, Shared, handle};
-use crate::driver::NOT_READY;
+use super::{CudaDevice, DEFAULT_PRIORITY, NON_BLOCKING, Shared};
 use crate::driver::table::{AllocationProperties, DriverTable, Handle, MemoryAccess, Status};
-use crate::staging::{PINNED, WITHOUT_TIMING};
+use crate::staging::PINNED;
 
 /// What memory is mapped in: the driver's own pages are as long on all GPUs that we know.
 const PAGE_BYTES: usize = 2 << 20;
@@ -33,20 +30,6 @@ const ZEROS_BYTES: usize = 4 << 20;
 
 /// What is read and written beside streams is a few words.
 const WORDS_BYTES: usize = 4096;
-
-/// After so many launches in a stream the host waits for those before as many others.
-const PACE: u32 = 256;
-
-/// How long the host sleeps between two looks at an event.
-const LOOK_AGAIN: Duration = Duration::from_micros(20);
-
-/// The launches of one stream.
-pub(super) struct Pace {
-    stream: u64,
-    launches: u32,
-    /// Recorded in turns.
-    marks: [Shared; 2],
-}
 
 /// The ranges of a device, and what their verbs work with.
 #[derive(Default)]
@@ -73,43 +56,6 @@ struct Tools {
 }
 
 impl CudaDevice {
-    /// Before a launch: keeps the stream's queue from being full.
-    pub(super) fn pace(&self, stream: Stream) -> Result<(), DeviceError> {
-        if !self.has_ranges.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        let table = &self.driver.table;
-        let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = paces.iter().position(|pace| pace.stream == stream.0);
-        let at = if let Some(at) = known {
-            at
-        } else {
-            let mut marks = [ptr::null_mut(); 2];
-            for mark in &mut marks {
-                // SAFETY: writes the new handle.
-                self.check("launch", unsafe { (table.event_create)(mark, WITHOUT_TIMING) })?;
-            }
-            paces.push(Pace { stream: stream.0, launches: 0, marks: marks.map(Shared) });
-            paces.len() - 1
-        };
-        let pace = &mut paces[at];
-        pace.launches = pace.launches.wrapping_add(1);
-        if !pace.launches.is_multiple_of(PACE) {
-            return Ok(());
-        }
-        let mark = pace.marks[(pace.launches / PACE % 2) as usize].0;
-        // SAFETY: the event is ours, and the caller vouches for the stream.
-        unsafe {
-            loop {
-                match (table.event_query)(mark) {
-                    NOT_READY => thread::sleep(LOOK_AGAIN),
-                    status => break self.check("launch", status)?,
-                }
-            }
-            self.check("launch", (table.event_record)(mark, handle(stream.0)))
-        }
-    }
-
     fn ranges(&self) -> MutexGuard<'_, Ranges> {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -288,12 +234,7 @@ impl CudaDevice {
     pub(super) fn end_ranges(&self) {
         self.unmap_retired();
         let table = &self.driver.table;
-        for pace in self.paces.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            for mark in pace.marks {
-                // SAFETY: made above, and never used again.
-                unsafe { (table.event_destroy)(mark.0) };
-            }
-        }
+        self.end_paces();
         if let Some(tools) = self.ranges().tools.take() {
             // SAFETY: made above, and never used again.
             unsafe {

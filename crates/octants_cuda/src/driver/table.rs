@@ -6,6 +6,8 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
+use octants_hal::Rows;
+
 /// What every function returns; zero is success.
 pub type Status = c_int;
 
@@ -113,6 +115,8 @@ driver_table! {
     copy_to_device = "cuMemcpyHtoDAsync_v2"(to: u64, from: *const c_void, bytes: usize, stream: Handle);
     copy_to_host = "cuMemcpyDtoHAsync_v2"(to: *mut c_void, from: u64, bytes: usize, stream: Handle);
     copy = "cuMemcpyDtoDAsync_v2"(to: u64, from: u64, bytes: usize, stream: Handle);
+    copy_2d = "cuMemcpy2DAsync_v2"(copy: *const Copy2d, stream: Handle);
+    copy_3d = "cuMemcpy3DAsync_v2"(copy: *const Copy3d, stream: Handle);
     fill_8 = "cuMemsetD8Async"(to: u64, value: u8, count: usize, stream: Handle);
     fill_16 = "cuMemsetD16Async"(to: u64, value: u16, count: usize, stream: Handle);
     fill_32 = "cuMemsetD32Async"(to: u64, value: c_uint, count: usize, stream: Handle);
@@ -190,6 +194,106 @@ impl LaunchAttribute {
         Self { kind: 6, padding: 0, value }
     };
 }
+
+/// `CUDA_MEMCPY2D`: rows on both sides.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Copy2d {
+    pub from: Side2d,
+    pub to: Side2d,
+    pub row_bytes: usize,
+    pub rows: usize,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+pub struct Side2d {
+    pub x_bytes: usize,
+    pub y: usize,
+    pub kind: c_int,
+    pub host: *mut c_void,
+    pub device: u64,
+    pub array: Handle,
+    pub stride: usize,
+}
+
+impl Copy2d {
+    /// The rows of one slice, which lie side by side where they come from.
+    pub fn rows(to: u64, from: u64, rows: &Rows) -> Self {
+        let side = |device, stride| Side2d {
+            x_bytes: 0,
+            y: 0,
+            kind: MEMORY_OF_DEVICE,
+            host: std::ptr::null_mut(),
+            device,
+            array: std::ptr::null_mut(),
+            stride,
+        };
+        Self {
+            from: side(from, rows.bytes),
+            to: side(to, rows.stride),
+            row_bytes: rows.bytes,
+            rows: rows.count,
+        }
+    }
+}
+
+/// `CUDA_MEMCPY3D`: slices of rows on both sides.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Copy3d {
+    pub from: Side3d,
+    pub to: Side3d,
+    pub row_bytes: usize,
+    pub rows: usize,
+    pub slices: usize,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+pub struct Side3d {
+    pub x_bytes: usize,
+    pub y: usize,
+    pub z: usize,
+    pub level: usize,
+    pub kind: c_int,
+    pub host: *mut c_void,
+    pub device: u64,
+    pub array: Handle,
+    pub reserved: *mut c_void,
+    pub stride: usize,
+    /// Rows from a slice to the next one.
+    pub slice_rows: usize,
+}
+
+impl Copy3d {
+    /// All rows, which lie side by side where they come from; slices are whole rows apart.
+    pub fn rows(to: u64, from: u64, rows: &Rows) -> Self {
+        let side = |device, stride, slice_rows| Side3d {
+            x_bytes: 0,
+            y: 0,
+            z: 0,
+            level: 0,
+            kind: MEMORY_OF_DEVICE,
+            host: std::ptr::null_mut(),
+            device,
+            array: std::ptr::null_mut(),
+            reserved: std::ptr::null_mut(),
+            stride,
+            slice_rows,
+        };
+        Self {
+            from: side(from, rows.bytes, rows.count),
+            to: side(to, rows.stride, rows.slice_stride / rows.stride),
+            row_bytes: rows.bytes,
+            rows: rows.count,
+            slices: rows.slices,
+        }
+    }
+}
+
+/// `CU_MEMORYTYPE_DEVICE`
+const MEMORY_OF_DEVICE: c_int = 2;
 
 /// What descriptions of memory begin with.
 #[repr(C)]

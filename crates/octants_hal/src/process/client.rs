@@ -10,7 +10,7 @@ use super::mirror::Blocks;
 use super::wire::{Reader, Verb, Writer, broken, read_outcome, receive};
 use crate::capabilities::Capabilities;
 use crate::device::{
-    Address, Device, Event, ForkCosts, Function, Module, SharedMemory, Stream, StreamPriority,
+    Address, Device, Event, ForkCosts, Function, Module, Rows, SharedMemory, Stream, StreamPriority,
 };
 use crate::error::DeviceError;
 use crate::image::Image;
@@ -202,13 +202,13 @@ unsafe impl Device for ProcessDevice {
         self.fork_costs
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
-        self.word(Verb::Allocate, "allocate", &[bytes as u64]).map(Address)
+    unsafe fn allocate(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
+        self.word(Verb::Allocate, "allocate", &[stream.0, bytes as u64]).map(Address)
     }
 
-    unsafe fn free(&self, address: Address, bytes: usize) {
+    unsafe fn free(&self, stream: Stream, address: Address, bytes: usize) {
         // A process that is gone has freed it already.
-        let _ = self.tell(Verb::Free, "free", &[address.0, bytes as u64]);
+        let _ = self.tell(Verb::Free, "free", &[stream.0, address.0, bytes as u64]);
     }
 
     unsafe fn allocate_scratch(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
@@ -293,6 +293,20 @@ unsafe impl Device for ProcessDevice {
         bytes: usize,
     ) -> Result<(), DeviceError> {
         self.tell(Verb::Copy, "copy", &[stream.0, to.0, from.0, bytes as u64])
+    }
+
+    unsafe fn scatter(
+        &self,
+        stream: Stream,
+        to: Address,
+        from: Address,
+        rows: &Rows,
+    ) -> Result<(), DeviceError> {
+        let &Rows { bytes, count, stride, slices, slice_stride } = rows;
+        let [bytes, count, stride, slices, slice_stride] =
+            [bytes, count, stride, slices, slice_stride].map(|number| number as u64);
+        let words = [stream.0, to.0, from.0, bytes, count, stride, slices, slice_stride];
+        self.tell(Verb::Scatter, "scatter", &words)
     }
 
     unsafe fn fill(

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use super::wire::{Reader, Verb, Writer, broken, receive, write_outcome};
 use crate::cancel::Cancel;
-use crate::device::{Address, Device, Event, Function, Module, SharedMemory, Stream, StreamPriority};
+use crate::device::{Address, Device, Event, Function, Module, Rows, SharedMemory, Stream, StreamPriority};
 use crate::error::DeviceError;
 use crate::image::{Image, ImagePart};
 use crate::launch::{
@@ -79,11 +79,15 @@ impl Server<'_> {
         // SAFETY: the caller says so.
         unsafe {
             match verb {
-                Verb::Allocate => with(answer, device.allocate(request.word()? as usize), |answer, at| {
-                    answer.word(at.0);
-                }),
+                Verb::Allocate => {
+                    let (stream, bytes) = (Stream(request.word()?), request.word()? as usize);
+                    with(answer, device.allocate(stream, bytes), |answer, at| {
+                        answer.word(at.0);
+                    });
+                }
                 Verb::Free => {
-                    device.free(Address(request.word()?), request.word()? as usize);
+                    let stream = Stream(request.word()?);
+                    device.free(stream, Address(request.word()?), request.word()? as usize);
                     write_outcome(answer, Ok(()));
                 }
                 Verb::AllocateScratch => {
@@ -135,6 +139,15 @@ impl Server<'_> {
                     let (stream, to) = (Stream(request.word()?), Address(request.word()?));
                     let (from, bytes) = (Address(request.word()?), request.word()? as usize);
                     write_outcome(answer, device.copy(stream, to, from, bytes));
+                }
+                Verb::Scatter => {
+                    let (stream, to) = (Stream(request.word()?), Address(request.word()?));
+                    let from = Address(request.word()?);
+                    let mut number = || request.word().map(|word| word as usize);
+                    let (bytes, count, stride) = (number()?, number()?, number()?);
+                    let (slices, slice_stride) = (number()?, number()?);
+                    let rows = Rows { bytes, count, stride, slices, slice_stride };
+                    write_outcome(answer, device.scatter(stream, to, from, &rows));
                 }
                 Verb::Fill => {
                     let (stream, to) = (Stream(request.word()?), Address(request.word()?));

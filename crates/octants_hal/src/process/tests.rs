@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::mirror::Blocks;
 use super::*;
-use crate::device::{Address, Device, Stream, StreamPriority};
+use crate::device::{Address, Device, Rows, Stream, StreamPriority};
 use crate::error::DeviceError;
 use crate::null::NullDevice;
 
@@ -33,18 +33,22 @@ fn verbs_and_errors_come_back() {
     let (device, facts) = connected(Ok(opened)).unwrap();
     assert_eq!((device.name(), facts), (NullDevice::new().name(), vec![3, 4]));
     let stream = device.default_stream();
-    let memory = device.allocate(64).unwrap();
+    // SAFETY: the default stream is always there.
+    let allocate = |bytes| unsafe { device.allocate(stream, bytes) };
+    let memory = allocate(64).unwrap();
     let (from, mut to) = ((0..64).collect::<Vec<u8>>(), vec![0; 64]);
     // SAFETY: as many bytes are there.
     unsafe {
         device.copy_to_device(stream, memory, from.as_ptr(), 64).unwrap();
         device.copy_to_host(stream, to.as_mut_ptr(), memory, 64).unwrap();
         device.synchronise(stream).unwrap();
-        device.free(memory, 64);
+        let rows = Rows { bytes: 4, count: 3, stride: 8, slices: 2, slice_stride: 32 };
+        device.scatter(stream, memory, memory, &rows).unwrap();
+        device.free(stream, memory, 64);
     }
     let streams = device.create_stream(StreamPriority::High);
     assert_eq!(streams.is_ok(), NullDevice::new().create_stream(StreamPriority::High).is_ok());
-    let huge = device.allocate(usize::MAX / 2);
+    let huge = allocate(usize::MAX / 2);
     assert!(!matches!(huge, Err(DeviceError::Lost { .. })), "{huge:?}");
 }
 
@@ -57,7 +61,8 @@ fn a_side_that_is_gone_is_a_device_that_is_lost() {
     std::thread::spawn(move || unsafe { serve(Ok(opened), there) });
     let (device, _) = ProcessDevice::connect(here, None).unwrap();
     closing.shutdown(std::net::Shutdown::Both).unwrap();
-    let lost = device.allocate(64).unwrap_err();
+    // SAFETY: the default stream is always there.
+    let lost = unsafe { device.allocate(device.default_stream(), 64).unwrap_err() };
     assert!(matches!(&lost, DeviceError::Lost { message } if message.contains("is gone")), "{lost:?}");
 }
 

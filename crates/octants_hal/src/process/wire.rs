@@ -18,6 +18,7 @@ pub(super) enum Verb {
     CopyToDevice,
     CopyToHost,
     Copy,
+    Scatter,
     Fill,
     CreateStream,
     DestroyStream,
@@ -38,7 +39,7 @@ pub(super) enum Verb {
 }
 
 impl Verb {
-    const ALL: [Self; 27] = [
+    const ALL: [Self; 28] = [
         Self::Allocate,
         Self::Free,
         Self::AllocateScratch,
@@ -49,6 +50,7 @@ impl Verb {
         Self::CopyToDevice,
         Self::CopyToHost,
         Self::Copy,
+        Self::Scatter,
         Self::Fill,
         Self::CreateStream,
         Self::DestroyStream,

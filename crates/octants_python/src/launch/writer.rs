@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use octants::ir::Scalar;
 use octants::{
-    CompiledKernel, ExternalStream, FieldLeaf, HostQueue, HostRange, KeptMemory, LiveStream, Mirror, Tree,
+    CompiledKernel, ExternalStream, FieldLeaf, HostQueue, HostRange, KeptMemory, LiveStream, Memory, Mirror,
+    Tree,
 };
 use pyo3::prelude::*;
 use smallvec::SmallVec;
@@ -61,6 +62,8 @@ pub struct Tracked<'py> {
     host: SmallVec<[Bound<'py, PyAny>; 2]>,
     /// Arrays of other libraries in the device's memory.
     foreign: SmallVec<[Bound<'py, PyAny>; 2]>,
+    /// What the trees have: whoever destroys one meanwhile must find the launch recorded when the memory goes back.
+    tree_memories: Vec<Arc<Memory>>,
 }
 
 impl<'py> LaunchArguments<'py> {
@@ -191,8 +194,7 @@ impl<'py> LaunchArguments<'py> {
     fn record(&self, py: Python<'_>, compiled: &CompiledKernel, on: &LiveStream) -> PyResult<()> {
         let Some(tracked) = &self.tracked else { return Ok(()) };
         tracked.arrays.iter().for_each(|array| array.get().array.memory().after_launch(on));
-        // A tree that was destroyed meanwhile has no more accesses to wait.
-        self.trees.iter().filter_map(|tree| tree.memory().ok()).for_each(|memory| memory.after_launch(on));
+        tracked.tree_memories.iter().for_each(|memory| memory.after_launch(on));
         compiled.after_launch(on).map_err(|error| errors::from_error(py, &error))?;
         for array in &tracked.foreign {
             foreign::keep_for_stream(array, on.stream().0)?;
@@ -211,11 +213,17 @@ impl<'py> LaunchArguments<'py> {
 
     /// A launch in a stream comes after what the host wrote to its arguments.
     #[cold]
-    fn follow_host_writes(&self, compiled: &CompiledKernel, on: &LiveStream) -> Result<(), octants::Error> {
-        for array in self.tracked.iter().flat_map(|tracked| &tracked.arrays) {
+    fn follow_host_writes(
+        &mut self,
+        compiled: &CompiledKernel,
+        on: &LiveStream,
+    ) -> Result<(), octants::Error> {
+        let Some(tracked) = &mut self.tracked else { return Ok(()) };
+        for array in &tracked.arrays {
             compiled.before_launch(on, array.get().array.memory())?;
         }
-        self.trees.iter().try_for_each(|tree| compiled.before_launch(on, &*tree.memory()?))
+        tracked.tree_memories = self.trees.iter().map(|tree| tree.memory()).collect::<Result<_, _>>()?;
+        tracked.tree_memories.iter().try_for_each(|memory| compiled.before_launch(on, memory))
     }
 
     /// Bytes of an array that was put into the block of a launch in a stream. `None` if the host cannot look at it.

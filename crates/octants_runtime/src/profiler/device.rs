@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use octants_hal::{Address, Device, DeviceError, Launch, Stream, hand_on};
+use octants_hal::{Address, Device, DeviceError, Launch, Rows, Stream, hand_on};
 
 use super::Profiler;
 use super::log::{Timing, Work};
@@ -146,6 +146,20 @@ unsafe impl Device for ProfiledDevice {
     ) -> Result<(), DeviceError> {
         // SAFETY: the caller keeps the verb's contract.
         unsafe { self.noted_copy(stream, Activity::Copy, bytes, || self.inner.copy(stream, to, from, bytes)) }
+    }
+
+    unsafe fn scatter(
+        &self,
+        stream: Stream,
+        to: Address,
+        from: Address,
+        rows: &Rows,
+    ) -> Result<(), DeviceError> {
+        let bytes = rows.bytes * rows.count * rows.slices;
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe {
+            self.noted_copy(stream, Activity::Copy, bytes, || self.inner.scatter(stream, to, from, rows))
+        }
     }
 
     unsafe fn fill(

@@ -112,7 +112,7 @@ pub fn forking_plan() -> Plan {
     plan
 }
 
-/// What was recorded, but for the launch's own memory and the end of the launch.
+/// What was recorded, but for the mark behind the zeros of new arrays, the launch's own memory and the end of the launch.
 pub fn trace_of_a_launch(
     device: &NullDevice,
     context: &Arc<Context>,
@@ -122,7 +122,14 @@ pub fn trace_of_a_launch(
     device.take_trace();
     launch(plan, &a, &b).unwrap();
     let own = ["allocate_scratch", "fill 8", "free_scratch", "allocate_shared", "synchronise 0"];
-    device.take_trace().into_iter().filter(|line| !own.iter().any(|own| line.starts_with(own))).collect()
+    let mut trace = device.take_trace();
+    if let Some(mark) = trace.first().and_then(|line| line.strip_prefix("create_event -> "))
+        && trace[1] == format!("record_event {mark} on 0")
+    {
+        trace.drain(..2);
+    }
+    trace.retain(|line| !own.iter().any(|own| line.starts_with(own)));
+    trace
 }
 
 pub fn launch(plan: &LaunchPlan<Maker>, a: &Memory, b: &Memory) -> Result<(), LaunchFailure<DeviceError>> {

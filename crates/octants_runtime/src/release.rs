@@ -1,0 +1,106 @@
+//! Memory on its way back to the device: it names the streams that use it.
+//!
+//! The default stream is named by every release, since what it uses is not recorded; where it is immediate it is past everything. Memory that one stream
+//! alone uses goes back in the order of that. With several streams it waits for a point in each of their queues, and whoever next allocates, releases or
+//! waits for all streams gives it back.
+
+use std::sync::Arc;
+
+use octants_hal::{Address, DeviceError, Stream};
+use smallvec::SmallVec;
+
+use crate::context::Context;
+use crate::releases::Releases;
+use crate::stream::StreamState;
+use crate::stream_pool::KeptEvent;
+
+/// Memory that several streams use.
+pub(crate) type MemoryReleases = Releases<ReleasedMemory>;
+
+pub(crate) struct ReleasedMemory {
+    address: Address,
+    bytes: usize,
+    /// In the queue of each stream, behind what uses the memory.
+    points: SmallVec<[KeptEvent; 3]>,
+}
+
+impl Context {
+    /// Gives memory back that nobody has a handle of any more, when these streams and the default one have come so far.
+    pub(crate) fn release(&self, address: Address, bytes: usize, users: &[Arc<StreamState>]) {
+        let default = self.default_stream();
+        let is_immediate = self.device().is_immediate(default);
+        match users {
+            // SAFETY: allocated by this device with this size; what used it is in the order of the default stream.
+            [] => unsafe { self.device().free(default, address, bytes) },
+            // SAFETY: likewise of this stream, which is live.
+            [one] if is_immediate => unsafe { self.device().free(one.stream(), address, bytes) },
+            users => {
+                let mut streams: SmallVec<[Stream; 3]> = users.iter().map(|user| user.stream()).collect();
+                if !is_immediate {
+                    streams.push(default);
+                }
+                match self.points(&streams) {
+                    Ok(points) => {
+                        let released = ReleasedMemory { address, bytes, points };
+                        self.releases().add(streams.iter().map(|stream| stream.0).collect(), released);
+                    }
+                    Err(_) => {
+                        // If waiting fails, too, the device is past running anything.
+                        streams.iter().for_each(|&stream| drop(self.wait_if_async(stream)));
+                        // SAFETY: nothing uses it any more.
+                        unsafe { self.device().free(default, address, bytes) };
+                    }
+                }
+            }
+        }
+        self.free_released();
+    }
+
+    /// Points at the end of the queues.
+    fn points(&self, streams: &[Stream]) -> Result<SmallVec<[KeptEvent; 3]>, DeviceError> {
+        let point = |&stream: &Stream| {
+            let event = self.keep_event()?;
+            // SAFETY: the caller keeps the stream.
+            unsafe { self.device().record_event(stream, event.event())? };
+            Ok(event)
+        };
+        streams.iter().map(point).collect()
+    }
+
+    /// Gives back what no stream uses any more. Waits for nothing.
+    pub(crate) fn free_released(&self) {
+        if !self.releases().any() {
+            return;
+        }
+        // SAFETY: the event is kept. One that cannot be asked is past, as the device is.
+        let is_past =
+            |event: &KeptEvent| unsafe { self.device().event_passed(event.event()).unwrap_or(true) };
+        let passed = self.releases().take_passed(|released| released.points.iter().all(is_past));
+        self.free_passed(&passed);
+    }
+
+    /// Likewise, after waiting for all that is on its way; whether there was something.
+    #[cold]
+    pub(crate) fn free_all_released(&self) -> bool {
+        let released = self.releases().take_all();
+        for event in released.iter().flat_map(|released| &released.points) {
+            // SAFETY: the event is kept. If waiting fails, the device is past running anything.
+            drop(unsafe { self.device().synchronise_event(event.event()) });
+        }
+        self.free_passed(&released);
+        !released.is_empty()
+    }
+
+    /// All uses of these are over: they go back where nothing holds them up.
+    fn free_passed(&self, passed: &[ReleasedMemory]) {
+        if passed.is_empty() {
+            return;
+        }
+        let births = self.table().known_births();
+        let stream = births.as_ref().map_or(self.default_stream(), |births| births.stream());
+        for &ReleasedMemory { address, bytes, .. } in passed {
+            // SAFETY: allocated by this device with this size, and nothing uses it any more.
+            unsafe { self.device().free(stream, address, bytes) };
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What the runtime tells a device of memory and streams: who comes after whom, and who does not. Seen on the null device.
+
+// Streams of other libraries are named by an unsafe function.
+#![allow(unsafe_code)]
+
+mod setup;
+
+use std::sync::Arc;
+
+use octants_hal::null::NullDevice;
+use octants_hal::{Cancel, Capabilities, Stream, StreamPriority};
+use octants_ir::Scalar;
+use octants_runtime::{
+    Context, ExternalStream, HostQueue, Invocation, LaunchEnv, LaunchPlan, LiveStream, Memory, MemoryError,
+    StreamHandle,
+};
+use setup::{Maker, NEVER, plan, setup_with};
+
+fn start() -> (Arc<NullDevice>, Arc<Context>, LaunchPlan<Maker>) {
+    let capabilities = Capabilities::STREAMS | Capabilities::DEVICE_BOUNDS | Capabilities::EXTERNAL_STREAMS;
+    let mut quiet = plan();
+    quiet.results = octants_ir::plan::ResultLayout::default();
+    setup_with(NullDevice::with_capabilities(capabilities), quiet)
+}
+
+fn stream(context: &Arc<Context>) -> StreamHandle {
+    StreamHandle::create(context, StreamPriority::Normal).unwrap()
+}
+
+fn memory(context: &Arc<Context>) -> Memory {
+    Memory::allocate(context, 40).unwrap()
+}
+
+/// Launches as the facade does; in the default stream, if none is named.
+fn launch(plan: &LaunchPlan<Maker>, on: Option<&LiveStream>, a: &Memory) {
+    let f32s = Scalar::F32.into();
+    let invocation = Invocation::new(plan).array(a, f32s, &[10]).unwrap().array(a, f32s, &[10]).unwrap();
+    if let Some(on) = on {
+        a.before_launch(on).unwrap();
+    }
+    let stream = on.map_or(Stream(0), LiveStream::stream);
+    invocation.launch(&mut [], LaunchEnv::plain(stream, &NEVER)).unwrap().unwrap();
+    if let Some(on) = on {
+        on.after_work().unwrap();
+        a.after_launch(on);
+    }
+}
+
+/// The streams that were told to wait, and where the events that they wait for stand: `(behind, waits)`.
+fn orders(trace: &[String]) -> Vec<(u64, u64)> {
+    let on = |line: &str| line.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap();
+    let event = |line: &str| line.split(' ').nth(1).map(str::to_owned);
+    let mut recorded = std::collections::BTreeMap::new();
+    let mut orders = Vec::new();
+    for line in trace {
+        if line.starts_with("record_event") {
+            recorded.insert(event(line), on(line));
+        } else if line.starts_with("wait_event") {
+            // Those that were recorded before the trace begins are the host's writes.
+            orders.push((recorded.get(&event(line)).copied().unwrap_or(0), on(line)));
+        }
+    }
+    orders
+}
+
+fn raised() -> Cancel {
+    let cancel = Cancel::new();
+    cancel.raise();
+    cancel
+}
+
+#[test]
+fn an_interrupted_access_leaves_its_stream_in_the_record() {
+    let (device, context, plan) = start();
+    let (a, one, two) = (memory(&context), stream(&context), stream(&context));
+    launch(&plan, Some(&one.live().unwrap()), &a);
+    device.set_busy(Stream(one.handle()), true);
+    device.set_busy(Stream(two.handle()), true);
+    let (live, cancel) = (two.live().unwrap(), raised());
+    let interrupted = a.wait(HostQueue { stream: Some(&live), cancel: &cancel });
+    assert_eq!(interrupted, Err(MemoryError::Cancelled));
+    device.take_trace();
+    a.read(HostQueue::default(), 0, &mut [0; 40]).unwrap();
+    assert_eq!(orders(&device.take_trace()), [(two.handle(), 0)], "the other stream is behind the first");
+    a.read(HostQueue::default(), 0, &mut [0; 40]).unwrap();
+    assert_eq!(orders(&device.take_trace()), [], "the default stream is behind both");
+}
+
+#[test]
+fn who_has_waited_in_a_stream_is_the_last_to_wait() {
+    let (device, context, plan) = start();
+    let (a, one, two) = (memory(&context), stream(&context), stream(&context));
+    launch(&plan, Some(&one.live().unwrap()), &a);
+    let live = two.live().unwrap();
+    a.wait(HostQueue { stream: Some(&live), cancel: &NEVER }).unwrap();
+    assert!(!a.is_used_by_streams());
+    launch(&plan, Some(&one.live().unwrap()), &a);
+    a.read(HostQueue { stream: Some(&live), cancel: &NEVER }, 0, &mut [0; 40]).unwrap();
+    assert!(!a.is_used_by_streams());
+    drop(device);
+}
+
+/// A busy default stream holds nobody up who uses memory that is older than what it is busy with, and neither does a new array or stream.
+#[test]
+fn new_arrays_and_streams_order_no_others() {
+    let (device, context, plan) = start();
+    let (old, other) = (memory(&context), memory(&context));
+    launch(&plan, None, &other);
+    device.set_busy(Stream(0), true);
+    launch(&plan, None, &other);
+    let (one, two) = (stream(&context), stream(&context));
+    device.take_trace();
+    launch(&plan, Some(&one.live().unwrap()), &old);
+    assert_eq!(orders(&device.take_trace()), [], "its zeros are passed");
+    let new = memory(&context);
+    let trace = device.take_trace();
+    let births = trace.iter().find_map(|line| line.strip_prefix("create_stream high -> ")).unwrap();
+    let births: u64 = births.parse().unwrap();
+    assert_eq!(orders(&trace), [(births, 0)], "the default stream comes after the zeros: {trace:?}");
+    assert!(trace.contains(&format!("allocate 40 on {births}")), "{trace:?}");
+    device.set_busy(Stream(births), true);
+    for on in [&one, &two] {
+        launch(&plan, Some(&on.live().unwrap()), &new);
+        let orders_of_first_use = orders(&device.take_trace());
+        let waits: Vec<_> = orders_of_first_use.iter().map(|(_, waits)| *waits).collect();
+        assert_eq!(waits, [on.handle()], "and so does a stream that uses it");
+        launch(&plan, Some(&on.live().unwrap()), &new);
+        assert_eq!(orders(&device.take_trace()), [], "once");
+    }
+}
+
+/// The fill of a new array is in no queue that another library's stream would wait for by itself.
+#[test]
+fn a_launch_in_an_external_stream_comes_after_the_zeros_of_new_memory() {
+    let (device, context, plan) = start();
+    // SAFETY: the null device has no streams at all.
+    let [first, second] =
+        [77, 78].map(|handle| StreamHandle::wrap(&context, unsafe { ExternalStream::new(handle) }).unwrap());
+    let born_in_default = memory(&context);
+    device.set_busy(Stream(0), true);
+    device.take_trace();
+    launch(&plan, Some(&first.live().unwrap()), &born_in_default);
+    let trace = device.take_trace();
+    assert_eq!(orders(&trace)[0], (0, 77), "{trace:?}");
+    let born_apart = memory(&context);
+    let births = device.take_trace().iter().find_map(|line| {
+        line.strip_prefix("create_stream high -> ").and_then(|number| number.parse::<u64>().ok())
+    });
+    device.set_busy(Stream(births.unwrap()), true);
+    for (external, handle) in [(&first, 77), (&second, 78), (&first, 77)] {
+        launch(&plan, Some(&external.live().unwrap()), &born_apart);
+        let trace = device.take_trace();
+        // A handle may be that of another stream by now: each launch is told.
+        assert!(
+            trace
+                .iter()
+                .any(|line| line.starts_with("wait_event") && line.ends_with(&format!(" on {handle}"))),
+            "{trace:?}"
+        );
+    }
+    device.set_busy(Stream(births.unwrap()), false);
+    launch(&plan, Some(&second.live().unwrap()), &born_apart);
+    let trace = device.take_trace();
+    let waits =
+        trace.iter().filter(|line| line.starts_with("wait_event") && line.ends_with(" on 78")).count();
+    assert_eq!(waits, 0, "they are known to be over: {trace:?}");
+}
+
+/// Each external stream has a follower of its own: who waits for one does not wait for another library's other work.
+#[test]
+fn external_streams_are_not_ordered_with_each_other() {
+    let (device, context, plan) = start();
+    let (a, b) = (memory(&context), memory(&context));
+    // SAFETY: as above.
+    let [first, second] =
+        [77, 78].map(|handle| StreamHandle::wrap(&context, unsafe { ExternalStream::new(handle) }).unwrap());
+    device.take_trace();
+    launch(&plan, Some(&first.live().unwrap()), &a);
+    let follower_of_first = orders(&device.take_trace()).last().unwrap().1;
+    launch(&plan, Some(&second.live().unwrap()), &b);
+    let follower_of_second = orders(&device.take_trace()).last().unwrap().1;
+    assert_ne!(follower_of_first, follower_of_second);
+    a.read(HostQueue::default(), 0, &mut [0; 40]).unwrap();
+    assert_eq!(orders(&device.take_trace()), [(follower_of_first, 0)]);
+}
+
+/// Memory that a busy stream never saw goes back at once; what it uses when it has come so far.
+#[test]
+fn memory_goes_back_when_the_streams_that_used_it_are_past_it() {
+    let (device, context, plan) = start();
+    let (busy, other) = (stream(&context), stream(&context));
+    let (used, unused, third) = (memory(&context), memory(&context), memory(&context));
+    device.set_busy(Stream(busy.handle()), true);
+    launch(&plan, Some(&busy.live().unwrap()), &used);
+    launch(&plan, Some(&other.live().unwrap()), &third);
+    device.take_trace();
+    let frees = |device: &NullDevice| {
+        let trace = device.take_trace();
+        assert!(!trace.iter().any(|line| line.starts_with("wait_event")), "nobody waits: {trace:?}");
+        trace.iter().filter(|line| line.starts_with("free 40")).count()
+    };
+    drop(unused);
+    assert_eq!(frees(&device), 1);
+    drop(used);
+    assert_eq!(frees(&device), 0);
+    drop(third);
+    assert_eq!(frees(&device), 1, "what is behind a busy stream holds up no other");
+    drop(memory(&context));
+    device.set_busy(Stream(busy.handle()), false);
+    device.take_trace();
+    drop(memory(&context));
+    assert_eq!(device.take_trace().iter().filter(|line| line.starts_with("free 40")).count(), 2);
+}
+
+#[test]
+fn memory_that_is_in_use_when_the_session_ends_goes_back_after_that() {
+    let (device, context, plan) = start();
+    let (one, a) = (stream(&context), memory(&context));
+    device.set_busy(Stream(one.handle()), true);
+    launch(&plan, Some(&one.live().unwrap()), &a);
+    drop(a);
+    device.take_trace();
+    drop((plan, one, context));
+    let trace = device.take_trace();
+    assert_eq!(trace.iter().filter(|line| line.starts_with("free 40")).count(), 1, "{trace:?}");
+}
+
+/// A host write that a busy default stream was told before its launches is waited for by a mark, not by the stream's end.
+#[test]
+fn a_launch_comes_after_a_write_of_the_host_and_not_after_later_launches() {
+    let (device, context, plan) = start();
+    let (a, b, one) = (memory(&context), memory(&context), stream(&context));
+    a.write(HostQueue::default(), 0, &[1; 40]).unwrap();
+    launch(&plan, None, &b);
+    device.set_busy(Stream(0), true);
+    device.take_trace();
+    launch(&plan, Some(&one.live().unwrap()), &a);
+    let trace = device.take_trace();
+    assert_eq!(orders(&trace), [], "the mark is passed: {trace:?}");
+    assert!(
+        !trace.iter().any(|line| line.starts_with("record_event") && line.ends_with("on 0")),
+        "{trace:?}"
+    );
+}
