@@ -4,6 +4,7 @@ mod elements;
 mod interleave;
 mod loops;
 mod parts;
+mod scatter;
 mod transpose;
 
 use std::sync::Arc;
@@ -218,7 +219,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies elements from the host, and waits. Bytes between them stay as they are.
+    /// Copies elements from the host. Bytes between them are not touched.
     pub fn write_strided(
         &self,
         queue: HostQueue<'_>,
@@ -246,18 +247,7 @@ impl Memory {
             }
             return Ok(());
         }
-        let mut staging = vec![0; span];
-        self.read(queue, what.offset, &mut staging)?;
-        // SAFETY: as above.
-        unsafe {
-            copy(
-                device,
-                what,
-                Pointers { from: from.as_ptr(), to: staging.as_mut_ptr() },
-                Direction::ToDevice,
-            );
-        }
-        self.write(queue, what.offset, &staging)
+        self.scatter(queue, what, from)
     }
 
     /// Copies elements of another memory of the same context, or of this one, which stands for the host's side from an offset on. Says whether it did: both
@@ -347,11 +337,10 @@ pub fn copy_together(
     Ok(())
 }
 
-/// Several copies of one memory that the host sees, as one.
+/// Several copies of one memory, as one.
 fn as_one(copies: &[(Arc<Memory>, Strided)]) -> Option<(&Arc<Memory>, Strided)> {
     let (memory, _) = copies.first()?;
-    let is_seen = matches!(memory.host_pointer(), Ok(Some(_)));
-    if !is_seen || copies.iter().any(|(other, _)| !Arc::ptr_eq(memory, other)) {
+    if copies.iter().any(|(other, _)| !Arc::ptr_eq(memory, other)) {
         return None;
     }
     Some((memory, Strided::joined(copies.iter().map(|(_, copy)| copy))?))

@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use octants_hal::host::HostMemory;
@@ -12,11 +13,20 @@ struct ThreadedDevice {
     inner: NullDevice,
     memory: HostMemory,
     threads: usize,
+    /// The host says that it does not see the memory.
+    is_far: bool,
+    /// Bytes that were copied from it.
+    read: AtomicUsize,
 }
 
 impl ThreadedDevice {
     fn new(threads: usize) -> Self {
-        Self { inner: NullDevice::new(), memory: HostMemory::new(), threads }
+        let (inner, memory, read) = (NullDevice::new(), HostMemory::new(), AtomicUsize::new(0));
+        Self { inner, memory, threads, is_far: false, read }
+    }
+
+    fn far() -> Self {
+        Self { is_far: true, ..Self::new(1) }
     }
 }
 
@@ -38,12 +48,8 @@ unsafe impl Device for ThreadedDevice {
         back,
         write_beside,
         read_beside,
-        allocate_scratch,
-        free_scratch,
         allocate_shared,
         free_shared,
-        copy_to_device,
-        copy_to_host,
         fill,
         create_stream,
         destroy_stream,
@@ -66,18 +72,43 @@ unsafe impl Device for ThreadedDevice {
     );
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::HOST_MEMORY
+        if self.is_far { Capabilities::NONE } else { Capabilities::HOST_MEMORY }
+    }
+
+    unsafe fn copy_to_device(
+        &self,
+        _stream: Stream,
+        to: Address,
+        from: *const u8,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { octants_hal::host::copy(to.as_ptr(), from, bytes) };
+        Ok(())
+    }
+
+    unsafe fn copy_to_host(
+        &self,
+        _stream: Stream,
+        to: *mut u8,
+        from: Address,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        self.read.fetch_add(bytes, Ordering::Relaxed);
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { octants_hal::host::copy(to, from.as_ptr(), bytes) };
+        Ok(())
     }
 
     fn is_immediate(&self, _stream: Stream) -> bool {
         true
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Address, DeviceError> {
+    unsafe fn allocate(&self, _stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
         self.memory.allocate(bytes)
     }
 
-    unsafe fn free(&self, address: Address, bytes: usize) {
+    unsafe fn free(&self, _stream: Stream, address: Address, bytes: usize) {
         // SAFETY: allocated above.
         unsafe { self.memory.free(address, bytes) };
     }
@@ -480,4 +511,71 @@ fn memory_is_copied_to_memory_that_shares_nothing_with_it() {
     assert_eq!(one.copy_strided(queue(), &run(0), &other, 97), Err(MemoryError::Range));
     let elsewhere = Memory::allocate(&Context::new(Arc::new(ThreadedDevice::new(1))), 96).unwrap();
     assert_eq!(one.copy_strided(queue(), &run(0), &elsewhere, 0), Err(MemoryError::Range));
+}
+
+/// What lies between the elements may be written by another thread meanwhile: it is not read, to be written back.
+#[test]
+fn elements_of_a_memory_that_the_host_does_not_see_are_written_and_nothing_else() {
+    let cases = [
+        // One member of two; with a gap at the end of each row; of one that is padded on two axes.
+        (vec![stride(1000, 8, 4)], 4),
+        (vec![stride(40, 1024, 120), stride(30, 32, 4)], 4),
+        (vec![stride(7, 4096, 120), stride(6, 512, 20), stride(5, 16, 4)], 4),
+        // The other way round, and blocks of 4 by 4.
+        (vec![stride(40, 16, 120), stride(30, 1024, 4)], 4),
+        (vec![stride(5, 640, 320), stride(5, 128, 16), stride(4, 32, 80), stride(4, 8, 4)], 4),
+        // One value everywhere, bytes, a run of many, and axes that nothing says how to tell in two loops.
+        (vec![stride(1000, 12, 0)], 4),
+        (vec![stride(3, 1000, 333), stride(333, 3, 1)], 1),
+        (vec![stride(9, 1000, 900)], 900),
+        (vec![stride(4, 3000, 192), stride(4, 700, 48), stride(4, 150, 12), stride(3, 40, 4)], 4),
+        // Side by side on the device, but not on the host.
+        (vec![stride(20, 4, 80), stride(20, 80, 4)], 4),
+        // Both write the same places: the last one is seen.
+        (vec![stride(3, 0, 4), stride(10, 8, 12)], 4),
+    ];
+    for (loops, run) in cases {
+        for offset in [0, 20] {
+            let device = Arc::new(ThreadedDevice::far());
+            let context = Context::new(Arc::clone(&device) as Arc<dyn Device>);
+            let what = Strided { offset, loops: loops.clone(), run };
+            let bytes = offset + what.device_span().unwrap() + 7;
+            let memory = Memory::allocate(&context, bytes).unwrap();
+            let before: Vec<u8> = (0..bytes).map(|n| (n * 7) as u8).collect();
+            memory.write(HostQueue::default(), 0, &before).unwrap();
+            let from: Vec<u8> = (0..what.host_span().unwrap()).map(|n| (n * 31 + n / 251) as u8).collect();
+            memory.write_strided(HostQueue::default(), &what, &from).unwrap();
+            assert_eq!(device.read.load(Ordering::Relaxed), 0, "{what:?}");
+            let (mut wanted, mut found) = (before, vec![0; bytes]);
+            copied(&what, &from, &mut wanted[offset..], Direction::ToDevice);
+            memory.read(HostQueue::default(), 0, &mut found).unwrap();
+            assert!(wanted == found, "{what:?}");
+        }
+    }
+}
+
+/// Two loops are one verb, and the longest ones are.
+#[test]
+fn few_verbs_say_where_elements_go() {
+    let device = Arc::new(NullDevice::with_capabilities(Capabilities::NONE));
+    let context = Context::new(Arc::clone(&device) as Arc<dyn Device>);
+    let memory = Memory::allocate(&context, 1 << 20).unwrap();
+    for (loops, verbs) in [
+        (vec![stride(1000, 8, 4)], vec!["scatter 4 x 1000 by 8 x 1 by 0 on 0"]),
+        // Rows that continue each other on the device.
+        (vec![stride(10, 800, 400), stride(100, 8, 4)], vec!["scatter 4 x 1000 by 8 x 1 by 0 on 0"]),
+        (vec![stride(10, 4, 400), stride(100, 1000, 4)], vec!["scatter 40 x 100 by 1000 x 1 by 0 on 0"]),
+        (
+            vec![stride(50, 10_000, 800), stride(2, 4000, 400), stride(100, 8, 4)],
+            vec!["scatter 4 x 100 by 8 x 50 by 10000 on 0"; 2],
+        ),
+    ] {
+        device.take_trace();
+        let from = vec![0; 1 << 17];
+        memory.write_strided(HostQueue::default(), &Strided { offset: 8, loops, run: 4 }, &from).unwrap();
+        let trace = device.take_trace();
+        let found: Vec<_> = trace.iter().filter(|line| line.starts_with("scatter")).collect();
+        assert_eq!(found, verbs);
+        assert_eq!(trace.iter().filter(|line| line.starts_with("copy_to_device")).count(), 1, "{trace:?}");
+    }
 }
