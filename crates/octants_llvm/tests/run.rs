@@ -47,7 +47,7 @@ kernel @twice(%0 "x": array<f32, 1>, %1 "y": array<f32, 1>) tasks {
     // SAFETY: the harness only takes addresses; the kernel may see them overlap.
     #[allow(unsafe_code)]
     let y = unsafe { std::slice::from_raw_parts_mut(same, 8) };
-    program.run(&mut [Arg::Array(&mut x, &[2]), Arg::Array(y, &[2])], 1);
+    program.run(&mut [Arg::Array(&mut x, &[2], &[]), Arg::Array(y, &[2], &[])], 1);
     assert_eq!(to_f32s(&x), [6.0, 6.0]);
 }
 
@@ -149,7 +149,7 @@ kernel @guard(%x "x": array<f32, 1>, %n "n": i32) {
         let scalar = EmitOptions::for_cpu(CpuOptions { vector_bits: 0, ..CpuOptions::default() });
         let program = Program::parse(text, &scalar, opt);
         let mut x = f32s(&[0.0; 8]);
-        let outcome = program.run(&mut [Arg::Array(&mut x, &[8]), Arg::Scalar(Const::i32(8))], 8);
+        let outcome = program.run(&mut [Arg::Array(&mut x, &[8], &[]), Arg::Scalar(Const::i32(8))], 8);
         assert_eq!(to_f32s(&x), [0.5, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0]);
         let (site, arguments) = outcome.fault.expect("the fourth iteration fails");
         let site = program.plan.sites.get(site).expect("a site of the plan");
@@ -157,14 +157,14 @@ kernel @guard(%x "x": array<f32, 1>, %n "n": i32) {
         assert_eq!(arguments[..3], [3, 0.5_f64.to_bits(), 0]);
 
         let mut x = f32s(&[0.0; 8]);
-        let outcome = program.run(&mut [Arg::Array(&mut x, &[8]), Arg::Scalar(Const::i32(3))], 8);
+        let outcome = program.run(&mut [Arg::Array(&mut x, &[8], &[]), Arg::Scalar(Const::i32(3))], 8);
         assert!(outcome.fault.is_none());
     }
     // Widened: the first lane that fails is told; its vector stores nothing.
     let options = EmitOptions::for_cpu(CpuOptions { force_lanes: Some(2), ..CpuOptions::default() });
     let program = Program::parse(text, &options, OptLevel::Default);
     let mut x = f32s(&[0.0; 8]);
-    let outcome = program.run(&mut [Arg::Array(&mut x, &[8]), Arg::Scalar(Const::i32(8))], 8);
+    let outcome = program.run(&mut [Arg::Array(&mut x, &[8], &[]), Arg::Scalar(Const::i32(8))], 8);
     assert_eq!(to_f32s(&x), [0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
     assert_eq!(outcome.fault.expect("the second vector fails").1[..2], [3, 0.5_f64.to_bits()]);
 }
@@ -196,7 +196,7 @@ fn an_endless_loop_ends_when_the_launch_is_cancelled() {
                 std::thread::sleep(Duration::from_millis(30));
                 cancel.raised.store(true, Ordering::Relaxed);
             });
-            program.run_until(&mut [Arg::Array(&mut x, &[64])], 64, &cancel);
+            program.run_until(&mut [Arg::Array(&mut x, &[64], &[])], 64, &cancel);
         });
         assert!(started.elapsed() >= Duration::from_millis(30), "the loop ended by itself");
         assert_eq!(x, vec![0; 256], "what comes after the loop never ran");
@@ -309,7 +309,7 @@ kernel @scatter(%x "x": array<tensor<f32, 2, 2>, 1>, %old "old": array<tensor<f3
         let begin = begin + room.as_ptr().align_offset(8) % 8;
         let mut old = f32s(&[0.0; 4 * 10]);
         let x = &mut room[begin..begin + 16 * 5];
-        program.run(&mut [Arg::Array(x, &[5]), Arg::Array(&mut old, &[10])], 10);
+        program.run(&mut [Arg::Array(x, &[5], &[]), Arg::Array(&mut old, &[10], &[])], 10);
         let (x, old) = (to_f32s(x), to_f32s(&old));
         for cell in 0..5 {
             let (a, b) = (2.0 * cell as f32, 2.0 * cell as f32 + 1.0);
@@ -344,7 +344,8 @@ kernel @saxpy(%a "a": f32, %x "x": array<f32, 1>, %y "y": array<f32, 1>) {
         for (n, chunk) in [(103, 1), (103, 7), (103, 1000), (0, 1), (1, 1)] {
             let mut x = f32s(&(0..n).map(|i| i as f32).collect::<Vec<_>>());
             let mut y = f32s(&(0..n).map(|i| 1.0 - i as f32).collect::<Vec<_>>());
-            let mut args = [Arg::Scalar(Const::f32(2.0)), Arg::Array(&mut x, &[n]), Arg::Array(&mut y, &[n])];
+            let mut args =
+                [Arg::Scalar(Const::f32(2.0)), Arg::Array(&mut x, &[n], &[]), Arg::Array(&mut y, &[n], &[])];
             program.run(&mut args, chunk);
             let expected: Vec<_> = (0..n).map(|i| 1.0 + i as f32).collect();
             assert_eq!(to_f32s(&y), expected);
@@ -374,7 +375,7 @@ kernel @k(%c "c": array<i32, 1>, %out "out": array<i32, 1>) {
     let program = Program::parse(text, &EmitOptions::default(), OptLevel::Default);
     let bytes = |words: &[i32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let (mut counts, mut out) = (bytes(&[0, 500, 0, 7, 7]), bytes(&[1, 2, 3, 4, 5]));
-    program.run(&mut [Arg::Array(&mut counts, &[5]), Arg::Array(&mut out, &[5])], 5);
+    program.run(&mut [Arg::Array(&mut counts, &[5], &[]), Arg::Array(&mut out, &[5], &[])], 5);
     assert_eq!(counts, bytes(&[0, 500, 600, 900, 7]));
     // A thousand are all that there is.
     assert_eq!(out, bytes(&[1, 502 + 300, 603 + 600, 904 + 900, 4 + 1200]));

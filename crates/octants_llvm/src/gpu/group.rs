@@ -3,7 +3,7 @@
 //! Where the whole tile lies inside the last axis and the arrays are aligned, a thread has a *group* of neighbouring points: the body is
 //! written once for each, in [stages](super::stages) if it branches, and LLVM joins their accesses ([`runs`](super::runs)). Elsewhere the tile's points are dealt to its threads
 //! one by one, in turn, so that neighbouring threads touch neighbouring cells; a loop runs the body for each of a thread's points.
-//! Which of the two holds is the same for all threads of a block. A group whose [guards](super::guards) do not all hold goes through
+//! Which of the two holds is the same for all threads of a block, but for those that lack the last of several rows. A group whose [guards](super::guards) do not all hold goes through
 //! that loop too.
 
 use octants_ir::{Const, Op, Region, Scalar};
@@ -133,7 +133,7 @@ impl Emitter<'_> {
         totals
     }
 
-    /// Whether all lanes of a warp have points of a tile, asked before some of them turn away.
+    /// Whether all lanes of a warp have all their points of a tile, asked before some of them turn away.
     fn warp_of_piece(
         &mut self,
         tiles: &Tiles,
@@ -142,18 +142,30 @@ impl Emitter<'_> {
         tiling: Tiling,
     ) -> Option<WholeWarp> {
         let axis = tiles.axes[tiles.axes.len() - 1].index;
-        let own = self.has_scattered_sums((body, axis), tiling)?;
-        let mut inside = piece.inside;
-        if tiling.points == 1 {
+        let sharing = self.shared_updates((body, axis), tiling)?;
+        let mut has_points = piece.inside;
+        let also = if tiling.points == 1 {
             let x = self.resize(tiles.x, piece.column.ty);
             let column = self.binary(add_of(x), piece.column, x);
-            let has_column = self.is_inside(tiles, column);
-            inside = Some(match inside {
-                Some(row) => self.binary("and", row, has_column),
-                None => has_column,
+            Some(self.is_inside(tiles, column))
+        } else {
+            self.has_last_row(tiles, piece)
+        };
+        if let Some(also) = also {
+            has_points = Some(match has_points {
+                Some(row) => self.binary("and", row, also),
+                None => also,
             });
         }
-        Some(self.whole_warp((body, axis), own, inside))
+        Some(self.whole_warp(sharing, has_points))
+    }
+
+    /// Whether the last of several rows of a thread is inside its axis, which is each thread's own.
+    fn has_last_row(&mut self, tiles: &Tiles, piece: &Piece) -> Option<Val> {
+        let first = piece.row.filter(|_| tiles.rows_of_thread > 1)?;
+        let axis = tiles.axes[tiles.axes.len() - 2];
+        let last = self.binary("add nsw", first, Val::i64(i64::from(tiles.rows_of_thread) - 1));
+        Some(self.compare("slt", last, axis.hi))
     }
 
     /// Whether the last axis has a column.
@@ -239,8 +251,8 @@ impl Emitter<'_> {
             whole = self.binary("and", whole, aligned);
         }
         let rows = self.rows_of_piece(tiles, piece);
-        if let Some(&(axis, last)) = rows.last().filter(|_| rows.len() > 1) {
-            let there = self.compare("slt", last, axis.hi);
+        // Each thread's own, unlike the rest; a warp that exchanges something in the group has voted on it.
+        if let Some(there) = self.has_last_row(tiles, piece) {
             whole = self.binary("and", whole, there);
         }
         let points = tiling.points;

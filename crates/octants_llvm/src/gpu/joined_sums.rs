@@ -16,8 +16,10 @@
 //! Threads may see several cells change at once, which they might have anyway. An update is never moved across an access that could tell: one
 //! of the same array, of any array where arrays may overlap, nor across a loop, a condition or a call.
 
+use std::collections::{BTreeMap, HashMap};
+
 use octants_ir::ops::{ArithOp, AtomicOp};
-use octants_ir::{Boundary, Const, Data, Kernel, Op, OpKind, Scalar, Type, Value};
+use octants_ir::{Boundary, Const, Data, Kernel, Op, OpKind, Scalar, Spacing, Type, Value};
 
 use super::runs::{cell_of, entry};
 use super::warp_sums::Sharing;
@@ -36,7 +38,7 @@ const WIDEST: usize = 4;
 const FARTHEST: i128 = 1 << 20;
 
 /// Cells whose distances are known.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Row {
     param: usize,
     /// What each index is, apart from a constant.
@@ -45,49 +47,66 @@ struct Row {
     constants: Vec<i128>,
 }
 
-/// Updates of a row that nothing between them can tell apart.
+/// Updates of an array that nothing between them can tell apart, by row.
+#[derive(Default)]
 struct Open {
-    row: Row,
-    /// Bytes behind the row's beginning; no two the same.
-    cells: Vec<(i128, Op)>,
+    /// By bytes behind the row's beginning, no two the same; with their places among the ops.
+    rows: Vec<BTreeMap<i128, (usize, Op)>>,
+    numbers: HashMap<Row, usize>,
+}
+
+impl Open {
+    fn add(&mut self, row: Row, bytes: i128, (place, op): (usize, Op)) {
+        let number = *self.numbers.entry(row).or_insert(self.rows.len());
+        if number == self.rows.len() {
+            self.rows.push(BTreeMap::new());
+        }
+        self.rows[number].entry(bytes).or_insert((place, op));
+    }
+
+    /// Takes rows apart into runs of neighbouring cells.
+    fn close(self, joined: &mut Vec<JoinedSums>) {
+        for cells in self.rows {
+            let cells: Vec<_> = cells.into_iter().collect();
+            for run in cells.chunk_by(|a, b| a.0 + BYTES == b.0).filter(|run| run.len() > 1) {
+                let last = run.iter().map(|&(_, placed)| placed).max_by_key(|&(place, _)| place);
+                let ops = run.iter().map(|&(_, (_, op))| op).collect();
+                joined.extend(last.map(|(_, last)| JoinedSums { ops, last }));
+            }
+        }
+    }
 }
 
 impl Emitter<'_> {
     /// The updates among ops that are written together.
     pub(super) fn neighbouring_sums(&self, ops: &[Op]) -> Vec<JoinedSums> {
         let mut joined = Vec::new();
-        let mut open: Vec<Open> = Vec::new();
-        for &op in ops {
+        // By the array's parameter.
+        let mut open: BTreeMap<usize, Open> = BTreeMap::new();
+        for (place, &op) in ops.iter().enumerate() {
             let data = &self.kernel.ops[op];
             if let Some((row, bytes)) = self.summed_cell(op) {
-                match open.iter_mut().find(|open| open.row == row) {
-                    Some(open) if open.cells.iter().all(|&(other, _)| other != bytes) => {
-                        open.cells.push((bytes, op));
-                    }
-                    Some(_) => {}
-                    None => open.push(Open { row, cells: vec![(bytes, op)] }),
-                }
+                open.entry(row.param).or_default().add(row, bytes, (place, op));
                 continue;
             }
-            let place = data.operands.first().map(|&place| self.kernel.ty(place));
+            let touched = data.operands.first().map(|&place| self.kernel.ty(place));
             let touches_one = matches!(
                 data.kind,
                 OpKind::Load | OpKind::VolatileLoad | OpKind::Store | OpKind::Atomic(_) | OpKind::AtomicCas
             );
-            match place {
+            match touched {
                 _ if data.kind.is_pure() || data.kind == OpKind::Local => {}
                 Some(Type::Local(_)) if touches_one => {}
                 // Others do not share its memory.
                 Some(Type::Array(_)) if touches_one && self.options.noalias => {
                     let param = self.kernel.as_param(data.operands[0]);
-                    let (closed, rest) = open.into_iter().partition(|open| Some(open.row.param) == param);
-                    open = rest;
-                    close(closed, ops, &mut joined);
+                    let closed = param.and_then(|param| open.remove(&param));
+                    closed.into_iter().for_each(|open| open.close(&mut joined));
                 }
-                _ => close(std::mem::take(&mut open), ops, &mut joined),
+                _ => std::mem::take(&mut open).into_values().for_each(|open| open.close(&mut joined)),
             }
         }
-        close(open, ops, &mut joined);
+        open.into_values().for_each(|open| open.close(&mut joined));
         joined
     }
 
@@ -119,7 +138,8 @@ impl Emitter<'_> {
                 Some(layout) => {
                     layout.digits_of(axis).next().map_or(Some(0), |digit| Some(digit.stride.into()))
                 }
-                None => (fastest == Some(axis)).then_some(element),
+                // Elements of a view lie as far apart as it is told at launch.
+                None => (fastest == Some(axis) && array.spacing != Spacing::Strided).then_some(element),
             };
             match stride {
                 Some(stride) => bytes += constant * stride,
@@ -264,18 +284,6 @@ impl Emitter<'_> {
 
     fn selected_pointer(&mut self, condition: Val, a: Ptr, b: Ptr) -> Ptr {
         self.f.pointer(format_args!("select i1 {condition}, ptr {a}, ptr {b}"))
-    }
-}
-
-/// Takes rows apart into runs of neighbouring cells.
-fn close(rows: Vec<Open>, ops: &[Op], joined: &mut Vec<JoinedSums>) {
-    for Open { mut cells, .. } in rows {
-        cells.sort_unstable_by_key(|&(bytes, _)| bytes);
-        for run in cells.chunk_by(|a, b| a.0 + BYTES == b.0).filter(|run| run.len() > 1) {
-            let members: Vec<_> = run.iter().map(|&(_, op)| op).collect();
-            let last = ops.iter().rfind(|op| members.contains(op)).copied();
-            joined.extend(last.map(|last| JoinedSums { ops: members, last }));
-        }
     }
 }
 

@@ -25,6 +25,8 @@ mod steps;
 mod tile;
 pub(crate) mod warp_sums;
 
+use std::collections::HashSet;
+
 use octants_hal::LaunchShape;
 use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region, Scalar};
@@ -182,9 +184,9 @@ impl Shape for GpuOptions {
 
     fn joined_sums(&self, e: &Emitter<'_>, ops: &[Op]) -> Vec<JoinedSums> {
         let mut joined = if self.vector_sums { e.neighbouring_sums(ops) } else { Vec::new() };
-        let alone = |op: &Op| joined.iter().all(|sums| !sums.ops.contains(op));
-        let alone: Vec<_> = e.scattered_sums(ops).into_iter().filter(alone).collect();
-        joined.extend(alone.into_iter().map(|op| JoinedSums { ops: vec![op], last: op }));
+        let together: HashSet<_> = joined.iter().flat_map(|sums| sums.ops.iter().copied()).collect();
+        let alone = e.scattered_sums(ops).into_iter().filter(|op| !together.contains(op));
+        joined.extend(alone.map(|op| JoinedSums { ops: vec![op], last: op }));
         joined
     }
 

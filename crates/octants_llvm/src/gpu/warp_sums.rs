@@ -16,8 +16,9 @@
 //! On an H200, with 2²⁴ sums of `x[k[i]] += v[i]`: 114 to 44 µs where the lanes of a warp share a cell, 29 to 0.9 ms where all do, 352 to
 //! 43 µs where 4096 neighbours do; and 1 to 5 % slower where few lanes share one, or none do.
 //!
-//! **Every lane comes here**, or none: the body's own ops alone are written so, for warps all of whose lanes have a point, and only if no op
-//! of the body can end a thread.
+//! **Every lane comes here**, or none: the body's own ops alone are written so, for warps all of whose lanes have all of their points, and only if no op
+//! of the body can end a thread. What a thread decides for itself before (whether it has a row, a second row, a column) is voted on where all lanes
+//! still come, and the exchange is written under that vote.
 //!
 //! All lanes run a loop of the body *in step* whose bounds are the same for all of them. What they add there to a cell that does not depend on the point, of an
 //! array that the body does nothing else with, is added up without a look: gradients of forces between all bodies, where each point adds to every other one.
@@ -27,9 +28,14 @@
 //! lane 0: update
 //! ```
 
+use std::cell::OnceCell;
+use std::rc::Rc;
+
 use octants_ir::ops::{AtomicOp, Effects};
-use octants_ir::rewrite::ops_in;
-use octants_ir::{Boundary, Const, Data, Kernel, Op, OpKind, Region, Scalar, Type, Value, ValueDef};
+use octants_ir::rewrite::{ops_in, walk};
+use octants_ir::{
+    Boundary, Const, Data, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value, ValueDef,
+};
 
 use super::choose::Tiling;
 use super::registers::Register;
@@ -51,21 +57,19 @@ const MOST_UPDATES: usize = 16;
 const MOST_INDEX_OPS: u32 = 8;
 
 /// A body whose points are dealt to whole warps.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WholeWarp {
-    body: Region,
-    /// The index of the last axis, along which lanes are neighbours.
-    axis: Value,
-    /// Whether the body's own updates are written so; those of loops in step are.
-    own: bool,
-    /// Whether all lanes of this warp have a point.
+    /// Which lanes share the cells of each update.
+    sharing: Rc<SideTable<Op, Sharing>>,
+    /// Whether all lanes of this warp have all of their points.
     whole: Val,
 }
 
 /// Which lanes of a whole warp add to the same cells.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Sharing {
     /// Nobody looks.
+    #[default]
     Unknown,
     /// Some of them may.
     Some,
@@ -73,30 +77,41 @@ pub(super) enum Sharing {
 }
 
 impl Emitter<'_> {
-    /// Whether a body has updates that are written so: `None` if neither it nor its loops in step have any, else whether its own are.
-    pub(super) fn has_scattered_sums(&self, (body, axis): (Region, Value), tiling: Tiling) -> Option<bool> {
+    /// Which lanes share the cells of the updates of a body and of its loops in step; `None` if no update is written so.
+    pub(super) fn shared_updates(
+        &self,
+        (body, axis): (Region, Value),
+        tiling: Tiling,
+    ) -> Option<Rc<SideTable<Op, Sharing>>> {
         let kernel = self.kernel;
+        if !tiling.block.is_multiple_of(WARP) {
+            return None;
+        }
+        let own: Vec<_> =
+            kernel.regions[body].ops.iter().copied().filter(|&op| self.is_scattered(axis, op)).collect();
+        let in_step = InStep::of(kernel, body);
+        let ops_in_step = in_step.loops.iter().flat_map(|&region| &kernel.regions[region].ops);
+        let shared: Vec<_> = ops_in_step.copied().filter(|&op| self.is_shared_by_all(&in_step, op)).collect();
+        let are_few = |updates: &[Op]| {
+            (1..=MOST_UPDATES).contains(&(updates.len() * (tiling.columns() * tiling.rows) as usize))
+        };
         let ends = |op: &Op| {
             let kind = &kernel.ops[*op].kind;
             kind.effects().contains(Effects::ENDS) && !kind.is_terminator()
         };
-        let own = kernel.regions[body].ops.iter().filter(|&&op| self.is_scattered(axis, op)).count();
-        let in_step = InStep::of(kernel, body);
-        let ops_in_step = in_step.loops.iter().flat_map(|&region| &kernel.regions[region].ops);
-        let shared = ops_in_step.filter(|&&op| self.is_shared_by_all(&in_step, op)).count();
-        let are_few = |updates: usize| {
-            (1..=MOST_UPDATES).contains(&(updates * (tiling.columns() * tiling.rows) as usize))
-        };
-        let has_warps = tiling.block.is_multiple_of(WARP);
-        let any = are_few(own) || are_few(shared);
-        (any && has_warps && !ops_in(kernel, body).iter().any(ends)).then(|| are_few(own))
+        if !are_few(&own) && !are_few(&shared) || ops_in(kernel, body).iter().any(ends) {
+            return None;
+        }
+        let mut sharing = SideTable::new(Sharing::Unknown);
+        own.iter().filter(|_| are_few(&own)).for_each(|&op| sharing.set(op, Sharing::Some));
+        shared.iter().for_each(|&op| sharing.set(op, Sharing::All));
+        Some(Rc::new(sharing))
     }
 
-    /// Asks, where all lanes of a warp come, whether all of them have a point.
+    /// Asks, where all lanes of a warp come, whether all of them have their points.
     pub(super) fn whole_warp(
         &mut self,
-        (body, axis): (Region, Value),
-        own: bool,
+        sharing: Rc<SideTable<Op, Sharing>>,
         inside: Option<Val>,
     ) -> WholeWarp {
         let whole = match inside {
@@ -106,7 +121,7 @@ impl Emitter<'_> {
                 self.f.value(Ty::new(Scalar::U1, 1), format_args!("call i1 @{ALL}(i32 -1, i1 {inside})"))
             }
         };
-        WholeWarp { body, axis, own, whole }
+        WholeWarp { sharing, whole }
     }
 
     /// Whether an op of the body adds to a cell that lanes may share, and nobody asks for what it held.
@@ -119,15 +134,10 @@ impl Emitter<'_> {
     fn is_shared_by_all(&self, in_step: &InStep, op: Op) -> bool {
         let kernel = self.kernel;
         let Some((array, indices)) = self.sum_path(op).and_then(<[Value]>::split_first) else { return false };
-        // A thread that reads the array sees what it has added itself.
-        let reads = |&other: &Op| {
-            let data = &kernel.ops[other];
-            let adds = matches!(data.kind, OpKind::Atomic(_)) && !self.facts.used[data.results[0]];
-            !adds && !matches!(data.kind, OpKind::Extent(_)) && data.operands.contains(array)
-        };
         self.options.noalias
             && indices.iter().all(|&index| in_step.is_uniform(kernel, index, MOST_INDEX_OPS))
-            && !ops_in(kernel, in_step.body).iter().any(reads)
+            // A thread that reads the array sees what it has added itself.
+            && !in_step.reads(self)[*array]
     }
 
     /// The cell of an op that adds to an array, if lanes can add up what it adds.
@@ -150,35 +160,24 @@ impl Emitter<'_> {
 
     /// The updates among ops of the body, or of a loop in step, that lanes share.
     pub(super) fn scattered_sums(&self, ops: &[Op]) -> Vec<Op> {
-        if self.warp.is_none() {
-            return Vec::new();
-        }
         ops.iter().copied().filter(|&op| self.sharing(op) != Sharing::Unknown).collect()
     }
 
     /// Which lanes share the cells of an update.
     pub(super) fn sharing(&self, op: Op) -> Sharing {
-        let Some(warp) = self.warp.filter(|_| self.sum_path(op).is_some()) else { return Sharing::Unknown };
-        let stands_in = |region: Region| self.kernel.regions[region].ops.contains(&op);
-        if stands_in(warp.body) {
-            let shared = warp.own && self.is_scattered(warp.axis, op);
-            return if shared { Sharing::Some } else { Sharing::Unknown };
-        }
-        let in_step = InStep::of(self.kernel, warp.body);
-        let comes_in_step = in_step.loops.iter().any(|&region| stands_in(region));
-        if comes_in_step && self.is_shared_by_all(&in_step, op) { Sharing::All } else { Sharing::Unknown }
+        self.warp.as_ref().map_or(Sharing::Unknown, |warp| warp.sharing[op])
     }
 
     /// Runs an update of cells that all lanes of a whole warp share, with what they add together.
     pub(super) fn add_for_all_lanes(&mut self, values: &[Val], update: impl FnOnce(&mut Self, &[Val])) {
-        let Some(warp) = self.warp else { return update(self, values) };
+        let Some(whole) = self.warp.as_ref().map(|warp| warp.whole) else { return update(self, values) };
         let (sum, plain, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let mut incoming: Vec<(Vec<Val>, Label)> = Vec::new();
-        if warp.whole.as_const().is_some() {
+        if whole.as_const().is_some() {
             self.f.jump(sum);
         } else {
             incoming.push((values.to_vec(), self.f.block()));
-            self.f.branch(warp.whole, sum, plain);
+            self.f.branch(whole, sum, plain);
         }
 
         self.f.begin(sum);
@@ -215,15 +214,15 @@ impl Emitter<'_> {
 
     /// Runs an update of cells from this one on, with what the lanes that share them add together.
     pub(super) fn add_for_warp(&mut self, cell: Ptr, values: &[Val], update: impl FnOnce(&mut Self, &[Val])) {
-        let Some(warp) = self.warp else { return update(self, values) };
+        let Some(whole) = self.warp.as_ref().map(|warp| warp.whole) else { return update(self, values) };
         let (look, sum, plain, done) =
             (self.f.new_label(), self.f.new_label(), self.f.new_label(), self.f.new_label());
         let mut incoming: Vec<(Vec<Val>, Label)> = Vec::new();
-        if warp.whole.as_const().is_some() {
+        if whole.as_const().is_some() {
             self.f.jump(look);
         } else {
             incoming.push((values.to_vec(), self.f.block()));
-            self.f.branch(warp.whole, look, plain);
+            self.f.branch(whole, look, plain);
         }
 
         self.f.begin(look);
@@ -312,11 +311,15 @@ struct InStep {
     body: Region,
     /// The bodies of the loops, those outside first.
     loops: Vec<Region>,
+    is_in_step: SideTable<Region, bool>,
+    /// Arrays that the body does something else with than adding to them; found when it is asked for.
+    reads: OnceCell<SideTable<Value, bool>>,
 }
 
 impl InStep {
     fn of(kernel: &Kernel, body: Region) -> Self {
-        let mut found = Self { body, loops: Vec::new() };
+        let mut found =
+            Self { body, loops: Vec::new(), is_in_step: SideTable::new(false), reads: OnceCell::new() };
         let mut looked_at = 0;
         loop {
             let region = if looked_at == 0 { body } else { found.loops[looked_at - 1] };
@@ -326,6 +329,7 @@ impl InStep {
                     && data.operands[..2].iter().all(|&bound| found.is_uniform(kernel, bound, MOST_INDEX_OPS))
                 {
                     found.loops.push(data.regions[0]);
+                    found.is_in_step.set(data.regions[0], true);
                 }
             }
             looked_at += 1;
@@ -335,12 +339,26 @@ impl InStep {
         }
     }
 
+    fn reads(&self, e: &Emitter<'_>) -> &SideTable<Value, bool> {
+        self.reads.get_or_init(|| {
+            let mut reads = SideTable::new(false);
+            walk(e.kernel, self.body, &mut |op| {
+                let data = &e.kernel.ops[op];
+                let adds = matches!(data.kind, OpKind::Atomic(_)) && !e.facts.used[data.results[0]];
+                if !adds && !matches!(data.kind, OpKind::Extent(_)) {
+                    data.operands.iter().for_each(|&operand| reads.set(operand, true));
+                }
+            });
+            reads
+        })
+    }
+
     /// Whether a value is certainly the same for all lanes of a warp that are at it: it follows from arguments, shapes and indices of loops in step. Looks at
     /// chains of so many ops.
     fn is_uniform(&self, kernel: &Kernel, value: Value, depth: u32) -> bool {
         match kernel.values[value].def {
             ValueDef::Param(region, number) => {
-                region == kernel.body || number == 0 && region != self.body && self.loops.contains(&region)
+                region == kernel.body || number == 0 && region != self.body && self.is_in_step[region]
             }
             ValueDef::Result(op, _) => {
                 let data = &kernel.ops[op];

@@ -1,4 +1,7 @@
 //! Updates of memory that other threads may see: one instruction where LLVM has one, else a loop of compare-and-exchange.
+//!
+//! **A truth value in memory is any byte; all but 0 are true.** Arrays of other libraries hold such bytes, so no instruction here works on the bits of the
+//! byte unless that gives the right truth for each of them.
 
 use octants_ir::ops::{ArithOp, AtomicOp};
 use octants_ir::{Kernel, Scalar, Value};
@@ -107,7 +110,15 @@ impl Emitter<'_> {
         let Some(instruction) = extreme.or_else(|| instruction(op, address.scalar)) else {
             return self.exchange_loop(op, address, value);
         };
-        let value = self.memory_form(value);
+        let value = match (op, address.scalar) {
+            // All bits, so that what is true stays so, whichever bits it has.
+            (AtomicOp::Mul | AtomicOp::Min | AtomicOp::And, Scalar::U1) => {
+                self.f.value(Ty::new(Scalar::U8, 1), format_args!("sext {} to i8", Typed(value)))
+            }
+            // Targets add to reals in memory, and subtract by a loop.
+            (AtomicOp::Sub, scalar) if scalar.is_real() => self.arith(ArithOp::Neg, value, value),
+            _ => self.memory_form(value),
+        };
         let old = self.f.value(
             value.ty(),
             format_args!(
@@ -193,6 +204,9 @@ impl Emitter<'_> {
                 old
             });
         }
+        if address.scalar == Scalar::U1 {
+            return self.truth_cas_at(address, expected, desired);
+        }
         let pointer = address.one_cell();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
         let (expected, desired) = (self.memory_form(expected), self.memory_form(desired));
@@ -201,6 +215,31 @@ impl Emitter<'_> {
         let (old, _) = self.compare_exchange(pointer, expected, desired, align, &suffix);
         let old = self.bit_cast(old, in_memory(address.scalar));
         self.read_memory(old, address.scalar)
+    }
+
+    /// The same for a truth value: tries with the byte that is there, as long as that is as true as what is expected.
+    fn truth_cas_at(&mut self, address: Address, expected: Val, desired: Val) -> Val {
+        let pointer = address.one_cell();
+        let suffix = self.scopes.suffix(&mut self.module, address.class);
+        let byte = Ty::new(Scalar::U8, 1);
+        let first =
+            self.f.value(byte, format_args!("load atomic i8, ptr {pointer} monotonic, align 1{suffix}"));
+        let desired = self.memory_form(desired);
+        let (before, head, attempt, done) =
+            (self.f.block(), self.f.new_label(), self.f.new_label(), self.f.new_label());
+        self.f.jump(head);
+        self.f.begin(head);
+        let seen = self.f.phi(byte);
+        let old = self.read_memory(seen.value, Scalar::U1);
+        let equal = self.compare("eq", old, expected);
+        self.f.branch(equal, attempt, done);
+
+        self.f.begin(attempt);
+        let (latest, exchanged) = self.compare_exchange(pointer, seen.value, desired, 1, &suffix);
+        self.f.fill(seen, &[(first, before), (latest, attempt)]);
+        self.f.branch(exchanged, done, head);
+        self.f.begin(done);
+        old
     }
 
     /// `op(cell, value)` on values.
@@ -241,7 +280,8 @@ fn extreme(op: AtomicOp, scalar: Scalar) -> Option<&'static str> {
 fn instruction(op: AtomicOp, scalar: Scalar) -> Option<&'static str> {
     if scalar == Scalar::U1 {
         return match op {
-            AtomicOp::Add | AtomicOp::Sub | AtomicOp::Xor => Some("xor"),
+            // What becomes of a byte depends on all of its bits.
+            AtomicOp::Add | AtomicOp::Sub | AtomicOp::Xor => None,
             AtomicOp::Mul | AtomicOp::Min | AtomicOp::And => Some("and"),
             AtomicOp::Max | AtomicOp::Or => Some("or"),
             AtomicOp::Exchange => Some("xchg"),
@@ -252,7 +292,8 @@ fn instruction(op: AtomicOp, scalar: Scalar) -> Option<&'static str> {
         AtomicOp::Add if scalar == Scalar::F16 => None,
         AtomicOp::Sub if scalar == Scalar::F16 => None,
         AtomicOp::Add => Some(if scalar.is_real() { "fadd" } else { "add" }),
-        AtomicOp::Sub => Some(if scalar.is_real() { "fsub" } else { "sub" }),
+        // Of the negation.
+        AtomicOp::Sub => Some(if scalar.is_real() { "fadd" } else { "sub" }),
         AtomicOp::And => Some("and"),
         AtomicOp::Or => Some("or"),
         AtomicOp::Xor => Some("xor"),

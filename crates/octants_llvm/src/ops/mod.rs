@@ -14,6 +14,8 @@ mod memory;
 mod print;
 mod tensor;
 
+use std::collections::HashMap;
+
 use octants_ir::{Op, OpKind, Region};
 
 use crate::emitter::Emitter;
@@ -32,9 +34,11 @@ impl Emitter<'_> {
     /// Emits ops that stand one behind the other.
     pub(crate) fn ops(&mut self, ops: &[Op]) {
         let joined = self.shape.joined_sums(self, ops);
+        let of_op: HashMap<_, _> =
+            joined.iter().flat_map(|sums| sums.ops.iter().map(move |&op| (op, sums))).collect();
         let mut ops = ops.iter();
         while let Some(&op) = ops.next() {
-            if let Some(sums) = joined.iter().find(|sums| sums.ops.contains(&op)) {
+            if let Some(sums) = of_op.get(&op) {
                 if sums.last == op {
                     self.shape.add_joined(self, sums);
                 }

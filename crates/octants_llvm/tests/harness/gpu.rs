@@ -6,7 +6,8 @@
 use std::cell::Cell;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Barrier, Mutex};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
 
 use octants_hal::LaunchShape;
 use octants_ir::Kernel;
@@ -22,6 +23,40 @@ const WARP: u32 = 32;
 const NOTHING: u32 = 0xDEAD_BEEF;
 
 type Entry = unsafe extern "C" fn(*const u8, *const u64);
+
+/// How long a thread waits for the others, before it is certain that they do not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where threads wait for each other. One that does not come is told of: code for a GPU would be undefined there.
+struct Barrier {
+    threads: usize,
+    /// How many wait, and how often all have come.
+    waiting: Mutex<(usize, u64)>,
+    all: Condvar,
+}
+
+impl Barrier {
+    fn new(threads: usize) -> Self {
+        Self { threads, waiting: Mutex::new((0, 0)), all: Condvar::new() }
+    }
+
+    fn wait(&self) {
+        let mut waiting = self.waiting.lock().unwrap();
+        waiting.0 += 1;
+        let round = waiting.1;
+        if waiting.0 == self.threads {
+            *waiting = (0, round + 1);
+            self.all.notify_all();
+            return;
+        }
+        let waited = self.all.wait_timeout_while(waiting, PATIENCE, |waiting| waiting.1 == round).unwrap();
+        if waited.1.timed_out() {
+            // Generated code does not unwind.
+            eprintln!("thread {} waits for others that do not come", PLACE.get().thread);
+            std::process::abort();
+        }
+    }
+}
 
 /// What the threads of a block share.
 struct Block {

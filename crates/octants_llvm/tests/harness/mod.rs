@@ -38,7 +38,8 @@ pub struct Program {
 
 pub enum Arg<'a> {
     Scalar(Const),
-    Array(&'a mut [u8], &'a [i32]),
+    /// Its memory, its shape, and its strides, if they are passed.
+    Array(&'a mut [u8], &'a [i32], &'a [i64]),
     /// A tensor or a struct by its scalars.
     Whole(Vec<Const>),
 }
@@ -211,12 +212,16 @@ pub fn argument_block(kernel: &Kernel, plan: &Plan, arguments: &mut [Arg<'_>]) -
                 assert_eq!(ty, c.ty());
                 put(block, slot.offset, &c.bits().to_le_bytes()[..ty.bytes() as usize]);
             }
-            (ArgKind::Array(array), Arg::Array(bytes, extents)) => {
+            (ArgKind::Array(array), Arg::Array(bytes, extents, strides)) => {
                 // A field has its extents in its layout.
                 assert_eq!(extents.len(), if array.layout.is_some() { 0 } else { usize::from(array.rank) });
                 put(block, slot.offset, &(bytes.as_mut_ptr() as u64).to_le_bytes());
                 for (axis, extent) in extents.iter().enumerate() {
                     put(block, slot.extent_offset(axis as u8), &extent.to_le_bytes());
+                }
+                assert_eq!(strides.is_empty(), !array.has_strides());
+                for (axis, stride) in strides.iter().enumerate() {
+                    put(block, slot.stride_offset(axis as u8), &stride.to_le_bytes());
                 }
             }
             (ArgKind::Data(data), Arg::Whole(scalars)) => {

@@ -18,6 +18,8 @@ pub enum Input {
         ty: Scalar,
         bytes: Vec<u8>,
         shape: Vec<i32>,
+        /// In scalars, of an array whose strides are passed.
+        strides: Vec<i64>,
     },
 }
 
@@ -28,7 +30,13 @@ impl Input {
             assert_eq!(value.ty(), ty);
             super::write(&mut bytes, index, value);
         }
-        Self::Array { ty, bytes, shape: shape.to_vec() }
+        Self::Array { ty, bytes, shape: shape.to_vec(), strides: Vec::new() }
+    }
+
+    /// An array of this shape, with these strides, inside of some scalars.
+    pub fn strided(ty: Scalar, values: &[Const], shape: &[i32], strides: &[i64]) -> Self {
+        let Self::Array { bytes, .. } = Self::array(ty, values, shape) else { unreachable!("an array") };
+        Self::Array { ty, bytes, shape: shape.to_vec(), strides: strides.to_vec() }
     }
 }
 
@@ -45,11 +53,14 @@ fn interpret(kernel: &Kernel, inputs: &[Input]) -> Memory {
         .iter()
         .map(|input| match input {
             Input::Scalar(c) => octants_interp::Arg::Data(Datum::Scalar(*c)),
-            Input::Array { bytes, shape, .. } => {
+            Input::Array { bytes, shape, strides, .. } => {
                 let address = memory.add(bytes.clone());
                 addresses.push((address, bytes.len()));
                 if shape.is_empty() {
                     octants_interp::Arg::Field { address }
+                } else if !strides.is_empty() {
+                    let (shape, strides) = (shape.clone(), strides.clone());
+                    octants_interp::Arg::Strided { address, shape, strides }
                 } else {
                     octants_interp::Arg::Array { address, shape: shape.clone() }
                 }
@@ -75,7 +86,7 @@ fn execute(program: &Program, inputs: &[Input], chunk: i64) -> Memory {
         .iter_mut()
         .map(|input| match input {
             Input::Scalar(c) => Arg::Scalar(*c),
-            Input::Array { bytes, shape, .. } => Arg::Array(bytes, shape),
+            Input::Array { bytes, shape, strides, .. } => Arg::Array(bytes, shape, strides),
         })
         .collect();
     let outcome = program.run(&mut args, chunk);
@@ -165,9 +176,9 @@ fn execute_gpu(kernel: &Kernel, program: &GpuProgram, inputs: &[Input], shift: u
         .iter_mut()
         .map(|input| match input {
             Input::Scalar(c) => Arg::Scalar(*c),
-            Input::Array { bytes, shape, .. } => {
+            Input::Array { bytes, shape, strides, .. } => {
                 let &(begin, length) = places.next().unwrap();
-                Arg::Array(&mut bytes[begin..begin + length], shape)
+                Arg::Array(&mut bytes[begin..begin + length], shape, strides)
             }
         })
         .collect();
