@@ -18,7 +18,8 @@
 //!   }
 //! }
 //! ```
-//! Acts on loops over ranges of many words that need no order, on arrays whose writes in the loop are all such assignments to the word of the iteration's own index.
+//! Acts on loops over ranges of many words that need no order, on arrays whose writes in the loop are all such assignments to the word of the iteration's own index,
+//! and that no other branch refers to: it may write other elements of the same words at the same time.
 //! Where tasks are to be few there are many threads, and a word has too few elements to give each of them enough to do: not there.
 //!
 //! Expects plain index forms; structured phase.
@@ -27,7 +28,7 @@ use octants_ir::ops::{ArithOp, BitOp, CompareOp};
 use octants_ir::rewrite::{ValueMap, clone_body, clone_op, insert_before, ops_in, regions_in, use_counts};
 use octants_ir::{Boundary, Builder, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
-use crate::analysis::{ArrayUse, accesses_of};
+use crate::analysis::{ArrayUse, accesses_of, arrays_beside};
 use crate::demote_atomics::{separates_iterations, values_in};
 use crate::manager::Assumptions;
 use crate::replacement::{Replacement, may_replace};
@@ -41,12 +42,14 @@ pub fn claim_words(kernel: &mut Kernel, assumptions: Assumptions) {
     }
     let mut uses = None;
     for region in kernel.top_regions() {
+        let mut elsewhere = None;
         for op in kernel.regions[region].ops.clone() {
             if !may_replace(kernel, op) {
                 continue;
             }
             let uses = uses.get_or_insert_with(|| use_counts(kernel));
-            if let Some(claim) = find(kernel, op, uses) {
+            let elsewhere = elsewhere.get_or_insert_with(|| arrays_beside(kernel, region));
+            if let Some(claim) = find(kernel, op, uses, elsewhere) {
                 run_by_words(kernel, region, op, &claim);
             }
         }
@@ -62,7 +65,8 @@ struct Claim {
     arrays: Vec<(Value, usize)>,
 }
 
-fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>) -> Option<Claim> {
+/// What iterations can claim; not of arrays that are touched `elsewhere`.
+fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>, elsewhere: &[Value]) -> Option<Claim> {
     let parallel = kernel.parallel_loop(op).filter(|parallel| !parallel.attributes.keeps_order())?;
     let (body, axes) = (parallel.body, parallel.indices());
     let inside = values_in(kernel, body);
@@ -70,6 +74,9 @@ fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>) -> Option<Claim> 
     let mut claim: Option<Claim> = None;
     for assignment in ops_in(kernel, body).into_iter().filter_map(|op| Replacement::of(kernel, op, uses)) {
         let array = assignment.base;
+        if elsewhere.binary_search(&array).is_ok() {
+            continue;
+        }
         if claim.as_ref().is_some_and(|claim| claim.arrays.iter().any(|&(known, _)| known == array)) {
             continue;
         }
@@ -149,10 +156,7 @@ fn run_by_words(kernel: &mut Kernel, region: Region, op: Op, claim: &Claim) {
     let lanes = b.i32(claim.lanes);
     let first = b.arith(ArithOp::Mul, word, lanes);
     let begin = b.arith(ArithOp::Max, first, lo);
-    // Never beyond the loop's end, so that nothing overflows.
-    let left = b.arith(ArithOp::Sub, hi, first);
-    let count = b.arith(ArithOp::Min, left, lanes);
-    let end = b.arith(ArithOp::Add, first, count);
+    let end = end_of_word(&mut b, (word, first, lanes), hi);
     b.op(OpKind::For, [begin, end], [], [inner]);
     b.yields(&[]);
     kernel.ops[op].regions = [outer].into_iter().collect();
@@ -185,6 +189,21 @@ fn make_plain(kernel: &mut Kernel, inner: Region, word: Value, claim: &Claim) {
             Builder::at(kernel, region, loc).store(array, &path, map.map(assignment.new));
         }
     }
+}
+
+/// The end of the indices of a word, whose first one is given, in a range that ends there. The range may be longer than an `i32` counts, so nothing is
+/// subtracted from its end but 1, and a sum is used where it is inside.
+pub(crate) fn end_of_word(
+    b: &mut Builder<'_>,
+    (word, first, lanes): (Value, Value, Value),
+    hi: Value,
+) -> Value {
+    let one = b.i32(1);
+    let last = b.arith(ArithOp::Sub, hi, one);
+    let last = b.arith(ArithOp::FloorDiv, last, lanes);
+    let is_before = b.compare(CompareOp::Lt, word, last);
+    let behind = b.arith(ArithOp::Add, first, lanes);
+    b.select(is_before, behind, hi)
 }
 
 /// Makes the bounds of an axis of a loop those of words of so many elements.

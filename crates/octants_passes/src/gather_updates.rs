@@ -28,7 +28,13 @@
 //! position for each axis, and at two distances or more; and where computing the shares once for each distance is cheaper than the atomic
 //! updates. What is read and written, too, must be the iteration's own, and read first. The body has no loops. Arguments are assumed not to alias.
 //!
+//! **Each pair of an iteration and a distance is added once, and no other iteration is.** Sums of an index and a distance are compared with bounds of the loop, which may
+//! be the greatest integer: what wraps is kept out. No element has the greatest `i32` as its index, so elements are counted up to there at most, and an iteration that is computed from an element
+//! is asked whether it is inside of the loop on each side where it may have wrapped.
+//!
 //! Expects scalars and plain index forms. Structured phase.
+
+use std::collections::HashMap;
 
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp, Domain, ParallelFor};
 use octants_ir::rewrite::{Parents, ValueMap, clone_op, ops_in, retain_ops, use_counts};
@@ -53,6 +59,9 @@ pub fn gather_updates(kernel: &mut Kernel, assumptions: Assumptions) {
     if !assumptions.noalias {
         return;
     }
+    if !kernel.regions[kernel.body].ops.iter().any(|&op| kernel.parallel_loop(op).is_some()) {
+        return;
+    }
     let uses = use_counts(kernel);
     let parents = Parents::new(kernel);
     let tops = kernel.regions[kernel.body].ops.clone();
@@ -63,8 +72,11 @@ pub fn gather_updates(kernel: &mut Kernel, assumptions: Assumptions) {
     kernel.regions[kernel.body].ops.clear();
     for (op, found) in found {
         if !found.is_empty() {
-            let gathered =
-                |update: Op| found.iter().any(|updates| updates.all.iter().any(|one| one.op == update));
+            let mut is_gathered = SideTable::new(false);
+            for update in found.iter().flat_map(|updates| &updates.all) {
+                is_gathered.set(update.op, true);
+            }
+            let gathered = |update: Op| is_gathered[update];
             let body = kernel.ops[op].regions[0];
             let writes = |&inner: &Op| kernel.ops[inner].kind.writes() && !gathered(inner);
             let stays = ops_in(kernel, body).iter().any(writes);
@@ -98,6 +110,8 @@ struct Updates {
     all: Vec<Update>,
     /// Each once.
     distances: Vec<Vec<i64>>,
+    /// The number of an update's distance.
+    number: SideTable<Op, Option<usize>>,
 }
 
 impl Updates {
@@ -112,14 +126,20 @@ impl Updates {
     fn spread(&self, axis: usize) -> i64 {
         self.greatest(axis) - self.least(axis)
     }
+
+    /// Whether an op is one of the updates with a distance of this number.
+    fn has(&self, op: Op, distance: usize) -> bool {
+        self.number[op] == Some(distance)
+    }
 }
 
 /// The arrays whose elements can collect.
 fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>, parents: &Parents) -> Vec<Updates> {
     let Some(parallel) = kernel.parallel_loop(op) else { return Vec::new() };
     let attributes = parallel.attributes;
+    // What comes before 0 is less in signed integers alone.
     let small = |lo: Value| {
-        let is_wide = kernel.ty(lo).scalar().is_some_and(|scalar| scalar.bits() >= 32);
+        let is_wide = matches!(kernel.ty(lo).scalar(), Some(Scalar::I32 | Scalar::I64));
         let lo = kernel.as_const(lo).and_then(Const::as_i128);
         is_wide && lo.is_some_and(|lo| (-i128::from(MAX_OFFSET)..=MAX_OFFSET.into()).contains(&lo))
     };
@@ -138,15 +158,16 @@ fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>, parents: &Parents
         return Vec::new();
     }
     let inside = values_in(kernel, parallel.body);
-    if !reads_come_first(kernel, &accesses, parallel.indices(), &inside) {
+    // By array, each array's in order.
+    let mut sorted: Vec<_> = accesses.iter().collect();
+    sorted.sort_by_key(|access| access.base);
+    let of_arrays: Vec<_> = sorted.chunk_by(|a, b| a.base == b.base).collect();
+    if !of_arrays.iter().all(|own| reads_come_first(kernel, own, parallel.indices(), &inside)) {
         return Vec::new();
     }
-    let mut bases: Vec<_> = accesses.iter().map(|access| access.base).collect();
-    bases.sort_unstable();
-    bases.dedup();
-    let updates_of = |base: Value| {
-        let own: Vec<_> = accesses.iter().filter(|access| access.base == base).collect();
-        let updates = updates_of(kernel, base, &own, parallel.indices(), &inside)?;
+    let updates_of = |own: &[&ArrayUse]| {
+        let base = own[0].base;
+        let updates = updates_of(kernel, base, own, parallel.indices(), &inside)?;
         let always = |op| parents.region(op) == Some(parallel.body);
         let all: Vec<_> =
             updates.into_iter().map(|(op, distance)| Update { op, distance, always: always(op) }).collect();
@@ -154,12 +175,16 @@ fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>, parents: &Parents
         distances.sort_unstable();
         distances.dedup();
         let positions = positions(kernel, own[0], parallel.indices())?;
-        let found = Updates { base, positions, all, distances };
+        let mut number = SideTable::new(None);
+        for update in &all {
+            number.set(update.op, distances.binary_search(&update.distance).ok());
+        }
+        let found = Updates { base, positions, all, distances, number };
         let near = (0..parallel.indices().len()).all(|axis| found.spread(axis) <= MAX_SPREAD);
         let several = (2..=MAX_DISTANCES).contains(&found.distances.len());
         (near && several && pays(kernel, parents, &found)).then_some(found)
     };
-    bases.into_iter().filter_map(updates_of).collect()
+    of_arrays.into_iter().filter_map(updates_of).collect()
 }
 
 /// Whether the op may run once for each distance, or be left out of that.
@@ -172,27 +197,23 @@ fn is_plain(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>) -> bool {
     }
 }
 
-/// Whether iterations find what was there before the loop wherever they read.
+/// Whether iterations find what was there before the loop wherever they read the array that these accesses are all of.
 fn reads_come_first(
     kernel: &Kernel,
-    accesses: &[ArrayUse],
+    accesses: &[&ArrayUse],
     axes: &[Value],
     inside: &SideTable<Value, bool>,
 ) -> bool {
-    accesses.iter().enumerate().filter(|(_, access)| kernel.ops[access.op].kind == OpKind::Load).all(
-        |(at, read)| {
-            let own: Vec<_> = accesses.iter().filter(|access| access.base == read.base).collect();
-            let written = own.iter().any(|access| access.writes);
-            let Type::Array(ty) = kernel.ty(read.base) else { return false };
-            !written
-                || ty.boundary == Boundary::Unsafe
-                    && !accesses[..at].iter().any(|earlier| earlier.base == read.base && earlier.writes)
-                    && axes.iter().all(|&axis| {
-                        (0..ty.rank.into())
-                            .any(|position| separates_iterations(kernel, &own, position, axis, axes, inside))
-                    })
-        },
-    )
+    let is_read = |access: &&ArrayUse| kernel.ops[access.op].kind == OpKind::Load;
+    let Some(last_read) = accesses.iter().rposition(is_read) else { return true };
+    let Type::Array(ty) = kernel.ty(accesses[0].base) else { return false };
+    let Some(first_write) = accesses.iter().position(|access| access.writes) else { return true };
+    ty.boundary == Boundary::Unsafe
+        && last_read < first_write
+        && axes.iter().all(|&axis| {
+            (0..ty.rank.into())
+                .any(|position| separates_iterations(kernel, accesses, position, axis, axes, inside))
+        })
 }
 
 /// Where each axis stands among the indices of an access, if each stands alone somewhere.
@@ -237,11 +258,11 @@ fn updates_of(
 
 /// Whether the atomic updates cost more than computing the shares once for each distance.
 fn pays(kernel: &Kernel, parents: &Parents, updates: &Updates) -> bool {
-    let slice = |distance: &Vec<i64>| {
-        let own = updates.all.iter().filter(|update| update.distance == *distance).map(|update| update.op);
+    let slice = |number: usize| {
+        let own = updates.all.iter().map(|update| update.op).filter(|&op| updates.has(op, number));
         slice_cost(kernel, parents, own.collect())
     };
-    let again = updates.distances.iter().fold(0, |sum: u32, distance| sum.saturating_add(slice(distance)));
+    let again = (0..updates.distances.len()).fold(0, |sum: u32, number| sum.saturating_add(slice(number)));
     let atomic =
         updates.all.iter().fold(0, |sum: u32, update| sum.saturating_add(own_cost(kernel, update.op)));
     again <= atomic
@@ -249,15 +270,16 @@ fn pays(kernel: &Kernel, parents: &Parents, updates: &Updates) -> bool {
 
 /// What the updates are computed from, without themselves.
 fn slice_cost(kernel: &Kernel, parents: &Parents, updates: Vec<Op>) -> u32 {
-    let (mut seen, mut cost) = (SideTable::new(false), 0_u32);
-    let mut pending = updates.clone();
+    let (mut seen, mut is_update, mut cost) = (SideTable::new(false), SideTable::new(false), 0_u32);
+    updates.iter().for_each(|&update| is_update.set(update, true));
+    let mut pending = updates;
     while let Some(op) = pending.pop() {
         if seen[op] {
             continue;
         }
         seen.set(op, true);
         let data = &kernel.ops[op];
-        if !updates.contains(&op) && data.regions.is_empty() {
+        if !is_update[op] && data.regions.is_empty() {
             cost = cost.saturating_add(own_cost(kernel, op));
         }
         let yields = data.regions.iter().filter_map(|&region| kernel.terminator(region));
@@ -317,9 +339,28 @@ impl Gathering<'_> {
 
     /// The elements along an axis that all distances reach from iterations.
     fn elements(&self, kernel: &mut Kernel, region: Region, axis: usize) -> (Value, Value) {
-        let (lo, hi) = self.bounds[axis];
-        let lo = self.moved(kernel, region, lo, self.updates.greatest(axis));
+        let lo = self.moved(kernel, region, self.bounds[axis].0, self.updates.greatest(axis));
+        let hi = self.last_bound(kernel, region, axis);
         (lo, self.moved(kernel, region, hi, self.updates.least(axis)))
+    }
+
+    /// The end of an axis, or less, where iterations behind it reach by the greatest distance what is no element: any distance added to it is an index.
+    fn last_bound(&self, kernel: &mut Kernel, region: Region, axis: usize) -> Value {
+        let hi = self.bounds[axis].1;
+        let most = i64::from(i32::MAX) - self.updates.greatest(axis).max(0);
+        let known = kernel.as_const(hi).and_then(Const::as_i128);
+        if known.is_some_and(|known| known <= most.into()) {
+            return hi;
+        }
+        let b = &mut Builder::at(kernel, region, self.loc);
+        let most = constant_like(b, hi, most);
+        b.arith(ArithOp::Min, hi, most)
+    }
+
+    /// Whether no iteration that is computed from an element of an axis can be beyond the greatest integer.
+    fn ends_early(&self, kernel: &Kernel, axis: usize) -> bool {
+        let known = kernel.as_const(self.bounds[axis].1).and_then(Const::as_i128);
+        known.is_some_and(|known| known <= i128::from(i64::from(i32::MAX) - self.updates.spread(axis)))
     }
 
     /// A loop at the end of the kernel's body.
@@ -341,16 +382,19 @@ impl Gathering<'_> {
         let indices: Vec<_> =
             params.iter().map(|&param| kernel.add_region_param(region, kernel.ty(param))).collect();
         // By what is addressed beside the axes: the path, and the sum so far.
-        let mut sums: Vec<(Vec<Option<Affine>>, Vec<Value>, Value)> = Vec::new();
-        for distance in &self.updates.distances {
+        let mut sums: Vec<(Vec<Value>, Value)> = Vec::new();
+        let mut numbers: HashMap<Vec<Option<Affine>>, usize> = HashMap::new();
+        for (number, distance) in self.updates.distances.iter().enumerate() {
             let mut names = ValueMap::new();
             for ((&param, &index), &distance) in params.iter().zip(&indices).zip(distance) {
                 let index = self.moved(kernel, region, index, -distance);
                 names.insert(param, index);
             }
             let chosen: Vec<_> =
-                self.updates.all.iter().filter(|update| update.distance == *distance).collect();
-            let nested = |op: Op| chosen.iter().any(|update| update.op == op && !update.always);
+                self.updates.all.iter().filter(|update| self.updates.has(update.op, number)).collect();
+            let mut is_nested = SideTable::new(false);
+            chosen.iter().filter(|update| !update.always).for_each(|update| is_nested.set(update.op, true));
+            let nested = |op: Op| is_nested[op];
             copy_ops(kernel, self.body, region, &mut names, &nested, None);
             for update in chosen.iter().filter(|update| update.always) {
                 let data = kernel.ops[update.op].clone();
@@ -358,19 +402,19 @@ impl Gathering<'_> {
                 let share = names.map(share);
                 let path: Vec<_> = path.iter().map(|&index| names.map(index)).collect();
                 let key: Vec<_> = path.iter().map(|&index| Affine::of(kernel, index)).collect();
-                let sum = sums.iter_mut().find(|sum| sum.0 == key);
                 let b = &mut Builder::at(kernel, region, data.loc);
                 let subtracts = data.kind == OpKind::Atomic(AtomicOp::Sub);
-                if let Some(sum) = sum {
+                if let Some(&known) = numbers.get(&key) {
                     let op = if subtracts { ArithOp::Sub } else { ArithOp::Add };
-                    sum.2 = b.arith(op, sum.2, share);
+                    sums[known].1 = b.arith(op, sums[known].1, share);
                 } else {
                     let first = if subtracts { b.arith_unary(ArithOp::Neg, share) } else { share };
-                    sums.push((key, path, first));
+                    numbers.insert(key, sums.len());
+                    sums.push((path, first));
                 }
             }
         }
-        for (_, path, sum) in sums {
+        for (path, sum) in sums {
             Builder::at(kernel, region, self.loc).atomic(AtomicOp::Add, self.updates.base, &path, sum);
         }
         self.add_loop(kernel, bounds, region, self.attributes.brief);
@@ -381,7 +425,7 @@ impl Gathering<'_> {
         let body = kernel.body;
         let mut bounds = Vec::new();
         for axis in 0..self.bounds.len() {
-            let (lo, hi) = self.bounds[axis];
+            let (lo, _) = self.bounds[axis];
             let updates = self.updates;
             bounds.extend(match axis.cmp(&ends) {
                 std::cmp::Ordering::Less => <[Value; 2]>::from(self.elements(kernel, body, axis)),
@@ -390,11 +434,7 @@ impl Gathering<'_> {
                     [0, 2 * updates.spread(axis)].map(|bound| constant_like(b, lo, bound))
                 }
                 std::cmp::Ordering::Greater => {
-                    // No element has an index that wraps.
-                    let most = i64::from(i32::MAX) - updates.greatest(axis).max(0);
-                    let b = &mut Builder::at(kernel, body, self.loc);
-                    let most = constant_like(b, hi, most);
-                    let hi = b.arith(ArithOp::Min, hi, most);
+                    let hi = self.last_bound(kernel, body, axis);
                     [
                         self.moved(kernel, body, lo, updates.least(axis)),
                         self.moved(kernel, body, hi, updates.greatest(axis)),
@@ -409,7 +449,7 @@ impl Gathering<'_> {
             let index = kernel.add_region_param(region, kernel.ty(param));
             element.push(if axis == ends { self.end_element(kernel, region, axis, index) } else { index });
         }
-        for distance in &self.updates.distances {
+        for (number, distance) in self.updates.distances.iter().enumerate() {
             let mut names = ValueMap::new();
             let mut reaches = None;
             for (axis, (&param, &index)) in params.iter().zip(&element).enumerate() {
@@ -417,7 +457,8 @@ impl Gathering<'_> {
                 names.insert(param, iteration);
                 let (lo, hi) = self.bounds[axis];
                 let mut checks = Vec::new();
-                if axis >= ends && distance[axis] != self.updates.least(axis) {
+                let is_first = distance[axis] == self.updates.least(axis);
+                if axis >= ends && !(is_first && (distance[axis] >= 0 || self.ends_early(kernel, axis))) {
                     checks.push((CompareOp::Ge, lo));
                 }
                 if axis == ends || axis > ends && distance[axis] != self.updates.greatest(axis) {
@@ -430,9 +471,7 @@ impl Gathering<'_> {
                 }
             }
             let then = kernel.add_region();
-            let own = |op: Op| {
-                self.updates.all.iter().any(|update| update.op == op && update.distance == *distance)
-            };
+            let own = |op: Op| self.updates.has(op, number);
             copy_ops(kernel, self.body, then, &mut names, &own, None);
             Builder::at(kernel, then, self.loc).yields(&[]);
             let b = &mut Builder::at(kernel, region, self.loc);
@@ -452,7 +491,7 @@ impl Gathering<'_> {
         collected: &[(Value, Value)],
     ) -> Region {
         let region = kernel.add_region();
-        let is_update = |op: Op| self.updates.all.iter().any(|update| update.op == op);
+        let is_update = |op: Op| self.updates.number[op].is_some();
         let uncollected = |kernel: &mut Kernel, region: Region, operands: &[Value]| {
             self.is_outside(kernel, region, operands, collected)
         };
@@ -467,7 +506,8 @@ impl Gathering<'_> {
         let mut far = Vec::new();
         let mut collected = Vec::new();
         for axis in 0..self.bounds.len() {
-            let ((lo, hi), spread) = (self.bounds[axis], self.updates.spread(axis));
+            let (lo, spread) = (self.bounds[axis].0, self.updates.spread(axis));
+            let hi = self.last_bound(kernel, body, axis);
             collected.push(self.elements(kernel, body, axis));
             far.push((self.moved(kernel, body, lo, spread), self.moved(kernel, body, hi, -spread)));
         }

@@ -21,13 +21,14 @@
 
 use octants_ir::ops::{BitOp, BitUnary, CompareOp, ConvertOp, Domain};
 use octants_ir::rewrite::ops_in;
-use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Value};
+use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
-/// Whether an op is a loop that may have such assignments and can be dealt out by words; most are not.
+/// Whether an op is a loop that may have such assignments and can be dealt out by words, with indices that are `i32`; most are not.
 pub(crate) fn may_replace(kernel: &Kernel, op: Op) -> bool {
     let Some(parallel) = kernel.parallel_loop(op) else { return false };
     parallel.attributes.domain == Domain::Ranges
         && parallel.attributes.reductions.is_empty()
+        && parallel.indices().iter().all(|&index| kernel.ty(index) == Type::I32)
         && ops_in(kernel, parallel.body).iter().any(|&op| kernel.ops[op].kind == OpKind::AtomicCas)
 }
 

@@ -7,7 +7,7 @@ use octants_ir::{Const, Kernel, OpKind, Scalar, Value};
 const MAX_SUM_OPS: usize = 32;
 
 /// An integer as a sum. Two equal forms are two equal integers wherever the terms are the same.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Affine {
     pub ty: Scalar,
     /// Reduced to the type and extended with its sign.

@@ -16,6 +16,6 @@ pub use access::{
 pub use cost::{cost, own_cost};
 pub use footprint::{Footprint, Index, Interval, Touched};
 pub use index::Affine;
-pub use siblings::arrays_of_siblings;
+pub use siblings::{arrays_beside, arrays_of_siblings};
 pub use sums::sums_of;
 pub use work::work_of;

@@ -1,7 +1,7 @@
-//! What the other branches of a fork do with arrays: they may do it at any time.
+//! What the other branches of a fork do with arrays: they may do it at any time. A pass that makes a plain access of an update asks here first.
 
 use octants_ir::rewrite::walk;
-use octants_ir::{Kernel, Op, Region, Type, Value};
+use octants_ir::{Kernel, Op, OpKind, Region, Type, Value};
 
 /// For each branch of a fork the arrays that the others refer to, sorted.
 pub fn arrays_of_siblings(kernel: &Kernel, fork: Op) -> Vec<Vec<Value>> {
@@ -14,6 +14,17 @@ pub fn arrays_of_siblings(kernel: &Kernel, fork: Op) -> Vec<Vec<Value>> {
         arrays
     };
     (0..touched.len()).map(elsewhere).collect()
+}
+
+/// The arrays that branches beside this one refer to, sorted; none beside the kernel's body.
+pub fn arrays_beside(kernel: &Kernel, branch: Region) -> Vec<Value> {
+    let is_fork = |op: &&Op| kernel.ops[**op].regions.contains(&branch);
+    let fork = kernel.regions[kernel.body].ops.iter().find(is_fork).copied();
+    let forked = fork.filter(|&fork| kernel.ops[fork].kind == OpKind::Fork);
+    let position = |fork: Op| kernel.ops[fork].regions.iter().position(|&region| region == branch);
+    forked
+        .and_then(|fork| arrays_of_siblings(kernel, fork).into_iter().nth(position(fork)?))
+        .unwrap_or_default()
 }
 
 fn arrays_in(kernel: &Kernel, region: Region) -> Vec<Value> {

@@ -34,11 +34,9 @@ use super::{Refusal, RefusalKind};
 use crate::demote_atomics::demote_atomics_where;
 use crate::keep_rounding::{Totals, keep_rounding_of};
 use crate::manager::Assumptions;
+use crate::recognise_reductions::{Nans, recognise};
 use crate::slots::yielded;
-use crate::{
-    expand_field_loops, lower_random, merge_accesses, promote_locals, recognise_reductions, scalarise,
-    simplify,
-};
+use crate::{expand_field_loops, lower_random, merge_accesses, promote_locals, scalarise, simplify};
 
 /// No array that the kernel writes overlaps another: whoever launches the derivative sees to it.
 pub(super) const ASSUMPTIONS: Assumptions =
@@ -60,7 +58,7 @@ pub(super) fn prepare(kernel: &mut Kernel) -> Result<Vec<Loc>, Refusal> {
         simplify(kernel);
     }
     // Assignments that mean a reduction have other derivatives than a store.
-    let races = recognise_reductions(kernel, ASSUMPTIONS);
+    let races = recognise(kernel, ASSUMPTIONS, Nans::PassedOver);
     keep_rounding_of(kernel, Totals::All);
     demote(kernel);
     promote_locals(kernel);

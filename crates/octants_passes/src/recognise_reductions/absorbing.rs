@@ -64,7 +64,7 @@ pub(super) fn absorbing_updates(facts: &Facts<'_>, stores: &[(Op, Cell)], update
         .into_iter()
         .filter_map(|(store, cell, constant)| {
             let (op, value) = (absorbed_by(cell, constant)?, Operand::Const(constant));
-            Some(Update { store, op, value, guard: None, harmless: Vec::new() })
+            Some(Update { store, op, value, guard: None, harmless: Vec::new(), stores_nan: false })
         })
         .collect()
 }

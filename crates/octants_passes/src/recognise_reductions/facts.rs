@@ -292,7 +292,9 @@ impl<'k> Facts<'k> {
     /// Whether ops behind `first`, and before `second` in the same region, access the base, or pass it to a function.
     pub fn accessed_between(&self, base: Value, first: Op, second: Op) -> bool {
         let Some(region) = self.region(first) else { return true };
-        let behind = self.kernel.regions[region].ops.iter().skip_while(|&&op| op != first).skip(1);
+        // A region's ops stand in the order of their positions.
+        let ops = &self.kernel.regions[region].ops;
+        let behind = ops[ops.partition_point(|&op| self.position[op] <= self.position[first])..].iter();
         let mut touched = false;
         for &op in behind.take_while(|&&op| op != second) {
             let mut look = |op: Op| {

@@ -17,6 +17,8 @@ pub(super) struct Update {
     pub guard: Option<(Op, usize, bool)>,
     /// Loads of the cell that stay and do no harm: whatever they see, the update does the right thing.
     pub harmless: Vec<Op>,
+    /// Whether a value that is no number is stored, too, as it is in order, where an update would pass it over.
+    pub stores_nan: bool,
 }
 
 /// What a cell is combined with, in terms of values that are there already.
@@ -105,7 +107,7 @@ fn combined(facts: &Facts<'_>, store: Op, cell: &Cell, value: Value) -> Option<U
         rest => (op, rest),
     };
     let value = if cast { Operand::Cast(Box::new(rest), to) } else { rest };
-    Some(Update { store, op, value, guard: None, harmless: Vec::new() })
+    Some(Update { store, op, value, guard: None, harmless: Vec::new(), stores_nan: false })
 }
 
 fn chain(facts: &Facts<'_>, store: Op, cell: &Cell, value: Value, left: &mut u32) -> Option<Chain> {
@@ -228,7 +230,7 @@ fn does_nothing_but(facts: &Facts<'_>, region: Region, store: Option<Op>) -> Opt
     Some(fails)
 }
 
-/// `if v > m: m = v` and its like.
+/// `if v > m: m = v` and its like, also `if v <= m: pass else: m = v`.
 fn compared(facts: &Facts<'_>, store: Op, cell: &Cell, value: Value) -> Option<Update> {
     let mut region = facts.region(store)?;
     while let Some(guard) = facts.owner(region).filter(|&op| facts.kernel.ops[op].kind == OpKind::If) {
@@ -288,7 +290,9 @@ fn compared_by(
         _ => None,
     };
     let harmless = if alone.is_some() && unused { vec![load] } else { Vec::new() };
-    Some(Update { store, op, value: Operand::Value(value), guard, harmless })
+    // No comparison with it holds, so it goes to the other side.
+    let stores_nan = !in_then && facts.kernel.ty(value).scalar().is_some_and(Scalar::is_real);
+    Some(Update { store, op, value: Operand::Value(value), guard, harmless, stores_nan })
 }
 
 fn mirrored(relation: CompareOp) -> CompareOp {
@@ -314,5 +318,6 @@ fn decided(facts: &Facts<'_>, store: Op, cell: &Cell, value: Value) -> Option<Up
     does_nothing_but(facts, region, Some(store))?;
     does_nothing_but(facts, data.regions[usize::from(in_then)], None)?;
     let op = if in_then { AtomicOp::And } else { AtomicOp::Or };
-    Some(Update { store, op, value: Operand::Value(value), guard: None, harmless: vec![load] })
+    let value = Operand::Value(value);
+    Some(Update { store, op, value, guard: None, harmless: vec![load], stores_nan: false })
 }

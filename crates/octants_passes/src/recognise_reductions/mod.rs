@@ -38,29 +38,48 @@
 //! iteration that an `if` asks for. A loop with a race gets `in_order`: iterations that one thread runs are run one after the other.
 //!
 //! A maximum by comparison that begins as NaN stays NaN in order; atomically it becomes the greatest value. NaNs among the values are passed
-//! over either way.
+//! over either way, unless the store stands where the comparison does *not* hold, which is where NaNs go: then they are stored, by an exchange.
+//!
+//! ```text
+//! if v <= m: pass              %nan: u1 = is_nan %v
+//! else: m = v           →      if %nan { %o: f32 = atomic_exchange %m, %v } else { %o: f32 = atomic_max %m, %v }
+//! ```
 //!
 //! Expects scalars and promoted locals; structured phase.
 
 mod absorbing;
+mod cells;
 mod conditional;
 mod facts;
 mod forms;
 mod once;
 
-use octants_ir::ops::AtomicOp;
+use octants_ir::ops::{AtomicOp, MathUnary};
 use octants_ir::rewrite::walk;
 use octants_ir::{Builder, CellAccess, Const, Kernel, Loc, Op, OpKind, Region, SideTable, Value};
 
 use crate::analysis::is_check;
 use crate::manager::Assumptions;
 use crate::sweep::sweep;
+use cells::Cells;
 use facts::{Cell, Facts};
 use forms::Update;
 use once::runs_once;
 
+/// What becomes of values that are no numbers, where a minimum or a maximum would store them in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Nans {
+    Stored,
+    /// A derivative has nothing to say of them.
+    PassedOver,
+}
+
 /// Gives the places of the stores that are races, each loop's in order.
 pub fn recognise_reductions(kernel: &mut Kernel, assumptions: Assumptions) -> Vec<Loc> {
+    recognise(kernel, assumptions, Nans::Stored)
+}
+
+pub(crate) fn recognise(kernel: &mut Kernel, assumptions: Assumptions, nans: Nans) -> Vec<Loc> {
     let overlap = !assumptions.noalias;
     let loops: Vec<_> =
         kernel.top_ops().into_iter().filter(|&op| has_shared_store(kernel, op, overlap)).collect();
@@ -81,6 +100,7 @@ pub fn recognise_reductions(kernel: &mut Kernel, assumptions: Assumptions) -> Ve
         let mut updates: Vec<_> =
             stores.iter().filter_map(|(store, cell)| forms::update_of(&facts, *store, cell)).collect();
         updates.extend(absorbing::absorbing_updates(&facts, &stores, &updates));
+        updates.iter_mut().for_each(|update| update.stores_nan &= nans == Nans::Stored);
         apply(kernel, body, &updates, &mut recognised);
     }
     if !loops.is_empty() {
@@ -153,7 +173,7 @@ fn drop_idle_stores(kernel: &mut Kernel, body: Region, overlap: bool) -> bool {
 /// What was made of assignments.
 struct Recognised {
     atomics: SideTable<Op, bool>,
-    /// Loads that see what other iterations did and do no harm.
+    /// Loads that see what other iterations did, and exchanges by which they see it, that do no harm.
     harmless: SideTable<Op, bool>,
 }
 
@@ -198,10 +218,33 @@ fn rewrite(
         let (base, path) = (place.base(), place.path().to_vec());
         let mut b = Builder::at(kernel, region, loc);
         let value = update.value.build(&mut b);
-        b.atomic(update.op, base, &path, value);
-        let &atomic = kernel.regions[region].ops.last().expect("it was just added");
-        recognised.atomics.set(atomic, true);
+        if !update.stores_nan {
+            let atomic = updated(kernel, region, (update.op, base, &path, value), loc);
+            recognised.atomics.set(atomic, true);
+            continue;
+        }
+        let is_nan = b.math_unary(MathUnary::IsNan, value);
+        let sides = [AtomicOp::Exchange, update.op].map(|op| {
+            let side = kernel.add_region();
+            let atomic = updated(kernel, side, (op, base, &path, value), loc);
+            Builder::at(kernel, side, loc).yields(&[]);
+            (side, atomic)
+        });
+        recognised.harmless.set(sides[0].1, true);
+        recognised.atomics.set(sides[1].1, true);
+        Builder::at(kernel, region, loc).op(OpKind::If, [is_nan], [], sides.map(|(side, _)| side));
     }
+}
+
+/// An update at the end of a region.
+fn updated(
+    kernel: &mut Kernel,
+    region: Region,
+    (op, base, path, value): (AtomicOp, Value, &[Value], Value),
+    loc: Loc,
+) -> Op {
+    Builder::at(kernel, region, loc).atomic(op, base, path, value);
+    *kernel.regions[region].ops.last().expect("it was just added")
 }
 
 /// One access of a shared cell.
@@ -259,46 +302,30 @@ fn races_in(kernel: &Kernel, op: Op, recognised: &Recognised, overlap: bool) -> 
                     || leads_only_to(&facts, inner, false, only_sets)
             }
             Kind::Store(_) => runs_once(&facts, op, inner),
-            Kind::Update(_) | Kind::Other => false,
+            Kind::Other => recognised.harmless[inner],
+            Kind::Update(_) => false,
         };
         if !passes {
             accesses.push(Access { op: inner, cell, kind });
         }
     }
-    // Most are reductions of one kind, and need no look at each other.
-    let is_one_reduction = |base: Value| {
-        let mut kinds = accesses.iter().filter(|access| access.cell.base == base).map(|access| access.kind);
-        let first = kinds.next();
-        matches!(first, Some(Kind::Update(_))) && kinds.all(|kind| Some(kind) == first)
-    };
-    let mut bases: Vec<_> = accesses.iter().map(|access| access.cell.base).collect();
-    bases.sort_unstable();
-    bases.dedup();
-    bases.retain(|&base| !is_one_reduction(base));
+    let mut cells = Cells::default();
+    for access in &accesses {
+        cells.add(kernel, access);
+    }
     let mut races = Vec::new();
-    for access in accesses.iter().filter(|access| bases.contains(&access.cell.base)) {
-        let others =
-            || accesses.iter().filter(|other| other.op != access.op && other.cell.may_be(&access.cell));
+    for access in &accesses {
         let races_here = match access.kind {
             Kind::Read | Kind::Other => false,
-            Kind::Update(_) => {
-                recognised.atomics[access.op] && others().any(|other| other.kind != access.kind)
-            }
+            Kind::Update(_) => recognised.atomics[access.op] && cells.differ_from(kernel, access),
             Kind::Store(None) => true,
-            Kind::Store(Some(value)) => others().any(|other| match other.kind {
-                Kind::Store(Some(another)) => !same_constant(kernel, value, another),
-                _ => true,
-            }),
+            Kind::Store(Some(_)) => cells.differ_from(kernel, access),
         };
         if races_here {
             races.push(kernel.ops[access.op].loc);
         }
     }
     races
-}
-
-fn same_constant(kernel: &Kernel, a: Value, b: Value) -> bool {
-    a == b || kernel.as_const(a).is_some_and(|constant| kernel.as_const(b) == Some(constant))
 }
 
 /// Whether what a load gave only decides which regions of a kind run, and perhaps what assertions say.

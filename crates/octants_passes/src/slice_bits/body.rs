@@ -9,6 +9,7 @@ use octants_ir::{
 
 use super::planes::{Number, Plane};
 use crate::analysis::Affine;
+use crate::claim_words::end_of_word;
 use crate::replacement::{Replacement, uncast};
 use crate::slots::yielded;
 
@@ -115,8 +116,8 @@ impl<'k> Slicer<'k> {
             running: Plane::Ones,
             is_conditional: false,
         };
-        let begin = slicer.lanes_below(words.lo, 0);
-        let end = slicer.lanes_below(words.hi, 0);
+        let begin = slicer.lanes_below((words.lo, 0), 0);
+        let end = slicer.lanes_below((words.hi, 0), 0);
         let begin = begin.not(&mut slicer.at());
         slicer.running = end.and(begin, &mut slicer.at());
         slicer
@@ -272,16 +273,42 @@ impl<'k> Slicer<'k> {
         b.bit(BitOp::Shl, number, log)
     }
 
-    /// The lanes whose index, plus a constant, is less than a bound.
-    fn lanes_below(&mut self, bound: Value, offset: i64) -> Plane {
-        let (number, lanes, register) = (self.number, self.words.lanes(), self.words.register);
+    /// The lanes whose index, plus a constant, is less than a bound plus another. The index wraps as an `i32` does; the sums here are of 64 bits.
+    fn lanes_below(&mut self, (bound, up): (Value, i64), offset: i32) -> Plane {
+        let number = self.number;
         let first = self.first_of(number);
+        let wraps = offset != 0 && self.may_wrap(offset);
         let mut b = self.at();
-        let wide = |b: &mut Builder<'_>, value: i64| b.constant(Const::from_i128(Scalar::I64, value.into()));
-        let (bound, first) = (b.cast(bound, Scalar::I64), b.cast(first, Scalar::I64));
+        let moved = if wraps {
+            let offset = b.i32(offset);
+            b.arith(ArithOp::Add, first, offset)
+        } else {
+            first
+        };
+        let (bound, first) = (b.cast(bound, Scalar::I64), b.cast(moved, Scalar::I64));
         let distance = b.arith(ArithOp::Sub, bound, first);
-        let offset = wide(&mut b, offset);
-        let count = b.arith(ArithOp::Sub, distance, offset);
+        let further = if wraps { up } else { up - i64::from(offset) };
+        let count = wide_sum(&mut b, distance, further);
+        let below = self.first_lanes(count);
+        if !wraps {
+            return below;
+        }
+        // Lanes from the one on whose index is the least `i32` are less by 2³² than the lanes before say.
+        let mut b = self.at();
+        let (limit, round) = (wide(&mut b, 1 << 31), wide(&mut b, 1 << 32));
+        let exact = b.arith(ArithOp::Sub, limit, first);
+        let around = b.arith(ArithOp::Add, count, round);
+        let (exact, around) = (self.first_lanes(exact), self.first_lanes(around));
+        let b = &mut self.at();
+        let behind = exact.not(b);
+        let wrapped = around.and(behind, b);
+        below.or(wrapped, b)
+    }
+
+    /// As many lanes as an `i64` says, from the first on; all if it is more.
+    fn first_lanes(&mut self, count: Value) -> Plane {
+        let (lanes, register) = (self.words.lanes(), self.words.register);
+        let mut b = self.at();
         let (none, all) = (wide(&mut b, 0), wide(&mut b, lanes.into()));
         let most = b.arith(ArithOp::Min, count, all);
         let count = b.arith(ArithOp::Max, most, none);
@@ -291,6 +318,14 @@ impl<'k> Slicer<'k> {
         let below = b.bit(BitOp::Shr, ones, unused);
         let is_none = b.compare(CompareOp::Eq, count, none);
         Plane::Word(b.select(is_none, zero, below))
+    }
+
+    /// Whether the index of a lane that runs, plus a constant, may be no `i32`.
+    fn may_wrap(&self, offset: i32) -> bool {
+        let (lo, hi) = (self.constant(self.words.lo), self.constant(self.words.hi));
+        let limits = i128::from(i32::MIN)..=i128::from(i32::MAX);
+        let is_exact = |index: i128| limits.contains(&(index + i128::from(offset)));
+        !lo.zip(hi).is_some_and(|(lo, hi)| lo >= hi || is_exact(lo) && is_exact(hi - 1))
     }
 
     // ---- elements -------------------------------------------------------------------------------------------------------------
@@ -381,12 +416,10 @@ impl<'k> Slicer<'k> {
             let first = self.first_of(number);
             let mut b = self.at();
             let (log, offset) = (b.i32(words.log as i32), b.i32(offset));
-            // The last index that runs: never beyond the loop's, so that nothing overflows.
+            // The last index that runs.
             let (lanes, one) = (b.i32(words.lanes()), b.i32(1));
-            let left = b.arith(ArithOp::Sub, words.hi, first);
-            let count = b.arith(ArithOp::Min, left, lanes);
-            let count = b.arith(ArithOp::Sub, count, one);
-            let last = b.arith(ArithOp::Add, first, count);
+            let end = end_of_word(&mut b, (number, first, lanes), words.hi);
+            let last = b.arith(ArithOp::Sub, end, one);
             let first = b.arith(ArithOp::Max, first, words.lo);
             let [first, last] = [first, last].map(|index| {
                 let moved = b.arith(ArithOp::Add, index, offset);
@@ -641,10 +674,9 @@ impl<'k> Slicer<'k> {
             }
             _ => return None,
         };
-        let offset = i64::from(offset);
-        let below = self.lanes_below(bound, offset);
+        let below = self.lanes_below((bound, 0), offset);
         // Not above it is below the next integer.
-        let up_to = self.lanes_below(bound, offset - 1);
+        let up_to = self.lanes_below((bound, 1), offset);
         let b = &mut self.at();
         Some(match op {
             CompareOp::Lt => below,
@@ -679,6 +711,16 @@ impl<'k> Slicer<'k> {
         }
         Some(())
     }
+}
+
+fn wide(b: &mut Builder<'_>, value: i64) -> Value {
+    b.constant(Const::from_i128(Scalar::I64, value.into()))
+}
+
+/// A wide number plus a constant.
+fn wide_sum(b: &mut Builder<'_>, number: Value, constant: i64) -> Value {
+    let constant = wide(b, constant);
+    b.arith(ArithOp::Add, number, constant)
 }
 
 /// How many elements words have and along which index they lie, as an assignment of the loop's says: the index, and the logarithm of the count.

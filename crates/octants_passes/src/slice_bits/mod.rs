@@ -27,8 +27,8 @@
 //! }
 //! ```
 //! Sums, comparisons and choices of small numbers are calculated in planes (`planes`); what depends on an index of the loop in another way leaves the loop
-//! as it is. So do assignments to other elements than the iteration's own, reads of other elements of an array that the loop writes, and
-//! everything else that is seen from outside. Words that only lanes outside of the loop would need are not read.
+//! as it is. So do assignments to other elements than the iteration's own, reads of other elements of an array that the loop writes, assignments
+//! to an array that another branch refers to, and everything else that is seen from outside. Words that only lanes outside of the loop would need are not read.
 //!
 //! Expects plain index forms; structured phase.
 
@@ -38,7 +38,7 @@ mod planes;
 use octants_ir::rewrite::{ops_in, use_counts};
 use octants_ir::{Kernel, Op, Scalar, SideTable, Type, Value};
 
-use crate::analysis::accesses_of;
+use crate::analysis::{accesses_of, arrays_beside};
 use crate::claim_words::count_words;
 use crate::demote_atomics::{separates_iterations, values_in};
 use crate::manager::Assumptions;
@@ -51,20 +51,28 @@ pub fn slice_bits(kernel: &mut Kernel, assumptions: Assumptions) {
     }
     let mut uses = None;
     for region in kernel.top_regions() {
+        let mut elsewhere = None;
         for op in kernel.regions[region].ops.clone() {
             if !may_replace(kernel, op) {
                 continue;
             }
             let uses = uses.get_or_insert_with(|| use_counts(kernel));
-            if let Some((axis, lanes)) = slice_loop(kernel, op, uses) {
+            let elsewhere = elsewhere.get_or_insert_with(|| arrays_beside(kernel, region));
+            if let Some((axis, lanes)) = slice_loop(kernel, op, uses, elsewhere) {
                 count_words(kernel, region, op, axis, lanes);
             }
         }
     }
 }
 
-/// Replaces the body by one for words, if that can be: which axis runs over words, and how many elements they have.
-fn slice_loop(kernel: &mut Kernel, op: Op, uses: &SideTable<Value, u32>) -> Option<(usize, i32)> {
+/// Replaces the body by one for words, if that can be: which axis runs over words, and how many elements they have. Not if it writes what is
+/// touched `elsewhere`.
+fn slice_loop(
+    kernel: &mut Kernel,
+    op: Op,
+    uses: &SideTable<Value, u32>,
+    elsewhere: &[Value],
+) -> Option<(usize, i32)> {
     let parallel = kernel.parallel_loop(op)?;
     let (body, axes) = (parallel.body, parallel.indices().to_vec());
     let bounds: Vec<_> = parallel.bounds().collect();
@@ -76,8 +84,11 @@ fn slice_loop(kernel: &mut Kernel, op: Op, uses: &SideTable<Value, u32>) -> Opti
     let register = if ty.elem.scalar()? == Scalar::U64 { Scalar::U64 } else { Scalar::U32 };
     let inside = values_in(kernel, body);
     let written: Vec<_> = assignments.iter().map(|assignment| assignment.base).collect();
+    if written.iter().any(|array| elsewhere.binary_search(array).is_ok()) {
+        return None;
+    }
+    let accesses = accesses_of(kernel, body);
     let is_own = |&array: &Value| {
-        let accesses = accesses_of(kernel, body);
         let writes: Vec<_> = accesses.iter().filter(|access| access.writes && access.base == array).collect();
         let rank = writes.first().map_or(0, |access| access.path.len());
         axes.iter().filter(|&&axis| axis != lane).all(|&axis| {
