@@ -244,8 +244,13 @@ def write_where(field, mask: np.ndarray, values: np.ndarray) -> None:
 
 
 def equal(name: str, found, wanted) -> bool:
+    # What lies between the elements of a view counts, too.
+    if found.base is not None and (found.base.ndim, found.base.dtype) == (found.ndim, found.dtype):
+        found, wanted = found.base, wanted.base
+    if found.dtype == np.bool_:
+        return np.array_equal(found.view(np.uint8) != 0, wanted.view(np.uint8) != 0)
     if not name.startswith("m_"):
-        return np.array_equal(found, wanted)
+        return np.array_equal(found, wanted, equal_nan=name.startswith("nan_"))
     return bool(np.all(np.abs(found - wanted) <= 4 * np.spacing(np.abs(wanted))))
 
 
@@ -261,7 +266,8 @@ def check(seed: int, folder: Path, runs: list[tuple[str, int | None]]) -> bool:
     oc.init(arch=oc.reference, **options)
     expected = Arguments(program)
     returned = in_python(program, expected)
-    if returned is None or any(np.isnan(x).any() for x in expected.arrays.values()):
+    compared = [data for name, data in expected.arrays.items() if not name.startswith("nan_")]
+    if returned is None or any(np.isnan(x).any() for x in compared):
         return False
     names = load(program.text, folder, f"generated_{seed}")
     for device, level in runs:

@@ -6,6 +6,7 @@ A program's model imports this module as ``oc``. Names that are not here are tho
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import itertools
 import math
@@ -37,6 +38,12 @@ def data_oriented(cls):
 
 def loop_config(**_):
     """Says how a loop runs, not what it computes."""
+
+
+@contextlib.contextmanager
+def stream_parallel():
+    """Says what may run at the same time."""
+    yield
 
 
 def ref(dtype):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from generator_bundles import Bundles
+from generator_edges import Edges
 from generator_expressions import Scope
 from generator_reductions import Shared
 from generator_straight import OWN
@@ -22,7 +22,7 @@ MATH = {
 }  # fmt: skip
 
 
-class Program(Bundles):
+class Program(Edges):
     """One program. ``text`` is the program, ``model`` the same as plain Python; ``kernels`` are called in order."""
 
     def __init__(self, seed: int):
@@ -72,6 +72,7 @@ class Program(Bundles):
         self.choose_quantised()
         self.choose_lists()
         self.choose_overlaps()
+        self.choose_edges()
         self.bins = [
             replace(self.shared(name, self.outputs[name][0], 4), is_assigned=not self.is_sparse(name))
             for name in ("bins", "real_bins")
@@ -92,6 +93,8 @@ class Program(Bundles):
             self.pick(*self.struct_types) if self.struct_types and r.random() < 0.5 else None
         )
         self.kernels = [self.kernel() for _ in range(r.choice([1] * 9 + [2]))]
+        if self.in_arrays and r.random() < 0.6:
+            self.kernels.append(self.branching_kernel(self.parameters()))
         self.text = "\n".join(line for line, _ in self.lines) + "\n"
         self.model = "\n".join(line for _, line in self.lines) + "\n"
 
@@ -162,6 +165,8 @@ class Program(Bundles):
 
     def part(self, scope: Scope, totals: list[Shared]) -> None:
         """A loop with what is around it, and what is computed before the next one."""
+        if self.random.random() < 0.3 and self.edge_loop(scope, 2):
+            return
         kind = self.random.randrange(12)
         if kind == 0:
             # A loop inside a branch is serial.
@@ -267,6 +272,8 @@ class Program(Bundles):
         sources = [name for name in self.outputs if name.startswith("o_")]
         source = self.pick(*sources, *(["sf"] * 3 if self.struct_field else []))
         over = self.pick(f"range({source}.shape[0])", f"range({n})", f"range(p & {n - 1})", f"range(1, {n})", source)
+        if self.random.random() < 0.1:
+            over = f"range(oc.cast({self.pick(n, f'p & {n - 1}')}, oc.{self.pick(*INTEGERS)}))"
         self.emit(base - 1, f"for {i} in {over}:")
         inner.indices.append(i)
         return i
