@@ -660,3 +660,33 @@ def test_the_greatest_value_is_found_again_whatever_it_is_rounded_with(arch, dty
             kernel.grad(x, y, n)
             # One value, and the factor that all of them have.
             assert 1 <= np.count_nonzero(x.grad.to_numpy()) <= 2, (kernel, n)
+
+
+def test_gradients_that_are_placed_at_other_indices_are_refused(arch):
+    for shape, offset in ((4, 0), (4, -1), (8, -2), (2, -2)):
+        x, loss = oc.field(oc.f32), oc.field(oc.f32, (), needs_grad=True)
+        oc.root.dense(oc.i, 4).place(x, offset=-2)
+        oc.root.dense(oc.i, shape).place(x.grad, offset=offset)
+
+        @oc.kernel
+        def squares():
+            for i in x:
+                loss[None] += x[i] ** 2
+
+        with (
+            pytest.raises(oc.OctantsRuntimeError, match=r"its `\.grad` has shape .*: place both with the same shape"),
+            oc.ad.Tape(loss),
+        ):
+            squares()
+    y = oc.field(oc.f32)
+    oc.root.dense(oc.i, 4).place(y, offset=-2)
+    oc.root.dense(oc.i, 4).place(y.grad, offset=-2)
+
+    @oc.kernel
+    def weighted():
+        for i in y:
+            loss[None] += y[i] * (i + 3)
+
+    with oc.ad.Tape(loss):
+        weighted()
+    assert y.grad.to_numpy().tolist() == [1, 2, 3, 4]

@@ -41,6 +41,8 @@ class Field(_octants.Field):
     _companion_kind: str | None = None
     _companion_owner: weakref.ref[Field] | None = None
     _is_second = False
+    #: Of a companion: whether it was found to have the indices of whose it is.
+    _has_indices_of_owner = False
     _needs: tuple[str, ...] = ()
 
     def __init__(self, name: str):
@@ -154,7 +156,19 @@ class Field(_octants.Field):
     def _leaf_companion(self, kind: str, leaf: int) -> Field | None:
         """The companion of one leaf, if it is placed."""
         part = next(itertools.islice(self._leaf_fields(), leaf, None))
-        return part._companion(kind) if part._has(kind) else None
+        if not part._has(kind):
+            return None
+        companion = part._companion(kind)
+        assert companion is not None
+        if not companion._has_indices_of_owner:
+            own, others = ((one.shape, tuple(one._origin())) for one in (part, companion))
+            if own != others:
+                raise OctantsRuntimeError(
+                    f"{part._description()} has shape {own[0]} from index {own[1]} on, and its `.{kind}` has shape {others[0]} from {others[1]} on: "
+                    "place both with the same shape and offset"
+                )
+            companion._has_indices_of_owner = True
+        return companion
 
     def _second_derivatives(self) -> Field:
         """The duals of a field of gradients, made when they are first asked for."""
