@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from . import _session, ad, experimental, math, profiler, types
 from ._compile import compile, compile_all  # noqa: A004
 from ._data_oriented import data_oriented
@@ -170,6 +172,11 @@ def __getattr__(name: str):
         from . import exceptions
 
         return getattr(exceptions, name)
+    if not name.startswith("_") and "taichi" in sys.modules:
+        from . import _taichi
+
+        if _taichi.is_installed() and name in _taichi.__all__:
+            return getattr(_taichi, name)
     from ._on_demand import module
 
     return module(__name__, name, _MODULES, name)

@@ -6,6 +6,7 @@ Inside a kernel the compiler recognises the constructors by their mark ``__octan
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 
 from ._conversion import converted
@@ -34,7 +35,13 @@ class Matrix(Operators):
     _ranks = (1, 2)
     _wanted = "oc.Matrix takes a list of rows of equal length, or a flat list of numbers"
 
-    def __new__(cls, arr, dt=None):
+    def __new__(cls, arr, *args, dt=None, **old):
+        if args or old or type(arr) is int:
+            if (field := cls._old_field((arr, *args), dt, old)) is not None:
+                return field
+            if old or len(args) + (dt is not None) > 1:
+                raise OctantsTypeError(f"oc.{cls.__name__} takes a list of numbers and a type `dt`")
+            dt = args[0] if args else dt
         if dt is None or type(dt) is DataType:
             entries = plain_array(arr, dt)
             if entries is not None and entries.ndim in cls._ranks:
@@ -48,6 +55,17 @@ class Matrix(Operators):
         if entries.ndim not in cls._ranks or entries.size == 0:
             raise OctantsTypeError(f"{cls._wanted}, not values of shape {entries.shape}")
         return matrix_over(entries, declared)
+
+    @classmethod
+    def _old_field(cls, args: tuple, dt, options: dict):
+        """The field that this form of Taichi's means to a program that runs as such a one; else ``None``."""
+        if "taichi" not in sys.modules:
+            return None
+        from . import _taichi
+
+        if not _taichi.is_installed():
+            return None
+        return _taichi.old_field(issubclass(cls, Vector), args, options if dt is None else {**options, "dt": dt})
 
     def __class_getitem__(cls, parameters):
         """``oc.Matrix[n, m, dtype]`` and ``oc.Vector[n, dtype]``: the types ``oc.types.matrix(...)`` and ``oc.types.vector(...)``."""

@@ -7,6 +7,7 @@ and change nothing.
 from __future__ import annotations
 
 import os
+import sys
 
 from ._octants import processors
 
@@ -130,6 +131,7 @@ def _from_environment(name: str, default: object) -> object | None:
 def resolve(given: dict[str, object]) -> dict[str, object]:
     """All options with their values: defaults, then the environment, then what was given."""
     known = MEANINGFUL | INERT
+    given = _without_taichi(given)
     for name in given:
         if name not in known:
             raise KeyError(_unknown(name, known))
@@ -152,6 +154,23 @@ def resolve(given: dict[str, object]) -> dict[str, object]:
         if options[name]:
             _warn(f"option {name} has no effect in this version of Octants")
     return options
+
+
+def _without_taichi(given: dict[str, object]) -> dict[str, object]:
+    """Without options of Taichi alone, of which a program that runs as Taichi's is told once."""
+    if "taichi" not in sys.modules or given.keys() <= MEANINGFUL.keys() | INERT.keys():
+        return given
+    from . import _taichi
+
+    dropped = (
+        sorted(_taichi.OPTIONS & given.keys() - MEANINGFUL.keys() - INERT.keys()) if _taichi.is_installed() else []
+    )
+    if dropped:
+        names = " and ".join([", ".join(dropped[:-1]), dropped[-1]] if dropped[:-1] else dropped)
+        _warn(
+            f"option{'s' if dropped[:-1] else ''} {names} of Taichi ha{'ve' if dropped[:-1] else 's'} no effect in Octants"
+        )
+    return {name: value for name, value in given.items() if name not in dropped}
 
 
 def cache_folder(given: str = "") -> str:

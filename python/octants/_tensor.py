@@ -157,7 +157,7 @@ class Tensor(_octants.Tensor):
         make, args = self.__reduce__()
         return make(copy(self._impl)) if make is wrap else make(*args)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, tuple]:
         inner = self._impl
         if isinstance(inner, Ndarray) or inner._placement is not None:
             return wrap, (inner,)
