@@ -1,6 +1,38 @@
-"""Finds the text of a function that stands in no file: notebook cells, doctests, interactive sessions."""
+"""Finds the text of a function that stands in no file (notebook cells, doctests, interactive sessions), and tells whether a text is a function's."""
 
 from __future__ import annotations
+
+import functools
+import types
+
+
+class SourceChanged(OSError):
+    """The file of a function was changed after Python had imported it."""
+
+
+def is_text_of(text: str, function) -> bool:
+    """Whether Python compiled the function from this text of its file."""
+    loader = function.__globals__.get("__loader__")
+    # Others may change what they compile, as pytest does with assertions.
+    if loader is not None and type(loader).__name__ not in ("SourceFileLoader", "ZipImporter"):
+        return True
+    code = function.__code__
+    return code in _codes(text, code.co_filename)
+
+
+@functools.lru_cache(maxsize=8)
+def _codes(text: str, filename: str) -> frozenset[types.CodeType]:
+    """All that Python compiles a text to."""
+    try:
+        waiting = [compile(text, filename, "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError):
+        return frozenset()
+    found = set()
+    while waiting:
+        code = waiting.pop()
+        found.add(code)
+        waiting.extend(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return frozenset(found)
 
 
 def find(function) -> tuple[str, int]:

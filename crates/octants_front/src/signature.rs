@@ -101,6 +101,12 @@ pub fn check_signature<H: Host>(
 
 /// The host could not say where a function's text is.
 pub(crate) fn source_unavailable(exception: &HostException) -> Diagnostic {
+    if exception.type_name == "SourceChanged" {
+        let mut diagnostic = Diagnostic::new(Code::SourceUnavailable, exception.message.clone())
+            .help("import the module again, or start the program again: a kernel is compiled from the text that Python imported");
+        diagnostic.cause.clone_from(&exception.cause);
+        return diagnostic;
+    }
     let mut diagnostic = Diagnostic::new(
         Code::SourceUnavailable,
         format!("the function's source cannot be found: {}", exception.message),
