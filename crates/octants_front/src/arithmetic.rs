@@ -105,6 +105,26 @@ fn reals(op: BinaryOp, a: f64, b: f64) -> Option<f64> {
     }
 }
 
+/// `abs(x)` of a number that is no truth value.
+pub fn absolute(a: Number) -> Option<Number> {
+    match a {
+        Number::Bool(_) => None,
+        Number::Int(value) => value.checked_abs().map(Number::Int),
+        Number::Float(value) => Some(Number::Float(value.abs())),
+    }
+}
+
+/// The smaller or the greater of two numbers, the first where neither is; an integer beside a real is a real.
+pub fn extremum(is_max: bool, a: Number, b: Number) -> Number {
+    let op = if is_max { CompareOp::Gt } else { CompareOp::Lt };
+    let (winner, loser) = if compare(op, b, a) == Some(true) { (b, a) } else { (a, b) };
+    match (winner, loser) {
+        (Number::Bool(_) | Number::Int(_), Number::Float(_)) => Number::Float(winner.real()),
+        (Number::Bool(value), Number::Int(_)) => Number::Int(value.into()),
+        _ => winner,
+    }
+}
+
 pub fn unary(op: UnaryOp, a: Number) -> Option<Number> {
     match (op, a) {
         (UnaryOp::Not, _) => Some(Number::Bool(!a.truth())),

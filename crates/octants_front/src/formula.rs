@@ -26,6 +26,11 @@ enum FormulaStep {
     Compare(CompareOp),
     /// A function of one real.
     Function(Intrinsic),
+    Absolute,
+    /// The smaller of two, or the greater.
+    Extremum {
+        is_max: bool,
+    },
     Convert(NumberKind),
 }
 
@@ -91,6 +96,14 @@ impl Formula {
         self.then(FormulaStep::Function(intrinsic))
     }
 
+    pub(crate) fn absolute(&self) -> Self {
+        self.then(FormulaStep::Absolute)
+    }
+
+    pub(crate) fn extremum(&self, is_max: bool, other: &Self) -> Option<Self> {
+        self.with(other, FormulaStep::Extremum { is_max })
+    }
+
     pub(crate) fn convert(&self, kind: NumberKind) -> Self {
         self.then(FormulaStep::Convert(kind))
     }
@@ -135,6 +148,10 @@ impl Formula {
                     (2, Number::Bool(arithmetic::compare(op, stack[depth - 2], stack[depth - 1])?))
                 }
                 FormulaStep::Function(intrinsic) => (1, at_compile_time(intrinsic, stack[depth - 1].real())?),
+                FormulaStep::Absolute => (1, arithmetic::absolute(stack[depth - 1])?),
+                FormulaStep::Extremum { is_max } => {
+                    (2, arithmetic::extremum(is_max, stack[depth - 2], stack[depth - 1]))
+                }
                 FormulaStep::Convert(NumberKind::Bool) => (1, Number::Bool(stack[depth - 1].truth())),
                 FormulaStep::Convert(NumberKind::Int) => (1, Number::Int(stack[depth - 1].truncated()?)),
                 FormulaStep::Convert(NumberKind::Float) => (1, Number::Float(stack[depth - 1].real())),

@@ -4,7 +4,8 @@ use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, BitOp, BitUnary, MathOp, MathUnary};
 use octants_ir::{Data, Scalar, Value};
 
-use crate::host::{BinaryOp, CompareOp, Host, Number};
+use crate::arithmetic;
+use crate::host::{BinaryOp, Host, Number};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
@@ -126,6 +127,9 @@ impl<H: Host> Lowerer<'_, H> {
                 match x.term {
                     Term::Int(value) => Ok(Term::Int(value.abs())),
                     Term::Float(value) => Ok(Term::Float(value.abs())),
+                    Term::Formula(number) if self.formula_absolute(&number).is_some() => {
+                        Ok(self.formula_absolute(&number).unwrap_or(Term::Formula(number)))
+                    }
                     term => {
                         let value = self.value(term, x.span)?;
                         Ok(Term::Value(self.at(span).arith_unary(ArithOp::Abs, value)))
@@ -184,11 +188,13 @@ impl<H: Host> Lowerer<'_, H> {
         let mut best = (self.loaded(first, at)?, at);
         for (term, at) in rest {
             let term = self.loaded(term, at)?;
-            let order = if intrinsic == Intrinsic::Min { CompareOp::Lt } else { CompareOp::Gt };
-            if fold::is_number(&best.0) && fold::is_number(&term) {
-                let wins = fold::compare(order, &term, &best.0) == Some(true);
-                let (winner, loser) = if wins { ((term, at), best.0) } else { (best, term) };
-                best = (fold::promoted_beside(winner.0, &loser), winner.1);
+            let is_max = intrinsic == Intrinsic::Max;
+            if let Some(calculated) = self.formula_extremum(is_max, &best.0, &term) {
+                best = (calculated, at);
+                continue;
+            }
+            if let (Some(a), Some(b)) = (fold::number(&best.0), fold::number(&term)) {
+                best = (fold::literal(arithmetic::extremum(is_max, a, b)), at);
                 continue;
             }
             let op = if intrinsic == Intrinsic::Min { ArithOp::Min } else { ArithOp::Max };
@@ -198,7 +204,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
         match best.0 {
             Term::Value(_) | Term::Index(_) => Ok(best.0),
-            number if fold::is_number(&number) => Ok(number),
+            number if fold::is_number(&number) || matches!(number, Term::Formula(_)) => Ok(number),
             // Says what it is, if it is no number.
             other => self.value(other, best.1).map(Term::Value),
         }
@@ -271,6 +277,14 @@ impl<H: Host> Lowerer<'_, H> {
         match x.term {
             Term::Int(_) => Ok(Term::Int(number)),
             Term::Float(_) => Ok(Term::Float(number as f64)),
+            Term::Formula(like) => match like.now {
+                Number::Int(_) => Ok(Term::Int(number)),
+                Number::Float(_) => Ok(Term::Float(number as f64)),
+                Number::Bool(_) => {
+                    let like = self.value(Term::Formula(like), x.span)?;
+                    Ok(Term::Value(self.constant_like(like, number, span)))
+                }
+            },
             term => {
                 let like = self.value(term, x.span)?;
                 Ok(Term::Value(self.constant_like(like, number, span)))

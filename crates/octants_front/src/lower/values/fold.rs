@@ -37,16 +37,6 @@ pub(crate) fn compare<O>(op: CompareOp, a: &Term<O>, b: &Term<O>) -> Option<bool
     arithmetic::compare(op, number(a)?, number(b)?)
 }
 
-/// A number as the promoted type of it and another one: an integer beside a real is a real.
-pub(crate) fn promoted_beside<O>(number: Term<O>, other: &Term<O>) -> Term<O> {
-    match (&number, other) {
-        (Term::Int(value), Term::Float(_)) => Term::Float(*value as f64),
-        (Term::Bool(value), Term::Float(_)) => Term::Float(f64::from(*value)),
-        (Term::Bool(value), Term::Int(_)) => Term::Int((*value).into()),
-        _ => number,
-    }
-}
-
 /// The truth of a literal.
 pub(crate) fn truth<O>(term: &Term<O>) -> Option<bool> {
     match term {

@@ -265,6 +265,30 @@ impl<H: Host> Lowerer<'_, H> {
         Some(calculated(number.formula.unary(op), arithmetic::unary(op, number.now)?))
     }
 
+    /// `abs(x)` of a number.
+    pub(crate) fn formula_absolute(&self, number: &Calculated) -> Option<Term<H::Object>> {
+        Some(calculated(number.formula.absolute(), arithmetic::absolute(number.now)?))
+    }
+
+    /// `min(a, b)` or `max(a, b)` of two numbers, at least one of which is a formula. One that is too long is pinned.
+    pub(crate) fn formula_extremum(
+        &mut self,
+        is_max: bool,
+        a: &Term<H::Object>,
+        b: &Term<H::Object>,
+    ) -> Option<Term<H::Object>> {
+        let (a, b) = self.formula_pair(a, b)?;
+        let now = arithmetic::extremum(is_max, a.now, b.now);
+        Some(match a.formula.extremum(is_max, &b.formula) {
+            Some(formula) => calculated(formula, now),
+            None => {
+                self.pin_operands(&a.formula);
+                self.pin_operands(&b.formula);
+                fold::literal(now)
+            }
+        })
+    }
+
     /// A function of one real.
     pub(crate) fn formula_function(
         &self,
@@ -275,7 +299,7 @@ impl<H: Host> Lowerer<'_, H> {
         Some(calculated(number.formula.function(intrinsic), now))
     }
 
-    /// `int(x)`, `float(x)`, `bool(x)`.
+    /// `int(x)`, `float(x)`, `bool(x)`; the number itself, pinned, where only Python could say.
     pub(crate) fn formula_converted(&mut self, number: &Calculated, kind: NumberKind) -> Term<H::Object> {
         let formula = number.formula.convert(kind);
         let now = match kind {

@@ -6,8 +6,8 @@ use octants_ir::{Const, OpKind, Region, Scalar, Type, Value};
 
 use super::fold;
 use super::promote::promote;
-use crate::ast::{Expr, LogicalOp};
-use crate::host::Host;
+use crate::ast::{Expr, ExprKind, LogicalOp};
+use crate::host::{Host, Number, UnaryOp};
 use crate::lower::Lowerer;
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
@@ -52,6 +52,13 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let decided_by = op == LogicalOp::Or;
+        // Which of two numbers it is decides of its type: the code is for the first one's value. Truth values have one type.
+        let first = match &first {
+            Term::Formula(number) if !matches!(number.now, Number::Bool(_)) || is_number_like(second) => {
+                self.pinned(first)
+            }
+            _ => first,
+        };
         if let Some(truth) = fold::truth(&first)
             && fold::is_number(&first)
         {
@@ -63,8 +70,10 @@ impl<H: Host> Lowerer<'_, H> {
             let second_term = self.operand(second)?;
             self.logical_operand(second_term, second.span)
         } else {
-            let Term::Value(a) = self.logical_operand(first, first_span)? else {
-                return Err(self.not_static(first_span));
+            let a = match self.logical_operand(first, first_span)? {
+                Term::Value(value) => value,
+                formula @ Term::Formula(_) => self.value(formula, first_span)?,
+                _ => return Err(self.not_static(first_span)),
             };
             let is_scalar = self.data(a).tensor_shape().is_none();
             if is_scalar && self.options.short_circuit {
@@ -176,8 +185,7 @@ impl<H: Host> Lowerer<'_, H> {
     fn logical_operand(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
         let rvalue = self.loaded(term, span)?;
         match &rvalue {
-            Term::Formula(_) => self.value(rvalue, span).map(Term::Value),
-            Term::Value(_) | Term::Bool(_) | Term::Int(_) | Term::Float(_) => Ok(rvalue),
+            Term::Value(_) | Term::Formula(_) | Term::Bool(_) | Term::Int(_) | Term::Float(_) => Ok(rvalue),
             Term::Index(_) => self.value(rvalue, span).map(Term::Value),
             other => {
                 let what = self.describe(other);
@@ -188,5 +196,15 @@ impl<H: Host> Lowerer<'_, H> {
                 ))
             }
         }
+    }
+}
+
+/// Whether an expression may well be a number that is known while compiling, and no truth value.
+fn is_number_like(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Attribute { .. } => true,
+        ExprKind::Unary { operand, op } => *op != UnaryOp::Not && is_number_like(operand),
+        ExprKind::Binary { left, right, .. } => is_number_like(left) && is_number_like(right),
+        _ => false,
     }
 }

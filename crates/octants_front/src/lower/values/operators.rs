@@ -326,6 +326,9 @@ impl<H: Host> Lowerer<'_, H> {
             (_, Term::Bool(true)) => Ok(a),
             (Term::Bool(false), _) | (_, Term::Bool(false)) => Ok(Term::Bool(false)),
             _ => {
+                if let Some(calculated) = self.formula_binary(BinaryOp::BitAnd, &a, &b) {
+                    return Ok(calculated);
+                }
                 let (a, b) = (self.value(a, span)?, self.value(b, span)?);
                 self.bitwise(BitOp::And, "and", a, b, span).map(Term::Value)
             }
