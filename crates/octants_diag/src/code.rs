@@ -366,7 +366,7 @@ codes! {
     UnrollLimit "OC1001" SyntaxWarning "a static loop with many iterations"
         "Every iteration is compiled separately. Use a run-time loop where the index need not be a constant.";
     PythonCall "OC1002" SyntaxWarning "a plain Python function called in a kernel"
-        "It runs once, while compiling. Mark it `@oc.func` to make it part of the kernel.";
+        "It runs while compiling, and again at each call of the kernel, to see whether it still gives the same. Mark it `@oc.func` to make it part of the kernel.";
     LossyStore "OC1003" UserWarning "a store that loses precision"
         "The value is cast to the type of the variable or element. Cast explicitly to silence this.";
     IndexCast "OC1004" UserWarning "an index or bound that is cast to i32"
@@ -383,6 +383,8 @@ codes! {
         "What is stored in the field depends on an input that has gradients. The field has none, so it counts as a constant for those who read it: that part of the derivative is missing. Make the field with `needs_grad=True`, or call `oc.stop_grad` on the inputs if that is meant. With ndarrays, or where nothing of the derivative is left, it is an error (OC1102).";
     IgnoredAnnotation "OC1010" UserWarning "a func that does not return what its annotation says"
         "An annotation that is a number's type converts what an `@oc.func` returns. One that is a vector, a matrix or a struct does not: the caller gets the value as it is. Correct the annotation, or cast what is returned.";
+    FrozenValue "OC1011" UserWarning "a time or a random number that is part of the code"
+        "Functions of Python run while the kernel is being compiled. One that gives the time or a random number gave it once: each call of the kernel sees the same. Pass it as an argument, or use `oc.random` for a number that each call draws anew.";
 
     DerivativeOverwritten "OC1101" Compilation "a derivative that needs a value which the kernel overwrites"
         "The derivative in reverse mode runs after the kernel and reads its arrays again. What was overwritten meanwhile is gone, unless the kernel was called inside of `oc.ad.Tape`, which keeps it. Or write to another array or to another element. Likewise, how often a loop runs that overwrites what is kept must not depend on what the kernel itself writes.";

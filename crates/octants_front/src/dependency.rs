@@ -47,6 +47,10 @@ pub enum Role {
     Holder,
     /// Only its members matter, and that it is of the same type; of a container also the length, of a vector or matrix the shape.
     Walked,
+    /// Likewise, of a dict that is looped over: also the keys in their order.
+    Keys,
+    /// A func that the object has under a name: its class must have the same one, and the object itself nothing else.
+    Method,
     /// The same object as an earlier dependency, whose members stand for its own.
     Same(usize),
     /// A parameter by value.

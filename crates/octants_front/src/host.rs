@@ -487,9 +487,9 @@ pub trait Host {
     fn data_oriented(&self, _object: &Self::Object) -> Option<bool> {
         None
     }
-    /// Attributes of an object that are numbers, vectors, texts or the like: what host code may look at.
-    fn plain_attributes(&self, _object: &Self::Object) -> Vec<String> {
-        Vec::new()
+    /// Whether an object keeps a number, a vector, a text or the like under a name.
+    fn has_plain_attribute(&self, _object: &Self::Object, _name: &str) -> bool {
+        false
     }
     /// The object that a plain callable is bound to.
     fn receiver(&self, _object: &Self::Object) -> Option<Self::Object> {
@@ -513,7 +513,45 @@ pub trait Host {
     fn make_slice(&self, start: Self::Object, stop: Self::Object, step: Self::Object) -> Self::Object;
     fn make_expr(&self, id: ExprId) -> Self::Object;
 
+    // Looking again at a launch. What an operation below gives is compared by the host; what is read of a member, by `getattr` and `getitem`, is a
+    // dependency, and compared as such.
+
+    /// What is in a container or an array becomes part of the code.
+    fn observe(&self, _object: &Self::Object) {}
+    /// Whether an object is a container of the host's own besides tuples, lists and dicts, which is compared by what it holds.
+    fn is_collection(&self, _object: &Self::Object) -> bool {
+        false
+    }
+    /// What is in an object is compared as a dependency: what follows from it need not be evaluated again.
+    fn guard(&self, _object: &Self::Object) {}
+    /// Whether a callable gives something else each time: the time, a random number.
+    fn is_unsteady(&self, _callee: &Self::Object) -> bool {
+        false
+    }
+    /// What was evaluated and must be again by a launch, in the host's own form; `None` if there is nothing.
+    fn evaluations(&self) -> HostResult<Option<Arc<dyn Any + Send + Sync>>> {
+        Ok(None)
+    }
+
     // Operations; each may run user code, which may come back through the tracer.
+    /// An attribute of an object that is no member.
+    fn evaluate_attribute(
+        &self,
+        object: &Self::Object,
+        name: &str,
+        tracer: &mut dyn Tracer<Self::Object>,
+    ) -> HostResult<Self::Object> {
+        self.getattr(object, name, tracer)
+    }
+    /// An item of an object that is no member.
+    fn evaluate_item(
+        &self,
+        object: &Self::Object,
+        index: &Self::Object,
+        tracer: &mut dyn Tracer<Self::Object>,
+    ) -> HostResult<Self::Object> {
+        self.getitem(object, index, tracer)
+    }
     fn truth(&self, object: &Self::Object, tracer: &mut dyn Tracer<Self::Object>) -> HostResult<bool>;
     fn iterate(
         &self,

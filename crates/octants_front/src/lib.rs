@@ -16,6 +16,9 @@ mod parse;
 mod signature;
 mod sources;
 
+use std::any::Any;
+use std::sync::Arc;
+
 use octants_diag::Diagnostic;
 use octants_ir::{ArrayType, Kernel, KernelOptions, Scalar};
 
@@ -101,4 +104,6 @@ pub struct Lowered<O> {
     /// What the kernel returns, in the shape that the caller sees.
     pub returns: Returns,
     pub warnings: Vec<Diagnostic>,
+    /// What host code evaluated for the kernel, as far as a launch has to do it again.
+    pub evaluations: Option<Arc<dyn Any + Send + Sync>>,
 }

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::cell::OnceCell;
-use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,18 +19,19 @@ use pyo3::types::{
 };
 
 use crate::buffer_view::BufferView;
+use crate::evaluation::{self, Operation, Recorder};
 use crate::expr::{self, Expr};
 use crate::field::Field;
 use crate::foreign::ForeignArray;
 use crate::func::Func;
 use crate::ndarray::Ndarray;
 use crate::tree::Node;
-use crate::{aggregate, dtype, stack, tensor};
+use crate::{aggregate, dtype, stack, template, tensor};
 
 mod annotations;
 mod functions;
 mod meanings;
-mod memo;
+pub mod memo;
 
 pub use annotations::any_array;
 use annotations::field_annotation;
@@ -54,6 +54,8 @@ pub struct PyHost<'py> {
     /// By class, as what follows.
     data_oriented: Memo<'py, Option<bool>>,
     encoded: Memo<'py, Option<Object<'py>>>,
+    /// What Python evaluates for the kernel.
+    recorder: Recorder<'py>,
 }
 
 impl<'py> PyHost<'py> {
@@ -67,7 +69,19 @@ impl<'py> PyHost<'py> {
             definitions: Memo::default(),
             data_oriented: Memo::default(),
             encoded: Memo::default(),
+            recorder: Recorder::default(),
         }
+    }
+
+    /// Lets Python evaluate something, which a launch repeats where it must.
+    fn evaluate(
+        &self,
+        operation: Operation,
+        operands: &[&Object<'py>],
+        tracer: DynTracer<'_, 'py>,
+    ) -> PyResult<Object<'py>> {
+        let operands: Vec<_> = operands.iter().map(|&operand| operand.clone()).collect();
+        self.recorder.evaluate(operation, &operands, tracer)
     }
 
     /// A Python exception as the front end sees it.
@@ -88,24 +102,16 @@ pub fn data_oriented(object: &Bound<'_, PyAny>) -> Option<bool> {
     object.get_type().getattr_opt(DATA_ORIENTED).ok()??.extract().ok()
 }
 
-/// Names of an object's own attributes that are plain values. The attributes of a class are no dict, but a mapping.
-fn plain_names(object: &Bound<'_, PyAny>) -> Vec<String> {
-    let Ok(Some(attributes)) = object.getattr_opt("__dict__") else { return Vec::new() };
-    let Ok(items) = attributes.call_method0("items").and_then(|items| items.try_iter()) else {
-        return Vec::new();
-    };
-    let is_plain = |value: &Bound<'_, PyAny>| {
+/// Whether the dictionary of an object has a number, a vector, a text or the like under a name.
+fn holds_plain(object: &Bound<'_, PyAny>, name: &str) -> bool {
+    let Ok(Some(attributes)) = object.getattr_opt("__dict__") else { return false };
+    attributes.get_item(name).is_ok_and(|value| {
         value.is_none()
             || value.is_instance_of::<PyInt>()
             || value.is_instance_of::<PyFloat>()
             || value.is_instance_of::<PyString>()
-            || aggregate::is_tensor(value)
-    };
-    items
-        .filter_map(|item| item.ok()?.extract::<(String, Bound<'_, PyAny>)>().ok())
-        .filter(|(_, value)| is_plain(value))
-        .map(|(name, _)| name)
-        .collect()
+            || aggregate::is_tensor(&value)
+    })
 }
 
 /// Whether a class is data-oriented.
@@ -255,11 +261,14 @@ impl<'py> Host for PyHost<'py> {
     }
 
     fn items(&self, object: &Object<'py>) -> Vec<Object<'py>> {
-        if let Ok(items) = object.cast::<PyTuple>() {
-            return items.iter().map(tensor::into_unwrapped).collect();
-        }
-        let items = object.cast::<PyList>().ok();
-        items.map_or_else(Vec::new, |items| items.iter().map(tensor::into_unwrapped).collect())
+        let items: Vec<_> = if let Ok(items) = object.cast::<PyTuple>() {
+            items.iter().map(tensor::into_unwrapped).collect()
+        } else {
+            let items = object.cast::<PyList>().ok();
+            items.map_or_else(Vec::new, |items| items.iter().map(tensor::into_unwrapped).collect())
+        };
+        self.recorder.items(object, &items);
+        items
     }
 
     fn pairs(&self, object: &Object<'py>) -> Vec<(Object<'py>, Object<'py>)> {
@@ -350,24 +359,25 @@ impl<'py> Host for PyHost<'py> {
         self.data_oriented.get_or_find(object.get_type().as_any(), || data_oriented(object))
     }
 
-    fn plain_attributes(&self, object: &Object<'py>) -> Vec<String> {
-        let class = object.cast::<PyType>().cloned().unwrap_or_else(|_| object.get_type());
-        let mut names = if class.is(object) { Vec::new() } else { plain_names(object) };
-        for class in class.mro().iter() {
-            // What begins with underscores belongs to Python.
-            let inherited = plain_names(&class).into_iter().filter(|name| !name.starts_with("__"));
-            names.extend(inherited);
+    fn has_plain_attribute(&self, object: &Object<'py>, name: &str) -> bool {
+        if let Ok(module) = object.cast::<PyModule>() {
+            let is_known = |name: Bound<'_, PyString>| evaluation::is_pure_module(&name.to_string());
+            return !module.name().is_ok_and(is_known) && holds_plain(object, name);
         }
-        let mut seen = HashSet::new();
-        names.retain(|name| seen.insert(name.clone()));
-        names
+        // What an evaluation made is made anew by each launch.
+        if self.recorder.is_fresh(object) {
+            return false;
+        }
+        // What begins with underscores belongs to Python.
+        let of_class = |class: Bound<'_, PyAny>| !name.starts_with("__") && holds_plain(&class, name);
+        holds_plain(object, name) || object.get_type().mro().iter().any(of_class)
     }
 
     fn receiver(&self, object: &Object<'py>) -> Option<Object<'py>> {
-        if object.is_instance_of::<PyCFunction>() {
-            return None;
-        }
-        object.getattr_opt("__self__").ok()?.filter(|receiver| !receiver.is_none())
+        let receiver = object.getattr_opt("__self__").ok()?.filter(|receiver| !receiver.is_none())?;
+        // A function of a compiled module is bound to that.
+        let is_function = object.is_instance_of::<PyCFunction>() && receiver.is_instance_of::<PyModule>();
+        (!is_function).then_some(receiver)
     }
 
     fn requires_top_level(&self, func: &Object<'py>) -> bool {
@@ -395,19 +405,26 @@ impl<'py> Host for PyHost<'py> {
     }
 
     fn make_tuple(&self, items: Vec<Object<'py>>) -> Object<'py> {
-        PyTuple::new(self.py, items).expect("a tuple can be made").into_any()
+        let made = PyTuple::new(self.py, &items).expect("a tuple can be made").into_any();
+        self.recorder.made(Operation::Tuple, &items, &made);
+        made
     }
 
     fn make_list(&self, items: Vec<Object<'py>>) -> Object<'py> {
-        PyList::new(self.py, items).expect("a list can be made").into_any()
+        let made = PyList::new(self.py, &items).expect("a list can be made").into_any();
+        self.recorder.made(Operation::List, &items, &made);
+        made
     }
 
     fn make_dict(&self, items: Vec<(Object<'py>, Object<'py>)>) -> HostResult<Object<'py>> {
         let dict = PyDict::new(self.py);
-        for (key, value) in items {
+        for (key, value) in &items {
             self.result(dict.set_item(key, value))?;
         }
-        Ok(dict.into_any())
+        let made = dict.into_any();
+        let parts: Vec<_> = items.into_iter().flat_map(|(key, value)| [key, value]).collect();
+        self.recorder.made(Operation::Dict, &parts, &made);
+        Ok(made)
     }
 
     fn make_slice(&self, start: Object<'py>, stop: Object<'py>, step: Object<'py>) -> Object<'py> {
@@ -424,13 +441,13 @@ impl<'py> Host for PyHost<'py> {
     }
 
     fn truth(&self, object: &Object<'py>, tracer: DynTracer<'_, 'py>) -> HostResult<bool> {
-        self.result(expr::tracing(tracer, || object.is_truthy()))
+        let result = self.evaluate(Operation::Truth, &[object], tracer);
+        self.result(result.and_then(|truth| truth.is_truthy()))
     }
 
     fn iterate(&self, object: &Object<'py>, tracer: DynTracer<'_, 'py>) -> HostResult<Vec<Object<'py>>> {
-        self.result(expr::tracing(tracer, || {
-            object.try_iter()?.map(|item| item.map(tensor::into_unwrapped)).collect()
-        }))
+        let result = self.evaluate(Operation::Iterate, &[object], tracer);
+        self.result(result).map(|items| self.items(&items))
     }
 
     fn getattr(
@@ -451,6 +468,31 @@ impl<'py> Host for PyHost<'py> {
         self.result(expr::tracing(tracer, || object.get_item(index).map(tensor::into_unwrapped)))
     }
 
+    fn evaluate_attribute(
+        &self,
+        object: &Object<'py>,
+        name: &str,
+        tracer: DynTracer<'_, 'py>,
+    ) -> HostResult<Object<'py>> {
+        if object.is_instance_of::<PyModule>()
+            && let Ok(found) = object.getattr(name)
+            && evaluation::is_part_of_text(object, &found)
+        {
+            return Ok(tensor::into_unwrapped(found));
+        }
+        let name = PyString::intern(self.py, name).unbind();
+        self.result(self.evaluate(Operation::Attribute(name), &[object], tracer))
+    }
+
+    fn evaluate_item(
+        &self,
+        object: &Object<'py>,
+        index: &Object<'py>,
+        tracer: DynTracer<'_, 'py>,
+    ) -> HostResult<Object<'py>> {
+        self.result(self.evaluate(Operation::Item, &[object, index], tracer))
+    }
+
     fn binary(
         &self,
         op: BinaryOp,
@@ -458,30 +500,11 @@ impl<'py> Host for PyHost<'py> {
         b: &Object<'py>,
         tracer: DynTracer<'_, 'py>,
     ) -> HostResult<Object<'py>> {
-        self.result(expr::tracing(tracer, || match op {
-            BinaryOp::Add => a.add(b),
-            BinaryOp::Sub => a.sub(b),
-            BinaryOp::Mul => a.mul(b),
-            BinaryOp::Div => a.div(b),
-            BinaryOp::FloorDiv => a.floor_div(b),
-            BinaryOp::Mod => a.rem(b),
-            BinaryOp::Pow => a.pow(b, self.py.None()),
-            BinaryOp::Shl => a.lshift(b),
-            BinaryOp::Shr => a.rshift(b),
-            BinaryOp::BitAnd => a.bitand(b),
-            BinaryOp::BitOr => a.bitor(b),
-            BinaryOp::BitXor => a.bitxor(b),
-            BinaryOp::MatMul => a.matmul(b),
-        }))
+        self.result(self.evaluate(Operation::Binary(op), &[a, b], tracer))
     }
 
     fn unary(&self, op: UnaryOp, a: &Object<'py>, tracer: DynTracer<'_, 'py>) -> HostResult<Object<'py>> {
-        self.result(expr::tracing(tracer, || match op {
-            UnaryOp::Neg => a.neg(),
-            UnaryOp::Pos => a.pos(),
-            UnaryOp::Invert => a.bitnot(),
-            UnaryOp::Not => Ok(self.make_bool(!a.is_truthy()?)),
-        }))
+        self.result(self.evaluate(Operation::Unary(op), &[a], tracer))
     }
 
     fn compare(
@@ -491,19 +514,7 @@ impl<'py> Host for PyHost<'py> {
         b: &Object<'py>,
         tracer: DynTracer<'_, 'py>,
     ) -> HostResult<Object<'py>> {
-        use pyo3::basic::CompareOp as Rich;
-        self.result(expr::tracing(tracer, || match op {
-            CompareOp::Lt => a.rich_compare(b, Rich::Lt),
-            CompareOp::Le => a.rich_compare(b, Rich::Le),
-            CompareOp::Gt => a.rich_compare(b, Rich::Gt),
-            CompareOp::Ge => a.rich_compare(b, Rich::Ge),
-            CompareOp::Eq => a.rich_compare(b, Rich::Eq),
-            CompareOp::Ne => a.rich_compare(b, Rich::Ne),
-            CompareOp::Is => Ok(self.make_bool(a.is(b))),
-            CompareOp::IsNot => Ok(self.make_bool(!a.is(b))),
-            CompareOp::In => Ok(self.make_bool(b.contains(a)?)),
-            CompareOp::NotIn => Ok(self.make_bool(!b.contains(a)?)),
-        }))
+        self.result(self.evaluate(Operation::Compare(op), &[a, b], tracer))
     }
 
     fn call(
@@ -513,23 +524,35 @@ impl<'py> Host for PyHost<'py> {
         kwargs: &[(String, Object<'py>)],
         tracer: DynTracer<'_, 'py>,
     ) -> HostResult<Object<'py>> {
-        self.result(expr::tracing(tracer, || {
-            let args = PyTuple::new(self.py, args)?;
-            if kwargs.is_empty() {
-                return callee.call1(args).map(tensor::into_unwrapped);
-            }
-            let named = PyDict::new(self.py);
-            for (name, value) in kwargs {
-                named.set_item(name, value)?;
-            }
-            callee.call(args, Some(&named)).map(tensor::into_unwrapped)
-        }))
+        let names = kwargs.iter().map(|(name, _)| name.clone()).collect();
+        let named = kwargs.iter().map(|(_, value)| value);
+        let operands: Vec<_> = std::iter::once(callee).chain(args).chain(named).collect();
+        self.result(self.evaluate(Operation::Call(names), &operands, tracer))
     }
 
     fn format(&self, object: &Object<'py>, spec: &str, tracer: DynTracer<'_, 'py>) -> HostResult<String> {
-        self.result(expr::tracing(tracer, || {
-            let format = builtins(self.py)?.getattr("format")?;
-            format.call1((object, spec))?.extract()
-        }))
+        let result = self.evaluate(Operation::Format(spec.to_owned()), &[object], tracer);
+        self.result(result.and_then(|text| text.extract()))
+    }
+
+    fn observe(&self, object: &Object<'py>) {
+        self.recorder.observe(object);
+    }
+
+    fn is_collection(&self, object: &Object<'py>) -> bool {
+        template::is_collection(object)
+    }
+
+    fn guard(&self, object: &Object<'py>) {
+        self.recorder.guard(object);
+    }
+
+    fn is_unsteady(&self, callee: &Object<'py>) -> bool {
+        evaluation::is_unsteady(callee)
+    }
+
+    fn evaluations(&self) -> HostResult<Option<Arc<dyn Any + Send + Sync>>> {
+        let found = self.result(self.recorder.finish())?;
+        Ok(if found.is_empty() { None } else { Some(Arc::new(found)) })
     }
 }

@@ -20,6 +20,7 @@ mod dtype;
 mod dump;
 mod element;
 mod errors;
+mod evaluation;
 mod expr;
 mod field;
 mod field_index;

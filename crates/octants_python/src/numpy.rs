@@ -156,6 +156,17 @@ impl<'a, 'py> View<'a, 'py> {
         })
     }
 
+    /// The bytes of its elements in order, if they lie side by side and are of a type of ours.
+    pub fn contiguous_bytes(&self) -> Option<(Scalar, &[u8])> {
+        let scalar = self.scalar().filter(|_| self.is_c_contiguous())?;
+        let bytes = self.bytes();
+        if bytes == 0 {
+            return Some((scalar, &[]));
+        }
+        // SAFETY: a contiguous array has as many bytes there while it lives and is not resized.
+        Some((scalar, unsafe { std::slice::from_raw_parts(self.data(), bytes) }))
+    }
+
     pub fn bytes(&self) -> usize {
         let count: usize = self.shape().iter().map(|&n| n as usize).product();
         count * self.scalar().map_or(0, |s| s.bytes() as usize)

@@ -182,6 +182,8 @@ impl<'a, H: Host> Lowerer<'a, H> {
         debug_assert_eq!(self.region, self.kernel.body);
         calls::captures::pass_captures(&mut self.kernel);
         self.finish_trees();
+        let evaluations = self.host.evaluations();
+        let evaluations = evaluations.map_err(|exception| self.host_error(exception, tree.name_span))?;
         let dependencies = self.members.into_iter().map(|member| member.dependency).collect();
         Ok(Lowered {
             kernel: self.kernel,
@@ -191,6 +193,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             stopped: self.stopped,
             returns,
             warnings: self.warnings,
+            evaluations,
         })
     }
 

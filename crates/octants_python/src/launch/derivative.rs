@@ -287,6 +287,8 @@ pub fn companions<'py>(
         | Role::Operand
         | Role::Holder
         | Role::Walked
+        | Role::Keys
+        | Role::Method
         | Role::Same(_)
         | Role::Data { .. }
         | Role::Values { .. }

@@ -29,6 +29,8 @@ enum Path {
     Attribute(usize, Py<PyString>),
     /// An attribute that lies in the dictionary of its object.
     Stored(usize, Py<PyString>),
+    /// What the class of an object has under a name, unless the object itself has something there.
+    Method(usize, Py<PyString>),
     Item(usize, Py<PyAny>),
     /// An object that the code stays with.
     Held(TemplateKey),
@@ -46,6 +48,8 @@ pub enum Check {
     Type(Py<PyType>),
     /// A tuple, list or dict of this length.
     Container(Py<PyType>, usize),
+    /// A dict with these keys in this order.
+    Keys(Py<PyType>, Vec<TemplateKey>),
     /// A vector or matrix of this class and [`aggregate::type_of_tensor`].
     Tensor(Py<PyType>, Py<PyTuple>),
     /// The same object as another input.
@@ -75,7 +79,10 @@ impl Input {
         let object = &dependency.object;
         let path = match &dependency.origin {
             Origin::Argument(_) | Origin::Captured => Path::Argument,
-            Origin::Held => Path::Held(TemplateKey::of(object)?),
+            Origin::Held => Path::Held(TemplateKey::identity(object)),
+            Origin::Member { of, step: Step::Attribute(name) } if dependency.role == Role::Method => {
+                Path::Method(numbers[*of], PyString::intern(object.py(), name).unbind())
+            }
             Origin::Member { of, step: Step::Attribute(name) } => {
                 let name = PyString::intern(object.py(), name);
                 match parent {
@@ -87,7 +94,12 @@ impl Input {
             }
             Origin::Member { of, step: Step::Item(key) } => Path::Item(numbers[*of], key.clone().unbind()),
         };
-        let check = Check::new(dependency.role, object, compiled, leaves, numbers)?;
+        let check = match (&path, parent) {
+            (Path::Method(_, name), Some(parent)) => {
+                Check::Constant(TemplateKey::of(&class_attribute(parent, name.bind(object.py()))?)?)
+            }
+            _ => Check::new(dependency.role, object, compiled, leaves, numbers)?,
+        };
         Ok(Self { path, check })
     }
 
@@ -100,9 +112,12 @@ impl Input {
     pub fn is_alive(&self) -> bool {
         let is_held = match &self.path {
             Path::Held(key) => key.is_alive(),
-            Path::Argument | Path::Attribute(..) | Path::Stored(..) | Path::Item(..) | Path::Companion(_) => {
-                true
-            }
+            Path::Argument
+            | Path::Attribute(..)
+            | Path::Stored(..)
+            | Path::Method(..)
+            | Path::Item(..)
+            | Path::Companion(_) => true,
         };
         is_held
             && match &self.check {
@@ -115,9 +130,12 @@ impl Input {
     pub fn stored(&self, py: Python<'_>) -> Option<(usize, Py<PyString>)> {
         match &self.path {
             Path::Stored(of, name) => Some((*of, name.clone_ref(py))),
-            Path::Argument | Path::Attribute(..) | Path::Item(..) | Path::Held(_) | Path::Companion(_) => {
-                None
-            }
+            Path::Argument
+            | Path::Attribute(..)
+            | Path::Method(..)
+            | Path::Item(..)
+            | Path::Held(_)
+            | Path::Companion(_) => None,
         }
     }
 
@@ -125,14 +143,34 @@ impl Input {
     pub fn attribute(&self, py: Python<'_>) -> Option<(usize, Py<PyString>)> {
         match &self.path {
             Path::Attribute(of, name) => Some((*of, name.clone_ref(py))),
-            Path::Argument | Path::Stored(..) | Path::Item(..) | Path::Held(_) | Path::Companion(_) => None,
+            Path::Argument
+            | Path::Stored(..)
+            | Path::Method(..)
+            | Path::Item(..)
+            | Path::Held(_)
+            | Path::Companion(_) => None,
+        }
+    }
+
+    /// The number of the input whose class has it, and its name there.
+    pub fn method(&self, py: Python<'_>) -> Option<(usize, Py<PyString>)> {
+        match &self.path {
+            Path::Method(of, name) => Some((*of, name.clone_ref(py))),
+            Path::Argument
+            | Path::Stored(..)
+            | Path::Attribute(..)
+            | Path::Item(..)
+            | Path::Held(_)
+            | Path::Companion(_) => None,
         }
     }
 
     /// Whether it is read from another input, or compared with it.
     pub fn depends_on(&self, other: usize) -> bool {
         let is_read = match &self.path {
-            Path::Stored(of, _) | Path::Attribute(of, _) | Path::Item(of, _) => *of == other,
+            Path::Stored(of, _) | Path::Attribute(of, _) | Path::Method(of, _) | Path::Item(of, _) => {
+                *of == other
+            }
             Path::Companion(_) => true,
             Path::Argument | Path::Held(_) => false,
         };
@@ -159,6 +197,12 @@ impl Input {
             Path::Attribute(of, name) => {
                 let parent = known(*of);
                 parent.getattr(name.bind(parent.py())).map(Some)
+            }
+            Path::Method(of, name) => {
+                let parent = known(*of);
+                let is_hidden =
+                    !parent.is_instance_of::<PyType>() && stored.item(*of, &parent, name).is_some();
+                Ok(if is_hidden { None } else { class_attribute(&parent, name.bind(py)).ok() })
             }
             Path::Item(of, key) => {
                 let parent = known(*of);
@@ -200,6 +244,11 @@ impl Check {
                     Self::Type(class)
                 }
             }
+            Role::Keys => {
+                let keys = object.try_iter()?.map(|key| TemplateKey::of(&key?));
+                Self::Keys(object.get_type().unbind(), keys.collect::<PyResult<_>>()?)
+            }
+            Role::Method => return Err(errors::bug("a method of no object")),
             Role::Same(other) => Self::Same(numbers[other]),
             Role::Data { param, data } => number(param, data, false)?,
             Role::Lifted { param, data } => number(param, data, true)?,
@@ -223,7 +272,9 @@ impl Check {
             Self::Array(_) => tensor::unwrapped(object).is_instance_of::<Ndarray>(),
             Self::Field(_) => bound_field(tensor::unwrapped(object))
                 .is_ok_and(|field| field.leaves.iter().all(FieldLeaf::is_fixed)),
-            Self::Container(..) | Self::Tensor(..) | Self::Values(..) | Self::View(..) => false,
+            Self::Container(..) | Self::Keys(..) | Self::Tensor(..) | Self::Values(..) | Self::View(..) => {
+                false
+            }
         }
     }
 
@@ -251,6 +302,16 @@ impl Check {
             Self::Container(class, length) => {
                 object.get_type_ptr().cast() == class.as_ptr() && object.len()? == *length
             }
+            Self::Keys(class, keys) => {
+                let mut now = match object.get_type_ptr().cast() == class.as_ptr() {
+                    true => object.try_iter()?,
+                    false => return Ok(false),
+                };
+                let are_same = keys
+                    .iter()
+                    .all(|key| now.next().is_some_and(|now| now.is_ok_and(|now| key.matches(&now))));
+                are_same && now.next().is_none()
+            }
             Self::Tensor(class, ty) => {
                 object.get_type_ptr().cast() == class.as_ptr() && aggregate::type_of_tensor(object)?.eq(ty)?
             }
@@ -269,6 +330,14 @@ impl Check {
             Self::Field(field) => field.write(object, writer)?,
         })
     }
+}
+
+/// What the class of an object has under a name, or the object itself, if it is a class.
+pub fn class_attribute<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if object.is_instance_of::<PyType>() { object.getattr(name) } else { object.get_type().getattr(name) }
 }
 
 #[cold]

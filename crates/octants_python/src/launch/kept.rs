@@ -15,14 +15,15 @@ use octants::front::{Dependency, Origin, Role, Step};
 use octants::{CompiledKernel, Tree};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple, PyWeakrefReference};
+use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple, PyType, PyWeakrefReference};
 use smallvec::SmallVec;
 
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
 use super::pure_property::{self, Sources};
 use super::writer::{ArgumentWriter, Members};
-use crate::{number, template, tensor};
+use crate::template::{self, TemplateKey};
+use crate::{number, tensor};
 
 /// How a launch gets at a member.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub struct KeptMembers {
     stored: Vec<StoredMember>,
     /// Likewise, by what they follow from.
     computed: Vec<ComputedMember>,
+    /// Funcs of classes, which are compared with what they were.
+    methods: Vec<MethodMember>,
     shared: Arc<Shared>,
 }
 
@@ -75,6 +78,14 @@ struct ComputedMember {
     parent: Parent,
     name: Py<PyString>,
     from: Sources,
+}
+
+/// A member that is a func of the class of its object.
+struct MethodMember {
+    member: usize,
+    of: usize,
+    parent: Parent,
+    name: Py<PyString>,
 }
 
 /// The object that a stored or computed member belongs to.
@@ -122,6 +133,8 @@ struct KeptBlock {
     stored: Vec<StoredObject>,
     /// What the computed members followed from, likewise.
     computed: Vec<ComputedFrom>,
+    /// What the methods were, likewise.
+    methods: Vec<MethodWas>,
     trees: Arc<[Arc<Tree>]>,
     /// How many there were when it was written.
     early_releases: u64,
@@ -137,6 +150,15 @@ struct StoredObject {
     parent: Option<usize>,
     /// A value such as a number, which keeps no memory from being given back. Others must live until a launch is over.
     held: Option<Py<PyAny>>,
+}
+
+struct MethodWas {
+    /// Which of the methods it is.
+    at: usize,
+    /// The address of the object that it belongs to, if that is stored.
+    parent: Option<usize>,
+    /// The func, which its class holds as long as it is the same.
+    address: usize,
 }
 
 struct ComputedFrom {
@@ -176,9 +198,11 @@ impl KeptMembers {
         let readings: Vec<_> = (0..dependencies.len()).filter(is_member).map(|at| all[at]).collect();
         let stored = stored_members(py, &readings, inputs, arguments);
         let computed = computed_members(py, &readings, inputs, arguments, (dependencies, numbers), &stored);
+        let methods = method_members(py, &readings, inputs, arguments, &stored);
         let is_compared = |at: usize| {
             stored.iter().any(|one| one.member + arguments == numbers[at])
                 || computed.iter().any(|one| one.member + arguments == numbers[at])
+                || methods.iter().any(|one| one.member + arguments == numbers[at])
         };
         let mut roots: Vec<_> = (0..dependencies.len())
             .filter(is_member)
@@ -187,7 +211,14 @@ impl KeptMembers {
             .collect();
         roots.sort_unstable();
         roots.dedup();
-        (!roots.is_empty()).then(|| Self { readings, roots, stored, computed, shared: Arc::default() })
+        (!roots.is_empty()).then(|| Self {
+            readings,
+            roots,
+            stored,
+            computed,
+            methods,
+            shared: Arc::default(),
+        })
     }
 
     pub fn readings(&self) -> &[Reading] {
@@ -281,7 +312,8 @@ impl KeptMembers {
                 if object.get_type_ptr() as usize != was.class {
                     return Ok(None);
                 }
-                if was.held.is_none() {
+                // What others are read from must be there, whatever it is: a number may have members, too.
+                if was.held.is_none() || stored.leads_on {
                     keep(stored.member, object.to_owned());
                 }
                 continue;
@@ -310,6 +342,14 @@ impl KeptMembers {
                 if now.is_none_or(|now| !now.is(value)) {
                     return Ok(None);
                 }
+            }
+        }
+        for was in &block.methods {
+            let method = &self.methods[was.at];
+            let Some(parent) = parent_of(method.parent, was.parent) else { return Ok(None) };
+            let is_hidden = dict.item(method.of, &parent, &method.name).is_some();
+            if is_hidden || func_of_class(&parent, &method.name) != Some(was.address) {
+                return Ok(None);
             }
         }
         Ok(Some(changed))
@@ -364,7 +404,9 @@ impl KeptMembers {
         }
         let block = block.map(|writer| self.block(py, arguments, (members, read), writer, &mut watches));
         let keeps_some = self.readings.iter().any(|&reading| reading != Reading::Anew);
-        let compares = |block: &KeptBlock| !block.stored.is_empty() || !block.computed.is_empty();
+        let compares = |block: &KeptBlock| {
+            !block.stored.is_empty() || !block.computed.is_empty() || !block.methods.is_empty()
+        };
         if !keeps_some && !block.as_ref().is_some_and(compares) {
             return None;
         }
@@ -423,9 +465,30 @@ impl KeptMembers {
             let values = one.values(&object, &members[one.member].check);
             computed.extend(values.map(|values| ComputedFrom { at, parent, values }));
         }
+        let mut methods: Vec<MethodWas> = Vec::new();
+        for (at, one) in self.methods.iter().enumerate() {
+            let (object, parent) = match one.parent {
+                Parent::Argument(at) => (arguments[at], None),
+                Parent::Stored(at) => match stored.iter().find(|other| other.at == at) {
+                    // SAFETY: what the launch has read holds it.
+                    Some(parent) => unsafe {
+                        (Borrowed::from_ptr(py, parent.address as *mut ffi::PyObject), Some(parent.address))
+                    },
+                    None => continue,
+                },
+            };
+            if object.is_instance_of::<PyType>() {
+                continue;
+            }
+            // One that is a new object whenever it is asked for is compared in the usual way.
+            let known = read[one.member].as_ref().map(|func| address(func));
+            let address = func_of_class(&object, &one.name).filter(|&now| Some(now) == known);
+            methods.extend(address.map(|address| MethodWas { at, parent, address }));
+        }
         let is_compared = |member: usize| {
             stored.iter().any(|one| self.stored[one.at].member == member)
                 || computed.iter().any(|one| self.computed[one.at].member == member)
+                || methods.iter().any(|one| self.methods[one.at].member == member)
         };
         let changes = |&member: &usize| match (self.readings[member], &read[member]) {
             (Reading::Anew, _) | (Reading::Kept, None) => !is_compared(member),
@@ -437,6 +500,7 @@ impl KeptMembers {
             bound_again: (0..members.len()).filter(changes).collect(),
             stored,
             computed,
+            methods,
             trees: writer.distinct_trees(),
             early_releases: writer.early_releases,
         }
@@ -515,6 +579,35 @@ fn stored_members(
     found
 }
 
+/// Members that are funcs of the classes of arguments, or of stored members.
+fn method_members(
+    py: Python<'_>,
+    readings: &[Reading],
+    inputs: &[Input],
+    arguments: usize,
+    stored: &[StoredMember],
+) -> Vec<MethodMember> {
+    let mut found = Vec::new();
+    for (member, _) in readings.iter().enumerate().filter(|(_, reading)| **reading == Reading::Anew) {
+        let Some((of, name)) = inputs[arguments + member].method(py) else { continue };
+        let parent = match of.checked_sub(arguments) {
+            None => Parent::Argument(of),
+            Some(of) => match stored.iter().position(|stored| stored.member == of) {
+                Some(at) => Parent::Stored(at),
+                None => continue,
+            },
+        };
+        found.push(MethodMember { member, of, parent, name });
+    }
+    found
+}
+
+/// The address of what the class of an object has under a name.
+#[inline]
+fn func_of_class(object: &Bound<'_, PyAny>, name: &Py<PyString>) -> Option<usize> {
+    object.get_type().getattr(name).ok().map(|func| address(&func))
+}
+
 /// Members that are read anew and are properties, of arguments or of stored members, which follow from members in the dictionary of their object.
 fn computed_members(
     py: Python<'_>,
@@ -587,6 +680,8 @@ fn readings(dependencies: Dependencies<'_, '_>) -> Vec<Reading> {
             readings[at] = match dependency.role {
                 _ if has_members[at] => Reading::Compared,
                 Role::Constant if number::of(&dependency.object).is_some() => Reading::Kept,
+                // What it holds may change.
+                Role::Constant if !is_lasting(&dependency.object) => Reading::Anew,
                 Role::Constant | Role::Walked | Role::Same(_) => Reading::Compared,
                 _ => Reading::Kept,
             };
@@ -601,6 +696,11 @@ fn readings(dependencies: Dependencies<'_, '_>) -> Vec<Reading> {
         }
     }
     readings
+}
+
+/// Whether an object is the same constant as long as it lives.
+fn is_lasting(object: &Bound<'_, PyAny>) -> bool {
+    TemplateKey::of(object).is_ok_and(|key| key.is_lasting())
 }
 
 /// Whether a member of an object is the same as long as the object lives: a field of a frozen dataclass, or an item of a tuple.

@@ -3,6 +3,7 @@
 //! Both happen in one walk: over the arguments, and over what compiling found behind them (members of dataclasses and of
 //! compile-time objects), which is read anew at each launch. Nothing is keyed by the address of a temporary object.
 
+use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use octants::front::{Dependency, FormulaParam, Lowered, Origin, Returns, Role};
@@ -17,6 +18,7 @@ use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
 use super::kept::{KeptMembers, Reading, Recalled};
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
+use crate::evaluation::Evaluations;
 use crate::foreign::Unwritable;
 use crate::kernel::TapeChecks;
 use crate::{aggregate, number};
@@ -45,6 +47,8 @@ pub struct Specialisation {
     /// Likewise: what it does, for people.
     pub plan: Option<DerivativePlan>,
     footprint: OnceLock<Footprint>,
+    /// What Python evaluated for the code, and evaluates again at each launch.
+    evaluations: Option<Arc<dyn Any + Send + Sync>>,
     /// Parameters whose writes change nothing for derivatives: what finds cells that stay.
     unobserved: Vec<usize>,
     /// Parameters that a derivative reads only to leave out what is not there.
@@ -72,7 +76,7 @@ impl Specialisation {
     pub fn new(
         epoch: u64,
         compiled: Arc<CompiledKernel>,
-        Lowered { dependencies, fields, formulas, returns, .. }: &Lowered<Bound<'_, PyAny>>,
+        Lowered { dependencies, fields, formulas, returns, evaluations, .. }: &Lowered<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut inputs = Vec::new();
         let mut captured = Vec::new();
@@ -126,6 +130,7 @@ impl Specialisation {
             derivative: None,
             plan: None,
             footprint: OnceLock::new(),
+            evaluations: evaluations.clone(),
             unobserved,
             guards,
         })
@@ -194,7 +199,11 @@ impl Specialisation {
 
     /// Whether it can ever fit again.
     pub fn is_alive(&self) -> bool {
-        self.inputs.iter().all(Input::is_alive)
+        self.inputs.iter().all(Input::is_alive) && self.evaluations().is_none_or(Evaluations::is_alive)
+    }
+
+    fn evaluations(&self) -> Option<&Evaluations> {
+        self.evaluations.as_ref()?.downcast_ref()
     }
 
     /// Compares the arguments and writes the block.
@@ -237,6 +246,11 @@ impl Specialisation {
             None => binding.bind(py, 0..members.len(), read, &mut writer),
         };
         if !fits? {
+            return Ok(Fit::Differs);
+        }
+        if let Some(evaluations) = self.evaluations()
+            && !evaluations.hold(py)
+        {
             return Ok(Fit::Differs);
         }
         for FormulaInput { param, at } in &self.formulas {

@@ -215,7 +215,16 @@ impl<H: Host> Lowerer<'_, H> {
         callee_span: Span,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        if !known && !self.in_static {
+        if self.host.is_unsteady(callee) {
+            let name = self.text(callee_span);
+            let message = format!(
+                "`{name}` is called once, while the kernel is being compiled: each launch sees the same value"
+            );
+            let warning = self.diagnostic(Code::FrozenValue, span, message);
+            self.warn(
+                warning.help("pass the value as an argument; `oc.random` draws a number at each launch"),
+            );
+        } else if !known && !self.in_static {
             let name = self.text(callee_span);
             let warning = self
                 .diagnostic(
@@ -474,7 +483,11 @@ impl<H: Host> Lowerer<'_, H> {
                     _ if to.is_real() => NumberKind::Float,
                     _ => NumberKind::Int,
                 };
-                Ok(self.formula_converted(number, kind))
+                match self.formula_converted(number, kind) {
+                    converted @ Term::Formula(_) => Ok(converted),
+                    // As a literal that is too large.
+                    literal => self.convert(literal, to, span).map(Term::Value),
+                }
             }
             [Argument { name: None, term, span: at, .. }] if !term.is_static() || fold::is_number(term) => {
                 if let Some(folded) = fold_cast(to, term) {

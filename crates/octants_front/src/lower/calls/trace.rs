@@ -47,7 +47,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Object(object) => {
                 let index = self.host_object(&index)?;
                 let host = self.host;
-                let item = host.getitem(&object, &index, self);
+                let item = host.evaluate_item(&object, &index, self);
                 item.map(Term::Object).map_err(|exception| self.host_error(exception, span))
             }
             tensor if self.term_shape(&tensor).is_some() => {

@@ -3,7 +3,7 @@
 use octants_diag::{Code, Span};
 use octants_ir::{Type, Value};
 
-use crate::host::{Host, Meaning};
+use crate::host::{Host, HostResult, Meaning};
 use crate::lower::Lowerer;
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
@@ -47,13 +47,26 @@ impl<H: Host> Lowerer<'_, H> {
                     return self.field_attribute(&object, name, span);
                 }
                 if let Some(of) = self.member_of(&object) {
+                    if MUTATING.contains(&name)
+                        && matches!(self.host.meaning(&object), Meaning::List | Meaning::Dict)
+                    {
+                        return Err(self.cannot_mutate(name, span));
+                    }
                     return self.member_attribute(of, name, span);
                 }
-                let child = self.host_attribute(&object, name, span)?;
-                match self.held_number(&object, name, &child, span)? {
-                    Some(number) => Ok(number),
-                    None => Ok(self.captured(child)),
+                if self.may_hold(&object, name) {
+                    let child = self.host_attribute(&object, name, span)?;
+                    if let Some(number) = self.held_number(&object, name, &child, span)? {
+                        return Ok(number);
+                    }
                 }
+                let child = self.evaluated_attribute(&object, name, span)?;
+                Ok(self.captured(child))
+            }
+            // A number of a class of the user's may have members.
+            Term::Formula(number) if number.formula.as_operand().is_some() => {
+                let of = number.formula.as_operand().unwrap_or_default();
+                self.member_attribute(of, name, span)
             }
             Term::Struct(of) => self.struct_attribute(of, name, span),
             tensor if self.term_shape(&tensor).is_some() => {
@@ -66,28 +79,33 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Array(array) if name == "dtype" => Ok(self.array_dtype(array)),
             Term::Array(array) if matches!(name, "grad" | "dual") => self.array_companion(array, name, span),
             // A list of the kernel is a value of the compiler: a method would change a copy that nobody sees.
-            Term::List(_) | Term::Dict(_) if MUTATING.contains(&name) => Err(Box::new(
-                self.diagnostic(
-                    Code::NoAttribute,
-                    span,
-                    format!("`{name}` cannot change a list or dict of a kernel: its contents are fixed while compiling"),
-                )
-                .help("build it at once, with a literal or a comprehension over `oc.static(...)`"),
-            )),
+            Term::List(_) | Term::Dict(_) if MUTATING.contains(&name) => Err(self.cannot_mutate(name, span)),
             literal if literal.is_static() => {
                 let object = self.host_object(&literal)?;
-                self.host_attribute(&object, name, span).map(Term::Object)
+                self.evaluated_attribute(&object, name, span).map(Term::Object)
             }
             other => {
                 let what = self.describe(&other);
                 let diagnostic =
                     self.diagnostic(Code::NoAttribute, span, format!("{what} has no attribute `{name}`"));
                 Err(Box::new(match other {
-                    Term::Array(_) => diagnostic.help("in a kernel an array has `shape`, `dtype`, `grad`, `dual` and `fill`"),
+                    Term::Array(_) => diagnostic
+                        .help("in a kernel an array has `shape`, `dtype`, `grad`, `dual` and `fill`"),
                     _ => diagnostic,
                 }))
             }
         }
+    }
+
+    fn cannot_mutate(&self, name: &str, span: Span) -> Box<octants_diag::Diagnostic> {
+        self.error_with_help(
+            Code::NoAttribute,
+            span,
+            format!(
+                "`{name}` cannot change a list or dict of a kernel: its contents are fixed while compiling"
+            ),
+            "build it at once, with a literal or a comprehension over `oc.static(...)`",
+        )
     }
 
     /// The type of the scalars that an array's elements consist of.
@@ -102,12 +120,31 @@ impl<H: Host> Lowerer<'_, H> {
         name: &str,
         span: Span,
     ) -> Fallible<H::Object> {
-        if matches!(self.host.meaning(object), Meaning::Ndarray) {
+        let host = self.host;
+        let found = host.getattr(object, name, self);
+        self.attribute_found(object, name, found, span)
+    }
+
+    /// An attribute of an object that is no member.
+    fn evaluated_attribute(&mut self, object: &H::Object, name: &str, span: Span) -> Fallible<H::Object> {
+        let host = self.host;
+        if let Meaning::Ndarray = host.meaning(object) {
             // Says that the array must be an argument.
             self.resolve(object.clone(), span)?;
         }
+        let found = host.evaluate_attribute(object, name, self);
+        self.attribute_found(object, name, found, span)
+    }
+
+    fn attribute_found(
+        &mut self,
+        object: &H::Object,
+        name: &str,
+        found: HostResult<H::Object>,
+        span: Span,
+    ) -> Fallible<H::Object> {
         let host = self.host;
-        match host.getattr(object, name, self) {
+        match found {
             Ok(object) => Ok(object),
             Err(exception) if exception.type_name == "AttributeError" => {
                 let mut diagnostic = self.diagnostic(

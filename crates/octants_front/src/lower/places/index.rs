@@ -211,6 +211,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Ok(())
             }
             Term::Object(object) => {
+                self.exposed(&Term::Object(object.clone()), span)?;
                 let host = self.host;
                 let items = host.iterate(&object, self).map_err(|_| {
                     let what = self.describe(&Term::Object(object.clone()));
@@ -516,7 +517,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
         // Says what is wrong with an array that is not an argument.
         let resolved = match self.host.meaning(object) {
-            Meaning::Tensor(_) | Meaning::Struct { .. } => Term::Object(object.clone()),
+            Meaning::Tensor(_) | Meaning::Struct { .. } | Meaning::Str(_) => Term::Object(object.clone()),
             _ => self.resolve(object.clone(), span)?,
         };
         let Term::Object(object) = resolved else {
@@ -540,7 +541,7 @@ impl<H: Host> Lowerer<'_, H> {
             return self.member_item(of, key, span);
         }
         let host = self.host;
-        let item = host.getitem(&object, &key, self).map_err(|e| self.host_error(e, span))?;
+        let item = host.evaluate_item(&object, &key, self).map_err(|e| self.host_error(e, span))?;
         Ok(self.captured(item))
     }
 }

@@ -19,6 +19,9 @@ use crate::lower::data::scope::{AliasKind, Binding};
 use crate::lower::data::term::{Calculated, Term, View};
 use crate::lower::error::Fallible;
 
+/// How deep a container is searched for arrays: one may hold itself. Chosen, not measured.
+const MAX_SEARCH_DEPTH: usize = 8;
+
 impl<H: Host> Lowerer<'_, H> {
     /// Binds the kernel's parameters.
     pub(crate) fn bind_arguments(&mut self, tree: &Function, args: &[ArgSpec<H::Object>]) -> Fallible<()> {
@@ -97,7 +100,7 @@ impl<H: Host> Lowerer<'_, H> {
     /// The dependency that an object is, if its members are recorded.
     pub(crate) fn member_of(&self, object: &H::Object) -> Option<usize> {
         self.members.iter().position(|member| {
-            matches!(member.dependency.role, Role::Walked | Role::Constant | Role::Field { .. })
+            matches!(member.dependency.role, Role::Walked | Role::Keys | Role::Constant | Role::Field { .. })
                 && matches!(member.term, Term::Object(_))
                 && self.host.same(&member.dependency.object, object)
         })
@@ -388,7 +391,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             _ => {
                 if self.is_class_method(of, &child, span)? {
-                    return Ok(Term::Object(child));
+                    return Ok(self.method(of, step, child, path));
                 }
                 let boundary = self.declared_boundary(of, &step);
                 match self
@@ -396,8 +399,7 @@ impl<H: Host> Lowerer<'_, H> {
                     .or_else(|| self.untyped_member(of, &child, &path, lifted, boundary))
                 {
                     Some(found) => found,
-                    // A method: it belongs to the type.
-                    None => return Ok(Term::Object(child)),
+                    None => return Ok(self.method(of, step, child, path)),
                 }
             }
         };
@@ -406,6 +408,23 @@ impl<H: Host> Lowerer<'_, H> {
         self.members.push(Member { dependency, typed, lifted, term: term.clone() });
         let term = self.varying_tensor(term, span)?;
         Ok(if self.in_static { self.pinned(term) } else { term })
+    }
+
+    /// A method of an object. A func is part of the code; what plain Python gives is evaluated again, by the name of the method.
+    fn method(
+        &mut self,
+        of: usize,
+        step: Step<H::Object>,
+        child: H::Object,
+        path: String,
+    ) -> Term<H::Object> {
+        let term = Term::Object(child.clone());
+        if let Meaning::Func { .. } = self.host.meaning(&child) {
+            let origin = Origin::Member { of, step };
+            let dependency = Dependency { origin, object: child, role: Role::Method, path };
+            self.members.push(Member { dependency, typed: false, lifted: false, term: term.clone() });
+        }
+        term
     }
 
     /// A number that was seen to change: an operand of formulas, under the number that its dependency gets. A vector or matrix that was
@@ -432,7 +451,13 @@ impl<H: Host> Lowerer<'_, H> {
         Some((Term::Formula(Box::new(Calculated { formula, now })), Role::Operand))
     }
 
-    /// A number, a vector or a matrix of an object that no argument leads to.
+    /// Whether an object that no argument leads to keeps something plain under a name.
+    pub(crate) fn may_hold(&self, object: &H::Object, name: &str) -> bool {
+        matches!(self.host.meaning(object), Meaning::Other | Meaning::Module)
+            && self.host.has_plain_attribute(object, name)
+    }
+
+    /// A number, a vector or a matrix of an object that [may hold](Self::may_hold) one.
     pub(crate) fn held_number(
         &mut self,
         object: &H::Object,
@@ -440,10 +465,7 @@ impl<H: Host> Lowerer<'_, H> {
         child: &H::Object,
         span: Span,
     ) -> Fallible<Option<Term<H::Object>>> {
-        if !(self.is_number(child) || matches!(self.host.meaning(child), Meaning::Tensor(_)))
-            || !matches!(self.host.meaning(object), Meaning::Other)
-            || !self.host.plain_attributes(object).iter().any(|known| known == name)
-        {
+        if !(self.is_number(child) || matches!(self.host.meaning(child), Meaning::Tensor(_))) {
             return Ok(None);
         }
         let is_holder = |member: &Member<H::Object>| {
@@ -646,8 +668,8 @@ impl<H: Host> Lowerer<'_, H> {
 }
 
 impl<H: Host> Lowerer<'_, H> {
-    /// What host code is given for a term. It may look at all of an object that came from an argument, so all that it can see of
-    /// numbers is recorded; the arrays in a container are given as expressions.
+    /// What host code is given for a term. The code is for this object alone then, and a launch evaluates again what host code makes of it; containers are compared
+    /// by what they hold. The arrays in a container are given as expressions.
     pub(crate) fn exposed(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
         let object = match term {
             Term::Object(object) => object,
@@ -656,6 +678,11 @@ impl<H: Host> Lowerer<'_, H> {
         };
         let Some(of) = self.member_of(object) else { return Ok(term.clone()) };
         match self.host.meaning(object) {
+            Meaning::Tuple | Meaning::List | Meaning::Dict if !self.holds_array(object, MAX_SEARCH_DEPTH) => {
+                self.pin(of);
+                self.host.guard(object);
+                Ok(term.clone())
+            }
             Meaning::Tuple => Ok(Term::Tuple(self.items(term, span)?.unwrap_or_default())),
             Meaning::List => Ok(Term::List(self.items(term, span)?.unwrap_or_default())),
             Meaning::Dict => {
@@ -672,19 +699,27 @@ impl<H: Host> Lowerer<'_, H> {
             }
             // A class is callable.
             Meaning::Other | Meaning::Callable { .. } => {
-                if self.members[of].dependency.role == Role::Walked {
-                    self.members[of].dependency.role = Role::Constant;
-                }
-                if !self.members[of].typed && !self.members[of].lifted {
-                    for name in self.host.plain_attributes(object) {
-                        let member = self.member_attribute(of, &name, span)?;
-                        self.pinned(member);
-                    }
+                self.pin(of);
+                if self.host.is_collection(object) {
+                    self.host.guard(object);
                 }
                 Ok(term.clone())
             }
             _ => Ok(term.clone()),
         }
+    }
+
+    /// Whether a container leads to an array, which host code is given as an expression.
+    fn holds_array(&self, object: &H::Object, depth: usize) -> bool {
+        if depth == 0 {
+            return false;
+        }
+        let items = match self.host.meaning(object) {
+            Meaning::Tuple | Meaning::List => self.host.items(object),
+            Meaning::Dict => self.host.pairs(object).into_iter().map(|(_, value)| value).collect(),
+            _ => return self.host.argument_array(object, ElementAnnotation::Any).is_some(),
+        };
+        items.iter().any(|item| self.holds_array(item, depth - 1))
     }
 
     /// `super()`: with the class of the method and its receiver, as Python adds them.
@@ -728,7 +763,7 @@ fn describe_element(scalar: Option<Scalar>, element: ElementAnnotation) -> Strin
 fn pinned(role: Role) -> Role {
     match role {
         Role::Field { .. } => Role::Field { pinned: true },
-        Role::Walked => Role::Constant,
+        Role::Walked | Role::Keys => Role::Constant,
         role => role,
     }
 }

@@ -73,6 +73,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Err(self.error(Code::LoopIterable, span, message))
             }
             Term::Object(object) => {
+                self.exposed(&Term::Object(object.clone()), span)?;
                 let host = self.host;
                 let items = host.iterate(&object, self).map_err(|e| self.host_error(e, span))?;
                 Ok(items.into_iter().map(Term::Object).collect())

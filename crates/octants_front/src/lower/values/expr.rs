@@ -157,6 +157,9 @@ impl<H: Host> Lowerer<'_, H> {
         if let Term::Object(object) = &exposed
             && let Meaning::Dict = self.host.meaning(object)
         {
+            if self.member_of(object).is_none() {
+                self.host.observe(object);
+            }
             let terms = self
                 .host
                 .pairs(object)

@@ -3,6 +3,7 @@
 use octants_diag::{Code, Span};
 
 use super::fold;
+use crate::dependency::Role;
 use crate::host::{ArgumentArray, ElementAnnotation, ExprId, Host, Meaning};
 use crate::lower::Lowerer;
 use crate::lower::data::term::{Struct, Term};
@@ -157,6 +158,7 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn static_truth(&mut self, term: &Term<H::Object>, span: Span) -> Fallible<bool> {
         match self.rvalue(term.clone(), span)? {
             Term::Object(object) => {
+                self.exposed(&Term::Object(object.clone()), span)?;
                 let host = self.host;
                 host.truth(&object, self).map_err(|exception| self.host_error(exception, span))
             }
@@ -214,9 +216,17 @@ impl<H: Host> Lowerer<'_, H> {
                         let items = keys.into_iter().map(|key| self.member_item(of, key, span));
                         return Ok(Some(items.collect::<Fallible<_>>()?));
                     }
+                    self.host.observe(object);
                     Some(items.into_iter().map(Term::Object).collect())
                 }
                 Meaning::Dict => {
+                    match self.member_of(object) {
+                        Some(of) if self.members[of].dependency.role == Role::Walked => {
+                            self.members[of].dependency.role = Role::Keys;
+                        }
+                        Some(_) => {}
+                        None => self.host.observe(object),
+                    }
                     Some(self.host.pairs(object).into_iter().map(|(key, _)| Term::Object(key)).collect())
                 }
                 Meaning::Expr(id) => {

@@ -1,0 +1,323 @@
+//! What Python evaluated while a kernel was compiled: calls of plain functions, operators of objects, loops over them, attributes of globals.
+//!
+//! **What evaluation touched is what a launch checks.** Nobody can tell what a function of Python's reads, so a launch runs it again, on the same
+//! operands, and compares what it gives with what the code was made for. Two kinds of evaluations are not repeated: those that follow from
+//! operands that never change (`purity` says of which functions that is known), and reads of members, which are dependencies of their own.
+//!
+//! Recording (`record`) is the host's, while it lowers one kernel; what it keeps is an [`Evaluations`], which a specialisation asks at each launch.
+//! A function that was given values of the kernel asked the compiler for operations on them. These are repeated, too: it must ask for the same ones in the
+//! same order (`replay`).
+
+mod purity;
+mod record;
+mod replay;
+
+use octants::front::ExprId;
+use octants::front::host::{BinaryOp, CompareOp, UnaryOp};
+use octants::ir::Scalar;
+use pyo3::basic::CompareOp as Rich;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+
+pub use purity::{is_pure_module, is_unsteady};
+pub use record::{Recorder, is_part_of_text};
+use replay::{Replay, Step};
+
+use crate::template::TemplateKey;
+use crate::{expr, numpy, tensor};
+
+/// Arrays of the host's are compared by their bytes up to this size; reads of longer ones are repeated one by one. Comparing 1 MiB takes some 30 µs.
+const MAX_COMPARED_BYTES: usize = 1 << 20;
+
+/// Something that Python does with operands.
+pub enum Operation {
+    /// Of the first operand, with the others; the last ones have these names.
+    Call(Vec<String>),
+    /// Of a method of the first operand: it is asked for by its name.
+    CallMethod(Py<PyString>, Vec<String>),
+    Attribute(Py<PyString>),
+    Item,
+    Binary(BinaryOp),
+    Unary(UnaryOp),
+    Compare(CompareOp),
+    Truth,
+    Iterate,
+    Format(String),
+    Tuple,
+    List,
+    Dict,
+    /// Nothing is done: the operand itself is compared.
+    Look,
+}
+
+/// An operand, as a launch finds it.
+enum Operand {
+    /// A value, or an object that code stays with.
+    Object(TemplateKey),
+    /// What an earlier evaluation gave.
+    Result(usize),
+    /// A value of the kernel.
+    Expr(ExprId),
+}
+
+/// What an evaluation gave.
+enum Seen {
+    Key(TemplateKey),
+    /// A new object, of which evaluations that follow look at all that matters.
+    Type(Py<PyAny>),
+    /// An array of the host's: its type, its shape and its bytes.
+    Array(Scalar, Vec<isize>, Box<[u8]>),
+    /// A value of the kernel, by its number.
+    Expr(u32),
+    /// A tuple or list, and what is in it.
+    Sequence(Py<PyAny>, Vec<Seen>),
+    Mapping(Py<PyAny>, Vec<(TemplateKey, Seen)>),
+    /// A new function: its code, its defaults and what it closes over.
+    Function(TemplateKey, Box<Seen>, Vec<Seen>),
+    /// Nothing of it matters.
+    Anything,
+}
+
+struct Evaluation {
+    operation: Operation,
+    operands: Vec<Operand>,
+    /// What it asked the compiler for.
+    steps: Vec<Step>,
+    seen: Seen,
+}
+
+/// A name that a function of Python's reads, in its module or of Python itself.
+struct NameRead {
+    /// The number of the function.
+    function: usize,
+    is_builtin: bool,
+    name: Py<PyString>,
+    /// None if it was not there.
+    value: Option<TemplateKey>,
+}
+
+/// A function that is not run again. It is held weakly: it may lead to the kernel.
+struct PureFunction {
+    function: TemplateKey,
+    code: TemplateKey,
+    defaults: TemplateKey,
+}
+
+/// All that a kernel's code depends on of what Python evaluated for it.
+#[derive(Default)]
+pub struct Evaluations {
+    evaluations: Vec<Evaluation>,
+    /// What functions read that are not run again.
+    names: Vec<NameRead>,
+    functions: Vec<PureFunction>,
+}
+
+impl Evaluations {
+    pub fn is_empty(&self) -> bool {
+        self.evaluations.is_empty() && self.names.is_empty() && self.functions.is_empty()
+    }
+
+    /// Evaluates everything again; whether all of it is what the code is for.
+    pub fn hold(&self, py: Python<'_>) -> bool {
+        if !self.functions.is_empty() && !self.names_hold(py).unwrap_or(false) {
+            return false;
+        }
+        let mut results = Vec::with_capacity(self.evaluations.len());
+        for evaluation in &self.evaluations {
+            let mut operands = Vec::with_capacity(evaluation.operands.len());
+            for operand in &evaluation.operands {
+                let Some(operand) = operand.find(py, &results) else { return false };
+                operands.push(operand);
+            }
+            let mut replay = Replay::new(py, &evaluation.steps);
+            let result = expr::tracing(&mut replay, || evaluation.operation.run(py, &operands));
+            let is_done = replay.is_done();
+            match result {
+                Ok(result) if is_done && evaluation.seen.matches(&result) => results.push(result),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Whether functions that are not run again are the same, and read the same.
+    fn names_hold(&self, py: Python<'_>) -> PyResult<bool> {
+        let mut globals = Vec::with_capacity(self.functions.len());
+        for PureFunction { function, code, defaults } in &self.functions {
+            let Some(function) = function.held(py) else { return Ok(false) };
+            let is_same = code.matches(&function.getattr(intern!(py, "__code__"))?)
+                && defaults.matches(&function.getattr(intern!(py, "__defaults__"))?);
+            if !is_same {
+                return Ok(false);
+            }
+            globals.push(function.getattr(intern!(py, "__globals__"))?.cast_into::<PyDict>()?);
+        }
+        let builtins = py.import(intern!(py, "builtins"))?.dict();
+        for read in &self.names {
+            let names = if read.is_builtin { &builtins } else { &globals[read.function] };
+            let is_same = match (names.get_item(&read.name)?, &read.value) {
+                (Some(now), Some(value)) => value.matches(&now),
+                (None, None) => true,
+                _ => false,
+            };
+            if !is_same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether they can ever hold again.
+    pub fn is_alive(&self) -> bool {
+        self.evaluations.iter().all(|evaluation| {
+            evaluation.operands.iter().all(|operand| match operand {
+                Operand::Object(key) => key.is_alive(),
+                Operand::Result(_) | Operand::Expr(_) => true,
+            })
+        })
+    }
+}
+
+impl Operand {
+    fn find<'py>(&self, py: Python<'py>, results: &[Bound<'py, PyAny>]) -> Option<Bound<'py, PyAny>> {
+        match self {
+            Self::Object(key) => key.held(py),
+            Self::Result(at) => results.get(*at).cloned(),
+            Self::Expr(id) => Some(Bound::new(py, expr::Expr { id: *id }).ok()?.into_any()),
+        }
+    }
+}
+
+impl Operation {
+    /// Does it. Code of the user's may run.
+    pub fn run<'py>(&self, py: Python<'py>, operands: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+        let truth = |truth: bool| truth.into_pyobject(py).map(|truth| truth.to_owned().into_any());
+        let result = match (self, operands) {
+            (Self::Call(names), [callee, given @ ..]) => call(callee, given, names)?,
+            (Self::CallMethod(name, names), [receiver, given @ ..]) => {
+                call(&receiver.getattr(name)?, given, names)?
+            }
+            (Self::Attribute(name), [object]) => object.getattr(name)?,
+            (Self::Item, [object, key]) => object.get_item(key)?,
+            (Self::Binary(op), [a, b]) => match op {
+                BinaryOp::Add => a.add(b),
+                BinaryOp::Sub => a.sub(b),
+                BinaryOp::Mul => a.mul(b),
+                BinaryOp::Div => a.div(b),
+                BinaryOp::FloorDiv => a.floor_div(b),
+                BinaryOp::Mod => a.rem(b),
+                BinaryOp::Pow => a.pow(b, py.None()),
+                BinaryOp::Shl => a.lshift(b),
+                BinaryOp::Shr => a.rshift(b),
+                BinaryOp::BitAnd => a.bitand(b),
+                BinaryOp::BitOr => a.bitor(b),
+                BinaryOp::BitXor => a.bitxor(b),
+                BinaryOp::MatMul => a.matmul(b),
+            }?,
+            (Self::Unary(op), [a]) => match op {
+                UnaryOp::Neg => a.neg()?,
+                UnaryOp::Pos => a.pos()?,
+                UnaryOp::Invert => a.bitnot()?,
+                UnaryOp::Not => truth(!a.is_truthy()?)?,
+            },
+            (Self::Compare(op), [a, b]) => match op {
+                CompareOp::Lt => a.rich_compare(b, Rich::Lt)?,
+                CompareOp::Le => a.rich_compare(b, Rich::Le)?,
+                CompareOp::Gt => a.rich_compare(b, Rich::Gt)?,
+                CompareOp::Ge => a.rich_compare(b, Rich::Ge)?,
+                CompareOp::Eq => a.rich_compare(b, Rich::Eq)?,
+                CompareOp::Ne => a.rich_compare(b, Rich::Ne)?,
+                CompareOp::Is => truth(a.is(b))?,
+                CompareOp::IsNot => truth(!a.is(b))?,
+                CompareOp::In => truth(b.contains(a)?)?,
+                CompareOp::NotIn => truth(!b.contains(a)?)?,
+            },
+            (Self::Truth, [a]) => truth(a.is_truthy()?)?,
+            (Self::Iterate, [a]) => {
+                let items = a.try_iter()?.map(|item| item.map(tensor::into_unwrapped));
+                PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
+            }
+            (Self::Format(spec), [a]) => py.import("builtins")?.getattr("format")?.call1((a, spec))?,
+            (Self::Tuple, items) => PyTuple::new(py, items)?.into_any(),
+            (Self::List, items) => PyList::new(py, items)?.into_any(),
+            (Self::Dict, items) => {
+                let dict = PyDict::new(py);
+                for pair in items.chunks_exact(2) {
+                    dict.set_item(&pair[0], &pair[1])?;
+                }
+                dict.into_any()
+            }
+            (Self::Look, [object]) => object.clone(),
+            _ => return Err(crate::errors::bug("an operation has other operands")),
+        };
+        Ok(tensor::into_unwrapped(result))
+    }
+}
+
+fn call<'py>(
+    callee: &Bound<'py, PyAny>,
+    given: &[Bound<'py, PyAny>],
+    names: &[String],
+) -> PyResult<Bound<'py, PyAny>> {
+    let (positional, named) = given.split_at(given.len() - names.len());
+    let positional = PyTuple::new(callee.py(), positional)?;
+    if names.is_empty() {
+        return callee.call1(positional);
+    }
+    let keywords = PyDict::new(callee.py());
+    for (name, value) in names.iter().zip(named) {
+        keywords.set_item(name, value)?;
+    }
+    callee.call(positional, Some(&keywords))
+}
+
+impl Seen {
+    fn matches(&self, object: &Bound<'_, PyAny>) -> bool {
+        let is_of = |class: &Py<PyAny>| object.get_type().as_any().is(class);
+        match self {
+            Self::Key(key) => key.matches(object),
+            Self::Type(class) => is_of(class),
+            Self::Array(scalar, shape, bytes) => numpy::View::of(object).is_some_and(|view| {
+                view.shape() == shape && view.contiguous_bytes() == Some((*scalar, &**bytes))
+            }),
+            Self::Expr(index) => object.cast::<expr::Expr>().is_ok_and(|expr| expr.get().id.index == *index),
+            Self::Sequence(class, items) => {
+                is_of(class)
+                    && object.try_iter().is_ok_and(|mut now| {
+                        items.iter().all(|seen| matches!(now.next(), Some(Ok(item)) if seen.matches(&item)))
+                            && now.next().is_none()
+                    })
+            }
+            Self::Mapping(class, pairs) => {
+                is_of(class)
+                    && object.cast::<PyDict>().is_ok_and(|now| {
+                        now.len() == pairs.len()
+                            && now.iter().zip(pairs).all(|((name, value), (key, seen))| {
+                                key.matches(&name) && seen.matches(&value)
+                            })
+                    })
+            }
+            Self::Function(code, defaults, cells) => record::function_parts(object).is_some_and(|now| {
+                code.matches(&now.code)
+                    && defaults.matches(&now.defaults)
+                    && now.cells.len() == cells.len()
+                    && cells.iter().zip(&now.cells).all(|(seen, now)| seen.matches(now))
+            }),
+            Self::Anything => true,
+        }
+    }
+
+    /// Whether an object that matches holds the same as before, as long as nobody changes it.
+    fn is_by_value(&self) -> bool {
+        match self {
+            Self::Key(key) => key.is_by_value(),
+            Self::Array(..) | Self::Expr(_) => true,
+            Self::Sequence(_, items) => items.iter().all(Self::is_by_value),
+            Self::Mapping(_, pairs) => {
+                pairs.iter().all(|(key, seen)| key.is_by_value() && seen.is_by_value())
+            }
+            Self::Type(_) | Self::Function(..) | Self::Anything => false,
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! Notes what Python evaluates while one kernel is lowered, and what of it a launch must repeat.
+
+use std::cell::{Cell, RefCell};
+
+use octants::front::{ExprId, Tracer};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyFunction, PyList, PyModule, PySlice, PyString, PyTuple, PyType};
+
+use super::purity::{self, Purity, Reads};
+use super::replay::{Noting, Step};
+use super::{Evaluation, Evaluations, MAX_COMPARED_BYTES, NameRead, Operand, Operation, PureFunction, Seen};
+use crate::expr::{self, Expr};
+use crate::func::Func;
+use crate::host::memo::Memo;
+use crate::numpy;
+use crate::template::{self, TemplateKey};
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// How deep a result is looked into for new objects. Chosen, not measured.
+const MAX_RESULT_DEPTH: usize = 8;
+
+/// Containers with more items are not compared as a whole: reads of them are repeated. Chosen, not measured.
+const MAX_COMPARED_ITEMS: usize = 1 << 12;
+
+#[derive(Default)]
+pub struct Recorder<'py> {
+    entries: RefCell<Vec<Entry<'py>>>,
+    /// The entry whose result an object is.
+    results: Memo<'py, usize>,
+    /// Objects whose contents are compared at each launch, here or by a dependency.
+    guarded: Memo<'py, ()>,
+    /// Objects that an evaluation made: the next one makes others.
+    fresh: Memo<'py, ()>,
+    /// What is known of functions of the user's: whether they are run again.
+    purity: Memo<'py, bool>,
+    reads: RefCell<Vec<Reads<'py>>>,
+}
+
+struct Entry<'py> {
+    operation: Operation,
+    operands: Vec<Place<'py>>,
+    steps: Vec<Step>,
+    seen: Seen,
+    /// Whether it must be repeated, not only for those that use its result.
+    is_checked: bool,
+    /// Whether its result holds what it held whenever it is repeated.
+    is_lasting: Cell<bool>,
+}
+
+enum Place<'py> {
+    Object(Object<'py>),
+    Result(usize),
+    Expr(ExprId),
+}
+
+impl<'py> Recorder<'py> {
+    /// Does it, and notes it where a launch has to do it again.
+    pub fn evaluate(
+        &self,
+        operation: Operation,
+        operands: &[Object<'py>],
+        tracer: &mut dyn Tracer<Object<'py>>,
+    ) -> PyResult<Object<'py>> {
+        let Some(first) = operands.first() else {
+            return Err(crate::errors::bug("an operation without operands"));
+        };
+        let py = first.py();
+        if self.follows(&operation, operands) {
+            let result = expr::tracing(tracer, || operation.run(py, operands))?;
+            if !is_plain(&result) && is_unshared(&result, 1) {
+                self.add(operation, operands, Vec::new(), Seen::Anything, &result, (false, true));
+            }
+            return Ok(result);
+        }
+        let mut noting = Noting { inner: tracer, steps: Vec::new(), is_lost: false };
+        let result = expr::tracing(&mut noting, || operation.run(py, operands))?;
+        let Noting { steps, is_lost, .. } = noting;
+        let seen = if is_lost { Seen::Anything } else { self.seen(&result, 1, MAX_RESULT_DEPTH)? };
+        let is_lasting = seen.is_by_value();
+        // What it was given may be another one now.
+        for operand in operands {
+            if let Some(at) = self.results.get(operand) {
+                self.entries.borrow()[at].is_lasting.set(false);
+            }
+        }
+        let (operation, operands) = asked_by_name(operation, operands);
+        self.add(operation, &operands, steps, seen, &result, (true, is_lasting));
+        Ok(result)
+    }
+
+    /// Notes a container that the compiler makes of objects.
+    pub fn made(&self, operation: Operation, items: &[Object<'py>], result: &Object<'py>) {
+        if !is_plain(result) {
+            self.add(operation, items, Vec::new(), Seen::Anything, result, (false, true));
+        }
+    }
+
+    /// Notes that the items of a container are looked at.
+    pub fn items(&self, object: &Object<'py>, items: &[Object<'py>]) {
+        if self.results.get(object).is_none() {
+            return;
+        }
+        for (at, item) in items.iter().enumerate() {
+            if !is_plain(item) && self.results.get(item).is_none() {
+                let Ok(position) = at.into_pyobject(object.py());
+                let operands = [object.clone(), position.into_any()];
+                self.add(Operation::Item, &operands, Vec::new(), Seen::Anything, item, (false, false));
+            }
+        }
+    }
+
+    /// Somebody else compares what an object holds at each launch.
+    pub fn guard(&self, object: &Object<'py>) {
+        self.guarded.set(object, ());
+    }
+
+    /// What an object holds is part of the code.
+    pub fn observe(&self, object: &Object<'py>) {
+        self.is_observed(object);
+    }
+
+    /// Whether what an object holds is compared at each launch, or can be from now on.
+    fn is_observed(&self, object: &Object<'py>) -> bool {
+        if self.guarded.get(object).is_some() {
+            return true;
+        }
+        if self.results.get(object).is_some() {
+            return false;
+        }
+        let Some(seen) = content(object) else { return false };
+        self.guarded.set(object, ());
+        let operands = vec![Place::Object(object.clone())];
+        let (is_checked, is_lasting) = (true, Cell::new(true));
+        let entry =
+            Entry { operation: Operation::Look, operands, steps: Vec::new(), seen, is_checked, is_lasting };
+        self.entries.borrow_mut().push(entry);
+        true
+    }
+
+    fn add(
+        &self,
+        operation: Operation,
+        operands: &[Object<'py>],
+        steps: Vec<Step>,
+        seen: Seen,
+        result: &Object<'py>,
+        (is_checked, is_lasting): (bool, bool),
+    ) {
+        let operands = operands.iter().map(|operand| self.place(operand)).collect();
+        let entry = Entry { operation, operands, steps, seen, is_checked, is_lasting: Cell::new(is_lasting) };
+        let mut entries = self.entries.borrow_mut();
+        if !is_plain(result) && !is_definition(result) {
+            self.results.set(result, entries.len());
+        }
+        entries.push(entry);
+    }
+
+    fn place(&self, object: &Object<'py>) -> Place<'py> {
+        if let Ok(expr) = object.cast::<Expr>() {
+            return Place::Expr(expr.get().id);
+        }
+        match self.results.get(object) {
+            Some(at) => Place::Result(at),
+            None => Place::Object(object.clone()),
+        }
+    }
+
+    /// Whether a result follows from operands that never change.
+    fn follows(&self, operation: &Operation, operands: &[Object<'py>]) -> bool {
+        let all = |operands: &[Object<'py>]| operands.iter().all(|operand| self.is_lasting(operand));
+        match (operation, operands) {
+            (Operation::Call(_), [callee, given @ ..]) => match purity::of(callee) {
+                _ if is_print(callee) => true,
+                Purity::Pure => all(given),
+                Purity::Method(receiver) => self.is_lasting(&receiver) && all(given),
+                Purity::Unknown(function) => all(given) && self.is_pure(&function),
+                Purity::Impure => false,
+            },
+            (Operation::Attribute(_), [object]) if is_definition(object) => {
+                is_known_module(object) || is_fixed_class(object)
+            }
+            (_, operands) => all(operands),
+        }
+    }
+
+    /// Whether a function of the user's depends on names alone that a launch can compare, which it does from now on.
+    fn is_pure(&self, function: &Bound<'py, PyFunction>) -> bool {
+        self.purity.get_or_find(function.as_any(), || match Reads::of(function) {
+            Some(reads) => {
+                self.reads.borrow_mut().push(reads);
+                true
+            }
+            None => false,
+        })
+    }
+
+    /// Whether an object is, and holds, the same at every launch with this code, and its operators are Python's, numpy's or ours.
+    fn is_lasting(&self, object: &Object<'py>) -> bool {
+        if let Ok(function) = object.cast::<PyFunction>() {
+            return matches!(purity::of(object), Purity::Pure) || self.is_pure(function);
+        }
+        if is_plain(object) || object.is_instance_of::<Expr>() || is_definition(object) {
+            return true;
+        }
+        if let Some(at) = self.results.get(object) {
+            return self.entries.borrow()[at].is_lasting.get();
+        }
+        if let Ok(items) = object.cast_exact::<PyTuple>() {
+            return items.iter().all(|item| self.is_lasting(&item));
+        }
+        if let Ok(slice) = object.cast::<PySlice>() {
+            return ["start", "stop", "step"]
+                .iter()
+                .all(|&part| slice.getattr(part).is_ok_and(|part| self.is_lasting(&part)));
+        }
+        is_own_handle(object) || self.is_observed(object)
+    }
+
+    /// What a result is to a launch. `references` is how many there are to it that do not count.
+    fn seen(&self, object: &Object<'py>, references: isize, depth: usize) -> PyResult<Seen> {
+        if let Ok(expr) = object.cast::<Expr>() {
+            return Ok(Seen::Expr(expr.get().id.index));
+        }
+        if is_plain(object) {
+            return Ok(Seen::Key(TemplateKey::of(object)?));
+        }
+        let class = || object.get_type().into_any().unbind();
+        if depth > 0 {
+            if object.is_exact_instance_of::<PyTuple>() || object.is_exact_instance_of::<PyList>() {
+                let count = object.len()?;
+                let items = (0..count).map(|at| self.seen(&object.get_item(at)?, 2, depth - 1));
+                return Ok(Seen::Sequence(class(), items.collect::<PyResult<_>>()?));
+            }
+            if let Ok(pairs) = object.cast_exact::<PyDict>() {
+                let pairs = pairs
+                    .iter()
+                    .map(|(key, value)| Ok((TemplateKey::of(&key)?, self.seen(&value, 2, depth - 1)?)));
+                return Ok(Seen::Mapping(class(), pairs.collect::<PyResult<_>>()?));
+            }
+        }
+        if let Some(content) = content(object) {
+            return Ok(content);
+        }
+        let is_fresh = self.fresh.get(object).is_some() || is_unshared(object, references);
+        if !is_fresh || is_definition(object) && function_parts(object).is_none() {
+            return Ok(Seen::Key(TemplateKey::of(object)?));
+        }
+        if let Some(parts) = function_parts(object) {
+            let cells = parts.cells.iter().map(|cell| self.seen(cell, 3, depth.saturating_sub(1)));
+            return Ok(Seen::Function(
+                TemplateKey::identity(&parts.code),
+                Box::new(self.seen(&parts.defaults, 3, depth.saturating_sub(1))?),
+                cells.collect::<PyResult<_>>()?,
+            ));
+        }
+        if let key @ TemplateKey::Bound(..) = TemplateKey::of(object)? {
+            return Ok(Seen::Key(key));
+        }
+        self.fresh.set(object, ());
+        Ok(Seen::Type(class()))
+    }
+
+    /// Whether an evaluation made an object: no other launch finds the same one.
+    pub fn is_fresh(&self, object: &Object<'py>) -> bool {
+        self.fresh.get(object).is_some()
+    }
+
+    /// What a launch has to do again.
+    pub fn finish(&self) -> PyResult<Evaluations> {
+        let entries = std::mem::take(&mut *self.entries.borrow_mut());
+        let mut is_needed: Vec<_> = entries.iter().map(|entry| entry.is_checked).collect();
+        for at in (0..entries.len()).rev().filter(|&at| is_needed[at]).collect::<Vec<_>>() {
+            need(&entries, at, &mut is_needed);
+        }
+        let mut numbers = vec![usize::MAX; entries.len()];
+        let mut evaluations: Vec<Evaluation> = Vec::new();
+        for (at, entry) in entries.into_iter().enumerate().filter(|(at, _)| is_needed[*at]) {
+            numbers[at] = evaluations.len();
+            let operands = entry.operands.into_iter().map(|place| match place {
+                Place::Object(object) => Operand::Object(held(&object)),
+                Place::Result(at) => Operand::Result(numbers[at]),
+                Place::Expr(id) => Operand::Expr(id),
+            });
+            let operands = operands.collect();
+            evaluations.push(Evaluation {
+                operation: entry.operation,
+                operands,
+                steps: entry.steps,
+                seen: entry.seen,
+            });
+        }
+        let mut found = Evaluations { evaluations, ..Evaluations::default() };
+        for reads in self.reads.take() {
+            for (function, is_builtin, name, value) in reads.names {
+                let value = value.map(|value| TemplateKey::of(&value)).transpose()?;
+                let function = found.functions.len() + function;
+                found.names.push(NameRead { function, is_builtin, name: name.unbind(), value });
+            }
+            for function in reads.functions {
+                found.functions.push(PureFunction {
+                    code: TemplateKey::identity(&function.getattr("__code__")?),
+                    defaults: TemplateKey::of(&function.getattr("__defaults__")?)?,
+                    function: TemplateKey::identity(&function),
+                });
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn need(entries: &[Entry<'_>], at: usize, is_needed: &mut [bool]) {
+    is_needed[at] = true;
+    for operand in &entries[at].operands {
+        if let Place::Result(of) = operand
+            && !is_needed[*of]
+        {
+            need(entries, *of, is_needed);
+        }
+    }
+}
+
+/// What an object is to a launch, where nothing is known of it but itself.
+pub fn seen_now(object: &Object<'_>) -> PyResult<Seen> {
+    Recorder::default().seen(object, isize::MIN, MAX_RESULT_DEPTH)
+}
+
+/// An object that code stays with. One that nobody else holds would be gone.
+fn held(object: &Object<'_>) -> TemplateKey {
+    let is_fleeting = object.is_instance_of::<PyCFunction>()
+        || object.is_instance_of::<PySlice>()
+        || object.getattr_opt("__func__").is_ok_and(|function| function.is_some());
+    if is_fleeting || template::is_value(object) {
+        return TemplateKey::Kept(object.clone().unbind());
+    }
+    TemplateKey::identity(object)
+}
+
+/// A method that an object has under its name is asked for again: its class may have another one by then.
+fn asked_by_name<'py>(operation: Operation, operands: &[Object<'py>]) -> (Operation, Vec<Object<'py>>) {
+    let by_name = || {
+        let (callee, given) = operands.split_first()?;
+        let receiver = callee.getattr_opt("__self__").ok()??;
+        if receiver.is_none() || receiver.is_instance_of::<PyModule>() {
+            return None;
+        }
+        let name = callee.getattr("__name__").ok()?.cast_into::<PyString>().ok()?;
+        if !receiver.getattr(&name).ok()?.eq(callee).ok()? {
+            return None;
+        }
+        let operands = std::iter::once(receiver).chain(given.iter().cloned()).collect();
+        Some((name.unbind(), operands))
+    };
+    match operation {
+        Operation::Call(names) => match by_name() {
+            Some((name, operands)) => (Operation::CallMethod(name, names), operands),
+            None => (Operation::Call(names), operands.to_vec()),
+        },
+        other => (other, operands.to_vec()),
+    }
+}
+
+/// What an object of Python's, numpy's or ours holds, if that can be compared as a whole.
+fn content(object: &Object<'_>) -> Option<Seen> {
+    if let Some(view) = numpy::View::of(object) {
+        if view.shape().is_empty() {
+            return TemplateKey::of(object).ok().map(Seen::Key);
+        }
+        let (scalar, bytes) =
+            view.contiguous_bytes().filter(|(_, bytes)| bytes.len() <= MAX_COMPARED_BYTES)?;
+        return Some(Seen::Array(scalar, view.shape().to_vec(), bytes.into()));
+    }
+    let is_container = object.is_exact_instance_of::<PyList>()
+        || object.is_exact_instance_of::<PyDict>()
+        || object.is_exact_instance_of::<PyTuple>()
+        || template::is_collection(object);
+    if is_container && object.len().ok()? > MAX_COMPARED_ITEMS {
+        return None;
+    }
+    let key = TemplateKey::of(object).ok()?;
+    let is_whole = is_container
+        || matches!(key, TemplateKey::Matrix(..) | TemplateKey::Struct(..) | TemplateKey::Number(..));
+    is_whole.then_some(Seen::Key(key))
+}
+
+/// A value that never changes, of a class of Python's, numpy's or ours: its operators are known. Members of enums are such, too.
+fn is_plain(object: &Object<'_>) -> bool {
+    if object.is_none() {
+        return true;
+    }
+    if let Ok(items) = object.cast_exact::<PyTuple>() {
+        return items.iter().all(|item| is_plain(&item));
+    }
+    let class = object.get_type();
+    template::is_value(object) && template::is_known_class(class.as_any())
+        || template::is_enum(class.as_any())
+}
+
+/// Part of a program's text: a module, a class, a function of Python's own.
+fn is_definition(object: &Object<'_>) -> bool {
+    object.is_instance_of::<PyModule>()
+        || object.is_instance_of::<PyType>()
+        || object.is_instance_of::<Func>()
+        || object.is_instance_of::<PyFunction>()
+        || object.is_instance_of::<PyCFunction>()
+            && object.getattr("__self__").is_ok_and(|of| of.is_none() || of.is_instance_of::<PyModule>())
+}
+
+/// Whether an attribute is part of a program's text: a function or a class of a module.
+pub fn is_part_of_text(object: &Object<'_>, attribute: &Object<'_>) -> bool {
+    object.is_instance_of::<PyModule>() && (is_definition(attribute) || is_own_handle(attribute))
+}
+
+/// A field, an array or a node of ours: what can be asked of it while compiling does not change.
+fn is_own_handle(object: &Object<'_>) -> bool {
+    object.is_instance_of::<crate::field::Field>()
+        || object.is_instance_of::<crate::ndarray::Ndarray>()
+        || object.is_instance_of::<crate::tree::Node>()
+        || object.is_instance_of::<crate::kernel::Kernel>()
+}
+
+fn is_known_module(object: &Object<'_>) -> bool {
+    object.cast::<PyModule>().is_ok_and(|module| {
+        module.name().is_ok_and(|name| purity::is_pure_module(&name.to_string()) || name == "builtins")
+    })
+}
+
+/// A class whose attributes nobody assigns: of an enum, of Python's own, of numpy's or ours.
+fn is_fixed_class(object: &Object<'_>) -> bool {
+    object.cast::<PyType>().is_ok_and(|class| {
+        template::is_enum(object)
+            || class.module().is_ok_and(|module| {
+                let module = module.to_string();
+                module == "builtins" || purity::is_pure_module(&module)
+            })
+    })
+}
+
+fn is_print(callee: &Object<'_>) -> bool {
+    let name = callee.getattr("__name__").and_then(|name| name.extract::<String>());
+    let module = callee.getattr("__module__").and_then(|module| module.extract::<String>());
+    matches!((name.as_deref(), module.as_deref()), (Ok("print"), Ok("builtins")))
+        || matches!((name, module), (Ok(name), Ok(module)) if name == "static_print" && module.starts_with("octants"))
+}
+
+/// Whether nobody else has a reference to an object: it was made just now.
+fn is_unshared(object: &Object<'_>, references: isize) -> bool {
+    // SAFETY: the object lives.
+    let count = unsafe { ffi::Py_REFCNT(object.as_ptr()) };
+    references > 0 && count as isize <= references
+}
+
+/// What a function that was made just now is compared by.
+pub struct FunctionParts<'py> {
+    pub code: Object<'py>,
+    pub defaults: Object<'py>,
+    pub cells: Vec<Object<'py>>,
+}
+
+/// Those of a function or of a func that is bound to nothing.
+pub fn function_parts<'py>(object: &Object<'py>) -> Option<FunctionParts<'py>> {
+    let function = match object.cast::<Func>() {
+        Ok(func) if func.get().receiver.is_none() => func.get().function.bind(object.py()).clone(),
+        Ok(_) => return None,
+        Err(_) => object.cast::<PyFunction>().ok()?.clone(),
+    };
+    let closure = function.getattr("__closure__").ok()?;
+    let cells = match closure.cast::<PyTuple>() {
+        Ok(cells) => cells.iter().filter_map(|cell| cell.getattr("cell_contents").ok()).collect(),
+        Err(_) => Vec::new(),
+    };
+    Some(FunctionParts {
+        code: function.getattr("__code__").ok()?,
+        defaults: function.getattr("__defaults__").ok()?,
+        cells,
+    })
+}
