@@ -125,6 +125,14 @@ impl Evaluations {
         }
         let mut results = Vec::with_capacity(self.evaluations.len());
         for evaluation in &self.evaluations {
+            // Nothing runs then.
+            if let (Operation::Look, [operand]) = (&evaluation.operation, &*evaluation.operands) {
+                match operand.find(py, &results) {
+                    Some(object) if evaluation.seen.matches(&object) => results.push(object),
+                    _ => return false,
+                }
+                continue;
+            }
             let mut operands = Vec::with_capacity(evaluation.operands.len());
             for operand in &evaluation.operands {
                 let Some(operand) = operand.find(py, &results) else { return false };
