@@ -20,12 +20,13 @@ use crate::index_range::Counter;
 use crate::lanes::Lanes;
 use crate::module::Module;
 use crate::ops::call_facts::{self, Facts};
+use crate::rounding::{Rounding, roundings};
 use crate::shape::Shape;
 use crate::value::{Label, Ptr, Ty, Typed, Val, bits_of};
 
-/// Allowed where the user asked for fast math. Neither `nnan` nor `ninf`: a NaN must not become an undefined branch, and
-/// `is_nan` stays right.
-const FAST: &str = "reassoc nsz arcp contract afn ";
+/// Allowed to functions of reals where the user asked for fast math. Neither `nnan` nor `ninf`, here as elsewhere: a NaN must not become an undefined
+/// branch, and `is_nan` stays right.
+const APPROXIMATED: &str = "nsz afn ";
 
 /// What all tasks of a kernel share: found once, read by each emission.
 pub(crate) struct KernelFacts {
@@ -41,6 +42,8 @@ pub(crate) struct KernelFacts {
     pub has_sines_and_cosines: bool,
     /// Of a sine or cosine in single precision: the next op of its region that computes the other of the same angle.
     pub partners: SideTable<Op, Option<Op>>,
+    /// How far ops on reals may be from what is written.
+    pub roundings: SideTable<Op, Rounding>,
 }
 
 impl KernelFacts {
@@ -71,6 +74,7 @@ impl KernelFacts {
             tasks: kernel.tasks().collect(),
             has_sines_and_cosines: sines && cosines,
             partners: partners(kernel),
+            roundings: roundings(kernel),
         }
     }
 }
@@ -143,6 +147,8 @@ pub(crate) struct Emitter<'k> {
     /// Where the stack ends for recursive functions.
     pub limit: Option<String>,
     pub lanes: Lanes,
+    /// Of the op that is written.
+    pub rounding: Rounding,
     /// Where a task that gives up ends.
     pub stop: Option<Label>,
 }
@@ -180,6 +186,7 @@ impl<'k> Emitter<'k> {
             called: Vec::new(),
             limit: None,
             lanes: Lanes::default(),
+            rounding: Rounding::default(),
             stop: None,
         }
     }
@@ -219,9 +226,23 @@ impl<'k> Emitter<'k> {
             .unwrap_or_else(|| panic!("{value} is no scalar, as all values of a task must be"))
     }
 
-    /// Flags of instructions on reals.
-    pub fn flags(&self) -> &'static str {
-        if self.kernel.options.fast_math { FAST } else { "" }
+    /// Whether the user asked for fast math: functions of reals may be approximated.
+    pub fn is_fast(&self) -> bool {
+        self.kernel.options.fast_math
+    }
+
+    /// Flags of an instruction on reals.
+    pub fn flags(&self, instruction: &str) -> &'static str {
+        match instruction {
+            _ if !self.is_fast() => "",
+            "fdiv" => self.rounding.of_roots(),
+            _ => self.rounding.flags(),
+        }
+    }
+
+    /// Flags of calls of functions of reals.
+    pub fn function_flags(&self) -> &'static str {
+        if self.is_fast() { APPROXIMATED } else { "" }
     }
 
     /// The block in which a task that gives up returns.
@@ -270,7 +291,7 @@ impl<'k> Emitter<'k> {
     /// An instruction on two reals, with the task's flags.
     pub fn real_binary(&mut self, instruction: &str, a: Val, b: Val) -> Val {
         let (a, b) = self.same_lanes(a, b);
-        let flags = self.flags();
+        let flags = self.flags(instruction);
         self.f.value(a.ty(), format_args!("{instruction} {flags}{} {a}, {b}", a.ty()))
     }
 
@@ -329,7 +350,11 @@ impl<'k> Emitter<'k> {
         let operands: Vec<_> = operands.iter().map(|&v| self.spread(v, lanes)).collect();
         let ty = operands[0].ty();
         let symbol = format!("{name}.{}", ty.mangled());
-        let flags = if ty.scalar.is_real() { self.flags() } else { "" };
+        let flags = match name {
+            _ if !ty.scalar.is_real() || !self.is_fast() => "",
+            "llvm.sqrt" => self.rounding.of_roots(),
+            _ => self.function_flags(),
+        };
         let types: Vec<_> = operands.iter().map(|v| v.ty().to_string()).collect();
         let typed: Vec<_> = operands.iter().map(|&v| Typed(v).to_string()).collect();
         self.module.declare(&symbol, || {

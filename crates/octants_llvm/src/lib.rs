@@ -8,7 +8,8 @@
 //! * **Nothing is undefined that the IR defines.** Integers wrap, divisors are made safe, shifts are masked, conversions
 //!   saturate; there is no `unreachable`, and no loop is assumed to end.
 //! * **Index arithmetic is exact** (see [`address`](mod@address)).
-//! * **Without fast math no instruction carries a flag**, and a widened loop gives what the scalar one gives.
+//! * **Without fast math no instruction carries a flag**, and a widened loop gives what the scalar one gives; with it, each carries those that its
+//!   [rounding](mod@rounding) allows.
 //! * The same input gives the same text.
 
 mod address;
@@ -23,6 +24,7 @@ mod lanes;
 mod module;
 mod ops;
 mod report;
+mod rounding;
 mod shape;
 mod task;
 mod value;

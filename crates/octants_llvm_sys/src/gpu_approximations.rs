@@ -1,20 +1,18 @@
-//! Quotients and roots of 32-bit reals on NVIDIA's GPUs, where functions may be approximated.
+//! Roots of 32-bit reals and quotients by them on NVIDIA's GPUs, where they may be approximated.
 //!
 //! By default LLVM's code for these targets rounds quotients and roots correctly, which takes a dozen instructions and a branch each, and it
-//! gives that up only for whole modules. So what may be approximated (`afn`) is replaced by the hardware's approximations, after the
-//! optimiser has done what it can:
+//! gives that up only for whole modules. So roots that may be approximated (`afn`) are replaced by the hardware's approximations, and so are quotients by
+//! them, after the optimiser has done what it can; all other quotients stay correctly rounded:
 //!
 //! ```text
 //! x / √x         becomes  √x
 //! a / √x         becomes  a · rsqrt.approx(x)      1.5 ULP
 //! a / (x · √x)   becomes  a · r · r · r            where r = rsqrt.approx(x)
-//! 1 / b          becomes  rcp.approx(b)            1 ULP
-//! a / b          becomes  div.full(a, b)           2 ULP
 //! √x             becomes  sqrt.approx(x)           1 ULP
 //! ```
 //!
 //! All of them take subnormal numbers for what they are. `rsqrt.approx` and `sqrt.approx` spend three of their four instructions on that, which
-//! are saved where the argument is known to be no subnormal number: squares and a softening of 1e-4, as in n-body, or a maximum with a small number. The faster `div.approx` gives 0 where the divisor is above 2¹²⁶, and is not used.
+//! are saved where the argument is known to be no subnormal number: squares and a softening of 1e-4, as in n-body, or a maximum with a small number.
 //! 64-bit reals have no approximations of this accuracy.
 
 use std::ffi::CStr;
@@ -23,13 +21,12 @@ use llvm_sys::core::{
     LLVMAddFunction, LLVMBuildCall2, LLVMBuildFMul, LLVMConstReal, LLVMConstRealGetDouble,
     LLVMCreateBuilderInContext, LLVMDisposeBuilder, LLVMFloatTypeInContext, LLVMFunctionType,
     LLVMGetCalledValue, LLVMGetFastMathFlags, LLVMGetFirstBasicBlock, LLVMGetFirstInstruction,
-    LLVMGetInlineAsm, LLVMGetInstructionOpcode, LLVMGetNamedFunction, LLVMGetNextBasicBlock,
-    LLVMGetNextInstruction, LLVMGetOperand, LLVMInstructionEraseFromParent, LLVMIsACallInst,
-    LLVMIsAConstantFP, LLVMIsAFunction, LLVMIsAInstruction, LLVMPositionBuilderBefore,
-    LLVMReplaceAllUsesWith, LLVMSetFastMathFlags, LLVMTypeOf,
+    LLVMGetInstructionOpcode, LLVMGetNamedFunction, LLVMGetNextBasicBlock, LLVMGetNextInstruction,
+    LLVMGetOperand, LLVMInstructionEraseFromParent, LLVMIsACallInst, LLVMIsAConstantFP, LLVMIsAFunction,
+    LLVMIsAInstruction, LLVMPositionBuilderBefore, LLVMReplaceAllUsesWith, LLVMSetFastMathFlags, LLVMTypeOf,
 };
 use llvm_sys::prelude::{LLVMBuilderRef, LLVMTypeRef, LLVMValueRef};
-use llvm_sys::{LLVMFastMathApproxFunc, LLVMInlineAsmDialect, LLVMOpcode};
+use llvm_sys::{LLVMFastMathApproxFunc, LLVMOpcode};
 
 use crate::handles::{Context, Module, name_of, users};
 use crate::target::{Processor, Target};
@@ -123,10 +120,8 @@ impl<'a> Rewriter<'a> {
                 let square = self.product(reciprocal, reciprocal, flags);
                 let cube = self.product(square, reciprocal, flags);
                 if is_one { cube } else { self.product(a, cube, flags) }
-            } else if is_one {
-                self.assembly(c"rcp.approx.f32 $0, $1;", c"=f,f", &mut [b])
             } else {
-                self.assembly(c"div.full.f32 $0, $1, $2;", c"=f,f,f", &mut [a, b])
+                return;
             };
             LLVMReplaceAllUsesWith(quotient, new);
             // A root that nobody needs any more is no code: LLVM emits what is used.
@@ -157,14 +152,11 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// `x` of an `x · √x` that may be approximated.
+    /// `x` of an `x · √x` whose root may be approximated.
     fn argument_of_power(&self, value: LLVMValueRef) -> Option<LLVMValueRef> {
-        // SAFETY: a live value; a product has two operands and flags.
+        // SAFETY: a live value; a product has two operands.
         unsafe {
-            if LLVMIsAInstruction(value).is_null()
-                || !is(value, LLVMOpcode::LLVMFMul)
-                || !may_be_approximated(value)
-            {
+            if LLVMIsAInstruction(value).is_null() || !is(value, LLVMOpcode::LLVMFMul) {
                 return None;
             }
             let (a, b) = (LLVMGetOperand(value, 0), LLVMGetOperand(value, 1));
@@ -212,36 +204,6 @@ impl<'a> Rewriter<'a> {
                 function = LLVMAddFunction(self.module.raw(), name.as_ptr(), ty);
             }
             LLVMBuildCall2(self.builder, ty, function, [x].as_mut_ptr(), 1, c"".as_ptr())
-        }
-    }
-
-    /// An instruction that LLVM 19 has no intrinsic of. It has no effect but its result.
-    ///
-    /// # Safety
-    /// Live 32-bit reals, as many as the text and the constraints say.
-    unsafe fn assembly(
-        &self,
-        text: &CStr,
-        constraints: &CStr,
-        operands: &mut [LLVMValueRef],
-    ) -> LLVMValueRef {
-        let mut types = vec![self.real; operands.len()];
-        let count = operands.len() as u32;
-        // SAFETY: the caller says so.
-        unsafe {
-            let ty = LLVMFunctionType(self.real, types.as_mut_ptr(), count, 0);
-            let callee = LLVMGetInlineAsm(
-                ty,
-                text.as_ptr(),
-                text.count_bytes(),
-                constraints.as_ptr(),
-                constraints.count_bytes(),
-                0,
-                0,
-                LLVMInlineAsmDialect::LLVMInlineAsmDialectATT,
-                0,
-            );
-            LLVMBuildCall2(self.builder, ty, callee, operands.as_mut_ptr(), count, c"".as_ptr())
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Quotients by square roots of 32-bit reals, where functions may be approximated.
+//! Quotients by square roots of 32-bit reals, where they may be approximated (`afn` on the quotient, which LLVM itself takes no notice of).
 //!
 //! x86 estimates `1/√x`, and a Newton step refines the estimate: much faster than a root and a quotient. But the step that LLVM makes of a
 //! quotient gives NaN at zero and infinity (∞·0), and the older estimate takes subnormal numbers for zero. So quotients by roots are
@@ -31,7 +31,7 @@ use llvm_sys::core::{
 };
 use llvm_sys::prelude::{LLVMBuilderRef, LLVMTypeRef, LLVMValueRef};
 use llvm_sys::{
-    LLVMFastMathAllowContract, LLVMFastMathAllowReciprocal, LLVMOpcode, LLVMRealPredicate, LLVMTypeKind,
+    LLVMFastMathAllowContract, LLVMFastMathApproxFunc, LLVMOpcode, LLVMRealPredicate, LLVMTypeKind,
 };
 
 use crate::handles::{Context, Module, users};
@@ -164,7 +164,7 @@ impl<'a> Guard<'a> {
                 let dividend = match factor {
                     Some(factor) => self.flagged(
                         LLVMBuildFDiv(self.builder, dividend, factor, c"".as_ptr()),
-                        flags & !LLVMFastMathAllowReciprocal,
+                        flags & !LLVMFastMathApproxFunc,
                     ),
                     None => dividend,
                 };
@@ -359,14 +359,14 @@ fn erase_unused(instruction: LLVMValueRef) {
     }
 }
 
-/// Whether the value is a quotient by this divisor that may be computed from the divisor's reciprocal.
+/// Whether the value is a quotient by this divisor that may be a product with the reciprocal of a root.
 fn divides_fast(value: LLVMValueRef, divisor: LLVMValueRef) -> bool {
     // SAFETY: a live value; a quotient has two operands and flags.
     unsafe {
         !LLVMIsAInstruction(value).is_null()
             && is(value, LLVMOpcode::LLVMFDiv)
             && LLVMGetOperand(value, 1) == divisor
-            && LLVMGetFastMathFlags(value) & LLVMFastMathAllowReciprocal != 0
+            && LLVMGetFastMathFlags(value) & LLVMFastMathApproxFunc != 0
     }
 }
 

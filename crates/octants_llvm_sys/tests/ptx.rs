@@ -101,7 +101,7 @@ fn an_unknown_function_of_the_device_library_is_an_error() {
 fn arithmetic(body: &str, fast: bool) -> String {
     let target = Target::nvptx(80, 75).unwrap();
     let options = Options { target, output: Output::Assembly, ..Options::default() };
-    let body = body.replace("OP ", if fast { "reassoc nsz arcp contract afn " } else { "" });
+    let body = body.replace("OP ", if fast { "nsz contract afn " } else { "" });
     let text = format!(
         "define ptx_kernel void @task(ptr addrspace(1) %p, float %x, float %y) {{
            {body}
@@ -171,8 +171,7 @@ fn roots_of_what_has_a_lower_bound_flush() {
 fn arithmetic_is_approximated_only_where_that_is_allowed() {
     let root = "%s = call OP float @llvm.sqrt.f32(float %x)\n";
     let cases = [
-        ("%r = fdiv OP float %x, %y", "div.rn.f32", "div.full.f32"),
-        ("%r = fdiv OP float 1.0, %y", "rcp.rn.f32", "rcp.approx.f32"),
+        ("%s = fmul OP float %x, %y %r = fadd OP float %s, %x", "mul.rn.f32", "fma.rn.f32"),
         (&format!("{root} %r = fadd float %s, 1.0"), "sqrt.rn.f32", "sqrt.approx.f32"),
         (&format!("{root} %r = fdiv OP float 1.0, %s"), "sqrt.rn.f32", "rsqrt.approx.f32"),
         (&format!("{root} %r = fdiv OP float %y, %s"), "div.rn.f32", "rsqrt.approx.f32"),
@@ -182,7 +181,6 @@ fn arithmetic_is_approximated_only_where_that_is_allowed() {
             "rsqrt.approx.f32",
         ),
         (&format!("{root} %r = fdiv OP float %x, %s"), "div.rn.f32", "\tsqrt.approx.f32"),
-        ("%s = fmul OP float %x, %y %r = fadd OP float %s, %x", "mul.rn.f32", "fma.rn.f32"),
     ];
     for (body, exact, fast) in cases {
         let (with, without) = (arithmetic(body, true), arithmetic(body, false));
@@ -191,6 +189,23 @@ fn arithmetic_is_approximated_only_where_that_is_allowed() {
         assert_eq!(with.matches("sqrt").count(), usize::from(fast.contains("sqrt")), "{with}");
         for fusible in ["mul.f32", "add.f32"] {
             assert!(!without.contains(fusible), "{without}");
+        }
+    }
+}
+
+/// A quotient is one of what it is of, unless it is one by a root.
+#[test]
+fn quotients_are_correctly_rounded() {
+    let cases = [
+        ("%r = fdiv OP float %x, %y", "div.rn.f32"),
+        ("%r = fdiv OP float 1.0, %y", "rcp.rn.f32"),
+        ("%r = fdiv OP float %x, 141.0", "div.rn.f32"),
+        ("%s = fadd OP float %x, -320.0 %r = fdiv OP float %s, 480.0", "div.rn.f32"),
+    ];
+    for (body, exact) in cases {
+        for fast in [false, true] {
+            let text = arithmetic(body, fast);
+            assert!(text.contains(exact) && !text.contains("mul.") && !text.contains("fma."), "{text}");
         }
     }
 }

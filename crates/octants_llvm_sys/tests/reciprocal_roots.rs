@@ -45,7 +45,7 @@ fn text(lanes: usize, body: &str) -> String {
     )
 }
 
-const FLAGS: &str = "reassoc nsz arcp contract afn";
+const FLAGS: &str = "nsz contract afn";
 
 fn run(lanes: usize, body: &str, options: &Options) -> Vec<f32> {
     let object = compile(&text(lanes, body), options).unwrap_or_else(|error| panic!("{error}"));

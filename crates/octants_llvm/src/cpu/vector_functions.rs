@@ -55,7 +55,7 @@ impl Emitter<'_> {
     ) -> Option<Val> {
         let lanes = operands.iter().map(|v| v.lanes).max().unwrap_or(1);
         let scalar = operands[0].ty;
-        if lanes == 1 || self.flags().is_empty() || !matches!(scalar, Scalar::F32 | Scalar::F64) {
+        if lanes == 1 || !self.is_fast() || !matches!(scalar, Scalar::F32 | Scalar::F64) {
             return None;
         }
         let bits = scalar.bits();
@@ -82,7 +82,7 @@ impl Emitter<'_> {
         self.module.declare(symbol, || {
             format!("declare {ty} @{symbol}({}) #1", vec![ty.to_string(); operands.len()].join(", "))
         });
-        let flags = self.flags();
+        let flags = self.function_flags();
         let typed: Vec<_> = operands.iter().map(|&v| Typed(v).to_string()).collect();
         self.f.value(
             Ty::new(ty.scalar, at_once),

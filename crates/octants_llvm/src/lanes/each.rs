@@ -71,7 +71,7 @@ impl Emitter<'_> {
             .enumerate()
             .map(|(index, &v)| (v.lanes > 1).then(|| self.store_scratch(index + 1, v)))
             .collect();
-        let results = if self.flags().is_empty() && self.lanes.mask.is_some() {
+        let results = if !self.is_fast() && self.lanes.mask.is_some() {
             let zero = self.spread(Val::constant(Const::from_bits(scalar, 0)), lanes);
             self.store_scratch(0, zero)
         } else {
@@ -84,7 +84,7 @@ impl Emitter<'_> {
             let result = operate(e, &given);
             e.store_lane(results, lane, result);
         };
-        if self.flags().is_empty() && self.lanes.mask.is_some() {
+        if !self.is_fast() && self.lanes.mask.is_some() {
             self.each_running_lane(body);
         } else {
             self.each_lane(body);
@@ -95,7 +95,7 @@ impl Emitter<'_> {
     /// An intrinsic for each lane.
     pub(crate) fn intrinsic_by_lane(&mut self, name: &str, operands: &[Val]) -> Val {
         let lanes = operands.iter().map(|v| v.lanes).max().unwrap_or(1);
-        let masked = self.flags().is_empty() && self.lanes.mask.is_some();
+        let masked = !self.is_fast() && self.lanes.mask.is_some();
         self.lanes.loops += usize::from(lanes > 1 && !masked);
         if lanes == 1 || masked || self.lanes.loops <= MOST_LOOPS {
             return self.by_lane(operands, |e, v| e.intrinsic(name, v, ""));
@@ -125,7 +125,7 @@ impl Emitter<'_> {
         });
         let whole = self.module.not_unrolled();
         let facts = self.module.distinct_node(&[whole]);
-        let (flags, align) = (self.flags(), scalar.bytes());
+        let (flags, align) = (self.function_flags(), scalar.bytes());
         let (mut params, mut loads, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for operand in 0..operands {
             params.push(format!("ptr noalias nocapture readonly align 64 %in{operand}"));

@@ -40,7 +40,7 @@ impl Emitter<'_> {
             ArithOp::Min => self.real_extreme("llvm.minnum", "olt", a, b),
             ArithOp::Max => self.real_extreme("llvm.maxnum", "ogt", a, b),
             ArithOp::Neg => {
-                let flags = self.flags();
+                let flags = self.flags("fneg");
                 self.f.value(a.ty(), format_args!("fneg {flags}{} {a}", a.ty()))
             }
             ArithOp::Abs => self.intrinsic("llvm.fabs", &[a], ""),
@@ -50,7 +50,7 @@ impl Emitter<'_> {
     /// A NaN loses. With fast math the second operand loses if it is one, and a comparison is one instruction with the selection; what
     /// is accumulated is the first.
     fn real_extreme(&mut self, intrinsic: &str, predicate: &str, a: Val, b: Val) -> Val {
-        if self.flags().is_empty() || self.shape.has_min_max() {
+        if !self.is_fast() || self.shape.has_min_max() {
             return self.intrinsic(intrinsic, &[a, b], "");
         }
         let second = self.compare(predicate, b, a);

@@ -9,6 +9,7 @@ use octants_ir::{Kernel, Scalar, Value};
 use crate::address::{Address, Target};
 use crate::alias::Class;
 use crate::emitter::Emitter;
+use crate::rounding::Rounding;
 use crate::value::{Ptr, Ty, Typed, Val, bits_of, in_memory};
 
 impl Emitter<'_> {
@@ -242,8 +243,15 @@ impl Emitter<'_> {
         old
     }
 
-    /// `op(cell, value)` on values.
+    /// `op(cell, value)` on values. Reals that are updated are totals, in any order.
     pub(crate) fn combine(&mut self, op: AtomicOp, cell: Val, value: Val) -> Val {
+        let around = std::mem::replace(&mut self.rounding, Rounding::Total);
+        let combined = self.combine_in_any_order(op, cell, value);
+        self.rounding = around;
+        combined
+    }
+
+    fn combine_in_any_order(&mut self, op: AtomicOp, cell: Val, value: Val) -> Val {
         match op {
             AtomicOp::Add => self.arith(ArithOp::Add, cell, value),
             AtomicOp::Sub => self.arith(ArithOp::Sub, cell, value),

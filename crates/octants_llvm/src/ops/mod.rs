@@ -55,6 +55,13 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn op(&mut self, op: Op) {
+        let around = std::mem::replace(&mut self.rounding, self.facts.roundings[op]);
+        self.rounded_op(op);
+        self.rounding = around;
+    }
+
+    /// An op of any family, with the flags of its rounding.
+    fn rounded_op(&mut self, op: Op) {
         let data = &self.kernel.ops[op];
         let operands = &data.operands[..];
         let result = match &data.kind {

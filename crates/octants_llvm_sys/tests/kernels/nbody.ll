@@ -1,4 +1,4 @@
-; args: px,py,pz, ax,ay,az (f32 SoA), i64 n ; flags: reassoc nsz arcp contract afn
+; args: px,py,pz, ax,ay,az (f32 SoA), i64 n ; flags as the emitter writes them
 define void @nbody(ptr noundef %args, i64 noundef %lo, i64 noundef %hi) #0 {
 entry:
   %px = load ptr, ptr %args, align 8
@@ -41,25 +41,25 @@ ibody:
   %yj = load float, ptr %r1, align 4, !alias.scope !1, !noalias !2
   %r2 = getelementptr inbounds float, ptr %pz, i64 %j
   %zj = load float, ptr %r2, align 4, !alias.scope !1, !noalias !2
-  %dx = fsub reassoc nsz arcp contract afn float %xj, %xi
-  %dy = fsub reassoc nsz arcp contract afn float %yj, %yi
-  %dz = fsub reassoc nsz arcp contract afn float %zj, %zi
-  %dx2 = fmul reassoc nsz arcp contract afn float %dx, %dx
-  %dy2 = fmul reassoc nsz arcp contract afn float %dy, %dy
-  %dz2 = fmul reassoc nsz arcp contract afn float %dz, %dz
-  %d0 = fadd reassoc nsz arcp contract afn float %dx2, %dy2
-  %d1 = fadd reassoc nsz arcp contract afn float %d0, %dz2
-  %d2 = fadd reassoc nsz arcp contract afn float %d1, 0x3F1A36E2E0000000
-  %sq = call reassoc nsz arcp contract afn float @llvm.sqrt.f32(float %d2)
-  %inv = fdiv reassoc nsz arcp contract afn float 1.0, %sq
-  %inv2 = fmul reassoc nsz arcp contract afn float %inv, %inv
-  %inv3 = fmul reassoc nsz arcp contract afn float %inv2, %inv
-  %fx = fmul reassoc nsz arcp contract afn float %dx, %inv3
-  %fy = fmul reassoc nsz arcp contract afn float %dy, %inv3
-  %fz = fmul reassoc nsz arcp contract afn float %dz, %inv3
-  %sx1 = fadd reassoc nsz arcp contract afn float %sx, %fx
-  %sy1 = fadd reassoc nsz arcp contract afn float %sy, %fy
-  %sz1 = fadd reassoc nsz arcp contract afn float %sz, %fz
+  %dx = fsub nsz contract float %xj, %xi
+  %dy = fsub nsz contract float %yj, %yi
+  %dz = fsub nsz contract float %zj, %zi
+  %dx2 = fmul nsz contract float %dx, %dx
+  %dy2 = fmul nsz contract float %dy, %dy
+  %dz2 = fmul nsz contract float %dz, %dz
+  %d0 = fadd nsz contract float %dx2, %dy2
+  %d1 = fadd nsz contract float %d0, %dz2
+  %d2 = fadd nsz contract float %d1, 0x3F1A36E2E0000000
+  %sq = call afn float @llvm.sqrt.f32(float %d2)
+  %inv = fdiv afn float 1.0, %sq
+  %inv2 = fmul nsz contract float %inv, %inv
+  %inv3 = fmul nsz contract float %inv2, %inv
+  %fx = fmul nsz contract float %dx, %inv3
+  %fy = fmul nsz contract float %dy, %inv3
+  %fz = fmul nsz contract float %dz, %inv3
+  %sx1 = fadd reassoc nsz contract float %sx, %fx
+  %sy1 = fadd reassoc nsz contract float %sy, %fy
+  %sz1 = fadd reassoc nsz contract float %sz, %fz
   %j1 = add nuw nsw i64 %j, 1
   br label %inner
 outend:

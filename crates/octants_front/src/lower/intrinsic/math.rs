@@ -73,8 +73,8 @@ impl<H: Host> Lowerer<'_, H> {
             Some(dtype) if !matches!(dtype.term, Term::None) => Some(self.dtype(&dtype.term, dtype.span)?),
             _ => None,
         };
+        // A number of Python is as good as a real one; a kernel's own value is of the type that it has.
         if let Term::Formula(number) = &x.term
-            && (casts || matches!(number.now, Number::Float(_)))
             && let Some(result) = self.formula_function(intrinsic, number)
         {
             return match dtype {
@@ -82,7 +82,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Some(dtype) => self.convert(result, dtype, span).map(Term::Value),
             };
         }
-        if fold::is_number(&x.term) && (casts || matches!(x.term, Term::Float(_))) {
+        if fold::is_number(&x.term) {
             let result = at_compile_time(fold::as_real(&x.term).unwrap_or(0.0));
             return match (op, dtype) {
                 (MathUnary::IsNan | MathUnary::IsInf, _) => Ok(Term::Bool(result != 0.0)),
