@@ -163,6 +163,7 @@ impl Emitter<'_> {
         let begin = self.f.phi(COUNTER);
         let at: Vec<_> = start.iter().map(|_| self.f.phi(COUNTER)).collect();
         let totals: Vec<_> = initial.iter().map(|value| self.f.phi(value.ty())).collect();
+        let sums = self.begin_partial_sums(&domain.parallel, initial);
         let more = self.compare("ne", left.value, Val::i64(0));
         self.f.branch(more, inside, ready);
 
@@ -183,6 +184,7 @@ impl Emitter<'_> {
             }
             None => self.row(domain, begin.value, end, &held),
         };
+        let (summed, added) = self.add_partial_sums(sums.as_ref(), initial, &summed, length);
 
         let left_over = self.binary("sub nuw nsw", left.value, length);
         // The next row: the last outer index counts on, and each that is full starts over and moves the one before it.
@@ -209,8 +211,12 @@ impl Emitter<'_> {
             self.f.fill(phi, &[(start[axis], setup), (next[axis], latch)]);
         }
         self.fill_phis(&totals, initial, setup, &summed, latch);
+        if let (Some(sums), Some(added)) = (&sums, added) {
+            self.fill_partial_sums(sums, initial, setup, &added, latch);
+        }
 
         self.f.begin(ready);
+        let held = self.whole_sums(sums.as_ref(), &held);
         self.f.jump(done);
         self.f.begin(done);
         let incoming = initial.iter().zip(&held);

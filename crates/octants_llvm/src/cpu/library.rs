@@ -1,5 +1,5 @@
 //! Functions of reals: LLVM's intrinsics, which become calls of the C library, or of a library of vector functions where functions may
-//! be approximated.
+//! be approximated; some are arithmetic there (`written_out`).
 
 use octants_ir::Scalar;
 
@@ -34,6 +34,9 @@ impl Emitter<'_> {
         function: LibraryFunction,
         operands: &[Val],
     ) -> Val {
+        if let Some(result) = self.written_out(function, operands) {
+            return result;
+        }
         let vectors = c_name(function).and_then(|name| self.vector_function(library, name, operands));
         if let Some(result) = vectors {
             return result;
@@ -76,7 +79,7 @@ impl Emitter<'_> {
     /// A call of a function of the C library on scalars.
     fn library_call(&mut self, name: &str, operands: &[Val]) -> Val {
         let ty = operands[0].ty();
-        let flags = self.flags();
+        let flags = self.function_flags();
         self.module.declare(name, || {
             let types = vec![ty.to_string(); operands.len()];
             format!("declare {ty} @{name}({}) #1", types.join(", "))

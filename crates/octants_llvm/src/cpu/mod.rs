@@ -10,11 +10,13 @@ mod fill;
 pub(crate) mod flat;
 mod library;
 mod order;
+mod partial_sums;
 mod reduce;
 mod report;
 mod vector_functions;
 mod whole_rows;
 mod widen;
+mod written_out;
 
 pub use vector_functions::{VectorFunction, VectorLibrary};
 
