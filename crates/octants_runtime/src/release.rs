@@ -39,17 +39,14 @@ impl Context {
                 if !is_immediate {
                     streams.push(default);
                 }
-                match self.points(&streams) {
-                    Ok(points) => {
-                        let released = ReleasedMemory { address, bytes, points };
-                        self.releases().add(streams.iter().map(|stream| stream.0).collect(), released);
-                    }
-                    Err(_) => {
-                        // If waiting fails, too, the device is past running anything.
-                        streams.iter().for_each(|&stream| drop(self.wait_if_async(stream)));
-                        // SAFETY: nothing uses it any more.
-                        unsafe { self.device().free(default, address, bytes) };
-                    }
+                if let Ok(points) = self.points(&streams) {
+                    let released = ReleasedMemory { address, bytes, points };
+                    self.releases().add(streams.iter().map(|stream| stream.0).collect(), released);
+                } else {
+                    // If waiting fails, too, the device is past running anything.
+                    streams.iter().for_each(|&stream| drop(self.wait_if_async(stream)));
+                    // SAFETY: nothing uses it any more.
+                    unsafe { self.device().free(default, address, bytes) };
                 }
             }
         }
