@@ -40,7 +40,10 @@ impl Machine<'_> {
                 }
             }
         }
+        let whole = usize::from(kernel.functions[function].is_whole);
+        self.whole_calls += whole;
         let returned = self.region(body, [])?;
+        self.whole_calls -= whole;
         self.cells.truncate(height);
         for (value, (datum, place)) in own.into_iter().zip(kept) {
             self.values[value.index()] = datum;

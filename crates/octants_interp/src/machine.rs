@@ -127,6 +127,8 @@ pub(crate) struct Machine<'a> {
     pub context: RunContext<'a>,
     /// Where this run's stack begins.
     pub stack_base: usize,
+    /// How many calls of functions are under way that run to their end, whoever asks them to stop.
+    pub whole_calls: usize,
     pub stream: Stream,
     /// How many times a parallel loop has begun, and the iteration of one that runs now, unless its iterations run one after the other.
     pub loops_begun: u64,
@@ -184,6 +186,7 @@ impl<'a> Machine<'a> {
             results,
             context,
             stack_base: crate::call::stack_position(),
+            whole_calls: 0,
             stream: Stream::default(),
             loops_begun: 0,
             iteration: None,
@@ -257,10 +260,14 @@ impl<'a> Machine<'a> {
             return self.trap(op, TrapKind::StepLimit);
         }
         // An atomic read per op would be most of an op's time.
-        if self.steps.is_multiple_of(256) && self.limits.cancel.is_some_and(|is_wanted| is_wanted()) {
+        if self.steps.is_multiple_of(256) && self.whole_calls == 0 && self.is_to_stop() {
             return self.trap(op, TrapKind::Cancelled);
         }
         Ok(())
+    }
+
+    fn is_to_stop(&self) -> bool {
+        self.limits.cancel.is_some_and(|is_wanted| is_wanted())
     }
 
     /// Runs a region with its parameters set; what its terminator hands on.
@@ -331,7 +338,9 @@ impl<'a> Machine<'a> {
                 return Ok(());
             }
             // Whoever owns the memory raises the count.
-            OpKind::Load | OpKind::VolatileLoad | OpKind::GrowPool => self.load(op)?,
+            OpKind::Load | OpKind::VolatileLoad => self.load(op)?,
+            OpKind::GrowPool if self.is_to_stop() => Datum::Scalar(Const::i32(-1)),
+            OpKind::GrowPool => self.load(op)?,
             OpKind::Store => return self.store(op),
             OpKind::Atomic(atomic) => self.atomic(op, *atomic)?,
             OpKind::AtomicCas => self.atomic_cas(op)?,

@@ -64,6 +64,9 @@ pub struct Function {
     pub is_cold: bool,
     /// Whether calls with equal arguments give equal results for as long as the kernel runs, and only the first of them does anything.
     pub is_stable: bool,
+    /// Whether no request to stop ends a thread inside: what it leaves in memory half done would be waited for by others for ever. Its loops are short,
+    /// or end by something that looks at the request itself (`grow_pool`).
+    pub is_whole: bool,
 }
 
 /// A kernel's parameter; its type is that of the value at the same position in the body's parameters.
@@ -189,6 +192,7 @@ impl Kernel {
             body,
             is_cold: false,
             is_stable: false,
+            is_whole: false,
         })
     }
 

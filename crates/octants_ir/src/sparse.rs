@@ -138,6 +138,9 @@ pub enum Header {
     Coordinate(u32),
 }
 
+/// The state of a slot that was given up in no branch; in branch `b`, counted from 1, it is less by `b`.
+pub const GIVEN_UP: i32 = -1;
+
 /// What the byte of a bitmasked node's cell says.
 pub mod mark {
     pub const INACTIVE: u8 = 0;

@@ -142,6 +142,8 @@ pub(crate) struct Emitter<'k> {
     pub aggregates: SideTable<Value, Option<Vec<Val>>>,
     /// The kernel's body, or the function's whose text is written.
     pub body: Region,
+    /// Whether the function whose text is written runs to its end, whoever asks it to stop.
+    pub is_whole: bool,
     /// Functions that the module needs, in the order of their first call.
     pub called: Vec<Func>,
     /// Where the stack ends for recursive functions.
@@ -183,6 +185,7 @@ impl<'k> Emitter<'k> {
             key: None,
             aggregates: SideTable::new(None),
             body: kernel.body,
+            is_whole: false,
             called: Vec::new(),
             limit: None,
             lanes: Lanes::default(),

@@ -136,6 +136,7 @@ impl Parser {
         self.kernel.functions[function].results = results;
         self.kernel.functions[function].is_cold = self.eat_word("cold");
         self.kernel.functions[function].is_stable = self.eat_word("stable");
+        self.kernel.functions[function].is_whole = self.eat_word("whole");
         self.block(body)
     }
 

@@ -84,7 +84,8 @@ impl<'k> Printer<'k> {
             self.push(" = function ");
             self.symbol(&function.name);
             self.head(function.body, &function.params, &function.results);
-            for (holds, word) in [(function.is_cold, " cold"), (function.is_stable, " stable")] {
+            let (cold, stable) = ((function.is_cold, " cold"), (function.is_stable, " stable"));
+            for (holds, word) in [cold, stable, (function.is_whole, " whole")] {
                 self.push(if holds { word } else { "" });
             }
             self.push(" ");

@@ -57,9 +57,11 @@ impl Emitter<'_> {
         shape.fail(self, site, arguments);
     }
 
-    /// At the back edge of a loop that may run for long: returns if the launch should stop.
+    /// At the back edge of a loop that may run for long: returns if the launch should stop, unless the function runs to its end in any case.
     pub(crate) fn poll_cancel(&mut self) {
         let shape = self.shape;
-        shape.poll_cancel(self);
+        if !self.is_whole {
+            shape.poll_cancel(self);
+        }
     }
 }

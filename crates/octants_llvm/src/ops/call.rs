@@ -175,6 +175,7 @@ impl Emitter<'_> {
         e.module = std::mem::take(&mut self.module);
         e.called = std::mem::take(&mut self.called);
         e.body = data.body;
+        e.is_whole = data.is_whole;
         let mut head = self.shape.context_param().to_owned();
         if facts.needs_limit {
             head.push_str(", i64 noundef %limit");

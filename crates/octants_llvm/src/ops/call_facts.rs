@@ -65,10 +65,12 @@ fn reached_from(kernel: &Kernel, function: Func) -> Vec<Func> {
 /// Whether the function's own ops can end the task early.
 fn stops(kernel: &Kernel, function: Func) -> bool {
     let mut stops = false;
+    let polls = !kernel.functions[function].is_whole;
     walk(kernel, kernel.functions[function].body, &mut |op| {
         stops |= match kernel.ops[op].kind {
-            OpKind::Assert(..) | OpKind::While => true,
-            OpKind::For => may_stop(kernel, op),
+            OpKind::Assert(..) => true,
+            OpKind::While => polls,
+            OpKind::For => polls && may_stop(kernel, op),
             _ => false,
         };
     });

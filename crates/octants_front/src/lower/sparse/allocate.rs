@@ -11,6 +11,10 @@
 //! The cell itself is zero already: memory begins so, and cells are cleared before their slots are free again. Nothing is ordered
 //! by fences: what others may read before the next task is the entry, one word, and the cell, which is zero.
 //!
+//! Law: **nothing ends a thread between the first and the last write of such a step**, from the lock to the entry and from a count to its slot: the next thread
+//! would wait for it for ever. So these steps are functions that a request to stop does not end ([`is_whole`](octants_ir::Function::is_whole)); what may wait for
+//! long, memory, is given up when the launch is to stop, and the step is undone.
+//!
 //! Slots that were never given out need memory, which a device may give them while the kernel runs: whoever comes near the last slot that has some
 //! says so, and who has passed it asks for more, and waits where somebody else gives it.
 //!
@@ -30,8 +34,8 @@ use crate::lower::Lowerer;
 /// What an entry holds while its cell is being made.
 const LOCKED: i32 = -1;
 
-/// How often a thread looks whether there is memory: some ten seconds on a GPU. Mapping takes milliseconds; a host that cannot do it ends the
-/// wait by an error.
+/// How often a thread looks whether there is memory: half a minute on a GPU. Mapping takes milliseconds; a host that cannot do it ends the
+/// wait by an error, and one that wants the launch to stop by saying so.
 const MAX_LOOKS: i32 = 1 << 24;
 
 impl<H: Host> Lowerer<'_, H> {
@@ -46,6 +50,7 @@ impl<H: Host> Lowerer<'_, H> {
         let word: Data = Scalar::I32.into();
         let function = self.kernel.add_function(format!("tree{tree}_new{node}"), [word]);
         self.kernel.functions[function].is_cold = true;
+        self.kernel.functions[function].is_whole = true;
         self.trees[tree].makers.push((node, function));
         let shape = self.trees[tree].tree.clone();
         let is_list = shape.nodes[node].kind == NodeKind::Dynamic;
@@ -298,6 +303,33 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
+    /// A call of a new function, which a request to stop does not end. It gets these values, and what it uses of the kernel's own; both may stand in a
+    /// function.
+    pub(super) fn whole_step(
+        &mut self,
+        name: &str,
+        values: &[Value],
+        span: Span,
+        build: impl FnOnce(&mut Self, &[Value]),
+    ) {
+        let function = self.kernel.add_function(format!("{name}{}", self.kernel.functions.len()), []);
+        self.kernel.functions[function].is_whole = true;
+        let params: Vec<_> = values
+            .iter()
+            .enumerate()
+            .map(|(n, &value)| {
+                let ty = self.kernel.ty(value);
+                self.kernel.add_function_param(function, format!("v{n}"), ty)
+            })
+            .collect();
+        let body = self.kernel.functions[function].body;
+        let outer = std::mem::replace(&mut self.region, body);
+        build(self, &params);
+        self.at(span).returns(&[]);
+        self.region = outer;
+        self.at(span).call(function, values);
+    }
+
     /// Gives a slot back that has been cleared, or the first of a run of them.
     pub(super) fn give_slot(
         &mut self,
@@ -307,6 +339,14 @@ impl<H: Host> Lowerer<'_, H> {
         run: Option<Value>,
         span: Span,
     ) {
+        let values: Vec<_> = std::iter::once(slot).chain(run).collect();
+        let name = format!("tree{tree}_free");
+        self.whole_step(&name, &values, span, |lowerer, values| {
+            lowerer.push_slot(tree, pool, values[0], values.get(1).copied(), span);
+        });
+    }
+
+    fn push_slot(&mut self, tree: usize, pool: usize, slot: Value, run: Option<Value>, span: Span) {
         let (counts, first) = self.state(tree, pool, state::FREE, span);
         let free = self.view(tree, View::Free(pool));
         let mut builder = self.at(span);

@@ -43,6 +43,14 @@ impl Cell {
     pub fn path(&self) -> Vec<Value> {
         self.slot.into_iter().chain(self.digits.iter().map(|&(digit, _)| digit)).collect()
     }
+
+    /// The same cell by values that stand for those of its path.
+    pub fn at(&self, path: &[Value]) -> Self {
+        let mut path = path.iter().copied();
+        let slot = self.slot.and_then(|_| path.next());
+        let digits = path.zip(&self.digits).map(|(digit, &(_, stride))| (digit, stride)).collect();
+        Self { slot, digits, there: None, ..*self }
+    }
 }
 
 /// Why a cell is looked for.

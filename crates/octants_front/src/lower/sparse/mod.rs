@@ -49,6 +49,8 @@ pub(crate) struct TreeUse {
     retired: bool,
     /// Whether the kernel gives up cells anywhere.
     gives_up: bool,
+    /// The branch, counted from 1, that was the first to clear what it gave up; 0 for what is in no branch.
+    first_clearing: Option<usize>,
 }
 
 /// What a parameter is of a tree's memory.
@@ -112,6 +114,7 @@ impl<H: Host> Lowerer<'_, H> {
             activations: vec![0; tree.nodes.len()],
             retired: false,
             gives_up: false,
+            first_clearing: None,
         });
         self.trees.len() - 1
     }

@@ -3,11 +3,11 @@
 //! A cell that is given up is marked: its entry is gone at once, so that nothing finds it any more, but its slot stays what it is until
 //! the task is over, in which others may still be at work on it. Then a task clears the marked cells, gives up what lies in
 //! them, and gives their slots back; pools come in order from the root down. Marks say which branch made them, and a branch
-//! clears its own.
+//! clears its own. Those of no branch are also cleared by the first branch that clears any: marks that an interrupted kernel left are made such by the host.
 
 use octants_diag::Span;
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp, ParallelFor};
-use octants_ir::sparse::{Header, SparseTree, TreeChild, list, mark, state};
+use octants_ir::sparse::{GIVEN_UP, Header, SparseTree, TreeChild, list, mark, state};
 use octants_ir::{Const, Data, NodeKind, OpKind, Scalar, Type, Value};
 
 use super::cells::{Cell, Need};
@@ -18,7 +18,7 @@ use crate::lower::Lowerer;
 impl<H: Host> Lowerer<'_, H> {
     /// The mark of cells that are given up here.
     fn mark(&self) -> i32 {
-        -1 - self.blocks.heads.len() as i32
+        GIVEN_UP - self.blocks.heads.len() as i32
     }
 
     /// Gives up the cell of a node, if it is there.
@@ -119,8 +119,14 @@ impl<H: Host> Lowerer<'_, H> {
         self.at(span).atomic(AtomicOp::Add, base, &[at], count);
     }
 
-    /// Empties the list in a cell of the parent.
+    /// Empties the list in a cell of the parent. One step: a length without its runs, or runs of which some are marked, would be a list that no kernel made.
     fn drop_list(&mut self, tree: usize, shape: &SparseTree, parent: &Cell, node: usize, span: Span) {
+        self.whole_step(&format!("tree{tree}_drop"), &parent.path(), span, |lowerer, path| {
+            lowerer.drop_runs(tree, shape, &parent.at(path), node, span);
+        });
+    }
+
+    fn drop_runs(&mut self, tree: usize, shape: &SparseTree, parent: &Cell, node: usize, span: Span) {
         let of = &shape.nodes[node];
         let list_word = self.word_of(parent, of.offset, None, span);
         let zero = self.at(span).i32(0);
@@ -268,10 +274,16 @@ impl<H: Host> Lowerer<'_, H> {
         let slot = self.kernel.add_region_param(body, Type::I32);
         let outer = std::mem::replace(&mut self.region, body);
         let found = self.load_header(tree, pool, slot, Header::State, span);
-        let mark = self.mark();
+        let (mark, branch) = (self.mark(), self.blocks.heads.len());
+        let is_first = *self.trees[tree].first_clearing.get_or_insert(branch) == branch;
         let mut builder = self.at(span);
         let mark = builder.i32(mark);
-        let marked = builder.compare(CompareOp::Eq, found, mark);
+        let mut marked = builder.compare(CompareOp::Eq, found, mark);
+        if branch > 0 && is_first {
+            let of_none = builder.i32(GIVEN_UP);
+            let old = builder.compare(CompareOp::Eq, found, of_none);
+            marked = builder.bit(BitOp::Or, marked, old);
+        }
         self.when(marked, span, |lowerer| build(lowerer, slot));
         self.at(span).yields(&[]);
         self.region = outer;
