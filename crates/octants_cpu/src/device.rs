@@ -14,7 +14,8 @@ use crate::core::{Core, Task, TaskFunction};
 use crate::exclusive::Exclusive;
 use crate::pool::{Outcome, Schedule};
 use crate::stream::{
-    Allocation, Command, EventHandle, QueuedLaunch, Recording, StreamHandle, StreamQueue, error_of,
+    Allocation, Command, EventHandle, QueuedLaunch, Recording, StreamHandle, StreamQueue, error_before,
+    error_of,
 };
 use crate::work::MeasuredWork;
 
@@ -50,13 +51,6 @@ impl CpuDevice {
 
     pub fn threads(&self) -> usize {
         self.core.pool.threads()
-    }
-
-    /// Lets the thread run what it asks after, where no worker will.
-    fn assist_if_alone(&self, queue: &Arc<StreamQueue>) {
-        if !self.core.pool.serves_sources() {
-            self.core.assist(queue);
-        }
     }
 }
 
@@ -277,13 +271,21 @@ unsafe impl Device for CpuDevice {
         }
     }
 
-    unsafe fn event_passed(&self, event: Event) -> Result<bool, DeviceError> {
+    unsafe fn event_passed(&self, event: Event) -> bool {
         // SAFETY: the caller keeps the verb's contract.
-        let Some(recording) = (unsafe { handle_of(event) }).pending() else { return Ok(true) };
-        if let Some(queue) = recording.queue() {
-            self.assist_if_alone(&queue);
+        unsafe { handle_of(event) }.latest().is_none_or(|recording| recording.is_passed())
+    }
+
+    unsafe fn poll_event(&self, event: Event) -> Result<bool, DeviceError> {
+        // SAFETY: the caller keeps the verb's contract.
+        let Some(recording) = (unsafe { handle_of(event) }).latest() else { return Ok(true) };
+        if recording.is_passed() {
+            return error_before(&recording).map(|()| true);
         }
-        Ok(recording.is_passed())
+        if let Some(queue) = recording.queue() {
+            self.core.see_to(&queue)?;
+        }
+        Ok(false)
     }
 
     unsafe fn synchronise_event(&self, event: Event) -> Result<(), DeviceError> {
@@ -310,14 +312,20 @@ unsafe impl Device for CpuDevice {
         error_of(queue)
     }
 
-    unsafe fn is_idle(&self, stream: Stream) -> Result<bool, DeviceError> {
+    unsafe fn is_idle(&self, stream: Stream) -> bool {
+        // SAFETY: the caller keeps the verb's contract.
+        unsafe { queue_of(stream) }.is_none_or(|queue| queue.is_idle())
+    }
+
+    unsafe fn poll(&self, stream: Stream) -> Result<bool, DeviceError> {
         // SAFETY: the caller keeps the verb's contract.
         let Some(queue) = (unsafe { queue_of(stream) }) else { return Ok(true) };
-        if !queue.is_idle() {
-            self.assist_if_alone(queue);
+        if queue.is_idle() {
+            Core::end_wait(queue);
+            return error_of(queue).map(|()| true);
         }
-        let idle = queue.is_idle();
-        error_of(queue).map(|()| idle)
+        self.core.see_to(queue)?;
+        Ok(false)
     }
 
     unsafe fn assist(&self, stream: Stream) -> bool {

@@ -32,6 +32,7 @@ use octants_hal::Cancel;
 
 pub use background::Source;
 use job::Job;
+pub(crate) use workers::STACK_BYTES;
 use workers::WorkerSet;
 
 /// What a loop runs: the thread's number within this loop, and a range of iterations. Numbers are below

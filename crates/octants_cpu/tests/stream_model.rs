@@ -109,7 +109,7 @@ fn help(model: &Model, recording: &Recording<Model>) {
                 Some(before) => queue = before,
                 None => return,
             },
-            Obstacle::Nothing | Obstacle::RunBy(_) => return,
+            Obstacle::Nothing | Obstacle::Ready | Obstacle::RunBy(_) => return,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The verbs over a driver that records its calls, as words.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use octants_hal::{
@@ -13,6 +13,17 @@ use crate::device::CudaDevice;
 use crate::driver::recording::with_driver;
 use crate::driver::table::{Copy2d, Copy3d, DriverTable, LaunchConfig, recorded};
 use crate::driver::{Driver, Unavailable};
+
+/// The device's own.
+const CONTEXT: u64 = 0xC0;
+
+/// `CUDA_ERROR_INVALID_CONTEXT`
+const INVALID_CONTEXT: i32 = 201;
+
+thread_local! {
+    /// The context that is current on the thread; 0 for none.
+    static CURRENT: Cell<u64> = const { Cell::new(0) };
+}
 
 /// A driver with one device; `answer` may answer a call before the defaults do.
 fn with_fake<R>(
@@ -27,6 +38,25 @@ fn with_fake<R>(
             let write = |at: u64, value: u64, bytes: usize| unsafe {
                 std::ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), at as *mut u8, bytes);
             };
+            // A thread has a context or none, and few functions do without.
+            match name {
+                "context_get_current" => {
+                    write(words[0], CURRENT.get(), 8);
+                    return 0;
+                }
+                "context_set_current" => {
+                    CURRENT.set(words[0]);
+                    return 0;
+                }
+                "init" | "driver_version" | "device_count" | "device_get" | "device_attribute"
+                | "device_name" | "context_retain" | "context_release" | "context_reset" | "error_text"
+                | "error_name" => {}
+                _ if CURRENT.get() != CONTEXT => {
+                    calls.borrow_mut().push(format!("{name} without the context"));
+                    return INVALID_CONTEXT;
+                }
+                _ => {}
+            }
             calls.borrow_mut().push(match name {
                 "launch" => format!("launch {} x {} on {:#x}", words[1], words[4], words[8]),
                 // SAFETY: the first argument is the address of a configuration.
@@ -83,7 +113,7 @@ fn with_fake<R>(
                         .map_or(0, |(_, v)| *v),
                     4,
                 ),
-                "context_retain" => write(words[0], 0xC0, 8),
+                "context_retain" => write(words[0], CONTEXT, 8),
                 "pool_create" => write(words[0], 0xB0, 8),
                 "stream_create" => write(words[0], 0x50, 8),
                 "context_priorities" => write(words[1], -5_i32 as u32 as u64, 4),
@@ -102,6 +132,8 @@ fn with_fake<R>(
         work,
     );
     let log = log.take();
+    let lacking: Vec<_> = log.iter().filter(|call| call.ends_with("without the context")).collect();
+    assert!(lacking.is_empty(), "{lacking:?}");
     (result, log)
 }
 
@@ -145,6 +177,65 @@ fn launch_on(device: &CudaDevice, function: Function, domain: Domain<'_>, stream
     unsafe { device.launch(&Launch { function, domain, context }).unwrap() };
 }
 
+/// The driver of the tests refuses whatever comes without the context: here only what is left behind is looked at.
+#[test]
+fn verbs_leave_the_context_of_a_thread_as_it_was() {
+    for other in [0, 0xD0, CONTEXT] {
+        CURRENT.set(other);
+        let ((), _) = with_fake(nothing, || {
+            let device = open().unwrap();
+            assert_eq!(CURRENT.get(), other, "opening");
+            let check = |verb: &str| assert_eq!(CURRENT.get(), other, "{verb}");
+            let address = device.allocate(64).unwrap();
+            check("allocate");
+            let range = device.reserve_range(1 << 20).unwrap();
+            check("reserve_range");
+            let stream = device.create_stream(StreamPriority::High).unwrap();
+            check("create_stream");
+            let event = device.create_event(true).unwrap();
+            check("create_event");
+            let parts = [ImagePart { symbol: "task", bytes: b"ptx", shape: LaunchShape::default() }];
+            let (mut word, pinned) = ([0; 4], device.allocate_shared(64).unwrap());
+            // SAFETY: the driver only records.
+            unsafe {
+                device.back(range, 0, 64).unwrap();
+                device.write_beside(range, &word).unwrap();
+                device.read_beside(range, &mut word).unwrap();
+                check("what is done beside streams");
+                device.copy_to_device(stream, address, word.as_ptr(), 4).unwrap();
+                device.copy_to_host(stream, word.as_mut_ptr(), address, 4).unwrap();
+                device.copy(stream, address, address.offset(32), 4).unwrap();
+                device.fill(stream, address, &[1, 2, 3], 63).unwrap();
+                check("copies and fills");
+                device.record_event(stream, event).unwrap();
+                device.wait_event(stream, event).unwrap();
+                device.synchronise_event(event).unwrap();
+                device.synchronise(stream).unwrap();
+                assert!(device.is_idle(stream) && device.event_passed(event));
+                assert!(device.poll(stream).unwrap() && device.poll_event(event).unwrap());
+                check("order");
+                let module = device.load_module(&Image { name: "k", parts: &parts }).unwrap();
+                let function = device.function(module, "task").unwrap();
+                // So often that the host waits for launches of before.
+                for _ in 0..600 {
+                    launch_in(&device, function, Domain::Once);
+                }
+                check("launch");
+                device.unload_module(module);
+                device.free(range, 1 << 20);
+                device.free(address, 64);
+                device.free_shared(pinned);
+                device.destroy_event(event);
+                device.destroy_stream(stream);
+                check("giving back");
+            }
+            drop(device);
+            check("the end");
+        });
+    }
+    CURRENT.set(0);
+}
+
 #[test]
 fn a_device_is_opened_and_closed_with_all_that_it_owns() {
     let (capability, log) = with_fake(nothing, || open().unwrap().capability());
@@ -154,12 +245,10 @@ fn a_device_is_opened_and_closed_with_all_that_it_owns() {
         log[made..],
         [
             "context_retain",
-            "context_set_current",
             "context_synchronise",
             "pool_create",
             "pool_set_attribute",
             "context_limit",
-            "context_set_current",
             "stream_synchronise",
             "pool_destroy",
             "context_release",
@@ -571,7 +660,7 @@ fn memory_and_streams_order_no_other_stream() {
         }
     });
     let first = log.iter().position(|call| call == "stream_create").unwrap();
-    let order: Vec<_> = log[first..].iter().filter(|call| *call != "context_set_current").collect();
+    let order: Vec<_> = log[first..].iter().collect();
     assert_eq!(
         order[..9],
         [
@@ -737,8 +826,9 @@ fn times_lie_between_events_that_were_made_for_it() {
         device.create_event(true).unwrap();
         // SAFETY: the driver only records.
         unsafe {
-            assert_eq!(device.event_passed(Event(1)), Ok(false));
-            assert_eq!(device.event_passed(Event(3)), Ok(true));
+            assert!(!device.event_passed(Event(1)) && device.event_passed(Event(3)));
+            assert_eq!(device.poll_event(Event(1)), Ok(false));
+            assert_eq!(device.poll_event(Event(3)), Ok(true));
             assert_eq!(device.elapsed(Event(1), Event(3)), Ok(None));
             assert_eq!(device.elapsed(Event(2), Event(3)), Ok(None));
             assert_eq!(device.elapsed(Event(3), Event(3)), Ok(Some(250_000.0)));
@@ -759,7 +849,8 @@ fn a_lost_device_calls_the_driver_no_more_and_a_new_one_begins_with_a_reset() {
         // SAFETY: the driver only records.
         unsafe {
             let address = device.allocate(default, 64).unwrap();
-            assert!(matches!(device.is_idle(default), Err(DeviceError::Lost { .. })));
+            assert!(device.is_idle(default), "a lost device runs nothing");
+            assert!(matches!(device.poll(default), Err(DeviceError::Lost { .. })));
             device.free(default, address, 64);
             assert!(matches!(device.synchronise(default), Err(DeviceError::Lost { .. })));
             address
@@ -828,7 +919,7 @@ fn a_range_gets_memory_beside_what_runs() {
         }
     });
     let begin = log.iter().position(|call| call == "range_reserve").unwrap();
-    let ignored = ["context_set_current", "error_text", "error_name"];
+    let ignored = ["error_text", "error_name"];
     let calls: Vec<_> = log[begin..].iter().filter(|call| !ignored.contains(&call.as_str())).collect();
     assert_eq!(
         calls[..24],

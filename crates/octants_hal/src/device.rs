@@ -366,12 +366,20 @@ pub unsafe trait Device: Send + Sync {
     }
 
     /// Whether the event's latest recording is passed: the stream has done all that it was told before. One that was never recorded
-    /// counts as passed. Does not wait.
+    /// counts as passed. A question, as [`Device::is_idle`].
     ///
     /// # Safety
     /// `event` is live.
-    unsafe fn event_passed(&self, _event: Event) -> Result<bool, DeviceError> {
-        Err(DeviceError::Unsupported { verb: "event_passed" })
+    unsafe fn event_passed(&self, _event: Event) -> bool {
+        true
+    }
+
+    /// One step of a wait for the event's latest recording, as [`Device::poll`].
+    ///
+    /// # Safety
+    /// `event` is live.
+    unsafe fn poll_event(&self, _event: Event) -> Result<bool, DeviceError> {
+        Err(DeviceError::Unsupported { verb: "poll_event" })
     }
 
     /// The host waits until the event's latest recording, as of this call, is passed; not at all if there is none.
@@ -397,11 +405,21 @@ pub unsafe trait Device: Send + Sync {
     /// `stream` is live.
     unsafe fn synchronise(&self, stream: Stream) -> Result<(), DeviceError>;
 
-    /// Whether the stream's queue is empty. May wait, where a wait is over soon.
+    /// Whether the stream's queue is empty and nothing of it runs. A question: it changes nothing, waits for nothing, and no error that the stream
+    /// has yet to tell is told or lost by it. Where the device cannot say, the answer is no; a device that is lost runs nothing.
     ///
     /// # Safety
     /// `stream` is live.
-    unsafe fn is_idle(&self, stream: Stream) -> Result<bool, DeviceError> {
+    unsafe fn is_idle(&self, _stream: Stream) -> bool {
+        true
+    }
+
+    /// One step of a wait: whether the stream's queue is empty. If so, or if that cannot be found out, an error that is to be told is the answer. Does not wait
+    /// itself, unless that is over soon, and sees to it that what is waited for comes to run.
+    ///
+    /// # Safety
+    /// `stream` is live.
+    unsafe fn poll(&self, stream: Stream) -> Result<bool, DeviceError> {
         // SAFETY: the caller says so.
         unsafe { self.synchronise(stream).map(|()| true) }
     }

@@ -205,9 +205,15 @@ macro_rules! hand_on {
         }
     };
     (@ event_passed) => {
-        unsafe fn event_passed(&self, event: $crate::Event) -> Result<bool, $crate::DeviceError> {
+        unsafe fn event_passed(&self, event: $crate::Event) -> bool {
             // SAFETY: the caller keeps the contract of the verb.
             unsafe { self.inner.event_passed(event) }
+        }
+    };
+    (@ poll_event) => {
+        unsafe fn poll_event(&self, event: $crate::Event) -> Result<bool, $crate::DeviceError> {
+            // SAFETY: the caller keeps the contract of the verb.
+            unsafe { self.inner.poll_event(event) }
         }
     };
     (@ synchronise_event) => {
@@ -229,9 +235,15 @@ macro_rules! hand_on {
         }
     };
     (@ is_idle) => {
-        unsafe fn is_idle(&self, stream: $crate::Stream) -> Result<bool, $crate::DeviceError> {
+        unsafe fn is_idle(&self, stream: $crate::Stream) -> bool {
             // SAFETY: the caller keeps the contract of the verb.
             unsafe { self.inner.is_idle(stream) }
+        }
+    };
+    (@ poll) => {
+        unsafe fn poll(&self, stream: $crate::Stream) -> Result<bool, $crate::DeviceError> {
+            // SAFETY: the caller keeps the contract of the verb.
+            unsafe { self.inner.poll(stream) }
         }
     };
     (@ assist) => {

@@ -42,12 +42,20 @@ pub struct LaunchMemory {
     pub fault: Address,
     /// A [`PrintRing`](crate::PrintRing), where the device writes prints itself; else null, and they go to the context's queue.
     pub prints: Address,
+    /// A byte that is not 0 once nothing of the launch is to wait for the host any more; null where nobody says so. A device that sees the context's
+    /// [`Cancel`](crate::Cancel) looks there.
+    pub stop: Address,
 }
 
 impl LaunchMemory {
     /// Of a launch that needs none.
-    pub const NONE: Self =
-        Self { temps: Address::NULL, results: Address::NULL, fault: Address::NULL, prints: Address::NULL };
+    pub const NONE: Self = Self {
+        temps: Address::NULL,
+        results: Address::NULL,
+        fault: Address::NULL,
+        prints: Address::NULL,
+        stop: Address::NULL,
+    };
 }
 
 /// The points that a task runs for.

@@ -250,8 +250,12 @@ unsafe impl Device for NullDevice {
         self.record("wait_event", &format!("{} on {}", event.0, stream.0)).map(drop)
     }
 
-    unsafe fn event_passed(&self, event: Event) -> Result<bool, DeviceError> {
-        self.record("event_passed", &event.0.to_string()).map(|state| !state.pending.contains_key(&event.0))
+    unsafe fn event_passed(&self, event: Event) -> bool {
+        !self.state().pending.contains_key(&event.0)
+    }
+
+    unsafe fn poll_event(&self, event: Event) -> Result<bool, DeviceError> {
+        self.record("poll_event", &event.0.to_string()).map(|state| !state.pending.contains_key(&event.0))
     }
 
     unsafe fn synchronise_event(&self, event: Event) -> Result<(), DeviceError> {
@@ -268,7 +272,13 @@ unsafe impl Device for NullDevice {
         self.record("synchronise", &stream.0.to_string()).map(drop)
     }
 
-    unsafe fn is_idle(&self, stream: Stream) -> Result<bool, DeviceError> {
+    unsafe fn is_idle(&self, stream: Stream) -> bool {
+        let mut state = self.state();
+        state.trace.push(format!("is_idle {}", stream.0));
+        !state.busy.contains(&stream.0)
+    }
+
+    unsafe fn poll(&self, stream: Stream) -> Result<bool, DeviceError> {
         if self.state().busy.contains(&stream.0) {
             return Ok(false);
         }
@@ -368,7 +378,7 @@ mod tests {
         // SAFETY: the null device touches no memory, and the handles are its own.
         unsafe {
             device.record_event(stream, start).unwrap();
-            assert!(device.event_passed(end).unwrap(), "never recorded");
+            assert!(device.poll_event(end).unwrap(), "never recorded");
             assert_eq!(device.elapsed(start, end), Ok(None));
             device.record_event(low, end).unwrap();
             device.synchronise_event(end).unwrap();
@@ -382,7 +392,7 @@ mod tests {
                 "create_event timed -> 3",
                 "create_event timed -> 4",
                 "record_event 3 on 1",
-                "event_passed 4",
+                "poll_event 4",
                 "elapsed 3 to 4",
                 "record_event 4 on 2",
                 "synchronise_event 4",

@@ -162,7 +162,8 @@ pub(crate) trait Shape {
     /// What was taken since then, and what was taken then, may be taken again.
     fn release_tapes(&self, e: &mut Emitter<'_>, first: Ptr);
 
-    /// Asks the host for memory, so that the count in a cell reaches what is wanted; where the host does so by itself, the count as it is.
+    /// Asks the host for memory, so that the count in a cell reaches what is wanted; where the host does so by itself, the count as it is. Less than zero if
+    /// there is none to be had, or the launch is to stop.
     fn grow_pool(&self, e: &mut Emitter<'_>, path: &[Value], _wanted: Value) -> Val {
         e.volatile_load(path)
     }

@@ -6,6 +6,7 @@
 // A boundary crate: it reads and writes memory by address.
 #![allow(unsafe_code)]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use octants_hal::{
@@ -23,6 +24,8 @@ pub struct ReferenceDevice {
     memory: HostMemory,
     /// What its addresses are larger by than the host's: zero, or [`REMOTE`].
     base: u64,
+    /// Launches that threads are inside of.
+    under_way: AtomicUsize,
 }
 
 /// An address with this bit is no pointer: who follows it on the host ends the process, and does not get by unnoticed.
@@ -39,7 +42,7 @@ struct Interpreted {
 
 impl ReferenceDevice {
     pub fn new() -> Self {
-        Self { memory: HostMemory::new(), base: 0 }
+        Self { memory: HostMemory::new(), base: 0, under_way: AtomicUsize::new(0) }
     }
 
     /// A device whose memory the host does not see, and whose verbs are waited for: as a GPU's, but on any machine.
@@ -170,6 +173,10 @@ unsafe impl Device for ReferenceDevice {
         Ok(())
     }
 
+    unsafe fn is_idle(&self, _stream: Stream) -> bool {
+        self.under_way.load(Ordering::SeqCst) == 0
+    }
+
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
         let [part] = image.parts else {
             let message = format!("`{}` is not one kernel", image.name);
@@ -201,7 +208,10 @@ unsafe impl Device for ReferenceDevice {
         let kernel = &loaded.kernel;
         let slots = loaded.args.slots.iter();
         let args: Vec<_> = slots.map(|slot| Arg::in_block(kernel, slot, launch.context.args)).collect();
-        match interpret(loaded, &args, launch, self.base) {
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        let ended = interpret(loaded, &args, launch, self.base);
+        self.under_way.fetch_sub(1, Ordering::SeqCst);
+        match ended {
             Ok(values) => {
                 for (value, slot) in values.iter().zip(&loaded.results.slots) {
                     let (size, _) = size_and_align(kernel, slot.data);

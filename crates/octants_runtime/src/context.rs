@@ -15,6 +15,8 @@ use crate::profiler::{ProfiledDevice, Profiler, RangeMarker};
 use crate::release::MemoryReleases;
 use crate::retired_modules::RetiredModules;
 use crate::shared_pool::SharedPool;
+use crate::stop_words::StopWords;
+use crate::stream::StreamState;
 use crate::stream_pool::{KeptEvent, StreamPool};
 use crate::stream_table::StreamTable;
 
@@ -39,6 +41,8 @@ pub struct Context {
     profiler: Arc<Profiler>,
     /// What launches look at that nobody waits for: they end early when the session does.
     abandon: Cancel,
+    /// What launches look at that somebody waits for, beside the caller's own.
+    stops: StopWords,
     /// The record of launches that cannot fail, on a device that looks at one in any case.
     no_fault: FaultRecord,
     /// Writes of the host in the default stream, and zeros of new memory in a stream of their own; of a device whose default stream is not
@@ -89,6 +93,7 @@ impl Context {
             late_faults: LateFaults::new(&device),
             profiler,
             abandon: Cancel::new(),
+            stops: StopWords::default(),
             no_fault: FaultRecord::new(),
             host_writes: HostWrites::default(),
             births: HostWrites::default(),
@@ -136,18 +141,20 @@ impl Context {
     /// looks at it (a view of another library) never looks at somebody else's. Streams are destroyed here, which waits for them; a device
     /// that can end work early does.
     pub fn end(&self) {
-        self.ended.store(true, Ordering::Release);
+        self.ended.store(true, Ordering::SeqCst);
         self.abandon_work();
     }
 
     /// Ends the work in streams that programs made, and destroys the streams.
     pub fn abandon_work(&self) {
         self.abandon.raise();
+        self.stops.raise_all();
         self.table.end();
     }
 
     pub fn check(&self) -> Result<(), Stale> {
-        if self.ended.load(Ordering::Acquire) { Err(Stale) } else { Ok(()) }
+        // In one order with the launches that say that they are under way: who is seen by neither has not begun.
+        if self.ended.load(Ordering::SeqCst) { Err(Stale) } else { Ok(()) }
     }
 
     /// The stream that the device has from the start.
@@ -163,6 +170,11 @@ impl Context {
     /// What launches look at that nobody waits for.
     pub(crate) fn abandon_flag(&self) -> &Cancel {
         &self.abandon
+    }
+
+    /// Requests to stop that the end of the session raises.
+    pub(crate) fn stops(&self) -> &StopWords {
+        &self.stops
     }
 
     /// The record of launches that cannot fail.
@@ -257,7 +269,7 @@ impl Context {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<bool, DeviceError> {
         // SAFETY: a context gives out live streams alone.
-        self.wait_until(|| unsafe { self.device.is_idle(stream) }, cancel, meanwhile)
+        self.wait_until(|| unsafe { self.device.poll(stream) }, cancel, meanwhile)
     }
 
     /// Likewise, for something else to be over.
@@ -308,27 +320,33 @@ impl Context {
         if self.device.is_immediate(stream) { Ok(()) } else { self.synchronise(stream) }
     }
 
-    /// Unloads a module that nobody can launch any more, once no stream runs it. Does not wait, unless events cannot be had.
+    /// Unloads a module that nobody can launch any more, once no stream runs it. Does not wait.
     pub(crate) fn retire_module(&self, module: Module, functions: Vec<Function>) {
         self.sweep();
         let made = self.table.streams();
-        // SAFETY: a context has live streams alone. One that cannot be asked is past running anything.
-        let is_busy = |stream: &Stream| unsafe {
-            !self.device.is_immediate(*stream) && !self.device.is_idle(*stream).unwrap_or(true)
-        };
-        let streams = std::iter::once(self.default_stream())
-            .chain(made.iter().map(|state| state.stream()))
-            .chain(self.streams.streams());
-        let busy: Vec<_> = streams.filter(is_busy).collect();
+        let busy: Vec<_> = self.streams_with(&made).filter(|&stream| self.is_busy(stream)).collect();
         if busy.is_empty() {
-            return self.unload(module, &functions);
-        }
-        let retired = self.modules.add(&*self.device, module, functions.clone(), &busy);
-        if retired.is_err() {
-            // If waiting fails, too, the device is past running anything.
-            drop(self.wait_for_all());
             self.unload(module, &functions);
+        } else {
+            self.modules.add(&*self.device, module, functions, &busy);
         }
+    }
+
+    /// The default stream, those that programs made, and those of branches.
+    fn streams_with<'a>(&'a self, made: &'a [Arc<StreamState>]) -> impl Iterator<Item = Stream> + 'a {
+        let made = made.iter().map(|state| state.stream());
+        std::iter::once(self.default_stream()).chain(made).chain(self.streams.streams())
+    }
+
+    /// Whether the stream may run something that it was told before.
+    fn is_busy(&self, stream: Stream) -> bool {
+        // SAFETY: a context has live streams alone.
+        !self.device.is_immediate(stream) && !unsafe { self.device.is_idle(stream) }
+    }
+
+    fn all_idle(&self) -> bool {
+        let made = self.table.streams();
+        !self.streams_with(&made).any(|stream| self.is_busy(stream))
     }
 
     fn unload(&self, module: Module, functions: &[Function]) {
@@ -345,31 +363,26 @@ impl Context {
     fn sweep(&self) {
         self.table.sweep();
         self.free_released();
-        for one in self.modules.take(&*self.device, false) {
+        for one in self.modules.take(&*self.device, &|| self.all_idle()) {
             self.unload(one.module, &one.functions);
         }
     }
 
-    /// Waits for all streams.
-    fn wait_for_all(&self) -> Result<(), DeviceError> {
-        self.wait_if_async(self.default_stream())?;
-        self.streams.streams().into_iter().try_for_each(|stream| self.wait_if_async(stream))?;
-        self.table.streams().iter().try_for_each(|state| self.wait_if_async(state.stream()))
-    }
-
-    /// Waits until all streams are past what they were told, or `cancel` is raised: then the answer is false.
+    /// Waits until all streams are past what they were told, or `cancel` is raised: then the answer is false. What failed in one of them is told when the
+    /// others are past it, too.
     pub fn wait_all(&self, cancel: &Cancel) -> Result<bool, DeviceError> {
         let made = self.table.streams();
-        let streams = std::iter::once(self.default_stream())
-            .chain(made.iter().map(|state| state.stream()))
-            .chain(self.streams.streams());
-        for stream in streams {
-            if !self.device.is_immediate(stream) && !self.wait(stream, cancel, &mut || {})? {
-                return Ok(false);
+        let mut first = Ok(());
+        for stream in self.streams_with(&made).filter(|&stream| !self.device.is_immediate(stream)) {
+            match self.wait(stream, cancel, &mut || {}) {
+                Ok(true) => {}
+                Ok(false) => return first.map(|()| false),
+                Err(error) => first = first.and(Err(error)),
             }
         }
+        drop(made);
         self.sweep();
-        Ok(true)
+        first.and_then(|()| self.table.take_untold()).map(|()| true)
     }
 
     /// How many allocations live.
@@ -401,12 +414,14 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // If waiting fails, the device is past running anything.
-        drop(self.wait_for_all());
-        self.free_all_released();
-        for one in self.modules.take(&*self.device, true) {
-            self.unload(one.module, &one.functions);
+        // What failed is told to nobody. Code that is still not seen to be over stays.
+        let made = self.table.streams();
+        for stream in self.streams_with(&made) {
+            drop(self.wait_if_async(stream));
         }
+        drop(made);
+        self.free_all_released();
+        self.sweep();
     }
 }
 

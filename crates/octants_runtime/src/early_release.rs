@@ -36,6 +36,11 @@ impl EarlyReleases {
         self.clear(waiting);
     }
 
+    /// Whether a launch is under way that has said so.
+    pub fn any_launch(&self) -> bool {
+        self.launches.load(Ordering::SeqCst) > 0
+    }
+
     /// A launch begins.
     #[inline]
     pub fn keep_memory(&self) -> KeptMemory<'_> {

@@ -157,7 +157,7 @@ impl EventHandle {
         match live {
             // SAFETY: it is kept alive.
             Live::Device(state) if state.recorded.load(Ordering::Acquire) => unsafe {
-                Ok(context.device().event_passed(state.event)?)
+                Ok(context.device().event_passed(state.event))
             },
             Live::Device(_) | Live::Host(_) => Ok(true),
         }
@@ -211,7 +211,7 @@ impl EventHandle {
 /// The host waits until the event's latest recording is passed.
 fn wait_for(context: &Context, state: &EventState, cancel: &Cancel) -> Result<(), StreamError> {
     // SAFETY: whoever calls keeps it alive.
-    let passed = || unsafe { context.device().event_passed(state.event) };
+    let passed = || unsafe { context.device().poll_event(state.event) };
     if context.wait_until(passed, cancel, &mut || {})? { Ok(()) } else { Err(StreamError::Cancelled) }
 }
 

@@ -34,6 +34,7 @@ mod retired_modules;
 mod run;
 mod shared_pool;
 mod shared_words;
+mod stop_words;
 mod stream;
 mod stream_memory;
 mod stream_pool;

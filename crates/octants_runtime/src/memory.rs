@@ -178,8 +178,10 @@ impl Memory {
     }
 
     /// Zeroed memory for a part of a range, also for kernels that are running. One caller at a time.
+    ///
+    /// This and the two that follow serve kernels until they have ended, also after a reset.
     pub fn back(&self, offset: usize, bytes: usize) -> Result<(), MemoryError> {
-        if self.range(offset, bytes)?.is_none() {
+        if self.part(offset, bytes)?.is_none() {
             return Ok(());
         }
         // SAFETY: the part was just checked, and only ranges are backed.
@@ -188,28 +190,28 @@ impl Memory {
 
     /// Writes bytes that running kernels see, beside what streams do.
     pub fn write_beside(&self, offset: usize, from: &[u8]) -> Result<(), MemoryError> {
-        let Some(to) = self.range(offset, from.len())? else { return Ok(()) };
+        let Some(to) = self.part(offset, from.len())? else { return Ok(()) };
         // SAFETY: the range was just checked.
         unsafe { self.context.device().write_beside(to, from).map_err(MemoryError::from) }
     }
 
     /// Reads bytes that running kernels may be writing, beside what streams do.
     pub fn read_beside(&self, offset: usize, to: &mut [u8]) -> Result<(), MemoryError> {
-        let Some(from) = self.range(offset, to.len())? else { return Ok(()) };
+        let Some(from) = self.part(offset, to.len())? else { return Ok(()) };
         // SAFETY: the range was just checked.
         unsafe { self.context.device().read_beside(from, to).map_err(MemoryError::from) }
     }
 
-    /// Whether a stream may still be at work on it.
+    /// Whether a kernel may still be at work on it, also one of before a reset.
     pub fn is_in_use(&self) -> bool {
-        if self.context.check().is_err() {
-            return false;
+        if self.context.early_releases().any_launch() {
+            return true;
         }
         let uses = self.uses.users();
         let others = uses.iter().map(|state| state.stream());
         let mut streams = std::iter::once(self.context.default_stream()).chain(others);
         // SAFETY: the default stream is always there, and the snapshot keeps the others.
-        streams.any(|stream| unsafe { self.context.device().is_idle(stream) } == Ok(false))
+        streams.any(|stream| !unsafe { self.context.device().is_idle(stream) })
     }
 
     /// How many bytes a pool of cells may have: all that the device can back where memory comes into being when it is touched.
@@ -423,6 +425,11 @@ impl Memory {
     /// The address of a range inside; `None` if the range is empty.
     fn range(&self, offset: usize, bytes: usize) -> Result<Option<Address>, MemoryError> {
         self.context.check()?;
+        self.part(offset, bytes)
+    }
+
+    /// Likewise, also after a reset.
+    fn part(&self, offset: usize, bytes: usize) -> Result<Option<Address>, MemoryError> {
         if offset.checked_add(bytes).is_none_or(|end| end > self.bytes) {
             return Err(MemoryError::Range);
         }

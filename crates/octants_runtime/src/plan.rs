@@ -208,7 +208,7 @@ impl<M: MakeVersion> LaunchPlan<M> {
                     let ran = run(version, args, results, &env, Some(&queue));
                     hand_over(version.plan(), &queue, sink);
                     if let Err(RunError::Cancelled | RunError::TooManyPoints | RunError::Device(_)) = ran
-                        && !matches!(self.context.device().is_idle(env.stream), Ok(true))
+                        && !self.context.device().is_idle(env.stream)
                     {
                         // What was begun may still print.
                         Box::leak(queue);
@@ -219,6 +219,7 @@ impl<M: MakeVersion> LaunchPlan<M> {
         };
         drop(alone);
         ran.map_err(|error| match error {
+            RunError::Cancelled if self.context.check().is_err() => LaunchFailure::Stale,
             RunError::Cancelled => LaunchFailure::Cancelled,
             RunError::TooManyPoints => LaunchFailure::TooManyPoints,
             RunError::Device(error) => LaunchFailure::Device(error),

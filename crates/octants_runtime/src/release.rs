@@ -69,9 +69,8 @@ impl Context {
         if !self.releases().any() {
             return;
         }
-        // SAFETY: the event is kept. One that cannot be asked is past, as the device is.
-        let is_past =
-            |event: &KeptEvent| unsafe { self.device().event_passed(event.event()).unwrap_or(true) };
+        // SAFETY: the event is kept.
+        let is_past = |event: &KeptEvent| unsafe { self.device().event_passed(event.event()) };
         let passed = self.releases().take_passed(|released| released.points.iter().all(is_past));
         self.free_passed(&passed);
     }

@@ -1,10 +1,11 @@
 //! Code whose kernels are gone, but which may still run in some stream.
 //!
-//! Whoever drops a kernel does not wait for streams: its code is unloaded when they are past what they were told until then.
+//! Law: code is unloaded when every stream is seen to be past what it was told until then, and whoever drops a kernel waits for none. What fails in a
+//! stream says nothing of what still runs there.
 
 use std::sync::{Mutex, PoisonError};
 
-use octants_hal::{Device, DeviceError, Event, Function, Module, Stream};
+use octants_hal::{Device, Event, Function, Module, Stream};
 
 /// Modules that wait to be unloaded.
 #[derive(Default)]
@@ -17,17 +18,13 @@ pub(crate) struct RetiredModule {
     pub functions: Vec<Function>,
     /// Behind what each stream was told when the module was retired.
     passed: Vec<Event>,
+    /// Whether some stream has no such event, since it could not be had: then all streams are to be idle.
+    incomplete: bool,
 }
 
 impl RetiredModules {
     /// Takes a module that may be in use in these streams.
-    pub fn add(
-        &self,
-        device: &dyn Device,
-        module: Module,
-        functions: Vec<Function>,
-        streams: &[Stream],
-    ) -> Result<(), DeviceError> {
+    pub fn add(&self, device: &dyn Device, module: Module, functions: Vec<Function>, streams: &[Stream]) {
         let mut passed = Vec::with_capacity(streams.len());
         let recorded = streams.iter().try_for_each(|&stream| {
             let event = device.create_event(false)?;
@@ -35,25 +32,22 @@ impl RetiredModules {
             // SAFETY: the caller's streams are live, and so is the event.
             unsafe { device.record_event(stream, event) }
         });
-        if recorded.is_ok() {
-            self.with(|list| list.push(RetiredModule { module, functions, passed }));
-        } else {
-            destroy(device, &passed);
-        }
-        recorded
+        let incomplete = recorded.is_err();
+        self.with(|list| list.push(RetiredModule { module, functions, passed, incomplete }));
     }
 
-    /// Takes those out that no stream uses any more; all of them, if the caller has waited for all streams.
-    pub fn take(&self, device: &dyn Device, all: bool) -> Vec<RetiredModule> {
+    /// Takes those out that no stream uses any more; all of them, if all streams are idle.
+    pub fn take(&self, device: &dyn Device, all_idle: &dyn Fn() -> bool) -> Vec<RetiredModule> {
         self.with(|list| {
             if list.is_empty() {
                 return Vec::new();
             }
             // SAFETY: events of the list are live.
-            let is_passed = |event: &Event| unsafe { device.event_passed(*event).unwrap_or(true) };
+            let is_passed = |event: &Event| unsafe { device.event_passed(*event) };
             let retired = std::mem::take(list);
-            let (unused, used): (Vec<_>, Vec<_>) =
-                retired.into_iter().partition(|one| all || one.passed.iter().all(is_passed));
+            let (unused, used): (Vec<_>, Vec<_>) = retired
+                .into_iter()
+                .partition(|one| !one.incomplete && one.passed.iter().all(is_passed) || all_idle());
             *list = used;
             for one in &unused {
                 destroy(device, &one.passed);

@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::domain::{ScratchBounds, device_domain, domain};
 use crate::plan::LaunchEnv;
 use crate::shared_pool::SharedBlock;
+use crate::stop_words::StopGuard;
 use crate::version::Version;
 
 /// Words of the stack for temporaries and results, which those of usual kernels fit into: 256 bytes, zeroed at each launch. Chosen, not
@@ -128,6 +129,7 @@ unsafe fn run_on_stack<I>(
         results: Address::of(results_at),
         fault: Address::of(&raw const fault),
         prints: Address::NULL,
+        stop: Address::NULL,
     };
     let place = Place::Stack { temps: scratch.cast(), temp_bytes: 8 * temp_words, fault: &fault };
     let cancel = context.cancel;
@@ -178,6 +180,7 @@ unsafe fn run_on_device<I>(
         context.memory.fault = report.record_on_device(0);
         context.memory.results = at(report.results_at);
         context.memory.prints = report.ring.map_or(Address::NULL, |(_, offset)| at(offset));
+        context.memory.stop = at(report.cancel_at + Cancel::RAISED_OFFSET);
         Some(report)
     };
     // Work that is not over when it was told may outlive the caller's request to end.
@@ -218,6 +221,10 @@ unsafe fn run_on_device<I>(
         }
         queue.take_last_from(ring, u64::from_le_bytes(dropped));
     }
+    // The session has ended, and the launch with it: what it left is of no meaning.
+    if report.cancel().is_wanted() {
+        return Err(RunError::Cancelled);
+    }
     // A fork has looked at the records of its branches, of which ours is one.
     ran?;
     if let Some(fault) = report.fault(0) {
@@ -234,6 +241,8 @@ unsafe fn run_on_device<I>(
 /// What a launch on a device tells the host: faults, results and prints, in memory that both see. It begins with a record of faults for
 /// each branch that runs at the same time; all parts are multiples of eight.
 struct Report<'a> {
+    /// Before the block, which goes back after it.
+    stop: StopGuard<'a>,
     block: SharedBlock<'a>,
     /// Where a request to end lies, for work that may outlive the caller's own.
     cancel_at: usize,
@@ -258,7 +267,9 @@ impl<'a> Report<'a> {
         let block = owner.shared().take(ring_at + ring_bytes)?;
         // SAFETY: the block has room for it there, aligned to eight.
         unsafe { block.host::<Cancel>(cancel_at).write(Cancel::new()) };
-        let report = Self { block, cancel_at, results_at, ring: prints.map(|queue| (queue, ring_at)) };
+        // SAFETY: it lies there as long as the report.
+        let stop = unsafe { owner.stops().add(block.host::<Cancel>(cancel_at)) };
+        let report = Self { stop, block, cancel_at, results_at, ring: prints.map(|queue| (queue, ring_at)) };
         if let Some(words) = report.ring_words() {
             PrintRing::format_for_device(words, counters);
         }
@@ -278,6 +289,7 @@ impl<'a> Report<'a> {
     /// Gives the memory up: what was begun may still report. It is told to end.
     fn abandon(self) {
         self.cancel().raise();
+        drop(self.stop);
         self.block.abandon();
     }
 

@@ -46,8 +46,14 @@ impl StreamState {
     }
 
     pub fn is_idle(&self) -> bool {
-        // SAFETY: it lives as long as this. A stream that cannot be asked is past running anything.
-        unsafe { self.device.is_idle(self.stream).unwrap_or(true) }
+        // SAFETY: it lives as long as this.
+        unsafe { self.device.is_idle(self.stream) }
+    }
+
+    /// What failed in the stream, which is idle, and was told to nobody.
+    pub fn untold_error(&self) -> Option<DeviceError> {
+        // SAFETY: as above.
+        unsafe { self.device.poll(self.stream) }.err()
     }
 }
 

@@ -32,9 +32,8 @@ impl StreamPool {
     pub fn stream(&self, launching: Stream) -> Result<PooledStream<'_>, DeviceError> {
         let idle = self.with(|idle| {
             let streams = &mut idle.streams;
-            // SAFETY: the pool keeps its streams. One that cannot be asked is left alone.
-            let is_idle =
-                |&(stream, _): &(Stream, Stream)| unsafe { self.device.is_idle(stream).unwrap_or(false) };
+            // SAFETY: the pool keeps its streams.
+            let is_idle = |&(stream, _): &(Stream, Stream)| unsafe { self.device.is_idle(stream) };
             // The ones of the same launching stream first: the others have to be asked.
             let same = streams.iter().rposition(|&(_, last)| last == launching);
             let at = same.or_else(|| streams.iter().rposition(is_idle))?;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use octants_hal::{Stream, StreamPriority};
+use octants_hal::{DeviceError, Stream, StreamPriority};
 
 use crate::context::Context;
 use crate::event::EventState;
@@ -31,6 +31,8 @@ struct Entries {
     /// New memory is zeroed in this one.
     births: Option<Arc<StreamState>>,
     events: Vec<Arc<EventState>>,
+    /// What failed in streams that were destroyed, and was told to nobody.
+    untold: Option<DeviceError>,
     ended: bool,
 }
 
@@ -134,7 +136,7 @@ impl StreamTable {
         drop(released);
     }
 
-    /// Destroys streams that were retired and are idle by now.
+    /// Destroys streams that were retired and are idle by now. What failed there is kept for who waits for all streams.
     pub fn sweep(&self) {
         let idle = self.with(|entries| {
             let retired = std::mem::take(&mut entries.retired);
@@ -142,7 +144,15 @@ impl StreamTable {
             entries.retired = busy;
             idle
         });
-        drop(idle);
+        let Some(error) = idle.iter().find_map(|state| state.untold_error()) else { return };
+        self.with(|entries| {
+            entries.untold.get_or_insert(error);
+        });
+    }
+
+    /// What failed in a stream that was destroyed; told once.
+    pub fn take_untold(&self) -> Result<(), DeviceError> {
+        self.with(|entries| entries.untold.take()).map_or(Ok(()), Err)
     }
 
     /// All streams that may have work in their queues.

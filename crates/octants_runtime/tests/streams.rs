@@ -131,7 +131,7 @@ fn forks_of_one_stream_use_the_same_branches_again() {
     }
     launch_in(&plan, &two.live().unwrap(), &a, &b);
     let trace = device.take_trace();
-    let asked = trace.iter().filter(|line| line.starts_with("synchronise")).count();
+    let asked = trace.iter().filter(|line| line.starts_with("is_idle")).count();
     assert_eq!(asked, 1, "it is asked whether it is idle: {trace:?}");
 }
 

@@ -1,14 +1,18 @@
 //! Streams beside the default one: queues of verbs that the pool's workers serve, in order, and events between them.
 //!
 //! A stream whose next verb waits for an event holds no thread. Whoever waits for a stream or an event runs what it waits for, where no
-//! worker does yet, and takes part in loops; it never begins work of streams that it does not wait for, which could be long.
+//! worker does yet, and takes part in loops; it never begins work of streams that it does not wait for, which could be long. A thread that must hear
+//! signals while it waits has a *deputy* do that (`deputy`).
 //!
 //! Laws:
 //! * The work of one stream runs in the order in which it was told, one entry at a time, on whichever thread.
 //! * A recording is waited for as it was told, however often its event is recorded anew: waits cannot make a circle.
-//! * What fails is kept, and told once: to whoever next asks the stream, an event that was recorded later, or what waited for that.
+//! * What fails is kept, and told once: to whoever next waits for the stream, an event that was recorded later, or what waited for that, or tells
+//!   the stream something.
+//! * A question (`is_idle`, `event_passed`) changes nothing: it runs nothing, waits for nothing and tells no error.
 
 mod command;
+mod deputy;
 mod queue;
 mod sync;
 
@@ -17,7 +21,7 @@ mod tests;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -59,6 +63,8 @@ pub(crate) struct Label {
     priority: usize,
     /// Of the process that made it: what was in the queue when that was forked is lost to the child.
     generation: u32,
+    /// Since when a thread waits for it, or when one last saw that somebody runs it, in the core's nanoseconds; 0 if no thread waits.
+    waited_since: AtomicU64,
 }
 
 /// An error that waits to be told, by whoever is asked first.
@@ -215,6 +221,12 @@ impl Core {
 
     /// Waits until a recording is passed, and runs what it waits for meanwhile. Tells what failed before it.
     pub fn wait_for(&self, recording: &Recording) -> Result<(), DeviceError> {
+        self.run_until(recording)?;
+        tell(recording.error())
+    }
+
+    /// As [`Core::wait_for`], and tells nothing but that it could not wait.
+    fn run_until(&self, recording: &Recording) -> Result<(), DeviceError> {
         let is_passed = || recording.is_passed();
         let (mut pause, mut registered) = (Pause::default(), false);
         while !is_passed() {
@@ -224,17 +236,14 @@ impl Core {
             }
             match self.help(&queue, &is_passed) {
                 Helped::Progress => pause = Pause::default(),
-                Helped::Inside => {
-                    let message = "the calling thread is inside the work that it would wait for".to_owned();
-                    return Err(DeviceError::Failed { verb: "synchronise", message });
-                }
+                Helped::Inside => return Err(inside()),
                 Helped::NothingToDo => pause.take(|| {
                     registered = registered || recording.wake_at_pass(thread::current());
                     thread::park_timeout(HELP_INTERVAL);
                 }),
             }
         }
-        tell(recording.error())
+        Ok(())
     }
 
     /// The thread, which waits for a queue, runs something that it needs. Whether there was something.
@@ -255,7 +264,7 @@ impl Core {
                 }
                 Obstacle::RunBy(thread) if thread == this_thread => return Helped::Inside,
                 Obstacle::RunBy(_) => break,
-                Obstacle::Nothing => return Helped::NothingToDo,
+                Obstacle::Nothing | Obstacle::Ready => return Helped::NothingToDo,
                 // What the recording stands behind comes first.
                 Obstacle::Recording(recording) => match recording.queue() {
                     Some(before) => queue = before,
@@ -265,6 +274,12 @@ impl Core {
         }
         if self.pool.help(until) { Helped::Progress } else { Helped::NothingToDo }
     }
+}
+
+/// What a thread is told that would wait for itself.
+fn inside() -> DeviceError {
+    let message = "the calling thread is inside the work that it would wait for".to_owned();
+    DeviceError::Failed { verb: "synchronise", message }
 }
 
 /// Passes the time of a thread that waits: shortly without a break, then yielding, then asleep.
@@ -339,7 +354,8 @@ impl StreamHandle {
 }
 
 fn new_queue(core: &Arc<Core>, priority: usize) -> *mut Arc<StreamQueue> {
-    let label = Label { core: Arc::clone(core), priority, generation: generation() };
+    let waited_since = AtomicU64::new(0);
+    let label = Label { core: Arc::clone(core), priority, generation: generation(), waited_since };
     let queue = Arc::new(Queue::new(label));
     core.streams.add(&queue);
     Box::into_raw(Box::new(queue))
@@ -394,11 +410,11 @@ impl EventHandle {
     pub fn latest(&self) -> Option<Arc<Recording>> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
 
-    /// The latest recording, where it was not passed yet.
-    pub fn pending(&self) -> Option<Arc<Recording>> {
-        self.latest().filter(|recording| !recording.is_passed())
-    }
+/// What was passed is told of with what failed before it.
+pub(crate) fn error_before(recording: &Recording) -> Result<(), DeviceError> {
+    tell(recording.error())
 }
 
 /// Tells what failed on a stream and was not told yet.

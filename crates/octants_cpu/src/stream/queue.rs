@@ -83,6 +83,8 @@ pub(crate) enum Obstacle<S: Server> {
     Nothing,
     /// The caller has claimed it now.
     Claimed,
+    /// Any thread may claim it. [`Queue::claim`] does, and never says so.
+    Ready,
     /// A thread runs it.
     RunBy(u64),
     Recording(Arc<Recording<S>>),
@@ -196,6 +198,16 @@ impl<S: Server> Queue<S> {
                 state.stage = Stage::Claimed { by: thread };
                 Obstacle::Claimed
             }
+        }
+    }
+
+    /// What stands in the way, without claiming it.
+    pub fn obstacle(&self) -> Obstacle<S> {
+        match &self.lock().stage {
+            Stage::Idle => Obstacle::Nothing,
+            Stage::Claimed { by } => Obstacle::RunBy(*by),
+            Stage::Parked(recording) => Obstacle::Recording(Arc::clone(recording)),
+            Stage::Ready => Obstacle::Ready,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The verbs over the driver's table.
 
 mod code;
+mod entered;
 mod open;
 mod pace;
 mod ranges;
@@ -23,6 +24,7 @@ use crate::driver::{Driver, INVALID_HANDLE, NOT_READY};
 use crate::grid::GridSize;
 use crate::staging::{PINNED, Staging, Transfer, WITHOUT_TIMING};
 use code::{LoadedFunction, LoadedModule};
+use entered::Entered;
 use pace::Paces;
 use ranges::Ranges;
 
@@ -103,16 +105,16 @@ impl CudaDevice {
         self.driver.version
     }
 
-    /// The driver's functions, with the context current on this thread.
-    fn enter(&self) -> Result<&crate::driver::table::DriverTable, DeviceError> {
+    /// The driver's functions, with the context current on this thread while the result lives.
+    fn enter(&self) -> Result<Entered<'_>, DeviceError> {
         if self.lost.load(Ordering::Relaxed) || self.resets != self.driver.resets.load(Ordering::Relaxed) {
             let message = "it failed before, and is to be opened again".to_owned();
             return Err(DeviceError::Lost { message });
         }
-        // SAFETY: the context lives as long as the device.
-        let status = unsafe { (self.driver.table.context_set_current)(self.context.0) };
-        self.driver.check("context_set_current", status)?;
-        Ok(&self.driver.table)
+        Entered::new(self).map_err(|status| match self.check("enter", status) {
+            Err(error) => error,
+            Ok(()) => unreachable!("a status that is no error"),
+        })
     }
 
     fn check(&self, verb: &'static str, status: Status) -> Result<(), DeviceError> {
@@ -125,6 +127,18 @@ impl CudaDevice {
             self.lost.store(true, Ordering::Relaxed);
         }
         result
+    }
+
+    /// The answer to a question of the driver: yes, unless something is left to do or the driver cannot say. A context that is lost runs nothing; who
+    /// waits is told of that, not who asks.
+    fn answer(&self, query: impl FnOnce(&crate::driver::table::DriverTable) -> Status) -> bool {
+        match self.enter() {
+            Ok(table) => match query(&table) {
+                0 => true,
+                status => self.driver.is_lost(status),
+            },
+            Err(error) => matches!(error, DeviceError::Lost { .. }),
+        }
     }
 
     /// One end of a copy between host and device.
@@ -217,6 +231,7 @@ unsafe impl Device for CudaDevice {
         let (before, queue) = (margin(bytes), handle(stream.0));
         let whole = bytes.next_multiple_of(ALIGN).checked_add(2 * before);
         let whole = whole.ok_or(DeviceError::OutOfMemory { bytes })?;
+        let _entered = self.enter()?;
         // SAFETY: the caller keeps the verb's contract; all that was allocated is filled.
         unsafe {
             let mut allocated = self.allocate_on(queue, whole);
@@ -276,6 +291,7 @@ unsafe impl Device for CudaDevice {
     unsafe fn allocate_scratch(&self, stream: Stream, bytes: usize) -> Result<Address, DeviceError> {
         // Atomics of small scalars work on whole words: the word around the last element is there, and has a content.
         let (whole, words) = (bytes.next_multiple_of(ALIGN), bytes / WORD * WORD);
+        let _entered = self.enter()?;
         // SAFETY: the caller keeps the verb's contract; the word is inside of what was allocated.
         unsafe {
             let address = self.allocate_on(handle(stream.0), whole)?;
@@ -318,7 +334,7 @@ unsafe impl Device for CudaDevice {
         from: *const u8,
         bytes: usize,
     ) -> Result<(), DeviceError> {
-        self.enter()?;
+        let _entered = self.enter()?;
         // SAFETY: the caller keeps the verb's contract.
         self.noted(unsafe { self.staging.to_device(self.transfer(stream, to, bytes), from) })
     }
@@ -330,7 +346,7 @@ unsafe impl Device for CudaDevice {
         from: Address,
         bytes: usize,
     ) -> Result<(), DeviceError> {
-        self.enter()?;
+        let _entered = self.enter()?;
         // SAFETY: the caller keeps the verb's contract.
         self.noted(unsafe { self.staging.to_host(self.transfer(stream, from, bytes), to) })
     }
@@ -439,12 +455,17 @@ unsafe impl Device for CudaDevice {
         self.check("wait_event", status)
     }
 
-    unsafe fn event_passed(&self, event: Event) -> Result<bool, DeviceError> {
+    unsafe fn event_passed(&self, event: Event) -> bool {
+        // SAFETY: the caller keeps the verb's contract.
+        self.answer(|table| unsafe { (table.event_query)(handle(event.0)) })
+    }
+
+    unsafe fn poll_event(&self, event: Event) -> Result<bool, DeviceError> {
         let table = self.enter()?;
         // SAFETY: the caller keeps the verb's contract.
         match unsafe { (table.event_query)(handle(event.0)) } {
             NOT_READY => Ok(false),
-            status => self.check("event_passed", status).map(|()| true),
+            status => self.check("poll_event", status).map(|()| true),
         }
     }
 
@@ -472,12 +493,17 @@ unsafe impl Device for CudaDevice {
         self.check("synchronise", status)
     }
 
-    unsafe fn is_idle(&self, stream: Stream) -> Result<bool, DeviceError> {
+    unsafe fn is_idle(&self, stream: Stream) -> bool {
+        // SAFETY: the caller keeps the verb's contract.
+        self.answer(|table| unsafe { (table.stream_query)(handle(stream.0)) })
+    }
+
+    unsafe fn poll(&self, stream: Stream) -> Result<bool, DeviceError> {
         let table = self.enter()?;
         // SAFETY: the caller keeps the verb's contract.
         match unsafe { (table.stream_query)(handle(stream.0)) } {
             NOT_READY => Ok(false),
-            status => self.check("is_idle", status).map(|()| true),
+            status => self.check("poll", status).map(|()| true),
         }
     }
 
@@ -486,7 +512,7 @@ unsafe impl Device for CudaDevice {
     }
 
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
-        self.enter()?;
+        let _entered = self.enter()?;
         if image.parts.iter().any(|part| part.shape.deep_stack) {
             self.deepen_stack()?;
         }
@@ -514,6 +540,7 @@ unsafe impl Device for CudaDevice {
     }
 
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        let _entered = self.enter()?;
         self.pace(launch.context.stream)?;
         let LaunchContext { memory, key, .. } = launch.context;
         // SAFETY: made by `function`, whose module is loaded.
@@ -537,6 +564,7 @@ unsafe impl Device for CudaDevice {
             points,
             // The rest is for what is no call of a recursive function.
             stack: self.stack.load(Ordering::Relaxed) / 8 * 7,
+            stop: memory.stop.0,
         };
         let mut frame: smallvec::SmallVec<[u64; 32]> = head.words().into_iter().collect();
         frame.extend(bounds.iter().map(|&bound| bound as u64));

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use octants_hal::DeviceError;
 
+use super::entered::PreviousContext;
 use super::pace::Paces;
 use super::{CudaDevice, Shared};
 use crate::driver::table::{PoolProperties, Status};
@@ -114,6 +115,8 @@ impl CudaDevice {
         let multiprocessors = ask(attribute::MULTIPROCESSORS)?.max(1) as u32;
         let (mut context, mut pool) = (ptr::null_mut(), ptr::null_mut());
         let properties = PoolProperties::of_device(device);
+        let _left = PreviousContext::of(table)
+            .map_err(|status| Unavailable::Failed { message: driver.text(status) })?;
         let (mut keep, mut stack) = (u64::MAX, 0);
         // SAFETY: handles are written where they are asked for; the context is made current before what needs one.
         unsafe {

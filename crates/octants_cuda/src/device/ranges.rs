@@ -109,7 +109,7 @@ impl CudaDevice {
     }
 
     pub(super) fn back_part(&self, address: Address, offset: usize, bytes: usize) -> Result<(), DeviceError> {
-        self.enter()?;
+        let _entered = self.enter()?;
         let mut ranges = self.ranges();
         let tools = self.tools(&mut ranges)?;
         let range = ranges.live.iter_mut().find(|range| range.address == address.0);
@@ -199,7 +199,7 @@ impl CudaDevice {
         let table = self.enter()?;
         let mut ranges = self.ranges();
         let tools = self.tools(&mut ranges)?;
-        self.check(verb, copy(table, tools, bytes))?;
+        self.check(verb, copy(&table, tools, bytes))?;
         // SAFETY: the stream is ours.
         self.check(verb, unsafe { (table.stream_synchronise)(tools.stream.0) })?;
         Ok((ranges, tools.words))

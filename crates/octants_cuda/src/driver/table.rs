@@ -85,6 +85,7 @@ driver_table! {
     context_release = "cuDevicePrimaryCtxRelease_v2"(device: c_int);
     /// Ends what the context holds, for every library of the process.
     context_reset = "cuDevicePrimaryCtxReset_v2"(device: c_int);
+    context_get_current = "cuCtxGetCurrent"(context: *mut Handle);
     context_set_current = "cuCtxSetCurrent"(context: Handle);
     context_synchronise = "cuCtxSynchronize"();
 

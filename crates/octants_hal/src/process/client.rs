@@ -141,7 +141,7 @@ impl ProcessDevice {
         under_way.into_iter().try_for_each(|(device, bytes)| {
             self.ask(
                 Verb::ReadShared,
-                "is_idle",
+                "poll",
                 |request, _| put(request, &[device.0, bytes]),
                 |answer, blocks| {
                     blocks.update(device, answer.bytes()?, stream);
@@ -351,8 +351,13 @@ unsafe impl Device for ProcessDevice {
         self.tell(Verb::WaitEvent, "wait_event", &[stream.0, event.0])
     }
 
-    unsafe fn event_passed(&self, event: Event) -> Result<bool, DeviceError> {
-        self.word(Verb::EventPassed, "event_passed", &[event.0]).map(|passed| passed != 0)
+    unsafe fn event_passed(&self, event: Event) -> bool {
+        // Only a process that is gone does not answer, and it runs nothing.
+        self.word(Verb::EventPassed, "event_passed", &[event.0]).map_or(true, |passed| passed != 0)
+    }
+
+    unsafe fn poll_event(&self, event: Event) -> Result<bool, DeviceError> {
+        self.word(Verb::PollEvent, "poll_event", &[event.0]).map(|passed| passed != 0)
     }
 
     unsafe fn synchronise_event(&self, event: Event) -> Result<(), DeviceError> {
@@ -371,8 +376,13 @@ unsafe impl Device for ProcessDevice {
         self.read_shared(stream)
     }
 
-    unsafe fn is_idle(&self, stream: Stream) -> Result<bool, DeviceError> {
-        let idle = self.word(Verb::IsIdle, "is_idle", &[stream.0])? != 0;
+    unsafe fn is_idle(&self, stream: Stream) -> bool {
+        // Only a process that is gone does not answer, and it runs nothing.
+        self.word(Verb::IsIdle, "is_idle", &[stream.0]).map_or(true, |idle| idle != 0)
+    }
+
+    unsafe fn poll(&self, stream: Stream) -> Result<bool, DeviceError> {
+        let idle = self.word(Verb::Poll, "poll", &[stream.0])? != 0;
         if idle {
             self.read_shared(stream)?;
         }

@@ -186,10 +186,12 @@ impl Server<'_> {
                 | Verb::RecordEvent
                 | Verb::WaitEvent
                 | Verb::EventPassed
+                | Verb::PollEvent
                 | Verb::SynchroniseEvent
                 | Verb::Elapsed
                 | Verb::Synchronise
-                | Verb::IsIdle => answer_order(device, verb, request, answer)?,
+                | Verb::IsIdle
+                | Verb::Poll => answer_order(device, verb, request, answer)?,
             }
         }
         Ok(())
@@ -262,7 +264,12 @@ unsafe fn answer_order(
                 write_outcome(answer, device.wait_event(stream, event));
             }
             Verb::EventPassed => {
-                with(answer, device.event_passed(Event(request.word()?)), |answer, passed| {
+                with(answer, Ok(device.event_passed(Event(request.word()?))), |answer, passed| {
+                    answer.word(passed.into());
+                });
+            }
+            Verb::PollEvent => {
+                with(answer, device.poll_event(Event(request.word()?)), |answer, passed| {
                     answer.word(passed.into());
                 });
             }
@@ -276,7 +283,10 @@ unsafe fn answer_order(
                 });
             }
             Verb::Synchronise => write_outcome(answer, device.synchronise(Stream(request.word()?))),
-            Verb::IsIdle => with(answer, device.is_idle(Stream(request.word()?)), |answer, idle| {
+            Verb::IsIdle => with(answer, Ok(device.is_idle(Stream(request.word()?))), |answer, idle| {
+                answer.word(idle.into());
+            }),
+            Verb::Poll => with(answer, device.poll(Stream(request.word()?)), |answer, idle| {
                 answer.word(idle.into());
             }),
             _ => return Err(broken("no verb of streams and events")),
@@ -319,8 +329,10 @@ unsafe fn launch(device: &dyn Device, request: &mut Reader<'_>) -> io::Result<Re
     let (function, stream) = (Function(request.word()?), Stream(request.word()?));
     let args = request.bytes()?;
     let mut address = || request.word().map(Address);
+    // What the client says while the launch runs is not seen here.
+    let stop = Address::NULL;
     let memory =
-        LaunchMemory { temps: address()?, results: address()?, fault: address()?, prints: address()? };
+        LaunchMemory { temps: address()?, results: address()?, fault: address()?, prints: address()?, stop };
     let (key, number) = (request.word()?, request.word()?);
     let kind = request.word()?;
     let mut limits = || request.option().map(|limit| limit.map(|limit| limit as u32));

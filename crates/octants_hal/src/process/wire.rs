@@ -27,10 +27,12 @@ pub(super) enum Verb {
     RecordEvent,
     WaitEvent,
     EventPassed,
+    PollEvent,
     SynchroniseEvent,
     Elapsed,
     Synchronise,
     IsIdle,
+    Poll,
     LoadModule,
     UnloadModule,
     Function,
@@ -39,7 +41,7 @@ pub(super) enum Verb {
 }
 
 impl Verb {
-    const ALL: [Self; 28] = [
+    const ALL: [Self; 30] = [
         Self::Allocate,
         Self::Free,
         Self::AllocateScratch,
@@ -59,10 +61,12 @@ impl Verb {
         Self::RecordEvent,
         Self::WaitEvent,
         Self::EventPassed,
+        Self::PollEvent,
         Self::SynchroniseEvent,
         Self::Elapsed,
         Self::Synchronise,
         Self::IsIdle,
+        Self::Poll,
         Self::LoadModule,
         Self::UnloadModule,
         Self::Function,

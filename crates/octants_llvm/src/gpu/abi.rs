@@ -23,6 +23,8 @@ pub struct GpuFrame {
     pub points: u64,
     /// Bytes of a thread's stack that calls of recursive functions may use.
     pub stack: u64,
+    /// Where the host says by a byte that is not 0 that nothing is to be waited for any more; null if it cannot.
+    pub stop: u64,
 }
 
 impl GpuFrame {
@@ -33,13 +35,14 @@ impl GpuFrame {
     pub(crate) const KEY: usize = offset_of!(GpuFrame, key);
     pub const POINTS: usize = offset_of!(GpuFrame, points);
     pub(crate) const STACK: usize = offset_of!(GpuFrame, stack);
+    pub(crate) const STOP: usize = offset_of!(GpuFrame, stop);
 
     /// Where `lo, hi` of each axis begin, eight bytes each, outermost first.
     pub const BOUNDS: usize = size_of::<GpuFrame>();
 
     /// The frame as words, as it lies in memory.
-    pub fn words(&self) -> [u64; 7] {
-        [self.temps, self.results, self.fault, self.prints, self.key, self.points, self.stack]
+    pub fn words(&self) -> [u64; 8] {
+        [self.temps, self.results, self.fault, self.prints, self.key, self.points, self.stack, self.stop]
     }
 
     /// Bytes of arguments that are parameters by value. All parameters together have 4352 bytes at most where PTX is older than 8.1; a frame

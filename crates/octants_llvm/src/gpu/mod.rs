@@ -29,7 +29,7 @@ use std::collections::HashSet;
 
 use octants_hal::LaunchShape;
 use octants_ir::plan::{Plan, Task};
-use octants_ir::{Op, Region, Scalar};
+use octants_ir::{Op, Region, Scalar, Value};
 
 use crate::emitter::Emitter;
 use crate::module::{Module, Node};
@@ -142,8 +142,13 @@ impl Shape for GpuOptions {
         true
     }
 
-    /// A launch on a GPU is not interrupted.
+    /// A launch on a GPU is not interrupted, but where it waits for the host.
     fn poll_cancel(&self, _: &mut Emitter<'_>) {}
+
+    fn grow_pool(&self, e: &mut Emitter<'_>, path: &[Value], _wanted: Value) -> Val {
+        let count = e.volatile_load(path);
+        e.unless_stopped(count)
+    }
 
     fn library(&self, e: &mut Emitter<'_>, function: LibraryFunction, operands: &[Val]) -> Val {
         e.device_function(function, operands)

@@ -3,7 +3,7 @@
 use super::abi::GpuFrame;
 use crate::emitter::Emitter;
 use crate::report::FaultOrdering;
-use crate::value::Val;
+use crate::value::{Typed, Val};
 
 /// LLVM 19 has no code for `fence` on this target.
 const FENCE: &str = "llvm.nvvm.membar.sys";
@@ -131,6 +131,23 @@ impl Emitter<'_> {
     pub(super) fn record_device_fault(&mut self, site: u32, arguments: &[Val]) {
         let fault = self.load_pointer("%frame", GpuFrame::FAULT);
         self.write_fault(fault, site, arguments, &ORDERING);
+    }
+
+    /// The count, or -1 once the host says that nothing is to be waited for any more.
+    pub(super) fn unless_stopped(&mut self, count: Val) -> Val {
+        let stop = self.load_pointer("%frame", GpuFrame::STOP);
+        let (ask, goes_on) = (self.f.new_label(), self.f.new_label());
+        let none = self.f.define(format_args!("icmp eq ptr {stop}, null"));
+        let before = self.f.block();
+        self.f.terminate(format_args!("br i1 %v{none}, label %{goes_on}, label %{ask}"));
+        self.f.begin(ask);
+        let said = self.f.define(format_args!("load volatile i8, ptr {stop}, align 1"));
+        let clear = self.f.define(format_args!("icmp eq i8 %v{said}, 0"));
+        let asked = self.f.value(count.ty(), format_args!("select i1 %v{clear}, {}, i32 -1", Typed(count)));
+        let after = self.f.block();
+        self.f.jump(goes_on);
+        self.f.begin(goes_on);
+        self.f.join(count.ty(), &[(count, before), (asked, after)])
     }
 
     /// Hands the operands, in slots of eight bytes, to the launch's ring.

@@ -286,6 +286,7 @@ impl GpuProgram {
                 key: KEY,
                 points,
                 stack: 1 << 20,
+                stop: 0,
             };
             let mut frame = head.words().to_vec();
             frame.extend(bounds.iter().map(|&bound| if on_device { 0 } else { bound as u64 }));

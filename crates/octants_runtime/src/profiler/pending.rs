@@ -184,7 +184,7 @@ impl Streams {
             // There is none before the event is passed: that it is need not be asked for each.
             let timing = self.timing(start, end);
             // SAFETY: an event of ours.
-            if timing == Ok(None) && unsafe { self.device.event_passed(end) } == Ok(false) {
+            if timing == Ok(None) && !unsafe { self.device.event_passed(end) } {
                 return;
             }
             let Some(Pending { work, .. }) = pending.pop_front() else { break };
