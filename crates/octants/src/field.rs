@@ -1,6 +1,6 @@
 //! Trees in a session's memory, and the fields whose elements lie there.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use octants_front::{FieldKind, SparseLeaf};
@@ -12,6 +12,7 @@ use crate::compiled::CompiledKernel;
 use crate::error::Error;
 use crate::pool_growth::{GrowthHandle, PoolGrowth};
 use crate::session::Session;
+use crate::sparse_repair::adopt_marks;
 use crate::sparse_tree::lay_out;
 use crate::tree::{LeafId, Outline, Sizes, element_bytes};
 use crate::wait::{runs_at_once, told_late, wait_for_memory};
@@ -39,6 +40,8 @@ struct SparseMemory {
     serial: u64,
     /// Of a device whose memory is not there by itself.
     growth: Option<GrowthHandle>,
+    /// Whether a kernel that used it did not come to its end.
+    interrupted: AtomicBool,
 }
 
 /// Tells kernels what pools have, where memory is there as soon as it is touched: their first slots if kernels ask for more, else all.
@@ -115,7 +118,8 @@ impl Tree {
         let base = AtomicU64::new(memory.address().map_err(|_| STALE)?.0);
         let memory = RwLock::new(Some(memory));
         let serial = session.next_tree();
-        let sparse = Some(SparseMemory { tree: Arc::new(tree), serial, growth });
+        let interrupted = AtomicBool::new(false);
+        let sparse = Some(SparseMemory { tree: Arc::new(tree), serial, growth, interrupted });
         Ok(Arc::new(Self { outline, sizes, sparse, context, memory, base }))
     }
 
@@ -171,6 +175,28 @@ impl Tree {
             .ok_or(Error::Destroyed { what: TREE })
     }
 
+    /// A kernel that used the tree failed or was interrupted: the next launch puts in order what it left.
+    pub fn note_interrupted(&self) {
+        if let Some(sparse) = &self.sparse {
+            sparse.interrupted.store(true, Ordering::Release);
+            // Addresses are put together anew, so that the next launch comes by.
+            self.context.early_releases().announce();
+        }
+    }
+
+    /// Puts in order what an interrupted kernel left, unless some kernel is at work: then a later launch does. Whoever launches sees to it that no
+    /// other launch begins meanwhile.
+    #[cold]
+    fn repair(&self, sparse: &SparseMemory) -> Result<(), Error> {
+        let memory = self.memory()?;
+        if memory.is_in_use() {
+            self.context.early_releases().announce();
+            return Ok(());
+        }
+        sparse.interrupted.store(false, Ordering::Release);
+        adopt_marks(&sparse.tree, &memory).map_err(refused)
+    }
+
     fn growth(&self) -> Option<&GrowthHandle> {
         self.sparse.as_ref()?.growth.as_ref()
     }
@@ -183,8 +209,13 @@ impl Tree {
 
     fn base(&self) -> Result<u64, Error> {
         self.context.check().map_err(|_| STALE)?;
-        if let Some(growth) = self.growth() {
-            growth.touch();
+        if let Some(sparse) = &self.sparse {
+            if let Some(growth) = &sparse.growth {
+                growth.touch();
+            }
+            if sparse.interrupted.load(Ordering::Acquire) {
+                self.repair(sparse)?;
+            }
         }
         match self.base.load(Ordering::Acquire) {
             0 => Err(Error::Destroyed { what: TREE }),

@@ -58,6 +58,7 @@ mod recording;
 mod report;
 mod session;
 mod short_launch;
+mod sparse_repair;
 mod sparse_tree;
 mod stream;
 mod sync;

@@ -4,6 +4,8 @@
 //! gives out slot number `WARNING` writes a word that the host sees, goes on, and waits once it has no slots left. Here a thread looks at these
 //! words, maps more, and raises the numbers. So no launch is bounded by what was there when it began, and nobody waits but a kernel that is
 //! faster than the mapping. When there is no memory left, `LIMIT` says so, and the kernel fails.
+//!
+//! Law: **what a running kernel may still ask for is served until it has ended**, also after its tree was destroyed and its session reset.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +87,7 @@ impl PoolGrowth {
         let mut pools = self.pools();
         for (number, pool) in pools.iter_mut().enumerate() {
             if self.signals.take(number) != 0 && self.grow(number, pool).is_err() {
-                // The device is lost, or the session was reset: kernels end by that.
+                // The device is lost: kernels end by that.
                 self.retired.store(true, Ordering::Release);
             }
         }
@@ -129,9 +131,10 @@ impl PoolGrowth {
         self.memory.write_beside(state_offset(number, state::CAPACITY), words.as_flattened())
     }
 
-    /// Whether nobody needs it any more: neither the host nor a kernel that is running, or the session was reset.
+    /// Whether nobody needs it any more: neither the host, whose session goes on, nor a kernel that is running.
     fn is_over(&self) -> bool {
-        self.memory.address().is_err() || self.retired.load(Ordering::Acquire) && !self.memory.is_in_use()
+        let is_left = self.memory.address().is_err() || self.retired.load(Ordering::Acquire);
+        is_left && !self.memory.is_in_use()
     }
 }
 

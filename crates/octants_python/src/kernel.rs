@@ -220,6 +220,8 @@ impl Kernel {
             let _kept = launch.keep_memory(py, compiled)?;
             self.launch_printing(py, specialisation, bytes, out, stream)?
         } else if stream.is_none() && specialisation.derivative.is_none() && compiled.is_short(bytes) {
+            // Without the interpreter's lock, too, another thread destroys a tree.
+            let _kept = launch.keep_trees(py, compiled)?;
             run(interrupt::never())
         } else {
             let _kept = launch.keep_memory(py, compiled)?;
@@ -228,6 +230,9 @@ impl Kernel {
         };
         if let (Some(record), Some(stream)) = (record, stream) {
             record.after_launch(stream);
+        }
+        if ended.is_err() {
+            launch.note_interrupted();
         }
         // Also after a failure: what the kernel had written by then is there, as it is in arrays that were not copied.
         let copied = launch.copy_back(py, compiled, mirror, stream);

@@ -263,6 +263,24 @@ impl<'py> LaunchArguments<'py> {
         Ok(kept)
     }
 
+    /// As [`Self::keep_memory`], where the launch uses fields at all.
+    #[inline]
+    pub fn keep_trees<'a>(
+        &self,
+        py: Python<'_>,
+        compiled: &'a CompiledKernel,
+    ) -> PyResult<Option<KeptMemory<'a>>> {
+        let any = !self.trees.is_empty() || self.kept_trees.as_ref().is_some_and(|trees| !trees.is_empty());
+        if any { self.keep_memory(py, compiled).map(Some) } else { Ok(None) }
+    }
+
+    /// The launch failed or was interrupted.
+    #[cold]
+    pub fn note_interrupted(&self) {
+        let trees = self.trees.iter().chain(self.kept_trees.iter().flat_map(|trees| trees.iter()));
+        trees.for_each(|tree| tree.note_interrupted());
+    }
+
     /// Refuses trees that were destroyed since the arguments were looked at.
     #[cold]
     fn check_trees(&self, py: Python<'_>) -> PyResult<()> {
