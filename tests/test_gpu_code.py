@@ -173,6 +173,32 @@ def test_the_assembler_takes_the_algorithms(ptxas, tmp_path):
         assemble(ptxas, tmp_path, capability, modules, "-O1")
 
 
+def test_a_kernel_that_waits_for_memory_looks_whether_it_is_to_stop(ptxas, tmp_path):
+    x, y = oc.field(oc.i32), oc.field(oc.i32)
+    blocks = oc.root.pointer(oc.i, 4096)
+    blocks.place(x)
+    lists = oc.root.dense(oc.i, 64).dynamic(oc.j, 1 << 14, chunk_size=4)
+    lists.place(y)
+
+    @oc.kernel
+    def churn():
+        for i in range(4096):
+            x[i] = i
+        for i in range(4096):
+            y[i % 64].append(i)
+        for i in range(4096):
+            oc.deactivate(blocks, [i])
+        for i in range(64):
+            y[i].deactivate()
+
+    churn()
+    for capability in CAPABILITIES:
+        modules = texts([churn], capability)
+        # Those that make cells.
+        assert sum("ld.volatile.global.u8" in text for text in modules) == 2
+        assemble(ptxas, tmp_path, capability, modules, "-O1")
+
+
 def test_the_assembler_takes_linear_algebra(ptxas, tmp_path):
     from octants.linalg import _products
 
