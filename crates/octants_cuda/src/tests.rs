@@ -186,7 +186,9 @@ fn verbs_leave_the_context_of_a_thread_as_it_was() {
             let device = open().unwrap();
             assert_eq!(CURRENT.get(), other, "opening");
             let check = |verb: &str| assert_eq!(CURRENT.get(), other, "{verb}");
-            let address = device.allocate(64).unwrap();
+            let default = device.default_stream();
+            // SAFETY: the driver only records.
+            let address = unsafe { device.allocate(default, 64).unwrap() };
             check("allocate");
             let range = device.reserve_range(1 << 20).unwrap();
             check("reserve_range");
@@ -222,8 +224,8 @@ fn verbs_leave_the_context_of_a_thread_as_it_was() {
                 }
                 check("launch");
                 device.unload_module(module);
-                device.free(range, 1 << 20);
-                device.free(address, 64);
+                device.free(default, range, 1 << 20);
+                device.free(default, address, 64);
                 device.free_shared(pinned);
                 device.destroy_event(event);
                 device.destroy_stream(stream);
