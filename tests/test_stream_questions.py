@@ -7,7 +7,9 @@ import pytest
 
 import octants as oc
 
-pytestmark = pytest.mark.host_devices("loops of more iterations than can be counted fail in a queue of the host's threads")
+pytestmark = pytest.mark.host_devices(
+    "loops of more iterations than can be counted fail in a queue of the host's threads"
+)
 
 #: Serial iterations that take about a second, and some milliseconds.
 LONG, SHORT = 400_000_000, 2_000_000
